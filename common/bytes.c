@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Growable arrays of bytes and of token ids.
+ *
+ * Both grow by half again, never shrink, and leave their content untouched when memory runs out, so that a
+ * caller may report the failure and go on. */
+
+#include "common/bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Grows *data to hold at least `need` elements of `size` bytes. */
+static int grow(void **data, size_t *cap, size_t need, size_t size)
+{
+    if (need <= *cap)
+        return 0;
+    size_t larger = *cap + *cap / 2 + 64 / size;
+    if (larger < need)
+        larger = need;
+    if (larger > SIZE_MAX / size)
+        return -ENOMEM;
+    void *moved = realloc(*data, larger * size);
+    if (!moved)
+        return -ENOMEM;
+    *data = moved;
+    *cap = larger;
+    return 0;
+}
+
+int buffer_reserve(struct buffer *buffer, size_t more)
+{
+    if (more > SIZE_MAX - buffer->len)
+        return -ENOMEM;
+    void *data = buffer->data;
+    int r = grow(&data, &buffer->cap, buffer->len + more, 1);
+    buffer->data = data;
+    return r;
+}
+
+int buffer_append(struct buffer *buffer, const void *data, size_t len)
+{
+    if (len == 0)
+        return 0;
+    int r = buffer_reserve(buffer, len);
+    if (r < 0)
+        return r;
+    memcpy(buffer->data + buffer->len, data, len);
+    buffer->len += len;
+    return 0;
+}
+
+void buffer_consume(struct buffer *buffer, size_t len)
+{
+    if (len >= buffer->len) {
+        buffer->len = 0;
+        return;
+    }
+    memmove(buffer->data, buffer->data + len, buffer->len - len);
+    buffer->len -= len;
+}
+
+void buffer_deinit(struct buffer *buffer)
+{
+    free(buffer->data);
+    *buffer = (struct buffer){0};
+}
+
+int ids_append(struct ids *ids, const int32_t *data, size_t n)
+{
+    if (n == 0)
+        return 0;
+    if (n > SIZE_MAX - ids->len)
+        return -ENOMEM;
+    void *moved = ids->data;
+    int r = grow(&moved, &ids->cap, ids->len + n, sizeof *ids->data);
+    ids->data = moved;
+    if (r < 0)
+        return r;
+    memcpy(ids->data + ids->len, data, n * sizeof *data);
+    ids->len += n;
+    return 0;
+}
+
+int ids_push(struct ids *ids, int32_t id)
+{
+    return ids_append(ids, &id, 1);
+}
+
+void ids_deinit(struct ids *ids)
+{
+    free(ids->data);
+    *ids = (struct ids){0};
+}

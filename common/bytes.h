@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_BYTES_H
+#define COMMON_BYTES_H
+
+/* Byte views and growable byte buffers.
+ *
+ * A `struct bytes` borrows: it never owns what it points to, and who hands one out says how long it lives.
+ * It is used for text too, which is then UTF-8 without a terminating zero.
+ * A `struct buffer` owns its memory; a zeroed one is empty and ready. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct bytes {
+    const void *data;
+    size_t len;
+};
+
+#define BYTES_LITERAL(s) ((struct bytes){(s), sizeof(s) - 1})
+
+static inline struct bytes bytes_of_string(const char *s)
+{
+    return (struct bytes){s, strlen(s)};
+}
+
+static inline bool bytes_equal(struct bytes a, struct bytes b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+struct buffer {
+    uint8_t *data;
+    size_t len; /* bytes in use */
+    size_t cap; /* bytes allocated */
+};
+
+/* Makes room for `more` further bytes. 0, or -ENOMEM with the buffer unchanged. */
+int buffer_reserve(struct buffer *buffer, size_t more);
+
+/* Appends a copy of the bytes. 0, or -ENOMEM with the buffer unchanged. */
+int buffer_append(struct buffer *buffer, const void *data, size_t len);
+
+/* Drops the first `len` bytes (at most all) and moves the rest to the front. */
+void buffer_consume(struct buffer *buffer, size_t len);
+
+/* Frees the memory; the buffer is empty and usable again. */
+void buffer_deinit(struct buffer *buffer);
+
+/* A growable list of token ids; a zeroed one is empty and ready. */
+struct ids {
+    int32_t *data;
+    size_t len; /* ids in use */
+    size_t cap; /* ids allocated */
+};
+
+/* Appends. 0, or -ENOMEM with the list unchanged. */
+int ids_append(struct ids *ids, const int32_t *data, size_t n);
+int ids_push(struct ids *ids, int32_t id);
+void ids_deinit(struct ids *ids);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_ERROR_H
+#define COMMON_ERROR_H
+
+/* The error contract of all of Quern.
+ *
+ * 0 is success. A negative code (-errno) is fatal to the operation and is passed on untouched. A positive
+ * code is the module's own (X_E_…), documented in its header and handled by its caller. Outputs are named
+ * `ret_…` and are untouched on failure.
+ *
+ * Where a person will read the reason, a function also takes a `struct error *`: one line of text that names
+ * the thing that is wrong ("model.gguf: tensor blk.3.ffn_up.weight ends at 123 of 100 bytes"). NULL is
+ * accepted. */
+
+struct error {
+    char text[512]; /* one line without newline, zero-terminated; empty when nothing was said */
+};
+
+/* Writes the text (cut to fit) and returns `code`, so that a caller can say `return error_set(err, -EINVAL,
+ * …)`. */
+int error_set(struct error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Puts "prefix: " before the text that is there, for a caller that knows the place; returns `code`. */
+int error_prefix(struct error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

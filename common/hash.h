@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_HASH_H
+#define COMMON_HASH_H
+
+/* XXH3 under two names. Not cryptographic: whoever must not be fooled compares the bytes too. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct hash128 {
+    uint64_t low, high;
+};
+
+uint64_t hash64(const void *data, size_t len, uint64_t seed);
+struct hash128 hash128(const void *data, size_t len, uint64_t seed);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_LOG_H
+#define COMMON_LOG_H
+
+/* Lines on stderr: "HH:MM:SS.mmm name level text". Processes log; library code only says LOG_DEBUG.
+ * The level starts from $QUERN_LOG (error, warn, info, debug), default info. One write(2) a line, so that the
+ * lines of several processes on one terminal never mix. */
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+/* Names this process in its lines ("broker", "worker-0"); copied, cut at 31 bytes. Reads $QUERN_LOG. */
+void log_init(const char *name);
+
+void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
+#define log_warn(...)  log_line(LOG_WARN, __VA_ARGS__)
+#define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
+
+#endif

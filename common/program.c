@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds sibling programs through /proc/self/exe, so that neither $PATH nor the working directory matters. */
+
+#include "common/program.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int program_sibling(const char *name, char ret_path[PATH_MAX], struct error *err)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n < 0)
+        return error_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
+    path[n] = 0;
+    char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    if (folder + strlen(name) >= sizeof path)
+        return error_set(err, -ENAMETOOLONG, "the path of %s is too long", name);
+    strcpy(path + folder, name);
+    if (access(path, X_OK) < 0)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    strcpy(ret_path, path);
+    return 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Thin, errno-returning steps around memfd_create(2): create, map, seal. */
+
+#include "common/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int shm_create(const char *name, size_t size, int *ret_fd)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    /* fallocate alone both sizes the segment and commits its pages. */
+    if (fallocate(fd, 0, 0, (off_t)size) < 0) {
+        int r = -errno;
+        close(fd);
+        return r;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+static int map(int fd, size_t size, int protection, void **ret_memory)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_size < 0 || (size_t)st.st_size < size)
+        return -EINVAL;
+    void *memory = mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    *ret_memory = memory;
+    return 0;
+}
+
+int shm_map(int fd, size_t size, void **ret_memory)
+{
+    return map(fd, size, PROT_READ | PROT_WRITE, ret_memory);
+}
+
+int shm_map_readonly(int fd, size_t size, const void **ret_memory)
+{
+    void *memory;
+    int r = map(fd, size, PROT_READ, &memory);
+    if (r == 0)
+        *ret_memory = memory;
+    return r;
+}
+
+int shm_seal_size(int fd)
+{
+    return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0 ? -errno : 0;
+}
+
+int shm_seal_content(int fd)
+{
+    return fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ? -errno : 0;
+}

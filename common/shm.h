@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_SHM_H
+#define COMMON_SHM_H
+
+/* Shared memory as memfds: sealable, without a name to leak, handed on by inheritance or by descriptor. */
+
+#include <stddef.h>
+
+/* Creates a segment of `size` zero bytes, fully allocated, so that a full machine is -ENOSPC or -ENOMEM here
+ * and not a SIGBUS later. The descriptor is close-on-exec. */
+int shm_create(const char *name, size_t size, int *ret_fd);
+
+/* Maps `size` bytes of the segment, for reading and writing or for reading only. -EINVAL when the segment is
+ * smaller than `size`. */
+int shm_map(int fd, size_t size, void **ret_memory);
+int shm_map_readonly(int fd, size_t size, const void **ret_memory);
+
+/* Forbids resizing (F_SEAL_SHRINK | F_SEAL_GROW), so that a mapping can never fault. */
+int shm_seal_size(int fd);
+
+/* Forbids every further write too. Every writable mapping must be gone: -EBUSY otherwise. */
+int shm_seal_content(int fd);
+
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROTO_MESSAGE_H
+#define PROTO_MESSAGE_H
+
+/* Every message of Quern: its kind, its fields, its bounds. PROTOCOL.md beside this file says the same on the
+ * wire.
+ *
+ * A message is one msgpack map with short string keys; "k" holds the kind's name. Decoding is strict: missing
+ * or mistyped keys are errors that name the key, trailing bytes are an error, every length is bounded;
+ * unknown keys are skipped. Decoded messages borrow: their texts and byte strings point into the input, their
+ * arrays into the decoder's memory, and both live until the decoder decodes its next message. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define PROTO_VERSION_MIN 1
+#define PROTO_VERSION_MAX 1
+
+/* Bounds, told to clients in hello_ok.limits. A frame above its bound closes the session that sent it. */
+#define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one frame from a client */
+#define PROTO_MAX_WORKER_BYTES  (4u << 20) /* one frame from or to a worker; an assign holds a whole request \
+                                            */
+#define PROTO_MAX_FRAME_BYTES (256u << 10) /* one stream frame, and one page of a replay */
+#define PROTO_MAX_PROMPT_IDS  (1u << 19)
+#define PROTO_MAX_MESSAGES    4096 /* chat messages of one prompt */
+#define PROTO_MAX_STOPS       16   /* stop strings of one request */
+#define PROTO_MAX_STOP_BYTES  256  /* bytes of one stop string */
+#define PROTO_MAX_STOP_IDS    64
+#define PROTO_MAX_LOGPROBS    20   /* alternatives a token */
+#define PROTO_MAX_FEATURES    32   /* of hello, register, require */
+#define PROTO_MAX_NAME_BYTES  128  /* model, worker, feature, device, salt */
+#define PROTO_MAX_TEXT_BYTES  1024 /* an error text */
+#define PROTO_MAX_FRAME_IDS   4096 /* ids of one frame */
+
+/* Sizes of identities. A session is a capability: who knows it may read its stream. */
+struct id128 {
+    uint8_t bytes[16];
+};
+
+/* Which attempt at a request a frame belongs to: grows when the broker restarts and when a request moves. */
+struct epoch {
+    uint64_t boot; /* the broker's persisted boot number */
+    uint32_t move; /* moves of this request to another worker */
+};
+
+/* <0, 0, >0 as a is older than, equal to, newer than b. */
+int epoch_compare(struct epoch a, struct epoch b);
+
+/* Topic of a frame on the streams: session ‖ request id. */
+#define PROTO_TOPIC_BYTES 32
+
+enum message_kind {
+    MESSAGE_NONE,
+    /* client → broker */
+    MESSAGE_HELLO,    /* opens a session */
+    MESSAGE_JOIN,     /* asks for a welcome on the stream; repeated until it came */
+    MESSAGE_GENERATE, /* a request */
+    MESSAGE_CANCEL,   /* ends a request; also broker → worker */
+    MESSAGE_REPLAY,   /* asks for frames again */
+    MESSAGE_ATTACH,   /* binds a running request to this session */
+    MESSAGE_STATUS,   /* asks how the pool is */
+    MESSAGE_TOKENIZE, /* text → ids; also broker → worker */
+    MESSAGE_PING,     /* renews the lease; also worker liveness probe */
+    MESSAGE_BYE,      /* closes the session */
+    /* broker → client */
+    MESSAGE_HELLO_OK,
+    MESSAGE_WELCOME,   /* on the stream, topic = session */
+    MESSAGE_ACCEPTED,  /* a generate was admitted */
+    MESSAGE_ERROR,     /* a request or message was refused */
+    MESSAGE_CANCEL_OK, /* a cancel was taken; end follows */
+    MESSAGE_REPLAY_OK, /* a page of frames */
+    MESSAGE_ATTACH_OK,
+    MESSAGE_STATUS_OK,
+    MESSAGE_TOKENIZE_OK, /* also worker → broker */
+    MESSAGE_PONG,
+    MESSAGE_BYE_OK,
+    MESSAGE_END, /* a request ended, with its count; the stream says it too */
+    /* both, on the streams */
+    MESSAGE_FRAME,
+    /* worker → broker */
+    MESSAGE_REGISTER,
+    MESSAGE_READY, /* the worker saw the broker's subscription */
+    MESSAGE_HEARTBEAT,
+    MESSAGE_FINISHED, /* a request ended at the worker, with its count */
+    /* broker → worker */
+    MESSAGE_REGISTER_OK,
+    MESSAGE_ASSIGN,
+    MESSAGE_ACK,    /* frames up to wseq are safe */
+    MESSAGE_RESEND, /* frames from wseq are missing */
+    MESSAGE_DRAIN,  /* finish what runs, then exit 0 */
+    MESSAGE_KIND_COUNT
+};
+
+/* The kind's name on the wire ("hello_ok"); never NULL for a valid kind. */
+const char *message_kind_name(enum message_kind kind);
+
+/* Errors of the protocol, by name on the wire. */
+enum proto_error {
+    PROTO_OK,
+    PROTO_BAD_REQUEST,
+    PROTO_TOO_LONG,
+    PROTO_OVERLOADED, /* retry_after_ms says when */
+    PROTO_NO_WORKER,
+    PROTO_WORKER_LOST,
+    PROTO_DEADLINE,
+    PROTO_CONFLICT,
+    PROTO_UNSUPPORTED,
+    PROTO_UNKNOWN_REQUEST,
+    PROTO_DRAINING,
+    PROTO_HELLO_REQUIRED,
+    PROTO_MODEL_ERROR,
+    PROTO_INTERNAL,
+    PROTO_ERROR_COUNT
+};
+const char *proto_error_name(enum proto_error error); /* "ok" for PROTO_OK */
+
+/* Why a request ended. */
+enum end_reason {
+    END_STOP,   /* a stop id, a stop string or the model's own end */
+    END_LENGTH, /* max_tokens */
+    END_CANCELLED,
+    END_DEADLINE,
+    END_ERROR, /* error and text say which */
+    END_REASON_COUNT
+};
+const char *end_reason_name(enum end_reason reason);
+
+/* Worker states, on the board and in status. */
+enum worker_state {
+    WORKER_ABSENT,
+    WORKER_STARTING,
+    WORKER_LOADING,
+    WORKER_READY,
+    WORKER_DRAINING,
+    WORKER_FAILED,
+    WORKER_STATE_COUNT
+};
+const char *worker_state_name(enum worker_state state);
+
+/* ---- the parts of messages ---- */
+
+struct text_list { /* borrowed */
+    const struct bytes *items;
+    size_t n;
+};
+
+struct id_list { /* borrowed token ids */
+    const int32_t *items;
+    size_t n;
+};
+
+struct version_range {
+    uint32_t min, max;
+};
+
+struct chat_message { /* one turn; both UTF-8 */
+    struct bytes role;
+    struct bytes content;
+};
+
+enum prompt_form { PROMPT_TEXT, PROMPT_IDS, PROMPT_CHAT };
+
+struct prompt {
+    enum prompt_form form;
+    struct bytes text;  /* PROMPT_TEXT: UTF-8 */
+    bool special;       /* PROMPT_TEXT: parse control tokens in the text */
+    struct id_list ids; /* PROMPT_IDS */
+    struct {            /* PROMPT_CHAT */
+        const struct chat_message *items;
+        size_t n;
+    } chat;
+};
+
+enum disconnect_policy { DISCONNECT_CANCEL, DISCONNECT_KEEP };
+
+/* What a client asks for. Optional fields that a client leaves out decode to the defaults named here, which
+ * the broker fixes at admission together with the seed, so that a move changes nothing. */
+struct generation {
+    struct prompt prompt;
+    struct bytes model;        /* "" = any */
+    uint32_t max_tokens;       /* default 256; ≥ 1 */
+    double temperature;        /* default 0.8; [0, 100]; 0 = greedy */
+    uint32_t top_k;            /* default 40; 0 = off; 1 = greedy */
+    double top_p;              /* default 0.95; (0, 1] */
+    double min_p;              /* default 0.05; [0, 1] */
+    double repetition_penalty; /* default 1; (0, 100] */
+    bool has_seed;
+    uint64_t seed;
+    struct text_list stop;
+    struct id_list stop_ids;
+    uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the chosen one and n − 1 alternatives */
+    int32_t priority;  /* default 0; −8 … 8, higher first */
+    uint64_t deadline_ms; /* 0 = none; counts from arrival */
+    enum disconnect_policy on_disconnect;
+    uint32_t keep_s;          /* DISCONNECT_KEEP: seconds */
+    struct bytes cache_salt;  /* separates prefix caches; "" = shared */
+    struct text_list require; /* features without which the request makes no sense */
+};
+
+struct usage {
+    uint32_t prompt_tokens;
+    uint32_t cached_tokens;
+    uint32_t output_tokens;
+};
+
+struct timing {        /* milliseconds; one process's clock each */
+    double queue_ms;   /* arrival at the broker → assign */
+    double prefill_ms; /* assign → first token */
+    double decode_ms;  /* first → last token */
+};
+
+struct ending {
+    enum end_reason reason;
+    enum proto_error error; /* PROTO_OK unless reason is END_ERROR */
+    struct bytes text;      /* of the error; UTF-8 */
+    struct usage usage;
+    struct timing timing;
+};
+
+struct token_logprob {
+    int32_t id;
+    float logprob; /* natural logarithm */
+};
+
+/* Log probabilities of the ids of one frame: per id `width` entries, the sampled id first, then the most
+ * likely. */
+struct frame_logprobs {
+    uint32_t width;                    /* 0: none */
+    const struct token_logprob *items; /* [n_ids][width] */
+};
+
+struct frame {
+    struct id128 id;
+    struct epoch epoch;
+    uint64_t seq; /* index of the first id in the output of the request */
+    uint64_t off; /* byte offset of `text` in its output text */
+    struct id_list ids;
+    struct bytes text; /* whole UTF-8 sequences */
+    struct frame_logprobs logprobs;
+    uint64_t wseq; /* the worker's own count of its frames, from 1; clients ignore it */
+    bool has_end;
+    struct ending end;
+};
+
+struct limits {
+    uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs;
+};
+
+struct model_info {
+    struct bytes name;
+    struct bytes digest; /* 16 bytes */
+    uint32_t context;    /* tokens */
+    uint32_t workers;    /* ready now */
+    bool chat;           /* has a chat template */
+};
+
+struct worker_status { /* one worker as status shows it */
+    struct bytes name, device, model;
+    enum worker_state state;
+    uint32_t pid, incarnation, restarts;
+    uint32_t active, waiting, slots;
+    uint32_t kv_free, kv_total; /* blocks */
+    uint64_t steps, tokens, cache_hits;
+    double tokens_per_s;
+    struct bytes reason; /* of WORKER_FAILED */
+};
+
+/* ---- messages ---- */
+
+struct message {
+    enum message_kind kind;
+    union {
+        struct {
+            struct version_range proto;
+            struct text_list features;
+            struct id128 session;
+        } hello;
+        struct {
+            uint64_t nonce;
+        } join, welcome;
+        struct {
+            struct id128 id;
+            struct generation generation;
+        } generate;
+        struct {
+            struct id128 session, id;
+        } cancel; /* session: broker → worker only */
+        struct {
+            struct id128 id;
+            struct epoch epoch;
+            uint64_t next;
+        } replay;
+        struct {
+            struct id128 session, id;
+            uint64_t next;
+        } attach; /* session: the one that owned it */
+        struct {
+            uint64_t ref;
+        } status, ping, pong;
+        struct {
+            uint64_t ref;
+            struct bytes model, text;
+            bool special;
+        } tokenize;
+        struct {
+            struct version_range proto;
+            struct text_list features;
+            uint64_t boot;
+            struct text_list stream;
+            struct limits limits;
+            uint32_t lease_ms;
+            struct {
+                const struct model_info *items;
+                size_t n;
+            } models;
+        } hello_ok;
+        struct {
+            struct id128 id;
+            struct epoch epoch;
+            uint64_t seed;
+            bool again;
+        } accepted; /* again: it was known already */
+        struct {
+            bool has_id;
+            struct id128 id;
+            uint64_t ref;
+            enum proto_error error;
+            struct bytes text;
+            uint32_t retry_after_ms;
+        } error;
+        struct {
+            struct id128 id;
+        } cancel_ok;
+        struct {
+            struct id128 id;
+            struct epoch epoch;
+            uint64_t from, next;
+            bool done; /* done: nothing follows but live frames */
+            struct {
+                const struct bytes *items;
+                size_t n;
+            } frames; /* each a frame payload as it was sent */
+        } replay_ok;
+        struct {
+            struct id128 id;
+            struct epoch epoch;
+            uint64_t next;
+        } attach_ok; /* next: ids made so far */
+        struct {
+            uint64_t ref;
+            uint64_t boot;
+            bool draining;
+            struct bytes version;
+            uint32_t sessions, queued, running;
+            uint64_t admitted, ended, rejected, tokens, journal_bytes;
+            struct {
+                const struct worker_status *items;
+                size_t n;
+            } workers;
+        } status_ok;
+        struct {
+            uint64_t ref;
+            struct id_list ids;
+        } tokenize_ok;
+        struct {
+            struct id128 id;
+            struct epoch epoch;
+            uint64_t count;
+            struct ending end;
+        } end; /* count: ids in all */
+        struct frame frame;
+        struct {
+            struct version_range proto;
+            struct text_list features;
+            struct bytes name;
+            uint32_t incarnation, pid, slots;
+            struct bytes stream; /* endpoint of the worker's stream */
+            struct bytes model;
+            struct bytes digest;
+            uint32_t context;
+            bool chat;
+            uint32_t kv_blocks, max_prompt;
+            struct bytes device;
+            uint64_t wseq; /* last frame made so far */
+        } register_;
+        struct {
+            uint32_t incarnation;
+        } ready;
+        struct {
+            uint64_t ref;
+            uint32_t active, waiting, kv_free;
+            uint64_t wseq, waiting_tokens;
+        } heartbeat;
+        struct {
+            struct id128 session, id;
+            struct epoch epoch;
+            uint64_t count;
+            uint64_t wseq;
+            struct ending end; /* wseq: of its last frame */
+        } finished;
+        struct {
+            uint64_t boot;
+            struct id128 subscription;
+            uint32_t heartbeat_ms;
+        } register_ok;
+        struct {
+            struct id128 session, id;
+            struct epoch epoch;
+            uint64_t deadline_left_ms;
+            uint64_t queue_us; /* 0 left = none */
+            struct generation generation;
+        } assign;
+        struct {
+            uint64_t wseq;
+        } ack, resend;
+    };
+};
+
+/* A decoder owns the memory of what it decodes; reuse one for the life of a socket. */
+struct message_decoder;
+int message_decoder_new(struct message_decoder **ret_decoder); /* -ENOMEM */
+struct message_decoder *message_decoder_free(struct message_decoder *decoder);
+
+/* Positive codes of message_decode. */
+enum {
+    MESSAGE_E_MALFORMED =
+        1, /* not one msgpack map within the bounds, a missing, mistyped or out-of-range key */
+    MESSAGE_E_UNKNOWN_KIND
+};
+
+/* Decodes exactly `len` bytes. 0; a positive code above with the reason in `err` ("generate: max_tokens:
+ * expected an integer"); or -ENOMEM. *ret_message is valid until the next call with this decoder, and while
+ * `data` lives. On a MESSAGE_E_MALFORMED whose id could be read, decoder_failed_id says for which request. */
+int message_decode(struct message_decoder *decoder, const void *data, size_t len, struct message *ret_message,
+                   struct error *err);
+
+/* The "id" of the message that failed last, if it had a well-formed one: an error reply can then name the
+ * request. */
+bool message_decoder_failed_id(const struct message_decoder *decoder, struct id128 *ret_id);
+
+/* Appends the encoded message to `out`. 0, -ENOMEM, or -EINVAL for a message that would not decode again (a
+ * bound exceeded, a kind unset). */
+int message_encode(const struct message *message, struct buffer *out);
+
+#endif

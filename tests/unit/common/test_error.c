@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/error.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+#include <string.h>
+
+START_TEST(the_code_is_returned_and_the_text_kept)
+{
+    struct error err = {0};
+    ck_assert_int_eq(error_set(&err, -EINVAL, "tensor %s ends at %d", "x", 7), -EINVAL);
+    ck_assert_str_eq(err.text, "tensor x ends at 7");
+    ck_assert_int_eq(error_prefix(&err, -EINVAL, "%s", "model.gguf"), -EINVAL);
+    ck_assert_str_eq(err.text, "model.gguf: tensor x ends at 7");
+    ck_assert_int_eq(error_set(NULL, 3, "nobody listens"), 3);
+}
+END_TEST
+
+START_TEST(a_long_text_is_cut_not_overrun)
+{
+    struct error err = {0};
+    char text[2000];
+    memset(text, 'a', sizeof text);
+    text[sizeof text - 1] = 0;
+    error_set(&err, 1, "%s", text);
+    ck_assert_uint_eq(strlen(err.text), sizeof err.text - 1);
+    error_prefix(&err, 1, "here");
+    ck_assert_uint_lt(strlen(err.text), sizeof err.text);
+    ck_assert_int_eq(strncmp(err.text, "here: aaa", 9), 0);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, the_code_is_returned_and_the_text_kept);
+    tcase_add_test(tests, a_long_text_is_cut_not_overrun);
+}
+
+int main(void)
+{
+    return run_tests("error", add);
+}

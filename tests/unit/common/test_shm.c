@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/shm.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+START_TEST(what_one_mapping_writes_another_reads)
+{
+    int fd;
+    void *memory;
+    const void *view;
+    ck_assert_int_eq(shm_create("test", 8192, &fd), 0);
+    ck_assert_int_eq(shm_map(fd, 8192, &memory), 0);
+    ck_assert_int_eq(shm_map_readonly(fd, 8192, &view), 0);
+    strcpy(memory, "grind");
+    ck_assert_str_eq(view, "grind");
+    ck_assert_int_eq(shm_map_readonly(fd, 8193, &view), -EINVAL);
+    munmap(memory, 8192);
+    munmap((void *)view, 8192);
+    close(fd);
+}
+END_TEST
+
+START_TEST(sealing_content_needs_every_writer_gone)
+{
+    int fd;
+    void *memory;
+    ck_assert_int_eq(shm_create("test", 4096, &fd), 0);
+    ck_assert_int_eq(shm_map(fd, 4096, &memory), 0);
+    ck_assert_int_eq(shm_seal_content(fd), -EBUSY);
+    munmap(memory, 4096);
+    ck_assert_int_eq(shm_seal_content(fd), 0);
+    ck_assert_int_eq(shm_map(fd, 4096, &memory), -EPERM);
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_sealed_size_cannot_shrink_under_a_mapping)
+{
+    int fd;
+    ck_assert_int_eq(shm_create("test", 4096, &fd), 0);
+    ck_assert_int_eq(shm_seal_size(fd), 0);
+    ck_assert_int_eq(ftruncate(fd, 0), -1);
+    close(fd);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, what_one_mapping_writes_another_reads);
+    tcase_add_test(tests, sealing_content_needs_every_writer_gone);
+    tcase_add_test(tests, a_sealed_size_cannot_shrink_under_a_mapping);
+}
+
+int main(void)
+{
+    return run_tests("shm", add);
+}

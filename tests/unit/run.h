@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_UNIT_RUN_H
+#define TESTS_UNIT_RUN_H
+
+/* Runs one Check suite as a program: prints Check's closing line, exits 1 when a test failed or none ran.
+ * Sanitizer builds set CK_FORK=no, so that leaks are seen where they are made. */
+
+#include <check.h>
+#include <stdio.h>
+
+static inline int run_suite(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int ran = srunner_ntests_run(runner);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return ran == 0 || failed != 0;
+}
+
+/* One suite of one case, the usual shape of a module's tests; `add` lists them. */
+static inline int run_tests(const char *name, void (*add)(TCase *))
+{
+    Suite *suite = suite_create(name);
+    TCase *tests = tcase_create(name);
+    tcase_set_timeout(tests, 60);
+    add(tests);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_ENGINE_ENGINE_H
+#define WORKER_ENGINE_ENGINE_H
+
+/* The engine: a model and many requests in, tokens and text out.
+ *
+ * The owner calls engine_submit and engine_cancel at any time between steps, and engine_step in its loop;
+ * every output comes back through the sink inside engine_step. Knows no socket, no message and no wall clock.
+ * One thread. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "worker/engine/backend.h"
+#include "worker/engine/sampling.h"
+
+struct engine;
+struct model;
+
+struct engine_config {
+    const struct model *model; /* outlives the engine; has a tokenizer */
+    const struct backend_ops *backend;
+    struct backend_config backend_config; /* model is filled in from above; 0 fields get defaults */
+    uint32_t max_waiting;                 /* requests queued inside the engine; beyond: ENGINE_E_FULL */
+    uint32_t step_ms;                     /* budget of a step while sequences decode; 0: 100 (a CPU's) */
+};
+
+/* A request. Everything is copied in engine_submit. */
+struct engine_request {
+    uint64_t tag;          /* the owner's name for it, unique among those alive */
+    const int32_t *prompt; /* [n_prompt] ids, n_prompt ≥ 1 */
+    uint32_t n_prompt;
+    uint32_t max_tokens; /* ≥ 1 */
+    struct sampling sampling;
+    const struct bytes *stop; /* [n_stop] stop strings, not empty */
+    uint32_t n_stop;
+    const int32_t *stop_ids; /* [n_stop_ids] beside the model's own end ids */
+    uint32_t n_stop_ids;
+    uint32_t n_logprobs;  /* as backend_slot.n_logprobs */
+    int32_t priority;     /* higher first */
+    uint64_t deadline_ns; /* on clock_ns; 0 = none */
+    struct bytes cache_salt;
+};
+
+enum engine_end {
+    ENGINE_RUNNING,
+    ENGINE_END_STOP,
+    ENGINE_END_LENGTH,
+    ENGINE_END_CANCELLED,
+    ENGINE_END_DEADLINE,
+    ENGINE_END_FAULT
+};
+
+/* What a request made since its last event. Text is whole UTF-8 sequences, and holds back what may begin a
+ * stop string. Ids and text of one event need not cover each other: text may lag. The last event has `end`
+ * set, may carry the withheld tail, and is the last: the tag is free again. Each request gets exactly one. */
+struct engine_event {
+    uint64_t tag;
+    const int32_t *ids; /* [n_ids]; the stop id itself is among them */
+    uint32_t n_ids;
+    struct bytes text;
+    const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
+    uint32_t n_logprobs;
+    enum engine_end end;
+    const char *fault;                     /* ENGINE_END_FAULT: why */
+    uint32_t n_prompt, n_cached, n_output; /* at the end */
+    uint64_t prefill_ns, decode_ns;        /* at the end: submit → first token; first → last token */
+};
+
+/* Takes an event; its pointers live during the call. Called inside engine_step only. */
+typedef void engine_sink(void *arg, const struct engine_event *event);
+
+struct engine_stats {
+    uint32_t active, waiting, slots;
+    uint32_t blocks_free, blocks_total;
+    uint64_t steps, tokens, prefill_tokens, preemptions, cache_hits;
+    uint64_t waiting_tokens; /* prompt tokens not yet prefilled */
+};
+
+/* 0 or -errno with a reason. */
+int engine_new(const struct engine_config *config, engine_sink *sink, void *sink_arg,
+               struct engine **ret_engine, struct error *err);
+struct engine *engine_free(struct engine *engine);
+
+/* Positive codes of engine_submit. */
+enum {
+    ENGINE_E_INVALID = 1, /* a value out of range */
+    ENGINE_E_TOO_LONG, /* n_prompt + max_tokens above the context or above all KV blocks: err has both numbers
+                        */
+    ENGINE_E_FULL
+}; /* max_waiting reached */
+
+/* Checks the limits, then queues the request. 0, a code above with the reason, or -ENOMEM. */
+int engine_submit(struct engine *engine, const struct engine_request *request, struct error *err);
+
+/* Ends a request within one step, in every phase; its event with ENGINE_END_CANCELLED comes from the next
+ * engine_step. False when the tag is not alive. May be called from the backend's progress hook. */
+bool engine_cancel(struct engine *engine, uint64_t tag);
+
+/* True when every sequence of the running step is cancelled: what a progress hook returns to abandon the
+ * step. */
+bool engine_step_is_moot(const struct engine *engine);
+
+/* One step: admit, build, submit, take results, call the sink. 1 when work is left, 0 when idle, -errno when
+ * the backend failed: then every request has got its event with ENGINE_END_FAULT. */
+int engine_step(struct engine *engine, struct error *err);
+
+void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
+
+uint32_t engine_context(const struct engine *engine);             /* most positions of a sequence */
+uint32_t engine_max_tokens_in_cache(const struct engine *engine); /* KV capacity in tokens */
+const struct backend_info *engine_backend_info(const struct engine *engine);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_MODEL_TOKENIZER_H
+#define WORKER_MODEL_TOKENIZER_H
+
+/* Text ↔ token ids, from the vocabulary that a GGUF file carries (tokenizer.ggml.*).
+ *
+ * Two kinds: "llama" (SentencePiece-style: merges by score, byte fall-back, a space written as U+2581) and
+ * "gpt2" (byte-level BPE behind a pre-tokenizer that tokenizer.ggml.pre names). A kind or pre-tokenizer that
+ * is not known is refused at the start: tokens that are almost right are worse than none. Immutable after
+ * creation; threads share. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "worker/model/gguf.h"
+
+enum token_type { /* the file's own numbers */
+                  TOKEN_NORMAL = 1,
+                  TOKEN_UNKNOWN = 2,
+                  TOKEN_CONTROL = 3,
+                  TOKEN_USER_DEFINED = 4,
+                  TOKEN_UNUSED = 5,
+                  TOKEN_BYTE = 6
+};
+
+enum tokenizer_flags {
+    TOKENIZER_ADD_SPECIAL =
+        1, /* BOS and EOS as the file says (add_bos_token, add_eos_token, per-kind defaults) */
+    TOKENIZER_PARSE_SPECIAL = 2 /* control tokens written out in the text become their ids */
+};
+
+#define TOKENIZER_NONE (-1) /* an id that the vocabulary does not have */
+
+struct tokenizer;
+
+/* Copies what it needs: the gguf may be freed afterwards. -EINVAL names the missing key or the unknown kind.
+ */
+int tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer, struct error *err);
+struct tokenizer *tokenizer_free(struct tokenizer *tokenizer);
+
+/* Appends the ids of `text` to `ret_ids`. The text is UTF-8: bytes that are not are -EILSEQ. `flags` of
+ * tokenizer_flags. User-defined tokens are always matched whole. 0, -EILSEQ, -ENOMEM. */
+int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsigned flags,
+                     struct ids *ret_ids);
+
+/* The bytes that an id adds to the output text: perhaps part of a UTF-8 sequence, nothing for control tokens.
+ * `first` strips the space that a SentencePiece text begins with. The bytes live as long as the tokenizer. */
+struct bytes tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, bool first);
+
+/* The vocabulary's own spelling of an id (control tokens included), for people. */
+struct bytes tokenizer_name(const struct tokenizer *tokenizer, int32_t id);
+
+uint32_t tokenizer_size(const struct tokenizer *tokenizer); /* ids are 0 … size − 1 */
+enum token_type tokenizer_type(const struct tokenizer *tokenizer, int32_t id);
+int32_t tokenizer_bos(const struct tokenizer *tokenizer); /* or TOKENIZER_NONE */
+int32_t tokenizer_eos(const struct tokenizer *tokenizer); /* or TOKENIZER_NONE */
+bool tokenizer_adds_bos(const struct tokenizer *tokenizer);
+
+/* Ids that end an answer: eos, eot, eom, and control tokens such as <|eot_id|> <|im_end|> <end_of_turn>
+ * <|end|>. */
+struct ids_view {
+    const int32_t *items;
+    size_t n;
+};
+struct ids_view tokenizer_end_ids(const struct tokenizer *tokenizer);
+
+#endif

@@ -22,7 +22,8 @@
 
 /* Bounds, told to clients in hello_ok.limits. A frame above its bound closes the session that sent it. */
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one frame from a client */
-#define PROTO_MAX_WORKER_BYTES  (4u << 20) /* one frame from or to a worker; an assign holds a whole request \
+#define PROTO_MAX_WORKER_BYTES                                                                               \
+    (4u << 20)                             /* one frame from or to a worker; an assign holds a whole request \
                                             */
 #define PROTO_MAX_FRAME_BYTES (256u << 10) /* one stream frame, and one page of a replay */
 #define PROTO_MAX_PROMPT_IDS  (1u << 19)

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* The plain sampler that every backend is compared with.
+ *
+ * A candidate is one 64-bit key: the logit's bits, made monotonic, above the complement of the id. Descending
+ * keys are then the order of the contract, likely first and the lower id first among equals, and no two are
+ * equal. Top-k and top-p are the same question, "how far down that order until the amounts reach a target",
+ * with amounts 1 or probabilities; a radix descent over the key answers it without sorting and in bounded
+ * time whatever the logits. Probabilities are summed as fixed-point integers, so that the sum has no order
+ * and a parallel implementation gets the same bits.
+ *
+ * A logit that is not finite is never a candidate. */
+
+#include "worker/engine/sampling.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MASS_ONE   (1ull << 40) /* the mass of the most likely id; 2^23 ids cannot overflow the sum */
+#define DIGIT_BITS 11           /* sign, exponent and two bits of mantissa decide in the first round */
+#define DIGITS     (1u << DIGIT_BITS)
+
+struct candidate {
+    uint64_t key;
+    uint64_t mass; /* softmax numerator relative to the most likely, in units of 1 / MASS_ONE */
+};
+
+struct sampler {
+    uint32_t n_vocab;
+    uint64_t sums[DIGITS];
+    uint32_t *scratch; /* [n_vocab] indices of the descent */
+    struct candidate candidates[];
+};
+
+int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler)
+{
+    struct sampler *sampler = malloc(sizeof *sampler + (size_t)n_vocab * sizeof sampler->candidates[0]);
+    if (!sampler)
+        return -ENOMEM;
+    sampler->n_vocab = n_vocab;
+    sampler->scratch = malloc(((size_t)n_vocab + 1) * sizeof *sampler->scratch);
+    if (!sampler->scratch) {
+        free(sampler);
+        return -ENOMEM;
+    }
+    *ret_sampler = sampler;
+    return 0;
+}
+
+struct sampler *sampler_free(struct sampler *sampler)
+{
+    if (sampler)
+        free(sampler->scratch);
+    free(sampler);
+    return NULL;
+}
+
+static uint64_t key_of(float logit, uint32_t id)
+{
+    uint32_t bits;
+    logit += 0.0f; /* −0 and 0 are a tie */
+    memcpy(&bits, &logit, sizeof bits);
+    bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+    return (uint64_t)bits << 32 | (uint32_t)~id;
+}
+
+static float key_logit(uint64_t key)
+{
+    uint32_t bits = (uint32_t)(key >> 32);
+    float logit;
+    bits = bits & 0x80000000u ? bits & 0x7fffffffu : ~bits;
+    memcpy(&logit, &bits, sizeof logit);
+    return logit;
+}
+
+static uint32_t key_id(uint64_t key)
+{
+    return ~(uint32_t)key;
+}
+
+static float penalized(float logit, float penalty)
+{
+    return logit > 0 ? logit / penalty : logit * penalty;
+}
+
+/* Fills candidates with every id that may be sampled; returns how many, and the largest key. */
+static uint32_t gather(struct sampler *sampler, const float *logits, float penalty, const uint16_t *counts,
+                       const uint32_t *mask, const uint32_t *allowed, uint64_t *ret_best)
+{
+    uint32_t n = 0;
+    uint64_t best = 0;
+    for (uint32_t base = 0; base < sampler->n_vocab; base += 32) {
+        uint32_t word = mask ? mask[base / 32] : UINT32_MAX;
+        if (allowed)
+            word &= allowed[base / 32];
+        uint32_t end = sampler->n_vocab - base < 32 ? sampler->n_vocab - base : 32;
+        for (uint32_t i = 0; i < end; i++) {
+            float logit = logits[base + i];
+            if (counts && counts[base + i])
+                logit = penalized(logit, penalty);
+            if (!(word >> i & 1) || !isfinite(logit))
+                continue;
+            uint64_t key = key_of(logit, base + i);
+            sampler->candidates[n++].key = key;
+            best = key > best ? key : best;
+        }
+    }
+    *ret_best = best;
+    return n;
+}
+
+/* The smallest key that is kept when candidates are taken in descending order until their amounts (mass, or 1
+ * each) reach `target`; 0 keeps all. Looks at one digit of the key a round, among those that share the digits
+ * before. */
+static uint64_t key_threshold(struct sampler *sampler, uint32_t n, bool by_mass, uint64_t target)
+{
+    uint32_t *open = sampler->scratch;
+    uint32_t n_open = n;
+    for (int shift = 64 - DIGIT_BITS; n_open > 0; shift = shift > DIGIT_BITS ? shift - DIGIT_BITS : 0) {
+        memset(sampler->sums, 0, sizeof sampler->sums);
+        for (uint32_t i = 0; i < n_open; i++) {
+            const struct candidate *c = &sampler->candidates[n_open == n ? i : open[i]];
+            sampler->sums[c->key >> shift & (DIGITS - 1)] += by_mass ? c->mass : 1;
+        }
+        int digit = DIGITS - 1;
+        while (digit >= 0 && sampler->sums[digit] < target)
+            target -= sampler->sums[digit--];
+        if (digit < 0)
+            return 0;
+        uint32_t kept = 0;
+        uint64_t last = 0;
+        for (uint32_t i = 0; i < n_open; i++) {
+            uint32_t at = n_open == n ? i : open[i];
+            if ((int)(sampler->candidates[at].key >> shift & (DIGITS - 1)) != digit)
+                continue;
+            last = sampler->candidates[at].key;
+            open[kept++] = at;
+        }
+        if (kept == 1 || shift == 0)
+            return last;
+        n_open = kept;
+    }
+    return 0;
+}
+
+static uint32_t keep_from(struct sampler *sampler, uint32_t n, uint64_t threshold)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (sampler->candidates[i].key >= threshold)
+            sampler->candidates[kept++] = sampler->candidates[i];
+    return kept;
+}
+
+/* Filters what top_p and min_p exclude; masses are set afterwards. */
+static uint32_t filter_by_mass(struct sampler *sampler, uint32_t n, const struct sampling *sampling,
+                               float best)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        float x = (key_logit(sampler->candidates[i].key) - best) / sampling->temperature;
+        sampler->candidates[i].mass = (uint64_t)(expf(x) * (float)MASS_ONE);
+        total += sampler->candidates[i].mass;
+    }
+    if (sampling->top_p < 1) {
+        uint64_t target = (uint64_t)ceil((double)total * (double)sampling->top_p);
+        n = keep_from(sampler, n, key_threshold(sampler, n, true, target ? target : 1));
+    }
+    if (sampling->min_p > 0) {
+        uint64_t least = (uint64_t)ceil((double)MASS_ONE * (double)sampling->min_p);
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if (sampler->candidates[i].mass >= least)
+                sampler->candidates[kept++] = sampler->candidates[i];
+        n = kept;
+    }
+    return n;
+}
+
+/* Argmax of logit / temperature + Gumbel noise. The noise of id i is −log(−log u), u the word i mod 4 of the
+ * Philox block (position, ⌊i / 4⌋) as a fraction at the middle of its cell. */
+static int32_t draw(const struct sampler *sampler, uint32_t n, const struct sampling *sampling, float best,
+                    uint64_t position)
+{
+    uint32_t key[2] = {(uint32_t)sampling->seed, (uint32_t)(sampling->seed >> 32)};
+    uint32_t random[4], block = UINT32_MAX;
+    uint64_t winner = 0;
+    double highest = -INFINITY, odds = INFINITY; /* odds: e^(−highest) */
+    for (uint32_t i = 0; i < n; i++) {
+        const struct candidate *c = &sampler->candidates[i];
+        uint32_t id = key_id(c->key);
+        if (id / 4 != block) {
+            block = id / 4;
+            uint32_t counter[4] = {(uint32_t)position, (uint32_t)(position >> 32), block, 0};
+            philox4x32(counter, key, random);
+        }
+        double u = ((double)random[id % 4] + 0.5) * 0x1p-32;
+        /* To win, x + noise > highest, which needs 1 − u < e^(x − highest): most ids lose here, without a
+         * logarithm. The mass is e^x cut to 40 bits, hence the one unit and the slack. */
+        if (1 - u > ((double)c->mass + 1) * (1.001 / (double)MASS_ONE) * odds)
+            continue;
+        double x = (double)((key_logit(c->key) - best) / sampling->temperature);
+        double score = x - log(-log(u));
+        if (score > highest || (score == highest && c->key > winner)) {
+            highest = score;
+            winner = c->key;
+            odds = exp(-highest);
+        }
+    }
+    return (int32_t)key_id(winner);
+}
+
+int32_t sampler_sample(struct sampler *sampler, const float *logits, const struct sampling *sampling,
+                       const uint16_t *counts, const uint32_t *mask, const uint32_t *allowed,
+                       uint64_t position)
+{
+    uint64_t best;
+    uint32_t n = gather(sampler, logits, sampling->repetition_penalty,
+                        sampling->repetition_penalty == 1 ? NULL : counts, mask, allowed, &best);
+    if (n == 0)
+        return -1;
+    if (sampling->temperature == 0 || sampling->top_k == 1)
+        return (int32_t)key_id(best);
+    if (sampling->top_k > 0 && sampling->top_k < n)
+        n = keep_from(sampler, n, key_threshold(sampler, n, false, sampling->top_k));
+    n = filter_by_mass(sampler, n, sampling, key_logit(best));
+    return draw(sampler, n, sampling, key_logit(best), position);
+}
+
+static int by_key_descending(const void *a, const void *b)
+{
+    uint64_t x = ((const struct candidate *)a)->key, y = ((const struct candidate *)b)->key;
+    return (x < y) - (x > y);
+}
+
+void sampler_logprobs(struct sampler *sampler, const float *logits, int32_t sampled, uint32_t n,
+                      struct logprob *ret_logprobs)
+{
+    uint64_t best;
+    uint32_t found = gather(sampler, logits, 1, NULL, NULL, NULL, &best);
+    double sum = 0;
+    for (uint32_t i = 0; i < found; i++)
+        sum += (double)expf(key_logit(sampler->candidates[i].key) - key_logit(best));
+    double base = found ? (double)key_logit(best) + log(sum) : 0;
+
+    bool known = sampled >= 0 && (uint32_t)sampled < sampler->n_vocab && isfinite(logits[sampled]);
+    ret_logprobs[0] = (struct logprob){sampled, known ? (float)((double)logits[sampled] - base) : -INFINITY};
+
+    if (n < found)
+        found = n ? keep_from(sampler, found, key_threshold(sampler, found, false, n)) : 0;
+    qsort(sampler->candidates, found, sizeof sampler->candidates[0], by_key_descending);
+    for (uint32_t i = 0; i < n; i++) {
+        ret_logprobs[1 + i] = (struct logprob){-1, -INFINITY};
+        if (i < found) {
+            uint64_t key = sampler->candidates[i].key;
+            ret_logprobs[1 + i] =
+                (struct logprob){(int32_t)key_id(key), (float)((double)key_logit(key) - base)};
+        }
+    }
+}

@@ -72,11 +72,15 @@ struct gguf;
  * tensor outside the file, a dimension overflow, an unknown type, a missing part. */
 int gguf_open(const char *path, struct gguf **ret_gguf, struct error *err);
 
-/* Parses one file that is in memory already; the bytes are borrowed. For fuzzing and tests; knows no other
- * parts. */
+/* Parses one file that is in memory already, aligned to 8 bytes; the bytes are borrowed. For fuzzing and
+ * tests; knows no other parts. */
 int gguf_parse(const void *data, size_t len, struct gguf **ret_gguf, struct error *err);
 
 struct gguf *gguf_free(struct gguf *gguf);
+
+/* A copy of a key or name for a person's eyes, cut to fit `size` (at least 4), control characters replaced.
+ * Returns ret_text. */
+char *gguf_printable(struct bytes text, size_t size, char *ret_text);
 
 uint32_t gguf_version(const struct gguf *gguf);
 size_t gguf_n_pairs(const struct gguf *gguf);
@@ -96,8 +100,9 @@ int gguf_f32(const struct gguf *gguf, const char *key, float *ret_value, struct 
 int gguf_bool(const struct gguf *gguf, const char *key, bool *ret_value, struct error *err);
 int gguf_string(const struct gguf *gguf, const char *key, struct bytes *ret_value, struct error *err);
 
-/* Element `i` of an array of integers of any width, reals, or strings. Walking an array of strings by index
- * from 0 upwards is linear in all: the caller keeps `cursor` (start with 0), a byte offset into raw. */
+/* Element `i` < n of an array: integers of any width or bools; reals, or integers as reals; strings. Walking
+ * an array of strings by index from 0 upwards is linear in all: the caller keeps `cursor` (start with 0), a
+ * byte offset into raw. */
 int64_t gguf_array_int(const struct gguf_value *array, uint64_t i);
 double gguf_array_real(const struct gguf_value *array, uint64_t i);
 struct bytes gguf_array_next_string(const struct gguf_value *array, size_t *cursor);
@@ -118,7 +123,8 @@ int gguf_writer_u32(struct gguf_writer *writer, const char *key, uint32_t value)
 int gguf_writer_f32(struct gguf_writer *writer, const char *key, float value);
 int gguf_writer_bool(struct gguf_writer *writer, const char *key, bool value);
 int gguf_writer_string(struct gguf_writer *writer, const char *key, const char *value);
-int gguf_writer_pair(struct gguf_writer *writer, const struct gguf_pair *pair); /* any pair of another file */
+/* Any pair of another file; general.alignment is left out, it is this file's own matter. */
+int gguf_writer_pair(struct gguf_writer *writer, const struct gguf_pair *pair);
 int gguf_writer_strings(struct gguf_writer *writer, const char *key, const struct bytes *items, size_t n);
 int gguf_writer_i32s(struct gguf_writer *writer, const char *key, const int32_t *items, size_t n);
 int gguf_writer_f32s(struct gguf_writer *writer, const char *key, const float *items, size_t n);

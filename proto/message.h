@@ -22,20 +22,24 @@
 
 /* Bounds, told to clients in hello_ok.limits. A frame above its bound closes the session that sent it. */
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one frame from a client */
-#define PROTO_MAX_WORKER_BYTES                                                                               \
-    (4u << 20)                             /* one frame from or to a worker; an assign holds a whole request \
-                                            */
-#define PROTO_MAX_FRAME_BYTES (256u << 10) /* one stream frame, and one page of a replay */
+/* One frame from or to a worker: an assign holds a whole request and what the broker adds. */
+#define PROTO_MAX_WORKER_BYTES (PROTO_MAX_REQUEST_BYTES + (64u << 10))
+/* One stream frame; and all the frames of one page of a replay. */
+#define PROTO_MAX_FRAME_BYTES (256u << 10)
+/* A whole replay_ok: its frames and what wraps them. */
+#define PROTO_MAX_PAGE_BYTES  (PROTO_MAX_FRAME_BYTES + (128u << 10))
 #define PROTO_MAX_PROMPT_IDS  (1u << 19)
 #define PROTO_MAX_MESSAGES    4096 /* chat messages of one prompt */
 #define PROTO_MAX_STOPS       16   /* stop strings of one request */
 #define PROTO_MAX_STOP_BYTES  256  /* bytes of one stop string */
 #define PROTO_MAX_STOP_IDS    64
-#define PROTO_MAX_LOGPROBS    20   /* alternatives a token */
-#define PROTO_MAX_FEATURES    32   /* of hello, register, require */
-#define PROTO_MAX_NAME_BYTES  128  /* model, worker, feature, device, salt */
-#define PROTO_MAX_TEXT_BYTES  1024 /* an error text */
-#define PROTO_MAX_FRAME_IDS   4096 /* ids of one frame */
+#define PROTO_MAX_LOGPROBS    20    /* alternatives a token */
+#define PROTO_MAX_FEATURES    32    /* of hello, register, require */
+#define PROTO_MAX_NAME_BYTES  128   /* model, worker, feature, device, salt */
+#define PROTO_MAX_TEXT_BYTES  1024  /* an error text */
+#define PROTO_MAX_FRAME_IDS   4096  /* ids of one frame */
+#define PROTO_MAX_PAGE_FRAMES 16384 /* frames of one page of a replay */
+#define PROTO_MAX_WORKERS     1024  /* of one pool, as hello_ok and status_ok list them */
 
 /* Sizes of identities. A session is a capability: who knows it may read its stream. */
 struct id128 {
@@ -201,6 +205,9 @@ struct generation {
     struct bytes cache_salt;  /* separates prefix caches; "" = shared */
     struct text_list require; /* features without which the request makes no sense */
 };
+
+/* Writes the defaults named above; everything else is zero. */
+void generation_defaults(struct generation *ret_generation);
 
 struct usage {
     uint32_t prompt_tokens;

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks of single values, shared by decoding and encoding: what is refused on the way in is refused on the
+ * way out too. The texts leave out the key: whoever walks the table puts it in front. */
+
+#include "proto/fields.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include <utf8proc.h>
+
+int field_check_unsigned(const struct field *field, uint64_t value, struct error *err)
+{
+    if (value > field->high || (field->low > 0 && value < (uint64_t)field->low))
+        return error_set(err, MESSAGE_E_MALFORMED, "%" PRIu64 " is outside %" PRId64 " … %" PRIu64, value,
+                         field->low, field->high);
+    return 0;
+}
+
+int field_check_signed(const struct field *field, int64_t value, struct error *err)
+{
+    if (value < field->low || value > (int64_t)field->high)
+        return error_set(err, MESSAGE_E_MALFORMED, "%" PRId64 " is outside %" PRId64 " … %" PRIu64, value,
+                         field->low, field->high);
+    return 0;
+}
+
+int field_check_real(const struct field *field, double value, struct error *err)
+{
+    bool open = field->flags & FIELD_LOW_OPEN;
+    /* Written so that NaN fails. */
+    if ((open ? value > field->real_low : value >= field->real_low) && value <= field->real_high)
+        return 0;
+    return error_set(err, MESSAGE_E_MALFORMED, "%g is outside %s%g … %g", value, open ? "above " : "",
+                     field->real_low, field->real_high);
+}
+
+/* Offset of the first byte that is not UTF-8, or len. */
+static size_t utf8_valid(const uint8_t *text, size_t len)
+{
+    size_t i = 0;
+    while (i < len) {
+        if (text[i] < 0x80) {
+            i++;
+            continue;
+        }
+        utf8proc_int32_t codepoint;
+        utf8proc_ssize_t n = utf8proc_iterate(text + i, (utf8proc_ssize_t)(len - i), &codepoint);
+        if (n <= 0)
+            return i;
+        i += (size_t)n;
+    }
+    return len;
+}
+
+int field_check_text(struct bytes text, uint64_t max, bool name, struct error *err)
+{
+    if (text.len > max)
+        return error_set(err, MESSAGE_E_MALFORMED, "%zu bytes are more than %" PRIu64, text.len, max);
+    size_t valid = utf8_valid(text.data, text.len);
+    if (valid < text.len)
+        return error_set(err, MESSAGE_E_MALFORMED, "not UTF-8 at byte %zu", valid);
+    for (size_t i = 0; name && i < text.len; i++) {
+        uint8_t c = ((const uint8_t *)text.data)[i];
+        if (c < 0x20 || c == 0x7f)
+            return error_set(err, MESSAGE_E_MALFORMED, "a control character at byte %zu", i);
+    }
+    return 0;
+}
+
+int field_check_item(const struct field *field, struct bytes item, struct error *err)
+{
+    if (item.len < (uint64_t)field->low)
+        return error_set(err, MESSAGE_E_MALFORMED, "is empty");
+    if (field->type == FIELD_NAMES)
+        return field_check_text(item, field->item_high, false, err);
+    if (item.len > field->item_high)
+        return error_set(err, MESSAGE_E_MALFORMED, "%zu bytes are more than %" PRIu64, item.len,
+                         field->item_high);
+    return 0;
+}
+
+int field_check_logprob(float value, struct error *err)
+{
+    return isnan(value) ? error_set(err, MESSAGE_E_MALFORMED, "a logarithm that is not a number") : 0;
+}
+
+int field_check_count(uint64_t n, uint64_t max, struct error *err)
+{
+    if (n > max)
+        return error_set(err, MESSAGE_E_MALFORMED, "%" PRIu64 " items are more than %" PRIu64, n, max);
+    return 0;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* Message → bytes, with msgpack-c's packer, driven by the same tables as decoding.
+ *
+ * "k" first, then the fields in the order of their table. Optional fields that say nothing (zero, empty,
+ * false, not present) are left out, except those marked FIELD_ALWAYS: a receiver with other defaults must not
+ * put its own in their place. What decoding would refuse is refused here, so that a mistake shows at its
+ * sender. On failure the buffer is as it was. */
+
+#include "proto/fields.h"
+
+#include <errno.h>
+
+#include <msgpack.h>
+
+static int write_buffer(void *arg, const char *data, size_t len)
+{
+    return buffer_append(arg, data, len) < 0 ? -1 : 0;
+}
+
+static int encode_map(msgpack_packer *packer, const struct field_table *table, const char *kind,
+                      const void *base);
+
+static bool is_zero(const void *at, size_t len)
+{
+    const uint8_t *bytes = at;
+    uint8_t any = 0;
+    for (size_t i = 0; i < len; i++)
+        any |= bytes[i];
+    return any == 0;
+}
+
+/* Whether the field is left out. */
+static bool is_absent(const struct field *field, const void *base)
+{
+    const void *at = (const uint8_t *)base + field->offset;
+    if (field->present)
+        return !*((const uint8_t *)base + field->present);
+    if (field->flags & FIELD_ALWAYS)
+        return false;
+    switch ((enum field_type)field->type) {
+    case FIELD_BOOL:
+        return !*(const bool *)at;
+    case FIELD_U32:
+    case FIELD_I32:
+    case FIELD_ENUM:
+        return *(const uint32_t *)at == 0;
+    case FIELD_U64:
+        return *(const uint64_t *)at == 0;
+    case FIELD_REAL:
+        return *(const double *)at == 0;
+    case FIELD_ID:
+        return is_zero(at, sizeof(struct id128));
+    case FIELD_DIGEST:
+    case FIELD_TEXT:
+    case FIELD_NAME:
+        return ((const struct bytes *)at)->len == 0;
+    case FIELD_EPOCH:
+        return ((const struct epoch *)at)->boot == 0 && ((const struct epoch *)at)->move == 0;
+    case FIELD_NAMES:
+    case FIELD_IDS:
+    case FIELD_BINS:
+    case FIELD_MAPS:
+        return ((const struct list *)at)->n == 0;
+    case FIELD_LOGPROBS:
+        return ((const struct frame_logprobs *)at)->width == 0 ||
+               ((const struct message *)base)->frame.ids.n == 0;
+    case FIELD_RANGE:
+    case FIELD_PROMPT:
+    case FIELD_MAP:
+        return false;
+    }
+    return false;
+}
+
+static int pack_text(msgpack_packer *packer, struct bytes text)
+{
+    int r = msgpack_pack_str(packer, text.len);
+    return r == 0 && text.len > 0 ? msgpack_pack_str_body(packer, text.data, text.len) : r;
+}
+
+static int pack_bin(msgpack_packer *packer, const void *data, size_t len)
+{
+    int r = msgpack_pack_bin(packer, len);
+    return r == 0 && len > 0 ? msgpack_pack_bin_body(packer, data, len) : r;
+}
+
+static int encode_ids(msgpack_packer *packer, struct id_list list)
+{
+    int r = msgpack_pack_array(packer, list.n);
+    for (size_t i = 0; r == 0 && i < list.n; i++) {
+        if (list.items[i] < 0)
+            return -EINVAL;
+        r = msgpack_pack_int32(packer, list.items[i]);
+    }
+    return r;
+}
+
+static int encode_strings(msgpack_packer *packer, const struct field *field, const void *at)
+{
+    struct list list;
+    memcpy(&list, at, sizeof list);
+    const struct bytes *items = list.items;
+    int r = msgpack_pack_array(packer, list.n);
+    for (size_t i = 0; r == 0 && i < list.n; i++) {
+        if (field_check_item(field, items[i], NULL) != 0)
+            return -EINVAL;
+        r = field->type == FIELD_NAMES ? pack_text(packer, items[i])
+                                       : pack_bin(packer, items[i].data, items[i].len);
+    }
+    return r;
+}
+
+static int encode_maps(msgpack_packer *packer, const struct field_table *table, struct list list)
+{
+    int r = msgpack_pack_array(packer, list.n);
+    for (size_t i = 0; r == 0 && i < list.n; i++)
+        r = encode_map(packer, table, NULL, (const uint8_t *)list.items + i * table->size);
+    return r;
+}
+
+static int encode_prompt(msgpack_packer *packer, const struct prompt *prompt)
+{
+    switch (prompt->form) {
+    case PROMPT_TEXT:
+        if (prompt->text.len == 0 || field_check_text(prompt->text, PROTO_MAX_REQUEST_BYTES, false, NULL))
+            return -EINVAL;
+        return pack_text(packer, prompt->text);
+    case PROMPT_IDS:
+        if (prompt->ids.n == 0 || prompt->ids.n > PROTO_MAX_PROMPT_IDS)
+            return -EINVAL;
+        return encode_ids(packer, prompt->ids);
+    case PROMPT_CHAT:
+        if (prompt->chat.n == 0 || prompt->chat.n > PROTO_MAX_MESSAGES)
+            return -EINVAL;
+        return encode_maps(packer, field_table_of_chat(), (struct list){prompt->chat.items, prompt->chat.n});
+    }
+    return -EINVAL;
+}
+
+/* A frame's logprobs: as many rows as it has ids. */
+static int encode_logprobs(msgpack_packer *packer, const struct field *field,
+                           const struct frame_logprobs *logprobs, size_t rows)
+{
+    if (logprobs->width > field->high)
+        return -EINVAL;
+    const struct token_logprob *entry = logprobs->items;
+    int r = msgpack_pack_array(packer, rows);
+    for (size_t i = 0; r == 0 && i < rows; i++) {
+        r = msgpack_pack_array(packer, logprobs->width);
+        for (uint32_t j = 0; r == 0 && j < logprobs->width; j++, entry++) {
+            if (entry->id < 0 || field_check_logprob(entry->logprob, NULL) != 0)
+                return -EINVAL;
+            r = msgpack_pack_array(packer, 2);
+            if (r == 0)
+                r = msgpack_pack_int32(packer, entry->id);
+            if (r == 0)
+                r = msgpack_pack_float(packer, entry->logprob);
+        }
+    }
+    return r;
+}
+
+static int encode_pair(msgpack_packer *packer, uint64_t a, uint32_t b)
+{
+    int r = msgpack_pack_array(packer, 2);
+    if (r == 0)
+        r = msgpack_pack_uint64(packer, a);
+    return r == 0 ? msgpack_pack_uint32(packer, b) : r;
+}
+
+static int encode_number(msgpack_packer *packer, const struct field *field, const void *at)
+{
+    if (field->type == FIELD_REAL) {
+        double real = *(const double *)at;
+        return field_check_real(field, real, NULL) != 0 ? -EINVAL : msgpack_pack_double(packer, real);
+    }
+    if (field->type == FIELD_I32) {
+        int32_t number = *(const int32_t *)at;
+        return field_check_signed(field, number, NULL) != 0 ? -EINVAL : msgpack_pack_int32(packer, number);
+    }
+    uint64_t number = field->type == FIELD_U32 ? *(const uint32_t *)at : *(const uint64_t *)at;
+    return field_check_unsigned(field, number, NULL) != 0 ? -EINVAL : msgpack_pack_uint64(packer, number);
+}
+
+static int encode_bytes(msgpack_packer *packer, const struct field *field, struct bytes bytes)
+{
+    if (field->type == FIELD_DIGEST)
+        return bytes.len != 16 ? -EINVAL : pack_bin(packer, bytes.data, 16);
+    if (field_check_text(bytes, field->high, field->type == FIELD_NAME, NULL) != 0)
+        return -EINVAL;
+    return pack_text(packer, bytes);
+}
+
+static int encode_value(msgpack_packer *packer, const struct field *field, const void *base)
+{
+    const void *at = (const uint8_t *)base + field->offset;
+    switch ((enum field_type)field->type) {
+    case FIELD_BOOL:
+        return *(const bool *)at ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
+    case FIELD_U32:
+    case FIELD_U64:
+    case FIELD_I32:
+    case FIELD_REAL:
+        return encode_number(packer, field, at);
+    case FIELD_ENUM: {
+        uint32_t value;
+        memcpy(&value, at, sizeof value);
+        if (value >= field->names->n || value < field->low)
+            return -EINVAL;
+        return pack_text(packer, bytes_of_string(field->names->names[value]));
+    }
+    case FIELD_ID:
+        return pack_bin(packer, at, sizeof(struct id128));
+    case FIELD_DIGEST:
+    case FIELD_TEXT:
+    case FIELD_NAME:
+        return encode_bytes(packer, field, *(const struct bytes *)at);
+    case FIELD_EPOCH:
+        return encode_pair(packer, ((const struct epoch *)at)->boot, ((const struct epoch *)at)->move);
+    case FIELD_RANGE: {
+        const struct version_range *range = at;
+        return range->min > range->max ? -EINVAL : encode_pair(packer, range->min, range->max);
+    }
+    case FIELD_NAMES:
+    case FIELD_BINS:
+    case FIELD_IDS:
+    case FIELD_MAPS: {
+        struct list list;
+        memcpy(&list, at, sizeof list);
+        if (field_check_count(list.n, field->high, NULL) != 0)
+            return -EINVAL;
+        if (field->type == FIELD_IDS)
+            return encode_ids(packer, (struct id_list){list.items, list.n});
+        return field->type == FIELD_MAPS ? encode_maps(packer, field->table, list)
+                                         : encode_strings(packer, field, at);
+    }
+    case FIELD_PROMPT:
+        return encode_prompt(packer, at);
+    case FIELD_LOGPROBS:
+        return encode_logprobs(packer, field, at, ((const struct message *)base)->frame.ids.n);
+    case FIELD_MAP:
+        return encode_map(packer, field->table, NULL, at);
+    }
+    return -EINVAL;
+}
+
+/* `kind` is the name under "k" of a whole message, NULL for a map inside one. */
+static int encode_map(msgpack_packer *packer, const struct field_table *table, const char *kind,
+                      const void *base)
+{
+    if (table->check && table->check(base, NULL) != 0)
+        return -EINVAL;
+    uint64_t absent = 0;
+    for (unsigned i = 0; i < table->n; i++)
+        absent |= (uint64_t)is_absent(&table->fields[i], base) << i;
+    unsigned n = table->n - (unsigned)__builtin_popcountll(absent) + (kind != NULL);
+    int r = msgpack_pack_map(packer, n);
+    if (r == 0 && kind)
+        r = pack_text(packer, BYTES_LITERAL("k"));
+    if (r == 0 && kind)
+        r = pack_text(packer, bytes_of_string(kind));
+    for (unsigned i = 0; r == 0 && i < table->n; i++) {
+        const struct field *field = &table->fields[i];
+        if (absent >> i & 1)
+            continue;
+        r = pack_text(packer, (struct bytes){field->key, field->key_len});
+        if (r == 0)
+            r = encode_value(packer, field, base);
+    }
+    return r;
+}
+
+int message_encode(const struct message *message, struct buffer *out)
+{
+    const struct field_table *table = field_table_of(message->kind);
+    if (!table)
+        return -EINVAL;
+    size_t before = out->len;
+    /* Enough for most messages: the packer writes a few bytes at a time. */
+    int r = buffer_reserve(out, 512);
+    if (r < 0)
+        return r;
+    msgpack_packer packer;
+    msgpack_packer_init(&packer, out, write_buffer);
+    r = encode_map(&packer, table, message_kind_name(message->kind), message);
+    if (r == 0 && out->len - before > message_max_bytes(message->kind))
+        r = -EINVAL;
+    if (r != 0)
+        out->len = before;
+    return r == 0 || r == -EINVAL ? r : -ENOMEM; /* the packer's own failure is the buffer's */
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables: every kind's fields with their keys, types and bounds, in the order in which they are encoded.
+ *
+ * This is the protocol as data; PROTOCOL.md is the same for people. Offsets are from struct message for the
+ * table of a kind, from the part's own struct for the table of a part. Macros name the few shapes that occur,
+ * so that a line below reads like a line of PROTOCOL.md. */
+
+#include "proto/fields.h"
+
+#define KEY(k, t, o) .key = (k), .key_len = sizeof(k) - 1, .type = (t), .offset = (uint32_t)(o)
+#define REQUIRED     .flags = FIELD_REQUIRED | FIELD_ALWAYS
+#define ALWAYS       .flags = FIELD_ALWAYS
+#define IN(part)     offsetof(struct message, part)
+#define TABLE(array)                                                                                         \
+    {                                                                                                        \
+        .fields = (array), .n = sizeof(array) / sizeof *(array)                                              \
+    }
+#define PART(array, type, test)                                                                              \
+    {                                                                                                        \
+        .fields = (array), .n = sizeof(array) / sizeof *(array), .size = sizeof(type), .check = (test)       \
+    }
+
+#define ID(k, o)                                                                                             \
+    {                                                                                                        \
+        KEY(k, FIELD_ID, o), REQUIRED                                                                        \
+    }
+#define EPOCH(k, o)                                                                                          \
+    {                                                                                                        \
+        KEY(k, FIELD_EPOCH, o), REQUIRED                                                                     \
+    }
+#define U32(k, o)                                                                                            \
+    {                                                                                                        \
+        KEY(k, FIELD_U32, o), REQUIRED, .high = UINT32_MAX                                                   \
+    }
+#define U32_OR_0(k, o)                                                                                       \
+    {                                                                                                        \
+        KEY(k, FIELD_U32, o), .high = UINT32_MAX                                                             \
+    }
+#define U64(k, o)                                                                                            \
+    {                                                                                                        \
+        KEY(k, FIELD_U64, o), REQUIRED, .high = UINT64_MAX                                                   \
+    }
+#define U64_OR_0(k, o)                                                                                       \
+    {                                                                                                        \
+        KEY(k, FIELD_U64, o), .high = UINT64_MAX                                                             \
+    }
+#define COUNTER(k, o)                                                                                        \
+    {                                                                                                        \
+        KEY(k, FIELD_U64, o), REQUIRED, .high = FIELDS_MAX_COUNTER                                           \
+    }
+#define COUNTER_OR_0(k, o)                                                                                   \
+    {                                                                                                        \
+        KEY(k, FIELD_U64, o), .high = FIELDS_MAX_COUNTER                                                     \
+    }
+#define FLAG(k, o)                                                                                           \
+    {                                                                                                        \
+        KEY(k, FIELD_BOOL, o)                                                                                \
+    }
+#define NAME(k, o)                                                                                           \
+    {                                                                                                        \
+        KEY(k, FIELD_NAME, o), REQUIRED, .high = PROTO_MAX_NAME_BYTES                                        \
+    }
+#define NAME_OR_0(k, o)                                                                                      \
+    {                                                                                                        \
+        KEY(k, FIELD_NAME, o), .high = PROTO_MAX_NAME_BYTES                                                  \
+    }
+#define TEXT_OR_0(k, o)                                                                                      \
+    {                                                                                                        \
+        KEY(k, FIELD_TEXT, o), .high = PROTO_MAX_TEXT_BYTES                                                  \
+    }
+#define RANGE(k, o)                                                                                          \
+    {                                                                                                        \
+        KEY(k, FIELD_RANGE, o), REQUIRED                                                                     \
+    }
+#define FEATURES(k, o)                                                                                       \
+    {                                                                                                        \
+        KEY(k, FIELD_NAMES, o), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES                \
+    }
+#define MILLISECONDS(k, o)                                                                                   \
+    {                                                                                                        \
+        KEY(k, FIELD_REAL, o), ALWAYS, .real_low = 0, .real_high = 1e15                                      \
+    }
+
+/* Thirty days: enough for any deadline, and no sum of clocks overflows. */
+#define MAX_DEADLINE_MS 2592000000ull
+
+/* The fields of struct generation inside `part` of a message: a generate's own and an assign's. */
+#define GENERATION(part)                                                                                     \
+    {KEY("prompt", FIELD_PROMPT, IN(part.prompt)), REQUIRED}, FLAG("special", IN(part.prompt.special)),      \
+        NAME_OR_0("model", IN(part.model)),                                                                  \
+        {KEY("max_tokens", FIELD_U32, IN(part.max_tokens)), ALWAYS, .low = 1, .high = INT32_MAX,             \
+         .initial = 256},                                                                                    \
+        {KEY("temperature", FIELD_REAL, IN(part.temperature)), ALWAYS, .real_high = 100, .initial = 0.8},    \
+        {KEY("top_k", FIELD_U32, IN(part.top_k)), ALWAYS, .high = INT32_MAX, .initial = 40},                 \
+        {KEY("top_p", FIELD_REAL, IN(part.top_p)), .flags = FIELD_ALWAYS | FIELD_LOW_OPEN, .real_high = 1,   \
+         .initial = 0.95},                                                                                   \
+        {KEY("min_p", FIELD_REAL, IN(part.min_p)), ALWAYS, .real_high = 1, .initial = 0.05},                 \
+        {KEY("repetition_penalty", FIELD_REAL, IN(part.repetition_penalty)),                                 \
+         .flags = FIELD_ALWAYS | FIELD_LOW_OPEN, .real_high = 100, .initial = 1},                            \
+        {KEY("seed", FIELD_U64, IN(part.seed)), .present = IN(part.has_seed), .high = UINT64_MAX},           \
+        {KEY("stop", FIELD_NAMES, IN(part.stop)), .low = 1, .high = PROTO_MAX_STOPS,                         \
+         .item_high = PROTO_MAX_STOP_BYTES},                                                                 \
+        {KEY("stop_ids", FIELD_IDS, IN(part.stop_ids)), .high = PROTO_MAX_STOP_IDS},                         \
+        {KEY("logprobs", FIELD_U32, IN(part.logprobs)), .high = PROTO_MAX_LOGPROBS + 1},                     \
+        {KEY("priority", FIELD_I32, IN(part.priority)), .low = -8, .high = 8},                               \
+        {KEY("deadline_ms", FIELD_U64, IN(part.deadline_ms)), .high = MAX_DEADLINE_MS},                      \
+        {KEY("on_disconnect", FIELD_ENUM, IN(part.on_disconnect)), .names = &names_of_policies},             \
+        {KEY("keep_s", FIELD_U32, IN(part.keep_s)), .high = 86400},                                          \
+        NAME_OR_0("cache_salt", IN(part.cache_salt)), FEATURES("require", IN(part.require))
+
+/* ---- parts ---- */
+
+static const struct field usage_fields[] = {
+    U32("prompt_tokens", offsetof(struct usage, prompt_tokens)),
+    U32_OR_0("cached_tokens", offsetof(struct usage, cached_tokens)),
+    U32("output_tokens", offsetof(struct usage, output_tokens)),
+};
+static const struct field_table usage_table = PART(usage_fields, struct usage, NULL);
+
+static const struct field timing_fields[] = {
+    MILLISECONDS("queue_ms", offsetof(struct timing, queue_ms)),
+    MILLISECONDS("prefill_ms", offsetof(struct timing, prefill_ms)),
+    MILLISECONDS("decode_ms", offsetof(struct timing, decode_ms)),
+};
+static const struct field_table timing_table = PART(timing_fields, struct timing, NULL);
+
+static int check_ending(const void *value, struct error *err)
+{
+    const struct ending *ending = value;
+    if ((ending->reason == END_ERROR) != (ending->error != PROTO_OK))
+        return error_set(err, MESSAGE_E_MALFORMED, "error: expected with the reason error, and only with it");
+    return 0;
+}
+
+static const struct field ending_fields[] = {
+    {KEY("reason", FIELD_ENUM, offsetof(struct ending, reason)), REQUIRED, .names = &names_of_reasons},
+    {KEY("error", FIELD_ENUM, offsetof(struct ending, error)), .low = 1, .names = &names_of_errors},
+    TEXT_OR_0("text", offsetof(struct ending, text)),
+    {KEY("usage", FIELD_MAP, offsetof(struct ending, usage)), REQUIRED, .table = &usage_table},
+    {KEY("timing", FIELD_MAP, offsetof(struct ending, timing)), REQUIRED, .table = &timing_table},
+};
+static const struct field_table ending_table = PART(ending_fields, struct ending, check_ending);
+#define ENDING(o)                                                                                            \
+    {                                                                                                        \
+        KEY("end", FIELD_MAP, o), REQUIRED, .table = &ending_table                                           \
+    }
+
+static const struct field limits_fields[] = {
+    U32("request_bytes", offsetof(struct limits, request_bytes)),
+    U32("prompt_ids", offsetof(struct limits, prompt_ids)),
+    U32("stops", offsetof(struct limits, stops)),
+    U32("stop_bytes", offsetof(struct limits, stop_bytes)),
+    U32("stop_ids", offsetof(struct limits, stop_ids)),
+    U32("logprobs", offsetof(struct limits, logprobs)),
+};
+static const struct field_table limits_table = PART(limits_fields, struct limits, NULL);
+
+static const struct field model_fields[] = {
+    NAME("name", offsetof(struct model_info, name)),
+    {KEY("digest", FIELD_DIGEST, offsetof(struct model_info, digest)), REQUIRED},
+    U32("context", offsetof(struct model_info, context)),
+    U32_OR_0("workers", offsetof(struct model_info, workers)),
+    FLAG("chat", offsetof(struct model_info, chat)),
+};
+static const struct field_table model_table = PART(model_fields, struct model_info, NULL);
+
+static const struct field worker_fields[] = {
+    NAME("name", offsetof(struct worker_status, name)),
+    NAME_OR_0("device", offsetof(struct worker_status, device)),
+    NAME_OR_0("model", offsetof(struct worker_status, model)),
+    {KEY("state", FIELD_ENUM, offsetof(struct worker_status, state)), REQUIRED, .names = &names_of_states},
+    U32_OR_0("pid", offsetof(struct worker_status, pid)),
+    U32_OR_0("incarnation", offsetof(struct worker_status, incarnation)),
+    U32_OR_0("restarts", offsetof(struct worker_status, restarts)),
+    U32_OR_0("active", offsetof(struct worker_status, active)),
+    U32_OR_0("waiting", offsetof(struct worker_status, waiting)),
+    U32_OR_0("slots", offsetof(struct worker_status, slots)),
+    U32_OR_0("kv_free", offsetof(struct worker_status, kv_free)),
+    U32_OR_0("kv_total", offsetof(struct worker_status, kv_total)),
+    U64_OR_0("steps", offsetof(struct worker_status, steps)),
+    U64_OR_0("tokens", offsetof(struct worker_status, tokens)),
+    U64_OR_0("cache_hits", offsetof(struct worker_status, cache_hits)),
+    {KEY("tokens_per_s", FIELD_REAL, offsetof(struct worker_status, tokens_per_s)), .real_high = 1e12},
+    TEXT_OR_0("reason", offsetof(struct worker_status, reason)),
+};
+static const struct field_table worker_table = PART(worker_fields, struct worker_status, NULL);
+
+static const struct field chat_fields[] = {
+    NAME("role", offsetof(struct chat_message, role)),
+    {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED,
+     .high = PROTO_MAX_REQUEST_BYTES},
+};
+static const struct field_table chat_table = PART(chat_fields, struct chat_message, NULL);
+
+/* ---- client → broker ---- */
+
+static const struct field hello_fields[] = {
+    RANGE("proto", IN(hello.proto)),
+    FEATURES("features", IN(hello.features)),
+    ID("session", IN(hello.session)),
+};
+static const struct field join_fields[] = {U64("nonce", IN(join.nonce))};
+static const struct field generate_fields[] = {
+    ID("id", IN(generate.id)),
+    GENERATION(generate.generation),
+};
+static const struct field cancel_fields[] = {
+    {KEY("session", FIELD_ID, IN(cancel.session))},
+    ID("id", IN(cancel.id)),
+};
+static const struct field replay_fields[] = {
+    ID("id", IN(replay.id)),
+    {KEY("epoch", FIELD_EPOCH, IN(replay.epoch))},
+    COUNTER("next", IN(replay.next)),
+};
+static const struct field attach_fields[] = {
+    {KEY("session", FIELD_ID, IN(attach.session))},
+    ID("id", IN(attach.id)),
+    COUNTER_OR_0("next", IN(attach.next)),
+};
+static const struct field status_fields[] = {U64_OR_0("ref", IN(status.ref))};
+static const struct field tokenize_fields[] = {
+    U64_OR_0("ref", IN(tokenize.ref)),
+    NAME_OR_0("model", IN(tokenize.model)),
+    {KEY("text", FIELD_TEXT, IN(tokenize.text)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
+    FLAG("special", IN(tokenize.special)),
+};
+static const struct field ping_fields[] = {U64_OR_0("ref", IN(ping.ref))};
+
+/* ---- broker → client ---- */
+
+static const struct field hello_ok_fields[] = {
+    RANGE("proto", IN(hello_ok.proto)),
+    FEATURES("features", IN(hello_ok.features)),
+    U64("boot", IN(hello_ok.boot)),
+    {KEY("stream", FIELD_NAMES, IN(hello_ok.stream)), REQUIRED, .low = 1, .high = 8,
+     .item_high = PROTO_MAX_NAME_BYTES},
+    {KEY("limits", FIELD_MAP, IN(hello_ok.limits)), REQUIRED, .table = &limits_table},
+    U32("lease_ms", IN(hello_ok.lease_ms)),
+    {KEY("models", FIELD_MAPS, IN(hello_ok.models)), .high = PROTO_MAX_WORKERS, .table = &model_table},
+};
+static const struct field welcome_fields[] = {U64("nonce", IN(welcome.nonce))};
+static const struct field accepted_fields[] = {
+    ID("id", IN(accepted.id)),
+    EPOCH("epoch", IN(accepted.epoch)),
+    U64("seed", IN(accepted.seed)),
+    FLAG("again", IN(accepted.again)),
+};
+static const struct field error_fields[] = {
+    {KEY("id", FIELD_ID, IN(error.id)), .present = IN(error.has_id)},
+    U64_OR_0("ref", IN(error.ref)),
+    {KEY("error", FIELD_ENUM, IN(error.error)), REQUIRED, .low = 1, .names = &names_of_errors},
+    {KEY("text", FIELD_TEXT, IN(error.text)), REQUIRED, .high = PROTO_MAX_TEXT_BYTES},
+    U32_OR_0("retry_after_ms", IN(error.retry_after_ms)),
+};
+static const struct field cancel_ok_fields[] = {ID("id", IN(cancel_ok.id))};
+static const struct field replay_ok_fields[] = {
+    ID("id", IN(replay_ok.id)),
+    EPOCH("epoch", IN(replay_ok.epoch)),
+    COUNTER("from", IN(replay_ok.from)),
+    COUNTER("next", IN(replay_ok.next)),
+    FLAG("done", IN(replay_ok.done)),
+    {KEY("frames", FIELD_BINS, IN(replay_ok.frames)), .high = PROTO_MAX_PAGE_FRAMES,
+     .item_high = PROTO_MAX_FRAME_BYTES},
+};
+static const struct field attach_ok_fields[] = {
+    ID("id", IN(attach_ok.id)),
+    EPOCH("epoch", IN(attach_ok.epoch)),
+    COUNTER("next", IN(attach_ok.next)),
+};
+static const struct field status_ok_fields[] = {
+    U64_OR_0("ref", IN(status_ok.ref)),
+    U64("boot", IN(status_ok.boot)),
+    FLAG("draining", IN(status_ok.draining)),
+    NAME_OR_0("version", IN(status_ok.version)),
+    U32_OR_0("sessions", IN(status_ok.sessions)),
+    U32_OR_0("queued", IN(status_ok.queued)),
+    U32_OR_0("running", IN(status_ok.running)),
+    U64_OR_0("admitted", IN(status_ok.admitted)),
+    U64_OR_0("ended", IN(status_ok.ended)),
+    U64_OR_0("rejected", IN(status_ok.rejected)),
+    U64_OR_0("tokens", IN(status_ok.tokens)),
+    U64_OR_0("journal_bytes", IN(status_ok.journal_bytes)),
+    {KEY("workers", FIELD_MAPS, IN(status_ok.workers)), .high = PROTO_MAX_WORKERS, .table = &worker_table},
+};
+static const struct field tokenize_ok_fields[] = {
+    U64_OR_0("ref", IN(tokenize_ok.ref)),
+    {KEY("ids", FIELD_IDS, IN(tokenize_ok.ids)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
+};
+static const struct field pong_fields[] = {U64_OR_0("ref", IN(pong.ref))};
+static const struct field end_fields[] = {
+    ID("id", IN(end.id)),
+    EPOCH("epoch", IN(end.epoch)),
+    COUNTER("count", IN(end.count)),
+    ENDING(IN(end.end)),
+};
+
+/* ---- the streams ---- */
+
+static const struct field frame_fields[] = {
+    ID("id", IN(frame.id)),
+    EPOCH("epoch", IN(frame.epoch)),
+    COUNTER("seq", IN(frame.seq)),
+    COUNTER("off", IN(frame.off)),
+    {KEY("ids", FIELD_IDS, IN(frame.ids)), REQUIRED, .high = PROTO_MAX_FRAME_IDS},
+    {KEY("text", FIELD_TEXT, IN(frame.text)), REQUIRED, .high = PROTO_MAX_FRAME_BYTES},
+    {KEY("logprobs", FIELD_LOGPROBS, IN(frame.logprobs)), .high = PROTO_MAX_LOGPROBS + 1},
+    COUNTER_OR_0("wseq", IN(frame.wseq)),
+    {KEY("end", FIELD_MAP, IN(frame.end)), .present = IN(frame.has_end), .table = &ending_table},
+};
+
+/* ---- worker ↔ broker ---- */
+
+static const struct field register_fields[] = {
+    RANGE("proto", IN(register_.proto)),
+    FEATURES("features", IN(register_.features)),
+    NAME("name", IN(register_.name)),
+    U32("incarnation", IN(register_.incarnation)),
+    U32("pid", IN(register_.pid)),
+    U32("slots", IN(register_.slots)),
+    NAME("stream", IN(register_.stream)),
+    NAME("model", IN(register_.model)),
+    {KEY("digest", FIELD_DIGEST, IN(register_.digest)), REQUIRED},
+    U32("context", IN(register_.context)),
+    FLAG("chat", IN(register_.chat)),
+    U32("kv_blocks", IN(register_.kv_blocks)),
+    U32("max_prompt", IN(register_.max_prompt)),
+    NAME_OR_0("device", IN(register_.device)),
+    COUNTER_OR_0("wseq", IN(register_.wseq)),
+};
+static const struct field ready_fields[] = {U32("incarnation", IN(ready.incarnation))};
+static const struct field heartbeat_fields[] = {
+    U64_OR_0("ref", IN(heartbeat.ref)),         U32_OR_0("active", IN(heartbeat.active)),
+    U32_OR_0("waiting", IN(heartbeat.waiting)), U32_OR_0("kv_free", IN(heartbeat.kv_free)),
+    COUNTER_OR_0("wseq", IN(heartbeat.wseq)),   COUNTER_OR_0("waiting_tokens", IN(heartbeat.waiting_tokens)),
+};
+static const struct field finished_fields[] = {
+    ID("session", IN(finished.session)), ID("id", IN(finished.id)),
+    EPOCH("epoch", IN(finished.epoch)),  COUNTER("count", IN(finished.count)),
+    COUNTER("wseq", IN(finished.wseq)),  ENDING(IN(finished.end)),
+};
+static const struct field register_ok_fields[] = {
+    U64("boot", IN(register_ok.boot)),
+    ID("subscription", IN(register_ok.subscription)),
+    U32("heartbeat_ms", IN(register_ok.heartbeat_ms)),
+};
+static const struct field assign_fields[] = {
+    ID("session", IN(assign.session)),
+    ID("id", IN(assign.id)),
+    EPOCH("epoch", IN(assign.epoch)),
+    {KEY("deadline_left_ms", FIELD_U64, IN(assign.deadline_left_ms)), .high = MAX_DEADLINE_MS},
+    COUNTER_OR_0("queue_us", IN(assign.queue_us)),
+    GENERATION(assign.generation),
+};
+static const struct field ack_fields[] = {COUNTER("wseq", IN(ack.wseq))};
+static const struct field resend_fields[] = {COUNTER("wseq", IN(resend.wseq))};
+
+static const struct field_table tables[] = {
+    [MESSAGE_HELLO] = TABLE(hello_fields),
+    [MESSAGE_JOIN] = TABLE(join_fields),
+    [MESSAGE_GENERATE] = TABLE(generate_fields),
+    [MESSAGE_CANCEL] = TABLE(cancel_fields),
+    [MESSAGE_REPLAY] = TABLE(replay_fields),
+    [MESSAGE_ATTACH] = TABLE(attach_fields),
+    [MESSAGE_STATUS] = TABLE(status_fields),
+    [MESSAGE_TOKENIZE] = TABLE(tokenize_fields),
+    [MESSAGE_PING] = TABLE(ping_fields),
+    [MESSAGE_BYE] = {0},
+    [MESSAGE_HELLO_OK] = TABLE(hello_ok_fields),
+    [MESSAGE_WELCOME] = TABLE(welcome_fields),
+    [MESSAGE_ACCEPTED] = TABLE(accepted_fields),
+    [MESSAGE_ERROR] = TABLE(error_fields),
+    [MESSAGE_CANCEL_OK] = TABLE(cancel_ok_fields),
+    [MESSAGE_REPLAY_OK] = TABLE(replay_ok_fields),
+    [MESSAGE_ATTACH_OK] = TABLE(attach_ok_fields),
+    [MESSAGE_STATUS_OK] = TABLE(status_ok_fields),
+    [MESSAGE_TOKENIZE_OK] = TABLE(tokenize_ok_fields),
+    [MESSAGE_PONG] = TABLE(pong_fields),
+    [MESSAGE_BYE_OK] = {0},
+    [MESSAGE_END] = TABLE(end_fields),
+    [MESSAGE_FRAME] = TABLE(frame_fields),
+    [MESSAGE_REGISTER] = TABLE(register_fields),
+    [MESSAGE_READY] = TABLE(ready_fields),
+    [MESSAGE_HEARTBEAT] = TABLE(heartbeat_fields),
+    [MESSAGE_FINISHED] = TABLE(finished_fields),
+    [MESSAGE_REGISTER_OK] = TABLE(register_ok_fields),
+    [MESSAGE_ASSIGN] = TABLE(assign_fields),
+    [MESSAGE_ACK] = TABLE(ack_fields),
+    [MESSAGE_RESEND] = TABLE(resend_fields),
+    [MESSAGE_DRAIN] = {0},
+};
+_Static_assert(sizeof tables / sizeof *tables == MESSAGE_KIND_COUNT, "a table for every kind");
+
+const struct field_table *field_table_of_chat(void)
+{
+    return &chat_table;
+}
+
+const struct field_table *field_table_of(enum message_kind kind)
+{
+    return kind > MESSAGE_NONE && kind < MESSAGE_KIND_COUNT ? &tables[kind] : NULL;
+}
+
+size_t message_max_bytes(enum message_kind kind)
+{
+    switch (kind) {
+    case MESSAGE_FRAME:
+        return PROTO_MAX_FRAME_BYTES;
+    case MESSAGE_REPLAY_OK: /* frames up to PROTO_MAX_FRAME_BYTES in all, and what wraps them */
+        return PROTO_MAX_PAGE_BYTES;
+    default:
+        return PROTO_MAX_WORKER_BYTES;
+    }
+}
+
+void field_table_initials(const struct field_table *table, void *ret_value)
+{
+    for (const struct field *f = table->fields; f < table->fields + table->n; f++) {
+        void *at = (uint8_t *)ret_value + f->offset;
+        if (f->initial == 0)
+            continue;
+        if (f->type == FIELD_U32)
+            *(uint32_t *)at = (uint32_t)f->initial;
+        else
+            *(double *)at = f->initial;
+    }
+}
+
+void generation_defaults(struct generation *ret_generation)
+{
+    struct message message = {0};
+    field_table_initials(&tables[MESSAGE_GENERATE], &message);
+    *ret_generation = message.generate.generation;
+}

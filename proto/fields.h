@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROTO_FIELDS_H
+#define PROTO_FIELDS_H
+
+/* Private to proto/: what a message looks like, as data. Each kind has a table of fields; decode.c and
+ * encode.c walk the same table, so that what one writes the other reads and both hold the same bounds. */
+
+#include "proto/message.h"
+
+/* Keys of one map; more is an error, unknown ones included. */
+#define FIELDS_MAX_KEYS 64
+/* Containers inside one another, the message's own map included. */
+#define FIELDS_MAX_DEPTH 8
+/* Counters that grow by one (seq, off, wseq, …): exact in every language's numbers. */
+#define FIELDS_MAX_COUNTER (1ull << 53)
+
+enum field_type {             /* in the struct                     on the wire */
+                  FIELD_BOOL, /* bool                              bool */
+                  FIELD_U32,  /* uint32_t                          integer, low … high */
+                  FIELD_U64,  /* uint64_t                          integer, low … high */
+                  FIELD_I32,  /* int32_t                           integer, low … high */
+                  FIELD_REAL, /* double                            real or integer, real_low … real_high */
+                  FIELD_ENUM, /* an enum                           str: one of `names`, not before `low` */
+                  FIELD_ID,   /* struct id128                      bin of 16 bytes */
+                  FIELD_DIGEST, /* struct bytes                      bin of 16 bytes */
+                  FIELD_TEXT,   /* struct bytes                      str, UTF-8, ≤ high bytes */
+                  FIELD_NAME,   /* struct bytes                      the same without control characters */
+                  FIELD_EPOCH,  /* struct epoch                      [boot, move] */
+                  FIELD_RANGE,  /* struct version_range              [min, max] */
+                  FIELD_NAMES,  /* struct text_list                  [str], ≤ high of ≤ item_high bytes */
+                  FIELD_IDS,    /* struct id_list                    [integer], ≤ high */
+                  FIELD_BINS,   /* {const struct bytes *items; n}    [bin], ≤ high */
+                  FIELD_PROMPT, /* struct prompt                     str, [integer] or [{role, content}] */
+                  FIELD_LOGPROBS, /* struct frame_logprobs             [[[id, real] …] …] */
+                  FIELD_MAP,      /* the sub-table's struct            map */
+                  FIELD_MAPS,     /* {const item *items; n}            [map], ≤ high */
+};
+
+enum {
+    FIELD_REQUIRED = 1, /* decoding fails without it */
+    FIELD_ALWAYS = 2,   /* encoded even when it is zero, so that a receiver's default never replaces it */
+    FIELD_LOW_OPEN = 4, /* real_low itself is outside */
+};
+
+struct name_table {
+    const char *const *names;
+    uint32_t n;
+};
+
+struct field {
+    const char *key;
+    uint8_t key_len;
+    uint8_t type; /* enum field_type */
+    uint8_t flags;
+    uint16_t present; /* offset of the bool that says whether it is there; 0: none */
+    uint32_t offset;  /* of the value in the table's struct */
+    int64_t low;
+    uint64_t high;      /* of an integer, or most bytes or items */
+    uint64_t item_high; /* most bytes of a list's item */
+    double real_low, real_high;
+    double initial; /* what a number that is left out becomes */
+    const struct name_table *names;
+    const struct field_table *table; /* of FIELD_MAP, FIELD_MAPS */
+};
+
+struct field_table {
+    const struct field *fields;
+    uint8_t n;
+    uint32_t size;                                      /* of the struct, for FIELD_MAPS */
+    int (*check)(const void *value, struct error *err); /* what no single field shows; 0 or a code; or NULL */
+};
+
+/* A list in any of the message structs: all have this shape. */
+struct list {
+    const void *items;
+    size_t n;
+};
+
+/* The fields of a kind beside "k". NULL for MESSAGE_NONE and kinds that do not exist. */
+const struct field_table *field_table_of(enum message_kind kind);
+
+/* One chat message: the item of a prompt that is a list of maps. */
+const struct field_table *field_table_of_chat(void);
+
+/* Writes what numbers become when they are left out; the rest of the struct is zeroed already. */
+void field_table_initials(const struct field_table *table, void *ret_value);
+
+/* Most bytes of a whole message of this kind. */
+size_t message_max_bytes(enum message_kind kind);
+
+extern const struct name_table names_of_errors, names_of_reasons, names_of_states, names_of_policies;
+bool name_find(const struct name_table *table, struct bytes name, uint32_t *ret_value);
+enum message_kind message_kind_find(struct bytes name); /* MESSAGE_NONE: no such kind */
+
+/* ---- checks of values, shared by both directions: 0, or MESSAGE_E_MALFORMED with a reason ---- */
+
+int field_check_unsigned(const struct field *field, uint64_t value, struct error *err);
+int field_check_signed(const struct field *field, int64_t value, struct error *err);
+int field_check_real(const struct field *field, double value, struct error *err);
+int field_check_text(struct bytes text, uint64_t max, bool name, struct error *err);
+int field_check_item(const struct field *field, struct bytes item, struct error *err); /* of a list */
+int field_check_logprob(float value, struct error *err);
+int field_check_count(uint64_t n, uint64_t max, struct error *err);
+
+#endif

@@ -32,8 +32,8 @@ struct model_params {
     float rope_scale;   /* linear scaling: angles are divided by it; 1 = none */
 };
 
-struct model_layer {                     /* weights [rows = outputs][columns = inputs], biases may be NULL */
-    const struct gguf_tensor *attn_norm; /* [n_embd] F32 */
+struct model_layer { /* weights [rows = outputs][columns = inputs]; biases F32 [rows] or NULL */
+    const struct gguf_tensor *attn_norm;                      /* [n_embd] F32 */
     const struct gguf_tensor *attn_q, *attn_q_bias;           /* [n_heads·head_dim][n_embd] */
     const struct gguf_tensor *attn_k, *attn_k_bias;           /* [n_kv_heads·head_dim][n_embd] */
     const struct gguf_tensor *attn_v, *attn_v_bias;           /* [n_kv_heads·head_dim][n_embd] */

@@ -5,9 +5,9 @@
 /* Text ↔ token ids, from the vocabulary that a GGUF file carries (tokenizer.ggml.*).
  *
  * Two kinds: "llama" (SentencePiece-style: merges by score, byte fall-back, a space written as U+2581) and
- * "gpt2" (byte-level BPE behind a pre-tokenizer that tokenizer.ggml.pre names). A kind or pre-tokenizer that
- * is not known is refused at the start: tokens that are almost right are worse than none. Immutable after
- * creation; threads share. */
+ * "gpt2" (byte-level BPE behind a pre-tokenizer that tokenizer.ggml.pre names; without that key, or with
+ * "default" there, it is GPT-2's). A kind or pre-tokenizer that is not known is refused at the start: tokens
+ * that are almost right are worse than none. Immutable after creation; threads share. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,12 +42,16 @@ int tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer, str
 struct tokenizer *tokenizer_free(struct tokenizer *tokenizer);
 
 /* Appends the ids of `text` to `ret_ids`. The text is UTF-8: bytes that are not are -EILSEQ. `flags` of
- * tokenizer_flags. User-defined tokens are always matched whole. 0, -EILSEQ, -ENOMEM. */
+ * tokenizer_flags. User-defined tokens are always matched whole; control tokens come about only by
+ * TOKENIZER_PARSE_SPECIAL, whatever the text spells. Time is O(n log n) and memory O(n) for any text. 0,
+ * -EILSEQ, -ENOMEM, -EMSGSIZE beyond TOKENIZER_MAX_TEXT bytes; on failure the list keeps its old length. */
+#define TOKENIZER_MAX_TEXT ((size_t)1 << 28)
 int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsigned flags,
                      struct ids *ret_ids);
 
-/* The bytes that an id adds to the output text: perhaps part of a UTF-8 sequence, nothing for control tokens.
- * `first` strips the space that a SentencePiece text begins with. The bytes live as long as the tokenizer. */
+/* The bytes that an id adds to the output text: perhaps part of a UTF-8 sequence, nothing for control,
+ * unknown and unused tokens, nor for ids outside the vocabulary. `first` strips the space that a
+ * SentencePiece text begins with. The bytes live as long as the tokenizer. */
 struct bytes tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, bool first);
 
 /* The vocabulary's own spelling of an id (control tokens included), for people. */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_MODEL_SPECIAL_H
+#define WORKER_MODEL_SPECIAL_H
+
+/* Tokens that stand in the text as a whole: user-defined ones always, control and unknown ones on demand.
+ *
+ * Private to the tokenizer's sources. They are cut out before the rest is tokenized. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "worker/model/vocabulary.h"
+
+struct special_class; /* all such tokens of one length */
+
+struct specials {
+    struct special_class *classes; /* longest first */
+    size_t n;
+    bool strip_right; /* white space after them belongs to them (Phi-3) */
+};
+
+struct fragment {
+    size_t start, len;
+    int32_t id; /* of the token that stands here; -1: ordinary text */
+};
+
+struct fragments { /* a zeroed one is empty and ready */
+    struct fragment *items;
+    size_t n, cap;
+};
+
+/* Collects them from the vocabulary. Spellings that are empty or not UTF-8 never occur in a text and are left
+ * out. 0 or -ENOMEM; all zero on failure. */
+int specials_init(struct specials *specials, const struct vocabulary *vocabulary);
+void specials_deinit(struct specials *specials);
+
+/* Cuts `text` at its special tokens: of overlapping ones the longest wins, then the leftmost. 0 or -ENOMEM.
+ */
+int specials_split(const struct specials *specials, const struct vocabulary *vocabulary, struct bytes text,
+                   bool control_too, struct fragments *ret_fragments);
+void fragments_deinit(struct fragments *fragments);
+
+#endif

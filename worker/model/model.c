@@ -207,14 +207,21 @@ static int find_tensors(struct model *model, struct error *err)
     return r;
 }
 
+/* Padding rows of the head and unused tokens never come out. Without a tokenizer every row may. */
 static int fill_sample_mask(struct model *model, struct error *err)
 {
     uint32_t n = model->params.n_vocab;
+    uint32_t size = model->tokenizer ? tokenizer_size(model->tokenizer) : n;
+    if (size > n)
+        return error_set(err, -EINVAL,
+                         "the vocabulary has %" PRIu32 " tokens, token_embd.weight only %" PRIu32 " rows",
+                         size, n);
     model->sample_mask = calloc((n + 31) / 32, sizeof *model->sample_mask);
     if (!model->sample_mask)
         return -ENOMEM;
-    for (uint32_t id = 0; id < n; id++)
-        model->sample_mask[id / 32] |= 1u << (id % 32);
+    for (uint32_t id = 0; id < size; id++)
+        if (!model->tokenizer || tokenizer_type(model->tokenizer, (int32_t)id) != TOKEN_UNUSED)
+            model->sample_mask[id / 32] |= 1u << (id % 32);
     return 0;
 }
 
@@ -224,7 +231,7 @@ static int load(const char *path, bool with_tokenizer, struct model *model, stru
     if (r == 0)
         r = find_tensors(model, err);
     if (r == 0 && with_tokenizer)
-        r = error_set(err, -ENOTSUP, "opening with a tokenizer is not supported yet");
+        r = tokenizer_new(model->gguf, &model->tokenizer, err);
     if (r == 0)
         r = fill_sample_mask(model, err);
     if (r == 0)
@@ -257,6 +264,7 @@ struct model *model_free(struct model *model)
 {
     if (!model)
         return NULL;
+    tokenizer_free(model->tokenizer);
     free(model->sample_mask);
     free(model->layers);
     gguf_free(model->gguf);

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes messages.json: the golden vectors of the protocol.
+
+The encoder here is deliberately its own, thirty lines of the msgpack specification, so that the C codec is checked
+against something that shares no code with it. A vector is {name, hex, message}: `message` is the map as JSON, a byte
+string standing as {"hex": "…"} and an integer above 2⁵³ as {"int": "…"}; a log probability is a float 32 and every other number with a decimal point a float 64.
+`canonical` false marks a vector that decodes, but that Quern itself would write otherwise. `error` marks one that
+must be refused, with the text."""
+
+import json
+import pathlib
+import struct
+
+
+class Bin(bytes):
+    pass
+
+
+class F32(float):
+    pass
+
+
+class Raw(bytes):
+    """Bytes that stand in the message as they are."""
+
+
+class Pairs(list):
+    """A map as a list of pairs, for keys that come twice."""
+
+
+def head(n, fix, fix_limit, *wide):
+    if fix is not None and n < fix_limit:
+        return bytes([fix | n])
+    for tag, fmt in wide:
+        if n < 1 << 8 * struct.calcsize(fmt):
+            return bytes([tag]) + struct.pack(">" + fmt, n)
+    raise ValueError(n)
+
+
+def pack(v):
+    if isinstance(v, Raw):
+        return bytes(v)
+    if v is None:
+        return b"\xc0"
+    if isinstance(v, bool):
+        return b"\xc3" if v else b"\xc2"
+    if isinstance(v, int) and v >= 0:
+        return head(v, 0, 128, (0xCC, "B"), (0xCD, "H"), (0xCE, "I"), (0xCF, "Q"))
+    if isinstance(v, int):
+        if v >= -32:
+            return struct.pack("b", v)
+        for tag, fmt in ((0xD0, "b"), (0xD1, "h"), (0xD2, "i"), (0xD3, "q")):
+            try:
+                return bytes([tag]) + struct.pack(">" + fmt, v)
+            except struct.error:
+                pass
+    if isinstance(v, F32):
+        return b"\xca" + struct.pack(">f", v)
+    if isinstance(v, float):
+        return b"\xcb" + struct.pack(">d", v)
+    if isinstance(v, Bin):
+        return head(len(v), None, 0, (0xC4, "B"), (0xC5, "H"), (0xC6, "I")) + v
+    if isinstance(v, str):
+        raw = v.encode()
+        return head(len(raw), 0xA0, 32, (0xD9, "B"), (0xDA, "H"), (0xDB, "I")) + raw
+    if isinstance(v, dict):
+        v = Pairs(v.items())
+    if isinstance(v, Pairs):
+        return head(len(v), 0x80, 16, (0xDE, "H"), (0xDF, "I")) + b"".join(pack(k) + pack(x) for k, x in v)
+    return head(len(v), 0x90, 16, (0xDC, "H"), (0xDD, "I")) + b"".join(map(pack, v))
+
+
+def as_json(v):
+    if isinstance(v, bytes):
+        return {"hex": v.hex()}
+    if isinstance(v, dict):
+        return {k: as_json(x) for k, x in v.items()}
+    if isinstance(v, (list, tuple)):
+        return [as_json(x) for x in v]
+    if isinstance(v, int) and v > 2**53:
+        return {"int": str(v)}
+    return float(v) if isinstance(v, F32) else v
+
+
+SESSION = Bin(bytes(range(16)))
+ID = Bin(bytes(range(0xF0, 0x100)))
+DIGEST = Bin(bytes.fromhex("9e107d9d372bb6826bd81d3542a419d6"))
+EPOCH = [7, 1]
+FIXED = {"max_tokens": 256, "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.0}
+END = {"reason": "length", "usage": {"prompt_tokens": 9, "output_tokens": 3},
+       "timing": {"queue_ms": 0.25, "prefill_ms": 12.5, "decode_ms": 30.0}}
+FAILED = {"reason": "error", "error": "model_error", "text": "no finite logit",
+          "usage": {"prompt_tokens": 9, "cached_tokens": 5, "output_tokens": 3},
+          "timing": {"queue_ms": 0.0, "prefill_ms": 0.0, "decode_ms": 0.0}}
+FRAME = {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 0, "off": 0, "ids": [17], "text": " the"}
+LIMITS = {"request_bytes": 4194304, "prompt_ids": 524288, "stops": 16, "stop_bytes": 256, "stop_ids": 64, "logprobs": 20}
+
+GOOD = [
+    ("hello", {"k": "hello", "proto": [1, 1], "session": SESSION}),
+    ("hello with features", {"k": "hello", "proto": [1, 3], "features": ["grammar", "größe"], "session": SESSION}),
+    ("join", {"k": "join", "nonce": 2**64 - 1}),
+    ("generate, text", {"k": "generate", "id": ID, "prompt": "Once upon a time", **FIXED}),
+    ("generate, ids", {"k": "generate", "id": ID, "prompt": [0, 1, 255, 65536, 2**31 - 1], **FIXED}),
+    ("generate, chat", {"k": "generate", "id": ID, "prompt": [
+        {"role": "system", "content": ""}, {"role": "user", "content": "Wie groß? 🌾"}], **FIXED}),
+    ("generate, every key", {
+        "k": "generate", "id": ID, "prompt": "<|x|>", "special": True, "model": "demo", "max_tokens": 1,
+        "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.25, "seed": 0,
+        "stop": ["\n", "END"], "stop_ids": [2, 32000], "logprobs": 21, "priority": -8, "deadline_ms": 1500,
+        "on_disconnect": "keep", "keep_s": 30, "cache_salt": "tenant", "require": ["grammar"]}),
+    ("cancel", {"k": "cancel", "id": ID}),
+    ("cancel to a worker", {"k": "cancel", "session": SESSION, "id": ID}),
+    ("replay", {"k": "replay", "id": ID, "epoch": EPOCH, "next": 300}),
+    ("attach", {"k": "attach", "session": SESSION, "id": ID, "next": 2**53}),
+    ("status", {"k": "status", "ref": 5}),
+    ("tokenize", {"k": "tokenize", "ref": 6, "model": "demo", "text": "a\0b", "special": True}),
+    ("ping", {"k": "ping"}),
+    ("bye", {"k": "bye"}),
+    ("hello_ok", {"k": "hello_ok", "proto": [1, 1], "boot": 7, "stream": ["ipc:///run/quern/stream"], "limits": LIMITS,
+                  "lease_ms": 5000, "models": [
+                      {"name": "demo", "digest": DIGEST, "context": 2048, "workers": 2, "chat": True},
+                      {"name": "other", "digest": DIGEST, "context": 131072}]}),
+    ("welcome", {"k": "welcome", "nonce": 1}),
+    ("accepted", {"k": "accepted", "id": ID, "epoch": [7, 0], "seed": 2**63, "again": True}),
+    ("error of a request", {"k": "error", "id": ID, "error": "overloaded", "text": "64 requests are queued", "retry_after_ms": 400}),
+    ("error of a status", {"k": "error", "ref": 5, "error": "hello_required", "text": "hello first"}),
+    ("cancel_ok", {"k": "cancel_ok", "id": ID}),
+    ("replay_ok", {"k": "replay_ok", "id": ID, "epoch": EPOCH, "from": 0, "next": 1, "done": True,
+                   "frames": [Bin(pack(FRAME))]}),
+    ("replay_ok, nothing yet", {"k": "replay_ok", "id": ID, "epoch": EPOCH, "from": 0, "next": 0, "done": True}),
+    ("attach_ok", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4}),
+    ("status_ok", {"k": "status_ok", "ref": 5, "boot": 7, "draining": True, "version": "0.1.0", "sessions": 1, "queued": 2,
+                   "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "workers": [
+                       {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "state": "ready", "pid": 77,
+                        "incarnation": 1, "restarts": 2, "active": 3, "waiting": 4, "slots": 16, "kv_free": 10,
+                        "kv_total": 512, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5},
+                       {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
+    ("tokenize_ok", {"k": "tokenize_ok", "ref": 6, "ids": [1, 2]}),
+    ("tokenize_ok, empty", {"k": "tokenize_ok", "ids": []}),
+    ("pong", {"k": "pong", "ref": 9}),
+    ("bye_ok", {"k": "bye_ok"}),
+    ("end", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": END}),
+    ("frame", {**FRAME, "wseq": 1}),
+    ("frame, several ids", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 1, "off": 4, "ids": [300, 70000], "text": "größe",
+                            "wseq": 2}),
+    ("frame, logprobs", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 1, "off": 4, "ids": [300, 301], "text": "",
+                         "logprobs": [[[300, F32(-0.5)], [5, F32(-1.25)]], [[301, F32(-2.0)], [6, F32(-0.125)]]], "wseq": 3}),
+    ("frame, last", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "tail", "wseq": 4, "end": END}),
+    ("frame, failed", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "", "end": FAILED}),
+    ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
+                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True,
+                  "kv_blocks": 512, "max_prompt": 2047, "device": "cpu", "wseq": 5}),
+    ("ready", {"k": "ready", "incarnation": 1}),
+    ("heartbeat", {"k": "heartbeat", "ref": 1, "active": 2, "waiting": 3, "kv_free": 4, "wseq": 5, "waiting_tokens": 6}),
+    ("finished", {"k": "finished", "session": SESSION, "id": ID, "epoch": EPOCH, "count": 3, "wseq": 4, "end": FAILED}),
+    ("register_ok", {"k": "register_ok", "boot": 7, "subscription": SESSION, "heartbeat_ms": 250}),
+    ("assign", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "deadline_left_ms": 900, "queue_us": 1500,
+                "prompt": "Once", **FIXED, "seed": 42}),
+    ("ack", {"k": "ack", "wseq": 256}),
+    ("resend", {"k": "resend", "wseq": 1}),
+    ("drain", {"k": "drain"}),
+]
+
+# These decode as well; Quern writes them otherwise.
+OTHERWISE = [
+    ("k comes last", {"nonce": 3, "k": "join"}),
+    ("unknown keys", {"k": "join", "x": {"y": [None, 1.5, Bin(b"z")]}, "nonce": 3, "later": "?"}),
+    ("defaults left out", {"k": "generate", "id": ID, "prompt": "Hi"}),
+    ("integers for reals", {"k": "generate", "id": ID, "prompt": "Hi", "temperature": 1, "top_p": 1}),
+    ("zeros written out", {"k": "ping", "ref": 0}),
+]
+
+GENERATE = {"k": "generate", "id": ID, "prompt": "Hi"}
+BAD = [
+    ("empty input", Raw(b""), "an empty message"),
+    ("not a map", [1], "not a msgpack map"),
+    ("a byte that msgpack never uses", Raw(b"\xc1"), "not a msgpack map"),
+    ("no kind", {"nonce": 1}, "k: missing"),
+    ("the kind is a number", {"k": 1}, "k: expected a text"),
+    ("an unknown kind", {"k": "grind"}, 'there is no kind "grind"'),
+    ("bytes after the message", Raw(pack({"k": "bye"}) + b"\0"), "bye: 1 bytes follow the message"),
+    ("cut in the middle", Raw(pack(FRAME)[:-1]), "frame: text: truncated, or not msgpack"),
+    ("a key is missing", {"k": "join"}, "join: nonce: missing"),
+    ("a known key comes twice", Pairs([("k", "join"), ("nonce", 1), ("nonce", 1)]), "join: nonce: comes twice"),
+    ("the kind comes twice", Pairs([("k", "bye"), ("k", "bye")]), "bye: k: comes twice"),
+    ("a text for a number", {"k": "join", "nonce": "1"}, "join: nonce: expected an integer"),
+    ("a real for an integer", {**GENERATE, "max_tokens": 5.0}, "generate: max_tokens: expected an integer"),
+    ("no tokens asked for", {**GENERATE, "max_tokens": 0}, "generate: max_tokens: 0 is outside 1 … 2147483647"),
+    ("a negative counter", {"k": "ack", "wseq": -1}, "ack: wseq: -1 is outside 0 … 9007199254740992"),
+    ("temperature is NaN", {**GENERATE, "temperature": float("nan")}, "generate: temperature: nan is outside 0 … 100"),
+    ("temperature is infinite", {**GENERATE, "temperature": float("inf")}, "generate: temperature: inf is outside 0 … 100"),
+    ("top_p is zero", {**GENERATE, "top_p": 0.0}, "generate: top_p: 0 is outside above 0 … 1"),
+    ("priority out of range", {**GENERATE, "priority": 9}, "generate: priority: 9 is outside -8 … 8"),
+    ("an empty prompt", {**GENERATE, "prompt": ""}, "generate: prompt: is empty"),
+    ("an empty list of messages", {**GENERATE, "prompt": []}, "generate: prompt: is empty"),
+    ("a prompt of another type", {**GENERATE, "prompt": 5},
+     "generate: prompt: expected a text, an array of token ids, or an array of messages"),
+    ("a prompt that is not UTF-8", {**GENERATE, "prompt": Raw(b"\xa3a\xc3(")}, "generate: prompt: not UTF-8 at byte 1"),
+    ("a negative token id", {**GENERATE, "prompt": [1, -1]},
+     "generate: prompt: expected token ids (integers from 0 to 2147483647)"),
+    ("a message without content", {**GENERATE, "prompt": [{"role": "user", "content": "x"}, {"role": "user"}]},
+     "generate: prompt: message 1: content: missing"),
+    ("too many stop strings", {**GENERATE, "stop": ["x"] * 17}, "generate: stop: 17 items are more than 16"),
+    ("an empty stop string", {**GENERATE, "stop": ["x", ""]}, "generate: stop: item 1: is empty"),
+    ("a stop string too long", {**GENERATE, "stop": ["x" * 257]}, "generate: stop: item 0: 257 bytes are more than 256"),
+    ("too many logprobs", {**GENERATE, "logprobs": 22}, "generate: logprobs: 22 is outside 0 … 21"),
+    ("an unknown policy", {**GENERATE, "on_disconnect": "wait"}, 'generate: on_disconnect: "wait" is not known here'),
+    ("an id of 15 bytes", {"k": "cancel", "id": Bin(b"x" * 15)}, "cancel: id: expected a byte string of 16 bytes"),
+    ("an id that is a text", {"k": "cancel", "id": "x" * 16}, "cancel: id: expected a byte string of 16 bytes"),
+    ("versions upside down", {"k": "hello", "proto": [2, 1], "session": SESSION}, "hello: proto: expected [min, max]"),
+    ("a control character in a name", {"k": "tokenize", "model": "\x1b[2J", "text": ""},
+     "tokenize: model: a control character at byte 0"),
+    ("a name too long", {"k": "tokenize", "model": "m" * 129, "text": ""}, "tokenize: model: 129 bytes are more than 128"),
+    ("the reason error without one", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "reason": "error"}},
+     "end: end: error: expected with the reason error, and only with it"),
+    ("an error without the reason", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "error": "internal"}},
+     "end: end: error: expected with the reason error, and only with it"),
+    ("logprobs for another number of ids", {**FRAME, "logprobs": [[[1, F32(0)]], [[1, F32(0)]]]},
+     "frame: logprobs: 2 rows for 1 ids"),
+    ("logprobs of uneven width", {**FRAME, "ids": [1, 2], "logprobs": [[[1, F32(0)]], [[1, F32(0)], [2, F32(0)]]]},
+     "frame: logprobs: expected as many entries for each id"),
+    ("an array longer than the message", {"k": "tokenize_ok", "ids": Raw(b"\xdd\xff\xff\xff\xff")},
+     "tokenize_ok: ids: truncated, or not msgpack"),
+    ("nine containers deep", {"k": "bye", "x": [[[[[[[[1]]]]]]]]}, "bye: x: truncated, too deep, or not msgpack"),
+    ("65 keys", Pairs([("k", "bye")] + [(f"x{i}", 0) for i in range(64)]), "65 keys are more than 64"),
+]
+
+
+def main():
+    vectors = [{"name": n, "hex": pack(m).hex(), "message": as_json(m)} for n, m in GOOD]
+    vectors += [{"name": n, "hex": pack(m).hex(), "message": as_json(m), "canonical": False} for n, m in OTHERWISE]
+    vectors += [{"name": n, "hex": pack(m).hex(), "error": e} for n, m, e in BAD]
+    lines = ",\n".join(json.dumps(v, ensure_ascii=False) for v in vectors)
+    out = pathlib.Path(__file__).with_name("messages.json")
+    out.write_text('{"protocol": 1, "vectors": [\n' + lines + "\n]}\n")
+
+
+if __name__ == "__main__":
+    main()

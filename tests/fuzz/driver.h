@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_FUZZ_DRIVER_H
+#define TESTS_FUZZ_DRIVER_H
+
+/* A fuzz entry is one file with LLVMFuzzerTestOneInput, for libFuzzer where there is one:
+ *
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_X.c <sources> -o fuzz_X && ./fuzz_X
+ * corpus/
+ *
+ * and for any compiler linked with driver.c and a seeds_X.c: a main that runs the seeds, then mutations of
+ * them for $QUERN_FUZZ_SECONDS (default 5), and prints how many inputs it ran. Arguments are files to run
+ * first: a crash that libFuzzer wrote down, for example. The last input that ran is in the file that the
+ * driver names when it dies. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The entry: never fails, aborts when a promise is broken. Returns 0. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+/* Adds an input to start from; copies it. */
+void fuzz_add_seed(const void *data, size_t len);
+
+/* Adds the seeds of this entry. In seeds_X.c. */
+void fuzz_seeds(void);
+
+#endif

@@ -67,6 +67,7 @@ static json_t *json_of(const msgpack_object *object)
         return json_stringn(object->via.str.ptr, object->via.str.size);
     case MSGPACK_OBJECT_BIN: {
         char *hex = calloc(2 * (size_t)object->via.bin.size + 1, 1);
+        ck_assert_ptr_nonnull(hex);
         for (uint32_t i = 0; i < object->via.bin.size; i++)
             sprintf(hex + 2 * i, "%02x", (uint8_t)object->via.bin.ptr[i]);
         json_t *value = json_pack("{s:s}", "hex", hex);

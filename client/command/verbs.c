@@ -4,7 +4,20 @@
 #include "client/command/verbs.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
 
 const struct verb verbs[] = {
+    {"inspect", "metadata, hyperparameters and tensors of a model file", verb_inspect},
+    {"synth", "write a random-weight model of a real shape", verb_synth},
+    {"quantize", "make a model smaller", verb_quantize},
     {NULL, NULL, NULL},
 };
+
+int verb_fail(int code, const struct error *err)
+{
+    log_error("%s", err->text[0] ? err->text : strerror(-code));
+    return EXIT_FAILURE;
+}

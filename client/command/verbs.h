@@ -7,7 +7,12 @@
  * A verb gets its own arguments, argv[0] being "quern NAME", parses them with argp(3), and returns the exit
  * status: 0 success, 1 failure, 2 usage. Data goes to stdout, everything else to stderr. */
 
+#include "common/error.h"
+
 enum { EXIT_USAGE = 2 };
+
+/* Tells on stderr why a call failed: its reason, or else what the code says. Returns EXIT_FAILURE. */
+int verb_fail(int code, const struct error *err);
 
 typedef int verb_main(int argc, char **argv);
 
@@ -19,5 +24,7 @@ struct verb {
 
 /* The table, ended by a NULL name. */
 extern const struct verb verbs[];
+
+verb_main verb_inspect, verb_quantize, verb_synth;
 
 #endif

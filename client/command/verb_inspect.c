@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* quern inspect: what a GGUF file holds.
+ *
+ * One report is built as JSON and either dumped or laid out in columns, so that both always say the same. Any
+ * well-formed file can be inspected; whether a worker could run it is part of the report. Arrays show their
+ * first few elements. */
+
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/command/verbs.h"
+#include "worker/model/model.h"
+
+#define SHOWN_ELEMENTS 4
+
+struct options {
+    const char *path;
+    bool json;
+};
+
+static int parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case 'j':
+        options->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num > 0)
+            argp_usage(state);
+        options->path = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (state->arg_num < 1)
+            argp_usage(state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- the report ---- */
+
+/* Text that is no UTF-8 keeps its ASCII; the rest becomes question marks. */
+static json_t *text_json(struct bytes text)
+{
+    json_t *json = json_stringn(text.data, text.len);
+    if (json)
+        return json;
+    char *copy = malloc(text.len + 1);
+    if (!copy)
+        return NULL;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = ((const char *)text.data)[i];
+        copy[i] = c >= 0x20 && c < 0x7f ? c : '?';
+    }
+    json = json_stringn(copy, text.len);
+    free(copy);
+    return json;
+}
+
+/* JSON has no NaN and no infinity: they become text. */
+static json_t *real_json(double value)
+{
+    char text[32];
+    json_t *json = json_real(value);
+    if (json)
+        return json;
+    snprintf(text, sizeof text, "%f", value);
+    return json_string(text);
+}
+
+static json_t *element_json(const struct gguf_value *array, uint64_t i, size_t *cursor)
+{
+    switch (array->array.type) {
+    case GGUF_STRING:
+        return text_json(gguf_array_next_string(array, cursor));
+    case GGUF_F32:
+    case GGUF_F64:
+        return real_json(gguf_array_real(array, i));
+    default:
+        return json_integer(gguf_array_int(array, i));
+    }
+}
+
+static json_t *value_json(const struct gguf_value *value)
+{
+    switch (value->type) {
+    case GGUF_STRING:
+        return text_json(value->string);
+    case GGUF_F32:
+    case GGUF_F64:
+        return real_json(value->f);
+    case GGUF_BOOL:
+        return json_boolean(value->u);
+    case GGUF_ARRAY: {
+        json_t *first = json_array();
+        size_t cursor = 0;
+        for (uint64_t i = 0; i < value->array.n && i < SHOWN_ELEMENTS; i++)
+            json_array_append_new(first, element_json(value, i, &cursor));
+        return json_pack("{s:I, s:o}", "elements", (json_int_t)value->array.n, "first", first);
+    }
+    default:
+        return json_integer(value->i);
+    }
+}
+
+static json_t *metadata_json(const struct gguf *gguf)
+{
+    json_t *metadata = json_object();
+    for (size_t i = 0; i < gguf_n_pairs(gguf); i++) {
+        const struct gguf_pair *pair = gguf_pair_at(gguf, i);
+        char key[128];
+        json_object_set_new(metadata, gguf_printable(pair->key, sizeof key, key), value_json(&pair->value));
+    }
+    return metadata;
+}
+
+static json_t *tensors_json(const struct gguf *gguf)
+{
+    json_t *tensors = json_array();
+    for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
+        const struct gguf_tensor *tensor = gguf_tensor_at(gguf, i);
+        json_t *shape = json_array();
+        for (uint32_t d = 0; d < tensor->n_dims; d++)
+            json_array_append_new(shape, json_integer((json_int_t)tensor->dims[d]));
+        json_array_append_new(tensors,
+                              json_pack("{s:o, s:o, s:s, s:I}", "name", text_json(tensor->name), "shape",
+                                        shape, "format", format_traits(tensor->format)->name, "bytes",
+                                        (json_int_t)tensor->size));
+    }
+    return tensors;
+}
+
+static json_t *totals_json(const struct gguf *gguf)
+{
+    json_int_t elements = 0, bytes = 0;
+    json_t *formats = json_object();
+    for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
+        const struct gguf_tensor *tensor = gguf_tensor_at(gguf, i);
+        const char *format = format_traits(tensor->format)->name;
+        json_int_t before = json_integer_value(json_object_get(formats, format));
+        json_object_set_new(formats, format, json_integer(before + (json_int_t)tensor->size));
+        elements += (json_int_t)(tensor->dims[0] * tensor->dims[1] * tensor->dims[2] * tensor->dims[3]);
+        bytes += (json_int_t)tensor->size;
+    }
+    return json_pack("{s:I, s:I, s:I, s:o}", "tensors", (json_int_t)gguf_n_tensors(gguf), "parameters",
+                     elements, "bytes", bytes, "bytes_by_format", formats);
+}
+
+/* Null, with the reason in `err`, when a worker would refuse the file. */
+static json_t *hyperparameters_json(const char *path, json_t **ret_digest, struct error *err)
+{
+    struct model *model;
+    if (model_open(path, false, &model, err) < 0)
+        return json_null();
+    const struct model_params *p = &model->params;
+    char digest[33];
+    for (int i = 0; i < 16; i++)
+        snprintf(digest + 2 * i, 3, "%02x", model->digest[i]);
+    *ret_digest = json_string(digest);
+    json_t *json = json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:b, s:b}", "architecture",
+        p->architecture, "n_vocab", (json_int_t)p->n_vocab, "n_context", (json_int_t)p->n_context, "n_embd",
+        (json_int_t)p->n_embd, "n_layers", (json_int_t)p->n_layers, "n_heads", (json_int_t)p->n_heads,
+        "n_kv_heads", (json_int_t)p->n_kv_heads, "head_dim", (json_int_t)p->head_dim, "n_ff",
+        (json_int_t)p->n_ff, "rms_epsilon", (double)p->rms_epsilon, "rope_base", (double)p->rope_base,
+        "rope_dims", (json_int_t)p->rope_dims, "rope_scale", (double)p->rope_scale, "rope_factors",
+        model->rope_freqs != NULL, "tied_head", model->output == model->token_embd);
+    model_free(model);
+    return json;
+}
+
+static json_t *report(const struct gguf *gguf, const char *path)
+{
+    struct error err = {0};
+    json_t *digest = NULL;
+    json_t *hyperparameters = hyperparameters_json(path, &digest, &err);
+    return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o?, s:o, s:o}", "file", path, "version",
+                     (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest", digest,
+                     "hyperparameters", hyperparameters, "refused",
+                     err.text[0] ? json_string(err.text) : NULL, "tensors", tensors_json(gguf), "totals",
+                     totals_json(gguf));
+}
+
+/* ---- columns ---- */
+
+static void print_array(const json_t *array);
+
+/* Long texts are cut. */
+static void print_value(const json_t *value)
+{
+    char text[80];
+    struct bytes bytes = {json_string_value(value), json_string_length(value)};
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        printf("%s", gguf_printable(bytes, sizeof text, text));
+        if (bytes.len >= sizeof text)
+            printf(" (%zu bytes)", bytes.len);
+        return;
+    case JSON_REAL:
+        printf("%g", json_real_value(value));
+        return;
+    case JSON_INTEGER:
+        printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        return;
+    case JSON_OBJECT:
+        print_array(value);
+        return;
+    default:
+        fputs(json_is_true(value) ? "true" : "false", stdout);
+    }
+}
+
+/* As value_json made it. */
+static void print_array(const json_t *array)
+{
+    size_t i;
+    json_t *element;
+    json_int_t n = json_integer_value(json_object_get(array, "elements"));
+    fputc('[', stdout);
+    json_array_foreach(json_object_get(array, "first"), i, element)
+    {
+        fputs(i ? ", " : "", stdout);
+        print_value(element);
+    }
+    if (n > SHOWN_ELEMENTS)
+        printf(", … %" JSON_INTEGER_FORMAT " in all", n);
+    fputc(']', stdout);
+}
+
+static void print_object(const char *title, json_t *object)
+{
+    const char *key;
+    json_t *value;
+    printf("%s\n", title);
+    json_object_foreach(object, key, value)
+    {
+        printf("  %-44s ", key);
+        print_value(value);
+        fputc('\n', stdout);
+    }
+}
+
+static void print_tensors(const json_t *tensors)
+{
+    size_t i, d;
+    json_t *tensor, *dim;
+    puts("tensors");
+    json_array_foreach(tensors, i, tensor)
+    {
+        char shape[96];
+        size_t n = 0;
+        json_array_foreach(json_object_get(tensor, "shape"), d, dim)
+        {
+            n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%" JSON_INTEGER_FORMAT, d ? " x " : "",
+                                  json_integer_value(dim));
+        }
+        char name[64];
+        struct bytes bytes = bytes_of_string(json_string_value(json_object_get(tensor, "name")));
+        printf("  %-32s %-16s %-7s %12" JSON_INTEGER_FORMAT "\n", gguf_printable(bytes, sizeof name, name),
+               shape, json_string_value(json_object_get(tensor, "format")),
+               json_integer_value(json_object_get(tensor, "bytes")));
+    }
+}
+
+static void print_totals(const json_t *totals)
+{
+    const char *format;
+    json_t *bytes;
+    double parameters = (double)json_integer_value(json_object_get(totals, "parameters"));
+    double all = (double)json_integer_value(json_object_get(totals, "bytes"));
+    printf("%" JSON_INTEGER_FORMAT " tensors, %.2f M parameters, %.2f MB, %.2f bits a parameter\n",
+           json_integer_value(json_object_get(totals, "tensors")), parameters / 1e6, all / 1e6,
+           parameters > 0 ? all * 8 / parameters : 0);
+    json_object_foreach(json_object_get(totals, "bytes_by_format"), format, bytes)
+    {
+        printf("  %-7s %10.2f MB\n", format, (double)json_integer_value(bytes) / 1e6);
+    }
+}
+
+static void print_report(const json_t *report)
+{
+    const char *refused = json_string_value(json_object_get(report, "refused"));
+    printf("%s, GGUF version %" JSON_INTEGER_FORMAT "\n\n",
+           json_string_value(json_object_get(report, "file")),
+           json_integer_value(json_object_get(report, "version")));
+    print_object("metadata", json_object_get(report, "metadata"));
+    fputc('\n', stdout);
+    if (refused) {
+        printf("a worker would refuse it: %s\n", refused);
+    } else {
+        print_object("hyperparameters", json_object_get(report, "hyperparameters"));
+        printf("  %-44s %s\n", "digest", json_string_value(json_object_get(report, "digest")));
+    }
+    fputc('\n', stdout);
+    print_tensors(json_object_get(report, "tensors"));
+    fputc('\n', stdout);
+    print_totals(json_object_get(report, "totals"));
+}
+
+int verb_inspect(int argc, char **argv)
+{
+    static const struct argp_option known[] = {
+        {"json", 'j', NULL, 0, "One JSON object instead of columns", 0}, {0}};
+    static const struct argp argp = {
+        .options = known, .parser = parse, .args_doc = "MODEL", .doc = "Shows what a GGUF file holds."};
+    struct options options = {0};
+    struct error err = {0};
+    struct gguf *gguf;
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    int r = gguf_open(options.path, &gguf, &err);
+    if (r < 0)
+        return verb_fail(r, &err);
+    json_t *json = report(gguf, options.path);
+    gguf_free(gguf);
+    if (!json)
+        return verb_fail(-ENOMEM, &err);
+    if (options.json) {
+        json_dumpf(json, stdout, JSON_COMPACT);
+        fputc('\n', stdout);
+    } else {
+        print_report(json);
+    }
+    json_decref(json);
+    return EXIT_SUCCESS;
+}

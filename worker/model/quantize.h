@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_MODEL_QUANTIZE_H
+#define WORKER_MODEL_QUANTIZE_H
+
+/* From a model in F32, F16 or BF16 to one in a smaller format. Metadata is copied; general.file_type is set.
+ */
+
+#include <stddef.h>
+
+#include "common/error.h"
+#include "worker/model/gguf.h"
+#include "worker/model/mixture.h"
+
+/* What has just been decided for tensor `i` of `n`; its work begins after the call. */
+struct quantize_step {
+    size_t i, n;
+    const struct gguf_tensor *from;
+    enum format format;
+    size_t size; /* bytes that it will have */
+};
+typedef void quantize_progress(void *arg, const struct quantize_step *step);
+
+/* `n_threads` 0: one for each core. `progress` may be NULL. -errno with a reason: a matrix that is quantized
+ * already, whatever gguf_open and gguf_writer_write refuse. */
+int quantize_file(const char *in, const struct mixture *mixture, const char *out, unsigned n_threads,
+                  quantize_progress *progress, void *progress_arg, struct error *err);
+
+#endif

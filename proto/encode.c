@@ -12,13 +12,18 @@
 
 #include <msgpack.h>
 
+/* The packer, and where the reason of a refusal goes. */
+struct encoder {
+    msgpack_packer packer;
+    struct error *err;
+};
+
 static int write_buffer(void *arg, const char *data, size_t len)
 {
     return buffer_append(arg, data, len) < 0 ? -1 : 0;
 }
 
-static int encode_map(msgpack_packer *packer, const struct field_table *table, const char *kind,
-                      const void *base);
+static int encode_map(struct encoder *e, const struct field_table *table, const char *kind, const void *base);
 
 static bool is_zero(const void *at, size_t len)
 {
@@ -72,154 +77,166 @@ static bool is_absent(const struct field *field, const void *base)
     return false;
 }
 
-static int pack_text(msgpack_packer *packer, struct bytes text)
+static int pack_text(struct encoder *e, struct bytes text)
 {
-    int r = msgpack_pack_str(packer, text.len);
-    return r == 0 && text.len > 0 ? msgpack_pack_str_body(packer, text.data, text.len) : r;
+    int r = msgpack_pack_str(&e->packer, text.len);
+    return r == 0 && text.len > 0 ? msgpack_pack_str_body(&e->packer, text.data, text.len) : r;
 }
 
-static int pack_bin(msgpack_packer *packer, const void *data, size_t len)
+static int pack_bin(struct encoder *e, const void *data, size_t len)
 {
-    int r = msgpack_pack_bin(packer, len);
-    return r == 0 && len > 0 ? msgpack_pack_bin_body(packer, data, len) : r;
+    int r = msgpack_pack_bin(&e->packer, len);
+    return r == 0 && len > 0 ? msgpack_pack_bin_body(&e->packer, data, len) : r;
 }
 
-static int encode_ids(msgpack_packer *packer, struct id_list list)
+static int encode_ids(struct encoder *e, struct id_list list)
 {
-    int r = msgpack_pack_array(packer, list.n);
+    int r = msgpack_pack_array(&e->packer, list.n);
     for (size_t i = 0; r == 0 && i < list.n; i++) {
         if (list.items[i] < 0)
-            return -EINVAL;
-        r = msgpack_pack_int32(packer, list.items[i]);
+            return error_set(e->err, -EINVAL, "a token id is negative");
+        r = msgpack_pack_int32(&e->packer, list.items[i]);
     }
     return r;
 }
 
-static int encode_strings(msgpack_packer *packer, const struct field *field, const void *at)
+static int encode_strings(struct encoder *e, const struct field *field, const void *at)
 {
     struct list list;
     memcpy(&list, at, sizeof list);
     const struct bytes *items = list.items;
-    int r = msgpack_pack_array(packer, list.n);
+    int r = msgpack_pack_array(&e->packer, list.n);
     for (size_t i = 0; r == 0 && i < list.n; i++) {
-        if (field_check_item(field, items[i], NULL) != 0)
-            return -EINVAL;
-        r = field->type == FIELD_NAMES ? pack_text(packer, items[i])
-                                       : pack_bin(packer, items[i].data, items[i].len);
+        if (field_check_item(field, items[i], e->err) != 0)
+            return error_prefix(e->err, -EINVAL, "item %zu", i);
+        r = field->type == FIELD_NAMES ? pack_text(e, items[i]) : pack_bin(e, items[i].data, items[i].len);
     }
     return r;
 }
 
-static int encode_maps(msgpack_packer *packer, const struct field_table *table, struct list list)
+static int encode_maps(struct encoder *e, const struct field_table *table, struct list list)
 {
-    int r = msgpack_pack_array(packer, list.n);
+    int r = msgpack_pack_array(&e->packer, list.n);
     for (size_t i = 0; r == 0 && i < list.n; i++)
-        r = encode_map(packer, table, NULL, (const uint8_t *)list.items + i * table->size);
+        r = encode_map(e, table, NULL, (const uint8_t *)list.items + i * table->size);
     return r;
 }
 
-static int encode_prompt(msgpack_packer *packer, const struct prompt *prompt)
+static int encode_prompt(struct encoder *e, const struct prompt *prompt)
 {
+    size_t n = prompt->form == PROMPT_TEXT  ? prompt->text.len
+               : prompt->form == PROMPT_IDS ? prompt->ids.n
+                                            : prompt->chat.n;
+    if (n == 0)
+        return error_set(e->err, -EINVAL, "is empty");
     switch (prompt->form) {
     case PROMPT_TEXT:
-        if (prompt->text.len == 0 || field_check_text(prompt->text, PROTO_MAX_REQUEST_BYTES, false, NULL))
+        if (field_check_text(prompt->text, PROTO_MAX_REQUEST_BYTES, false, e->err) != 0)
             return -EINVAL;
-        return pack_text(packer, prompt->text);
+        return pack_text(e, prompt->text);
     case PROMPT_IDS:
-        if (prompt->ids.n == 0 || prompt->ids.n > PROTO_MAX_PROMPT_IDS)
+        if (field_check_count(n, PROTO_MAX_PROMPT_IDS, e->err) != 0)
             return -EINVAL;
-        return encode_ids(packer, prompt->ids);
+        return encode_ids(e, prompt->ids);
     case PROMPT_CHAT:
-        if (prompt->chat.n == 0 || prompt->chat.n > PROTO_MAX_MESSAGES)
+        if (field_check_count(n, PROTO_MAX_MESSAGES, e->err) != 0)
             return -EINVAL;
-        return encode_maps(packer, field_table_of_chat(), (struct list){prompt->chat.items, prompt->chat.n});
+        return encode_maps(e, field_table_of_chat(), (struct list){prompt->chat.items, n});
     }
-    return -EINVAL;
+    return error_set(e->err, -EINVAL, "is of no known form");
 }
 
 /* A frame's logprobs: as many rows as it has ids. */
-static int encode_logprobs(msgpack_packer *packer, const struct field *field,
+static int encode_logprobs(struct encoder *e, const struct field *field,
                            const struct frame_logprobs *logprobs, size_t rows)
 {
-    if (logprobs->width > field->high)
+    if (field_check_count(logprobs->width, field->high, e->err) != 0)
         return -EINVAL;
     const struct token_logprob *entry = logprobs->items;
-    int r = msgpack_pack_array(packer, rows);
+    int r = msgpack_pack_array(&e->packer, rows);
     for (size_t i = 0; r == 0 && i < rows; i++) {
-        r = msgpack_pack_array(packer, logprobs->width);
+        r = msgpack_pack_array(&e->packer, logprobs->width);
         for (uint32_t j = 0; r == 0 && j < logprobs->width; j++, entry++) {
-            if (entry->id < 0 || field_check_logprob(entry->logprob, NULL) != 0)
+            if (entry->id < 0)
+                return error_set(e->err, -EINVAL, "a token id is negative");
+            if (field_check_logprob(entry->logprob, e->err) != 0)
                 return -EINVAL;
-            r = msgpack_pack_array(packer, 2);
+            r = msgpack_pack_array(&e->packer, 2);
             if (r == 0)
-                r = msgpack_pack_int32(packer, entry->id);
+                r = msgpack_pack_int32(&e->packer, entry->id);
             if (r == 0)
-                r = msgpack_pack_float(packer, entry->logprob);
+                r = msgpack_pack_float(&e->packer, entry->logprob);
         }
     }
     return r;
 }
 
-static int encode_pair(msgpack_packer *packer, uint64_t a, uint32_t b)
+static int encode_pair(struct encoder *e, uint64_t a, uint32_t b)
 {
-    int r = msgpack_pack_array(packer, 2);
+    int r = msgpack_pack_array(&e->packer, 2);
     if (r == 0)
-        r = msgpack_pack_uint64(packer, a);
-    return r == 0 ? msgpack_pack_uint32(packer, b) : r;
+        r = msgpack_pack_uint64(&e->packer, a);
+    return r == 0 ? msgpack_pack_uint32(&e->packer, b) : r;
 }
 
-static int encode_number(msgpack_packer *packer, const struct field *field, const void *at)
+static int encode_number(struct encoder *e, const struct field *field, const void *at)
 {
     if (field->type == FIELD_REAL) {
         double real = *(const double *)at;
-        return field_check_real(field, real, NULL) != 0 ? -EINVAL : msgpack_pack_double(packer, real);
+        return field_check_real(field, real, e->err) != 0 ? -EINVAL : msgpack_pack_double(&e->packer, real);
     }
     if (field->type == FIELD_I32) {
         int32_t number = *(const int32_t *)at;
-        return field_check_signed(field, number, NULL) != 0 ? -EINVAL : msgpack_pack_int32(packer, number);
+        return field_check_signed(field, number, e->err) != 0 ? -EINVAL
+                                                              : msgpack_pack_int32(&e->packer, number);
     }
     uint64_t number = field->type == FIELD_U32 ? *(const uint32_t *)at : *(const uint64_t *)at;
-    return field_check_unsigned(field, number, NULL) != 0 ? -EINVAL : msgpack_pack_uint64(packer, number);
+    return field_check_unsigned(field, number, e->err) != 0 ? -EINVAL
+                                                            : msgpack_pack_uint64(&e->packer, number);
 }
 
-static int encode_bytes(msgpack_packer *packer, const struct field *field, struct bytes bytes)
+static int encode_bytes(struct encoder *e, const struct field *field, struct bytes bytes)
 {
+    if (field->type == FIELD_DIGEST && bytes.len != 16)
+        return error_set(e->err, -EINVAL, "has %zu bytes, not 16", bytes.len);
     if (field->type == FIELD_DIGEST)
-        return bytes.len != 16 ? -EINVAL : pack_bin(packer, bytes.data, 16);
-    if (field_check_text(bytes, field->high, field->type == FIELD_NAME, NULL) != 0)
+        return pack_bin(e, bytes.data, 16);
+    if (field_check_text(bytes, field->high, field->type == FIELD_NAME, e->err) != 0)
         return -EINVAL;
-    return pack_text(packer, bytes);
+    return pack_text(e, bytes);
 }
 
-static int encode_value(msgpack_packer *packer, const struct field *field, const void *base)
+static int encode_value(struct encoder *e, const struct field *field, const void *base)
 {
     const void *at = (const uint8_t *)base + field->offset;
     switch ((enum field_type)field->type) {
     case FIELD_BOOL:
-        return *(const bool *)at ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
+        return *(const bool *)at ? msgpack_pack_true(&e->packer) : msgpack_pack_false(&e->packer);
     case FIELD_U32:
     case FIELD_U64:
     case FIELD_I32:
     case FIELD_REAL:
-        return encode_number(packer, field, at);
+        return encode_number(e, field, at);
     case FIELD_ENUM: {
         uint32_t value;
         memcpy(&value, at, sizeof value);
         if (value >= field->names->n || value < field->low)
-            return -EINVAL;
-        return pack_text(packer, bytes_of_string(field->names->names[value]));
+            return error_set(e->err, -EINVAL, "%u is no value of it", value);
+        return pack_text(e, bytes_of_string(field->names->names[value]));
     }
     case FIELD_ID:
-        return pack_bin(packer, at, sizeof(struct id128));
+        return pack_bin(e, at, sizeof(struct id128));
     case FIELD_DIGEST:
     case FIELD_TEXT:
     case FIELD_NAME:
-        return encode_bytes(packer, field, *(const struct bytes *)at);
+        return encode_bytes(e, field, *(const struct bytes *)at);
     case FIELD_EPOCH:
-        return encode_pair(packer, ((const struct epoch *)at)->boot, ((const struct epoch *)at)->move);
+        return encode_pair(e, ((const struct epoch *)at)->boot, ((const struct epoch *)at)->move);
     case FIELD_RANGE: {
         const struct version_range *range = at;
-        return range->min > range->max ? -EINVAL : encode_pair(packer, range->min, range->max);
+        if (range->min > range->max)
+            return error_set(e->err, -EINVAL, "%u … %u is upside down", range->min, range->max);
+        return encode_pair(e, range->min, range->max);
     }
     case FIELD_NAMES:
     case FIELD_BINS:
@@ -227,65 +244,73 @@ static int encode_value(msgpack_packer *packer, const struct field *field, const
     case FIELD_MAPS: {
         struct list list;
         memcpy(&list, at, sizeof list);
-        if (field_check_count(list.n, field->high, NULL) != 0)
+        if (field_check_count(list.n, field->high, e->err) != 0)
             return -EINVAL;
         if (field->type == FIELD_IDS)
-            return encode_ids(packer, (struct id_list){list.items, list.n});
-        return field->type == FIELD_MAPS ? encode_maps(packer, field->table, list)
-                                         : encode_strings(packer, field, at);
+            return encode_ids(e, (struct id_list){list.items, list.n});
+        return field->type == FIELD_MAPS ? encode_maps(e, field->table, list) : encode_strings(e, field, at);
     }
     case FIELD_PROMPT:
-        return encode_prompt(packer, at);
+        return encode_prompt(e, at);
     case FIELD_LOGPROBS:
-        return encode_logprobs(packer, field, at, ((const struct message *)base)->frame.ids.n);
+        return encode_logprobs(e, field, at, ((const struct message *)base)->frame.ids.n);
     case FIELD_MAP:
-        return encode_map(packer, field->table, NULL, at);
+        return encode_map(e, field->table, NULL, at);
     }
-    return -EINVAL;
+    return error_set(e->err, -EINVAL, "is of no known type");
 }
 
 /* `kind` is the name under "k" of a whole message, NULL for a map inside one. */
-static int encode_map(msgpack_packer *packer, const struct field_table *table, const char *kind,
-                      const void *base)
+static int encode_map(struct encoder *e, const struct field_table *table, const char *kind, const void *base)
 {
-    if (table->check && table->check(base, NULL) != 0)
+    if (table->check && table->check(base, e->err) != 0)
         return -EINVAL;
     uint64_t absent = 0;
     for (unsigned i = 0; i < table->n; i++)
         absent |= (uint64_t)is_absent(&table->fields[i], base) << i;
     unsigned n = table->n - (unsigned)__builtin_popcountll(absent) + (kind != NULL);
-    int r = msgpack_pack_map(packer, n);
+    int r = msgpack_pack_map(&e->packer, n);
     if (r == 0 && kind)
-        r = pack_text(packer, BYTES_LITERAL("k"));
+        r = pack_text(e, BYTES_LITERAL("k"));
     if (r == 0 && kind)
-        r = pack_text(packer, bytes_of_string(kind));
+        r = pack_text(e, bytes_of_string(kind));
     for (unsigned i = 0; r == 0 && i < table->n; i++) {
         const struct field *field = &table->fields[i];
         if (absent >> i & 1)
             continue;
-        r = pack_text(packer, (struct bytes){field->key, field->key_len});
+        r = pack_text(e, (struct bytes){field->key, field->key_len});
         if (r == 0)
-            r = encode_value(packer, field, base);
+            r = encode_value(e, field, base);
+        if (r == -EINVAL)
+            return error_prefix(e->err, r, "%s", field->key);
     }
     return r;
 }
 
-int message_encode(const struct message *message, struct buffer *out)
+int message_encode_or_say(const struct message *message, struct buffer *out, struct error *err)
 {
     const struct field_table *table = field_table_of(message->kind);
     if (!table)
-        return -EINVAL;
-    size_t before = out->len;
+        return error_set(err, -EINVAL, "a message without a kind");
+    const char *name = message_kind_name(message->kind);
+    size_t before = out->len, max = message_max_bytes(message->kind);
     /* Enough for most messages: the packer writes a few bytes at a time. */
     int r = buffer_reserve(out, 512);
     if (r < 0)
         return r;
-    msgpack_packer packer;
-    msgpack_packer_init(&packer, out, write_buffer);
-    r = encode_map(&packer, table, message_kind_name(message->kind), message);
-    if (r == 0 && out->len - before > message_max_bytes(message->kind))
-        r = -EINVAL;
+    struct encoder encoder = {.err = err};
+    msgpack_packer_init(&encoder.packer, out, write_buffer);
+    r = encode_map(&encoder, table, name, message);
+    if (r == 0 && out->len - before > max)
+        r = error_set(err, -EINVAL, "%zu bytes are more than %zu", out->len - before, max);
     if (r != 0)
         out->len = before;
-    return r == 0 || r == -EINVAL ? r : -ENOMEM; /* the packer's own failure is the buffer's */
+    if (r == -EINVAL)
+        return error_prefix(err, r, "%s", name);
+    return r == 0 ? 0 : -ENOMEM; /* the packer's own failure is the buffer's */
+}
+
+int message_encode(const struct message *message, struct buffer *out)
+{
+    return message_encode_or_say(message, out, NULL);
 }

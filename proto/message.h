@@ -454,4 +454,7 @@ bool message_decoder_failed_id(const struct message_decoder *decoder, struct id1
  * bound exceeded, a kind unset). */
 int message_encode(const struct message *message, struct buffer *out);
 
+/* The same, with the reason of an -EINVAL ("generate: top_p: 2 is outside above 0 … 1"). */
+int message_encode_or_say(const struct message *message, struct buffer *out, struct error *err);
+
 #endif

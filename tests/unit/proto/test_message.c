@@ -297,6 +297,9 @@ START_TEST(what_would_not_decode_is_not_encoded)
     message = a_generate();
     message.generate.generation.top_p = NAN;
     ck_assert_int_eq(message_encode(&message, &wire), -EINVAL);
+    struct error err = {0};
+    ck_assert_int_eq(message_encode_or_say(&message, &wire, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "generate: top_p: nan is outside above 0 … 1");
     message = a_generate();
     message.generate.generation.max_tokens = 0;
     ck_assert_int_eq(message_encode(&message, &wire), -EINVAL);

@@ -46,7 +46,7 @@ struct engine {
     uint32_t n_cancelled;    /* marked since the last look */
     uint64_t first_deadline; /* of all alive, or earlier; UINT64_MAX: none */
 
-    struct flight flights[MOST_FLIGHTS]; /* a ring: n_flights from first_flight */
+    struct flight flights[MOST_FLIGHTS]; /* a ring of most_flights: n_flights from first_flight */
     uint32_t first_flight, n_flights, most_flights;
     uint64_t last_read_ns;
 
@@ -144,11 +144,12 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
         return r;
     HASH_FIND(hh, engine->alive, &request->tag, sizeof request->tag, sequence);
     if (sequence)
-        return error_set(err, ENGINE_E_INVALID, "tag %llu is alive already", (unsigned long long)request->tag);
+        return error_set(err, ENGINE_E_INVALID, "tag %llu is alive already",
+                         (unsigned long long)request->tag);
     if (engine->scheduler.n_waiting >= engine->config.max_waiting)
         return error_set(err, ENGINE_E_FULL, "%u requests are waiting already", engine->scheduler.n_waiting);
-    r = sequence_new(request, tokenizer_end_ids(engine->config.model->tokenizer), engine->n_arrived, clock_ns(),
-                     &sequence);
+    r = sequence_new(request, tokenizer_end_ids(engine->config.model->tokenizer), engine->n_arrived,
+                     clock_ns(), &sequence);
     if (r < 0)
         return error_set(err, r, "out of memory for a request of %u tokens", request->n_prompt);
     engine->n_arrived++;
@@ -182,7 +183,8 @@ bool engine_step_is_moot(const struct engine *engine)
     const struct plan *plan = &engine->flights[engine->first_flight].plan;
     uint64_t now = engine->first_deadline == UINT64_MAX ? 0 : clock_ns();
     for (uint32_t i = 0; i < plan->n; i++)
-        if (!plan->sequences[i]->cancelled && !plan->sequences[i]->ended && !is_expired(plan->sequences[i], now))
+        if (!plan->sequences[i]->cancelled && !plan->sequences[i]->ended &&
+            !is_expired(plan->sequences[i], now))
             return false;
     return true;
 }
@@ -258,8 +260,8 @@ static void deliver(struct engine *engine, struct sequence *sequence, const stru
 }
 
 /* Calls `end` for every sequence, waiting or running, that `is_due` picks. */
-static void end_due(struct engine *engine, bool (*is_due)(const struct sequence *, uint64_t now), uint64_t now,
-                    enum engine_end end)
+static void end_due(struct engine *engine, bool (*is_due)(const struct sequence *, uint64_t now),
+                    uint64_t now, enum engine_end end)
 {
     struct sequence *sequence, *next;
     HASH_ITER(hh, engine->alive, sequence, next)
@@ -321,7 +323,8 @@ static void admit(struct engine *engine)
 /* Submits a step if there is anything to do. 1: did; 0: nothing; -errno. */
 static int launch(struct engine *engine)
 {
-    struct flight *flight = &engine->flights[(engine->first_flight + engine->n_flights) % MOST_FLIGHTS];
+    struct flight *flight =
+        &engine->flights[(engine->first_flight + engine->n_flights) % engine->most_flights];
     scheduler_plan(&engine->scheduler, &flight->plan);
     if (flight->plan.n == 0)
         return 0;
@@ -338,7 +341,8 @@ static int launch(struct engine *engine)
 }
 
 /* Takes one sequence's part of a flight. */
-static void take(struct engine *engine, struct sequence *sequence, const struct backend_result *result, uint64_t now)
+static void take(struct engine *engine, struct sequence *sequence, const struct backend_result *result,
+                 uint64_t now)
 {
     sequence->in_flight--;
     if (!sequence->ended && sequence->cancelled)
@@ -372,13 +376,14 @@ static int land(struct engine *engine)
     bool abandoned = r == -ECANCELED;
     uint64_t now = clock_ns();
     if (!abandoned) {
-        uint64_t from = flight->submitted_ns > engine->last_read_ns ? flight->submitted_ns : engine->last_read_ns;
+        uint64_t from =
+            flight->submitted_ns > engine->last_read_ns ? flight->submitted_ns : engine->last_read_ns;
         scheduler_measure(&engine->scheduler, &flight->plan, now - from);
         engine->stats.prefill_tokens += flight->plan.prefill_rows;
         engine->stats.steps++;
     }
     engine->last_read_ns = now;
-    engine->first_flight = (engine->first_flight + 1) % MOST_FLIGHTS;
+    engine->first_flight = (engine->first_flight + 1) % engine->most_flights;
     engine->n_flights--;
     for (uint32_t i = 0; i < flight->plan.n; i++)
         take(engine, flight->plan.sequences[i], abandoned ? NULL : &results[i], now);

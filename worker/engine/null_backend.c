@@ -104,7 +104,9 @@ static int null_open(const struct backend_config *config, struct backend **ret_b
     }
     if (r < 0) {
         null_close(backend);
-        return error_set(err, r, r == -EINVAL ? "the model has no token that may be sampled" : "null backend: out of memory");
+        return error_set(err, r,
+                         r == -EINVAL ? "the model has no token that may be sampled"
+                                      : "null backend: out of memory");
     }
     *ret_backend = backend;
     return 0;
@@ -130,8 +132,8 @@ static int null_slot_open(struct backend *backend, uint32_t slot, const struct b
         memcpy(stop_ids, params->stop_ids, params->n_stop_ids * sizeof *stop_ids);
     }
     free(s->stop_ids);
-    *s = (struct null_slot){params->sampling.seed, params->end_position, params->n_logprobs, params->n_stop_ids,
-                            stop_ids};
+    *s = (struct null_slot){params->sampling.seed, params->end_position, params->n_logprobs,
+                            params->n_stop_ids, stop_ids};
     return 0;
 }
 

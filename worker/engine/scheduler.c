@@ -225,7 +225,8 @@ static uint32_t allot(struct scheduler *scheduler, struct sequence *sequence, ui
 /* ---- the step ---- */
 
 /* Adds up to `rows` rows of the sequence, as many as there are blocks for; returns how many. */
-static uint32_t add_rows(struct scheduler *scheduler, struct plan *plan, struct sequence *sequence, uint32_t rows)
+static uint32_t add_rows(struct scheduler *scheduler, struct plan *plan, struct sequence *sequence,
+                         uint32_t rows)
 {
     uint32_t first = sequence->computed, had = sequence->n_blocks;
     uint32_t end = allot(scheduler, sequence, first + rows);

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int sequence_new(const struct engine_request *request, struct ids_view end_ids, uint64_t arrival, uint64_t now,
-                 struct sequence **ret_sequence)
+int sequence_new(const struct engine_request *request, struct ids_view end_ids, uint64_t arrival,
+                 uint64_t now, struct sequence **ret_sequence)
 {
     struct sequence *sequence = calloc(1, sizeof *sequence);
     if (!sequence)

@@ -52,8 +52,8 @@ struct sequence {
 };
 
 /* Copies the request. 0 or -ENOMEM. */
-int sequence_new(const struct engine_request *request, struct ids_view end_ids, uint64_t arrival, uint64_t now,
-                 struct sequence **ret_sequence);
+int sequence_new(const struct engine_request *request, struct ids_view end_ids, uint64_t arrival,
+                 uint64_t now, struct sequence **ret_sequence);
 struct sequence *sequence_free(struct sequence *sequence);
 
 /* Order of admission: priority, then the earlier deadline, then arrival. */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Products of F32, F16 and BF16 weights with float activations.
+ *
+ * A group is [column][8 rows]. Even and odd columns are summed apart, then added: two chains of dependent
+ * additions keep a single row from waiting on its own latency. */
+
+#include "worker/cpu/kernels_set.h"
+
+LANES_INLINE f32x8 load_f32(const uint8_t *group, uint32_t k)
+{
+    return f32x8_load((const float *)(const void *)group + (size_t)k * KERNELS_ROWS);
+}
+
+LANES_INLINE f32x8 load_f16(const uint8_t *group, uint32_t k)
+{
+    return f32x8_from_f16((const uint16_t *)(const void *)group + (size_t)k * KERNELS_ROWS);
+}
+
+LANES_INLINE f32x8 load_bf16(const uint8_t *group, uint32_t k)
+{
+    return f32x8_from_bf16((const uint16_t *)(const void *)group + (size_t)k * KERNELS_ROWS);
+}
+
+LANES_INLINE void float_tile(f32x8 (*load)(const uint8_t *, uint32_t), const uint8_t *group,
+                             uint32_t n_columns, const struct activations *x, uint32_t first, const int n,
+                             float *out, size_t out_stride)
+{
+    f32x8 even[TILE_MAX], odd[TILE_MAX];
+    const float *rows = x->values + (size_t)first * x->stride;
+    UNROLLED for (int i = 0; i < n; i++) even[i] = odd[i] = f32x8_splat(0);
+    uint32_t k = 0;
+    for (; k + 1 < n_columns; k += 2) {
+        f32x8 w0 = load(group, k), w1 = load(group, k + 1);
+        UNROLLED for (int i = 0; i < n; i++)
+        {
+            even[i] = f32x8_fma(w0, f32x8_splat(rows[(size_t)i * x->stride + k]), even[i]);
+            odd[i] = f32x8_fma(w1, f32x8_splat(rows[(size_t)i * x->stride + k + 1]), odd[i]);
+        }
+    }
+    if (k < n_columns) {
+        f32x8 w = load(group, k);
+        UNROLLED for (int i = 0; i < n; i++) even[i] =
+            f32x8_fma(w, f32x8_splat(rows[(size_t)i * x->stride + k]), even[i]);
+    }
+    UNROLLED for (int i = 0; i < n; i++) f32x8_store(out + (size_t)i * out_stride, even[i] + odd[i]);
+}
+
+LANES_INLINE void f32_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
+                           uint32_t first, const int n, float *out, size_t out_stride)
+{
+    float_tile(load_f32, group, n_columns, x, first, n, out, out_stride);
+}
+
+LANES_INLINE void f16_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
+                           uint32_t first, const int n, float *out, size_t out_stride)
+{
+    float_tile(load_f16, group, n_columns, x, first, n, out, out_stride);
+}
+
+LANES_INLINE void bf16_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
+                            uint32_t first, const int n, float *out, size_t out_stride)
+{
+    float_tile(load_bf16, group, n_columns, x, first, n, out, out_stride);
+}
+
+DEFINE_MULTIPLY(multiply_f32, f32_tile)
+DEFINE_MULTIPLY(multiply_f16, f16_tile)
+DEFINE_MULTIPLY(multiply_bf16, bf16_tile)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_KERNELS_SET_H
+#define WORKER_CPU_KERNELS_SET_H
+
+/* What the kernel sources of one instruction set share: their names end in the set's own, so that several
+ * sets link into one program. kernels_table.c puts them together. */
+
+#include "worker/cpu/kernels.h"
+#include "worker/cpu/lanes_math.h"
+
+extern kernel_multiply LANES_NAMED(multiply_f32), LANES_NAMED(multiply_f16), LANES_NAMED(multiply_bf16);
+extern kernel_multiply LANES_NAMED(multiply_q8_0), LANES_NAMED(multiply_q4_0);
+extern kernel_multiply LANES_NAMED(multiply_q4_k), LANES_NAMED(multiply_q5_k), LANES_NAMED(multiply_q6_k);
+
+void LANES_NAMED(quantize)(const struct activations *x, uint32_t row);
+void LANES_NAMED(rms_norm)(const float *x, const float *weight, uint32_t n, float epsilon, float *out);
+void LANES_NAMED(silu_multiply)(const float *gate, const float *up, uint32_t n, float *out);
+void LANES_NAMED(add)(float *x, const float *y, uint32_t n);
+void LANES_NAMED(halves_to_floats)(const uint16_t *in, uint32_t n, float *out);
+void LANES_NAMED(floats_to_halves)(const float *in, uint32_t n, uint16_t *out);
+void LANES_NAMED(attend)(const float *query, const float *keys, uint32_t dim, const float *values,
+                         uint32_t value_dim, uint32_t n_tokens, float largest_and_sum[2], float *acc);
+
+extern const struct kernels LANES_NAMED(kernels);
+
+/* Defines the kernel_multiply `name` from `tile`, an always-inlined function for a constant number of
+ * columns: weights are unpacked once for eight activation rows, and the rest goes in fours, twos and ones. */
+#define DEFINE_MULTIPLY(name, tile)                                                                          \
+    void LANES_NAMED(name)(const uint8_t *group, uint32_t n_columns, const struct activations *x,            \
+                           uint32_t first, uint32_t n, float *out, size_t out_stride)                        \
+    {                                                                                                        \
+        uint32_t i = 0;                                                                                      \
+        for (; n - i >= 8; i += 8)                                                                           \
+            tile(group, n_columns, x, first + i, 8, out + i * out_stride, out_stride);                       \
+        if (n - i >= 4) {                                                                                    \
+            tile(group, n_columns, x, first + i, 4, out + i * out_stride, out_stride);                       \
+            i += 4;                                                                                          \
+        }                                                                                                    \
+        if (n - i >= 2) {                                                                                    \
+            tile(group, n_columns, x, first + i, 2, out + i * out_stride, out_stride);                       \
+            i += 2;                                                                                          \
+        }                                                                                                    \
+        if (n - i == 1)                                                                                      \
+            tile(group, n_columns, x, first + i, 1, out + i * out_stride, out_stride);                       \
+    }
+
+#define TILE_MAX 8
+#define UNROLLED _Pragma("GCC unroll 8")
+
+#endif

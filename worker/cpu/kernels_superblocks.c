@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Products of Q4_K, Q5_K and Q6_K weights with 8-bit activations: 256 columns to a float scale, with integer
+ * scales inside.
+ *
+ * Per block of 32 columns the products and the integer scales are summed exactly in integers; each block is
+ * multiplied by its activation scale and added to the superblock's sum, which the float scale then brings
+ * into the row's. Minimums (Q4_K, Q5_K) are summed the same way from the activations' block sums; the offset
+ * of Q6_K is taken off in integers. */
+
+#include "worker/cpu/kernels_set.h"
+#include "worker/cpu/packing.h"
+
+/* The 32 columns of block j as eight chunks of bytes, for a format with `bits` bits a weight (constant). */
+LANES_INLINE void load_block(const uint8_t *nibbles, const uint8_t *tops, const int bits, const int j,
+                             u8x32 w[8])
+{
+    nibbles += j / 2 * 256;
+    UNROLLED for (int c = 0; c < 8; c++)
+    {
+        u8x32 both = u8x32_load(nibbles + 32 * c);
+        w[c] = j % 2 ? u8x32_right(both, 4) : both & 15;
+        if (bits == 5) {
+            u8x32 top = u8x32_load(tops + 32 * c);
+            w[c] |= (j <= 4 ? u8x32_left(top, 4 - j) : u8x32_right(top, j - 4)) & 16;
+        } else if (bits == 6) {
+            u8x32 top = u8x32_load(tops + j / 4 * 256 + 32 * c);
+            int shift = 2 * (j % 4);
+            w[c] |= (shift <= 4 ? u8x32_left(top, 4 - shift) : u8x32_right(top, shift - 4)) & 48;
+        }
+    }
+}
+
+/* Q4_K and Q5_K. */
+LANES_INLINE void min_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
+                           uint32_t first, const int n, float *out, size_t out_stride, const int bits)
+{
+    f32x8 sum[TILE_MAX];
+    UNROLLED for (int i = 0; i < n; i++) sum[i] = f32x8_splat(0);
+    const size_t x_blocks = x->stride / KERNELS_BLOCK;
+    const uint32_t bytes = bits == 5 ? PACKED_Q5_K_BYTES : PACKED_Q4_K_BYTES;
+    for (uint32_t s = 0; s < n_columns / 256; s++, group += bytes) {
+        f32x8 inner[TILE_MAX], mins[TILE_MAX];
+        UNROLLED for (int i = 0; i < n; i++) inner[i] = mins[i] = f32x8_splat(0);
+        UNROLLED for (int j = 0; j < 8; j++)
+        {
+            u8x32 w[8];
+            load_block(group + PACKED_Q4_K_NIBBLES, group + PACKED_Q5_K_BITS, bits, j, w);
+            i32x8 scale = i32x8_from_u8(group + PACKED_Q4_K_SCALES + 8 * j);
+            f32x8 min = f32x8_from_i32(i32x8_from_u8(group + PACKED_Q4_K_MINS + 8 * j));
+            UNROLLED for (int i = 0; i < n; i++)
+            {
+                size_t row = first + (size_t)i, block = row * x_blocks + s * 8 + (size_t)j;
+                const int8_t *quants = x->quants + row * x->stride + s * 256 + j * 32;
+                i32x8 dot = dot_unsigned(w, 8, (1 << bits) - 1, quants, scale);
+                inner[i] = f32x8_fma(f32x8_from_i32(dot), f32x8_splat(x->scales[block]), inner[i]);
+                mins[i] = f32x8_fma(min, f32x8_splat(x->sums[block]), mins[i]);
+            }
+        }
+        f32x8 scale = f32x8_from_f16((const uint16_t *)(const void *)group);
+        f32x8 min_scale = f32x8_from_f16((const uint16_t *)(const void *)(group + 16));
+        UNROLLED for (int i = 0; i < n; i++)
+        {
+            sum[i] = f32x8_fma(inner[i], scale, sum[i]);
+            sum[i] = f32x8_fma(mins[i], -min_scale, sum[i]);
+        }
+    }
+    UNROLLED for (int i = 0; i < n; i++) f32x8_store(out + (size_t)i * out_stride, sum[i]);
+}
+
+LANES_INLINE void q4_k_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
+                            uint32_t first, const int n, float *out, size_t out_stride)
+{
+    min_tile(group, n_columns, x, first, n, out, out_stride, 4);
+}
+
+LANES_INLINE void q5_k_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
+                            uint32_t first, const int n, float *out, size_t out_stride)
+{
+    min_tile(group, n_columns, x, first, n, out, out_stride, 5);
+}
+
+LANES_INLINE void q6_k_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
+                            uint32_t first, const int n, float *out, size_t out_stride)
+{
+    f32x8 sum[TILE_MAX];
+    UNROLLED for (int i = 0; i < n; i++) sum[i] = f32x8_splat(0);
+    const size_t x_blocks = x->stride / KERNELS_BLOCK;
+    for (uint32_t s = 0; s < n_columns / 256; s++, group += PACKED_Q6_K_BYTES) {
+        f32x8 inner[TILE_MAX];
+        UNROLLED for (int i = 0; i < n; i++) inner[i] = f32x8_splat(0);
+        UNROLLED for (int j = 0; j < 8; j++)
+        {
+            u8x32 w[8];
+            load_block(group + PACKED_Q6_K_NIBBLES, group + PACKED_Q6_K_BITS, 6, j, w);
+            const int8_t *scales = (const int8_t *)group + PACKED_Q6_K_SCALES + 16 * j;
+            i32x8 scale0 = i32x8_from_i8(scales), scale1 = i32x8_from_i8(scales + 8);
+            UNROLLED for (int i = 0; i < n; i++)
+            {
+                size_t row = first + (size_t)i, block = row * x_blocks + s * 8 + (size_t)j;
+                const int8_t *quants = x->quants + row * x->stride + s * 256 + j * 32;
+                i32x8 dot =
+                    dot_unsigned(w, 4, 63, quants, scale0) + dot_unsigned(w + 4, 4, 63, quants + 16, scale1);
+                dot -= weighted_pair(scale0, scale1, x->half_sums + 2 * block) << 5;
+                inner[i] = f32x8_fma(f32x8_from_i32(dot), f32x8_splat(x->scales[block]), inner[i]);
+            }
+        }
+        f32x8 scale = f32x8_from_f16((const uint16_t *)(const void *)group);
+        UNROLLED for (int i = 0; i < n; i++) sum[i] = f32x8_fma(inner[i], scale, sum[i]);
+    }
+    UNROLLED for (int i = 0; i < n; i++) f32x8_store(out + (size_t)i * out_stride, sum[i]);
+}
+
+DEFINE_MULTIPLY(multiply_q4_k, q4_k_tile)
+DEFINE_MULTIPLY(multiply_q5_k, q5_k_tile)
+DEFINE_MULTIPLY(multiply_q6_k, q6_k_tile)

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_LANES_H
+#define WORKER_CPU_LANES_H
+
+/* Eight lanes with AVX2, FMA and F16C. lanes_portable.h says what each operation means. */
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LANES_NAME      "avx2"
+#define LANES_NAMED(id) id##_avx2
+#define LANES_INLINE    static inline __attribute__((always_inline))
+
+typedef float f32x8 __attribute__((vector_size(32)));
+typedef int32_t i32x8 __attribute__((vector_size(32)));
+typedef uint32_t u32x8 __attribute__((vector_size(32)));
+typedef uint8_t u8x32 __attribute__((vector_size(32)));
+
+LANES_INLINE f32x8 f32x8_load(const float *p)
+{
+    return (f32x8)_mm256_loadu_ps(p);
+}
+
+LANES_INLINE void f32x8_store(float *p, f32x8 v)
+{
+    _mm256_storeu_ps(p, (__m256)v);
+}
+
+LANES_INLINE f32x8 f32x8_splat(float x)
+{
+    return (f32x8)_mm256_set1_ps(x);
+}
+
+LANES_INLINE i32x8 i32x8_splat(int32_t x)
+{
+    return (i32x8)_mm256_set1_epi32(x);
+}
+
+LANES_INLINE f32x8 f32x8_fma(f32x8 a, f32x8 b, f32x8 c)
+{
+    return (f32x8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+
+LANES_INLINE f32x8 f32x8_select(i32x8 mask, f32x8 a, f32x8 b)
+{
+    return (f32x8)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
+}
+
+LANES_INLINE f32x8 f32x8_max(f32x8 a, f32x8 b)
+{
+    return (f32x8)_mm256_max_ps((__m256)a, (__m256)b);
+}
+
+LANES_INLINE f32x8 f32x8_from_i32(i32x8 v)
+{
+    return (f32x8)_mm256_cvtepi32_ps((__m256i)v);
+}
+
+LANES_INLINE i32x8 i32x8_nearest(f32x8 v)
+{
+    return (i32x8)_mm256_cvtps_epi32((__m256)v);
+}
+
+LANES_INLINE i32x8 i32x8_from_u8(const uint8_t *p)
+{
+    return (i32x8)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+
+LANES_INLINE i32x8 i32x8_from_i8(const int8_t *p)
+{
+    return (i32x8)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+
+LANES_INLINE void i32x8_store_i8(int8_t *p, i32x8 v)
+{
+    __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(words, words));
+}
+
+LANES_INLINE u32x8 u32x8_from_u16(const uint16_t *p)
+{
+    return (u32x8)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+LANES_INLINE f32x8 f32x8_from_bf16(const uint16_t *p)
+{
+    return (f32x8)(u32x8_from_u16(p) << 16);
+}
+
+LANES_INLINE f32x8 f32x8_from_f16(const uint16_t *p)
+{
+    return (f32x8)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+LANES_INLINE void f32x8_to_f16(uint16_t *p, f32x8 v)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+LANES_INLINE u8x32 u8x32_load(const uint8_t *p)
+{
+    return (u8x32)_mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+/* There are no byte shifts: shift words and mask away what crossed over. */
+LANES_INLINE u8x32 u8x32_left(u8x32 v, int bits)
+{
+    __m256i mask = _mm256_set1_epi8((char)(0xff << bits));
+    return (u8x32)_mm256_and_si256(_mm256_slli_epi16((__m256i)v, bits), mask);
+}
+
+LANES_INLINE u8x32 u8x32_right(u8x32 v, int bits)
+{
+    __m256i mask = _mm256_set1_epi8((char)(0xff >> bits));
+    return (u8x32)_mm256_and_si256(_mm256_srli_epi16((__m256i)v, bits), mask);
+}
+
+LANES_INLINE __m256i four_activations(const int8_t *x)
+{
+    int32_t four;
+    memcpy(&four, x, sizeof four);
+    return _mm256_set1_epi32(four);
+}
+
+LANES_INLINE i32x8 dot_unsigned(const u8x32 *w, int n_chunks, int max_weight, const int8_t *x, i32x8 factor)
+{
+    /* maddubs adds two products in 16 bits; `run` of its results still fit: 15 → 8, 31 → 4, 63 → 2. */
+    int run = 32767 / (2 * 127 * max_weight);
+    if (run > n_chunks)
+        run = n_chunks;
+    __m256i factors = _mm256_or_si256(_mm256_slli_epi32((__m256i)factor, 16),
+                                      _mm256_and_si256((__m256i)factor, _mm256_set1_epi32(0xffff)));
+    __m256i total = _mm256_setzero_si256();
+#pragma GCC unroll 8
+    for (int c = 0; c < n_chunks; c += run) {
+        __m256i sum = _mm256_maddubs_epi16((__m256i)w[c], four_activations(x + 4 * c));
+#pragma GCC unroll 8
+        for (int i = c + 1; i < c + run; i++)
+            sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16((__m256i)w[i], four_activations(x + 4 * i)));
+        total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, factors));
+    }
+    return (i32x8)total;
+}
+
+LANES_INLINE i32x8 dot_signed(const u8x32 *w, int n_chunks, const int8_t *x)
+{
+    /* |w| · (x with w's sign): 128 · 127 · 2 still fits 16 bits, so -128 is a weight like any other. */
+    __m256i total = _mm256_setzero_si256();
+#pragma GCC unroll 8
+    for (int c = 0; c < n_chunks; c++) {
+        __m256i v = (__m256i)w[c];
+        __m256i pairs =
+            _mm256_maddubs_epi16(_mm256_abs_epi8(v), _mm256_sign_epi8(four_activations(x + 4 * c), v));
+        total = _mm256_add_epi32(total, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+    return (i32x8)total;
+}
+
+LANES_INLINE i32x8 weighted_pair(i32x8 a, i32x8 b, const int16_t pair[2])
+{
+    __m256i ab = _mm256_blend_epi16((__m256i)a, _mm256_slli_epi32((__m256i)b, 16), 0xaa);
+    int32_t both;
+    memcpy(&both, pair, sizeof both);
+    return (i32x8)_mm256_madd_epi16(ab, _mm256_set1_epi32(both));
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Products: who computes which outputs, and in which order weights are touched.
+ *
+ * The groups of all matrices of a phase (query, key and value; gate and up) form one range; threads claim
+ * runs of a few groups, so that a thread that was held up does not hold up the others. Within a run, a tile
+ * of activation rows small enough for the first-level cache meets every group of the run before the next tile
+ * comes, so prefill reads weights from memory once and activations from the second-level cache. Columns are
+ * never split: a row's sum is one kernel call's, whoever claims it. */
+
+#include "worker/cpu/matrix.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define GROUPS_PER_CLAIM 4
+#define ROWS_PER_TILE    16
+
+size_t matrix_row_bytes(const struct gguf_tensor *tensor)
+{
+    return format_bytes(tensor->format, tensor->dims[0]);
+}
+
+int matrix_init(struct matrix *matrix, struct memory *memory, const struct gguf_tensor *tensor,
+                const struct gguf_tensor *bias, struct error *err)
+{
+    const struct packing *packing = packing_of(tensor->format);
+    if (!packing) {
+        const char *name = format_traits(tensor->format)->name;
+        return error_set(err, -EINVAL, "tensor %.*s: the CPU backend cannot multiply format %s",
+                         (int)tensor->name.len, (const char *)tensor->name.data, name ? name : "unknown");
+    }
+    *matrix = (struct matrix){.tensor = tensor, .packing = packing};
+    matrix->n_rows = (uint32_t)tensor->dims[1];
+    matrix->n_columns = (uint32_t)tensor->dims[0];
+    matrix->n_groups = (matrix->n_rows + KERNELS_ROWS - 1) / KERNELS_ROWS;
+    matrix->group_bytes = (size_t)matrix->n_columns / packing->block_columns * packing->packed_block_bytes;
+    void *groups, *bias_values = NULL;
+    int r = memory_take(memory, matrix->n_groups * matrix->group_bytes, &groups);
+    if (r == 0 && bias)
+        r = memory_take(memory, matrix->n_groups * KERNELS_ROWS * sizeof(float), &bias_values);
+    if (r < 0)
+        return error_set(err, r, "no memory for %zu bytes of weights",
+                         matrix->n_groups * matrix->group_bytes);
+    matrix->groups = groups;
+    matrix->bias = bias_values;
+    if (bias)
+        format_traits(bias->format)->to_float(bias->data, matrix->bias, matrix->n_rows);
+    return 0;
+}
+
+void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros)
+{
+    size_t row_bytes = matrix_row_bytes(matrix->tensor);
+    uint32_t n_blocks = matrix->n_columns / matrix->packing->block_columns;
+    for (uint32_t g = first; g < end; g++) {
+        const uint8_t *rows[KERNELS_ROWS];
+        for (uint32_t r = 0; r < KERNELS_ROWS; r++) {
+            uint32_t row = g * KERNELS_ROWS + r;
+            rows[r] = row < matrix->n_rows ? (const uint8_t *)matrix->tensor->data + row * row_bytes : zeros;
+        }
+        matrix->packing->pack(rows, n_blocks, matrix->groups + g * matrix->group_bytes);
+    }
+}
+
+bool multiplier_wants_quants(const struct multiplier *multiplier, const struct matrix *matrix)
+{
+    return matrix->packing->quantized && !multiplier->float_activations;
+}
+
+static void multiply_groups(const struct multiplier *multiplier, const struct product *product,
+                            uint32_t first, uint32_t end, const struct activations *x, uint32_t n,
+                            uint32_t index)
+{
+    const struct matrix *matrix = product->matrix;
+    bool plain = matrix->packing->quantized && multiplier->float_activations;
+    kernel_multiply *multiply = multiplier->kernels->multiply[plain ? FORMAT_F32 : matrix->tensor->format];
+    for (uint32_t tile = 0; tile < n; tile += ROWS_PER_TILE) {
+        uint32_t rows = n - tile < ROWS_PER_TILE ? n - tile : ROWS_PER_TILE;
+        for (uint32_t g = first; g < end; g++) {
+            const uint8_t *group = matrix->groups + g * matrix->group_bytes;
+            if (plain) {
+                float *scratch = multiplier->scratch[index];
+                matrix->packing->unpack(group, matrix->n_columns / matrix->packing->block_columns, scratch);
+                group = (const uint8_t *)scratch;
+            }
+            float *out = product->out + tile * product->out_stride + (size_t)g * KERNELS_ROWS;
+            multiply(group, matrix->n_columns, x, tile, rows, out, product->out_stride);
+            if (matrix->bias)
+                for (uint32_t i = 0; i < rows; i++)
+                    multiplier->kernels->add(out + i * product->out_stride,
+                                             matrix->bias + (size_t)g * KERNELS_ROWS, KERNELS_ROWS);
+        }
+    }
+}
+
+void multiplier_share(const struct multiplier *multiplier, const struct product *products,
+                      uint32_t n_products, const struct activations *x, uint32_t n, uint32_t index)
+{
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < n_products; i++)
+        total += products[i].matrix->n_groups;
+    uint32_t first, end;
+    while (threads_claim(multiplier->threads, total, GROUPS_PER_CLAIM, &first, &end)) {
+        /* A claim may reach from one matrix into the next. */
+        uint32_t base = 0;
+        for (uint32_t i = 0; i < n_products && base < end; i++) {
+            uint32_t groups = products[i].matrix->n_groups;
+            uint32_t from = first > base ? first - base : 0;
+            uint32_t to = end - base < groups ? end - base : groups;
+            if (from < to)
+                multiply_groups(multiplier, &products[i], from, to, x, n, index);
+            base += groups;
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_MATRIX_H
+#define WORKER_CPU_MATRIX_H
+
+/* Weight matrices as the kernels read them, and products shared out over the threads. */
+
+#include "common/error.h"
+#include "worker/cpu/kernels.h"
+#include "worker/cpu/memory.h"
+#include "worker/cpu/packing.h"
+#include "worker/cpu/threads.h"
+#include "worker/model/gguf.h"
+
+struct matrix {
+    const struct gguf_tensor *tensor; /* what it was packed from */
+    const struct packing *packing;
+    uint32_t n_rows, n_columns; /* outputs, inputs */
+    uint32_t n_groups;          /* of eight rows; the last one is filled up with zero rows */
+    size_t group_bytes;
+    uint8_t *groups; /* [n_groups][group_bytes] */
+    float *bias;     /* [n_groups · 8], or NULL */
+};
+
+/* Takes memory for a tensor [rows][columns] and its bias (may be NULL), which is converted here; the weights
+ * follow by matrix_pack. -EINVAL names a format that cannot be multiplied; -ENOMEM. */
+int matrix_init(struct matrix *matrix, struct memory *memory, const struct gguf_tensor *tensor,
+                const struct gguf_tensor *bias, struct error *err);
+
+/* Packs groups first … end − 1. Threads may pack different groups at once. `zeros` is a row's worth of zero
+ * bytes, tensor->size ÷ rows. */
+void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros);
+
+/* Bytes of one row in the file. */
+size_t matrix_row_bytes(const struct gguf_tensor *tensor);
+
+struct product {
+    const struct matrix *matrix;
+    float *out;        /* [n][out_stride] */
+    size_t out_stride; /* at least n_groups · 8 */
+};
+
+/* How products are made: the same for all of a backend. */
+struct multiplier {
+    const struct kernels *kernels;
+    struct threads *threads;
+    bool float_activations;
+    float **scratch; /* [threads]: with float_activations, 8 · the most columns of a matrix */
+};
+
+/* Does this matrix read quantized activations? */
+bool multiplier_wants_quants(const struct multiplier *multiplier, const struct matrix *matrix);
+
+/* Inside a run, by every member: multiplies rows 0 … n − 1 of x by each product's matrix. The caller puts a
+ * barrier before and after. */
+void multiplier_share(const struct multiplier *multiplier, const struct product *products,
+                      uint32_t n_products, const struct activations *x, uint32_t n, uint32_t index);
+
+#endif

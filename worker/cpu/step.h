@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_STEP_H
+#define WORKER_CPU_STEP_H
+
+/* One step of the backend: row sets in, results out. */
+
+#include "worker/cpu/forward.h"
+#include "worker/cpu/slots.h"
+
+/* A row set while its step runs. */
+struct step_set {
+    struct stepper *stepper;
+    struct slot *slot;
+    const struct backend_row_set *set;
+    uint32_t first_row;
+    uint32_t blocks_before; /* of the slot's table, to go back to when the step is abandoned */
+    struct backend_result *result;
+    int32_t *ids;             /* room for what it samples */
+    struct logprob *logprobs; /* the same */
+};
+
+/* The results of one step; two take turns, since results live until the second submit after theirs. */
+struct step_results {
+    uint64_t ticket;
+    int status;                     /* 0 or -ECANCELED */
+    struct backend_result *results; /* [max_rows] */
+    int32_t *ids;                   /* [max_rows] */
+    struct logprob *logprobs;       /* [logprobs_size], grown as requests ask for more */
+    size_t logprobs_size;
+};
+
+struct stepper {
+    const struct model *model;
+    struct forward *forward;
+    struct slot *slots;
+    uint32_t n_slots, n_blocks, max_rows;
+    struct sampler **samplers; /* [threads] */
+    bool (*progress)(void *arg);
+    void *progress_arg;
+
+    uint64_t tickets; /* given so far */
+    struct step_results results[2];
+    struct step_set *sets;            /* [max_rows] */
+    struct forward_row *rows;         /* [max_rows] */
+    struct forward_segment *segments; /* [max_rows] */
+};
+
+/* The first seven fields are filled in by the caller. 0 or -ENOMEM. */
+int stepper_init(struct stepper *stepper);
+void stepper_deinit(struct stepper *stepper);
+
+/* Runs a step to its end. 0; -EINVAL when the step contradicts the contract (a closed slot, positions beyond
+ * its blocks, too many rows, an id outside the vocabulary); -ENOMEM. */
+int stepper_run(struct stepper *stepper, const struct backend_step *step, uint64_t *ret_ticket);
+
+/* The results of a ticket, or NULL when they are gone. */
+const struct step_results *stepper_results(const struct stepper *stepper, uint64_t ticket);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* Logits against float64 references computed from the same files by another program.
+ *
+ * Each NAME.case.json of the reference's models/ names a model file, three prompts, and for each its greedy
+ * continuation with the margins of its steps in standard deviations of the logits; NAME.logits.f32 holds the
+ * logits after each prompt. A case passes when
+ *   1. the NMSE of every prompt's logits is within the bound of the file's formats;
+ *   2. greedy ids agree up to the first step whose margin is too small to tell, given the NMSE;
+ *   3. with float activations quantized files reach 2e-5, so that no error of a format hides in rounding.
+ * Models that this build cannot run are listed as refused, and fail only if they are among those it must. */
+
+#include <errno.h>
+#include <glob.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "client/command/direct.h"
+#include "tests/conformance/reference.h"
+#include "worker/model/model.h"
+
+#define PLAIN_BOUND 2e-5
+#define CHUNK       64
+
+static const char *const required[] = {
+    "llama-F32",    "llama-F16",  "llama-BF16",
+    "llama-Q8_0",   "llama-Q4_0", "llama-Q4_K_M",
+    "llama-Q5_K_M", "llama-Q6_K", "llama-linear-rope-F16",
+};
+
+struct prompt {
+    int32_t *ids;
+    uint32_t n_ids;
+    const float *expected; /* [n_vocab] */
+    json_t *greedy, *margins;
+};
+
+struct verdict {
+    double nmse; /* the worst prompt's */
+    int agreed;  /* greedy steps that agree */
+    int wrong;   /* steps that differ and should not */
+};
+
+static bool is_required(const char *name)
+{
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+        if (strcmp(required[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+static double bound_of(const char *name)
+{
+    if (ends_with(name, "-F32"))
+        return 1e-5;
+    return ends_with(name, "-F16") || ends_with(name, "-BF16") ? 3e-4 : 5e-3;
+}
+
+static double nmse_of(const float *logits, const float *expected, uint32_t n)
+{
+    double mean = 0, error = 0, spread = 0;
+    for (uint32_t i = 0; i < n; i++)
+        mean += expected[i] / (double)n;
+    for (uint32_t i = 0; i < n; i++) {
+        error += ((double)logits[i] - expected[i]) * ((double)logits[i] - expected[i]);
+        spread += (expected[i] - mean) * (expected[i] - mean);
+    }
+    return error / spread;
+}
+
+static int32_t best_of(const float *logits, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return (int32_t)best;
+}
+
+/* Runs one prompt and its continuation; adds to the verdict. */
+static int check_prompt(struct direct *direct, const struct prompt *prompt, uint32_t n_vocab, float *logits,
+                        struct verdict *verdict, struct error *err)
+{
+    direct_rewind(direct, 0);
+    int r = direct_feed(direct, prompt->ids, prompt->n_ids, false, logits, err);
+    if (r < 0)
+        return r;
+    double nmse = nmse_of(logits, prompt->expected, n_vocab);
+    if (!(nmse <= verdict->nmse)) /* NaN is the worst */
+        verdict->nmse = nmse;
+    for (size_t i = 0; i < json_array_size(prompt->greedy) && r == 0; i++) {
+        int32_t expected = (int32_t)json_integer_value(json_array_get(prompt->greedy, i));
+        double margin = json_number_value(json_array_get(prompt->margins, i));
+        if (margin < fmax(0.05, 4 * sqrt(2 * nmse)))
+            break;
+        if (best_of(logits, n_vocab) != expected) {
+            verdict->wrong++;
+            break;
+        }
+        verdict->agreed++;
+        r = direct_feed(direct, &expected, 1, false, logits, err);
+    }
+    return r;
+}
+
+static int check_model(const struct model *model, const struct prompt *prompts, size_t n_prompts,
+                       bool float_activations, bool portable, struct verdict *ret_verdict, struct error *err)
+{
+    struct direct_config config = {.model = model,
+                                   .backend = &backend_cpu,
+                                   .n_context = 512,
+                                   .chunk = CHUNK,
+                                   .float_activations = float_activations,
+                                   .portable = portable};
+    struct direct *direct = NULL;
+    float *logits = calloc(model->params.n_vocab, sizeof *logits);
+    int r = logits ? direct_new(&config, &direct, err) : -ENOMEM;
+    struct verdict verdict = {0};
+    for (size_t i = 0; i < n_prompts && r == 0; i++)
+        r = check_prompt(direct, &prompts[i], model->params.n_vocab, logits, &verdict, err);
+    direct_free(direct);
+    free(logits);
+    if (r == 0)
+        *ret_verdict = verdict;
+    return r;
+}
+
+static float *read_floats(const char *path, size_t n)
+{
+    float *floats = calloc(n, sizeof *floats);
+    FILE *file = fopen(path, "rb");
+    bool complete = floats && file && fread(floats, sizeof *floats, n, file) == n;
+    if (file)
+        fclose(file);
+    if (!complete) {
+        free(floats);
+        return NULL;
+    }
+    return floats;
+}
+
+static size_t read_prompts(json_t *test, const float *expected, uint32_t n_vocab, struct prompt prompts[8])
+{
+    json_t *all = json_object_get(test, "prompts");
+    size_t n = json_array_size(all) < 8 ? json_array_size(all) : 8;
+    for (size_t i = 0; i < n; i++) {
+        json_t *ids = json_array_get(all, i), *greedy = json_array_get(json_object_get(test, "greedy"), i);
+        struct prompt *prompt = &prompts[i];
+        *prompt = (struct prompt){.n_ids = (uint32_t)json_array_size(ids),
+                                  .expected = expected + i * n_vocab,
+                                  .greedy = json_object_get(greedy, "ids"),
+                                  .margins = json_object_get(greedy, "margin_in_std")};
+        prompt->ids = calloc(prompt->n_ids, sizeof *prompt->ids);
+        for (size_t j = 0; prompt->ids && j < prompt->n_ids; j++)
+            prompt->ids[j] = (int32_t)json_integer_value(json_array_get(ids, j));
+    }
+    return n;
+}
+
+/* One case on the machine's kernels, the portable ones, and the plain path of both. True when it passes. */
+static bool check_case(const char *name, const struct model *model, const struct prompt *prompts,
+                       size_t n_prompts)
+{
+    bool passed = true;
+    for (int portable = 0; portable < 2; portable++) {
+        struct verdict rounded, plain;
+        struct error err = {0};
+        if (check_model(model, prompts, n_prompts, false, portable, &rounded, &err) < 0 ||
+            check_model(model, prompts, n_prompts, true, portable, &plain, &err) < 0) {
+            printf("%-24s refused: %s\n", name, err.text);
+            return !is_required(name);
+        }
+        double bound = bound_of(name),
+               plain_bound = bound < PLAIN_BOUND || bound == 3e-4 ? bound : PLAIN_BOUND;
+        bool ok = rounded.nmse <= bound && plain.nmse <= plain_bound && rounded.wrong + plain.wrong == 0;
+        printf(
+            "%-24s %-9s NMSE %.1e (≤ %.0e)  greedy %2d agree, %d wrong   float activations %.1e (≤ %.0e), %d "
+            "wrong   %s\n",
+            name, portable ? "portable" : "native", rounded.nmse, bound, rounded.agreed, rounded.wrong,
+            plain.nmse, plain_bound, plain.wrong, ok ? "passed" : "FAILED");
+        passed &= ok;
+    }
+    return passed;
+}
+
+static bool check_file(const char *folder, const char *case_path)
+{
+    char name[256], path[4400];
+    const char *base = strrchr(case_path, '/') + 1;
+    snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - strlen(".case.json")), base);
+    json_error_t json_err;
+    json_t *test = json_load_file(case_path, 0, &json_err);
+    struct model *model = NULL;
+    float *expected = NULL;
+    struct prompt prompts[8] = {0};
+    struct error err = {0};
+    bool passed = false;
+    snprintf(path, sizeof path, "%s/%s", folder,
+             test ? json_string_value(json_object_get(test, "model")) : "");
+    if (!test) {
+        printf("%s: %s\n", case_path, json_err.text);
+        goto out;
+    }
+    if (model_open(path, false, &model, &err) < 0) {
+        printf("%-24s refused: %s\n", name, err.text);
+        passed = !is_required(name);
+        goto out;
+    }
+    size_t n_prompts = json_array_size(json_object_get(test, "prompts"));
+    snprintf(path, sizeof path, "%s/%s.logits.f32", folder, name);
+    expected = read_floats(path, n_prompts * model->params.n_vocab);
+    if (!expected) {
+        printf("%s: not %zu rows of logits\n", path, n_prompts);
+        goto out;
+    }
+    n_prompts = read_prompts(test, expected, model->params.n_vocab, prompts);
+    passed = n_prompts > 0 && check_case(name, model, prompts, n_prompts);
+out:
+    for (size_t i = 0; i < 8; i++)
+        free(prompts[i].ids);
+    free(expected);
+    model_free(model);
+    json_decref(test);
+    return passed;
+}
+
+int main(int argc, char **argv)
+{
+    const char *folder = reference_folder(argc, argv, "models");
+    char pattern[4200];
+    snprintf(pattern, sizeof pattern, "%s/*.case.json", folder);
+    glob_t files;
+    if (glob(pattern, 0, NULL, &files) != 0) {
+        printf("%s holds no cases: skipped\n", folder);
+        return REFERENCE_ABSENT;
+    }
+    int failed = 0;
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        failed += !check_file(folder, files.gl_pathv[i]);
+    printf("%d of %zu cases failed\n", failed, files.gl_pathc);
+    globfree(&files);
+    return failed != 0;
+}

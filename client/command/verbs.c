@@ -10,6 +10,7 @@
 #include "common/log.h"
 
 const struct verb verbs[] = {
+    {"serve", "serve a model with a pool of workers", verb_serve},
     {"inspect", "metadata, hyperparameters and tensors of a model file", verb_inspect},
     {"synth", "write a random-weight model of a real shape", verb_synth},
     {"quantize", "make a model smaller", verb_quantize},

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* The persisted boot number.
+ *
+ * A decimal number and a newline in RUNDIR/boot. It is replaced as a whole (write aside, sync, rename), so a
+ * crash leaves the old number or the new one. A file that holds anything else is an error and not a fresh
+ * start: a number that falls would let frames of an earlier boot pass for newer ones. */
+
+#include "broker/boot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_number(const char *path, uint64_t *ret_number, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT) {
+        *ret_number = 0;
+        return 0;
+    }
+    if (fd < 0)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    char text[32];
+    ssize_t n = read(fd, text, sizeof text - 1);
+    int r = -errno;
+    close(fd);
+    if (n < 0)
+        return error_set(err, r, "%s: %s", path, strerror(-r));
+    text[n] = 0;
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (n == 0 || text[0] < '0' || text[0] > '9' || errno != 0 || strcmp(end, "\n") != 0 ||
+        number == ULLONG_MAX)
+        return error_set(err, -EINVAL, "%s does not hold a boot number", path);
+    *ret_number = number;
+    return 0;
+}
+
+static int replace_number(const char *path, uint64_t number, struct error *err)
+{
+    char aside[PATH_MAX];
+    snprintf(aside, sizeof aside, "%s.new", path);
+    int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return error_set(err, -errno, "%s: %s", aside, strerror(errno));
+    char text[32];
+    int len = snprintf(text, sizeof text, "%" PRIu64 "\n", number);
+    ssize_t n = write(fd, text, (size_t)len);
+    int r = n == len ? 0 : n < 0 ? -errno : -ENOSPC;
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    close(fd);
+    if (r == 0 && rename(aside, path) < 0)
+        r = -errno;
+    return r < 0 ? error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+int boot_raise(const char *rundir, uint64_t *ret_boot, struct error *err)
+{
+    char path[PATH_MAX - 8];
+    snprintf(path, sizeof path, "%s/boot", rundir);
+    uint64_t number = 0;
+    int r = read_number(path, &number, err);
+    if (r == 0)
+        r = replace_number(path, number + 1, err);
+    if (r == 0)
+        *ret_boot = number + 1;
+    return r;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_JOURNAL_H
+#define BROKER_JOURNAL_H
+
+/* The journal: every frame of every request, as it was sent, so that a client can ask for what it missed.
+ *
+ * A `journal` is the bounded purse of the whole broker, a `journal_log` the frames of one request. Admission
+ * reserves a request's worst case; its end gives back what was not used. `used` counts what is allocated,
+ * bookkeeping included. Knows no message: the caller says which tokens and bytes a frame covers. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+
+#define JOURNAL_LIMIT_BYTES ((uint64_t)256 << 20)
+
+struct journal {
+    uint64_t limit; /* bytes */
+    uint64_t used;  /* bytes charged: per log the larger of its reservation and its memory */
+};
+
+struct journal_chunk;
+
+struct journal_log { /* zeroed: empty, nothing reserved */
+    struct journal_chunk *first, *last;
+    uint64_t memory;     /* bytes allocated, overhead included */
+    uint64_t reserved;   /* bytes promised */
+    uint64_t count;      /* token ids in it: the seq that comes next */
+    uint64_t text_bytes; /* bytes of text in it: the off that comes next */
+};
+
+enum { JOURNAL_E_FULL = 1 };
+
+/* Worst case of a request: `max_tokens` frames of one token with `logprobs` entries each, its end, and
+ * `overhead` bytes of the caller's own. A token whose text is longer than most is paid from the slack of the
+ * others, and in the last resort journal_append refuses. */
+uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, uint64_t overhead);
+
+/* Promises `bytes` to a zeroed log. 0 or JOURNAL_E_FULL. */
+int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t bytes);
+
+/* Copies a frame that holds `n_ids` ids and `text_bytes` of text, the next of this log. 0, JOURNAL_E_FULL
+ * when the log outgrew its reservation and nothing is left, or -ENOMEM; then the log is unchanged. */
+int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_ids, uint32_t text_bytes,
+                   const void *frame, size_t len);
+
+/* The request ended: what was reserved beyond the memory in use goes back, but for `overhead` bytes. */
+void journal_settle(struct journal *journal, struct journal_log *log, uint64_t overhead);
+
+/* Frees the frames and gives everything back; the log is zeroed. */
+void journal_release(struct journal *journal, struct journal_log *log);
+
+/* A page of frames for whoever has the first `next` ids. */
+struct journal_page {
+    struct bytes *items; /* [n], borrowed from the log: valid until it is released */
+    size_t n;
+    size_t cap;
+    uint64_t from, next; /* ids covered */
+    bool done;           /* the page reaches the end of the log */
+};
+
+/* Fills the page with whole frames up to `limit` bytes in all (at least one frame, if there is one), starting
+ * at the first that is not wholly below `next`. The page's array is reused; a zeroed page is ready.
+ * 0 or -ENOMEM. */
+int journal_read(const struct journal_log *log, uint64_t next, size_t limit, struct journal_page *page);
+void journal_page_deinit(struct journal_page *page);
+
+#endif

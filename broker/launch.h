@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_LAUNCH_H
+#define BROKER_LAUNCH_H
+
+/* Starting one worker process. */
+
+#include <sys/types.h>
+
+#include "broker/options.h"
+#include "common/error.h"
+
+struct launch_plan {
+    const char *program; /* path of quern-worker */
+    const struct options *options;
+    const char *backend; /* endpoint of the broker's backend */
+    const char *stream;  /* endpoint that the worker shall bind */
+    const char *name;
+    uint32_t index; /* place in the pool: slot on the board, share of the cores */
+    uint32_t incarnation;
+    int board_fd;
+};
+
+/* Starts it in a process group of its own, with default signals (but SIGPIPE ignored), the board, and a pipe
+ * as its stderr, whose non-blocking read end is returned. 0 or -errno with the reason. */
+int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stderr, struct error *err);
+
+/* The cores for place `index` of `n`: their number, and a list such as "2,3" in ret_list; "" when there are
+ * not enough for everyone. `threads` 0: an equal share. Exposed for its test; `allowed` lists the cores that
+ * this process may use. */
+uint32_t launch_cores(const int *allowed, uint32_t n_allowed, uint32_t index, uint32_t n, uint32_t threads,
+                      char *ret_list, size_t size);
+
+#endif

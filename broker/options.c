@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line and the configuration file.
+ *
+ * Both go through one table of settings by name, so that every long option may also stand in the file:
+ *
+ *     model = /models/llama.gguf
+ *     workers = 2
+ *
+ * The command line is walked twice: first for --config alone, so that the file can be read before the rest of
+ * the line is laid over it. */
+
+#include "broker/options.h"
+
+#include <argp.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <czmq.h>
+
+#include "broker/worker.h"
+
+enum setting_type { SETTING_TEXT, SETTING_NUMBER };
+
+static const struct setting {
+    const char *name;
+    const char *argument;
+    const char *help;
+    enum setting_type type;
+    size_t offset;
+    uint32_t limit; /* texts: bytes with the zero; numbers: the largest */
+    uint32_t least; /* numbers */
+} settings[] = {
+    {"workers", "N", "Worker processes, sharing the cores (default 1)", SETTING_NUMBER,
+     offsetof(struct options, workers), WORKER_MAX, 1},
+    {"device", "D", "auto, cpu, cuda, emu or null (default auto)", SETTING_TEXT,
+     offsetof(struct options, device), OPTIONS_TEXT_MAX + 1, 0},
+    {"tcp", "HOST:PORT", "Also listen on TCP; token streams on PORT + 1", SETTING_TEXT,
+     offsetof(struct options, tcp), OPTIONS_TEXT_MAX + 1, 0},
+    {"curve-key", "FILE", "Encrypt TCP with this CURVE certificate (its secret file)", SETTING_TEXT,
+     offsetof(struct options, curve_key), PATH_MAX, 0},
+    {"rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", SETTING_TEXT,
+     offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
+    {"ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
+     offsetof(struct options, context), 1u << 30, 1},
+    {"slots", "N", "Sequences that a worker decodes at once", SETTING_NUMBER, offsetof(struct options, slots),
+     1u << 20, 1},
+    {"kv-blocks", "N", "KV cache of a worker, in blocks of 32 tokens", SETTING_NUMBER,
+     offsetof(struct options, kv_blocks), 1u << 30, 1},
+    {"threads", "N", "CPU threads of a worker (default: cores / workers)", SETTING_NUMBER,
+     offsetof(struct options, threads), 4096, 1},
+    {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never", SETTING_NUMBER,
+     offsetof(struct options, frame_us), 1000000, 0},
+};
+#define N_SETTINGS (sizeof settings / sizeof *settings)
+
+enum { KEY_CONFIG = 1000, KEY_SETTING };
+
+static int set_number(const struct setting *setting, const char *value, uint32_t *ret_number,
+                      struct error *err)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end || errno || number < setting->least ||
+        number > setting->limit)
+        return error_set(err, -EINVAL, "%s: \"%.80s\" is not a number from %u to %u", setting->name, value,
+                         setting->least, setting->limit);
+    *ret_number = (uint32_t)number;
+    return 0;
+}
+
+static int set_text(const char *name, const char *value, size_t size, char *ret_text, struct error *err)
+{
+    size_t len = strlen(value);
+    if (len == 0 || len >= size)
+        return error_set(err, -EINVAL, "%s: \"%.80s\" is %s", name, value, len ? "too long" : "empty");
+    memcpy(ret_text, value, len + 1);
+    return 0;
+}
+
+static int set(struct options *options, const struct setting *setting, const char *value, struct error *err)
+{
+    void *field = (char *)options + setting->offset;
+    if (field == &options->frame_us)
+        options->has_frame_us = true;
+    if (setting->type == SETTING_NUMBER)
+        return set_number(setting, value, field, err);
+    return set_text(setting->name, value, setting->limit, field, err);
+}
+
+static int read_file(struct options *options, const char *path, struct error *err)
+{
+    zconfig_t *root = zconfig_load(path);
+    if (!root)
+        return error_set(err, -EINVAL, "%s: cannot be read as a configuration", path);
+    int r = 0;
+    for (zconfig_t *item = zconfig_child(root); item && r == 0; item = zconfig_next(item)) {
+        const char *name = zconfig_name(item), *value = zconfig_value(item);
+        size_t i = 0;
+        while (i < N_SETTINGS && strcmp(settings[i].name, name) != 0)
+            i++;
+        if (i < N_SETTINGS)
+            r = set(options, &settings[i], value ? value : "", err);
+        else if (strcmp(name, "model") == 0)
+            r = set_text("model", value ? value : "", sizeof options->model, options->model, err);
+        else
+            r = error_set(err, -EINVAL, "there is no setting \"%.80s\"", name);
+    }
+    zconfig_destroy(&root);
+    return r == 0 ? 0 : error_prefix(err, r, "%s", path);
+}
+
+struct walk {
+    struct options *options;
+    bool config_only;
+    int result;
+    struct error *err;
+};
+
+static error_t take_option(int key, char *value, struct argp_state *state)
+{
+    struct walk *walk = state->input;
+    if (key == ARGP_KEY_END && !walk->config_only && walk->options->model[0] == 0)
+        argp_error(state, "no MODEL given");
+    if (key == ARGP_KEY_ARG && state->arg_num > 0)
+        argp_error(state, "one MODEL only; \"%s\" is one too many", value);
+    bool known = key == ARGP_KEY_ARG || key == KEY_CONFIG ||
+                 (key >= KEY_SETTING && key < KEY_SETTING + (int)N_SETTINGS);
+    if (!known)
+        return ARGP_ERR_UNKNOWN;
+    if (walk->result != 0 || walk->config_only != (key == KEY_CONFIG))
+        return 0;
+    struct options *options = walk->options;
+    if (key == ARGP_KEY_ARG)
+        walk->result = set_text("model", value, sizeof options->model, options->model, walk->err);
+    else if (key == KEY_CONFIG)
+        walk->result = set_text("config", value, sizeof options->config, options->config, walk->err);
+    else
+        walk->result = set(options, &settings[key - KEY_SETTING], value, walk->err);
+    return 0;
+}
+
+int options_parse(int argc, char **argv, struct options *ret_options, struct error *err)
+{
+    struct argp_option table[N_SETTINGS + 2] = {{0}};
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        table[i] = (struct argp_option){
+            settings[i].name, KEY_SETTING + (int)i, settings[i].argument, 0, settings[i].help, 0};
+    table[N_SETTINGS] = (struct argp_option){
+        "config", KEY_CONFIG, "FILE", 0, "Read settings from FILE: lines of NAME = VALUE", 0};
+    const struct argp argp = {
+        table,
+        take_option,
+        "MODEL",
+        "Serves MODEL, a GGUF file, to the clients of the run directory with a pool of worker processes.\v"
+        "Ctrl-C or SIGTERM finishes what was asked and refuses new requests; a second one ends at once.",
+        NULL,
+        NULL,
+        NULL};
+    struct options options = {.workers = 1, .device = "auto"};
+    struct walk walk = {&options, true, 0, err};
+    argp_parse(&argp, argc, argv, 0, NULL, &walk);
+    if (walk.result == 0 && options.config[0])
+        walk.result = read_file(&options, options.config, err);
+    walk.config_only = false;
+    if (walk.result == 0)
+        argp_parse(&argp, argc, argv, 0, NULL, &walk);
+    if (walk.result == 0)
+        walk.result = rundir_path(options.rundir[0] ? options.rundir : NULL, options.rundir, err);
+    if (walk.result == 0)
+        *ret_options = options;
+    return walk.result;
+}
+
+int options_split_tcp(const char *tcp, char ret_host[OPTIONS_TEXT_MAX + 1], uint16_t *ret_port,
+                      bool *ret_loopback, struct error *err)
+{
+    const char *colon = strrchr(tcp, ':');
+    char *end;
+    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
+    if (!colon || colon == tcp || colon - tcp > OPTIONS_TEXT_MAX || *end || port == 0 || port > 65534)
+        return error_set(err, -EINVAL, "tcp: \"%.80s\" is not HOST:PORT with a port from 1 to 65534", tcp);
+    size_t len = (size_t)(colon - tcp);
+    memcpy(ret_host, tcp, len);
+    ret_host[len] = 0;
+    *ret_port = (uint16_t)port;
+    /* A name may resolve to anything, so only localhost and addresses count. */
+    struct in_addr address;
+    *ret_loopback = strcmp(ret_host, "localhost") == 0 || strcmp(ret_host, "[::1]") == 0 ||
+                    (inet_pton(AF_INET, ret_host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
+    return 0;
+}

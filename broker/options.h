@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_OPTIONS_H
+#define BROKER_OPTIONS_H
+
+/* What the broker was asked to serve: its command line, and a file that may say the same. */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/rundir.h"
+
+#define OPTIONS_TEXT_MAX 255
+
+struct options {
+    char model[PATH_MAX];
+    uint32_t workers;
+    char device[OPTIONS_TEXT_MAX + 1]; /* handed to the workers */
+    char tcp[OPTIONS_TEXT_MAX + 1];    /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
+    char curve_key[PATH_MAX];          /* certificate file of the server; "" = none */
+    char rundir[RUNDIR_PATH_MAX + 1];
+    char config[PATH_MAX];
+    /* Handed to the workers; 0 = not given. */
+    uint32_t context, slots, kv_blocks, threads;
+    bool has_frame_us;
+    uint32_t frame_us;
+};
+
+/* Fills in defaults, then the file named by --config, then the command line, which wins. Exits through argp
+ * for --help and --usage, with status 2 for a wrong command line. -errno with the reason when the file is bad
+ * or a value is out of range. */
+int options_parse(int argc, char **argv, struct options *ret_options, struct error *err);
+
+/* Splits HOST:PORT (a v6 host in brackets); "*" is the wildcard. -EINVAL. *ret_loopback: the host names this
+ * machine only. */
+int options_split_tcp(const char *tcp, char ret_host[OPTIONS_TEXT_MAX + 1], uint16_t *ret_port,
+                      bool *ret_loopback, struct error *err);
+
+#endif

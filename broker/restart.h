@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_RESTART_H
+#define BROKER_RESTART_H
+
+/* When a dead worker is started again, and when a silent one counts as dead. Policy only: no process is
+ * touched, the time comes in as an argument. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RESTART_BACKOFF_MIN_MS 500
+#define RESTART_BACKOFF_MAX_MS 10000
+#define RESTART_MAX_DEATHS     5     /* in a row, none of them ready: a crash loop */
+#define RESTART_STEADY_MS      10000 /* ready this long: the next death starts from the shortest wait */
+#define STALL_MS               10000
+
+struct restart {       /* zeroed: never died */
+    uint32_t deaths;   /* in a row, without having been ready */
+    uint32_t waits;    /* how often the wait was doubled */
+    uint64_t ready_ns; /* since when ready; 0 when not */
+};
+
+/* The worker is ready. */
+void restart_ready(struct restart *restart, uint64_t now);
+
+/* The worker died: true and when to start it again, or false: it is a crash loop. */
+bool restart_died(struct restart *restart, uint64_t now, uint64_t *ret_at);
+
+/* Watches one worker's progress. */
+struct stall { /* zeroed: nothing seen */
+    uint64_t progress;
+    uint64_t since; /* clock_ns of the last change, or of the last time it had nothing to do */
+};
+
+/* True when a busy worker's `progress` (any number that changes with work done) has not changed for
+ * STALL_MS. */
+bool stall_check(struct stall *stall, bool busy, uint64_t progress, uint64_t now);
+
+#endif

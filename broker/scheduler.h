@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_SCHEDULER_H
+#define BROKER_SCHEDULER_H
+
+/* Which worker gets a request. */
+
+#include "broker/worker.h"
+#include "common/bytes.h"
+
+enum { SCHEDULER_E_BUSY = 1, SCHEDULER_E_NO_WORKER };
+
+/* The serving worker of that model ("" = any) with the least load that has room. SCHEDULER_E_BUSY: there are
+ * such workers, or places of the pool that may still become one, but none has room now.
+ * SCHEDULER_E_NO_WORKER: there is none and there will be none. */
+int scheduler_pick(struct worker *workers, size_t n, struct bytes model, struct worker **ret_worker);
+
+/* Any serving worker of that model, full or not: for questions that take no slot. 0 or SCHEDULER_E_NO_WORKER.
+ */
+int scheduler_pick_any(struct worker *workers, size_t n, struct bytes model, struct worker **ret_worker);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_SOCKETS_H
+#define BROKER_SOCKETS_H
+
+/* Making and binding the broker's sockets. */
+
+#include "broker/broker.h"
+
+/* Leaves the signals to us, before anything of czmq runs. */
+void sockets_prepare(void);
+
+/* Binds frontend, stream and backend in the run directory, and frontend and stream on TCP if asked. On
+ * failure the sockets made so far are left to broker_deinit. 0 or -errno with the reason ("tcp://…: Address
+ * already in use"). */
+int sockets_bind(struct broker *broker, struct error *err);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* The status of the pool.
+ *
+ * Three sources for a worker: the supervisor (its process), its registration (model, device, slots), and its
+ * slot of the board (what it does now), which is read without asking it. */
+
+#include "broker/status.h"
+
+#include "broker/lifecycle.h"
+
+static void fill_worker(const struct broker *broker, uint32_t index, struct worker_status *status)
+{
+    const struct worker *worker = &broker->workers[index];
+    const struct child *child = &broker->supervisor.children[index];
+    struct board_snapshot board;
+    uint64_t steps;
+    supervisor_snapshot(&broker->supervisor, index, &board, &steps);
+    *status = (struct worker_status){
+        .name = bytes_of_string(worker->name),
+        .device = bytes_of_string(worker->device),
+        .model = bytes_of_string(worker->model),
+        .state = worker->state == WORKER_READY && broker->draining ? WORKER_DRAINING : worker->state,
+        .pid = child->pid > 0 ? (uint32_t)child->pid : 0,
+        .incarnation = worker->incarnation,
+        .restarts = worker->incarnation > 0 ? worker->incarnation - 1 : 0,
+        .active = board.active,
+        .waiting = board.waiting,
+        .slots = worker->slots,
+        .kv_free = board.kv_free,
+        .kv_total = board.kv_total,
+        .steps = steps,
+        .tokens = board.tokens,
+        .cache_hits = board.cache_hits,
+        .tokens_per_s = board.tokens_per_s,
+        .reason = bytes_of_string(worker->state == WORKER_READY ? "" : child->reason),
+    };
+    /* The board knows that a process is loading before it registers. */
+    if (worker->state == WORKER_STARTING && board.state == WORKER_LOADING)
+        status->state = WORKER_LOADING;
+}
+
+void status_fill(const struct broker *broker, uint64_t ref, struct worker_status workers[WORKER_MAX],
+                 struct message *ret_message)
+{
+    struct message ok = {.kind = MESSAGE_STATUS_OK};
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        fill_worker(broker, i, &workers[i]);
+    ok.status_ok.ref = ref;
+    ok.status_ok.boot = broker->boot;
+    ok.status_ok.draining = broker->draining;
+    ok.status_ok.version = BYTES_LITERAL(QUERN_VERSION);
+    ok.status_ok.sessions = (uint32_t)broker->sessions.n;
+    ok.status_ok.queued = (uint32_t)broker->queue.n;
+    ok.status_ok.running = (uint32_t)(lifecycle_alive(broker) - broker->queue.n);
+    ok.status_ok.admitted = broker->counters.admitted;
+    ok.status_ok.ended = broker->counters.ended;
+    ok.status_ok.rejected = broker->counters.rejected;
+    ok.status_ok.tokens = broker->counters.tokens;
+    ok.status_ok.journal_bytes = broker->journal.used;
+    ok.status_ok.workers.items = workers;
+    ok.status_ok.workers.n = broker->n_workers;
+    *ret_message = ok;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_STATUS_H
+#define BROKER_STATUS_H
+
+/* How the pool is: the answer to `status`. */
+
+#include "broker/broker.h"
+
+/* Fills a status_ok that borrows from the broker and from `workers`. */
+void status_fill(const struct broker *broker, uint64_t ref, struct worker_status workers[WORKER_MAX],
+                 struct message *ret_message);
+
+#endif

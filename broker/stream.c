@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* The XPUB and who listens on it.
+ *
+ * In manual mode the socket hands us each (un)subscription and acts on none by itself; what we accept we set
+ * for the pipe it came from. When a connection ends, the socket reports an unsubscription for each topic that
+ * the peer had asked for, accepted or not. Subscriptions are counted by session: when the last one goes, the
+ * client has left. A subscription may come before its session says hello, as after a restart of the broker,
+ * when sockets reconnect by themselves; it is accepted like any other, because naming 16 random bytes is the
+ * right to listen.
+ *
+ * The send high-water mark bounds what a slow listener can hold; beyond it the socket drops for that listener
+ * only, and the client repairs the gap with a replay. */
+
+#include "broker/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "common/hash.h"
+
+/* Frames in flight to one listener. At some 150 bytes a frame a paused client holds about a megabyte. */
+#define STREAM_HIGH_WATER 8192
+
+struct stream_listened {
+    struct id128 session;
+    uint64_t subscriptions;
+    UT_hash_handle hh;
+};
+
+int stream_init(struct stream *stream, void *context, uint64_t seed, struct error *err)
+{
+    *stream = (struct stream){.seed = seed, .socket = zmq_socket(context, ZMQ_XPUB)};
+    if (!stream->socket)
+        return error_set(err, -errno, "stream socket: %s", zmq_strerror(errno));
+    int manual = 1, mark = STREAM_HIGH_WATER, linger = 200;
+    int64_t largest = 1 + PROTO_TOPIC_BYTES;
+    zmq_setsockopt(stream->socket, ZMQ_XPUB_MANUAL, &manual, sizeof manual);
+    zmq_setsockopt(stream->socket, ZMQ_SNDHWM, &mark, sizeof mark);
+    zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger);
+    zmq_setsockopt(stream->socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
+    return 0;
+}
+
+void stream_deinit(struct stream *stream)
+{
+    struct stream_listened *listened, *next;
+    HASH_ITER(hh, stream->listened, listened, next)
+    {
+        HASH_DEL(stream->listened, listened);
+        free(listened);
+    }
+    if (stream->socket)
+        zmq_close(stream->socket);
+    *stream = (struct stream){0};
+}
+
+static struct stream_listened *find(struct stream *stream, const struct id128 *session, unsigned hash)
+{
+    struct stream_listened *listened;
+    HASH_FIND_BYHASHVALUE(hh, stream->listened, session, sizeof *session, hash, listened);
+    return listened;
+}
+
+static void subscribed(struct stream *stream, const struct id128 *session, const uint8_t *topic, size_t len)
+{
+    unsigned hash = (unsigned)hash64(session, sizeof *session, stream->seed);
+    struct stream_listened *listened = find(stream, session, hash);
+    if (!listened) {
+        if (stream->n_listened >= STREAM_MAX_LISTENED || !(listened = calloc(1, sizeof *listened)))
+            return;
+        listened->session = *session;
+        HASH_ADD_BYHASHVALUE(hh, stream->listened, session, sizeof *session, hash, listened);
+        stream->n_listened++;
+    }
+    listened->subscriptions++;
+    zmq_setsockopt(stream->socket, ZMQ_SUBSCRIBE, topic, len);
+}
+
+/* True when it was the session's last. */
+static bool unsubscribed(struct stream *stream, const struct id128 *session, const uint8_t *topic, size_t len)
+{
+    zmq_setsockopt(stream->socket, ZMQ_UNSUBSCRIBE, topic, len);
+    struct stream_listened *listened =
+        find(stream, session, (unsigned)hash64(session, sizeof *session, stream->seed));
+    if (!listened || --listened->subscriptions > 0)
+        return false;
+    HASH_DEL(stream->listened, listened);
+    free(listened);
+    stream->n_listened--;
+    return true;
+}
+
+bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_left)
+{
+    uint8_t message[1 + PROTO_TOPIC_BYTES + 1];
+    int n = zmq_recv(stream->socket, message, sizeof message, ZMQ_DONTWAIT);
+    if (n < 0)
+        return false;
+    *ret_has_left = false;
+    size_t len = (size_t)n - 1;
+    /* zmq_recv reports the full length of what it cut. Other lengths, and user messages (which begin with
+     * neither 0 nor 1), are nobody's. */
+    if (n < 1 || (len != sizeof(struct id128) && len != PROTO_TOPIC_BYTES) || message[0] > 1)
+        return true;
+    struct id128 session;
+    memcpy(&session, message + 1, sizeof session);
+    if (message[0] == 1) {
+        subscribed(stream, &session, message + 1, len);
+    } else if (unsubscribed(stream, &session, message + 1, len)) {
+        *ret_has_left = true;
+        *ret_left = session;
+    }
+    return true;
+}
+
+void stream_forward(struct stream *stream, zmq_msg_t *topic, zmq_msg_t *payload)
+{
+    if (zmq_msg_send(topic, stream->socket, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
+        zmq_msg_send(payload, stream->socket, ZMQ_DONTWAIT) < 0) {
+        zmq_msg_close(topic);
+        zmq_msg_close(payload);
+    }
+}
+
+void stream_publish(struct stream *stream, const void *topic, size_t topic_len, const void *payload,
+                    size_t len)
+{
+    if (zmq_send(stream->socket, topic, topic_len, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
+        zmq_send(stream->socket, payload, len, ZMQ_DONTWAIT);
+}

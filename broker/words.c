@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* What workers say.
+ *
+ * A worker's stderr is a pipe to the supervisor, which writes its lines to our own stderr, whole and one
+ * write(2) each. The newest line is held back for a moment: when the process ends for good, its last line is
+ * the reason, and the supervisor says it once instead of twice. A line longer than the buffer is cut in
+ * pieces. */
+
+#include "broker/words.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+#define HOLD_MS 200
+
+void words_open(struct words *words, int fd)
+{
+    *words = (struct words){.fd = fd};
+}
+
+static void pass_on(struct words *words)
+{
+    if (!words->held)
+        return;
+    words->held = false;
+    char line[WORDS_LINE_MAX + 1];
+    size_t len = strlen(words->last);
+    memcpy(line, words->last, len);
+    line[len] = '\n';
+    ssize_t n = write(STDERR_FILENO, line, len + 1);
+    (void)n; /* there is nowhere else to say it */
+}
+
+static void end_line(struct words *words, uint64_t now)
+{
+    if (words->partial_len == 0)
+        return;
+    pass_on(words);
+    memcpy(words->last, words->partial, words->partial_len);
+    words->last[words->partial_len] = 0;
+    words->partial_len = 0;
+    words->held = true;
+    words->held_ns = now;
+}
+
+void words_read(struct words *words, uint64_t now)
+{
+    char bytes[4096];
+    ssize_t n;
+    while (words->fd >= 0 && (n = read(words->fd, bytes, sizeof bytes)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return;
+        for (ssize_t i = 0; i < n; i++) {
+            if (bytes[i] == '\n' || bytes[i] == 0 || words->partial_len == WORDS_LINE_MAX - 1)
+                end_line(words, now);
+            if (bytes[i] != '\n' && bytes[i] != 0)
+                words->partial[words->partial_len++] = bytes[i];
+        }
+    }
+    /* The end of the pipe: closed here, or the loop would find it readable for ever. */
+    if (words->fd >= 0) {
+        end_line(words, now);
+        close(words->fd);
+        words->fd = -1;
+    }
+}
+
+void words_flush(struct words *words, uint64_t now)
+{
+    if (words->held && now - words->held_ns >= HOLD_MS * CLOCK_NS_PER_MS)
+        pass_on(words);
+}
+
+void words_close(struct words *words, bool keep_last)
+{
+    if (words->fd >= 0)
+        words_read(words, words->held_ns);
+    if (words->fd >= 0) { /* someone else still holds the other end */
+        end_line(words, words->held_ns);
+        close(words->fd);
+        words->fd = -1;
+    }
+    if (!keep_last)
+        pass_on(words);
+    words->held = false;
+}
+
+const char *words_last(const struct words *words)
+{
+    /* "09:41:00.123 worker-0 error TEXT": three words to skip, if the first is a time. */
+    const char *text = words->last;
+    if (strlen(text) < 13 || text[2] != ':' || text[5] != ':' || text[8] != '.' ||
+        !isdigit((unsigned char)text[0]))
+        return text;
+    for (int i = 0; i < 3; i++) {
+        const char *space = strchr(text, ' ');
+        if (!space)
+            return words->last;
+        text = space + 1;
+    }
+    return text;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_WORKER_H
+#define BROKER_WORKER_H
+
+/* A worker as the broker sees it: what it registered, which requests it has, which of its frames are safe.
+ *
+ * There is one struct for each place in the pool ("worker-0", …), for the life of the broker; each process
+ * that takes the place is one incarnation. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "broker/outbox.h"
+#include "broker/request.h"
+#include "proto/message.h"
+
+#define WORKER_ENDPOINT_MAX 128
+#define WORKER_MAX          64 /* places in a pool; as many slots as a board has */
+
+struct worker {
+    uint32_t index;
+    char name[32];
+    uint32_t incarnation;               /* of the process that has the place now; 0 before the first */
+    uint32_t pid;                       /* of that process */
+    char endpoint[WORKER_ENDPOINT_MAX]; /* its stream */
+    enum worker_state state;
+
+    /* What it registered; texts are zero-terminated. */
+    char model[PROTO_MAX_NAME_BYTES + 1];
+    char device[PROTO_MAX_NAME_BYTES + 1];
+    uint8_t digest[16];
+    uint32_t context, slots, kv_blocks;
+    bool chat;
+
+    struct peer peer; /* on the backend; len 0: not registered */
+    struct outbox outbox;
+    uint64_t heard_ns;                 /* last message */
+    uint32_t active, waiting, kv_free; /* of its last heartbeat */
+
+    /* Its stream. */
+    void *stream;          /* SUB socket; NULL when not connected */
+    uint64_t wseq;         /* frames up to here are in the journal */
+    uint64_t acked_wseq;   /* frames up to here were acknowledged */
+    uint64_t ack_due;      /* clock_ns when the rest is; 0: nothing to acknowledge */
+    uint64_t resend_asked; /* clock_ns of the last resend; 0: no gap */
+    uint64_t tokens;       /* ids received from this incarnation */
+
+    /* Its share of the work. */
+    struct request *requests; /* list by worker_prev/next */
+    uint32_t n_requests;
+    uint32_t n_finished; /* of those, how many finished while frames were missing */
+    uint64_t load;       /* Σ cost of those */
+};
+
+/* True when requests may be assigned to it at all. */
+bool worker_is_serving(const struct worker *worker);
+
+/* How many requests it may have at once: its slots, and a few more to refill them without a round trip. */
+uint32_t worker_capacity(const struct worker *worker);
+
+/* Puts a request on the worker's list and load, and takes it off again. */
+void worker_take(struct worker *worker, struct request *request);
+void worker_drop(struct worker *worker, struct request *request);
+
+#endif

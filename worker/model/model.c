@@ -241,23 +241,29 @@ static int load(const char *path, bool with_tokenizer, struct model *model, stru
     return r < 0 ? r : 0;
 }
 
-int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err)
+int model_take_gguf(struct gguf *gguf, const char *path, bool with_tokenizer, struct model **ret_model,
+                    struct error *err)
 {
     struct model *model = calloc(1, sizeof *model);
-    if (!model)
+    if (!model) {
+        gguf_free(gguf);
         return -ENOMEM;
-    int r = gguf_open(path, &model->gguf, err);
-    if (r < 0) { /* its reason begins with the path */
-        model_free(model);
-        return r;
     }
-    r = load(path, with_tokenizer, model, err);
+    model->gguf = gguf;
+    int r = load(path, with_tokenizer, model, err);
     if (r < 0) {
         model_free(model);
         return error_prefix(err, r, "%s", path);
     }
     *ret_model = model;
     return 0;
+}
+
+int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err)
+{
+    struct gguf *gguf;
+    int r = gguf_open(path, &gguf, err);
+    return r < 0 ? r : model_take_gguf(gguf, path, with_tokenizer, ret_model, err);
 }
 
 struct model *model_free(struct model *model)

@@ -65,6 +65,11 @@ struct model {
 int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err);
 struct model *model_free(struct model *model);
 
+/* As model_open, of a file that is open already. Takes the gguf over, on failure too. `path` is for names and
+ * reasons only. */
+int model_take_gguf(struct gguf *gguf, const char *path, bool with_tokenizer, struct model **ret_model,
+                    struct error *err);
+
 static inline bool model_may_sample(const struct model *model, uint32_t id)
 {
     return model->sample_mask[id / 32] >> (id % 32) & 1;

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/model/model.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/rundir.h"
+#include "worker/model/synth.h"
+
+/* A change to the good model: what is dropped, set or added. */
+struct edit {
+    const char *drop_key, *drop_tensor;
+    const char *key; /* set: to `text` if not NULL, else to `real` if `is_real`, else to `number` */
+    const char *text;
+    double real;
+    bool is_real;
+    uint32_t number;
+    const char *tensor; /* added, or put in place of the one of that name */
+    uint64_t dims[2];
+    enum format format;
+    const char *says;
+};
+
+static const struct synth_shape shape = {.name = "test",
+                                         .n_vocab = 400,
+                                         .n_context = 64,
+                                         .n_embd = 64,
+                                         .n_layers = 2,
+                                         .n_heads = 4,
+                                         .n_kv_heads = 2,
+                                         .head_dim = 16,
+                                         .n_ff = 96,
+                                         .rms_epsilon = 1e-5f,
+                                         .rope_base = 10000,
+                                         .rope_factor = 8,
+                                         .biases = true};
+
+static char dir[RUNDIR_PATH_MAX + 1];
+static char base_path[RUNDIR_PATH_MAX + 20], path[RUNDIR_PATH_MAX + 20];
+static struct gguf *base;
+
+static void set_up(void)
+{
+    struct error err;
+    ck_assert_int_eq(rundir_temporary(dir, NULL), 0);
+    snprintf(base_path, sizeof base_path, "%s/base.gguf", dir);
+    snprintf(path, sizeof path, "%s/edited.gguf", dir);
+    ck_assert_msg(synth_write(&shape, mixture_by_name("F16"), 1, base_path, &err) == 0, "%s", err.text);
+    ck_assert_msg(gguf_open(base_path, &base, &err) == 0, "%s", err.text);
+}
+
+static void tear_down(void)
+{
+    base = gguf_free(base);
+    rundir_remove(dir);
+}
+
+static int fill_copy(void *arg, void *out, size_t size)
+{
+    memcpy(out, arg, size);
+    return 0;
+}
+
+static int fill_zero(void *arg, void *out, size_t size)
+{
+    memset(out, 0, size);
+    return 0;
+}
+
+static bool is(struct bytes name, const char *other)
+{
+    return other && bytes_equal(name, bytes_of_string(other));
+}
+
+static void write_edited(const struct edit *edit)
+{
+    struct gguf_writer *w;
+    struct error err;
+    ck_assert_int_eq(gguf_writer_new(&w), 0);
+    for (size_t i = 0; i < gguf_n_pairs(base); i++) {
+        const struct gguf_pair *pair = gguf_pair_at(base, i);
+        if (!is(pair->key, edit->drop_key) && !is(pair->key, edit->key))
+            ck_assert_int_eq(gguf_writer_pair(w, pair), 0);
+    }
+    if (edit->text)
+        ck_assert_int_eq(gguf_writer_string(w, edit->key, edit->text), 0);
+    else if (edit->is_real)
+        ck_assert_int_eq(gguf_writer_f32(w, edit->key, (float)edit->real), 0);
+    else if (edit->key)
+        ck_assert_int_eq(gguf_writer_u32(w, edit->key, edit->number), 0);
+    for (size_t i = 0; i < gguf_n_tensors(base); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(base, i);
+        char name[64];
+        if (!is(t->name, edit->drop_tensor) && !is(t->name, edit->tensor))
+            ck_assert_int_eq(gguf_writer_tensor(w, gguf_printable(t->name, sizeof name, name), t->n_dims,
+                                                t->dims, t->format, fill_copy, (void *)t->data),
+                             0);
+    }
+    if (edit->tensor)
+        ck_assert_int_eq(gguf_writer_tensor(w, edit->tensor, edit->dims[1] ? 2 : 1, edit->dims, edit->format,
+                                            fill_zero, NULL),
+                         0);
+    ck_assert_msg(gguf_writer_write(w, path, &err) == 0, "%s", err.text);
+    gguf_writer_free(w);
+}
+
+static struct model *open_edited(const struct edit *edit)
+{
+    struct model *model = NULL;
+    struct error err = {0};
+    write_edited(edit);
+    int r = model_open(path, true, &model, &err);
+    ck_assert_msg(r == 0, "%s", err.text);
+    return model;
+}
+
+static void expect_refusals(const struct edit *edits, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct model *model = NULL;
+        struct error err = {0};
+        write_edited(&edits[i]);
+        ck_assert_msg(model_open(path, true, &model, &err) == -EINVAL, "\"%s\" expected", edits[i].says);
+        ck_assert_msg(strstr(err.text, edits[i].says), "\"%s\" expected: %s", edits[i].says, err.text);
+        ck_assert_msg(strstr(err.text, "edited.gguf: "), "no path: %s", err.text);
+        ck_assert_ptr_null(model);
+    }
+}
+
+#define EXPECT_REFUSALS(edits) expect_refusals(edits, sizeof(edits) / sizeof(edits)[0])
+
+START_TEST(a_good_model_opens_with_all_its_parts)
+{
+    struct model *model = open_edited(&(struct edit){0});
+    const struct model_params *p = &model->params;
+    ck_assert_str_eq(p->architecture, "llama");
+    ck_assert_str_eq(p->name, "test F16, random weights");
+    ck_assert(p->n_vocab == 400 && p->n_context == 64 && p->n_embd == 64 && p->n_layers == 2);
+    ck_assert(p->n_heads == 4 && p->n_kv_heads == 2 && p->head_dim == 16 && p->n_ff == 96);
+    ck_assert(p->rms_epsilon == 1e-5f && p->rope_base == 10000 && p->rope_dims == 16 && p->rope_scale == 1);
+    ck_assert_ptr_ne(model->output, model->token_embd);
+    ck_assert_ptr_nonnull(model->rope_freqs);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct model_layer *layer = &model->layers[i];
+        ck_assert(layer->attn_q_bias && layer->attn_k_bias && layer->attn_v_bias && !layer->attn_output_bias);
+        ck_assert_uint_eq(layer->attn_k->dims[1], 32);
+        ck_assert_uint_eq(layer->ffn_down->dims[0], 96);
+    }
+    ck_assert_ptr_ne(model->layers[0].attn_q, model->layers[1].attn_q);
+    ck_assert_uint_eq(tokenizer_size(model->tokenizer), 400);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(defaults_fill_in_for_what_files_leave_out)
+{
+    struct model *model = open_edited(
+        &(struct edit){.drop_key = "llama.attention.key_length", .key = "general.name", .text = ""});
+    ck_assert_uint_eq(model->params.head_dim, 16);
+    ck_assert_str_eq(model->params.name, "edited.gguf");
+    model_free(model);
+    model =
+        open_edited(&(struct edit){.drop_key = "llama.rope.freq_base", .drop_tensor = "rope_freqs.weight"});
+    ck_assert(model->params.rope_base == 10000 && !model->rope_freqs);
+    model_free(model);
+    model = open_edited(&(struct edit){.drop_tensor = "output.weight"});
+    ck_assert_ptr_eq(model->output, model->token_embd);
+    model_free(model);
+    model = open_edited(&(struct edit){.drop_tensor = "blk.1.attn_q.bias"});
+    ck_assert(model->layers[0].attn_q_bias && !model->layers[1].attn_q_bias);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(linear_rope_scaling_is_read_from_each_of_its_keys)
+{
+    struct model *model =
+        open_edited(&(struct edit){.key = "llama.rope.scaling.factor", .real = 4, .is_real = true});
+    ck_assert(model->params.rope_scale == 4);
+    model_free(model);
+    model = open_edited(&(struct edit){.key = "llama.rope.scale_linear", .real = 2, .is_real = true});
+    ck_assert(model->params.rope_scale == 2);
+    model_free(model);
+    model = open_edited(&(struct edit){.key = "llama.rope.scaling.type", .text = "none"});
+    ck_assert(model->params.rope_scale == 1);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(a_missing_hyperparameter_is_named)
+{
+    static const struct edit edits[] = {
+        {.drop_key = "general.architecture", .says = "general.architecture is missing"},
+        {.drop_key = "llama.context_length", .says = "llama.context_length is missing"},
+        {.drop_key = "llama.embedding_length", .says = "llama.embedding_length is missing"},
+        {.drop_key = "llama.block_count", .says = "llama.block_count is missing"},
+        {.drop_key = "llama.feed_forward_length", .says = "llama.feed_forward_length is missing"},
+        {.drop_key = "llama.attention.head_count", .says = "llama.attention.head_count is missing"},
+        {.drop_key = "llama.attention.layer_norm_rms_epsilon", .says = "layer_norm_rms_epsilon is missing"},
+        {.drop_key = "tokenizer.ggml.tokens", .says = "tokenizer.ggml.tokens"},
+    };
+    EXPECT_REFUSALS(edits);
+}
+END_TEST
+
+START_TEST(a_hyperparameter_without_sense_is_named)
+{
+    static const struct edit edits[] = {
+        {.key = "general.architecture", .text = "sphinx", .says = "architecture \"sphinx\" is not supported"},
+        {.key = "llama.attention.head_count", .number = 0, .says = "llama.attention.head_count is 0"},
+        {.key = "llama.attention.head_count_kv", .number = 3, .says = "4 heads cannot share 3"},
+        {.key = "llama.attention.head_count", .text = "four", .says = "head_count has type string"},
+        {.key = "llama.context_length", .number = 0, .says = "llama.context_length is 0"},
+        {.key = "llama.embedding_length", .number = 4000000000u, .says = "embedding_length is 4000000000"},
+        {.key = "llama.block_count", .number = 16000000, .says = "llama.block_count is 16000000, but"},
+        {.key = "llama.block_count", .number = 3, .says = "tensor blk.2.attn_norm.weight is missing"},
+        {.key = "llama.block_count", .number = 1, .says = "tensor blk.1.attn_norm.weight has no place"},
+        {.key = "llama.attention.layer_norm_rms_epsilon",
+         .real = NAN,
+         .is_real = true,
+         .says = "epsilon is nan"},
+        {.key = "llama.attention.layer_norm_rms_epsilon",
+         .real = -1,
+         .is_real = true,
+         .says = "epsilon is -1"},
+        {.key = "llama.rope.freq_base", .real = INFINITY, .is_real = true, .says = "freq_base is inf"},
+        {.key = "llama.rope.dimension_count", .number = 15, .says = "15 rotary dimensions"},
+        {.key = "llama.rope.dimension_count", .number = 18, .says = "18 rotary dimensions in heads of 16"},
+        {.key = "llama.attention.value_length",
+         .number = 8,
+         .says = "keys of length 16 with values of length 8"},
+        {.key = "llama.rope.scaling.type", .text = "yarn", .says = "rope scaling \"yarn\" is not supported"},
+        {.key = "llama.rope.scaling.factor", .real = 0, .is_real = true, .says = "scaling.factor is 0"},
+        {.key = "llama.expert_count", .number = 8, .says = "mixtures of experts are not supported"},
+    };
+    EXPECT_REFUSALS(edits);
+}
+END_TEST
+
+START_TEST(a_tensor_that_does_not_fit_is_named)
+{
+    static const struct edit edits[] = {
+        {.drop_tensor = "token_embd.weight", .says = "tensor token_embd.weight is missing"},
+        {.drop_tensor = "output_norm.weight", .says = "tensor output_norm.weight is missing"},
+        {.drop_tensor = "blk.1.ffn_down.weight", .says = "tensor blk.1.ffn_down.weight is missing"},
+        {.tensor = "blk.0.attn_q.weight", .dims = {64, 32}, .says = "has 32 rows of 64, 64 of 64 are needed"},
+        {.tensor = "blk.0.ffn_up.weight", .dims = {96, 64}, .says = "blk.0.ffn_up.weight has 64 rows of 96"},
+        {.tensor = "output.weight", .dims = {64, 401}, .says = "tensor output.weight has 401 rows"},
+        {.tensor = "token_embd.weight", .dims = {64, 399}, .says = "tensor output.weight has 400 rows"},
+        {.tensor = "blk.0.attn_norm.weight", .dims = {63}, .says = "tensor blk.0.attn_norm.weight has"},
+        {.tensor = "blk.0.attn_norm.weight", .dims = {64}, .format = FORMAT_F16, .says = "F32 is needed"},
+        {.tensor = "blk.0.attn_q.bias", .dims = {65}, .says = "tensor blk.0.attn_q.bias has"},
+        {.tensor = "blk.0.attn_k.weight",
+         .dims = {64, 32},
+         .format = (enum format)9,
+         .says = "has format Q8_1"},
+        {.tensor = "blk.0.attn_q_norm.weight", .dims = {16}, .says = "attn_q_norm.weight has no place"},
+        {.tensor = "rope_freqs.weight", .dims = {4}, .says = "tensor rope_freqs.weight has"},
+        {.tensor = "rope_freqs.weight", .dims = {8}, .says = "rope_freqs.weight holds 0 at 0"},
+    };
+    EXPECT_REFUSALS(edits);
+}
+END_TEST
+
+START_TEST(ids_beyond_the_vocabulary_are_never_sampled)
+{
+    struct model *model = NULL;
+    struct error err;
+    /* A head of 450 rows over 400 tokens, the last 50 are padding. */
+    write_edited(
+        &(struct edit){.tensor = "token_embd.weight", .dims = {64, 450}, .drop_tensor = "output.weight"});
+    ck_assert_msg(model_open(path, true, &model, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(model->params.n_vocab, 450);
+    for (uint32_t id = 0; id < 450; id++)
+        ck_assert_int_eq(model_may_sample(model, id), id < 400);
+    model_free(model);
+    ck_assert_int_eq(model_open(path, false, &model, &err), 0);
+    ck_assert(model_may_sample(model, 449) && !model->tokenizer);
+    model_free(model);
+    static const struct edit fewer[] = {
+        {.tensor = "token_embd.weight",
+         .dims = {64, 399},
+         .drop_tensor = "output.weight",
+         .says = "the vocabulary has 400 tokens, token_embd.weight only 399"}};
+    EXPECT_REFUSALS(fewer);
+}
+END_TEST
+
+START_TEST(the_chat_template_is_handed_on)
+{
+    struct model *model =
+        open_edited(&(struct edit){.key = "tokenizer.chat_template", .text = "{{ messages }}"});
+    ck_assert(bytes_equal(model->chat_template, BYTES_LITERAL("{{ messages }}")));
+    model_free(model);
+    model = open_edited(&(struct edit){0});
+    ck_assert_uint_eq(model->chat_template.len, 0);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(the_digest_tells_models_apart)
+{
+    struct model *one = open_edited(&(struct edit){0});
+    struct model *same = open_edited(&(struct edit){0});
+    struct model *other =
+        open_edited(&(struct edit){.key = "llama.rope.freq_base", .real = 9999, .is_real = true});
+    ck_assert_mem_eq(one->digest, same->digest, 16);
+    ck_assert_mem_ne(one->digest, other->digest, 16);
+    model_free(one);
+    model_free(same);
+    model_free(other);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_good_model_opens_with_all_its_parts);
+    tcase_add_test(tests, defaults_fill_in_for_what_files_leave_out);
+    tcase_add_test(tests, linear_rope_scaling_is_read_from_each_of_its_keys);
+    tcase_add_test(tests, a_missing_hyperparameter_is_named);
+    tcase_add_test(tests, a_hyperparameter_without_sense_is_named);
+    tcase_add_test(tests, a_tensor_that_does_not_fit_is_named);
+    tcase_add_test(tests, ids_beyond_the_vocabulary_are_never_sampled);
+    tcase_add_test(tests, the_chat_template_is_handed_on);
+    tcase_add_test(tests, the_digest_tells_models_apart);
+}
+
+int main(void)
+{
+    return run_tests("model", add);
+}

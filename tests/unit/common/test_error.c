@@ -30,10 +30,21 @@ START_TEST(a_long_text_is_cut_not_overrun)
 }
 END_TEST
 
+START_TEST(a_quoted_name_cannot_break_the_line)
+{
+    struct error err = {0};
+    error_set(&err, 1, "tensor %s", "a\nb\033[2J\x7f");
+    ck_assert_str_eq(err.text, "tensor a?b?[2J?");
+    error_prefix(&err, 1, "%s", "file\r");
+    ck_assert_str_eq(err.text, "file?: tensor a?b?[2J?");
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_code_is_returned_and_the_text_kept);
     tcase_add_test(tests, a_long_text_is_cut_not_overrun);
+    tcase_add_test(tests, a_quoted_name_cannot_break_the_line);
 }
 
 int main(void)

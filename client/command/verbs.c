@@ -12,6 +12,8 @@
 const struct verb verbs[] = {
     {"serve", "serve a model with a pool of workers", verb_serve},
     {"inspect", "metadata, hyperparameters and tensors of a model file", verb_inspect},
+    {"logits", "the raw logits of given ids, to compare engines with", verb_logits},
+    {"bench", "measure decoding, prefill, and more", verb_bench},
     {"synth", "write a random-weight model of a real shape", verb_synth},
     {"quantize", "make a model smaller", verb_quantize},
     {NULL, NULL, NULL},

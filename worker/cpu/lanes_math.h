@@ -2,11 +2,11 @@
 #ifndef WORKER_CPU_LANES_MATH_H
 #define WORKER_CPU_LANES_MATH_H
 
-/* Functions over eight lanes, built from the operations of lanes_*.h (LANES_HEADER, chosen by the build).
+/* Functions over eight lanes, built from the operations of lanes.h.
  *
  * Each lane's result hangs on that lane alone: a value gives the same bits wherever in a vector it stands. */
 
-#include LANES_HEADER
+#include "worker/cpu/lanes.h"
 
 #include <math.h>
 

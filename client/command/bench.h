@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_BENCH_H
+#define CLIENT_COMMAND_BENCH_H
+
+/* The benchmarks, and what they share: a spread of measurements, and what the machine's memory gives. */
+
+#include <stdint.h>
+
+#include "client/command/verbs.h"
+#include "common/error.h"
+
+verb_main bench_decode, bench_prefill;
+
+struct spread {
+    double min, median, max;
+};
+
+/* Sorts `values`. n ≥ 1. */
+struct spread spread_of(double *values, uint32_t n);
+
+/* Bytes per second that n_threads (0: all cores) read together from a buffer far larger than the caches, over
+ * a few repetitions. -ENOMEM or -EAGAIN with a reason. */
+int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second, struct error *err);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* quern bench decode and prefill: one sequence on a backend, without engine or pool.
+ *
+ * What they measure stands beside the read bandwidth that the machine gave in the same run: a decoded id
+ * reads every weight once. Medians of several repetitions, since a shared machine's single figures lie. */
+
+#include <argp.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/command/bench.h"
+#include "client/command/direct.h"
+#include "client/command/verbs.h"
+#include "common/clock.h"
+#include "worker/model/model.h"
+
+#define MAX_REPETITIONS 64
+
+struct options {
+    const char *path, *device;
+    uint32_t n, n_threads, repetitions, depth, chunk;
+    bool json, portable;
+};
+
+/* What one benchmark of a model measures: ids per second, once. */
+typedef int measurement(struct direct *direct, const struct options *options, double *ret_rate,
+                        struct error *err);
+
+static uint32_t parse_count(struct argp_state *state, const char *what, const char *arg, uint32_t min,
+                            uint32_t max)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(arg, &end, 10);
+    if (end == arg || *end || errno || n < min || n > max)
+        argp_error(state, "%s is a number from %u to %u, not \"%s\"", what, min, max, arg);
+    return (uint32_t)n;
+}
+
+static int parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case 'n':
+        options->n = parse_count(state, "-n", arg, 1, 1 << 20);
+        return 0;
+    case 'j':
+        options->n_threads = parse_count(state, "--threads", arg, 1, 1024);
+        return 0;
+    case 'r':
+        options->repetitions = parse_count(state, "--repetitions", arg, 1, MAX_REPETITIONS);
+        return 0;
+    case 'D':
+        options->depth = parse_count(state, "--depth", arg, 0, 1 << 20);
+        return 0;
+    case 'c':
+        options->chunk = parse_count(state, "--chunk", arg, 1, 4096);
+        return 0;
+    case 'd':
+        options->device = arg;
+        return 0;
+    case 'p':
+        options->portable = true;
+        return 0;
+    case 'J':
+        options->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num > 0)
+            argp_usage(state);
+        options->path = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!options->path)
+            argp_usage(state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option known[] = {
+    {NULL, 'n', "N", 0, "Ids that one repetition decodes (default 32), or prefills (default 128)", 0},
+    {"depth", 'D', "N", 0, "Ids that are in the cache already (default 0)", 0},
+    {"repetitions", 'r', "N", 0, "How often to measure (default 5)", 0},
+    {"threads", 'j', "N", 0, "Default: all cores", 0},
+    {"chunk", 'c', "N", 0, "Most ids of one prefill step (default 512)", 0},
+    {"device", 'd', "NAME", 0, "auto (default), cpu, …", 0},
+    {"portable", 'p', NULL, 0, "The plain C kernels", 0},
+    {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
+    {0}};
+
+static int feed_any(struct direct *direct, uint32_t n, struct error *err)
+{
+    int32_t *ids = calloc(n + 1, sizeof *ids);
+    if (!ids)
+        return error_set(err, -ENOMEM, "no memory for %u ids", n);
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = (int32_t)(3 + i * 7 % 300);
+    int r = direct_feed(direct, ids, n, false, NULL, err);
+    free(ids);
+    return r;
+}
+
+static int measure_decode(struct direct *direct, const struct options *options, double *ret_rate,
+                          struct error *err)
+{
+    direct_rewind(direct, options->depth);
+    int32_t id = 3;
+    uint64_t start = clock_ns();
+    for (uint32_t i = 0; i < options->n; i++) {
+        int r = direct_decode(direct, &id, err);
+        if (r < 0)
+            return r;
+    }
+    *ret_rate = options->n * 1e9 / (double)(clock_ns() - start);
+    return 0;
+}
+
+static int measure_prefill(struct direct *direct, const struct options *options, double *ret_rate,
+                           struct error *err)
+{
+    direct_rewind(direct, options->depth);
+    uint64_t start = clock_ns();
+    int r = feed_any(direct, options->n, err);
+    if (r < 0)
+        return r;
+    *ret_rate = options->n * 1e9 / (double)(clock_ns() - start);
+    return 0;
+}
+
+static void print_report(const char *what, const struct options *options, const struct backend_info *info,
+                         struct spread rate, struct spread bandwidth, double load_seconds)
+{
+    double share = rate.median * (double)info->weight_bytes / bandwidth.median;
+    bool decode = strcmp(what, "decode") == 0;
+    if (options->json) {
+        json_t *report =
+            json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", what,
+                      "model", options->path, "device", info->device, "n", (int)options->n, "depth",
+                      (int)options->depth, "bytes_per_token", (json_int_t)info->weight_bytes, "load_seconds",
+                      load_seconds, "tokens_per_second", rate.median, "tokens_per_second_min", rate.min,
+                      "tokens_per_second_max", rate.max, "bandwidth", bandwidth.median, "bandwidth_min",
+                      bandwidth.min, "bandwidth_max", bandwidth.max);
+        if (decode)
+            json_object_set_new(report, "bandwidth_share", json_real(share));
+        json_dumpf(report, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(report);
+        return;
+    }
+    printf("model            %s\n", options->path);
+    printf("device           %s, weights packed in %.1f s\n", info->device, load_seconds);
+    printf("bytes per token  %.3f GB\n", (double)info->weight_bytes / 1e9);
+    printf("read bandwidth   %.1f GB/s (%.1f to %.1f)\n", bandwidth.median / 1e9, bandwidth.min / 1e9,
+           bandwidth.max / 1e9);
+    printf("%-16s %.2f tok/s (%.2f to %.2f), %u ids after %u, median of %u\n", what, rate.median, rate.min,
+           rate.max, options->n, options->depth, options->repetitions);
+    if (decode)
+        printf("bandwidth share  %.1f %%\n", 100 * share);
+}
+
+static int run(const char *what, measurement *measure, const struct options *options,
+               const struct model *model, const struct backend_ops *backend, struct error *err)
+{
+    struct direct_config config = {.model = model,
+                                   .backend = backend,
+                                   .n_context = options->depth + options->n + 1,
+                                   .chunk = options->chunk,
+                                   .n_threads = options->n_threads,
+                                   .portable = options->portable};
+    struct direct *direct = NULL;
+    double rates[MAX_REPETITIONS], warm_up;
+    struct spread bandwidth;
+    uint64_t start = clock_ns();
+    int r = direct_new(&config, &direct, err);
+    double load_seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
+    if (r == 0)
+        r = bench_read_bandwidth(options->n_threads, &bandwidth, err);
+    if (r == 0)
+        r = feed_any(direct, options->depth, err);
+    if (r == 0)
+        r = measure(direct, options, &warm_up, err);
+    for (uint32_t i = 0; i < options->repetitions && r == 0; i++)
+        r = measure(direct, options, &rates[i], err);
+    if (r == 0) {
+        struct backend_info info;
+        direct_info(direct, &info);
+        print_report(what, options, &info, spread_of(rates, options->repetitions), bandwidth, load_seconds);
+    }
+    direct_free(direct);
+    return r;
+}
+
+static int bench_model(int argc, char **argv, const char *what, measurement *measure, uint32_t n)
+{
+    static const struct argp argp = {.options = known,
+                                     .parser = parse,
+                                     .args_doc = "MODEL",
+                                     .doc = "Measures one sequence on a device, without a pool."};
+    struct options options = {.device = "auto", .n = n, .repetitions = 5, .chunk = 512};
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    struct error err = {0};
+    struct model *model = NULL;
+    const struct backend_ops *backend = backend_by_name(options.device);
+    int r;
+    if (!backend)
+        r = error_set(&err, -ENODEV, "this build has no device \"%s\"", options.device);
+    else if ((r = model_open(options.path, false, &model, &err)) == 0)
+        r = run(what, measure, &options, model, backend, &err);
+    model_free(model);
+    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
+}
+
+int bench_decode(int argc, char **argv)
+{
+    return bench_model(argc, argv, "decode", measure_decode, 32);
+}
+
+int bench_prefill(int argc, char **argv)
+{
+    return bench_model(argc, argv, "prefill", measure_prefill, 128);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* quern logits: what the model says about each next id, as raw float32.
+ *
+ * Drives a backend directly, without engine or pool, so that another program's logits can be compared with
+ * the bytes that the kernels made. */
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/command/direct.h"
+#include "client/command/verbs.h"
+#include "common/bytes.h"
+#include "common/log.h"
+#include "worker/model/model.h"
+
+struct options {
+    const char *path, *out, *device;
+    struct ids ids;
+    uint32_t n_threads, chunk;
+    bool all, float_activations, portable;
+};
+
+static void parse_ids(struct argp_state *state, struct ids *ids, const char *list)
+{
+    ids->len = 0;
+    for (const char *p = list; *p;) {
+        char *end;
+        errno = 0;
+        long id = strtol(p, &end, 10);
+        if (end == p || errno || id < 0 || id > INT32_MAX || (*end && *end != ','))
+            argp_error(state, "--tokens takes ids with commas between them, not \"%s\"", list);
+        if (ids_push(ids, (int32_t)id) < 0)
+            argp_failure(state, EXIT_FAILURE, ENOMEM, "%s", "--tokens");
+        p = *end ? end + 1 : end;
+    }
+}
+
+static uint32_t parse_count(struct argp_state *state, const char *what, const char *arg, uint32_t max)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(arg, &end, 10);
+    if (end == arg || *end || errno || n == 0 || n > max)
+        argp_error(state, "%s is a number from 1 to %u, not \"%s\"", what, max, arg);
+    return (uint32_t)n;
+}
+
+static int parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case 't':
+        parse_ids(state, &options->ids, arg);
+        return 0;
+    case 'a':
+        options->all = true;
+        return 0;
+    case 'd':
+        options->device = arg;
+        return 0;
+    case 'f':
+        options->float_activations = true;
+        return 0;
+    case 'p':
+        options->portable = true;
+        return 0;
+    case 'j':
+        options->n_threads = parse_count(state, "--threads", arg, 1024);
+        return 0;
+    case 'c':
+        options->chunk = parse_count(state, "--chunk", arg, 4096);
+        return 0;
+    case 'o':
+        options->out = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num > 0)
+            argp_usage(state);
+        options->path = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!options->path || !options->out || options->ids.len == 0)
+            argp_error(state, "a model, --tokens and --out are needed");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option known[] = {
+    {"tokens", 't', "ID,ID,…", 0, "The ids to feed, no others are added", 0},
+    {"out", 'o', "FILE", 0, "Where to write float32, little-endian; - is standard output", 0},
+    {"all", 'a', NULL, 0, "The logits after every id, not after the last alone", 0},
+    {"device", 'd', "NAME", 0, "auto (default), cpu, …", 0},
+    {"float-activations", 'f', NULL, 0, "The plain path: no activation is rounded to 8 bits", 0},
+    {"portable", 'p', NULL, 0, "The plain C kernels", 0},
+    {"threads", 'j', "N", 0, "Default: all cores", 0},
+    {"chunk", 'c', "N", 0, "Most ids of one step (default 512)", 0},
+    {0}};
+
+static int write_floats(const char *path, const float *floats, size_t n, struct error *err)
+{
+    bool to_stdout = strcmp(path, "-") == 0;
+    FILE *file = to_stdout ? stdout : fopen(path, "wb");
+    if (!file)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    bool complete = fwrite(floats, sizeof *floats, n, file) == n && fflush(file) == 0;
+    int saved = errno;
+    if (!to_stdout && fclose(file) != 0 && complete) {
+        complete = false;
+        saved = errno;
+    }
+    return complete ? 0 : error_set(err, -saved, "%s: %s", path, strerror(saved));
+}
+
+static int run(const struct options *options, const struct model *model, const struct backend_ops *backend,
+               struct error *err)
+{
+    uint32_t n = (uint32_t)options->ids.len, n_vocab = model->params.n_vocab;
+    for (uint32_t i = 0; i < n; i++)
+        if ((uint32_t)options->ids.data[i] >= n_vocab)
+            return error_set(err, -EINVAL, "there is no id %d: the vocabulary has %u", options->ids.data[i],
+                             n_vocab);
+    struct direct_config config = {.model = model,
+                                   .backend = backend,
+                                   .n_context = n,
+                                   .chunk = options->chunk < n ? options->chunk : n,
+                                   .n_threads = options->n_threads,
+                                   .float_activations = options->float_activations,
+                                   .portable = options->portable};
+    size_t n_floats = (size_t)n_vocab * (options->all ? n : 1);
+    float *logits = calloc(n_floats, sizeof *logits);
+    if (!logits)
+        return error_set(err, -ENOMEM, "no memory for %zu logits", n_floats);
+    struct direct *direct = NULL;
+    int r = direct_new(&config, &direct, err);
+    if (r == 0)
+        r = direct_feed(direct, options->ids.data, n, options->all, logits, err);
+    if (r == 0)
+        r = write_floats(options->out, logits, n_floats, err);
+    direct_free(direct);
+    free(logits);
+    return r;
+}
+
+int verb_logits(int argc, char **argv)
+{
+    static const struct argp argp = {.options = known,
+                                     .parser = parse,
+                                     .args_doc = "MODEL",
+                                     .doc = "Writes the logits that follow the given ids."};
+    struct options options = {.device = "auto", .chunk = 512};
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    struct error err = {0};
+    struct model *model = NULL;
+    const struct backend_ops *backend = backend_by_name(options.device);
+    int r;
+    if (!backend)
+        r = error_set(&err, -ENODEV, "this build has no device \"%s\"", options.device);
+    else if ((r = model_open(options.path, false, &model, &err)) == 0)
+        r = run(&options, model, backend, &err);
+    model_free(model);
+    ids_deinit(&options.ids);
+    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
+}

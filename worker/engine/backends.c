@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which backends this build has, by name. "auto" is the best that can be opened here. */
+/* Which backends this build has, by name. "auto" is the best of those that run everywhere. */
 
 #include <string.h>
 

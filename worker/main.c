@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* quern-worker: serves one model to a broker, which starts it. */
+
+#include "common/log.h"
+#include "worker/options.h"
+#include "worker/worker.h"
+
+int main(int argc, char **argv)
+{
+    struct worker_options options;
+    worker_options_parse(argc, argv, &options);
+    log_init(options.name);
+    return worker_run(&options);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_OPTIONS_H
+#define WORKER_OPTIONS_H
+
+/* The command line of quern-worker. */
+
+#include <stdint.h>
+
+#define WORKER_MOST_CPUS 256
+
+struct worker_options {
+    const char *model;
+    const char *broker; /* endpoint of the broker's backend */
+    const char *name;
+    const char *stream; /* endpoint to bind */
+    const char *device;
+    uint32_t incarnation;
+    uint32_t context, slots, kv_blocks, threads; /* 0: the default */
+    int cpus[WORKER_MOST_CPUS];
+    uint32_t n_cpus;
+    int board_fd; /* -1: no board */
+    uint32_t board_slot;
+    uint32_t frame_us;
+    uint32_t orphan_s;
+};
+
+/* Reads the command line; texts borrow from argv. On a mistake, and after --help, it ends the process as
+ * every GNU program does, with status 2 or 0. */
+void worker_options_parse(int argc, char **argv, struct worker_options *ret_options);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* XPUB without water marks: it never drops for a slow broker, because the window bounds what is under way.
+ *
+ * Every subscription and unsubscription is passed up (XPUB_VERBOSER), duplicates too, for a broker that was
+ * started again subscribes to what its forerunner had. */
+
+#include "worker/stream.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <zmq.h>
+
+#define LINGER_MS 2000
+
+int stream_open(struct stream *stream, void *zmq, const char *endpoint, struct error *err)
+{
+    const int unlimited = 0, verbose = 1, linger = LINGER_MS;
+    *stream = (struct stream){.socket = zmq_socket(zmq, ZMQ_XPUB)};
+    if (!stream->socket)
+        return error_set(err, -errno, "stream: %s", zmq_strerror(errno));
+    zmq_setsockopt(stream->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
+    zmq_setsockopt(stream->socket, ZMQ_XPUB_VERBOSER, &verbose, sizeof verbose);
+    zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger);
+    if (zmq_bind(stream->socket, endpoint) < 0) {
+        int code = -errno;
+        error_set(err, code, "%s: %s", endpoint, zmq_strerror(errno));
+        stream_close(stream);
+        return code;
+    }
+    size_t len = sizeof stream->endpoint;
+    zmq_getsockopt(stream->socket, ZMQ_LAST_ENDPOINT, stream->endpoint, &len);
+    return 0;
+}
+
+void stream_close(struct stream *stream)
+{
+    if (stream->socket)
+        zmq_close(stream->socket);
+    window_deinit(&stream->window);
+    *stream = (struct stream){0};
+}
+
+void stream_read(struct stream *stream)
+{
+    uint8_t said[64]; /* a longer subscription is cut, which does not matter here */
+    int len;
+    while ((len = zmq_recv(stream->socket, said, sizeof said, ZMQ_DONTWAIT)) >= 1) {
+        bool subscribes = said[0] == 1;
+        if (len == 1)
+            stream->n_everything += subscribes ? 1 : -1;
+        else if (subscribes && len > (int)sizeof stream->marks[0])
+            memcpy(&stream->marks[stream->n_marks++ % STREAM_MARKS], said + 1, sizeof stream->marks[0]);
+    }
+}
+
+bool stream_is_heard(const struct stream *stream, const struct id128 *mark)
+{
+    if (stream->n_everything > 0)
+        return true;
+    for (uint32_t i = 0; i < stream->n_marks && i < STREAM_MARKS; i++)
+        if (memcmp(&stream->marks[i], mark, sizeof *mark) == 0)
+            return true;
+    return false;
+}
+
+static void send_frame(struct stream *stream, struct bytes topic, struct bytes payload)
+{
+    /* Neither can fail but for want of memory: XPUB does not block without a water mark, and what it could
+     * not send the broker asks for again. */
+    if (zmq_send(stream->socket, topic.data, topic.len, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
+        zmq_send(stream->socket, payload.data, payload.len, ZMQ_DONTWAIT);
+}
+
+int stream_publish(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES], struct message *frame)
+{
+    struct bytes kept_topic, payload;
+    int r = window_add(&stream->window, topic, frame);
+    if (r < 0)
+        return r;
+    if (window_get(&stream->window, stream->window.last, &kept_topic, &payload))
+        send_frame(stream, kept_topic, payload);
+    return 0;
+}
+
+void stream_resend(struct stream *stream, uint64_t wseq)
+{
+    struct bytes topic, payload;
+    if (wseq <= stream->window.acked)
+        wseq = stream->window.acked + 1;
+    for (; window_get(&stream->window, wseq, &topic, &payload); wseq++)
+        send_frame(stream, topic, payload);
+}

@@ -30,20 +30,7 @@ static bool refuse(struct refusal *refusal, enum proto_error error, const char *
 static bool chat_to_ids(struct worker *worker, const struct prompt *prompt, struct ids *ids,
                         struct refusal *ret_refusal)
 {
-    if (!worker->chat)
-        return refuse(ret_refusal, PROTO_UNSUPPORTED, worker->no_chat.text);
-    struct chat_turn *turns = calloc(prompt->chat.n, sizeof *turns);
-    if (!turns)
-        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
-    for (size_t i = 0; i < prompt->chat.n; i++)
-        turns[i] = (struct chat_turn){prompt->chat.items[i].role, prompt->chat.items[i].content};
-    int r = chat_template_encode(worker->chat, worker->model->tokenizer, turns, prompt->chat.n, ids,
-                                 &ret_refusal->reason);
-    free(turns);
-    ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : PROTO_BAD_REQUEST;
-    if (r != 0 && ret_refusal->reason.text[0] == 0)
-        error_set(&ret_refusal->reason, 0, "the conversation could not be made a prompt");
-    return r == 0;
+    return refuse(ret_refusal, PROTO_UNSUPPORTED, worker->no_chat.text);
 }
 
 static bool text_to_ids(struct worker *worker, struct bytes text, unsigned flags, struct ids *ids,
@@ -103,20 +90,20 @@ static bool submit(struct worker *worker, struct request *request, const struct 
         ids_deinit(&prompt);
         return false;
     }
-    const struct engine_request wanted = {
-        .tag = (uint64_t)(uintptr_t)request,
-        .prompt = prompt.data,
-        .n_prompt = (uint32_t)prompt.len,
-        .max_tokens = generation->max_tokens,
-        .sampling = sampling_of(generation),
-        .stop = generation->stop.items,
-        .n_stop = (uint32_t)generation->stop.n,
-        .stop_ids = generation->stop_ids.items,
-        .n_stop_ids = (uint32_t)generation->stop_ids.n,
-        .n_logprobs = generation->logprobs,
-        .priority = generation->priority,
-        .deadline_ns = deadline_ms ? clock_ns() + deadline_ms * CLOCK_NS_PER_MS : 0,
-        .cache_salt = generation->cache_salt};
+    const struct engine_request wanted = {.tag = (uint64_t)(uintptr_t)request,
+                                          .prompt = prompt.data,
+                                          .n_prompt = (uint32_t)prompt.len,
+                                          .max_tokens = generation->max_tokens,
+                                          .sampling = sampling_of(generation),
+                                          .stop = generation->stop.items,
+                                          .n_stop = (uint32_t)generation->stop.n,
+                                          .stop_ids = generation->stop_ids.items,
+                                          .n_stop_ids = (uint32_t)generation->stop_ids.n,
+                                          .n_logprobs = generation->logprobs,
+                                          .priority = generation->priority,
+                                          .deadline_ns =
+                                              deadline_ms ? clock_ns() + deadline_ms * CLOCK_NS_PER_MS : 0,
+                                          .cache_salt = generation->cache_salt};
     int r = engine_submit(worker->engine, &wanted, &ret_refusal->reason);
     ids_deinit(&prompt);
     ret_refusal->error = r == ENGINE_E_INVALID    ? PROTO_BAD_REQUEST

@@ -5,8 +5,8 @@
  *          ▲                                                                               │
  *          └───────────────── hello_required: the broker does not know us ─────────────────┘
  *
- * `register` is repeated until it is answered, for the broker may not be there yet or have been started again.
- * Only what a broker says to a worker it knows counts as hearing from it; the rest may be anyone's.
+ * `register` is repeated until it is answered, for the broker may not be there yet or have been started
+ * again. Only what a broker says to a worker it knows counts as hearing from it; the rest may be anyone's.
  *
  * Inside a step (the progress hook) cancels, acknowledgements and pings are heeded at once; everything else,
  * and a cancel of what is not known yet, is set aside in order and taken in after the step. */
@@ -89,7 +89,6 @@ static void send_register(struct worker *worker)
     message.register_.model = bytes_of_string(model->params.name);
     message.register_.digest = (struct bytes){model->digest, sizeof model->digest};
     message.register_.context = context;
-    message.register_.chat = worker->chat != NULL;
     message.register_.kv_blocks = stats.blocks_total;
     message.register_.max_prompt = (context < cache ? context : cache) - 1;
     message.register_.device = bytes_of_string(engine_backend_info(worker->engine)->device);
@@ -153,7 +152,8 @@ static void take_error(struct worker *worker, const struct message *message)
         worker->registered = worker->ready = false;
         worker->next_register_ns = 0;
     } else if (message->error.error != PROTO_HELLO_REQUIRED) {
-        log_warn("the broker says: %.*s", (int)message->error.text.len, (const char *)message->error.text.data);
+        log_warn("the broker says: %.*s", (int)message->error.text.len,
+                 (const char *)message->error.text.data);
     }
 }
 

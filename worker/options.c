@@ -131,8 +131,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 void worker_options_parse(int argc, char **argv, struct worker_options *ret_options)
 {
-    static const struct argp argp = {options, parse_option, "MODEL",
-                                     "Serves one model to a broker. Brokers start it.", NULL, NULL, NULL};
+    static const struct argp argp = {
+        options, parse_option, "MODEL", "Serves one model to a broker. Brokers start it.", NULL, NULL, NULL};
     argp_err_exit_status = EXIT_USAGE;
     *ret_options = (struct worker_options){.name = "worker-0",
                                            .device = "auto",

@@ -114,10 +114,10 @@ static void finish_by_event(struct worker *worker, struct request *request, cons
                                               [ENGINE_END_CANCELLED] = END_CANCELLED,
                                               [ENGINE_END_DEADLINE] = END_DEADLINE,
                                               [ENGINE_END_FAULT] = END_ERROR};
-    struct ending ending = {.reason = reasons[event->end],
-                            .usage = {event->n_prompt, event->n_cached, event->n_output},
-                            .timing = {request->queue_ms, (double)event->prefill_ns / 1e6,
-                                       (double)event->decode_ns / 1e6}};
+    struct ending ending = {
+        .reason = reasons[event->end],
+        .usage = {event->n_prompt, event->n_cached, event->n_output},
+        .timing = {request->queue_ms, (double)event->prefill_ns / 1e6, (double)event->decode_ns / 1e6}};
     if (ending.reason == END_ERROR) {
         ending.error = PROTO_MODEL_ERROR;
         ending.text = bytes_of_string(event->fault);

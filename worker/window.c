@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_ENTRIES   1024
+#define LEAST_ENTRIES    1024
 #define SQUEEZE_AT_BYTES 65536
 
 struct window_entry {
@@ -55,11 +55,13 @@ int window_add(struct window *window, const uint8_t topic[PROTO_TOPIC_BYTES], st
         return r;
     }
     window->last++;
-    window->entries[window->last % window->cap] = (struct window_entry){at, (uint32_t)(window->bytes.len - at)};
+    window->entries[window->last % window->cap] =
+        (struct window_entry){at, (uint32_t)(window->bytes.len - at)};
     return 0;
 }
 
-bool window_get(const struct window *window, uint64_t wseq, struct bytes *ret_topic, struct bytes *ret_payload)
+bool window_get(const struct window *window, uint64_t wseq, struct bytes *ret_topic,
+                struct bytes *ret_payload)
 {
     if (wseq <= window->acked || wseq > window->last)
         return false;

@@ -33,7 +33,8 @@ void window_deinit(struct window *window);
 int window_add(struct window *window, const uint8_t topic[PROTO_TOPIC_BYTES], struct message *frame);
 
 /* The topic and payload of a kept frame; they live until the next add or ack. False: not kept. */
-bool window_get(const struct window *window, uint64_t wseq, struct bytes *ret_topic, struct bytes *ret_payload);
+bool window_get(const struct window *window, uint64_t wseq, struct bytes *ret_topic,
+                struct bytes *ret_payload);
 
 /* Forgets frames up to and including wseq. Numbers acknowledged before, and those not made yet, change
  * nothing. */

@@ -5,7 +5,8 @@
  * nothing to do, or when so many frames are unacknowledged that more must not be made. The progress hook
  * does the same reading in the middle of a step, so that a cancel ends even a long prefill within a layer.
  *
- *     LOADING ──▶ READY ──SIGTERM, drain, orphaned, device failed──▶ DRAINING ──all done and acknowledged──▶ end
+ *     LOADING ──▶ READY ──SIGTERM, drain, orphaned, device failed──▶ DRAINING ──all done and acknowledged──▶
+ * end
  *
  * A worker outlives its broker: what runs is finished and kept for a new broker, which it looks for until
  * `orphan_s` seconds have passed without a word. */
@@ -24,9 +25,9 @@
 #include "common/log.h"
 #include "common/program.h"
 
-#define LOOK_NS    (2 * CLOCK_NS_PER_MS) /* between looks at the sockets inside a step */
-#define REPORT_NS  CLOCK_NS_PER_MS       /* between reports to the board while working */
-#define IDLE_NS    (250 * CLOCK_NS_PER_MS)
+#define LOOK_NS     (2 * CLOCK_NS_PER_MS) /* between looks at the sockets inside a step */
+#define REPORT_NS   CLOCK_NS_PER_MS       /* between reports to the board while working */
+#define IDLE_NS     (250 * CLOCK_NS_PER_MS)
 #define PATIENCE_NS (5 * CLOCK_NS_PER_S) /* for the last acknowledgements */
 
 static volatile sig_atomic_t asked_to_end;
@@ -134,7 +135,8 @@ static bool is_over(struct worker *worker, uint64_t now)
         return false;
     if (worker->done_ns == 0)
         worker->done_ns = now;
-    return worker->orphaned || window_kept(&worker->stream.window) == 0 || now - worker->done_ns > PATIENCE_NS;
+    return worker->orphaned || window_kept(&worker->stream.window) == 0 ||
+           now - worker->done_ns > PATIENCE_NS;
 }
 
 static void run_loop(struct worker *worker)
@@ -158,21 +160,8 @@ static void run_loop(struct worker *worker)
 
 static void open_chat(struct worker *worker)
 {
-    const struct model *model = worker->model;
-    const struct tokenizer *tokenizer = model->tokenizer;
-    if (model->chat_template.len == 0) {
-        error_set(&worker->no_chat, 0, "the model has no chat template: send the prompt as text or as token ids");
-        return;
-    }
-    int32_t bos = tokenizer_bos(tokenizer), eos = tokenizer_eos(tokenizer);
-    struct bytes none = {"", 0};
-    int r = chat_template_new(model->chat_template, bos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, bos),
-                              eos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, eos), &worker->chat,
-                              &worker->no_chat);
-    if (r < 0) {
-        error_prefix(&worker->no_chat, r, "the model's chat template cannot be used");
-        log_warn("%s", worker->no_chat.text);
-    }
+    error_set(&worker->no_chat, 0,
+              "conversations are not served yet: send the prompt as text or as token ids");
 }
 
 static int open_engine(struct worker *worker, struct error *err)
@@ -220,7 +209,6 @@ static int connect_pool(struct worker *worker, struct error *err)
 static void free_worker(struct worker *worker)
 {
     engine_free(worker->engine);
-    chat_template_free(worker->chat);
     model_free(worker->model);
     link_close(worker);
     stream_close(&worker->stream);

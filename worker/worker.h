@@ -14,7 +14,6 @@
 #include "proto/board.h"
 #include "proto/message.h"
 #include "worker/engine/engine.h"
-#include "worker/model/chat_template.h"
 #include "worker/model/model.h"
 #include "worker/options.h"
 #include "worker/stream.h"
@@ -34,8 +33,8 @@ struct request {
     struct buffer text;
     struct buffer logprobs; /* of struct token_logprob, [ids.len][width] */
     uint32_t width;
-    uint64_t seq, off;      /* of the first id and byte of them */
-    uint64_t flushed_ns;    /* when the last frame went */
+    uint64_t seq, off;                           /* of the first id and byte of them */
+    uint64_t flushed_ns;                         /* when the last frame went */
     struct request *next_pending, *prev_pending; /* utlist of those with something to flush */
     bool is_pending;
 
@@ -52,8 +51,7 @@ struct deferred {
 struct worker {
     struct worker_options options;
     struct model *model;
-    struct chat_template *chat; /* NULL: none, or none that can be used */
-    struct error no_chat;       /* then: why */
+    struct error no_chat; /* why conversations are refused */
     struct engine *engine;
     bool in_step; /* inside engine_step: requests cannot be submitted */
 
@@ -72,9 +70,9 @@ struct worker {
     bool registered, ready;
     struct id128 mark; /* the subscription that the broker said it makes */
     uint64_t boot;
-    uint64_t heartbeat_ns;  /* between heartbeats */
+    uint64_t heartbeat_ns; /* between heartbeats */
     uint64_t next_register_ns, next_heartbeat_ns;
-    uint64_t heard_ns;      /* when the broker last said something kind */
+    uint64_t heard_ns; /* when the broker last said something kind */
     uint64_t heartbeats;
 
     enum worker_state state;
@@ -130,7 +128,8 @@ void publish_event(void *arg, const struct engine_event *event);
 void publish_due(struct worker *worker, uint64_t now, uint64_t step_ns);
 
 /* Ends a request that the engine never had, or has no more, with the reason; frees it. */
-void publish_refusal(struct worker *worker, struct request *request, enum proto_error error, const char *text);
+void publish_refusal(struct worker *worker, struct request *request, enum proto_error error,
+                     const char *text);
 
 /* ---- report.c: the board ---- */
 

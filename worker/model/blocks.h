@@ -152,6 +152,7 @@ blocks_to_float f32_to_float, f16_to_float, bf16_to_float;
 blocks_to_float q4_0_to_float, q4_1_to_float, q5_0_to_float, q5_1_to_float, q8_0_to_float, iq4_nl_to_float;
 blocks_to_float q2_k_to_float, q3_k_to_float, q4_k_to_float, q5_k_to_float, q6_k_to_float, iq4_xs_to_float;
 blocks_from_float f32_from_float, f16_from_float, bf16_from_float;
-blocks_from_float q4_0_from_float, q8_0_from_float, q4_k_from_float, q5_k_from_float, q6_k_from_float;
+blocks_from_float q4_0_from_float, q5_0_from_float, q8_0_from_float, q4_k_from_float, q5_k_from_float,
+    q6_k_from_float;
 
 #endif

@@ -157,41 +157,64 @@ void q8_0_from_float(const float *in, void *blocks, size_t n)
     }
 }
 
-/* Squared error of a block of values at `scale` with quants −8 … 7. */
-static float q4_0_error(const float x[BLOCK_SMALL], float scale)
+/* Squared error of a block at `scale` with quants −half … half − 1. */
+static float signed_error(const float x[BLOCK_SMALL], float scale, float half)
 {
     float inverse = scale != 0 ? 1 / scale : 0, error = 0;
     for (int i = 0; i < BLOCK_SMALL; i++) {
-        float d = x[i] - scale * block_nearest(x[i] * inverse, -8, 7);
+        float d = x[i] - scale * block_nearest(x[i] * inverse, -half, half - 1);
         error += d * d;
     }
     return error;
 }
 
-/* Tries scales around "the largest magnitude sits on step −8 or 7", of either sign, because the steps are not
- * symmetric, and keeps the one of least squared error after rounding to binary16. */
+/* Tries scales around "the largest magnitude sits on the last step", of either sign, because the steps are
+ * not symmetric, and keeps the one of least squared error after rounding to binary16. Writes quants 0 … 2
+ * half − 1.
+ */
+static uint16_t signed_fit(const float *in, float half, uint8_t ret_quants[BLOCK_SMALL])
+{
+    float x[BLOCK_SMALL], best_error = INFINITY;
+    float largest = take_finite(in, x);
+    uint16_t best = 0;
+    for (int step = 0; step < 26 && largest > 0; step++) {
+        float magnitude = largest / (half * (0.775f + 0.025f * (float)(step / 2)));
+        uint16_t candidate = block_half_scale(step & 1 ? magnitude : -magnitude);
+        float error = signed_error(x, format_f16_to_f32(candidate), half);
+        if (step == 0 || error < best_error) {
+            best_error = error;
+            best = candidate;
+        }
+    }
+    float scale = format_f16_to_f32(best);
+    float inverse = scale != 0 ? 1 / scale : 0;
+    for (int i = 0; i < BLOCK_SMALL; i++)
+        ret_quants[i] = (uint8_t)(block_nearest(x[i] * inverse, -half, half - 1) + half);
+    return best;
+}
+
 void q4_0_from_float(const float *in, void *blocks, size_t n)
 {
     struct block_q4_0 *block = blocks;
     for (size_t b = 0; b < n / BLOCK_SMALL; b++, block++, in += BLOCK_SMALL) {
-        float x[BLOCK_SMALL], best_error = INFINITY;
-        float largest = take_finite(in, x);
-        block->scale = 0;
-        for (int step = 0; step < 26 && largest > 0; step++) {
-            float magnitude = largest / (6.2f + 0.2f * (float)(step / 2));
-            uint16_t candidate = block_half_scale(step & 1 ? magnitude : -magnitude);
-            float error = q4_0_error(x, format_f16_to_f32(candidate));
-            if (step == 0 || error < best_error) {
-                best_error = error;
-                block->scale = candidate;
-            }
-        }
-        float scale = format_f16_to_f32(block->scale);
-        float inverse = scale != 0 ? 1 / scale : 0;
-        for (int i = 0; i < 16; i++) {
-            int low = (int)block_nearest(x[i] * inverse, -8, 7) + 8;
-            int high = (int)block_nearest(x[i + 16] * inverse, -8, 7) + 8;
-            block->quants[i] = (uint8_t)(low | high << 4);
-        }
+        uint8_t q[BLOCK_SMALL];
+        block->scale = signed_fit(in, 8, q);
+        for (int i = 0; i < 16; i++)
+            block->quants[i] = (uint8_t)(q[i] | q[i + 16] << 4);
+    }
+}
+
+void q5_0_from_float(const float *in, void *blocks, size_t n)
+{
+    struct block_q5_0 *block = blocks;
+    for (size_t b = 0; b < n / BLOCK_SMALL; b++, block++, in += BLOCK_SMALL) {
+        uint8_t q[BLOCK_SMALL];
+        uint32_t high = 0;
+        block->scale = signed_fit(in, 16, q);
+        for (int i = 0; i < 16; i++)
+            block->quants[i] = (uint8_t)((q[i] & 15) | (q[i + 16] & 15) << 4);
+        for (int i = 0; i < BLOCK_SMALL; i++)
+            high |= (uint32_t)(q[i] >> 4) << i;
+        memcpy(block->high, &high, sizeof high);
     }
 }

@@ -24,6 +24,7 @@ const struct mixture mixtures[] = {
     {"Q4_K", FORMAT_Q4_K, 14, FORMAT_Q4_K, false, FORMAT_Q4_K},
     {"Q4_K_S", FORMAT_Q4_K, 14, FORMAT_Q5_K, false, FORMAT_Q6_K},
     {"Q4_K_M", FORMAT_Q4_K, 15, FORMAT_Q6_K, true, FORMAT_Q6_K},
+    {"Q5_0", FORMAT_Q5_0, 8, FORMAT_Q5_0, false, FORMAT_Q5_0},
     {"Q4_0", FORMAT_Q4_0, 2, FORMAT_Q4_0, false, FORMAT_Q4_0},
     {.name = NULL},
 };
@@ -70,5 +71,7 @@ enum format mixture_format(const struct mixture *mixture, const char *name, uint
     enum format format = wanted(mixture, name, n_layers, tied);
     if (columns % format_traits(format)->block_elements == 0)
         return format;
-    return columns % format_traits(FORMAT_Q8_0)->block_elements == 0 ? FORMAT_Q8_0 : FORMAT_F16;
+    if (columns % format_traits(FORMAT_Q8_0)->block_elements != 0)
+        return FORMAT_F16;
+    return format == FORMAT_Q4_K ? FORMAT_Q5_0 : FORMAT_Q8_0;
 }

@@ -3,8 +3,8 @@
 #define WORKER_MODEL_MIXTURE_H
 
 /* Which format each tensor of a quantized model gets: "Q4_K" is the same for every matrix, "Q4_K_M" spends
- * more bits where errors cost most. Rows that are no multiple of a format's block get Q8_0 or F16 instead;
- * norms and biases stay F32. */
+ * more bits where errors cost most. Rows that are no multiple of 256 get a format of 32 instead, Q5_0 for
+ * Q4_K and Q8_0 for the others, and F16 if that does not fit either; norms and biases stay F32. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -19,8 +19,8 @@
 
 #include "worker/model/params.h"
 
-static const enum format matrix_formats[] = {FORMAT_F32,  FORMAT_F16,  FORMAT_BF16, FORMAT_Q8_0,
-                                             FORMAT_Q4_0, FORMAT_Q4_K, FORMAT_Q5_K, FORMAT_Q6_K};
+static const enum format matrix_formats[] = {FORMAT_F32,  FORMAT_F16,  FORMAT_BF16, FORMAT_Q8_0, FORMAT_Q4_0,
+                                             FORMAT_Q5_0, FORMAT_Q4_K, FORMAT_Q5_K, FORMAT_Q6_K};
 
 /* attn_norm, q, k, v, output, ffn_norm, gate, up, down */
 #define LEAST_LAYER_TENSORS 9

@@ -64,6 +64,16 @@ static void fill_q4_0(float deviation, uint64_t *state, struct block_q4_0 *block
     }
 }
 
+static void fill_q5_0(float deviation, uint64_t *state, struct block_q5_0 *block, size_t n)
+{
+    uint16_t scale = format_f32_to_f16(deviation / deviation_of(32));
+    for (size_t b = 0; b < n; b++, block++) {
+        fill_bits(state, block->high, sizeof block->high);
+        fill_bits(state, block->quants, sizeof block->quants);
+        block->scale = scale ^ (uint16_t)(next(state) & 0x8000);
+    }
+}
+
 /* Scales of 32 … 63 with minimums equal to them; the root of their mean square. */
 #define GROUP_SCALE 48.39f
 
@@ -139,6 +149,9 @@ int random_blocks(enum format format, float deviation, uint64_t seed, void *out,
         return 0;
     case FORMAT_Q4_0:
         fill_q4_0(deviation, &state, out, size / sizeof(struct block_q4_0));
+        return 0;
+    case FORMAT_Q5_0:
+        fill_q5_0(deviation, &state, out, size / sizeof(struct block_q5_0));
         return 0;
     case FORMAT_Q4_K:
         fill_q4_k(deviation, &state, out, size / sizeof(struct block_q4_k));

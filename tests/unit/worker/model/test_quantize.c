@@ -66,7 +66,7 @@ static double tensor_nmse(const struct gguf_tensor *a, const struct gguf_tensor 
 
 START_TEST(every_tensor_comes_out_near_what_it_was)
 {
-    static const char *const types[] = {"Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_K_S", "Q4_0", "BF16"};
+    static const char *const types[] = {"Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_K_S", "Q5_0", "Q4_0", "BF16"};
     static const char *const sources[] = {"F32", "F16", "BF16"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         synth(synth_shape_by_name("tiny"), sources[i % 3]);
@@ -138,7 +138,8 @@ START_TEST(more_bits_go_where_they_count)
         {medium, "blk.15.attn_v.weight", 2, 2048, true, FORMAT_Q6_K},
         {medium, "blk.15.attn_k.weight", 2, 2048, true, FORMAT_Q4_K},
         {medium, "blk.15.attn_norm.weight", 1, 2048, true, FORMAT_F32},
-        {medium, "blk.0.attn_q.weight", 2, 896, true, FORMAT_Q8_0},
+        {medium, "blk.0.attn_q.weight", 2, 896, true, FORMAT_Q5_0},
+        {medium, "blk.0.attn_v.weight", 2, 896, true, FORMAT_Q8_0},
         {medium, "blk.0.attn_q.weight", 2, 40, true, FORMAT_F16},
         {small, "blk.1.ffn_down.weight", 2, 2048, true, FORMAT_Q5_K},
         {small, "blk.2.ffn_down.weight", 2, 2048, true, FORMAT_Q4_K},

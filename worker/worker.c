@@ -127,7 +127,7 @@ static bool is_over(struct worker *worker, uint64_t now)
 {
     if (asked_to_end)
         drain(worker, "asked to end");
-    if (now - worker->heard_ns > worker->options.orphan_s * CLOCK_NS_PER_S) {
+    if (now > worker->heard_ns + worker->options.orphan_s * CLOCK_NS_PER_S) {
         drain(worker, "the broker is gone");
         worker->orphaned = true;
     }

@@ -23,9 +23,16 @@
 #define CHUNK       64
 
 static const char *const required[] = {
-    "llama-F32",    "llama-F16",  "llama-BF16",
-    "llama-Q8_0",   "llama-Q4_0", "llama-Q4_K_M",
-    "llama-Q5_K_M", "llama-Q6_K", "llama-linear-rope-F16",
+    "llama-F32",
+    "llama-F16",
+    "llama-BF16",
+    "llama-Q8_0",
+    "llama-Q4_0",
+    "llama-Q4_K_M",
+    "llama-Q5_K_M",
+    "llama-Q6_K",
+    "llama-linear-rope-F16",
+    "llama3rope-tied-Q4_K_M",
 };
 
 struct prompt {

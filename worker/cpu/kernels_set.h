@@ -9,7 +9,7 @@
 #include "worker/cpu/lanes_math.h"
 
 extern kernel_multiply LANES_NAMED(multiply_f32), LANES_NAMED(multiply_f16), LANES_NAMED(multiply_bf16);
-extern kernel_multiply LANES_NAMED(multiply_q8_0), LANES_NAMED(multiply_q4_0);
+extern kernel_multiply LANES_NAMED(multiply_q8_0), LANES_NAMED(multiply_q4_0), LANES_NAMED(multiply_q5_0);
 extern kernel_multiply LANES_NAMED(multiply_q4_k), LANES_NAMED(multiply_q5_k), LANES_NAMED(multiply_q6_k);
 
 void LANES_NAMED(quantize)(const struct activations *x, uint32_t row);

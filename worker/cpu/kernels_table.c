@@ -12,6 +12,7 @@ const struct kernels LANES_NAMED(kernels) = {
             [FORMAT_BF16] = LANES_NAMED(multiply_bf16),
             [FORMAT_Q8_0] = LANES_NAMED(multiply_q8_0),
             [FORMAT_Q4_0] = LANES_NAMED(multiply_q4_0),
+            [FORMAT_Q5_0] = LANES_NAMED(multiply_q5_0),
             [FORMAT_Q4_K] = LANES_NAMED(multiply_q4_k),
             [FORMAT_Q5_K] = LANES_NAMED(multiply_q5_k),
             [FORMAT_Q6_K] = LANES_NAMED(multiply_q6_k),

@@ -103,6 +103,35 @@ static void unpack_q4_0(const uint8_t *group, uint32_t n_blocks, float *out)
             }
 }
 
+/* The file's Q5_0: scale f16; 32 bits, the fifth of each element; 16 bytes as in Q4_0. */
+static void pack_q5_0(const uint8_t *const rows[8], uint32_t n_blocks, uint8_t *out)
+{
+    for (uint32_t b = 0; b < n_blocks; b++, out += PACKED_Q5_0_BYTES) {
+        memset(out + PACKED_Q5_0_BITS, 0, 32);
+        for (int r = 0; r < 8; r++) {
+            const uint8_t *in = rows[r] + (size_t)b * 22;
+            memcpy(out + 2 * r, in, 2);
+            for (uint32_t k = 0; k < 16; k += 4)
+                memcpy(out + 16 + chunk_at(k, r), in + 6 + k, 4);
+            for (uint32_t k = 0; k < 32; k++)
+                out[PACKED_Q5_0_BITS + chunk_at(k % 4, r)] |=
+                    (uint8_t)((in[2 + k / 8] >> (k % 8) & 1) << (k / 4));
+        }
+    }
+}
+
+static void unpack_q5_0(const uint8_t *group, uint32_t n_blocks, float *out)
+{
+    for (uint32_t b = 0; b < n_blocks; b++, group += PACKED_Q5_0_BYTES, out += 32 * 8)
+        for (uint32_t k = 0; k < 32; k++)
+            for (int r = 0; r < 8; r++) {
+                int byte = group[16 + chunk_at(k % 16, r)];
+                int nibble = k < 16 ? byte & 15 : byte >> 4;
+                int top = group[PACKED_Q5_0_BITS + chunk_at(k % 4, r)] >> (k / 4) & 1;
+                out[k * 8 + (uint32_t)r] = half_at(group, r) * (float)((nibble | top << 4) - 16);
+            }
+}
+
 /* Scale and minimum j of the 12 bytes that hold eight of each in 6 bits. */
 static void scale_and_min(const uint8_t *packed, int j, uint8_t *ret_scale, uint8_t *ret_min)
 {
@@ -225,6 +254,7 @@ static const struct packing packings[FORMAT_LIMIT] = {
     [FORMAT_BF16] = {false, 1, 8 * 2, pack_halves, unpack_bf16},
     [FORMAT_Q8_0] = {true, 32, PACKED_Q8_0_BYTES, pack_q8_0, unpack_q8_0},
     [FORMAT_Q4_0] = {true, 32, PACKED_Q4_0_BYTES, pack_q4_0, unpack_q4_0},
+    [FORMAT_Q5_0] = {true, 32, PACKED_Q5_0_BYTES, pack_q5_0, unpack_q5_0},
     [FORMAT_Q4_K] = {true, 256, PACKED_Q4_K_BYTES, pack_q4_k, unpack_q4_k},
     [FORMAT_Q5_K] = {true, 256, PACKED_Q5_K_BYTES, pack_q5_k, unpack_q5_k},
     [FORMAT_Q6_K] = {true, 256, PACKED_Q6_K_BYTES, pack_q6_k, unpack_q6_k},

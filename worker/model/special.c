@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utf8proc.h>
 
 #include "worker/model/tokenizer.h"
@@ -130,20 +131,35 @@ static bool is_white(uint8_t byte)
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-/* Cuts one ordinary fragment at the tokens of one class and appends the parts to `out`. */
-static int split_fragment(const struct specials *specials, const struct special_class *class,
-                          const struct vocabulary *vocabulary, const uint8_t *text, struct fragment whole,
-                          bool control_too, struct fragments *out)
+struct cut {
+    const struct specials *specials;
+    const struct vocabulary *vocabulary;
+    const uint8_t *text, *plain;
+    bool control_too;
+};
+
+/* The token of this class that stands at `at`, or -1. */
+static int32_t find_special(const struct cut *cut, const struct special_class *class, size_t at)
 {
-    const uint64_t *first_bytes = class->first_bytes[control_too];
+    if (!has_byte(class->first_bytes[cut->control_too], cut->text[at]))
+        return -1;
+    int32_t id = vocabulary_find(cut->vocabulary, cut->text + at, class->len);
+    if (id < 0 || cut->vocabulary->types[id] == TOKEN_USER_DEFINED)
+        return id;
+    if (!is_special(cut->vocabulary->types[id]) || !cut->control_too)
+        return -1;
+    return cut->plain && memchr(cut->plain + at, 1, class->len) ? -1 : id;
+}
+
+/* Cuts one ordinary fragment at the tokens of one class and appends the parts to `out`. */
+static int split_fragment(const struct cut *cut, const struct special_class *class, struct fragment whole,
+                          struct fragments *out)
+{
     size_t end = whole.start + whole.len, begin = whole.start, at = begin;
     int r = 0;
     while (r == 0 && at + class->len <= end) {
-        int32_t id = -1;
-        if (has_byte(first_bytes, text[at]))
-            id = vocabulary_find(vocabulary, text + at, class->len);
-        if (id < 0 || !is_special(vocabulary->types[id]) ||
-            (!control_too && vocabulary->types[id] != TOKEN_USER_DEFINED)) {
+        int32_t id = find_special(cut, class, at);
+        if (id < 0) {
             at++;
             continue;
         }
@@ -151,8 +167,8 @@ static int split_fragment(const struct specials *specials, const struct special_
         if (r == 0)
             r = add_fragment(out, at, class->len, id);
         at += class->len;
-        if (strips_right(specials, vocabulary_text(vocabulary, (uint32_t)id)))
-            while (at < end && is_white(text[at]))
+        if (strips_right(cut->specials, vocabulary_text(cut->vocabulary, (uint32_t)id)))
+            while (at < end && is_white(cut->text[at]))
                 at++;
         begin = at;
     }
@@ -160,8 +176,9 @@ static int split_fragment(const struct specials *specials, const struct special_
 }
 
 int specials_split(const struct specials *specials, const struct vocabulary *vocabulary, struct bytes text,
-                   bool control_too, struct fragments *ret_fragments)
+                   bool control_too, const uint8_t *plain, struct fragments *ret_fragments)
 {
+    const struct cut cut = {specials, vocabulary, text.data, plain, control_too};
     struct fragments now = {0}, then = {0};
     int r = add_fragment(&now, 0, text.len, -1);
     for (size_t c = 0; r == 0 && c < specials->n; c++) {
@@ -169,10 +186,8 @@ int specials_split(const struct specials *specials, const struct vocabulary *voc
         then.n = 0;
         for (size_t i = 0; r == 0 && i < now.n; i++) {
             struct fragment f = now.items[i];
-            if (f.id >= 0 || f.len < class->len)
-                r = add_fragment(&then, f.start, f.len, f.id);
-            else
-                r = split_fragment(specials, class, vocabulary, text.data, f, control_too, &then);
+            r = f.id >= 0 || f.len < class->len ? add_fragment(&then, f.start, f.len, f.id)
+                                                : split_fragment(&cut, class, f, &then);
         }
         struct fragments swap = now;
         now = then;

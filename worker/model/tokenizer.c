@@ -286,6 +286,12 @@ static int check_utf8(struct bytes text)
 int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsigned flags,
                      struct ids *ret_ids)
 {
+    return tokenizer_encode_mixed(tokenizer, text, NULL, flags, ret_ids);
+}
+
+int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text, const uint8_t *from_user,
+                           unsigned flags, struct ids *ret_ids)
+{
     if (text.len > TOKENIZER_MAX_TEXT)
         return -EMSGSIZE;
     int r = check_utf8(text);
@@ -296,7 +302,7 @@ int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsig
     struct spm_scratch spm = {0};
     struct bpe_scratch bpe = {0};
     r = specials_split(&tokenizer->specials, &tokenizer->vocabulary, text, flags & TOKENIZER_PARSE_SPECIAL,
-                       &fragments);
+                       from_user, &fragments);
     if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_bos)
         r = ids_push(ret_ids, tokenizer->bos);
     bool after_special = true; /* the start of the text counts as one: a space goes before what follows */

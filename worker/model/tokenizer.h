@@ -49,6 +49,11 @@ struct tokenizer *tokenizer_free(struct tokenizer *tokenizer);
 int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsigned flags,
                      struct ids *ret_ids);
 
+/* The same for a text of mixed origin: `from_user` has a byte for each byte of the text, and a control token
+ * that touches a 1 there is not parsed. The rest is as if there were one origin: tokens may span it. */
+int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text, const uint8_t *from_user,
+                           unsigned flags, struct ids *ret_ids);
+
 /* The bytes that an id adds to the output text: perhaps part of a UTF-8 sequence, nothing for control,
  * unknown and unused tokens, nor for ids outside the vocabulary. `first` strips the space that a
  * SentencePiece text begins with. The bytes live as long as the tokenizer. */

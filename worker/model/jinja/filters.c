@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/model/jinja/strings.h"
+#include "worker/model/jinja/text.h"
 
 static int trim(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {

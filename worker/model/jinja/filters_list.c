@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "worker/model/jinja/strings.h"
+#include "worker/model/jinja/text.h"
 
 static int to_list(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {

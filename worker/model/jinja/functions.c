@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "worker/model/jinja/strings.h"
+#include "worker/model/jinja/text.h"
 
 /* ---- functions ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_JINJA_STRINGS_H
-#define WORKER_MODEL_JINJA_STRINGS_H
+#ifndef WORKER_MODEL_JINJA_TEXT_H
+#define WORKER_MODEL_JINJA_TEXT_H
 
 /* What filters and methods of strings have in common. Marks stay with their bytes. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations on strings that filters and methods share. */
 
-#include "worker/model/jinja/strings.h"
+#include "worker/model/jinja/text.h"
 
 #include <errno.h>
 #include <string.h>

@@ -122,7 +122,7 @@ struct walk {
 static error_t take_option(int key, char *value, struct argp_state *state)
 {
     struct walk *walk = state->input;
-    if (key == ARGP_KEY_END && !walk->config_only && walk->options->model[0] == 0)
+    if (key == ARGP_KEY_END && !walk->config_only && walk->result == 0 && walk->options->model[0] == 0)
         argp_error(state, "no MODEL given");
     if (key == ARGP_KEY_ARG && state->arg_num > 0)
         argp_error(state, "one MODEL only; \"%s\" is one too many", value);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* The journal: what goes in comes out by position, and nobody gets more memory than was promised. */
+
+#include "broker/journal.h"
+#include "tests/unit/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Appends n frames of one id and `len` bytes, each filled with its index. */
+static void append_frames(struct journal *journal, struct journal_log *log, unsigned n, size_t len)
+{
+    char frame[4096];
+    for (unsigned i = 0; i < n; i++) {
+        memset(frame, (int)(log->count & 0x7f), sizeof frame);
+        ck_assert_int_eq(journal_append(journal, log, 1, 2, frame, len), 0);
+    }
+}
+
+START_TEST(a_page_starts_at_the_first_frame_that_is_missing)
+{
+    struct journal journal = {.limit = 1 << 20};
+    struct journal_log log = {0};
+    struct journal_page page = {0};
+    append_frames(&journal, &log, 100, 100);
+    ck_assert_uint_eq(log.count, 100);
+    ck_assert_uint_eq(log.text_bytes, 200);
+    for (uint64_t next = 0; next < 100; next++) {
+        ck_assert_int_eq(journal_read(&log, next, 1 << 20, &page), 0);
+        ck_assert_uint_eq(page.from, next);
+        ck_assert_uint_eq(page.next, 100);
+        ck_assert_uint_eq(page.n, 100 - next);
+        ck_assert_int_eq(*(const char *)page.items[0].data, (char)next);
+        ck_assert(page.done);
+    }
+    journal_page_deinit(&page);
+    journal_release(&journal, &log);
+}
+END_TEST
+
+START_TEST(pages_joined_are_the_whole_log)
+{
+    struct journal journal = {.limit = 1 << 20};
+    struct journal_log log = {0};
+    struct journal_page page = {0};
+    append_frames(&journal, &log, 77, 300);
+    uint64_t next = 0;
+    unsigned pages = 0;
+    do {
+        ck_assert_int_eq(journal_read(&log, next, 1000, &page), 0);
+        ck_assert_uint_eq(page.from, next);
+        ck_assert_uint_le(page.n * 300, 1000);
+        ck_assert_uint_gt(page.n, 0);
+        next = page.next;
+        pages++;
+    } while (!page.done);
+    ck_assert_uint_eq(next, 77);
+    ck_assert_uint_eq(pages, 26);
+    journal_page_deinit(&page);
+    journal_release(&journal, &log);
+}
+END_TEST
+
+START_TEST(a_frame_above_the_page_limit_is_still_given)
+{
+    struct journal journal = {.limit = 1 << 20};
+    struct journal_log log = {0};
+    struct journal_page page = {0};
+    append_frames(&journal, &log, 2, 4000);
+    ck_assert_int_eq(journal_read(&log, 0, 100, &page), 0);
+    ck_assert_uint_eq(page.n, 1);
+    ck_assert(!page.done);
+    journal_page_deinit(&page);
+    journal_release(&journal, &log);
+}
+END_TEST
+
+START_TEST(an_end_without_ids_is_found_by_whoever_has_all_ids)
+{
+    struct journal journal = {.limit = 1 << 20};
+    struct journal_log log = {0};
+    struct journal_page page = {0};
+    append_frames(&journal, &log, 3, 10);
+    ck_assert_int_eq(journal_append(&journal, &log, 0, 5, "end", 3), 0);
+    ck_assert_int_eq(journal_read(&log, 3, 1000, &page), 0);
+    ck_assert_uint_eq(page.n, 1);
+    ck_assert_mem_eq(page.items[0].data, "end", 3);
+    ck_assert_uint_eq(page.from, 3);
+    ck_assert_uint_eq(page.next, 3);
+    journal_page_deinit(&page);
+    journal_release(&journal, &log);
+}
+END_TEST
+
+START_TEST(an_empty_log_gives_an_empty_last_page)
+{
+    struct journal_log log = {0};
+    struct journal_page page = {0};
+    ck_assert_int_eq(journal_read(&log, 7, 1000, &page), 0);
+    ck_assert_uint_eq(page.n, 0);
+    ck_assert_uint_eq(page.next, 0);
+    ck_assert(page.done);
+}
+END_TEST
+
+START_TEST(a_reservation_is_charged_at_once_and_given_back)
+{
+    struct journal journal = {.limit = 10000};
+    struct journal_log a = {0}, b = {0};
+    ck_assert_int_eq(journal_reserve(&journal, &a, 6000), 0);
+    ck_assert_int_eq(journal_reserve(&journal, &b, 6000), JOURNAL_E_FULL);
+    ck_assert_uint_eq(journal.used, 6000);
+    append_frames(&journal, &a, 3, 100);
+    ck_assert_uint_eq(journal.used, 6000);
+    journal_settle(&journal, &a, 100);
+    ck_assert_uint_lt(journal.used, 2000);
+    ck_assert_uint_ge(journal.used, a.memory + 100);
+    ck_assert_int_eq(journal_reserve(&journal, &b, 6000), 0);
+    journal_release(&journal, &a);
+    ck_assert_uint_eq(journal.used, 6000);
+    journal_release(&journal, &b);
+    ck_assert_uint_eq(journal.used, 0);
+}
+END_TEST
+
+START_TEST(a_log_within_its_reservation_never_fails)
+{
+    struct journal journal = {.limit = 1 << 20};
+    struct journal_log log = {0}, others = {0};
+    uint64_t worst = journal_worst_case(1000, 0, 0);
+    ck_assert_int_eq(journal_reserve(&journal, &log, worst), 0);
+    ck_assert_int_eq(journal_reserve(&journal, &others, journal.limit - worst), 0);
+    append_frames(&journal, &log, 1000, 130);
+    ck_assert_uint_eq(journal.used, journal.limit);
+    journal_release(&journal, &log);
+    journal_release(&journal, &others);
+}
+END_TEST
+
+START_TEST(a_log_beyond_its_reservation_takes_what_is_left_and_then_is_refused)
+{
+    struct journal journal = {.limit = 8000};
+    struct journal_log log = {0};
+    char frame[1000] = {0};
+    ck_assert_int_eq(journal_reserve(&journal, &log, 1000), 0);
+    int r;
+    unsigned n = 0;
+    while ((r = journal_append(&journal, &log, 1, 0, frame, sizeof frame)) == 0)
+        n++;
+    ck_assert_int_eq(r, JOURNAL_E_FULL);
+    ck_assert_uint_ge(n, 3);
+    ck_assert_uint_eq(log.count, n);
+    ck_assert_uint_le(journal.used, journal.limit);
+    journal_release(&journal, &log);
+    ck_assert_uint_eq(journal.used, 0);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, a_page_starts_at_the_first_frame_that_is_missing);
+    tcase_add_test(tests, pages_joined_are_the_whole_log);
+    tcase_add_test(tests, a_frame_above_the_page_limit_is_still_given);
+    tcase_add_test(tests, an_end_without_ids_is_found_by_whoever_has_all_ids);
+    tcase_add_test(tests, an_empty_log_gives_an_empty_last_page);
+    tcase_add_test(tests, a_reservation_is_charged_at_once_and_given_back);
+    tcase_add_test(tests, a_log_within_its_reservation_never_fails);
+    tcase_add_test(tests, a_log_beyond_its_reservation_takes_what_is_left_and_then_is_refused);
+}
+
+int main(void)
+{
+    return run_tests("broker/journal", add);
+}

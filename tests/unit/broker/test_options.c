@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line, the file beneath it, and which hosts count as this machine. */
+
+#include "broker/options.h"
+#include "common/rundir.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PARSE(options, err, ...)                                                                             \
+    options_parse((int)(sizeof((char *[]){"quern-broker", __VA_ARGS__}) / sizeof(char *)),                   \
+                  (char *[]){"quern-broker", __VA_ARGS__, NULL}, options, err)
+
+START_TEST(the_command_line_fills_every_field)
+{
+    struct options options;
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--workers", "3", "--device=cpu", "--rundir", "/tmp/x",
+                           "--ctx", "2048", "--frame-us", "0", "--tcp", "127.0.0.1:5000"),
+                     0);
+    ck_assert_str_eq(options.model, "m.gguf");
+    ck_assert_uint_eq(options.workers, 3);
+    ck_assert_str_eq(options.device, "cpu");
+    ck_assert_str_eq(options.rundir, "/tmp/x");
+    ck_assert_uint_eq(options.context, 2048);
+    ck_assert(options.has_frame_us);
+    ck_assert_uint_eq(options.frame_us, 0);
+    ck_assert_str_eq(options.tcp, "127.0.0.1:5000");
+    ck_assert_uint_eq(options.slots, 0);
+}
+END_TEST
+
+START_TEST(numbers_out_of_range_are_named)
+{
+    static const char *const wrong[] = {"--workers=0", "--workers=65", "--workers=two", "--workers=-1",
+                                        "--workers=1x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct options options;
+        struct error err = {{0}};
+        ck_assert_int_eq(PARSE(&options, &err, "m.gguf", (char *)wrong[i]), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(err.text, "workers"));
+    }
+}
+END_TEST
+
+START_TEST(the_command_line_wins_over_the_file)
+{
+    char rundir[RUNDIR_PATH_MAX + 1], path[RUNDIR_PATH_MAX + 8];
+    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
+    snprintf(path, sizeof path, "%s/conf", rundir);
+    FILE *file = fopen(path, "w");
+    fputs("model = file.gguf\nworkers = 4\nctx = 512\n", file);
+    fclose(file);
+    struct options options;
+    ck_assert_int_eq(PARSE(&options, NULL, "--workers", "2", "--config", path), 0);
+    ck_assert_str_eq(options.model, "file.gguf");
+    ck_assert_uint_eq(options.workers, 2);
+    ck_assert_uint_eq(options.context, 512);
+
+    struct error err = {{0}};
+    file = fopen(path, "w");
+    fputs("wrokers = 4\n", file);
+    fclose(file);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--config", path), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "wrokers"));
+    rundir_remove(rundir);
+}
+END_TEST
+
+START_TEST(only_addresses_of_this_machine_are_loopback)
+{
+    static const struct {
+        const char *tcp;
+        int result;
+        bool loopback;
+    } cases[] = {
+        {"127.0.0.1:5000", 0, true},
+        {"127.3.2.1:5000", 0, true},
+        {"localhost:1", 0, true},
+        {"[::1]:5000", 0, true},
+        {"0.0.0.0:5000", 0, false},
+        {"*:5000", 0, false},
+        {"10.0.0.1:5000", 0, false},
+        {"127.0.0.1.net:80", 0, false},
+        {"[::]:5000", 0, false},
+        {"127.0.0.1", -EINVAL, false},
+        {":5000", -EINVAL, false},
+        {"127.0.0.1:0", -EINVAL, false},
+        {"127.0.0.1:65535", -EINVAL, false},
+        {"127.0.0.1:5x", -EINVAL, false},
+        {"", -EINVAL, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char host[OPTIONS_TEXT_MAX + 1];
+        uint16_t port;
+        bool loopback = false;
+        ck_assert_int_eq(options_split_tcp(cases[i].tcp, host, &port, &loopback, NULL), cases[i].result);
+        ck_assert_msg(loopback == cases[i].loopback, "%s", cases[i].tcp);
+    }
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, the_command_line_fills_every_field);
+    tcase_add_test(tests, numbers_out_of_range_are_named);
+    tcase_add_test(tests, the_command_line_wins_over_the_file);
+    tcase_add_test(tests, only_addresses_of_this_machine_are_loopback);
+}
+
+int main(void)
+{
+    return run_tests("broker/options", add);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* The ledger: one request a key, under two names after an attach, in order of their ends. */
+
+#include "broker/request.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+
+static struct request_key key(uint8_t session, uint8_t id)
+{
+    return (struct request_key){.session = {{session}}, .id = {{id}}};
+}
+
+START_TEST(a_request_is_found_by_session_and_id_only)
+{
+    struct ledger ledger = {.seed = 1};
+    struct journal journal = {.limit = 1000};
+    struct request *request = ledger_add(&ledger, key(1, 2));
+    struct request_key mine = key(1, 2), others = key(2, 2), another = key(1, 3);
+    ck_assert_ptr_eq(ledger_find(&ledger, &mine), request);
+    ck_assert_ptr_null(ledger_find(&ledger, &others));
+    ck_assert_ptr_null(ledger_find(&ledger, &another));
+    ledger_remove(&ledger, &journal, request);
+    ck_assert_ptr_null(ledger_find(&ledger, &mine));
+    ck_assert_uint_eq(ledger.n, 0);
+}
+END_TEST
+
+START_TEST(an_attached_request_answers_to_its_home_and_its_newest_session)
+{
+    struct ledger ledger = {.seed = 1};
+    struct journal journal = {.limit = 1000};
+    struct request *request = ledger_add(&ledger, key(1, 9));
+    struct request_key home = key(1, 9), second = key(2, 9), third = key(3, 9);
+    ck_assert_int_eq(ledger_attach(&ledger, request, second.session), 0);
+    ck_assert_ptr_eq(ledger_find(&ledger, &second), request);
+    ck_assert_ptr_eq(ledger_find(&ledger, &home), request);
+    ck_assert_ptr_null(ledger_find_home(&ledger, &second));
+    ck_assert_int_eq(ledger_attach(&ledger, request, third.session), 0);
+    ck_assert_ptr_null(ledger_find(&ledger, &second));
+    ck_assert_ptr_eq(ledger_find(&ledger, &third), request);
+    ck_assert_int_eq(ledger_attach(&ledger, request, home.session), 0);
+    ck_assert_ptr_null(ledger_find(&ledger, &third));
+    ck_assert_ptr_eq(ledger_find(&ledger, &home), request);
+    ledger_remove(&ledger, &journal, request);
+}
+END_TEST
+
+START_TEST(an_attach_never_hides_a_request_of_the_new_session)
+{
+    struct ledger ledger = {.seed = 1};
+    struct journal journal = {.limit = 1000};
+    struct request *a = ledger_add(&ledger, key(1, 9)), *b = ledger_add(&ledger, key(2, 9));
+    ck_assert_int_eq(ledger_attach(&ledger, a, key(2, 9).session), -EEXIST);
+    struct request_key second = key(2, 9);
+    ck_assert_ptr_eq(ledger_find(&ledger, &second), b);
+    ledger_remove(&ledger, &journal, a);
+    ledger_remove(&ledger, &journal, b);
+}
+END_TEST
+
+START_TEST(the_same_body_is_known_before_and_after_the_end)
+{
+    struct ledger ledger = {.seed = 1};
+    struct journal journal = {.limit = 1000};
+    struct request *request = ledger_add(&ledger, key(1, 1));
+    buffer_append(&request->body, "abc", 3);
+    request->body_hash = hash128("abc", 3, 0);
+    ck_assert(request_same_body(request, "abc", 3));
+    ck_assert(!request_same_body(request, "abd", 3));
+    ck_assert(!request_same_body(request, "ab", 2));
+    ledger_ended(&ledger, request, 5);
+    ck_assert_uint_eq(request->body.len, 0);
+    ck_assert(request_same_body(request, "abc", 3));
+    ck_assert(!request_same_body(request, "abd", 3));
+    ledger_remove(&ledger, &journal, request);
+}
+END_TEST
+
+START_TEST(ended_requests_stand_in_the_order_of_their_ends)
+{
+    struct ledger ledger = {.seed = 1};
+    struct journal journal = {.limit = 1000};
+    struct request *a = ledger_add(&ledger, key(1, 1)), *b = ledger_add(&ledger, key(1, 2));
+    ledger_ended(&ledger, b, 10);
+    ledger_ended(&ledger, a, 11);
+    ck_assert_ptr_eq(ledger.ended, b);
+    ledger_remove(&ledger, &journal, b);
+    ck_assert_ptr_eq(ledger.ended, a);
+    ledger_remove(&ledger, &journal, a);
+    ck_assert_ptr_null(ledger.ended);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, a_request_is_found_by_session_and_id_only);
+    tcase_add_test(tests, an_attached_request_answers_to_its_home_and_its_newest_session);
+    tcase_add_test(tests, an_attach_never_hides_a_request_of_the_new_session);
+    tcase_add_test(tests, the_same_body_is_known_before_and_after_the_end);
+    tcase_add_test(tests, ended_requests_stand_in_the_order_of_their_ends);
+}
+
+int main(void)
+{
+    return run_tests("broker/request", add);
+}

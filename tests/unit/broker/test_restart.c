@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* The restart policy on a clock of our own. */
+
+#include "broker/restart.h"
+#include "common/clock.h"
+#include "tests/unit/run.h"
+
+#define MS CLOCK_NS_PER_MS
+
+START_TEST(waits_double_from_half_a_second_to_ten_seconds)
+{
+    static const uint64_t waits[] = {500, 1000, 2000, 4000, 8000, 10000, 10000};
+    struct restart restart = {0};
+    uint64_t now = 1000 * MS, at;
+    for (int i = 0; i < 7; i++) {
+        restart_ready(&restart, now);
+        now += 10 * MS;
+        ck_assert(restart_died(&restart, now, &at));
+        ck_assert_uint_eq(at - now, waits[i] * MS);
+        now = at;
+    }
+}
+END_TEST
+
+START_TEST(a_worker_that_was_steady_starts_from_the_shortest_wait_again)
+{
+    struct restart restart = {0};
+    uint64_t now = 1000 * MS, at;
+    for (int i = 0; i < 3; i++)
+        ck_assert(restart_died(&restart, now, &at));
+    restart_ready(&restart, now);
+    now += RESTART_STEADY_MS * MS;
+    ck_assert(restart_died(&restart, now, &at));
+    ck_assert_uint_eq(at - now, 500 * MS);
+}
+END_TEST
+
+START_TEST(five_deaths_in_a_row_before_ready_are_a_crash_loop)
+{
+    struct restart restart = {0};
+    uint64_t at = 0;
+    for (int i = 0; i < 4; i++)
+        ck_assert(restart_died(&restart, at, &at));
+    ck_assert(!restart_died(&restart, at, &at));
+}
+END_TEST
+
+START_TEST(being_ready_once_breaks_the_row)
+{
+    struct restart restart = {0};
+    uint64_t at = 1;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 4; i++)
+            ck_assert(restart_died(&restart, at, &at));
+        restart_ready(&restart, at);
+        ck_assert(restart_died(&restart, at, &at));
+    }
+}
+END_TEST
+
+START_TEST(only_ten_seconds_without_progress_while_busy_are_a_stall)
+{
+    struct stall stall = {0};
+    uint64_t now = 1;
+    ck_assert(!stall_check(&stall, true, 5, now));
+    ck_assert(!stall_check(&stall, true, 5, now + 9999 * MS));
+    ck_assert(stall_check(&stall, true, 5, now + 10000 * MS));
+    ck_assert(!stall_check(&stall, true, 6, now + 10000 * MS));
+    ck_assert(!stall_check(&stall, true, 6, now + 19999 * MS));
+    ck_assert(stall_check(&stall, true, 6, now + 20000 * MS));
+}
+END_TEST
+
+START_TEST(idle_time_never_counts_as_a_stall)
+{
+    struct stall stall = {0};
+    uint64_t now = 1;
+    for (int i = 0; i < 100; i++)
+        ck_assert(!stall_check(&stall, false, 5, now += 1000 * MS));
+    ck_assert(!stall_check(&stall, true, 5, now + 9999 * MS));
+    ck_assert(stall_check(&stall, true, 5, now + 10000 * MS));
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, waits_double_from_half_a_second_to_ten_seconds);
+    tcase_add_test(tests, a_worker_that_was_steady_starts_from_the_shortest_wait_again);
+    tcase_add_test(tests, five_deaths_in_a_row_before_ready_are_a_crash_loop);
+    tcase_add_test(tests, being_ready_once_breaks_the_row);
+    tcase_add_test(tests, only_ten_seconds_without_progress_while_busy_are_a_stall);
+    tcase_add_test(tests, idle_time_never_counts_as_a_stall);
+}
+
+int main(void)
+{
+    return run_tests("broker/restart", add);
+}

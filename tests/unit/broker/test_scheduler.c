@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* The choice of a worker, from the broker's own books. */
+
+#include "broker/scheduler.h"
+#include "tests/unit/run.h"
+
+#include <stdio.h>
+
+static struct worker serving(const char *model, uint32_t slots)
+{
+    struct worker worker = {.state = WORKER_READY, .slots = slots, .peer = {.len = 5}};
+    snprintf(worker.model, sizeof worker.model, "%s", model);
+    return worker;
+}
+
+static struct worker *pick(struct worker *workers, size_t n, const char *model)
+{
+    struct worker *worker = NULL;
+    ck_assert_int_eq(scheduler_pick(workers, n, bytes_of_string(model), &worker), 0);
+    return worker;
+}
+
+START_TEST(load_spreads_by_what_was_assigned_and_comes_back_by_what_ended)
+{
+    struct worker workers[] = {serving("m", 4), serving("m", 4)};
+    struct request large = {.cost = 1000}, small[3] = {{.cost = 10}, {.cost = 10}, {.cost = 10}};
+    worker_take(pick(workers, 2, ""), &large);
+    ck_assert_ptr_eq(large.worker, &workers[0]);
+    for (int i = 0; i < 3; i++) {
+        worker_take(pick(workers, 2, ""), &small[i]);
+        ck_assert_ptr_eq(small[i].worker, &workers[1]);
+    }
+    worker_drop(&workers[0], &large);
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[0]);
+    ck_assert_uint_eq(workers[0].load, 0);
+}
+END_TEST
+
+START_TEST(unequal_workers_share_by_their_slots)
+{
+    struct worker workers[] = {serving("m", 2), serving("m", 8)};
+    workers[0].load = 30;
+    workers[1].load = 100;
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[1]);
+    workers[1].load = 130;
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[0]);
+}
+END_TEST
+
+START_TEST(a_full_worker_gets_nothing)
+{
+    struct worker workers[] = {serving("m", 1), serving("m", 1)}, *worker;
+    struct request requests[8] = {{.cost = 1}};
+    unsigned n = 0;
+    while (scheduler_pick(workers, 2, bytes_of_string(""), &worker) == 0)
+        worker_take(worker, &requests[n++]);
+    ck_assert_uint_eq(n, 2 * worker_capacity(&workers[0]));
+    ck_assert_int_eq(scheduler_pick(workers, 2, bytes_of_string(""), &worker), SCHEDULER_E_BUSY);
+}
+END_TEST
+
+START_TEST(a_model_is_matched_by_its_whole_name)
+{
+    struct worker workers[] = {serving("alpha", 1), serving("beta", 1)}, *worker;
+    ck_assert_ptr_eq(pick(workers, 2, "beta"), &workers[1]);
+    ck_assert_int_eq(scheduler_pick(workers, 2, bytes_of_string("bet"), &worker), SCHEDULER_E_NO_WORKER);
+}
+END_TEST
+
+START_TEST(a_worker_that_starts_is_a_hope_and_one_that_failed_is_none)
+{
+    struct worker workers[] = {{.state = WORKER_STARTING}, {.state = WORKER_FAILED}}, *worker;
+    ck_assert_int_eq(scheduler_pick(workers, 2, bytes_of_string("m"), &worker), SCHEDULER_E_BUSY);
+    workers[0].state = WORKER_FAILED;
+    ck_assert_int_eq(scheduler_pick(workers, 2, bytes_of_string(""), &worker), SCHEDULER_E_NO_WORKER);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, load_spreads_by_what_was_assigned_and_comes_back_by_what_ended);
+    tcase_add_test(tests, unequal_workers_share_by_their_slots);
+    tcase_add_test(tests, a_full_worker_gets_nothing);
+    tcase_add_test(tests, a_model_is_matched_by_its_whole_name);
+    tcase_add_test(tests, a_worker_that_starts_is_a_hope_and_one_that_failed_is_none);
+}
+
+int main(void)
+{
+    return run_tests("broker/scheduler", add);
+}

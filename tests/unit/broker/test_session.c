@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions: who says hello with the 16 bytes owns the session, one peer at a time. */
+
+#include "broker/session.h"
+#include "common/clock.h"
+#include "tests/unit/run.h"
+
+static struct peer peer_named(uint8_t name)
+{
+    return (struct peer){.len = 5, .bytes = {0, 1, 2, 3, name}};
+}
+
+static void close_all(struct sessions *sessions)
+{
+    struct session *session, *next;
+    HASH_ITER(by_id, sessions->by_id, session, next)
+    {
+        session_close(sessions, session);
+    }
+    ck_assert_uint_eq(sessions->n, 0);
+    ck_assert_ptr_null(sessions->by_peer);
+}
+
+START_TEST(a_session_is_found_by_its_id_and_by_its_peer)
+{
+    struct sessions sessions = {.seed = 3};
+    struct id128 id = {{7}}, other = {{8}};
+    struct peer peer = peer_named(1), stranger = peer_named(2);
+    struct session *session = session_open(&sessions, id, &peer, 100);
+    ck_assert_ptr_eq(session_find(&sessions, &id), session);
+    ck_assert_ptr_eq(session_of_peer(&sessions, &peer), session);
+    ck_assert_ptr_null(session_find(&sessions, &other));
+    ck_assert_ptr_null(session_of_peer(&sessions, &stranger));
+    close_all(&sessions);
+}
+END_TEST
+
+START_TEST(a_client_that_reconnects_takes_its_session_along)
+{
+    struct sessions sessions = {.seed = 3};
+    struct id128 id = {{7}};
+    struct peer before = peer_named(1), after = peer_named(2);
+    struct session *session = session_open(&sessions, id, &before, 100);
+    session_doom(&sessions, session);
+    ck_assert_ptr_eq(session_open(&sessions, id, &after, 200), session);
+    ck_assert(!session->doomed);
+    ck_assert_ptr_eq(session_of_peer(&sessions, &after), session);
+    ck_assert_ptr_null(session_of_peer(&sessions, &before));
+    ck_assert_uint_eq(sessions.n, 1);
+    close_all(&sessions);
+}
+END_TEST
+
+START_TEST(a_peer_that_opens_another_session_leaves_the_first)
+{
+    struct sessions sessions = {.seed = 3};
+    struct id128 first = {{1}}, second = {{2}};
+    struct peer peer = peer_named(1);
+    struct session *a = session_open(&sessions, first, &peer, 100);
+    struct session *b = session_open(&sessions, second, &peer, 100);
+    ck_assert_ptr_eq(session_of_peer(&sessions, &peer), b);
+    ck_assert(a->doomed);
+    ck_assert(sessions.any_doomed);
+    close_all(&sessions);
+}
+END_TEST
+
+START_TEST(a_lease_runs_from_the_last_sign_of_life)
+{
+    struct sessions sessions = {.seed = 3};
+    struct peer peer = peer_named(1);
+    struct session *session = session_open(&sessions, (struct id128){{1}}, &peer, 100);
+    ck_assert_uint_eq(session->lease_until, 100 + SESSION_LEASE_MS * CLOCK_NS_PER_MS);
+    session_renew(session, 500);
+    ck_assert_uint_eq(session->lease_until, 500 + SESSION_LEASE_MS * CLOCK_NS_PER_MS);
+    close_all(&sessions);
+}
+END_TEST
+
+START_TEST(sessions_are_bounded)
+{
+    struct sessions sessions = {.seed = 3};
+    for (unsigned i = 0; i < SESSION_MAX; i++) {
+        struct id128 id = {{(uint8_t)i, (uint8_t)(i >> 8)}};
+        struct peer peer = {.len = 2, .bytes = {(uint8_t)i, (uint8_t)(i >> 8)}};
+        ck_assert_ptr_nonnull(session_open(&sessions, id, &peer, 1));
+    }
+    struct peer peer = peer_named(1);
+    ck_assert_ptr_null(session_open(&sessions, (struct id128){{0, 0, 1}}, &peer, 1));
+    ck_assert_ptr_nonnull(session_open(&sessions, (struct id128){{5, 0}}, &peer, 1));
+    close_all(&sessions);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, a_session_is_found_by_its_id_and_by_its_peer);
+    tcase_add_test(tests, a_client_that_reconnects_takes_its_session_along);
+    tcase_add_test(tests, a_peer_that_opens_another_session_leaves_the_first);
+    tcase_add_test(tests, a_lease_runs_from_the_last_sign_of_life);
+    tcase_add_test(tests, sessions_are_bounded);
+}
+
+int main(void)
+{
+    return run_tests("broker/session", add);
+}

@@ -81,6 +81,15 @@ static void refuse(struct broker *broker, const struct peer *peer, enum proto_er
         outbox_try(broker->backend, peer, broker->scratch.data, broker->scratch.len);
 }
 
+/* Strangers get a line a second and no more. */
+static bool worth_a_line(struct broker *broker)
+{
+    if (broker->stranger_ns != 0 && broker->now - broker->stranger_ns < CLOCK_NS_PER_S)
+        return false;
+    broker->stranger_ns = broker->now;
+    return true;
+}
+
 /* ---- births and deaths ---- */
 
 void backend_worker_started(struct broker *broker, uint32_t index)
@@ -171,8 +180,9 @@ static void registered(struct broker *broker, const struct peer *peer, const str
 {
     struct worker *worker = expected(broker, message);
     if (!worker) {
-        log_warn("refused a worker that is not ours: \"%.*s\"", (int)message->register_.name.len,
-                 (const char *)message->register_.name.data);
+        if (worth_a_line(broker))
+            log_warn("refused a worker that is not ours: \"%.*s\"", (int)message->register_.name.len,
+                     (const char *)message->register_.name.data);
         refuse(broker, peer, PROTO_BAD_REQUEST, "register: this worker was not started by this broker");
         return;
     }
@@ -239,8 +249,9 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
     struct error err;
     struct worker *worker = worker_of_peer(broker, peer);
     if (message_decode(broker->decoder, data, len, &message, &err) != 0) {
-        log_warn("the backend got what is no message from %s: %s", worker ? worker->name : "a stranger",
-                 err.text);
+        if (worth_a_line(broker))
+            log_warn("the backend got what is no message from %s: %s", worker ? worker->name : "a stranger",
+                     err.text);
         refuse(broker, peer, PROTO_BAD_REQUEST, text_clean(err.text));
         return;
     }

@@ -70,6 +70,7 @@ struct broker {
     uint32_t n_workers;
     struct supervisor supervisor;
     struct broker_counters counters;
+    uint64_t stranger_ns;  /* when a stranger on the backend was last logged */
     bool outboxes_waiting; /* something could not be sent at once */
 };
 

@@ -20,11 +20,8 @@
 #include "broker/text.h"
 #include "common/log.h"
 
-/* What a request may `require` of this broker. */
-static const struct bytes features[] = {
-    {"attach", 6}, {"chat", 4}, {"logprobs", 8}, {"replay", 6}, {"tokenize", 8},
-};
-#define N_FEATURES (sizeof features / sizeof *features)
+/* What a request may `require` of this broker: version 1 has no features yet. */
+static const struct text_list features = {NULL, 0};
 
 /* ---- sending ---- */
 
@@ -121,7 +118,7 @@ static void send_hello_ok(struct broker *broker, struct session *session)
     struct model_info models[WORKER_MAX];
     struct message ok = {.kind = MESSAGE_HELLO_OK};
     ok.hello_ok.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
-    ok.hello_ok.features = (struct text_list){features, N_FEATURES};
+    ok.hello_ok.features = features;
     ok.hello_ok.boot = broker->boot;
     ok.hello_ok.stream = (struct text_list){stream, broker->n_stream_endpoints};
     ok.hello_ok.limits = (struct limits){.request_bytes = PROTO_MAX_REQUEST_BYTES,
@@ -177,8 +174,8 @@ static void bye(struct broker *broker, struct session *session, const struct mes
 
 static bool has_feature(struct bytes name)
 {
-    for (size_t i = 0; i < N_FEATURES; i++)
-        if (bytes_equal(features[i], name))
+    for (size_t i = 0; i < features.n; i++)
+        if (bytes_equal(features.items[i], name))
             return true;
     return false;
 }
@@ -268,7 +265,10 @@ static void replay(struct broker *broker, struct session *session, const struct 
 static void attach(struct broker *broker, struct session *session, const struct message *message,
                    struct bytes raw)
 {
+    static const struct id128 own;
     struct request_key key = {message->attach.session, message->attach.id};
+    if (memcmp(&key.session, &own, sizeof own) == 0)
+        key.session = session->id;
     struct request *request = ledger_find(&broker->ledger, &key);
     if (!request) {
         refuse(broker, session, &key.id, PROTO_UNKNOWN_REQUEST,

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* A worker without a model, for tests of the broker: it speaks the whole protocol, and misbehaves on demand.
+ *
+ * The model file's first word says how it starts: "permanent" ends with the status of a permanent failure,
+ * "crash" dies at once, anything else serves. A prompt says what it does with a request:
+ *
+ *     count N     N frames of one token, then the end
+ *     twice N     the same, each frame published twice
+ *     gap N       the same, but the second frame is published only when asked for again
+ *     wait        one frame, then nothing until it is cancelled
+ *     refuse      `finished` with an error, and no frame
+ *     die         two frames, then SIGKILL
+ *     garbage     bytes that are no frame
+ *     stall       claims on its board to be active and makes no progress
+ *
+ * One request at a time is worked on to its end, except those that `wait`. */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/program.h"
+#include "common/shm.h"
+#include "proto/board.h"
+#include "proto/message.h"
+
+#define KEPT_MAX    100000
+#define WAITING_MAX 16
+
+struct kept {
+    uint8_t topic[PROTO_TOPIC_BYTES];
+    struct buffer frame;
+};
+
+struct fake {
+    const char *name, *stream_endpoint;
+    uint32_t incarnation;
+    void *control, *stream;
+    struct message_decoder *decoder;
+    uint64_t wseq;
+    struct kept kept[KEPT_MAX];          /* by wseq − 1 */
+    struct message waiting[WAITING_MAX]; /* assigns that wait for a cancel; kind NONE: free */
+    struct board_slot *slot;
+};
+
+static void send_up(struct fake *fake, const struct message *message)
+{
+    struct buffer out = {0};
+    if (message_encode(message, &out) < 0)
+        abort();
+    zmq_send(fake->control, out.data, out.len, 0);
+    buffer_deinit(&out);
+}
+
+static void publish(struct fake *fake, const struct kept *kept)
+{
+    zmq_send(fake->stream, kept->topic, sizeof kept->topic, ZMQ_SNDMORE);
+    zmq_send(fake->stream, kept->frame.data, kept->frame.len, 0);
+}
+
+/* Makes frame number `seq` and keeps it; `end` may be NULL. */
+static const struct kept *make_frame(struct fake *fake, const struct message *assign, uint64_t seq,
+                                     bool token, const struct ending *end)
+{
+    struct kept *kept = &fake->kept[fake->wseq++];
+    int32_t id = (int32_t)seq;
+    struct message frame = {.kind = MESSAGE_FRAME};
+    frame.frame.id = assign->assign.id;
+    frame.frame.epoch = assign->assign.epoch;
+    frame.frame.seq = seq;
+    frame.frame.off = seq;
+    frame.frame.ids = (struct id_list){&id, token};
+    frame.frame.text = (struct bytes){"x", token};
+    frame.frame.wseq = fake->wseq;
+    if (end) {
+        frame.frame.has_end = true;
+        frame.frame.end = *end;
+    }
+    memcpy(kept->topic, &assign->assign.session, 16);
+    memcpy(kept->topic + 16, &assign->assign.id, 16);
+    kept->frame.len = 0;
+    if (message_encode(&frame, &kept->frame) < 0)
+        abort();
+    return kept;
+}
+
+static void finished(struct fake *fake, const struct message *assign, uint64_t count,
+                     const struct ending *end)
+{
+    struct message message = {.kind = MESSAGE_FINISHED};
+    message.finished.session = assign->assign.session;
+    message.finished.id = assign->assign.id;
+    message.finished.epoch = assign->assign.epoch;
+    message.finished.count = count;
+    message.finished.wseq = fake->wseq;
+    message.finished.end = *end;
+    send_up(fake, &message);
+}
+
+static void count(struct fake *fake, const struct message *assign, uint64_t n, int copies, bool gap)
+{
+    struct ending end = {.reason = END_LENGTH, .usage = {.prompt_tokens = 1, .output_tokens = (uint32_t)n}};
+    for (uint64_t i = 0; i < n; i++) {
+        const struct kept *kept = make_frame(fake, assign, i, true, i + 1 == n ? &end : NULL);
+        for (int c = 0; c < copies; c++)
+            if (!gap || i != 1)
+                publish(fake, kept);
+    }
+    finished(fake, assign, n, &end);
+}
+
+static void remember(struct fake *fake, const struct message *assign)
+{
+    for (int i = 0; i < WAITING_MAX; i++)
+        if (fake->waiting[i].kind == MESSAGE_NONE) {
+            fake->waiting[i] = *assign;
+            return;
+        }
+}
+
+static void assigned(struct fake *fake, const struct message *message)
+{
+    struct bytes prompt = message->assign.generation.prompt.text;
+    char text[64] = "";
+    memcpy(text, prompt.data, prompt.len < sizeof text ? prompt.len : sizeof text - 1);
+    uint64_t n = strtoull(text + strcspn(text, "0123456789"), NULL, 10);
+    struct ending refusal = {
+        .reason = END_ERROR, .error = PROTO_TOO_LONG, .text = BYTES_LITERAL("9 is above 8")};
+    if (strncmp(text, "count", 5) == 0) {
+        count(fake, message, n, 1, false);
+    } else if (strncmp(text, "twice", 5) == 0) {
+        count(fake, message, n, 2, false);
+    } else if (strncmp(text, "gap", 3) == 0) {
+        count(fake, message, n, 1, true);
+    } else if (strcmp(text, "wait") == 0) {
+        publish(fake, make_frame(fake, message, 0, true, NULL));
+        remember(fake, message);
+    } else if (strcmp(text, "refuse") == 0) {
+        finished(fake, message, 0, &refusal);
+    } else if (strcmp(text, "die") == 0) {
+        publish(fake, make_frame(fake, message, 0, true, NULL));
+        publish(fake, make_frame(fake, message, 1, true, NULL));
+        usleep(100000); /* the frames are on their way */
+        raise(SIGKILL);
+    } else if (strcmp(text, "garbage") == 0) {
+        zmq_send(fake->stream, "0123456789abcdef0123456789abcdef", 32, ZMQ_SNDMORE);
+        zmq_send(fake->stream, "\xc1garbage", 8, 0);
+    } else if (strcmp(text, "stall") == 0) {
+        struct board_snapshot busy = {.state = WORKER_READY, .active = 1};
+        board_write(fake->slot, &busy);
+    }
+}
+
+static void cancelled(struct fake *fake, const struct message *message)
+{
+    struct ending end = {.reason = END_CANCELLED, .usage = {.prompt_tokens = 1, .output_tokens = 1}};
+    for (int i = 0; i < WAITING_MAX; i++) {
+        struct message *assign = &fake->waiting[i];
+        if (assign->kind == MESSAGE_NONE || memcmp(&message->cancel.id, &assign->assign.id, 16) != 0)
+            continue;
+        publish(fake, make_frame(fake, assign, 1, false, &end));
+        finished(fake, assign, 1, &end);
+        assign->kind = MESSAGE_NONE;
+    }
+}
+
+static void take(struct fake *fake, const struct message *message)
+{
+    static const int32_t ids[] = {1, 2, 3};
+    struct message answer = {.kind = MESSAGE_TOKENIZE_OK};
+    switch (message->kind) {
+    case MESSAGE_ASSIGN:
+        assigned(fake, message);
+        break;
+    case MESSAGE_CANCEL:
+        cancelled(fake, message);
+        break;
+    case MESSAGE_RESEND:
+        for (uint64_t w = message->resend.wseq; w <= fake->wseq; w++)
+            publish(fake, &fake->kept[w - 1]);
+        break;
+    case MESSAGE_TOKENIZE:
+        answer.tokenize_ok.ref = message->tokenize.ref;
+        answer.tokenize_ok.ids = (struct id_list){ids, message->tokenize.text.len % 4};
+        send_up(fake, &answer);
+        break;
+    case MESSAGE_DRAIN:
+        exit(EXIT_SUCCESS);
+    default:
+        break;
+    }
+}
+
+static void enroll(struct fake *fake)
+{
+    struct message message = {.kind = MESSAGE_REGISTER};
+    message.register_.proto = (struct version_range){1, 1};
+    message.register_.name = bytes_of_string(fake->name);
+    message.register_.incarnation = fake->incarnation;
+    message.register_.pid = (uint32_t)getpid();
+    message.register_.slots = 4;
+    message.register_.stream = bytes_of_string(fake->stream_endpoint);
+    message.register_.model = BYTES_LITERAL("fake");
+    message.register_.digest = BYTES_LITERAL("0123456789abcdef");
+    message.register_.context = 100000;
+    send_up(fake, &message);
+}
+
+static void loop(struct fake *fake)
+{
+    uint64_t next_heartbeat = 0;
+    for (;;) {
+        zmq_pollitem_t items[] = {{.socket = fake->control, .events = ZMQ_POLLIN},
+                                  {.socket = fake->stream, .events = ZMQ_POLLIN}};
+        zmq_poll(items, 2, 250);
+        char bytes[65536];
+        int n;
+        while ((n = zmq_recv(fake->stream, bytes, sizeof bytes, ZMQ_DONTWAIT)) >= 0) {
+            struct message ready = {.kind = MESSAGE_READY, .ready = {fake->incarnation}};
+            if (n > 1)
+                send_up(fake, &ready); /* the broker's mark is subscribed */
+        }
+        while ((n = zmq_recv(fake->control, bytes, sizeof bytes, ZMQ_DONTWAIT)) >= 0) {
+            struct message message;
+            struct error err;
+            if (message_decode(fake->decoder, bytes, (size_t)n, &message, &err) == 0)
+                take(fake, &message);
+        }
+        if (clock_ns() < next_heartbeat)
+            continue;
+        next_heartbeat = clock_ns() + 250 * CLOCK_NS_PER_MS;
+        struct message heartbeat = {.kind = MESSAGE_HEARTBEAT};
+        send_up(fake, &heartbeat);
+    }
+}
+
+static const char *argument(int argc, char **argv, const char *name)
+{
+    for (int i = 2; i + 1 < argc; i++)
+        if (strcmp(argv[i], name) == 0)
+            return argv[i + 1];
+    return "";
+}
+
+int main(int argc, char **argv)
+{
+    static struct fake fake;
+    char word[32] = "";
+    FILE *model = fopen(argv[1], "r");
+    if (!model || fscanf(model, "%31s", word) != 1)
+        return EXIT_FAILURE;
+    fclose(model);
+    if (strcmp(word, "permanent") == 0) {
+        fprintf(stderr, "%s: not a model\n", argv[1]);
+        return PROGRAM_EXIT_PERMANENT;
+    }
+    if (strcmp(word, "crash") == 0)
+        abort();
+    fake.name = argument(argc, argv, "--name");
+    fake.incarnation = (uint32_t)atoi(argument(argc, argv, "--incarnation"));
+    fake.stream_endpoint = argument(argc, argv, "--stream");
+    uint32_t slot = (uint32_t)atoi(argument(argc, argv, "--board-slot"));
+    void *board;
+    if (shm_map(atoi(argument(argc, argv, "--board-fd")), board_size(slot + 1), &board) < 0)
+        return EXIT_FAILURE;
+    fake.slot = &((struct board *)board)->slots[slot];
+    void *context = zmq_ctx_new();
+    int unlimited = 0;
+    fake.control = zmq_socket(context, ZMQ_DEALER);
+    fake.stream = zmq_socket(context, ZMQ_XPUB);
+    zmq_setsockopt(fake.stream, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
+    if (message_decoder_new(&fake.decoder) < 0 || zmq_bind(fake.stream, fake.stream_endpoint) < 0 ||
+        zmq_connect(fake.control, argument(argc, argv, "--broker")) < 0)
+        return EXIT_FAILURE;
+    enroll(&fake);
+    loop(&fake);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker under test is the real program, beside a fake quern-worker in this folder of the build. The
+ * client is as simple as one can be: it keeps nothing and repairs nothing, so that the tests see what the
+ * broker does. */
+
+#include "tests/unit/broker/pool.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/program.h"
+
+#define PATIENCE_MS 10000
+
+void pool_start_in(struct pool *pool, const char *rundir, const char *behaviour, const char *const *arguments)
+{
+    memset(pool, 0, sizeof *pool);
+    strcpy(pool->rundir, rundir);
+    snprintf(pool->model, sizeof pool->model, "%s/model", rundir);
+    FILE *file = fopen(pool->model, "w");
+    fputs(behaviour, file);
+    fclose(file);
+    char path[PATH_MAX];
+    ck_assert_int_eq(program_sibling("quern-broker", path, NULL), 0);
+    const char *argv[32] = {path, pool->model, "--rundir", pool->rundir};
+    for (int i = 0; arguments && arguments[i]; i++)
+        argv[4 + i] = arguments[i];
+    int fds[2];
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    pool->pid = fork();
+    if (pool->pid == 0) {
+        dup2(fds[1], STDERR_FILENO);
+        execv(path, (char **)argv);
+        _exit(127);
+    }
+    close(fds[1]);
+    pool->out = fds[0];
+}
+
+void pool_start(struct pool *pool, const char *behaviour, const char *const *arguments)
+{
+    char rundir[RUNDIR_PATH_MAX + 1];
+    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
+    pool_start_in(pool, rundir, behaviour, arguments);
+}
+
+/* Reads more of what the broker says; false at its end or after `ms`. */
+static bool hear(struct pool *pool, int ms)
+{
+    struct pollfd item = {.fd = pool->out, .events = POLLIN};
+    if (poll(&item, 1, ms) <= 0 || pool->said_len >= sizeof pool->said - 1)
+        return false;
+    ssize_t n = read(pool->out, pool->said + pool->said_len, sizeof pool->said - 1 - pool->said_len);
+    if (n > 0)
+        pool->said_len += (size_t)n;
+    return n > 0;
+}
+
+bool pool_said(struct pool *pool, size_t from, const char *text)
+{
+    uint64_t until = clock_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
+    while (!strstr(pool->said + from, text))
+        if (clock_ns() > until || !hear(pool, 1000))
+            return strstr(pool->said + from, text) != NULL;
+    return true;
+}
+
+int pool_wait(struct pool *pool)
+{
+    int status;
+    for (int i = 0; i < PATIENCE_MS / 10; i++) {
+        if (waitpid(pool->pid, &status, WNOHANG) == pool->pid) {
+            while (hear(pool, 0))
+                ;
+            pool->pid = 0;
+            return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+        }
+        if (!hear(pool, 10))
+            usleep(10000);
+    }
+    kill(pool->pid, SIGKILL);
+    return -1000;
+}
+
+void pool_stop(struct pool *pool)
+{
+    if (pool->pid > 0) {
+        kill(pool->pid, SIGTERM);
+        ck_assert_msg(pool_wait(pool) == 0, "the broker did not end well: %.2000s", pool->said);
+    }
+    close(pool->out);
+    rundir_remove(pool->rundir);
+}
+
+void client_connect(struct client *client, const struct pool *pool)
+{
+    char endpoint[RUNDIR_PATH_MAX + 32];
+    int linger = 0;
+    memset(client, 0, sizeof *client);
+    client->context = zmq_ctx_new();
+    client->control = zmq_socket(client->context, ZMQ_DEALER);
+    client->stream = zmq_socket(client->context, ZMQ_SUB);
+    zmq_setsockopt(client->control, ZMQ_LINGER, &linger, sizeof linger);
+    zmq_setsockopt(client->stream, ZMQ_LINGER, &linger, sizeof linger);
+    snprintf(endpoint, sizeof endpoint, "ipc://%s/frontend", pool->rundir);
+    ck_assert_int_eq(zmq_connect(client->control, endpoint), 0);
+    snprintf(endpoint, sizeof endpoint, "ipc://%s/stream", pool->rundir);
+    ck_assert_int_eq(zmq_connect(client->stream, endpoint), 0);
+    ck_assert_int_eq(message_decoder_new(&client->decoder), 0);
+}
+
+void client_open(struct client *client, const struct pool *pool, uint8_t name)
+{
+    client_connect(client, pool);
+    memset(&client->session, name, sizeof client->session);
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client->session}};
+    client_send(client, &hello);
+    client_expect(client, MESSAGE_HELLO_OK);
+    zmq_setsockopt(client->stream, ZMQ_SUBSCRIBE, &client->session, sizeof client->session);
+    for (int i = 0; i < 100; i++) {
+        struct message join = {.kind = MESSAGE_JOIN, .join = {.nonce = 42}};
+        client_send(client, &join);
+        struct message welcome = client_frame(client, 50);
+        if (welcome.kind == MESSAGE_WELCOME && welcome.welcome.nonce == 42)
+            return;
+    }
+    ck_abort_msg("no welcome came");
+}
+
+void client_close(struct client *client)
+{
+    zmq_close(client->control);
+    zmq_close(client->stream);
+    zmq_ctx_term(client->context);
+    message_decoder_free(client->decoder);
+}
+
+void client_send(struct client *client, const struct message *message)
+{
+    struct buffer out = {0};
+    ck_assert_int_eq(message_encode(message, &out), 0);
+    ck_assert_int_eq(zmq_send(client->control, out.data, out.len, 0), (int)out.len);
+    buffer_deinit(&out);
+}
+
+static struct message take(struct client *client, void *socket)
+{
+    struct message message = {.kind = MESSAGE_NONE};
+    struct error err;
+    int n = zmq_recv(socket, client->raw, sizeof client->raw, 0);
+    ck_assert_int_ge(n, 0);
+    ck_assert_msg(message_decode(client->decoder, client->raw, (size_t)n, &message, &err) == 0, "%s",
+                  err.text);
+    return message;
+}
+
+struct message client_expect(struct client *client, enum message_kind kind)
+{
+    uint64_t until = clock_ns() + 5 * CLOCK_NS_PER_S;
+    while (clock_ns() < until) {
+        zmq_pollitem_t item = {.socket = client->control, .events = ZMQ_POLLIN};
+        if (zmq_poll(&item, 1, 100) <= 0)
+            continue;
+        struct message message = take(client, client->control);
+        if (message.kind == kind)
+            return message;
+    }
+    ck_abort_msg("no %s came", message_kind_name(kind));
+}
+
+struct message client_frame(struct client *client, int ms)
+{
+    zmq_pollitem_t item = {.socket = client->stream, .events = ZMQ_POLLIN};
+    if (zmq_poll(&item, 1, ms) <= 0)
+        return (struct message){.kind = MESSAGE_NONE};
+    uint8_t topic[PROTO_TOPIC_BYTES];
+    ck_assert_int_ge(zmq_recv(client->stream, topic, sizeof topic, 0), 16);
+    ck_assert_mem_eq(topic, &client->session, 16);
+    return take(client, client->stream);
+}
+
+void client_generate(struct client *client, uint8_t name, const char *prompt,
+                     void (*change)(struct generation *))
+{
+    struct message generate = {.kind = MESSAGE_GENERATE};
+    memset(&generate.generate.id, name, sizeof generate.generate.id);
+    generation_defaults(&generate.generate.generation);
+    generate.generate.generation.prompt.text = bytes_of_string(prompt);
+    if (change)
+        change(&generate.generate.generation);
+    client_send(client, &generate);
+}
+
+enum end_reason client_read(struct client *client, uint8_t name, uint64_t *ret_count,
+                            enum proto_error *ret_error)
+{
+    uint64_t next = 0, off = 0;
+    for (;;) {
+        struct message message = client_frame(client, 5000);
+        ck_assert_msg(message.kind != MESSAGE_NONE, "the stream fell silent after %llu ids",
+                      (unsigned long long)next);
+        if (message.kind != MESSAGE_FRAME || message.frame.id.bytes[0] != name)
+            continue;
+        ck_assert_uint_eq(message.frame.seq, next);
+        ck_assert_uint_eq(message.frame.off, off);
+        next += message.frame.ids.n;
+        off += message.frame.text.len;
+        if (!message.frame.has_end)
+            continue;
+        *ret_count = next;
+        if (ret_error)
+            *ret_error = message.frame.end.error;
+        return message.frame.end.reason;
+    }
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_UNIT_BROKER_POOL_H
+#define TESTS_UNIT_BROKER_POOL_H
+
+/* A real quern-broker in a run directory of its own, with fake workers, and plain sockets to talk to it. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/rundir.h"
+#include "proto/message.h"
+
+struct pool {
+    char rundir[RUNDIR_PATH_MAX + 1];
+    char model[RUNDIR_PATH_MAX + 16];
+    pid_t pid;
+    int out; /* the broker's stderr */
+    char said[16384];
+    size_t said_len;
+};
+
+/* Starts the broker on a model file that holds `behaviour`, with extra arguments (NULL-ended, may be NULL).
+ */
+void pool_start(struct pool *pool, const char *behaviour, const char *const *arguments);
+
+/* The same in a run directory that exists already. */
+void pool_start_in(struct pool *pool, const char *rundir, const char *behaviour,
+                   const char *const *arguments);
+
+/* Waits until the broker has said `text`, counted from `from` in pool->said. False after ten seconds. */
+bool pool_said(struct pool *pool, size_t from, const char *text);
+
+/* Waits for the broker's end: its exit status, or −signal, or −1000 after ten seconds. */
+int pool_wait(struct pool *pool);
+
+/* Ends the broker with SIGTERM, checks that it leaves nothing behind, and removes the run directory. */
+void pool_stop(struct pool *pool);
+
+struct client {
+    void *context, *control, *stream;
+    struct message_decoder *decoder;
+    struct id128 session;
+    uint8_t raw[1 << 20]; /* what the last message borrows from */
+};
+
+/* Connects without a word. */
+void client_connect(struct client *client, const struct pool *pool);
+
+/* Says hello as session `name`, subscribes, and waits for its welcome. */
+void client_open(struct client *client, const struct pool *pool, uint8_t name);
+void client_close(struct client *client);
+
+void client_send(struct client *client, const struct message *message);
+
+/* Waits (five seconds) for the next message of this kind on the DEALER, skipping pongs and others; it must
+ * come. */
+struct message client_expect(struct client *client, enum message_kind kind);
+
+/* The next message on the stream within `ms`; kind MESSAGE_NONE when none came. */
+struct message client_frame(struct client *client, int ms);
+
+/* Sends a generate with this prompt under id `name`. */
+void client_generate(struct client *client, uint8_t name, const char *prompt,
+                     void (*change)(struct generation *));
+
+/* Reads the stream until the end of request `name`, checking that seq and off are whole; returns the reason.
+ */
+enum end_reason client_read(struct client *client, uint8_t name, uint64_t *ret_count,
+                            enum proto_error *ret_error);
+
+#endif

@@ -45,6 +45,8 @@ void request_set_end(struct request *request, const struct ending *ending)
 static void call(struct quern *client, struct request *request, struct quern_output *output)
 {
     memcpy(output->id.bytes, request->id.bytes, 16);
+    if (!output->text)
+        output->text = "";
     client->delivered++;
     if (request->fn)
         request->fn(request->arg, output);
@@ -68,7 +70,7 @@ static bool deliver(struct quern *client, struct request *request, const struct 
     struct quern_output output = {.index = request->next,
                                   .ids = frame->ids.items + known_ids,
                                   .n_ids = frame->ids.n - known_ids,
-                                  .text = (const char *)frame->text.data + known_text,
+                                  .text = frame->text.data ? (const char *)frame->text.data + known_text : "",
                                   .text_len = frame->text.len - known_text};
     if (output.n_ids == 0 && output.text_len == 0 && !frame->has_end)
         return false;

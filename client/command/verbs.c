@@ -11,6 +11,8 @@
 
 const struct verb verbs[] = {
     {"serve", "serve a model with a pool of workers", verb_serve},
+    {"run", "answer one prompt", verb_run},
+    {"status", "the workers of a pool and its totals", verb_status},
     {"inspect", "metadata, hyperparameters and tensors of a model file", verb_inspect},
     {"logits", "the raw logits of given ids, to compare engines with", verb_logits},
     {"bench", "measure decoding, prefill, and more", verb_bench},

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_POOL_H
+#define CLIENT_COMMAND_POOL_H
+
+/* Which pool a verb talks to: one that was named, the one that runs, or a private one that lives as long as
+ * the verb. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/lib/quern.h"
+#include "common/error.h"
+
+struct pool;
+
+struct pool_options {
+    const char *connect; /* an endpoint; or NULL */
+    const char *model;   /* a private pool with this model; or NULL */
+    /* Of a private pool; handed to the broker. NULL or 0: its defaults. */
+    const char *device;
+    uint32_t workers, context, slots, kv_blocks, threads;
+    bool has_frame_us;
+    uint32_t frame_us;
+    bool quiet; /* no progress on the terminal */
+};
+
+/* Connects. With neither `connect` nor `model`: to the pool of the default run directory if one runs there,
+ * else to a private pool with $QUERN_MODEL or the model that is shipped with the program. A private pool is a
+ * broker beside this program in a fresh temporary run directory; it is waited for until it is ready, with a
+ * sign of life on a terminal. -errno with the reason, which holds the pool's own last words; -EINTR when
+ * pool_interrupted became true. */
+int pool_open(const struct pool_options *options, struct pool **ret_pool, struct error *err);
+
+/* The connection; the pool's own. */
+struct quern *pool_client(struct pool *pool);
+
+/* True for a pool of our own, whose processes are `pool_pid` and its children. */
+bool pool_is_private(const struct pool *pool);
+int pool_pid(const struct pool *pool);
+
+/* Closes the connection, ends a private pool and removes its directory. Takes NULL; returns NULL. */
+struct pool *pool_close(struct pool *pool);
+
+/* SIGINT, SIGTERM and SIGHUP set a flag from now on instead of ending the program, so that a private pool
+ * never outlives it; SIGPIPE is ignored. A second signal ends the program at once. */
+void pool_catch_signals(void);
+/* The signal that came, or 0. */
+int pool_interrupted(void);
+/* Forgets it: the next one is the first again. */
+void pool_forget_interrupt(void);
+
+#endif

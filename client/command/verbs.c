@@ -14,6 +14,7 @@ const struct verb verbs[] = {
     {"run", "answer one prompt", verb_run},
     {"status", "the workers of a pool and its totals", verb_status},
     {"inspect", "metadata, hyperparameters and tensors of a model file", verb_inspect},
+    {"tokenize", "text on stdin to token ids", verb_tokenize},
     {"logits", "the raw logits of given ids, to compare engines with", verb_logits},
     {"bench", "measure decoding, prefill, and more", verb_bench},
     {"synth", "write a random-weight model of a real shape", verb_synth},

@@ -7,8 +7,9 @@
  * one) and shared by all threads; match data is per call.
  *
  * White space is written out as the Unicode property White_Space, because \s also takes U+180E in PCRE. The
- * expressions match without nested repeats, so matching is linear but for runs of blanks, which every
- * expression takes in one go. */
+ * expressions match without nested repeats, and none is tried again and again inside one run of blanks: so
+ * splitting is linear in the text, whatever it is. (DeepSeek's "blanks at the end" looks back for that
+ * reason: it begins where a run begins.) */
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 
@@ -65,7 +66,8 @@ static const struct expressions {
      " deepseek-llm ",
      {"[\\r\\n]", "[" BLANK "]?[" CASED_LETTERS "]+",
       "[" BLANK "]?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}]+",
-      "[" BLANK "]+$", "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+", "\\p{N}+"}},
+      "(?<![" BLANK "])[" BLANK "]+$", "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+",
+      "\\p{N}+"}},
 };
 
 struct pretokenizer {

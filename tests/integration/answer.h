@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_INTEGRATION_ANSWER_H
+#define TESTS_INTEGRATION_ANSWER_H
+
+/* Collects what a request produced and checks the promises of the stream while it comes: ids contiguous from
+ * 0, one end, nothing after it, and the end's count equal to the ids seen. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/lib/quern.h"
+#include "common/bytes.h"
+
+struct answer {
+    struct ids ids;
+    struct buffer text;
+    unsigned ends;
+    enum quern_reason reason;
+    char error[64];
+    char error_text[512];
+    uint32_t retry_after_ms;
+    uint32_t prompt_tokens, output_tokens;
+    uint64_t seed;
+    unsigned outputs; /* callbacks */
+};
+
+/* A quern_output_fn; `arg` is a zeroed struct answer. A broken promise fails the running Check test. */
+void answer_collect(void *arg, const struct quern_output *output);
+
+void answer_deinit(struct answer *answer);
+
+/* Connects to a pool, failing the test when that does not work. */
+struct quern *connect_to(const char *endpoint);
+
+/* Dispatches until the answers have all ended; fails the test after timeout_s. */
+void await_answers(struct quern *client, struct answer *answers, size_t n, int timeout_s);
+
+/* Sends a request with a text prompt for max_tokens, and returns at once. Sampled with a fixed seed: a random
+ * model's greedy answer is one id repeated, which would hide mistakes. */
+struct quern_id ask(struct quern *client, const char *prompt, uint32_t max_tokens, struct answer *answer);
+
+/* Dispatches until the answer has at least n ids; fails the test after timeout_s. */
+void await_ids(struct quern *client, struct answer *answer, size_t n, int timeout_s);
+
+#endif

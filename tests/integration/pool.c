@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* Starting, watching and ending real pools for tests.
+ *
+ * The broker runs in its own process group with stderr in a file of the run directory; a test that dies
+ * leaves no pool behind, because the broker is told to get SIGTERM with its parent (PR_SET_PDEATHSIG). */
+
+#include "tests/integration/pool.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+#define READY_S  60
+#define MAX_ARGS 40
+
+const char *build_path(const char *name)
+{
+    static char path[4096];
+    const char *build = getenv("QUERN_BUILD");
+    ck_assert_msg(build != NULL, "QUERN_BUILD names the build folder");
+    snprintf(path, sizeof path, "%s/%s", build, name);
+    return path;
+}
+
+const char *tiny_model(void)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%s", build_path("tests/integration/tiny.gguf"));
+    return path;
+}
+
+static void nap_ms(int ms)
+{
+    struct timespec t = {ms / 1000, (ms % 1000) * 1000000L};
+    nanosleep(&t, NULL);
+}
+
+static int exit_status(int wait_status)
+{
+    return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+}
+
+/* argv from a name and a list ended by NULL; returns the count. */
+static int collect(const char **argv, int at, va_list args)
+{
+    const char *arg;
+    while ((arg = va_arg(args, const char *))) {
+        ck_assert_int_lt(at, MAX_ARGS - 1);
+        argv[at++] = arg;
+    }
+    argv[at] = NULL;
+    return at;
+}
+
+static void spawn_broker(struct pool *pool, const char *model, va_list args)
+{
+    struct error err = {0};
+    if (!pool->rundir[0])
+        ck_assert_msg(rundir_temporary(pool->rundir, &err) == 0, "%s", err.text);
+    snprintf(pool->frontend, sizeof pool->frontend, "ipc://%s/frontend", pool->rundir);
+    snprintf(pool->backend, sizeof pool->backend, "ipc://%s/backend", pool->rundir);
+    snprintf(pool->stream, sizeof pool->stream, "ipc://%s/stream", pool->rundir);
+    snprintf(pool->log, sizeof pool->log, "%s.log", pool->rundir);
+
+    const char *argv[MAX_ARGS] = {build_path("quern-broker"), model, "--rundir", pool->rundir};
+    char program[4096];
+    snprintf(program, sizeof program, "%s", argv[0]);
+    argv[0] = program;
+    collect(argv, 4, args);
+
+    pid_t test = getpid();
+    pool->broker = fork();
+    ck_assert_int_ge(pool->broker, 0);
+    if (pool->broker == 0) {
+        setpgid(0, 0);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != test)
+            _exit(127);
+        int fd = open(pool->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        dup2(fd, STDERR_FILENO);
+        execv(program, (char *const *)argv);
+        _exit(127);
+    }
+}
+
+/* Waits for the broker's end; false when it is still there after the time. */
+static bool await_end(struct pool *pool, int timeout_s, int *ret_status)
+{
+    uint64_t until = clock_ns() + (uint64_t)timeout_s * CLOCK_NS_PER_S;
+    for (;;) {
+        int status;
+        pid_t r = waitpid(pool->broker, &status, WNOHANG);
+        if (r == pool->broker) {
+            pool->broker = 0;
+            *ret_status = exit_status(status);
+            return true;
+        }
+        if (clock_ns() > until)
+            return false;
+        nap_ms(5);
+    }
+}
+
+void pool_start(struct pool *pool, const char *model, ...)
+{
+    va_list args;
+    va_start(args, model);
+    spawn_broker(pool, model, args);
+    va_end(args);
+    uint64_t until = clock_ns() + READY_S * CLOCK_NS_PER_S;
+    while (!pool_says(pool, "ready:", 0)) {
+        int status;
+        if (await_end(pool, 0, &status))
+            ck_abort_msg("the pool ended with %d before it was ready:\n%s", status, pool_log(pool));
+        if (clock_ns() > until)
+            ck_abort_msg("the pool is not ready after %d s:\n%s", READY_S, pool_log(pool));
+        nap_ms(10);
+    }
+}
+
+int pool_fails(struct pool *pool, int timeout_s, const char *model, ...)
+{
+    va_list args;
+    va_start(args, model);
+    spawn_broker(pool, model, args);
+    va_end(args);
+    int status;
+    if (!await_end(pool, timeout_s, &status))
+        ck_abort_msg("the broker should have ended within %d s:\n%s", timeout_s, pool_log(pool));
+    return status;
+}
+
+int pool_stop(struct pool *pool, int signal, int timeout_s)
+{
+    ck_assert_int_gt(pool->broker, 0);
+    kill(pool->broker, signal);
+    int status;
+    if (!await_end(pool, timeout_s, &status))
+        ck_abort_msg("the broker is still there %d s after signal %d:\n%s", timeout_s, signal,
+                     pool_log(pool));
+    return status;
+}
+
+void pool_forget(struct pool *pool)
+{
+    int status;
+    if (pool->broker > 0) {
+        kill(pool->broker, SIGTERM);
+        kill(pool->broker, SIGTERM);
+        if (!await_end(pool, 10, &status)) {
+            kill(pool->broker, SIGKILL);
+            await_end(pool, 10, &status);
+        }
+    }
+    rundir_remove(pool->rundir);
+    unlink(pool->log);
+    *pool = (struct pool){0};
+}
+
+const char *pool_log(const struct pool *pool)
+{
+    static char text[1 << 16];
+    int fd = open(pool->log, O_RDONLY);
+    if (fd < 0)
+        return "";
+    off_t size = lseek(fd, 0, SEEK_END);
+    off_t from = size > (off_t)sizeof text - 1 ? size - ((off_t)sizeof text - 1) : 0;
+    ssize_t n = pread(fd, text, sizeof text - 1, from);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return text;
+}
+
+bool pool_says(const struct pool *pool, const char *text, int timeout_s)
+{
+    uint64_t until = clock_ns() + (uint64_t)timeout_s * CLOCK_NS_PER_S;
+    while (!strstr(pool_log(pool), text)) {
+        if (clock_ns() >= until)
+            return false;
+        nap_ms(10);
+    }
+    return true;
+}
+
+/* The value after an option in a process's command line, or NULL; lives until the next call. */
+static const char *option_of(pid_t pid, const char *option)
+{
+    static char line[8192];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0)
+        return NULL;
+    ssize_t n = read(fd, line, sizeof line - 1);
+    close(fd);
+    if (n <= 0)
+        return NULL;
+    line[n] = 0;
+    for (const char *p = line; p < line + n; p += strlen(p) + 1)
+        if (strcmp(p, option) == 0 && p + strlen(p) + 1 < line + n)
+            return p + strlen(p) + 1;
+    return NULL;
+}
+
+int pool_worker_pids(const struct pool *pool, pid_t *ret_pids, int n)
+{
+    for (int i = 0; i < n; i++)
+        ret_pids[i] = 0;
+    int found = 0;
+    DIR *proc = opendir("/proc");
+    ck_assert_ptr_nonnull(proc);
+    struct dirent *entry;
+    while ((entry = readdir(proc))) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        if (pid <= 0)
+            continue;
+        const char *backend = option_of(pid, "--broker");
+        if (!backend || strcmp(backend, pool->backend) != 0)
+            continue;
+        const char *name = option_of(pid, "--name");
+        int i = name && strncmp(name, "worker-", 7) == 0 ? atoi(name + 7) : -1;
+        if (i >= 0 && i < n) {
+            ret_pids[i] = pid;
+            found++;
+        }
+    }
+    closedir(proc);
+    return found;
+}
+
+int run_program(char *ret_out, size_t size, const char *name, ...)
+{
+    const char *argv[MAX_ARGS];
+    char program[4096];
+    snprintf(program, sizeof program, "%s", build_path(name));
+    argv[0] = program;
+    va_list args;
+    va_start(args, name);
+    collect(argv, 1, args);
+    va_end(args);
+
+    int out[2];
+    ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        dup2(out[1], STDOUT_FILENO);
+        execv(program, (char *const *)argv);
+        _exit(127);
+    }
+    close(out[1]);
+    size_t len = 0;
+    for (;;) {
+        char sink[4096];
+        ssize_t r = read(out[0], sink, sizeof sink);
+        if (r <= 0)
+            break;
+        size_t keep = len + (size_t)r < size ? (size_t)r : size - 1 - len;
+        memcpy(ret_out + len, sink, keep);
+        len += keep;
+    }
+    close(out[0]);
+    ret_out[len] = 0;
+    int status;
+    waitpid(pid, &status, 0);
+    return exit_status(status);
+}

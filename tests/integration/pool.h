@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_INTEGRATION_POOL_H
+#define TESTS_INTEGRATION_POOL_H
+
+/* A real pool for a test: quern-broker and its workers, in a fresh run directory, from the build folder that
+ * $QUERN_BUILD names. Every function fails the running Check test, with the pool's own log, when something is
+ * off. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "common/rundir.h"
+
+struct pool {
+    pid_t broker;
+    char rundir[RUNDIR_PATH_MAX + 1];
+    char frontend[RUNDIR_PATH_MAX + 32]; /* endpoints */
+    char backend[RUNDIR_PATH_MAX + 32];
+    char stream[RUNDIR_PATH_MAX + 32];
+    char log[RUNDIR_PATH_MAX + 32]; /* file with the broker's and the workers' stderr */
+};
+
+/* Path of a program or file of the build folder; lives until the next call. */
+const char *build_path(const char *name);
+
+/* The model that pool tests serve: made at build time by `quern synth tiny Q8_0`. */
+const char *tiny_model(void);
+
+/* Starts quern-broker MODEL --rundir … plus the arguments, ended by NULL, and waits until it says "ready:".
+ */
+void pool_start(struct pool *pool, const char *model, ...) __attribute__((sentinel));
+
+/* Starts a broker that is expected to end by itself within `timeout_s`; returns its exit status (128 +
+ * signal). The log stays readable until pool_forget. */
+int pool_fails(struct pool *pool, int timeout_s, const char *model, ...) __attribute__((sentinel));
+
+/* Sends the signal and waits until the broker is gone; returns its exit status, or 128 + the signal that
+ * ended it. */
+int pool_stop(struct pool *pool, int signal, int timeout_s);
+
+/* Ends what is left of the pool and removes its directory. */
+void pool_forget(struct pool *pool);
+
+/* True when the log holds the text; waits for it up to `timeout_s`. */
+bool pool_says(const struct pool *pool, const char *text, int timeout_s);
+
+/* The whole log, for a failure's message; lives until the next call. */
+const char *pool_log(const struct pool *pool);
+
+/* Pids of the workers now alive, by name order "worker-0" …; 0 where none is. Asks the broker's children in
+ * /proc. */
+int pool_worker_pids(const struct pool *pool, pid_t *ret_pids, int n);
+
+/* Runs a program of the build folder with arguments ended by NULL; its stdout goes to ret_out
+ * (zero-terminated, cut at `size`), stderr stays the test's. Returns its exit status. */
+int run_program(char *ret_out, size_t size, const char *name, ...) __attribute__((sentinel));
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests through a real pool: what streams, what ends, and with which reason. */
+
+#include "tests/integration/answer.h"
+#include "tests/integration/pool.h"
+#include "tests/unit/run.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+static struct pool pool;
+
+static void start(void)
+{
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "512", NULL);
+}
+
+static void stop(void)
+{
+    if (pool.broker > 0)
+        ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    pool_forget(&pool);
+}
+
+START_TEST(a_request_streams_its_tokens_and_ends_once)
+{
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answer = {0};
+    ask(client, "Once upon a time", 40, &answer);
+    await_answers(client, &answer, 1, 30);
+    ck_assert_uint_eq(answer.ends, 1);
+    ck_assert_int_eq(answer.reason, QUERN_LENGTH);
+    ck_assert_uint_eq(answer.ids.len, 40);
+    ck_assert_uint_gt(answer.text.len, 0);
+    ck_assert_uint_gt(answer.prompt_tokens, 1);
+    answer_deinit(&answer);
+    quern_free(client);
+}
+END_TEST
+
+START_TEST(answers_are_the_same_alone_and_among_others)
+{
+    enum { N = 24 };
+    static const char *const prompts[] = {"red", "a green field and a river", "blue blue blue"};
+    struct quern *client = connect_to(pool.frontend);
+    struct answer alone[3] = {0}, among[N] = {0};
+    for (int i = 0; i < 3; i++) {
+        ask(client, prompts[i], 48, &alone[i]);
+        await_answers(client, &alone[i], 1, 30);
+    }
+    for (int i = 0; i < N; i++)
+        ask(client, prompts[i % 3], 48, &among[i]);
+    await_answers(client, among, N, 60);
+    for (int i = 0; i < N; i++) {
+        ck_assert_uint_eq(among[i].ids.len, alone[i % 3].ids.len);
+        ck_assert_mem_eq(among[i].ids.data, alone[i % 3].ids.data, among[i].ids.len * sizeof(int32_t));
+        ck_assert_uint_eq(among[i].text.len, alone[i % 3].text.len);
+        ck_assert_mem_eq(among[i].text.data, alone[i % 3].text.data, among[i].text.len);
+        answer_deinit(&among[i]);
+    }
+    for (int i = 0; i < 3; i++)
+        answer_deinit(&alone[i]);
+    quern_free(client);
+}
+END_TEST
+
+START_TEST(a_seed_repeats_an_answer_and_is_told_when_the_pool_chose_it)
+{
+    struct quern *client = connect_to(pool.frontend);
+    struct answer first = {0}, again = {0}, other = {0};
+    struct quern_request request;
+    struct quern_error err = {0};
+    quern_request_init(&request);
+    request.text = "roll the dice";
+    request.max_tokens = 32;
+    request.temperature = 1.5;
+    ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &first, &err), 0);
+    request.has_seed = true;
+    request.seed = first.seed;
+    ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &again, &err), 0);
+    ck_assert_uint_eq(first.ids.len, again.ids.len);
+    ck_assert_mem_eq(first.ids.data, again.ids.data, first.ids.len * sizeof(int32_t));
+    request.seed = first.seed + 1;
+    ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &other, &err), 0);
+    ck_assert_msg(other.ids.len != first.ids.len ||
+                      memcmp(first.ids.data, other.ids.data, first.ids.len * sizeof(int32_t)) != 0,
+                  "another seed gave the same answer");
+    answer_deinit(&first);
+    answer_deinit(&again);
+    answer_deinit(&other);
+    quern_free(client);
+}
+END_TEST
+
+START_TEST(a_cancelled_request_ends_soon_and_its_blocks_come_back)
+{
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answer = {0};
+    struct quern_error err = {0};
+    struct quern_id id = ask(client, "go on and on", 480, &answer);
+    await_ids(client, &answer, 3, 30);
+    ck_assert_int_eq(quern_cancel(client, id, &err), 0);
+    await_answers(client, &answer, 1, 5);
+    ck_assert_int_eq(answer.reason, QUERN_CANCELLED);
+    ck_assert_uint_lt(answer.ids.len, 480);
+
+    const struct quern_status *status;
+    bool all_free = false;
+    for (int i = 0; i < 50 && !all_free; i++) {
+        ck_assert_msg(quern_status(client, 5000, &status, &err) == 0, "%s", err.text);
+        all_free = status->running == 0;
+        for (size_t w = 0; w < status->n_workers; w++)
+            all_free = all_free && status->workers[w].kv_free == status->workers[w].kv_total &&
+                       status->workers[w].kv_total > 0;
+        quern_dispatch(client, 50, NULL);
+    }
+    ck_assert_msg(all_free, "blocks are still held after the cancel");
+    answer_deinit(&answer);
+    quern_free(client);
+}
+END_TEST
+
+START_TEST(a_deadline_ends_a_request_with_its_own_reason)
+{
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answer = {0};
+    struct quern_request request;
+    struct quern_error err = {0};
+    quern_request_init(&request);
+    request.text = "hurry";
+    request.max_tokens = 500;
+    request.deadline_ms = 1;
+    ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &answer, &err), 0);
+    ck_assert_int_eq(answer.reason, QUERN_DEADLINE);
+    answer_deinit(&answer);
+    quern_free(client);
+}
+END_TEST
+
+START_TEST(a_stop_string_ends_the_text_before_it)
+{
+    struct quern *client = connect_to(pool.frontend);
+    struct answer whole = {0}, cut = {0};
+    struct quern_request request;
+    struct quern_error err = {0};
+    quern_request_init(&request);
+    request.text = "one two three";
+    request.max_tokens = 48;
+    request.temperature = 1;
+    request.has_seed = true;
+    request.seed = 7;
+    ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &whole, &err), 0);
+    ck_assert_uint_gt(whole.text.len, 12);
+
+    char stop[8] = {0};
+    memcpy(stop, whole.text.data + whole.text.len / 2, 3);
+    const char *const stops[] = {stop};
+    request.stop = stops;
+    request.n_stop = 1;
+    ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &cut, &err), 0);
+    ck_assert_int_eq(cut.reason, QUERN_STOP);
+    ck_assert_uint_le(cut.text.len, whole.text.len / 2);
+    ck_assert_mem_eq(cut.text.data, whole.text.data, cut.text.len);
+    ck_assert_ptr_null(memmem(cut.text.data, cut.text.len, stop, strlen(stop)));
+    answer_deinit(&whole);
+    answer_deinit(&cut);
+    quern_free(client);
+}
+END_TEST
+
+START_TEST(a_kept_request_is_taken_over_by_another_session)
+{
+    struct quern *first = connect_to(pool.frontend), *second = connect_to(pool.frontend);
+    struct answer before = {0}, after = {0}, reference = {0};
+    struct quern_request request;
+    struct quern_error err = {0};
+    struct quern_id id;
+    quern_request_init(&request);
+    request.text = "hand me over";
+    request.max_tokens = 400;
+    request.temperature = 1;
+    request.has_seed = true;
+    request.seed = 7;
+    request.keep_s = 30;
+    ck_assert_int_eq(quern_generate(first, &request, answer_collect, &before, &id, &err), 0);
+    await_ids(first, &before, 5, 30);
+    struct quern_id session = quern_session(first);
+    first = quern_free(first);
+    ck_assert_msg(quern_attach(second, session, id, answer_collect, &after, &err) == 0, "%s", err.text);
+    await_answers(second, &after, 1, 60);
+    ck_assert_msg(after.reason == QUERN_LENGTH, "%s: %s", after.error, after.error_text);
+    ck_assert_uint_eq(after.ids.len, 400);
+    ck_assert_mem_eq(before.ids.data, after.ids.data, before.ids.len * sizeof(int32_t));
+    ask(second, "hand me over", 400, &reference);
+    await_answers(second, &reference, 1, 60);
+    ck_assert_mem_eq(reference.ids.data, after.ids.data, 400 * sizeof(int32_t));
+    answer_deinit(&before);
+    answer_deinit(&after);
+    answer_deinit(&reference);
+    quern_free(second);
+}
+END_TEST
+
+struct logprob_check {
+    struct answer answer;
+    size_t rows;
+};
+
+static void check_logprobs(void *arg, const struct quern_output *output)
+{
+    struct logprob_check *check = arg;
+    answer_collect(&check->answer, output);
+    for (size_t i = 0; i < output->n_ids; i++) {
+        ck_assert_uint_eq(output->n_logprobs, 3);
+        const struct quern_logprob *row = output->logprobs + i * 3;
+        ck_assert_int_eq(row[0].id, output->ids[i]);
+        ck_assert(row[1].logprob >= row[2].logprob && row[1].logprob >= row[0].logprob &&
+                  row[1].logprob <= 0);
+        check->rows++;
+    }
+}
+
+START_TEST(logprobs_come_with_every_id_and_name_it_first)
+{
+    struct quern *client = connect_to(pool.frontend);
+    struct quern_request request;
+    struct quern_error err = {0};
+    struct logprob_check check = {0};
+    quern_request_init(&request);
+    request.text = "likely";
+    request.max_tokens = 8;
+    request.temperature = 1;
+    request.logprobs = 3;
+    ck_assert_int_eq(quern_generate_wait(client, &request, check_logprobs, &check, &err), 0);
+    ck_assert_uint_eq(check.rows, 8);
+    answer_deinit(&check.answer);
+    quern_free(client);
+}
+END_TEST
+
+START_TEST(the_pool_tokenizes_for_its_clients)
+{
+    struct quern *client = connect_to(pool.frontend);
+    struct quern_error err = {0};
+    const int32_t *ids;
+    size_t n = 0;
+    ck_assert_msg(quern_tokenize(client, NULL, "hello world", 0, false, 5000, &ids, &n, &err) == 0, "%s",
+                  err.text);
+    ck_assert_uint_gt(n, 0);
+    quern_free(client);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 240);
+    tcase_add_checked_fixture(tests, start, stop);
+    tcase_add_test(tests, a_request_streams_its_tokens_and_ends_once);
+    tcase_add_test(tests, answers_are_the_same_alone_and_among_others);
+    tcase_add_test(tests, a_seed_repeats_an_answer_and_is_told_when_the_pool_chose_it);
+    tcase_add_test(tests, a_cancelled_request_ends_soon_and_its_blocks_come_back);
+    tcase_add_test(tests, a_deadline_ends_a_request_with_its_own_reason);
+    tcase_add_test(tests, a_stop_string_ends_the_text_before_it);
+    tcase_add_test(tests, a_kept_request_is_taken_over_by_another_session);
+    tcase_add_test(tests, logprobs_come_with_every_id_and_name_it_first);
+    tcase_add_test(tests, the_pool_tokenizes_for_its_clients);
+}
+
+int main(void)
+{
+    return run_tests("streaming", add);
+}

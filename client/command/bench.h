@@ -9,7 +9,7 @@
 #include "client/command/verbs.h"
 #include "common/error.h"
 
-verb_main bench_decode, bench_prefill;
+verb_main bench_decode, bench_pool, bench_prefill;
 
 struct spread {
     double min, median, max;

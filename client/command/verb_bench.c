@@ -12,6 +12,7 @@
 static const struct verb benches[] = {
     {"decode", "ids per second of one sequence, and the share of the memory's bandwidth", bench_decode},
     {"prefill", "ids per second of a prompt", bench_prefill},
+    {"pool", "tokens per second and latency of the pool itself, with tokens for free", bench_pool},
     {NULL, NULL, NULL},
 };
 

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* quern bench pool: what the pool itself costs, with a backend whose tokens are free.
+ *
+ * A private pool with the null device, so everything but the model is real: worker, broker, journal, sockets,
+ * this client. Measured are throughput: many requests at once; every id is checked to be the next one, every
+ * count to match its end, and each seed is used by two requests, whose ids must be the same latency: requests
+ * of one token on an idle pool, from quern_generate to the end: both ways through the pool loaded:     the
+ * same while the throughput run is under way once with frames as they are made by default and once with a
+ * frame for every token. */
+
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/command/arguments.h"
+#include "client/command/bench.h"
+#include "client/command/pool.h"
+#include "client/command/verbs.h"
+#include "client/lib/quern.h"
+#include "common/clock.h"
+#include "worker/model/synth.h"
+
+#define DEFAULT_FRAME_US 250
+#define STALL_NS         (20 * CLOCK_NS_PER_S) /* without any output: give up */
+#define MAX_PROBES       100000
+
+struct options {
+    const char *model;
+    uint32_t requests, tokens, workers, probes, repetitions;
+    bool json;
+};
+
+/* One request of the throughput run. */
+struct stream {
+    struct bench_run *run;
+    uint64_t next, hash, frames;
+    bool over;
+};
+
+struct bench_run {
+    const struct options *options;
+    struct quern *client;
+    struct stream *streams;
+    uint32_t open;
+    uint64_t last_output_ns;
+    char wrong[200]; /* what a check found; empty */
+};
+
+struct result {
+    double tokens_per_s, frames_per_s, ids_per_frame;
+    double latency_p50_us, latency_p99_us;
+    double loaded_p50_us, loaded_p99_us;
+};
+
+static void on_output(void *arg, const struct quern_output *output)
+{
+    struct stream *stream = arg;
+    struct bench_run *run = stream->run;
+    if (output->index != stream->next)
+        snprintf(run->wrong, sizeof run->wrong, "an output begins at id %" PRIu64 ", not %" PRIu64,
+                 output->index, stream->next);
+    for (size_t i = 0; i < output->n_ids; i++)
+        stream->hash = (stream->hash ^ (uint64_t)output->ids[i]) * 0x100000001b3ull;
+    stream->next += output->n_ids;
+    stream->frames++;
+    run->last_output_ns = clock_ns();
+    if (!output->end)
+        return;
+    stream->over = true;
+    run->open--;
+    if (output->end->reason != QUERN_LENGTH)
+        snprintf(run->wrong, sizeof run->wrong, "a request ended by %s %s: %.120s",
+                 quern_reason_name(output->end->reason), output->end->error, output->end->text);
+    else if (output->end->output_tokens != stream->next)
+        snprintf(run->wrong, sizeof run->wrong, "%" PRIu64 " ids came of %u", stream->next,
+                 output->end->output_tokens);
+}
+
+static int generate(struct bench_run *run, struct stream *stream, uint64_t seed, uint32_t tokens,
+                    struct error *err)
+{
+    static const int32_t prompt[] = {3, 4, 5, 6};
+    struct quern_request request;
+    struct quern_error said = {0};
+    quern_request_init(&request);
+    request.ids = prompt;
+    request.n_ids = sizeof prompt / sizeof *prompt;
+    request.max_tokens = tokens;
+    request.has_seed = true;
+    request.seed = seed;
+    *stream = (struct stream){.run = run};
+    run->open++;
+    int r = quern_generate(run->client, &request, on_output, stream, NULL, &said);
+    return r < 0 ? error_set(err, r, "%s", said.text) : 0;
+}
+
+static int dispatch(struct bench_run *run, struct error *err)
+{
+    struct quern_error said = {0};
+    int r = quern_dispatch(run->client, 1000, &said);
+    if (r < 0)
+        return error_set(err, r, "%s", said.text);
+    if (run->wrong[0])
+        return error_set(err, -EPROTO, "%s", run->wrong);
+    if (pool_interrupted())
+        return error_set(err, -EINTR, "interrupted");
+    if (clock_ns() - run->last_output_ns > STALL_NS)
+        return error_set(err, -ETIMEDOUT, "nothing has come for 20 s, %u requests are open", run->open);
+    return 0;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Requests of one token, one after the other, while `busy` says so or until there are n. Sorted times in µs.
+ */
+static int probe(struct bench_run *run, double *ret_us, uint32_t n, bool until_idle, uint32_t *ret_n,
+                 struct error *err)
+{
+    struct stream one;
+    uint32_t background = run->open, made = 0;
+    while (made < n && (!until_idle || background > 0)) {
+        uint64_t start = clock_ns();
+        int r = generate(run, &one, made, 1, err);
+        while (r == 0 && !one.over)
+            r = dispatch(run, err);
+        if (r < 0)
+            return r;
+        ret_us[made++] = (double)(clock_ns() - start) / 1000;
+        background = run->open;
+    }
+    qsort(ret_us, made, sizeof *ret_us, compare_doubles);
+    *ret_n = made;
+    return 0;
+}
+
+static int throughput(struct bench_run *run, struct result *result, bool probing, double *times,
+                      struct error *err)
+{
+    const struct options *options = run->options;
+    uint64_t start = run->last_output_ns = clock_ns(), frames = 0;
+    uint32_t n = 0;
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < options->requests; i++)
+        r = generate(run, &run->streams[i], i / 2, options->tokens, err);
+    if (r == 0 && probing) {
+        r = probe(run, times, options->probes, true, &n, err);
+        if (r == 0 && n > 0) {
+            result->loaded_p50_us = times[n / 2];
+            result->loaded_p99_us = times[n * 99 / 100];
+        }
+    }
+    while (r == 0 && run->open > 0)
+        r = dispatch(run, err);
+    if (r < 0)
+        return r;
+    double seconds = (double)(clock_ns() - start) / CLOCK_NS_PER_S;
+    for (uint32_t i = 0; i < options->requests; i++) {
+        frames += run->streams[i].frames;
+        if (run->streams[i].next != options->tokens ||
+            (i % 2 && run->streams[i].hash != run->streams[i - 1].hash))
+            return error_set(err, -EPROTO, "two requests of one seed have other ids");
+    }
+    if (!probing) {
+        uint64_t tokens = (uint64_t)options->requests * options->tokens;
+        result->tokens_per_s = (double)tokens / seconds;
+        result->frames_per_s = (double)frames / seconds;
+        result->ids_per_frame = (double)tokens / (double)frames;
+    }
+    return 0;
+}
+
+static int compare_results(const void *a, const void *b)
+{
+    return compare_doubles(&((const struct result *)a)->tokens_per_s,
+                           &((const struct result *)b)->tokens_per_s);
+}
+
+/* A pool with one setting, measured `repetitions` times: the median run by throughput. */
+static int measure(const struct options *options, const char *model, uint32_t frame_us,
+                   struct result *ret_result, struct error *err)
+{
+    struct pool_options pool_options = {.model = model,
+                                        .device = "null",
+                                        .workers = options->workers,
+                                        .context = options->tokens + 64,
+                                        .slots = options->requests + 1,
+                                        .has_frame_us = true,
+                                        .frame_us = frame_us};
+    struct pool *pool;
+    struct bench_run run = {.options = options, .last_output_ns = clock_ns()};
+    struct result results[64];
+    uint32_t n;
+    int r = pool_open(&pool_options, &pool, err);
+    if (r < 0)
+        return r;
+    run.client = pool_client(pool);
+    run.streams = calloc(options->requests, sizeof *run.streams);
+    double *times = calloc(MAX_PROBES, sizeof *times);
+    if (!run.streams || !times)
+        r = error_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; r == 0 && i < options->repetitions; i++) {
+        results[i] = (struct result){0};
+        r = throughput(&run, &results[i], false, times, err);
+    }
+    if (r == 0) {
+        qsort(results, options->repetitions, sizeof *results, compare_results);
+        *ret_result = results[options->repetitions / 2];
+        r = throughput(&run, ret_result, true, times, err);
+    }
+    if (r == 0)
+        r = probe(&run, times, options->probes, false, &n, err);
+    if (r == 0) {
+        ret_result->latency_p50_us = times[n / 2];
+        ret_result->latency_p99_us = times[n * 99 / 100];
+    }
+    free(run.streams);
+    free(times);
+    pool_close(pool);
+    return r;
+}
+
+static void print(const struct options *options, uint32_t frame_us, const struct result *r)
+{
+    if (options->json) {
+        json_t *json = json_pack(
+            "{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", "pool", "requests",
+            (int)options->requests, "tokens", (int)options->tokens, "workers", (int)options->workers,
+            "frame_us", (int)frame_us, "tokens_per_s", r->tokens_per_s, "frames_per_s", r->frames_per_s,
+            "ids_per_frame", r->ids_per_frame, "latency_p50_us", r->latency_p50_us, "latency_p99_us",
+            r->latency_p99_us, "loaded_p50_us", r->loaded_p50_us, "loaded_p99_us", r->loaded_p99_us);
+        json_dumpf(json, stdout, JSON_REAL_PRECISION(6));
+        putchar('\n');
+        json_decref(json);
+        return;
+    }
+    printf("%8u %12.0f %12.0f %9.2f %9.0f %9.0f %9.0f %9.0f\n", frame_us, r->tokens_per_s, r->frames_per_s,
+           r->ids_per_frame, r->latency_p50_us, r->latency_p99_us, r->loaded_p50_us, r->loaded_p99_us);
+}
+
+static int measure_all(const struct options *options, const char *model, struct error *err)
+{
+    static const uint32_t settings[] = {DEFAULT_FRAME_US, 0};
+    if (!options->json)
+        printf("%u requests of %u tokens, %u worker%s, null backend, %ld cores, median of %u; latency of one "
+               "token, to the worker and back\n"
+               "%8s %12s %12s %9s %9s %9s %9s %9s\n%8s %12s %12s %9s %9s %9s %9s %9s\n",
+               options->requests, options->tokens, options->workers, options->workers == 1 ? "" : "s",
+               sysconf(_SC_NPROCESSORS_ONLN), options->repetitions, "", "", "", "", "idle", "idle", "loaded",
+               "loaded", "frame µs", "tokens/s", "frames/s", "ids/frame", "p50 µs", "p99 µs", "p50 µs",
+               "p99 µs");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct result result = {0};
+        int r = measure(options, model, settings[i], &result, err);
+        if (r < 0)
+            return r;
+        print(options, settings[i], &result);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+static int parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case 's':
+        options->requests = (uint32_t)argument_number(state, "--requests", arg, 2, 4096) & ~1u;
+        return 0;
+    case 'n':
+        options->tokens = (uint32_t)argument_number(state, "-n", arg, 1, 1 << 20);
+        return 0;
+    case 'w':
+        options->workers = (uint32_t)argument_number(state, "--workers", arg, 1, 64);
+        return 0;
+    case 'p':
+        options->probes = (uint32_t)argument_number(state, "--probes", arg, 1, MAX_PROBES);
+        return 0;
+    case 'r':
+        options->repetitions = (uint32_t)argument_number(state, "--repetitions", arg, 1, 64);
+        return 0;
+    case 'm':
+        options->model = arg;
+        return 0;
+    case 'J':
+        options->json = true;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int bench_pool(int argc, char **argv)
+{
+    static const struct argp_option known[] = {
+        {"requests", 's', "N", 0, "Requests at once, an even number (64)", 0},
+        {NULL, 'n', "N", 0, "Tokens of each (4096)", 0},
+        {"workers", 'w', "N", 0, "Workers (1)", 0},
+        {"probes", 'p', "N", 0, "Requests of one token, for the latency (1000)", 0},
+        {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
+        {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: one made for this)", 0},
+        {"json", 'J', NULL, 0, "One JSON object a line", 0},
+        {0}};
+    static const struct argp argp = {
+        .options = known,
+        .parser = parse,
+        .doc = "Measures what worker, broker and client cost, with a backend whose tokens are free. Every "
+               "token is checked."};
+    struct options options = {.requests = 64, .tokens = 4096, .workers = 1, .probes = 1000, .repetitions = 5};
+    struct error err = {0};
+    char path[] = "/tmp/quern-bench-XXXXXX";
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    pool_catch_signals();
+    int r = 0;
+    if (!options.model) {
+        int fd = mkstemp(path);
+        if (fd < 0)
+            r = error_set(&err, -errno, "%s: %s", path, strerror(errno));
+        else
+            close(fd);
+        if (r == 0)
+            r = synth_write(synth_shape_by_name("null"), mixture_by_name("F32"), 1, path, &err);
+    }
+    if (r == 0)
+        r = measure_all(&options, options.model ? options.model : path, &err);
+    if (!options.model)
+        unlink(path);
+    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
+}

@@ -336,6 +336,7 @@ void broker_deinit(struct broker *broker)
         zmq_close(broker->backend);
     if (broker->context)
         zmq_ctx_term(broker->context);
+    sockets_unlink(broker);
     if (broker->lock_fd >= 0)
         close(broker->lock_fd);
     *broker = (struct broker){.lock_fd = -1};

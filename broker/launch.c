@@ -19,8 +19,9 @@
 
 extern char **environ;
 
-#define MAX_ARGUMENTS 40
-#define CORES_TEXT    4096
+#define MAX_ARGUMENTS    40
+#define MAX_LISTED_CORES 256 /* what quern-worker takes */
+#define CORES_TEXT       4096
 
 struct arguments {
     char *list[MAX_ARGUMENTS + 1];
@@ -58,7 +59,7 @@ uint32_t launch_cores(const int *allowed, uint32_t n_allowed, uint32_t index, ui
     uint32_t share = n_allowed / n ? n_allowed / n : 1;
     uint32_t count = threads ? threads : share;
     ret_list[0] = 0;
-    if ((uint64_t)count * n > n_allowed)
+    if ((uint64_t)count * n > n_allowed || count > MAX_LISTED_CORES)
         return count;
     size_t used = 0;
     for (uint32_t i = 0; i < count && used < size; i++)

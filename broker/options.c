@@ -23,6 +23,7 @@
 
 enum setting_type { SETTING_TEXT, SETTING_NUMBER };
 
+/* The bounds of what is handed on are those of quern-worker. */
 static const struct setting {
     const char *name;
     const char *argument;
@@ -43,13 +44,13 @@ static const struct setting {
     {"rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", SETTING_TEXT,
      offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
     {"ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
-     offsetof(struct options, context), 1u << 30, 1},
+     offsetof(struct options, context), 1u << 24, 1},
     {"slots", "N", "Sequences that a worker decodes at once", SETTING_NUMBER, offsetof(struct options, slots),
-     1u << 20, 1},
+     4096, 1},
     {"kv-blocks", "N", "KV cache of a worker, in blocks of 32 tokens", SETTING_NUMBER,
-     offsetof(struct options, kv_blocks), 1u << 30, 1},
+     offsetof(struct options, kv_blocks), 1u << 26, 1},
     {"threads", "N", "CPU threads of a worker (default: cores / workers)", SETTING_NUMBER,
-     offsetof(struct options, threads), 4096, 1},
+     offsetof(struct options, threads), 1024, 1},
     {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never", SETTING_NUMBER,
      offsetof(struct options, frame_us), 1000000, 0},
 };

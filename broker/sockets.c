@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <czmq.h>
 
@@ -134,4 +135,13 @@ int sockets_bind(struct broker *broker, struct error *err)
     if (r == 0 && broker->options.tcp[0])
         r = bind_tcp(broker, err);
     return r;
+}
+
+void sockets_unlink(const struct broker *broker)
+{
+    const char *endpoints[] = {broker->frontend_endpoint, broker->backend_endpoint,
+                               broker->stream_endpoints[0]};
+    for (int i = 0; i < 3; i++)
+        if (strncmp(endpoints[i], "ipc://", 6) == 0)
+            unlink(endpoints[i] + 6);
 }

@@ -14,4 +14,7 @@ void sockets_prepare(void);
  * already in use"). */
 int sockets_bind(struct broker *broker, struct error *err);
 
+/* Removes the ipc sockets that were bound, while the run directory is still locked. */
+void sockets_unlink(const struct broker *broker);
+
 #endif

@@ -140,6 +140,15 @@ uint64_t supervisor_next(const struct supervisor *supervisor)
     return next;
 }
 
+/* A command line that one process does not understand, the next will not either. */
+#define EXIT_USAGE 2
+
+static bool is_permanent(int status)
+{
+    return WIFEXITED(status) &&
+           (WEXITSTATUS(status) == PROGRAM_EXIT_PERMANENT || WEXITSTATUS(status) == EXIT_USAGE);
+}
+
 static void describe_death(struct child *child, int status)
 {
     const char *last = words_last(&child->words);
@@ -150,7 +159,7 @@ static void describe_death(struct child *child, int status)
     else if (WIFSIGNALED(status))
         snprintf(child->reason, sizeof child->reason, "killed by signal %d (%s)%s%.300s", WTERMSIG(status),
                  strsignal(WTERMSIG(status)), colon, last);
-    else if (WEXITSTATUS(status) == PROGRAM_EXIT_PERMANENT && last[0])
+    else if (is_permanent(status) && last[0])
         snprintf(child->reason, sizeof child->reason, "%.500s", last);
     else
         snprintf(child->reason, sizeof child->reason, "exit status %d%s%.300s", WEXITSTATUS(status), colon,
@@ -164,7 +173,7 @@ void supervisor_reap(struct supervisor *supervisor, uint64_t now)
         int status;
         if (child->pid <= 0 || waitpid(child->pid, &status, WNOHANG) != child->pid)
             continue;
-        bool permanent = WIFEXITED(status) && WEXITSTATUS(status) == PROGRAM_EXIT_PERMANENT;
+        bool permanent = is_permanent(status);
         words_close(&child->words, permanent);
         describe_death(child, status);
         text_clean(child->reason);

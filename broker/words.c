@@ -91,18 +91,22 @@ void words_close(struct words *words, bool keep_last)
     words->held = false;
 }
 
+/* "09:41:00.123 worker-0 error TEXT" */
+static bool is_log_line(const char *text)
+{
+    return strlen(text) >= 13 && isdigit((unsigned char)text[0]) && text[2] == ':' && text[5] == ':' &&
+           text[8] == '.';
+}
+
 const char *words_last(const struct words *words)
 {
-    /* "09:41:00.123 worker-0 error TEXT": three words to skip, if the first is a time. */
-    const char *text = words->last;
-    if (strlen(text) < 13 || text[2] != ':' || text[5] != ':' || text[8] != '.' ||
-        !isdigit((unsigned char)text[0]))
-        return text;
-    for (int i = 0; i < 3; i++) {
-        const char *space = strchr(text, ' ');
-        if (!space)
-            return words->last;
-        text = space + 1;
-    }
-    return text;
+    if (!is_log_line(words->last))
+        return words->last;
+    const char *name = strchr(words->last, ' ');
+    const char *level = name ? strchr(name + 1, ' ') : NULL;
+    const char *text = level ? strchr(level + 1, ' ') : NULL;
+    if (!text)
+        return words->last;
+    bool good_news = strncmp(level + 1, "info ", 5) == 0 || strncmp(level + 1, "debug ", 6) == 0;
+    return good_news ? "" : text + 1;
 }

@@ -32,7 +32,8 @@ void words_flush(struct words *words, uint64_t now);
  * waits, because the caller says it in a line of its own. */
 void words_close(struct words *words, bool keep_last);
 
-/* The last words without the prefix that a log puts before them; "" when it said nothing. */
+/* The last words as a reason: without the prefix that a log puts before them; "" when it said nothing, or
+ * nothing bad. */
 const char *words_last(const struct words *words);
 
 #endif

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -251,6 +252,7 @@ static const char *argument(int argc, char **argv, const char *name)
 int main(int argc, char **argv)
 {
     static struct fake fake;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
     char word[32] = "";
     FILE *model = fopen(argv[1], "r");
     if (!model || fscanf(model, "%31s", word) != 1)

@@ -46,20 +46,16 @@ static int parse(int key, char *arg, struct argp_state *state)
 
 /* ---- the report ---- */
 
-/* Text that is no UTF-8 keeps its ASCII; the rest becomes question marks. */
+/* Text that is no UTF-8 gets question marks. */
 static json_t *text_json(struct bytes text)
 {
     json_t *json = json_stringn(text.data, text.len);
     if (json)
         return json;
-    char *copy = malloc(text.len + 1);
+    char *copy = malloc(text.len + 4);
     if (!copy)
         return NULL;
-    for (size_t i = 0; i < text.len; i++) {
-        char c = ((const char *)text.data)[i];
-        copy[i] = c >= 0x20 && c < 0x7f ? c : '?';
-    }
-    json = json_stringn(copy, text.len);
+    json = json_string(gguf_printable(text, text.len + 4, copy));
     free(copy);
     return json;
 }

@@ -78,8 +78,8 @@ int gguf_parse(const void *data, size_t len, struct gguf **ret_gguf, struct erro
 
 struct gguf *gguf_free(struct gguf *gguf);
 
-/* A copy of a key or name for a person's eyes, cut to fit `size` (at least 4), control characters replaced.
- * Returns ret_text. */
+/* A copy of a key, name or text for a person's eyes: valid UTF-8, question marks for what is not and for
+ * control characters, ended by dots where `size` (at least 4) cuts it. Returns ret_text. */
 char *gguf_printable(struct bytes text, size_t size, char *ret_text);
 
 uint32_t gguf_version(const struct gguf *gguf);

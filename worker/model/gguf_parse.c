@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 /* No known model comes near; a file that says more is hostile or broken. */
 #define MAX_PAIRS   65536
@@ -41,14 +42,27 @@ size_t gguf_type_size(enum gguf_type type)
 
 char *gguf_printable(struct bytes text, size_t size, char *ret_text)
 {
-    size_t n = text.len < size - 1 ? text.len : size - 1;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t c = ((const uint8_t *)text.data)[i];
-        ret_text[i] = c < 0x20 || c == 0x7f ? '?' : (char)c;
+    const uint8_t *in = text.data;
+    size_t n = 0, i = 0;
+    while (i < text.len) {
+        utf8proc_int32_t c;
+        utf8proc_ssize_t len = utf8proc_iterate(in + i, (utf8proc_ssize_t)(text.len - i), &c);
+        bool good = len > 0 && c >= 0x20 && c != 0x7f;
+        size_t put = good ? (size_t)len : 1;
+        /* Room for the dots must stay, unless all the rest fits: it never grows. */
+        if (n + (text.len - i) >= size && n + put + 3 >= size) {
+            memcpy(ret_text + n, "...", 3);
+            n += 3;
+            break;
+        }
+        if (good)
+            memcpy(ret_text + n, in + i, put);
+        else
+            ret_text[n] = '?';
+        n += put;
+        i += put;
     }
     ret_text[n] = 0;
-    if (n < text.len && n > 3)
-        memcpy(ret_text + n - 3, "...", 3);
     return ret_text;
 }
 

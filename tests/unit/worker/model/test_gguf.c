@@ -299,6 +299,31 @@ START_TEST(an_alignment_of_its_own_is_honoured)
 }
 END_TEST
 
+START_TEST(printable_text_is_cut_between_characters_and_valid)
+{
+    static const struct {
+        const char *in;
+        size_t size;
+        const char *out;
+    } cases[] = {{"name", 5, "name"},
+                 {"names", 5, "n..."},
+                 {"", 4, ""},
+                 {"a\tb\x7f", 16, "a?b?"},
+                 {"\xff\xc3(\xc3", 16,
+                  "?"
+                  "?(?"},
+                 {"M\xc3\xbchle", 7, "M\xc3\xbchle"},
+                 {"M\xc3\xbchlen", 7, "M\xc3\xbc..."},
+                 {"\xc3\xbc\xc3\xbc\xc3\xbc", 6, "\xc3\xbc..."},
+                 {"\xf0\x9f\x8c\xbe", 4, "..."}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *out = malloc(cases[i].size); /* of its own, so that a sanitizer sees one byte too many */
+        ck_assert_str_eq(gguf_printable(bytes_of_string(cases[i].in), cases[i].size, out), cases[i].out);
+        free(out);
+    }
+}
+END_TEST
+
 START_TEST(the_digest_sees_metadata_names_and_data)
 {
     struct buffer file = small_file(3);
@@ -413,6 +438,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, bad_metadata_is_named);
     tcase_add_test(tests, bad_tensors_are_named);
     tcase_add_test(tests, an_alignment_of_its_own_is_honoured);
+    tcase_add_test(tests, printable_text_is_cut_between_characters_and_valid);
     tcase_add_test(tests, the_digest_sees_metadata_names_and_data);
     tcase_add_test(tests, what_the_writer_writes_is_read_back);
     tcase_add_test(tests, a_failed_write_leaves_no_file);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/command/arguments.h"
 #include "client/command/verbs.h"
 #include "common/clock.h"
 #include "worker/model/quantize.h"
@@ -25,7 +26,7 @@ static int parse(int key, char *arg, struct argp_state *state)
     struct options *options = state->input;
     switch (key) {
     case 't':
-        options->threads = (unsigned)strtoul(arg, NULL, 10);
+        options->threads = (unsigned)argument_number(state, "--threads", arg, 1, 64);
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num == 0) {

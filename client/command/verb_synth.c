@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "client/command/arguments.h"
 #include "client/command/verbs.h"
 #include "common/clock.h"
 #include "worker/model/synth.h"
@@ -22,7 +23,7 @@ static int parse(int key, char *arg, struct argp_state *state)
     struct options *options = state->input;
     switch (key) {
     case 's':
-        options->seed = strtoull(arg, NULL, 0);
+        options->seed = argument_number(state, "--seed", arg, 0, UINT64_MAX);
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num == 0) {

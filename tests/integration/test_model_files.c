@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* The verbs that make and show model files, as a shell would call them. */
+
+#include "tests/integration/pool.h"
+#include "tests/unit/run.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static char dir[RUNDIR_PATH_MAX + 1];
+static char floats[RUNDIR_PATH_MAX + 20], small[RUNDIR_PATH_MAX + 20];
+static char out[1 << 20];
+
+static void set_up(void)
+{
+    ck_assert_int_eq(rundir_temporary(dir, NULL), 0);
+    snprintf(floats, sizeof floats, "%s/floats.gguf", dir);
+    snprintf(small, sizeof small, "%s/small.gguf", dir);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "synth", "tiny", "bf16", floats, NULL), 0);
+    ck_assert_str_eq(out, "");
+}
+
+static void tear_down(void)
+{
+    rundir_remove(dir);
+}
+
+static json_t *inspect(const char *path)
+{
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--json", path, NULL), 0);
+    json_t *report = json_loads(out, 0, NULL);
+    ck_assert_ptr_nonnull(report);
+    return report;
+}
+
+START_TEST(a_model_is_made_shrunk_and_shown)
+{
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "quantize", floats, "q4_k_m", small, NULL), 0);
+    ck_assert_str_eq(out, "");
+    json_t *before = inspect(floats), *after = inspect(small);
+    json_t *hyperparameters = json_object_get(after, "hyperparameters"),
+           *refused = json_object_get(after, "refused");
+    ck_assert(json_equal(json_object_get(before, "hyperparameters"), hyperparameters));
+    ck_assert_int_eq(json_integer_value(json_object_get(hyperparameters, "n_embd")), 256);
+    ck_assert(json_is_null(refused));
+    ck_assert_str_ne(json_string_value(json_object_get(before, "digest")),
+                     json_string_value(json_object_get(after, "digest")));
+    json_t *metadata = json_object_get(after, "metadata");
+    ck_assert_int_eq(json_integer_value(json_object_get(metadata, "general.file_type")), 15);
+    ck_assert_uint_eq(json_array_size(json_object_get(after, "tensors")), 20);
+    json_int_t large = json_integer_value(json_object_get(json_object_get(before, "totals"), "bytes"));
+    json_int_t little = json_integer_value(json_object_get(json_object_get(after, "totals"), "bytes"));
+    ck_assert_int_lt(little * 3, large);
+    json_decref(before);
+    json_decref(after);
+}
+END_TEST
+
+START_TEST(columns_show_every_tensor_and_the_sum)
+{
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", floats, NULL), 0);
+    ck_assert_ptr_nonnull(
+        strstr(out, "blk.1.ffn_down.weight            512 x 256        BF16          262144\n"));
+    ck_assert_ptr_nonnull(strstr(out, "20 tensors, 1.31 M parameters, 2.63 MB"));
+    ck_assert_ptr_nonnull(strstr(out, "general.architecture                         llama\n"));
+}
+END_TEST
+
+START_TEST(a_bad_file_is_a_failure_and_a_bad_command_a_usage_error)
+{
+    FILE *file = fopen(small, "w");
+    fputs("This is not a model.\n", file);
+    fclose(file);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", small, NULL), 1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "/nowhere.gguf", NULL), 1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "quantize", small, "Q8_0", small, NULL), 1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "synth", "tiny", "Q8_0", "/nowhere/x.gguf", NULL),
+                     1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", NULL), 2);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "synth", "gigantic", "Q8_0", small, NULL), 2);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "synth", "tiny", "Q8_0", NULL), 2);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "quantize", floats, "Q1", small, NULL), 2);
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "synth", "--help", NULL), 0);
+    ck_assert_ptr_nonnull(strstr(out, "llama-3.2-1b"));
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_model_is_made_shrunk_and_shown);
+    tcase_add_test(tests, columns_show_every_tensor_and_the_sum);
+    tcase_add_test(tests, a_bad_file_is_a_failure_and_a_bad_command_a_usage_error);
+}
+
+int main(void)
+{
+    return run_tests("model_files", add);
+}

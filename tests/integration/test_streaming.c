@@ -150,16 +150,20 @@ START_TEST(a_stop_string_ends_the_text_before_it)
     request.has_seed = true;
     request.seed = 7;
     ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &whole, &err), 0);
-    ck_assert_uint_gt(whole.text.len, 12);
-
-    char stop[8] = {0};
-    memcpy(stop, whole.text.data + whole.text.len / 2, 3);
+    /* Three plain characters from the second half: a random model also makes bytes that are no text. */
+    size_t at = whole.text.len / 2;
+    while (at + 3 < whole.text.len &&
+           (whole.text.data[at] | whole.text.data[at + 1] | whole.text.data[at + 2]) >= 0x80)
+        at++;
+    ck_assert_uint_lt(at + 3, whole.text.len);
+    char stop[4] = {0};
+    memcpy(stop, whole.text.data + at, 3);
     const char *const stops[] = {stop};
     request.stop = stops;
     request.n_stop = 1;
     ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &cut, &err), 0);
     ck_assert_int_eq(cut.reason, QUERN_STOP);
-    ck_assert_uint_le(cut.text.len, whole.text.len / 2);
+    ck_assert_uint_le(cut.text.len, at);
     ck_assert_mem_eq(cut.text.data, whole.text.data, cut.text.len);
     ck_assert_ptr_null(memmem(cut.text.data, cut.text.len, stop, strlen(stop)));
     answer_deinit(&whole);
@@ -188,12 +192,13 @@ START_TEST(a_kept_request_is_taken_over_by_another_session)
     first = quern_free(first);
     ck_assert_msg(quern_attach(second, session, id, answer_collect, &after, &err) == 0, "%s", err.text);
     await_answers(second, &after, 1, 60);
-    ck_assert_msg(after.reason == QUERN_LENGTH, "%s: %s", after.error, after.error_text);
-    ck_assert_uint_eq(after.ids.len, 400);
+    ck_assert_msg(after.reason != QUERN_ERROR, "%s: %s", after.error, after.error_text);
+    ck_assert_uint_ge(after.ids.len, before.ids.len);
     ck_assert_mem_eq(before.ids.data, after.ids.data, before.ids.len * sizeof(int32_t));
     ask(second, "hand me over", 400, &reference);
     await_answers(second, &reference, 1, 60);
-    ck_assert_mem_eq(reference.ids.data, after.ids.data, 400 * sizeof(int32_t));
+    ck_assert_uint_eq(reference.ids.len, after.ids.len);
+    ck_assert_mem_eq(reference.ids.data, after.ids.data, after.ids.len * sizeof(int32_t));
     answer_deinit(&before);
     answer_deinit(&after);
     answer_deinit(&reference);

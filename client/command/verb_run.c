@@ -18,21 +18,19 @@
 
 #include "client/command/arguments.h"
 #include "client/command/pool.h"
+#include "client/command/request_arguments.h"
 #include "client/command/verbs.h"
 #include "client/lib/quern.h"
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/log.h"
 
-#define MAX_STOPS      16
 #define MAX_PROMPT     (4u << 20)
 #define CANCEL_WAIT_NS (3 * CLOCK_NS_PER_S)
 
 struct run_options {
-    struct pool_options pool;
-    struct quern_request request;
+    struct request_arguments common;
     const char *prompt; /* NULL or "-": stdin */
-    const char *stops[MAX_STOPS];
     bool raw, ids, json;
 };
 
@@ -50,61 +48,14 @@ struct run {
 
 /* ---- options ---- */
 
-enum {
-    KEY_CONNECT = 256,
-    KEY_TEMPERATURE,
-    KEY_TOP_K,
-    KEY_TOP_P,
-    KEY_MIN_P,
-    KEY_PENALTY,
-    KEY_SEED,
-    KEY_STOP,
-    KEY_RAW,
-    KEY_IDS,
-    KEY_JSON,
-    KEY_LOGPROBS,
-    KEY_DEADLINE,
-    KEY_DEVICE,
-    KEY_CONTEXT
-};
+enum { KEY_RAW = 256, KEY_IDS, KEY_JSON, KEY_LOGPROBS };
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct run_options *options = state->input;
-    struct quern_request *request = &options->request;
     switch (key) {
-    case KEY_CONNECT:
-        options->pool.connect = arg;
-        return 0;
-    case 'm':
-        options->pool.model = arg;
-        return 0;
-    case 'n':
-        request->max_tokens = (uint32_t)argument_number(state, "-n", arg, 1, INT32_MAX);
-        return 0;
-    case KEY_TEMPERATURE:
-        request->temperature = argument_real(state, "--temp", arg, 0, 100);
-        return 0;
-    case KEY_TOP_K:
-        request->top_k = (uint32_t)argument_number(state, "--top-k", arg, 0, INT32_MAX);
-        return 0;
-    case KEY_TOP_P:
-        request->top_p = argument_real(state, "--top-p", arg, 1e-9, 1);
-        return 0;
-    case KEY_MIN_P:
-        request->min_p = argument_real(state, "--min-p", arg, 0, 1);
-        return 0;
-    case KEY_PENALTY:
-        request->repetition_penalty = argument_real(state, "--repeat-penalty", arg, 1e-9, 100);
-        return 0;
-    case KEY_SEED:
-        request->has_seed = true;
-        request->seed = argument_number(state, "--seed", arg, 0, UINT64_MAX);
-        return 0;
-    case KEY_STOP:
-        if (request->n_stop == MAX_STOPS)
-            argp_error(state, "at most %d stop strings", MAX_STOPS);
-        options->stops[request->n_stop++] = arg;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &options->common;
         return 0;
     case KEY_RAW:
         options->raw = true;
@@ -116,16 +67,7 @@ static int parse(int key, char *arg, struct argp_state *state)
         options->json = true;
         return 0;
     case KEY_LOGPROBS:
-        request->logprobs = 1 + (uint32_t)argument_number(state, "--logprobs", arg, 0, 20);
-        return 0;
-    case KEY_DEADLINE:
-        request->deadline_ms = argument_number(state, "--deadline-ms", arg, 1, 2592000000);
-        return 0;
-    case KEY_DEVICE:
-        options->pool.device = arg;
-        return 0;
-    case KEY_CONTEXT:
-        options->pool.context = (uint32_t)argument_number(state, "--ctx", arg, 1, INT32_MAX);
+        options->common.request.logprobs = 1 + (uint32_t)argument_number(state, "--logprobs", arg, 0, 20);
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0)
@@ -133,11 +75,9 @@ static int parse(int key, char *arg, struct argp_state *state)
         options->prompt = arg;
         return 0;
     case ARGP_KEY_END:
-        if (options->pool.connect && options->pool.model)
-            argp_error(state, "--connect and --model exclude each other");
         if (options->ids && options->json)
             argp_error(state, "--ids and --json exclude each other");
-        if (request->logprobs > 0 && !options->json)
+        if (options->common.request.logprobs > 0 && !options->json)
             argp_error(state, "--logprobs needs --json");
         return 0;
     default:
@@ -146,19 +86,6 @@ static int parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option known_options[] = {
-    {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 1},
-    {"model", 'm', "FILE", 0, "Start a private pool with this model", 1},
-    {"device", KEY_DEVICE, "D", 0, "Device of a private pool", 1},
-    {"ctx", KEY_CONTEXT, "N", 0, "Context length of a private pool, in tokens", 1},
-    {"max-tokens", 'n', "N", 0, "Most tokens to make (256)", 2},
-    {"temp", KEY_TEMPERATURE, "T", 0, "Temperature (0.8); 0 = greedy", 2},
-    {"top-k", KEY_TOP_K, "K", 0, "Sample from the K most likely (40); 0 = off", 2},
-    {"top-p", KEY_TOP_P, "P", 0, "Sample from the most likely that sum to P (0.95); 1 = off", 2},
-    {"min-p", KEY_MIN_P, "P", 0, "Drop what is less likely than P times the most likely (0.05); 0 = off", 2},
-    {"repeat-penalty", KEY_PENALTY, "R", 0, "Penalty on tokens that were there (1 = off)", 2},
-    {"seed", KEY_SEED, "N", 0, "Same seed, same answer (default: random)", 2},
-    {"stop", KEY_STOP, "TEXT", 0, "End before this text; may be given up to 16 times", 2},
-    {"deadline-ms", KEY_DEADLINE, "N", 0, "End after so many milliseconds", 2},
     {"raw", KEY_RAW, NULL, 0, "Send the prompt as it is, without the model's chat template", 3},
     {"ids", KEY_IDS, NULL, 0, "Print token ids instead of text", 3},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end", 3},
@@ -318,13 +245,6 @@ static int dispatch_until_over(struct run *run, struct error *err)
     return 0;
 }
 
-static bool has_chat_template(struct quern *client)
-{
-    size_t n;
-    const struct quern_model *models = quern_models(client, &n);
-    return n > 0 && models[0].chat;
-}
-
 static int exit_status(const struct run *run)
 {
     if (pool_interrupted() && run->cancelled) {
@@ -346,18 +266,17 @@ static int run_request(struct run_options *options, struct pool *pool, const str
     struct quern_message message = {"user", (const char *)prompt->data};
     struct quern_error said = {0};
     struct error err = {0};
-    if (!options->raw && has_chat_template(run.client)) {
-        options->request.messages = &message;
-        options->request.n_messages = 1;
+    if (!options->raw && request_has_chat_template(run.client)) {
+        options->common.request.messages = &message;
+        options->common.request.n_messages = 1;
     } else {
-        options->request.text = (const char *)prompt->data;
-        options->request.text_len = prompt->len - 1;
+        options->common.request.text = (const char *)prompt->data;
+        options->common.request.text_len = prompt->len - 1;
     }
-    options->request.stop = options->stops;
     run.json = json_object();
     run.json_ids = json_array();
     run.json_logprobs = json_array();
-    int r = quern_generate(run.client, &options->request, on_output, &run, &run.id, &said);
+    int r = quern_generate(run.client, &options->common.request, on_output, &run, &run.id, &said);
     if (r < 0)
         error_set(&err, r, "%s", said.text);
     else
@@ -372,7 +291,9 @@ static int run_request(struct run_options *options, struct pool *pool, const str
 
 int verb_run(int argc, char **argv)
 {
+    static const struct argp_child children[] = {{&request_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
+        .children = children,
         .options = known_options,
         .parser = parse,
         .args_doc = "[PROMPT]",
@@ -384,12 +305,12 @@ int verb_run(int argc, char **argv)
     struct buffer prompt = {0};
     struct error err = {0};
     struct pool *pool;
-    quern_request_init(&options.request);
+    quern_request_init(&options.common.request);
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     int r = read_prompt(&options, &prompt, &err);
     if (r == 0) {
         pool_catch_signals();
-        r = pool_open(&options.pool, &pool, &err);
+        r = pool_open(&options.common.pool, &pool, &err);
     }
     int status = EXIT_FAILURE;
     if (r == 0) {

@@ -12,6 +12,7 @@
 const struct verb verbs[] = {
     {"serve", "serve a model with a pool of workers", verb_serve},
     {"run", "answer one prompt", verb_run},
+    {"chat", "a conversation on the terminal", verb_chat},
     {"status", "the workers of a pool and its totals", verb_status},
     {"inspect", "metadata, hyperparameters and tensors of a model file", verb_inspect},
     {"tokenize", "text on stdin to token ids", verb_tokenize},

@@ -25,7 +25,7 @@ struct verb {
 /* The table, ended by a NULL name. */
 extern const struct verb verbs[];
 
-verb_main verb_bench, verb_inspect, verb_logits, verb_quantize, verb_run, verb_serve, verb_status, verb_synth,
-    verb_tokenize;
+verb_main verb_bench, verb_chat, verb_inspect, verb_logits, verb_quantize, verb_run, verb_serve, verb_status,
+    verb_synth, verb_tokenize;
 
 #endif

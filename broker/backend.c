@@ -2,9 +2,10 @@
 /* Workers on the wire.
  *
  * A worker's process is expected: the supervisor started it, so its name, incarnation and pid are known, and
- * nobody else may register. A registration connects the ingest socket; once the worker saw that subscription
- * it says `ready`, and only then requests are assigned, so no frame can be published into the void. Every
- * other message counts only from a peer that registered; a foreign one gets an error and is ignored.
+ * nobody else may register; an orphan of a broker that was killed is told to finish and go. A registration
+ * connects the ingest socket; once the worker saw that subscription it says `ready`, and only then requests
+ * are assigned, so no frame can be published into the void. Every other message counts only from a peer that
+ * registered; a foreign one gets an error and is ignored.
  *
  * Routing ids are refreshed by each registration. A worker that cannot be sent to is of no use and is killed:
  * the supervisor hears of its death like of any other, and that alone ends its requests, after what it still
@@ -47,11 +48,11 @@ bool backend_send_scratch(struct broker *broker, struct worker *worker)
 
 bool backend_send(struct broker *broker, struct worker *worker, const struct message *message)
 {
+    struct error err = {{0}};
     broker->scratch.len = 0;
-    int r = message_encode(message, &broker->scratch);
-    if (r < 0) {
+    if (message_encode_or_say(message, &broker->scratch, &err) < 0) {
         log_error("a %s for %s cannot be encoded: %s", message_kind_name(message->kind), worker->name,
-                  strerror(-r));
+                  err.text);
         return false;
     }
     return backend_send_scratch(broker, worker);
@@ -71,14 +72,20 @@ void backend_flush(struct broker *broker)
     }
 }
 
+/* To a peer that is no worker of ours: dropped if it cannot be sent at once. */
+static void send_to_stranger(struct broker *broker, const struct peer *peer, const struct message *message)
+{
+    broker->scratch.len = 0;
+    if (message_encode(message, &broker->scratch) == 0)
+        outbox_try(broker->backend, peer, broker->scratch.data, broker->scratch.len);
+}
+
 static void refuse(struct broker *broker, const struct peer *peer, enum proto_error error, const char *text)
 {
     struct message message = {.kind = MESSAGE_ERROR};
     message.error.error = error;
     message.error.text = bytes_of_string(text);
-    broker->scratch.len = 0;
-    if (message_encode(&message, &broker->scratch) == 0)
-        outbox_try(broker->backend, peer, broker->scratch.data, broker->scratch.len);
+    send_to_stranger(broker, peer, &message);
 }
 
 /* Strangers get a line a second and no more. */
@@ -184,6 +191,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
             log_warn("refused a worker that is not ours: \"%.*s\"", (int)message->register_.name.len,
                      (const char *)message->register_.name.data);
         refuse(broker, peer, PROTO_BAD_REQUEST, "register: this worker was not started by this broker");
+        send_to_stranger(broker, peer, &(struct message){.kind = MESSAGE_DRAIN});
         return;
     }
     if (message->register_.proto.min > PROTO_VERSION_MAX ||

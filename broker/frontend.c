@@ -37,12 +37,12 @@ static void send_bytes(struct broker *broker, struct session *session, const voi
 
 static void send_message(struct broker *broker, struct session *session, const struct message *message)
 {
+    struct error err = {{0}};
     broker->scratch.len = 0;
-    int r = message_encode(message, &broker->scratch);
-    if (r == 0)
+    if (message_encode_or_say(message, &broker->scratch, &err) == 0)
         send_bytes(broker, session, broker->scratch.data, broker->scratch.len);
     else
-        log_error("a %s cannot be encoded: %s", message_kind_name(message->kind), strerror(-r));
+        log_error("a %s cannot be encoded: %s", message_kind_name(message->kind), err.text);
 }
 
 void frontend_send_end(struct broker *broker, struct session *session, const struct request *request)

@@ -108,9 +108,26 @@ int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_
     return 0;
 }
 
+/* Gives the unused end of the last chunk back to the allocator. */
+static void trim(struct journal_log *log)
+{
+    struct journal_chunk **last = &log->first;
+    while (*last && (*last)->next)
+        last = &(*last)->next;
+    if (!*last || (*last)->len == (*last)->cap)
+        return;
+    struct journal_chunk *smaller = realloc(*last, sizeof *smaller + (*last)->len);
+    if (!smaller)
+        return;
+    log->memory -= smaller->cap - smaller->len;
+    smaller->cap = smaller->len;
+    *last = log->last = smaller;
+}
+
 void journal_settle(struct journal *journal, struct journal_log *log, uint64_t overhead)
 {
     uint64_t before = charge(log);
+    trim(log);
     uint64_t kept = log->memory + overhead;
     if (log->reserved > kept)
         log->reserved = kept;

@@ -164,6 +164,13 @@ static struct message take(struct client *client, void *socket)
     return message;
 }
 
+struct message client_next(struct client *client)
+{
+    zmq_pollitem_t item = {.socket = client->control, .events = ZMQ_POLLIN};
+    ck_assert_int_gt(zmq_poll(&item, 1, 5000), 0);
+    return take(client, client->control);
+}
+
 struct message client_expect(struct client *client, enum message_kind kind)
 {
     uint64_t until = clock_ns() + 5 * CLOCK_NS_PER_S;

@@ -53,6 +53,9 @@ void client_close(struct client *client);
 
 void client_send(struct client *client, const struct message *message);
 
+/* The next message on the DEALER; one must come within five seconds. */
+struct message client_next(struct client *client);
+
 /* Waits (five seconds) for the next message of this kind on the DEALER, skipping pongs and others; it must
  * come. */
 struct message client_expect(struct client *client, enum message_kind kind);

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* Death, return and drain: what a pool does when its processes are killed or told to stop. */
+
+#include "tests/integration/answer.h"
+#include "tests/integration/pool.h"
+#include "tests/unit/run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+static struct pool pool;
+
+static void forget(void)
+{
+    pool_forget(&pool);
+}
+
+/* The status of the one worker with this name, waiting until it is in the state; fails after timeout_s. */
+static struct quern_worker await_worker(struct quern *client, size_t index, const char *state,
+                                        uint32_t incarnation, int timeout_s)
+{
+    uint64_t until = clock_ns() + (uint64_t)timeout_s * CLOCK_NS_PER_S;
+    const struct quern_status *status;
+    struct quern_error err = {0};
+    for (;;) {
+        ck_assert_msg(quern_status(client, 5000, &status, &err) == 0, "%s", err.text);
+        ck_assert_uint_gt(status->n_workers, index);
+        const struct quern_worker *worker = &status->workers[index];
+        if (strcmp(worker->state, state) == 0 && worker->incarnation >= incarnation)
+            return *worker;
+        ck_assert_msg(clock_ns() < until, "worker %zu is %s (incarnation %u), not %s, after %d s:\n%s", index,
+                      worker->state, worker->incarnation, state, timeout_s, pool_log(&pool));
+        quern_dispatch(client, 50, NULL);
+    }
+}
+
+START_TEST(a_killed_worker_fails_its_requests_alone_and_comes_back)
+{
+    enum { N = 8 };
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    pid_t pids[2];
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
+
+    struct answer answers[N] = {0};
+    struct quern_request request;
+    struct quern_id id;
+    quern_request_init(&request);
+    request.text = "a long way to go";
+    request.max_tokens = 3000;
+    request.temperature = 0; /* the random model's greedy answer never ends by itself */
+    for (int i = 0; i < N; i++)
+        ck_assert_int_eq(quern_generate(client, &request, answer_collect, &answers[i], &id, NULL), 0);
+    for (int i = 0; i < N; i++)
+        await_ids(client, &answers[i], 2, 60);
+    ck_assert_int_eq(kill(pids[0], SIGKILL), 0);
+    await_answers(client, answers, N, 120);
+    int lost = 0, whole = 0;
+    for (int i = 0; i < N; i++) {
+        if (answers[i].reason == QUERN_ERROR) {
+            ck_assert_str_eq(answers[i].error, "worker_lost");
+            lost++;
+        } else {
+            ck_assert_int_eq(answers[i].reason, QUERN_LENGTH);
+            ck_assert_uint_eq(answers[i].ids.len, 3000);
+            whole++;
+        }
+        answer_deinit(&answers[i]);
+    }
+    /* Load is spread, so both workers had some. */
+    ck_assert_int_gt(lost, 0);
+    ck_assert_int_gt(whole, 0);
+
+    struct quern_worker back = await_worker(client, 0, "ready", 2, 30);
+    ck_assert_uint_eq(back.restarts, 1);
+    ck_assert_uint_ne(back.pid, (uint32_t)pids[0]);
+    struct answer again = {0};
+    for (int i = 0; i < 4; i++) {
+        ask(client, "back to work", 8, &again);
+        await_answers(client, &again, 1, 30);
+        ck_assert_msg(again.reason != QUERN_ERROR, "%s: %s", again.error, again.error_text);
+        answer_deinit(&again);
+    }
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
+START_TEST(a_stopped_worker_is_noticed_by_its_lack_of_progress)
+{
+    pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    pid_t pid;
+    ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 1);
+    struct answer answer = {0};
+    struct quern_request request;
+    struct quern_id id;
+    quern_request_init(&request);
+    request.text = "about to freeze";
+    request.max_tokens = 3000;
+    request.temperature = 0;
+    ck_assert_int_eq(quern_generate(client, &request, answer_collect, &answer, &id, NULL), 0);
+    await_ids(client, &answer, 2, 30);
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    await_answers(client, &answer, 1, 30);
+    ck_assert_str_eq(answer.error, "worker_lost");
+    answer_deinit(&answer);
+    await_worker(client, 0, "ready", 2, 30);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
+START_TEST(ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody)
+{
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer running = {0}, late = {0};
+    pid_t pids[2];
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
+    struct quern_request request;
+    struct quern_id id;
+    quern_request_init(&request);
+    request.text = "let me finish";
+    request.max_tokens = 2000;
+    request.temperature = 0;
+    ck_assert_int_eq(quern_generate(client, &request, answer_collect, &running, &id, NULL), 0);
+    await_ids(client, &running, 2, 30);
+    ck_assert_int_eq(kill(pool.broker, SIGINT), 0);
+    ck_assert(pool_says(&pool, "draining", 5));
+    ask(client, "too late", 4, &late);
+    await_answers(client, &late, 1, 10);
+    ck_assert_str_eq(late.error, "draining");
+    await_answers(client, &running, 1, 60);
+    ck_assert_int_eq(running.reason, QUERN_LENGTH);
+    ck_assert_uint_eq(running.ids.len, 2000);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, 0, 20), 0);
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 0);
+    answer_deinit(&running);
+    answer_deinit(&late);
+}
+END_TEST
+
+START_TEST(a_second_signal_ends_at_once)
+{
+    pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer running = {0};
+    struct quern_request request;
+    struct quern_id id;
+    pid_t pid;
+    quern_request_init(&request);
+    request.text = "no time";
+    request.max_tokens = 4000;
+    request.temperature = 0;
+    ck_assert_int_eq(quern_generate(client, &request, answer_collect, &running, &id, NULL), 0);
+    await_ids(client, &running, 2, 30);
+    ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
+    ck_assert(pool_says(&pool, "draining", 5));
+    pool_stop(&pool, SIGTERM, 5);
+    ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 0);
+    answer_deinit(&running);
+    quern_free(client);
+}
+END_TEST
+
+START_TEST(workers_do_not_outlive_a_killed_broker_for_ever)
+{
+    /* The orphan rule gives them 60 s; here it is enough that they do not die with it at once and that a
+     * drain signal still ends them. */
+    pool_start(&pool, tiny_model(), "--workers", "2", NULL);
+    pid_t pids[2];
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
+    ck_assert_int_eq(pool_stop(&pool, SIGKILL, 5), 128 + SIGKILL);
+    usleep(300000);
+    pid_t after[2];
+    ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 2);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(kill(pids[i], SIGTERM), 0);
+    for (int i = 0; i < 500 && pool_worker_pids(&pool, after, 2) > 0; i++)
+        usleep(10000);
+    ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 0);
+}
+END_TEST
+
+START_TEST(a_second_pool_in_the_same_directory_is_refused)
+{
+    pool_start(&pool, tiny_model(), "--workers", "1", NULL);
+    struct pool second = {0};
+    strcpy(second.rundir, pool.rundir);
+    int status = pool_fails(&second, 10, tiny_model(), NULL);
+    ck_assert_int_eq(status, 1);
+    ck_assert_ptr_nonnull(strstr(pool_log(&second), "another pool runs in"));
+    struct quern *client = connect_to(pool.frontend); /* the first one is unharmed */
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
+START_TEST(a_port_in_use_is_one_clear_line)
+{
+    struct pool second = {0};
+    pool_start(&pool, tiny_model(), "--workers", "1", "--tcp", "127.0.0.1:39471", NULL);
+    int status = pool_fails(&second, 10, tiny_model(), "--tcp", "127.0.0.1:39471", NULL);
+    ck_assert_int_eq(status, 1);
+    ck_assert_msg(strstr(pool_log(&second), "127.0.0.1:39471"), "%s", pool_log(&second));
+    pool_forget(&second);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
+START_TEST(a_foreign_address_without_keys_is_refused)
+{
+    int status = pool_fails(&pool, 10, tiny_model(), "--tcp", "0.0.0.0:39472", NULL);
+    ck_assert_int_eq(status, 1);
+    ck_assert_msg(strstr(pool_log(&pool), "--curve-key"), "%s", pool_log(&pool));
+}
+END_TEST
+
+/* Lines of the log that the test's pool wrote. */
+static int log_lines(void)
+{
+    int n = 0;
+    for (const char *p = pool_log(&pool); *p; p++)
+        n += *p == '\n';
+    return n;
+}
+
+START_TEST(a_missing_model_is_one_line_and_no_train_of_restarts)
+{
+    int status = pool_fails(&pool, 5, "/nowhere/missing.gguf", "--workers", "2", NULL);
+    ck_assert_int_eq(status, 1);
+    ck_assert_msg(strstr(pool_log(&pool), "/nowhere/missing.gguf"), "%s", pool_log(&pool));
+    ck_assert_msg(log_lines() == 1, "%s", pool_log(&pool));
+}
+END_TEST
+
+START_TEST(a_file_that_is_no_model_ends_the_pool_with_its_reason)
+{
+    char path[] = "/tmp/quern-test-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq((int)write(fd, "this is no model at all, not even close", 39), 39);
+    close(fd);
+    int status = pool_fails(&pool, 20, path, "--workers", "2", NULL);
+    unlink(path);
+    ck_assert_int_eq(status, 1);
+    ck_assert_msg(strstr(pool_log(&pool), "not a GGUF file"), "%s", pool_log(&pool));
+    ck_assert_msg(!strstr(pool_log(&pool), "restart"), "%s", pool_log(&pool));
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 240);
+    tcase_add_checked_fixture(tests, NULL, forget);
+    tcase_add_test(tests, a_killed_worker_fails_its_requests_alone_and_comes_back);
+    tcase_add_test(tests, a_stopped_worker_is_noticed_by_its_lack_of_progress);
+    tcase_add_test(tests, ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody);
+    tcase_add_test(tests, a_second_signal_ends_at_once);
+    tcase_add_test(tests, workers_do_not_outlive_a_killed_broker_for_ever);
+    tcase_add_test(tests, a_second_pool_in_the_same_directory_is_refused);
+    tcase_add_test(tests, a_port_in_use_is_one_clear_line);
+    tcase_add_test(tests, a_foreign_address_without_keys_is_refused);
+    tcase_add_test(tests, a_missing_model_is_one_line_and_no_train_of_restarts);
+    tcase_add_test(tests, a_file_that_is_no_model_ends_the_pool_with_its_reason);
+}
+
+int main(void)
+{
+    return run_tests("supervision", add);
+}

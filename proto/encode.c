@@ -20,7 +20,13 @@ struct encoder {
 
 static int write_buffer(void *arg, const char *data, size_t len)
 {
-    return buffer_append(arg, data, len) < 0 ? -1 : 0;
+    struct buffer *buffer = arg;
+    /* The packer calls for every few bytes: one comparison must do. */
+    if (buffer->cap - buffer->len < len)
+        return buffer_append(buffer, data, len) < 0 ? -1 : 0;
+    memcpy(buffer->data + buffer->len, data, len);
+    buffer->len += len;
+    return 0;
 }
 
 static int encode_map(struct encoder *e, const struct field_table *table, const char *kind, const void *base);

@@ -32,7 +32,8 @@
 struct options {
     const char *model;
     uint32_t requests, tokens, workers, probes, repetitions;
-    bool json;
+    bool has_frame_us, json;
+    uint32_t frame_us;
 };
 
 /* One request of the throughput run. */
@@ -248,7 +249,8 @@ static void print(const struct options *options, uint32_t frame_us, const struct
 
 static int measure_all(const struct options *options, const char *model, struct error *err)
 {
-    static const uint32_t settings[] = {DEFAULT_FRAME_US, 0};
+    const uint32_t settings[] = {options->has_frame_us ? options->frame_us : DEFAULT_FRAME_US, 0};
+    size_t n_settings = options->has_frame_us ? 1 : 2;
     if (!options->json)
         printf("%u requests of %u tokens, %u worker%s, null backend, %ld cores, median of %u; latency of one "
                "token, to the worker and back\n"
@@ -257,7 +259,7 @@ static int measure_all(const struct options *options, const char *model, struct 
                sysconf(_SC_NPROCESSORS_ONLN), options->repetitions, "", "", "", "", "idle", "idle", "loaded",
                "loaded", "frame µs", "tokens/s", "frames/s", "ids/frame", "p50 µs", "p99 µs", "p50 µs",
                "p99 µs");
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    for (size_t i = 0; i < n_settings; i++) {
         struct result result = {0};
         int r = measure(options, model, settings[i], &result, err);
         if (r < 0)
@@ -287,6 +289,10 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 'r':
         options->repetitions = (uint32_t)argument_number(state, "--repetitions", arg, 1, 64);
         return 0;
+    case 'f':
+        options->has_frame_us = true;
+        options->frame_us = (uint32_t)argument_number(state, "--frame-us", arg, 0, 1000000);
+        return 0;
     case 'm':
         options->model = arg;
         return 0;
@@ -306,6 +312,8 @@ int bench_pool(int argc, char **argv)
         {"workers", 'w', "N", 0, "Workers (1)", 0},
         {"probes", 'p', "N", 0, "Requests of one token, for the latency (1000)", 0},
         {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
+        {"frame-us", 'f', "N", 0, "Only with tokens of N µs in a frame (default: 250, then 0: one a frame)",
+         0},
         {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: one made for this)", 0},
         {"json", 'J', NULL, 0, "One JSON object a line", 0},
         {0}};

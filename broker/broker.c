@@ -85,6 +85,8 @@ int broker_init(struct broker *broker, const struct options *options, struct err
     if (r == 0)
         r = boot_raise(broker->options.rundir, &broker->boot, err);
     if (r == 0)
+        sockets_clear(broker->options.rundir);
+    if (r == 0)
         r = sockets_bind(broker, err);
     if (r == 0 &&
         (message_decoder_new(&broker->decoder) < 0 || message_decoder_new(&broker->request_decoder) < 0 ||

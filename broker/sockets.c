@@ -9,6 +9,7 @@
 
 #include "broker/sockets.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -106,13 +107,18 @@ static int bind_tcp(struct broker *broker, struct error *err)
     set_int(broker->frontend, ZMQ_IPV6, host[0] == '[');
     set_int(broker->stream.socket, ZMQ_IPV6, host[0] == '[');
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port);
-    snprintf(broker->stream_endpoints[1], BROKER_ENDPOINT_MAX, "tcp://%s:%u", host, port + 1u);
     r = bind_to(broker->frontend, endpoint, err);
+    snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port + 1u);
     if (r == 0)
-        r = bind_to(broker->stream.socket, broker->stream_endpoints[1], err);
-    if (r == 0)
-        broker->n_stream_endpoints = 2;
-    return r;
+        r = bind_to(broker->stream.socket, endpoint, err);
+    if (r < 0)
+        return r;
+    /* Clients are told where the stream is: a wildcard would lead each to itself. */
+    if (strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0)
+        gethostname(host, sizeof host - 1);
+    snprintf(broker->stream_endpoints[1], BROKER_ENDPOINT_MAX, "tcp://%s:%u", host, port + 1u);
+    broker->n_stream_endpoints = 2;
+    return 0;
 }
 
 int sockets_bind(struct broker *broker, struct error *err)
@@ -135,6 +141,18 @@ int sockets_bind(struct broker *broker, struct error *err)
     if (r == 0 && broker->options.tcp[0])
         r = bind_tcp(broker, err);
     return r;
+}
+
+void sockets_clear(const char *rundir)
+{
+    DIR *dir = opendir(rundir);
+    if (!dir)
+        return;
+    struct dirent *entry;
+    while ((entry = readdir(dir)))
+        if (strncmp(entry->d_name, "worker-", 7) == 0)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
 }
 
 void sockets_unlink(const struct broker *broker)

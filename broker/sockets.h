@@ -14,6 +14,10 @@ void sockets_prepare(void);
  * already in use"). */
 int sockets_bind(struct broker *broker, struct error *err);
 
+/* Removes worker sockets that a killed broker left in the run directory, which must be locked. Its workers,
+ * if any still live, have nothing more to say to us. */
+void sockets_clear(const char *rundir);
+
 /* Removes the ipc sockets that were bound, while the run directory is still locked. */
 void sockets_unlink(const struct broker *broker);
 

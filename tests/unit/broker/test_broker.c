@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <zmq.h>
+#include <czmq.h>
 
 #include "common/clock.h"
 
@@ -582,6 +582,62 @@ END_TEST
 
 /* ---- start and stop ---- */
 
+START_TEST(a_pool_starts_where_a_killed_broker_left_its_sockets)
+{
+    struct pool killed;
+    char path[RUNDIR_PATH_MAX + 32];
+    pool_start(&killed, "ok", NULL);
+    ck_assert(pool_said(&killed, 0, "ready:"));
+    snprintf(path, sizeof path, "%s/worker-0-1-1", killed.rundir);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    kill(killed.pid, SIGKILL);
+    ck_assert_int_eq(pool_wait(&killed), -SIGKILL);
+    pool_start_in(&pool, killed.rundir, "ok", NULL);
+    ck_assert_msg(pool_said(&pool, 0, "ready:"), "%s", pool.said);
+    ck_assert_int_eq(access(path, F_OK), -1);
+    client_open(&client, &pool, 'a');
+    client_generate(&client, 'r', "count 1", NULL);
+    ck_assert_uint_eq(client_expect(&client, MESSAGE_ACCEPTED).accepted.epoch.boot, 2);
+    close_pool();
+}
+END_TEST
+
+START_TEST(tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_it)
+{
+    char rundir[RUNDIR_PATH_MAX + 1], path[RUNDIR_PATH_MAX + 32], address[64], endpoint[64];
+    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
+    snprintf(path, sizeof path, "%s/key", rundir);
+    snprintf(address, sizeof address, "0.0.0.0:%d", 20000 + getpid() % 20000);
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1%s", strchr(address, ':'));
+    zsys_handler_set(NULL);
+    zcert_t *server = zcert_new(), *mine = zcert_new();
+    ck_assert_int_eq(zcert_save_secret(server, path), 0);
+    const char *const arguments[] = {"--tcp", address, "--curve-key", path, NULL};
+    pool_start_in(&pool, rundir, "ok", arguments);
+    ck_assert_msg(pool_said(&pool, 0, "ready:"), "%s", pool.said);
+
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}}};
+    client_connect(&client, &pool);
+    client_connect(&other, &pool);
+    zmq_disconnect(client.control, frontend_of(&pool, path));
+    zmq_disconnect(other.control, path);
+    zmq_setsockopt(client.control, ZMQ_CURVE_SERVERKEY, zcert_public_key(server), 32);
+    zmq_setsockopt(client.control, ZMQ_CURVE_PUBLICKEY, zcert_public_key(mine), 32);
+    zmq_setsockopt(client.control, ZMQ_CURVE_SECRETKEY, zcert_secret_key(mine), 32);
+    ck_assert_int_eq(zmq_connect(client.control, endpoint), 0);
+    ck_assert_int_eq(zmq_connect(other.control, endpoint), 0);
+    client_send(&other, &hello);
+    client_send(&client, &hello);
+    ck_assert_uint_eq(client_expect(&client, MESSAGE_HELLO_OK).hello_ok.stream.n, 2);
+    zmq_pollitem_t item = {.socket = other.control, .events = ZMQ_POLLIN};
+    ck_assert_int_eq(zmq_poll(&item, 1, 300), 0);
+    zcert_destroy(&server);
+    zcert_destroy(&mine);
+    client_close(&other);
+    close_pool();
+}
+END_TEST
+
 static unsigned lines(const char *text)
 {
     unsigned n = 0;
@@ -706,6 +762,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_that_dies_fails_its_requests_and_comes_back);
     tcase_add_test(tests, a_worker_that_sends_garbage_is_killed_and_comes_back);
     tcase_add_test(tests, a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on);
+    tcase_add_test(tests, a_pool_starts_where_a_killed_broker_left_its_sockets);
+    tcase_add_test(tests, tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_it);
     tcase_add_test(tests, a_permanent_failure_is_said_in_one_line_and_not_tried_again);
     tcase_add_test(tests, a_missing_model_or_a_second_pool_is_one_line);
     tcase_add_test(tests, a_port_in_use_is_one_line);

@@ -21,7 +21,7 @@
 #define ROUNDS              8
 #define PATIENCE_DEFAULT_NS (30 * CLOCK_NS_PER_S)
 
-int quern_say(struct quern_error *ret, int code, const struct error *err)
+int client_say(struct quern_error *ret, int code, const struct error *err)
 {
     if (ret && err && err->text[0])
         memcpy(ret->text, err->text, sizeof ret->text);
@@ -116,7 +116,7 @@ int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_clien
     struct error err = {0};
     struct quern *client = calloc(1, sizeof *client);
     if (!client)
-        return quern_say(ret_err, -ENOMEM, NULL);
+        return client_say(ret_err, -ENOMEM, NULL);
     client->session = random_id();
     client->patience_ns = PATIENCE_DEFAULT_NS;
     int r = message_decoder_new(&client->decoder);
@@ -130,7 +130,7 @@ int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_clien
         r = open_session(client, timeout_ms, &err);
     if (r < 0) {
         quern_free(client);
-        return quern_say(ret_err, r, &err);
+        return client_say(ret_err, r, &err);
     }
     *ret_client = client;
     return 0;
@@ -359,7 +359,7 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *ret
     struct error err = {0};
     if (client->dispatching) {
         error_set(&err, 0, "quern_dispatch was called from inside a callback");
-        return quern_say(ret_err, -EBUSY, &err);
+        return client_say(ret_err, -EBUSY, &err);
     }
     client->dispatching = true;
     client->delivered = 0;
@@ -377,7 +377,7 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *ret
     client->dispatching = false;
     if (client->delivered > 0 || r == -EINTR)
         return client->delivered;
-    return r < 0 ? quern_say(ret_err, r, &client->broken_err) : 0;
+    return r < 0 ? client_say(ret_err, r, &client->broken_err) : 0;
 }
 
 struct waiting {

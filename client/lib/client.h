@@ -160,6 +160,6 @@ uint64_t random_u64(void);
 struct id128 random_id(void);
 
 /* Copies our error into the caller's. */
-int quern_say(struct quern_error *ret, int code, const struct error *err);
+int client_say(struct quern_error *ret, int code, const struct error *err);
 
 #endif

@@ -103,21 +103,21 @@ static int ask(struct quern *client, const struct message *message, uint64_t ref
         struct error err = {0};
         if (now - start >= (uint64_t)timeout_ms * CLOCK_NS_PER_MS) {
             error_set(&err, 0, "the broker at %s did not answer within %d ms", client->endpoint, timeout_ms);
-            r = quern_say(ret_err, -ETIMEDOUT, &err);
+            r = client_say(ret_err, -ETIMEDOUT, &err);
             break;
         }
         if (client->state == SESSION_OPEN && now - sent >= SILENCE_NS) {
             r = session_send(client, message, &err);
             sent = now;
             if (r < 0 && r != -EAGAIN) {
-                quern_say(ret_err, r, &err);
+                client_say(ret_err, r, &err);
                 break;
             }
         }
         r = quern_dispatch(client, 20, ret_err);
     }
     if (client->question.answered)
-        r = client->question.code < 0 ? quern_say(ret_err, client->question.code, &client->question.err) : 0;
+        r = client->question.code < 0 ? client_say(ret_err, client->question.code, &client->question.err) : 0;
     client->question = (struct question){0};
     return r;
 }

@@ -158,17 +158,17 @@ int quern_generate(struct quern *client, const struct quern_request *from, quern
 {
     struct error err = {0};
     if (client->state == SESSION_BROKEN)
-        return quern_say(ret_err, client->broken, &client->broken_err);
+        return client_say(ret_err, client->broken, &client->broken_err);
     struct request *request = request_new(client, random_id(), fn, arg);
     if (!request)
-        return quern_say(ret_err, -ENOMEM, NULL);
+        return client_say(ret_err, -ENOMEM, NULL);
     client->now = clock_ns();
     int r = encode_request(request, from, &err);
     if (r == 0 && client->state == SESSION_OPEN)
         r = send_generate(client, request, &err);
     if (r < 0) {
         request_free(client, request);
-        return quern_say(ret_err, r, &err);
+        return client_say(ret_err, r, &err);
     }
     if (ret_id)
         memcpy(ret_id->bytes, request->id.bytes, 16);
@@ -183,13 +183,13 @@ int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *r
     struct request *request = request_find(client, &wanted);
     if (!request) {
         error_set(&err, 0, "there is no such request, or it has ended");
-        return quern_say(ret_err, -ENOENT, &err);
+        return client_say(ret_err, -ENOENT, &err);
     }
     struct message message = {.kind = MESSAGE_CANCEL};
     message.cancel.id = request->id;
     int r = session_send(client, &message, &err);
     if (r < 0)
-        return quern_say(ret_err, r, &err);
+        return client_say(ret_err, r, &err);
     request->cancels++;
     return 0;
 }
@@ -213,14 +213,14 @@ int quern_attach(struct quern *client, struct quern_id session, struct quern_id 
     struct error err = {0};
     memcpy(wanted.bytes, id.bytes, 16);
     if (client->state == SESSION_BROKEN)
-        return quern_say(ret_err, client->broken, &client->broken_err);
+        return client_say(ret_err, client->broken, &client->broken_err);
     if (request_find(client, &wanted)) {
         error_set(&err, 0, "this request is here already");
-        return quern_say(ret_err, -EEXIST, &err);
+        return client_say(ret_err, -EEXIST, &err);
     }
     struct request *request = request_new(client, wanted, fn, arg);
     if (!request)
-        return quern_say(ret_err, -ENOMEM, NULL);
+        return client_say(ret_err, -ENOMEM, NULL);
     memcpy(request->session.bytes, session.bytes, 16);
     request->attached = true;
     request->state = REQUEST_ATTACHING;
@@ -228,7 +228,7 @@ int quern_attach(struct quern *client, struct quern_id session, struct quern_id 
     int r = client->state == SESSION_OPEN ? send_attach(client, request, &err) : 0;
     if (r < 0) {
         request_free(client, request);
-        return quern_say(ret_err, r, &err);
+        return client_say(ret_err, r, &err);
     }
     return 0;
 }

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* See scripted_broker.h. */
+
+#include "tests/integration/worker/scripted_broker.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/shm.h"
+#include "worker/model/synth.h"
+
+#define WAIT_MS     5000
+#define MOST_EXTRAS 16
+
+static const struct id128 mark = {{'m', 'a', 'r', 'k'}};
+
+static void start_worker(struct scripted *s, int board_fd, const char *const *extra)
+{
+    const char *program = getenv("QUERN_WORKER");
+    ck_assert_msg(program != NULL, "QUERN_WORKER names no program");
+    char fd[16], *arguments[32];
+    int n = 0;
+    snprintf(fd, sizeof fd, "%d", board_fd);
+    const char *fixed[] = {program,   s->model,    "--broker", s->backend, "--name",       "worker-7",
+                           "--stream", s->stream,  "--incarnation", "3",   "--board-fd",   fd,
+                           "--board-slot", "1",    "--device", "null"};
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        arguments[n++] = (char *)fixed[i];
+    for (int i = 0; extra && extra[i] && i < MOST_EXTRAS; i++)
+        arguments[n++] = (char *)extra[i];
+    arguments[n] = NULL;
+    s->worker = fork();
+    if (s->worker == 0) {
+        int log = open(s->stderr_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        dup2(log, STDERR_FILENO);
+        fcntl(board_fd, F_SETFD, 0);
+        execv(program, arguments);
+        _exit(127);
+    }
+    ck_assert_int_gt(s->worker, 0);
+}
+
+static int make_board(struct scripted *s)
+{
+    int fd;
+    void *memory;
+    ck_assert_int_eq(shm_create("board", board_size(2), &fd), 0);
+    ck_assert_int_eq(shm_map(fd, board_size(2), &memory), 0);
+    s->board = memory;
+    board_init(s->board, 2);
+    return fd;
+}
+
+struct scripted *scripted_new(const char *const *extra)
+{
+    struct scripted *s = calloc(1, sizeof *s);
+    struct error err = {0};
+    const int zero = 0;
+    ck_assert_int_eq(rundir_temporary(s->folder, &err), 0);
+    snprintf(s->model, sizeof s->model, "%s/model.gguf", s->folder);
+    snprintf(s->backend, sizeof s->backend, "ipc://%s/backend", s->folder);
+    snprintf(s->stream, sizeof s->stream, "ipc://%s/stream", s->folder);
+    snprintf(s->stderr_file, sizeof s->stderr_file, "%s/stderr", s->folder);
+    ck_assert_msg(synth_write(synth_shape_by_name("tiny"), mixture_by_name("F16"), 1, s->model, &err) == 0, "%s",
+                  err.text);
+    ck_assert_int_eq(message_decoder_new(&s->control_decoder), 0);
+    ck_assert_int_eq(message_decoder_new(&s->frame_decoder), 0);
+    s->zmq = zmq_ctx_new();
+    s->router = zmq_socket(s->zmq, ZMQ_ROUTER);
+    s->sub = zmq_socket(s->zmq, ZMQ_SUB);
+    zmq_setsockopt(s->router, ZMQ_LINGER, &zero, sizeof zero);
+    zmq_setsockopt(s->sub, ZMQ_LINGER, &zero, sizeof zero);
+    zmq_setsockopt(s->sub, ZMQ_RCVHWM, &zero, sizeof zero);
+    ck_assert_int_eq(zmq_bind(s->router, s->backend), 0);
+    int board_fd = make_board(s);
+    start_worker(s, board_fd, extra);
+    close(board_fd);
+    return s;
+}
+
+void scripted_free(struct scripted *s)
+{
+    if (s->worker > 0) {
+        kill(s->worker, SIGKILL);
+        waitpid(s->worker, NULL, 0);
+    }
+    zmq_close(s->sub);
+    zmq_close(s->router);
+    zmq_ctx_term(s->zmq);
+    munmap(s->board, board_size(2));
+    message_decoder_free(s->control_decoder);
+    message_decoder_free(s->frame_decoder);
+    rundir_remove(s->folder);
+    free(s);
+}
+
+/* The next message on the ROUTER but heartbeats; false when none comes in time. */
+static bool hear(struct scripted *s, int ms, struct message *ret_message)
+{
+    struct error err;
+    uint64_t until = clock_ns() + (uint64_t)ms * CLOCK_NS_PER_MS;
+    for (;;) {
+        uint64_t now = clock_ns();
+        int left = now < until ? (int)((until - now) / CLOCK_NS_PER_MS) + 1 : 0;
+        zmq_setsockopt(s->router, ZMQ_RCVTIMEO, &left, sizeof left);
+        int peer = zmq_recv(s->router, s->peer, sizeof s->peer, 0);
+        if (peer < 0)
+            return false;
+        s->peer_len = (size_t)peer;
+        int len = zmq_recv(s->router, s->control_bytes, sizeof s->control_bytes, 0);
+        ck_assert_int_ge(len, 0);
+        ck_assert_int_le(len, (int)sizeof s->control_bytes);
+        ck_assert_msg(message_decode(s->control_decoder, s->control_bytes, (size_t)len, ret_message, &err) == 0,
+                      "%s", err.text);
+        if (ret_message->kind != MESSAGE_HEARTBEAT)
+            return true;
+        s->heartbeats++;
+        struct message pong = {.kind = MESSAGE_PONG};
+        pong.pong.ref = ret_message->heartbeat.ref;
+        if (!s->mute)
+            say(s, &pong);
+    }
+}
+
+struct message expect(struct scripted *s, enum message_kind kind)
+{
+    struct message message = {0};
+    ck_assert_msg(hear(s, WAIT_MS, &message), "no %s came: %s", message_kind_name(kind), worker_stderr(s));
+    ck_assert_str_eq(message_kind_name(message.kind), message_kind_name(kind));
+    return message;
+}
+
+bool said_nothing(struct scripted *s, int ms)
+{
+    struct message message;
+    return !hear(s, ms, &message);
+}
+
+void say_bytes(struct scripted *s, const void *data, size_t len, bool more)
+{
+    ck_assert_int_ge(zmq_send(s->router, s->peer, s->peer_len, ZMQ_SNDMORE), 0);
+    ck_assert_int_ge(zmq_send(s->router, data, len, more ? ZMQ_SNDMORE : 0), 0);
+    if (more)
+        ck_assert_int_ge(zmq_send(s->router, "more", 4, 0), 0);
+}
+
+void say(struct scripted *s, const struct message *message)
+{
+    struct buffer out = {0};
+    struct error err;
+    ck_assert_msg(message_encode_or_say(message, &out, &err) == 0, "%s", err.text);
+    say_bytes(s, out.data, out.len, false);
+    buffer_deinit(&out);
+}
+
+bool next_frame(struct scripted *s, int ms, struct frame *ret_frame)
+{
+    struct message message;
+    zmq_setsockopt(s->sub, ZMQ_RCVTIMEO, &ms, sizeof ms);
+    if (zmq_recv(s->sub, s->topic, sizeof s->topic, 0) != PROTO_TOPIC_BYTES)
+        return false;
+    int len = zmq_recv(s->sub, s->frame_bytes, sizeof s->frame_bytes, 0);
+    ck_assert_int_gt(len, 0);
+    ck_assert_int_eq(message_decode(s->frame_decoder, s->frame_bytes, (size_t)len, &message, NULL), 0);
+    ck_assert_int_eq(message.kind, MESSAGE_FRAME);
+    *ret_frame = message.frame;
+    return true;
+}
+
+void handshake(struct scripted *s)
+{
+    expect(s, MESSAGE_REGISTER);
+    struct message ok = {.kind = MESSAGE_REGISTER_OK};
+    ok.register_ok.boot = 1;
+    ok.register_ok.subscription = mark;
+    ok.register_ok.heartbeat_ms = 50;
+    ck_assert_int_eq(zmq_connect(s->sub, s->stream), 0);
+    zmq_setsockopt(s->sub, ZMQ_SUBSCRIBE, "", 0);
+    zmq_setsockopt(s->sub, ZMQ_SUBSCRIBE, &mark, sizeof mark);
+    say(s, &ok);
+    expect(s, MESSAGE_READY);
+}
+
+struct message assignment(uint8_t id, uint32_t n_prompt, uint32_t max_tokens)
+{
+    static int32_t prompt[4096];
+    struct message message = {.kind = MESSAGE_ASSIGN};
+    for (uint32_t i = 0; i < n_prompt; i++)
+        prompt[i] = (int32_t)(260 + i % 100);
+    message.assign.session.bytes[0] = 1;
+    message.assign.id.bytes[0] = id;
+    message.assign.epoch = (struct epoch){1, 0};
+    generation_defaults(&message.assign.generation);
+    message.assign.generation.prompt.form = PROMPT_IDS;
+    message.assign.generation.prompt.ids = (struct id_list){prompt, n_prompt};
+    message.assign.generation.max_tokens = max_tokens;
+    message.assign.generation.has_seed = true;
+    message.assign.generation.seed = 42;
+    return message;
+}
+
+int worker_status(struct scripted *s)
+{
+    int status = 0;
+    for (int i = 0; i < 1000; i++) {
+        if (waitpid(s->worker, &status, WNOHANG) == s->worker) {
+            s->worker = 0;
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+        }
+        usleep(10000);
+    }
+    ck_abort_msg("the worker does not end");
+    return -1;
+}
+
+const char *worker_stderr(struct scripted *s)
+{
+    static char text[4096];
+    int fd = open(s->stderr_file, O_RDONLY);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[n < 0 ? 0 : n] = 0;
+    close(fd);
+    return text;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_INTEGRATION_WORKER_SCRIPTED_BROKER_H
+#define TESTS_INTEGRATION_WORKER_SCRIPTED_BROKER_H
+
+/* The broker's side of a real quern-worker process, word by word.
+ *
+ * Heartbeats are counted and answered by themselves; everything else a test takes with `expect`. Each waits
+ * some seconds at most and fails the test otherwise. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/bytes.h"
+#include "common/rundir.h"
+#include "proto/board.h"
+#include "proto/message.h"
+
+struct scripted {
+    char folder[RUNDIR_PATH_MAX + 1];
+    char model[128], backend[128], stream[128], stderr_file[128];
+    void *zmq, *router, *sub;
+    pid_t worker;
+    struct message_decoder *control_decoder, *frame_decoder;
+    uint8_t peer[64];
+    size_t peer_len;
+    uint8_t control_bytes[1 << 16], frame_bytes[1 << 16]; /* what the last message taken borrows */
+    uint8_t topic[PROTO_TOPIC_BYTES];
+    uint64_t heartbeats;
+    bool mute; /* heartbeats get no answer */
+    struct board *board;
+};
+
+/* Binds, makes a model and starts build/quern-worker with a board and the extra arguments (NULL-ended). */
+struct scripted *scripted_new(const char *const *extra);
+void scripted_free(struct scripted *s); /* kills the worker if it still runs */
+
+/* The next message but heartbeats. It must be of this kind, within five seconds. */
+struct message expect(struct scripted *s, enum message_kind kind);
+bool said_nothing(struct scripted *s, int ms); /* heartbeats aside */
+void say(struct scripted *s, const struct message *message);
+void say_bytes(struct scripted *s, const void *data, size_t len, bool more);
+
+/* The next frame on the stream. False: none within the time. */
+bool next_frame(struct scripted *s, int ms, struct frame *ret_frame);
+
+/* register → register_ok → subscription → ready. */
+void handshake(struct scripted *s);
+
+/* An assign of a request whose prompt are `n_prompt` ids. */
+struct message assignment(uint8_t id, uint32_t n_prompt, uint32_t max_tokens);
+
+/* Waits for the worker's end; the exit status, or 1000 + the signal. Fails after ten seconds. */
+int worker_status(struct scripted *s);
+
+/* What the worker wrote to stderr, as one text. */
+const char *worker_stderr(struct scripted *s);
+
+#endif

@@ -30,9 +30,9 @@ static void start_worker(struct scripted *s, int board_fd, const char *const *ex
     char fd[16], *arguments[32];
     int n = 0;
     snprintf(fd, sizeof fd, "%d", board_fd);
-    const char *fixed[] = {program,   s->model,    "--broker", s->backend, "--name",       "worker-7",
-                           "--stream", s->stream,  "--incarnation", "3",   "--board-fd",   fd,
-                           "--board-slot", "1",    "--device", "null"};
+    const char *fixed[] = {program,        s->model,  "--broker",      s->backend, "--name",     "worker-7",
+                           "--stream",     s->stream, "--incarnation", "3",        "--board-fd", fd,
+                           "--board-slot", "1",       "--device",      "null"};
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         arguments[n++] = (char *)fixed[i];
     for (int i = 0; extra && extra[i] && i < MOST_EXTRAS; i++)
@@ -70,8 +70,8 @@ struct scripted *scripted_new(const char *const *extra)
     snprintf(s->backend, sizeof s->backend, "ipc://%s/backend", s->folder);
     snprintf(s->stream, sizeof s->stream, "ipc://%s/stream", s->folder);
     snprintf(s->stderr_file, sizeof s->stderr_file, "%s/stderr", s->folder);
-    ck_assert_msg(synth_write(synth_shape_by_name("tiny"), mixture_by_name("F16"), 1, s->model, &err) == 0, "%s",
-                  err.text);
+    ck_assert_msg(synth_write(synth_shape_by_name("tiny"), mixture_by_name("F16"), 1, s->model, &err) == 0,
+                  "%s", err.text);
     ck_assert_int_eq(message_decoder_new(&s->control_decoder), 0);
     ck_assert_int_eq(message_decoder_new(&s->frame_decoder), 0);
     s->zmq = zmq_ctx_new();
@@ -119,7 +119,8 @@ static bool hear(struct scripted *s, int ms, struct message *ret_message)
         int len = zmq_recv(s->router, s->control_bytes, sizeof s->control_bytes, 0);
         ck_assert_int_ge(len, 0);
         ck_assert_int_le(len, (int)sizeof s->control_bytes);
-        ck_assert_msg(message_decode(s->control_decoder, s->control_bytes, (size_t)len, ret_message, &err) == 0,
+        ck_assert_msg(message_decode(s->control_decoder, s->control_bytes, (size_t)len, ret_message, &err) ==
+                          0,
                       "%s", err.text);
         if (ret_message->kind != MESSAGE_HEARTBEAT)
             return true;

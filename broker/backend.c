@@ -37,10 +37,10 @@ bool backend_send_scratch(struct broker *broker, struct worker *worker)
         broker->outboxes_waiting |= worker->outbox.n > 0;
         return true;
     }
-    log_error("%s cannot be reached (%s): it is killed", worker->name,
-              r == OUTBOX_E_GONE   ? "not connected"
-              : r == OUTBOX_E_FULL ? "it does not read"
-                                   : strerror(-r));
+    /* Not connected most often means that it just died, which is told in its own time. */
+    if (r != OUTBOX_E_GONE)
+        log_error("%s cannot be sent to (%s): it is killed", worker->name,
+                  r == OUTBOX_E_FULL ? "it does not read" : strerror(-r));
     worker->peer.len = 0;
     supervisor_kill(&broker->supervisor, worker->index);
     return false;
@@ -138,11 +138,11 @@ void backend_worker_died(struct broker *broker, uint32_t index)
 {
     struct worker *worker = &broker->workers[index];
     const struct child *child = &broker->supervisor.children[index];
+    worker->state = child->state == CHILD_FAILED ? WORKER_FAILED : WORKER_ABSENT;
+    worker->peer.len = 0;
     /* What it had published before it died still counts. */
     while (ingest_drain(broker, worker))
         ;
-    worker->state = child->state == CHILD_FAILED ? WORKER_FAILED : WORKER_ABSENT;
-    worker->peer.len = 0;
     report_death(broker, worker, child);
     lifecycle_worker_lost(broker, worker, child->reason);
     struct tokenize_entry entry;

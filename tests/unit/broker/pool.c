@@ -22,6 +22,9 @@
 
 #define PATIENCE_MS 10000
 
+struct pool the_pool;
+struct client client_a, client_b;
+
 void pool_start_in(struct pool *pool, const char *rundir, const char *behaviour, const char *const *arguments)
 {
     memset(pool, 0, sizeof *pool);
@@ -104,7 +107,7 @@ void pool_stop(struct pool *pool)
 
 void client_connect(struct client *client, const struct pool *pool)
 {
-    char endpoint[RUNDIR_PATH_MAX + 32];
+    char endpoint[POOL_ENDPOINT_MAX];
     int linger = 0;
     memset(client, 0, sizeof *client);
     client->context = zmq_ctx_new();
@@ -112,10 +115,8 @@ void client_connect(struct client *client, const struct pool *pool)
     client->stream = zmq_socket(client->context, ZMQ_SUB);
     zmq_setsockopt(client->control, ZMQ_LINGER, &linger, sizeof linger);
     zmq_setsockopt(client->stream, ZMQ_LINGER, &linger, sizeof linger);
-    snprintf(endpoint, sizeof endpoint, "ipc://%s/frontend", pool->rundir);
-    ck_assert_int_eq(zmq_connect(client->control, endpoint), 0);
-    snprintf(endpoint, sizeof endpoint, "ipc://%s/stream", pool->rundir);
-    ck_assert_int_eq(zmq_connect(client->stream, endpoint), 0);
+    ck_assert_int_eq(zmq_connect(client->control, pool_endpoint(pool, "frontend", endpoint)), 0);
+    ck_assert_int_eq(zmq_connect(client->stream, pool_endpoint(pool, "stream", endpoint)), 0);
     ck_assert_int_eq(message_decoder_new(&client->decoder), 0);
 }
 
@@ -229,4 +230,40 @@ enum end_reason client_read(struct client *client, uint8_t name, uint64_t *ret_c
             *ret_error = message.frame.end.error;
         return message.frame.end.reason;
     }
+}
+
+struct message named(enum message_kind kind, uint8_t name)
+{
+    struct message message = {.kind = kind};
+    if (kind == MESSAGE_CANCEL)
+        memset(&message.cancel.id, name, sizeof message.cancel.id);
+    if (kind == MESSAGE_REPLAY)
+        memset(&message.replay.id, name, sizeof message.replay.id);
+    if (kind == MESSAGE_ATTACH)
+        memset(&message.attach.id, name, sizeof message.attach.id);
+    return message;
+}
+
+enum proto_error expect_error(struct client *client)
+{
+    return client_expect(client, MESSAGE_ERROR).error.error;
+}
+
+const char *pool_endpoint(const struct pool *pool, const char *name, char ret_endpoint[POOL_ENDPOINT_MAX])
+{
+    snprintf(ret_endpoint, POOL_ENDPOINT_MAX, "ipc://%s/%s", pool->rundir, name);
+    return ret_endpoint;
+}
+
+void open_pool(const char *const *arguments)
+{
+    pool_start(&the_pool, "ok", arguments);
+    ck_assert_msg(pool_said(&the_pool, 0, "ready:"), "%s", the_pool.said);
+    client_open(&client_a, &the_pool, 'a');
+}
+
+void close_pool(void)
+{
+    client_close(&client_a);
+    pool_stop(&the_pool);
 }

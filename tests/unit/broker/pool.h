@@ -11,6 +11,8 @@
 #include "common/rundir.h"
 #include "proto/message.h"
 
+#define POOL_ENDPOINT_MAX (RUNDIR_PATH_MAX + 32)
+
 struct pool {
     char rundir[RUNDIR_PATH_MAX + 1];
     char model[RUNDIR_PATH_MAX + 16];
@@ -71,5 +73,23 @@ void client_generate(struct client *client, uint8_t name, const char *prompt,
  */
 enum end_reason client_read(struct client *client, uint8_t name, uint64_t *ret_count,
                             enum proto_error *ret_error);
+
+/* A cancel, replay or attach of request `name`; other kinds come out empty. */
+struct message named(enum message_kind kind, uint8_t name);
+
+/* Waits for an error on the DEALER: which one it is. */
+enum proto_error expect_error(struct client *client);
+
+/* The endpoint of a pool's socket ("frontend", "backend"), written into `ret_endpoint`. */
+const char *pool_endpoint(const struct pool *pool, const char *name, char ret_endpoint[POOL_ENDPOINT_MAX]);
+
+/* ---- one pool and two clients: all that most tests need ---- */
+
+extern struct pool the_pool;
+extern struct client client_a, client_b;
+
+/* Starts `the_pool` and waits until it serves; opens `client_a`. */
+void open_pool(const char *const *arguments);
+void close_pool(void);
 
 #endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker as a process, from its sockets: clients that leave, attach, stay silent or do not read. */
+
+#include "tests/unit/broker/pool.h"
+#include "tests/unit/run.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+START_TEST(a_peer_without_a_session_is_told_to_say_hello)
+{
+    open_pool(NULL);
+    client_connect(&client_b, &the_pool);
+    client_generate(&client_b, 'r', "count 1", NULL);
+    ck_assert_int_eq(expect_error(&client_b), PROTO_HELLO_REQUIRED);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(nobody_hears_sessions_that_he_cannot_name)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_connect(&client_b, &the_pool);
+    zmq_setsockopt(client_b.stream, ZMQ_SUBSCRIBE, "", 0);
+    zmq_setsockopt(client_b.stream, ZMQ_SUBSCRIBE, "aaaa", 4);
+    zmq_setsockopt(client_b.stream, ZMQ_SUBSCRIBE, "aaaaaaaaaaaaaaa", 15);
+    usleep(200000);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    client_read(&client_a, 'r', &count, NULL);
+    zmq_pollitem_t item = {.socket = client_b.stream, .events = ZMQ_POLLIN};
+    ck_assert_int_eq(zmq_poll(&item, 1, 200), 0);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+static void keep(struct generation *generation)
+{
+    generation->on_disconnect = DISCONNECT_KEEP;
+    generation->keep_s = 30;
+}
+
+START_TEST(a_client_that_leaves_has_its_requests_cancelled_or_kept_as_they_asked)
+{
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_generate(&client_b, 'c', "wait", NULL);
+    client_generate(&client_b, 'k', "count 20", keep);
+    client_expect(&client_b, MESSAGE_ACCEPTED);
+    client_expect(&client_b, MESSAGE_ACCEPTED);
+    struct id128 session = client_b.session;
+    client_close(&client_b);
+    usleep(300000);
+    struct message attach = named(MESSAGE_ATTACH, 'c');
+    attach.attach.session = session;
+    client_send(&client_a, &attach);
+    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_ATTACH_OK).attach_ok.next, 1);
+    ck_assert_int_eq(client_expect(&client_a, MESSAGE_END).end.end.reason, END_CANCELLED);
+    attach = named(MESSAGE_ATTACH, 'k');
+    attach.attach.session = session;
+    client_send(&client_a, &attach);
+    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_ATTACH_OK).attach_ok.next, 20);
+    ck_assert_int_eq(client_expect(&client_a, MESSAGE_END).end.end.reason, END_LENGTH);
+    close_pool();
+}
+END_TEST
+
+START_TEST(an_attached_request_streams_to_its_new_session)
+{
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_generate(&client_b, 'k', "wait", keep);
+    ck_assert_uint_eq(client_frame(&client_b, 5000).frame.ids.n, 1);
+    struct message attach = named(MESSAGE_ATTACH, 'k');
+    attach.attach.session = client_b.session;
+    client_send(&client_a, &attach);
+    client_expect(&client_a, MESSAGE_ATTACH_OK);
+    struct message cancel = named(MESSAGE_CANCEL, 'k');
+    client_send(&client_a, &cancel);
+    struct message last = client_frame(&client_a, 5000);
+    ck_assert_int_eq(last.kind, MESSAGE_FRAME);
+    ck_assert(last.frame.has_end);
+    ck_assert_int_eq(client_expect(&client_a, MESSAGE_END).end.end.reason, END_CANCELLED);
+    ck_assert_int_eq(client_frame(&client_b, 100).kind, MESSAGE_NONE);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_silent_session_loses_its_lease)
+{
+    open_pool(NULL);
+    client_generate(&client_a, 'r', "wait", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    client_open(&client_b, &the_pool, 'b');
+    for (int i = 0; i < 13; i++) { /* six and a half seconds, in which only `other` gives signs of life */
+        struct message ping = {.kind = MESSAGE_PING, .ping = {.ref = (uint64_t)i}};
+        client_send(&client_b, &ping);
+        ck_assert_uint_eq(client_expect(&client_b, MESSAGE_PONG).pong.ref, (uint64_t)i);
+        usleep(500000);
+    }
+    struct message ping = {.kind = MESSAGE_PING};
+    client_send(&client_a, &ping);
+    ck_assert_int_eq(expect_error(&client_a), PROTO_HELLO_REQUIRED);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+static void keep_a_second(struct generation *generation)
+{
+    generation->on_disconnect = DISCONNECT_KEEP;
+    generation->keep_s = 1;
+}
+
+START_TEST(a_kept_request_is_cancelled_when_its_time_is_up)
+{
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_generate(&client_b, 'k', "wait", keep_a_second);
+    client_expect(&client_b, MESSAGE_ACCEPTED);
+    struct message bye = {.kind = MESSAGE_BYE}, question = {.kind = MESSAGE_STATUS};
+    client_send(&client_b, &bye);
+    client_expect(&client_b, MESSAGE_BYE_OK);
+    usleep(500000);
+    client_send(&client_a, &question);
+    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_STATUS_OK).status_ok.running, 1);
+    usleep(1000000);
+    client_send(&client_a, &question);
+    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_STATUS_OK).status_ok.running, 0);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_client_that_does_not_read_slows_nobody_and_can_replay)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_generate(&client_b, 's', "count 30000", NULL); /* and reads nothing */
+    client_expect(&client_b, MESSAGE_ACCEPTED);
+    client_generate(&client_a, 'r', "count 1000", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(client_expect(&client_b, MESSAGE_END).end.count, 30000);
+    struct message replay = named(MESSAGE_REPLAY, 's');
+    replay.replay.next = 29999;
+    client_send(&client_b, &replay);
+    struct message page = client_expect(&client_b, MESSAGE_REPLAY_OK);
+    ck_assert_uint_eq(page.replay_ok.next, 30000);
+    ck_assert(page.replay_ok.done);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(beyond_what_the_journal_can_hold_requests_are_told_when_to_come_back)
+{
+    enum { REQUESTS = 6000 };
+    unsigned accepted = 0, overloaded = 0;
+    open_pool(NULL);
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        struct message generate = {.kind = MESSAGE_GENERATE};
+        memcpy(&generate.generate.id, &i, sizeof i);
+        generation_defaults(&generate.generate.generation);
+        generate.generate.generation.prompt.text = BYTES_LITERAL("wait");
+        client_send(&client_a, &generate);
+    }
+    while (accepted + overloaded < REQUESTS) {
+        struct message message = client_next(&client_a);
+        accepted += message.kind == MESSAGE_ACCEPTED;
+        if (message.kind != MESSAGE_ERROR)
+            continue;
+        ck_assert_int_eq(message.error.error, PROTO_OVERLOADED);
+        ck_assert_uint_ge(message.error.retry_after_ms, 100);
+        overloaded++;
+    }
+    ck_assert_uint_gt(accepted, 3000);
+    ck_assert_uint_gt(overloaded, 100);
+    struct message question = {.kind = MESSAGE_STATUS};
+    client_send(&client_a, &question);
+    struct message status = client_expect(&client_a, MESSAGE_STATUS_OK);
+    ck_assert_uint_le(status.status_ok.journal_bytes, 256 << 20);
+    ck_assert_uint_eq(status.status_ok.rejected, overloaded);
+    close_pool();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, a_peer_without_a_session_is_told_to_say_hello);
+    tcase_add_test(tests, nobody_hears_sessions_that_he_cannot_name);
+    tcase_add_test(tests, a_client_that_leaves_has_its_requests_cancelled_or_kept_as_they_asked);
+    tcase_add_test(tests, an_attached_request_streams_to_its_new_session);
+    tcase_add_test(tests, a_silent_session_loses_its_lease);
+    tcase_add_test(tests, a_kept_request_is_cancelled_when_its_time_is_up);
+    tcase_add_test(tests, a_client_that_does_not_read_slows_nobody_and_can_replay);
+    tcase_add_test(tests, beyond_what_the_journal_can_hold_requests_are_told_when_to_come_back);
+}
+
+int main(void)
+{
+    return run_tests("broker process: clients", add);
+}

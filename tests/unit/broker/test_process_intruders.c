@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker as a process, from its sockets: garbage, strangers, and workers that die, stall or lie. */
+
+#include "tests/unit/broker/pool.h"
+#include "tests/unit/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <zmq.h>
+
+#include "common/clock.h"
+
+START_TEST(a_message_above_the_bound_costs_its_sender_the_connection_and_nobody_else)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_connect(&client_b, &the_pool);
+    size_t len = PROTO_MAX_REQUEST_BYTES + 1;
+    char *large = calloc(1, len);
+    ck_assert_int_eq(zmq_send(client_b.control, large, len, 0), (int)len);
+    free(large);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_worker_of_an_earlier_broker_is_sent_away)
+{
+    char endpoint[POOL_ENDPOINT_MAX];
+    open_pool(NULL);
+    client_connect(&client_b, &the_pool);
+    pool_endpoint(&the_pool, "backend", endpoint);
+    ck_assert_int_eq(zmq_connect(client_b.control, endpoint), 0);
+    zmq_disconnect(client_b.control, pool_endpoint(&the_pool, "frontend", endpoint));
+    struct message enroll = {.kind = MESSAGE_REGISTER};
+    enroll.register_.proto = (struct version_range){1, 1};
+    enroll.register_.name = BYTES_LITERAL("worker-0");
+    enroll.register_.incarnation = 1;
+    enroll.register_.pid = 1;
+    enroll.register_.slots = 1;
+    enroll.register_.context = 1;
+    enroll.register_.stream = BYTES_LITERAL("ipc:///tmp/nowhere");
+    enroll.register_.model = BYTES_LITERAL("m");
+    enroll.register_.digest = BYTES_LITERAL("0123456789abcdef");
+    client_send(&client_b, &enroll);
+    ck_assert_int_eq(expect_error(&client_b), PROTO_BAD_REQUEST);
+    client_expect(&client_b, MESSAGE_DRAIN);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(garbage_on_every_socket_harms_nobody)
+{
+    uint64_t count;
+    char endpoint[POOL_ENDPOINT_MAX], junk[300];
+    open_pool(NULL);
+    client_connect(&client_b, &the_pool);
+    srand(5);
+    pool_endpoint(&the_pool, "backend", endpoint);
+    void *stranger = zmq_socket(client_b.context, ZMQ_DEALER);
+    int linger = 0;
+    zmq_setsockopt(stranger, ZMQ_LINGER, &linger, sizeof linger);
+    ck_assert_int_eq(zmq_connect(stranger, endpoint), 0);
+    struct message enroll = {.kind = MESSAGE_REGISTER};
+    enroll.register_.proto = (struct version_range){1, 1};
+    enroll.register_.name = BYTES_LITERAL("worker-0");
+    enroll.register_.incarnation = 1;
+    enroll.register_.stream = BYTES_LITERAL("ipc:///tmp/nowhere");
+    enroll.register_.model = BYTES_LITERAL("evil");
+    enroll.register_.digest = BYTES_LITERAL("0123456789abcdef");
+    struct buffer out = {0};
+    ck_assert_int_eq(message_encode(&enroll, &out), 0);
+    for (int i = 0; i < 300; i++) {
+        for (size_t j = 0; j < sizeof junk; j++)
+            junk[j] = (char)rand();
+        size_t len = (size_t)rand() % sizeof junk;
+        zmq_send(client_a.control, junk, len, i % 7 == 0 ? ZMQ_SNDMORE : 0);
+        zmq_send(client_b.control, junk, len, 0);
+        zmq_send(stranger, i % 3 ? junk : (char *)out.data, i % 3 ? len : out.len, 0);
+    }
+    zmq_send(client_a.control, "", 0, 0);
+    buffer_deinit(&out);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 10);
+    zmq_close(stranger);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_worker_that_dies_fails_its_requests_and_comes_back)
+{
+    uint64_t count;
+    enum proto_error error;
+    open_pool(NULL);
+    client_generate(&client_a, 'd', "die", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'd', &count, &error), END_ERROR);
+    ck_assert_int_eq(error, PROTO_WORKER_LOST);
+    ck_assert_uint_eq(count, 2);
+    client_generate(&client_a, 'r', "count 10", NULL); /* queued until it is back */
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_worker_that_sends_garbage_is_killed_and_comes_back)
+{
+    uint64_t count;
+    enum proto_error error;
+    open_pool(NULL);
+    client_generate(&client_a, 'g', "garbage", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'g', &count, &error), END_ERROR);
+    ck_assert_int_eq(error, PROTO_WORKER_LOST);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on)
+{
+    static const char *const two[] = {"--workers", "2", NULL};
+    uint64_t count, started = clock_ns();
+    open_pool(two);
+    client_generate(&client_a, 's', "stall", NULL);
+    for (int i = 0; clock_ns() - started < 20 * CLOCK_NS_PER_S; i++) {
+        struct message ping = {.kind = MESSAGE_PING};
+        client_send(&client_a, &ping);
+        struct message frame = client_frame(&client_a, 500);
+        if (frame.kind == MESSAGE_FRAME && frame.frame.has_end) {
+            ck_assert_int_eq(frame.frame.end.error, PROTO_WORKER_LOST);
+            break;
+        }
+    }
+    ck_assert_uint_ge(clock_ns() - started, 9 * CLOCK_NS_PER_S);
+    ck_assert_uint_lt(clock_ns() - started, 15 * CLOCK_NS_PER_S);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    close_pool();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, a_message_above_the_bound_costs_its_sender_the_connection_and_nobody_else);
+    tcase_add_test(tests, a_worker_of_an_earlier_broker_is_sent_away);
+    tcase_add_test(tests, garbage_on_every_socket_harms_nobody);
+    tcase_add_test(tests, a_worker_that_dies_fails_its_requests_and_comes_back);
+    tcase_add_test(tests, a_worker_that_sends_garbage_is_killed_and_comes_back);
+    tcase_add_test(tests, a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on);
+}
+
+int main(void)
+{
+    return run_tests("broker process: intruders", add);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker as a process, from its sockets: requests and their ends. */
+
+#include "tests/unit/broker/pool.h"
+#include "tests/unit/run.h"
+
+#include <signal.h>
+
+START_TEST(a_request_streams_every_token_once_and_ends_on_both_sockets)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'r', "count 500", NULL);
+    struct message accepted = client_expect(&client_a, MESSAGE_ACCEPTED);
+    ck_assert(!accepted.accepted.again);
+    ck_assert_uint_gt(accepted.accepted.epoch.boot, 0);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 500);
+    struct message end = client_expect(&client_a, MESSAGE_END);
+    ck_assert_uint_eq(end.end.count, 500);
+    ck_assert_int_eq(end.end.end.reason, END_LENGTH);
+    close_pool();
+}
+END_TEST
+
+START_TEST(frames_published_twice_or_late_are_forwarded_once_and_in_order)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 't', "twice 100", NULL);
+    ck_assert_int_eq(client_read(&client_a, 't', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 100);
+    client_generate(&client_a, 'g', "gap 100", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'g', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 100);
+    ck_assert_int_eq(client_frame(&client_a, 100).kind, MESSAGE_NONE);
+    close_pool();
+}
+END_TEST
+
+static void fewer_tokens(struct generation *generation)
+{
+    generation->max_tokens = 77;
+}
+
+START_TEST(the_same_generate_is_one_generation_and_another_body_is_a_conflict)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'r', "wait", NULL);
+    uint64_t seed = client_expect(&client_a, MESSAGE_ACCEPTED).accepted.seed;
+    client_generate(&client_a, 'r', "wait", NULL);
+    struct message accepted = client_expect(&client_a, MESSAGE_ACCEPTED);
+    ck_assert(accepted.accepted.again);
+    ck_assert_uint_eq(accepted.accepted.seed, seed);
+    client_generate(&client_a, 'r', "wait", fewer_tokens);
+    ck_assert_int_eq(expect_error(&client_a), PROTO_CONFLICT);
+    struct message cancel = named(MESSAGE_CANCEL, 'r');
+    client_send(&client_a, &cancel);
+    client_expect(&client_a, MESSAGE_CANCEL_OK);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_CANCELLED);
+    ck_assert_uint_eq(count, 1);
+    client_expect(&client_a, MESSAGE_END);
+    client_generate(&client_a, 'r', "wait", NULL); /* still one generation, and it has ended */
+    ck_assert(client_expect(&client_a, MESSAGE_ACCEPTED).accepted.again);
+    ck_assert_int_eq(client_expect(&client_a, MESSAGE_END).end.end.reason, END_CANCELLED);
+    ck_assert_int_eq(client_frame(&client_a, 100).kind, MESSAGE_NONE);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_replay_gives_the_frames_again_from_any_position)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'r', "count 5000", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    struct message replay = named(MESSAGE_REPLAY, 'r');
+    replay.replay.next = 100;
+    for (unsigned pages = 1;; pages++) {
+        client_send(&client_a, &replay);
+        struct message page = client_expect(&client_a, MESSAGE_REPLAY_OK);
+        ck_assert_uint_eq(page.replay_ok.from, replay.replay.next);
+        ck_assert_uint_eq(page.replay_ok.next, replay.replay.next + page.replay_ok.frames.n);
+        replay.replay.next = page.replay_ok.next;
+        if (!page.replay_ok.done)
+            continue;
+        ck_assert_uint_gt(pages, 1);
+        ck_assert_uint_eq(page.replay_ok.next, 5000);
+        struct bytes last = page.replay_ok.frames.items[page.replay_ok.frames.n - 1];
+        struct message frame;
+        ck_assert_int_eq(message_decode(client_a.decoder, last.data, last.len, &frame, NULL), 0);
+        ck_assert(frame.frame.has_end);
+        break;
+    }
+    struct message unknown = named(MESSAGE_REPLAY, 'x');
+    client_send(&client_a, &unknown);
+    ck_assert_int_eq(expect_error(&client_a), PROTO_UNKNOWN_REQUEST);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_request_that_the_worker_refuses_ends_with_the_workers_error)
+{
+    uint64_t count;
+    enum proto_error error;
+    open_pool(NULL);
+    client_generate(&client_a, 'r', "refuse", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, &error), END_ERROR);
+    ck_assert_int_eq(error, PROTO_TOO_LONG);
+    ck_assert_uint_eq(count, 0);
+    struct message end = client_expect(&client_a, MESSAGE_END);
+    ck_assert(bytes_equal(end.end.end.text, bytes_of_string("9 is above 8")));
+    close_pool();
+}
+END_TEST
+
+static void soon(struct generation *generation)
+{
+    generation->deadline_ms = 50;
+}
+
+START_TEST(a_deadline_that_passes_in_the_queue_ends_the_request_undispatched)
+{
+    static const char *const slots[] = {"--workers", "1", NULL};
+    uint64_t count;
+    open_pool(slots);
+    /* The fake has four slots, and a few more for refilling: 8 fill it whatever the margin is. */
+    for (uint8_t i = 0; i < 8; i++)
+        client_generate(&client_a, i, "wait", NULL);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(client_frame(&client_a, 5000).kind, MESSAGE_FRAME);
+    client_generate(&client_a, 'd', "count 3", soon);
+    ck_assert_int_eq(client_read(&client_a, 'd', &count, NULL), END_DEADLINE);
+    ck_assert_uint_eq(count, 0);
+    struct message cancel = named(MESSAGE_CANCEL, 7);
+    client_send(&client_a, &cancel); /* this one is still queued */
+    ck_assert_int_eq(client_read(&client_a, 7, &count, NULL), END_CANCELLED);
+    ck_assert_uint_eq(count, 0);
+    close_pool();
+}
+END_TEST
+
+static void unknown_feature(struct generation *generation)
+{
+    static const struct bytes features[] = {{"telepathy", 9}};
+    generation->require = (struct text_list){features, 1};
+}
+
+static void other_model(struct generation *generation)
+{
+    generation->model = BYTES_LITERAL("another");
+}
+
+static void endless(struct generation *generation)
+{
+    generation->max_tokens = 2000000000;
+}
+
+START_TEST(what_cannot_be_served_is_refused_by_name)
+{
+    open_pool(NULL);
+    client_generate(&client_a, '1', "count 1", unknown_feature);
+    ck_assert_int_eq(expect_error(&client_a), PROTO_UNSUPPORTED);
+    client_generate(&client_a, '2', "count 1", other_model);
+    ck_assert_int_eq(expect_error(&client_a), PROTO_NO_WORKER);
+    client_generate(&client_a, '3', "count 1", endless);
+    ck_assert_int_eq(expect_error(&client_a), PROTO_TOO_LONG);
+    struct message cancel = named(MESSAGE_CANCEL, 'x');
+    client_send(&client_a, &cancel);
+    ck_assert_int_eq(expect_error(&client_a), PROTO_UNKNOWN_REQUEST);
+    close_pool();
+}
+END_TEST
+
+START_TEST(tokenize_goes_to_a_worker_and_back_under_the_clients_ref)
+{
+    open_pool(NULL);
+    struct message question = {.kind = MESSAGE_TOKENIZE};
+    question.tokenize.ref = 12345;
+    question.tokenize.text = BYTES_LITERAL("ab");
+    client_send(&client_a, &question);
+    struct message answer = client_expect(&client_a, MESSAGE_TOKENIZE_OK);
+    ck_assert_uint_eq(answer.tokenize_ok.ref, 12345);
+    ck_assert_uint_eq(answer.tokenize_ok.ids.n, 2);
+    close_pool();
+}
+END_TEST
+
+START_TEST(status_shows_the_workers_and_the_counts)
+{
+    static const char *const two[] = {"--workers", "2", NULL};
+    uint64_t count;
+    open_pool(two);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    client_read(&client_a, 'r', &count, NULL);
+    struct message question = {.kind = MESSAGE_STATUS, .status = {.ref = 9}};
+    client_send(&client_a, &question);
+    struct message status = client_expect(&client_a, MESSAGE_STATUS_OK);
+    ck_assert_uint_eq(status.status_ok.ref, 9);
+    ck_assert_uint_eq(status.status_ok.sessions, 1);
+    ck_assert_uint_eq(status.status_ok.admitted, 1);
+    ck_assert_uint_eq(status.status_ok.ended, 1);
+    ck_assert_uint_eq(status.status_ok.tokens, 10);
+    ck_assert_uint_eq(status.status_ok.workers.n, 2);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(status.status_ok.workers.items[i].state, WORKER_READY);
+        ck_assert_int_eq(kill((pid_t)status.status_ok.workers.items[i].pid, 0), 0);
+    }
+    close_pool();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, a_request_streams_every_token_once_and_ends_on_both_sockets);
+    tcase_add_test(tests, frames_published_twice_or_late_are_forwarded_once_and_in_order);
+    tcase_add_test(tests, the_same_generate_is_one_generation_and_another_body_is_a_conflict);
+    tcase_add_test(tests, a_replay_gives_the_frames_again_from_any_position);
+    tcase_add_test(tests, a_request_that_the_worker_refuses_ends_with_the_workers_error);
+    tcase_add_test(tests, a_deadline_that_passes_in_the_queue_ends_the_request_undispatched);
+    tcase_add_test(tests, what_cannot_be_served_is_refused_by_name);
+    tcase_add_test(tests, tokenize_goes_to_a_worker_and_back_under_the_clients_ref);
+    tcase_add_test(tests, status_shows_the_workers_and_the_counts);
+}
+
+int main(void)
+{
+    return run_tests("broker process: requests", add);
+}

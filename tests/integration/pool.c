@@ -6,7 +6,6 @@
 
 #include "tests/integration/pool.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +20,24 @@
 
 #include "common/clock.h"
 
+/* Ends the test program: Check shows it as a signal, with the line above it on stderr. */
+#define REQUIRE(condition, ...)                                                                              \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            die(__VA_ARGS__);                                                                                \
+    } while (0)
+
+static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("pool: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    abort();
+}
+
 #define READY_S  60
 #define MAX_ARGS 40
 
@@ -28,7 +45,7 @@ const char *build_path(const char *name)
 {
     static char path[4096];
     const char *build = getenv("QUERN_BUILD");
-    ck_assert_msg(build != NULL, "QUERN_BUILD names the build folder");
+    REQUIRE(build, "QUERN_BUILD names no build folder");
     snprintf(path, sizeof path, "%s/%s", build, name);
     return path;
 }
@@ -56,7 +73,7 @@ static int collect(const char **argv, int at, va_list args)
 {
     const char *arg;
     while ((arg = va_arg(args, const char *))) {
-        ck_assert_int_lt(at, MAX_ARGS - 1);
+        REQUIRE(at < MAX_ARGS - 1, "too many arguments");
         argv[at++] = arg;
     }
     argv[at] = NULL;
@@ -67,7 +84,7 @@ static void spawn_broker(struct pool *pool, const char *model, va_list args)
 {
     struct error err = {0};
     if (!pool->rundir[0])
-        ck_assert_msg(rundir_temporary(pool->rundir, &err) == 0, "%s", err.text);
+        REQUIRE(rundir_temporary(pool->rundir, &err) == 0, "%s", err.text);
     snprintf(pool->frontend, sizeof pool->frontend, "ipc://%s/frontend", pool->rundir);
     snprintf(pool->backend, sizeof pool->backend, "ipc://%s/backend", pool->rundir);
     snprintf(pool->stream, sizeof pool->stream, "ipc://%s/stream", pool->rundir);
@@ -81,7 +98,7 @@ static void spawn_broker(struct pool *pool, const char *model, va_list args)
 
     pid_t test = getpid();
     pool->broker = fork();
-    ck_assert_int_ge(pool->broker, 0);
+    REQUIRE(pool->broker >= 0, "fork: %s", strerror(errno));
     if (pool->broker == 0) {
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -122,9 +139,9 @@ void pool_start(struct pool *pool, const char *model, ...)
     while (!pool_says(pool, "ready:", 0)) {
         int status;
         if (await_end(pool, 0, &status))
-            ck_abort_msg("the pool ended with %d before it was ready:\n%s", status, pool_log(pool));
+            die("the pool ended with %d before it was ready:\n%s", status, pool_log(pool));
         if (clock_ns() > until)
-            ck_abort_msg("the pool is not ready after %d s:\n%s", READY_S, pool_log(pool));
+            die("the pool is not ready after %d s:\n%s", READY_S, pool_log(pool));
         nap_ms(10);
     }
 }
@@ -137,18 +154,17 @@ int pool_fails(struct pool *pool, int timeout_s, const char *model, ...)
     va_end(args);
     int status;
     if (!await_end(pool, timeout_s, &status))
-        ck_abort_msg("the broker should have ended within %d s:\n%s", timeout_s, pool_log(pool));
+        die("the broker should have ended within %d s:\n%s", timeout_s, pool_log(pool));
     return status;
 }
 
 int pool_stop(struct pool *pool, int signal, int timeout_s)
 {
-    ck_assert_int_gt(pool->broker, 0);
+    REQUIRE(pool->broker > 0, "no broker runs");
     kill(pool->broker, signal);
     int status;
     if (!await_end(pool, timeout_s, &status))
-        ck_abort_msg("the broker is still there %d s after signal %d:\n%s", timeout_s, signal,
-                     pool_log(pool));
+        die("the broker is still there %d s after signal %d:\n%s", timeout_s, signal, pool_log(pool));
     return status;
 }
 
@@ -219,7 +235,7 @@ int pool_worker_pids(const struct pool *pool, pid_t *ret_pids, int n)
         ret_pids[i] = 0;
     int found = 0;
     DIR *proc = opendir("/proc");
-    ck_assert_ptr_nonnull(proc);
+    REQUIRE(proc, "/proc: %s", strerror(errno));
     struct dirent *entry;
     while ((entry = readdir(proc))) {
         pid_t pid = (pid_t)atoi(entry->d_name);
@@ -251,9 +267,9 @@ int run_program(char *ret_out, size_t size, const char *name, ...)
     va_end(args);
 
     int out[2];
-    ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+    REQUIRE(pipe2(out, O_CLOEXEC) == 0, "pipe: %s", strerror(errno));
     pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    REQUIRE(pid >= 0, "fork: %s", strerror(errno));
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         dup2(out[1], STDOUT_FILENO);

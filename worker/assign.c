@@ -30,7 +30,20 @@ static bool refuse(struct refusal *refusal, enum proto_error error, const char *
 static bool chat_to_ids(struct worker *worker, const struct prompt *prompt, struct ids *ids,
                         struct refusal *ret_refusal)
 {
-    return refuse(ret_refusal, PROTO_UNSUPPORTED, worker->no_chat.text);
+    if (!worker->chat)
+        return refuse(ret_refusal, PROTO_UNSUPPORTED, worker->no_chat.text);
+    struct chat_turn *turns = calloc(prompt->chat.n, sizeof *turns);
+    if (!turns)
+        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
+    for (size_t i = 0; i < prompt->chat.n; i++)
+        turns[i] = (struct chat_turn){prompt->chat.items[i].role, prompt->chat.items[i].content};
+    int r = chat_template_encode(worker->chat, worker->model->tokenizer, turns, prompt->chat.n, ids,
+                                 &ret_refusal->reason);
+    free(turns);
+    ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : PROTO_BAD_REQUEST;
+    if (r != 0 && ret_refusal->reason.text[0] == 0)
+        error_set(&ret_refusal->reason, 0, "the conversation could not be made a prompt");
+    return r == 0;
 }
 
 static bool text_to_ids(struct worker *worker, struct bytes text, unsigned flags, struct ids *ids,

@@ -89,6 +89,7 @@ static void send_register(struct worker *worker)
     message.register_.model = bytes_of_string(model->params.name);
     message.register_.digest = (struct bytes){model->digest, sizeof model->digest};
     message.register_.context = context;
+    message.register_.chat = worker->chat != NULL;
     message.register_.kv_blocks = stats.blocks_total;
     message.register_.max_prompt = (context < cache ? context : cache) - 1;
     message.register_.device = bytes_of_string(engine_backend_info(worker->engine)->device);

@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "worker/engine/text.h"
 
 #include <utlist.h>
 
@@ -23,13 +24,13 @@
 
 _Static_assert(sizeof(struct logprob) == sizeof(struct token_logprob), "log probabilities are copied whole");
 
-/* The longest beginning of the text, up to MOST_TEXT bytes, that cuts no character. */
-static size_t cut_text(const uint8_t *text, size_t len)
+/* The longest beginning of the text, up to `most` bytes, that cuts no character. */
+static size_t cut_text(const uint8_t *text, size_t len, size_t most)
 {
-    if (len <= MOST_TEXT)
+    if (len <= most)
         return len;
-    len = MOST_TEXT;
-    while (len > MOST_TEXT - 4 && (text[len] & 0xc0) == 0x80)
+    len = most;
+    while (len > most - 4 && (text[len] & 0xc0) == 0x80)
         len--;
     return len;
 }
@@ -51,7 +52,7 @@ static void flush(struct worker *worker, struct request *request, const struct e
         frame->logprobs.width = first ? request->width : 0;
         frame->logprobs.items = (const struct token_logprob *)(const void *)request->logprobs.data;
         frame->text.data = request->text.data + taken;
-        frame->text.len = cut_text(frame->text.data, request->text.len - taken);
+        frame->text.len = cut_text(frame->text.data, request->text.len - taken, MOST_TEXT);
         taken += frame->text.len;
         frame->has_end = ending && taken == request->text.len;
         if (frame->has_end)
@@ -98,11 +99,26 @@ static void finish(struct worker *worker, struct request *request, const struct 
     free_request(worker, request);
 }
 
+/* A reason as the protocol wants it: a chat template may say anything. Lives until the next call. */
+static struct bytes clean_reason(struct worker *worker, const char *reason)
+{
+    struct text text = {0};
+    worker->reason.len = 0;
+    int r = text_push(&text, bytes_of_string(reason), &worker->reason);
+    if (r == 0)
+        r = text_finish(&text, &worker->reason);
+    text_deinit(&text);
+    if (r < 0)
+        return BYTES_LITERAL("out of memory for the reason");
+    return (struct bytes){worker->reason.data,
+                          cut_text(worker->reason.data, worker->reason.len, PROTO_MAX_TEXT_BYTES)};
+}
+
 void publish_refusal(struct worker *worker, struct request *request, enum proto_error error, const char *text)
 {
     const struct ending ending = {.reason = END_ERROR,
                                   .error = error,
-                                  .text = bytes_of_string(text),
+                                  .text = clean_reason(worker, text),
                                   .timing = {.queue_ms = request->queue_ms}};
     finish(worker, request, &ending, clock_ns());
 }
@@ -120,7 +136,7 @@ static void finish_by_event(struct worker *worker, struct request *request, cons
         .timing = {request->queue_ms, (double)event->prefill_ns / 1e6, (double)event->decode_ns / 1e6}};
     if (ending.reason == END_ERROR) {
         ending.error = PROTO_MODEL_ERROR;
-        ending.text = bytes_of_string(event->fault);
+        ending.text = clean_reason(worker, event->fault);
     }
     finish(worker, request, &ending, clock_ns());
 }

@@ -5,8 +5,7 @@
  * nothing to do, or when so many frames are unacknowledged that more must not be made. The progress hook
  * does the same reading in the middle of a step, so that a cancel ends even a long prefill within a layer.
  *
- *     LOADING ──▶ READY ──SIGTERM, drain, orphaned, device failed──▶ DRAINING ──all done and acknowledged──▶
- * end
+ *     LOADING ──▶ READY ──SIGTERM, drain, orphaned, device failed──▶ DRAINING ──all is acknowledged──▶ end
  *
  * A worker outlives its broker: what runs is finished and kept for a new broker, which it looks for until
  * `orphan_s` seconds have passed without a word. */
@@ -160,8 +159,21 @@ static void run_loop(struct worker *worker)
 
 static void open_chat(struct worker *worker)
 {
-    error_set(&worker->no_chat, 0,
-              "conversations are not served yet: send the prompt as text or as token ids");
+    const struct model *model = worker->model;
+    const struct tokenizer *tokenizer = model->tokenizer;
+    if (model->chat_template.len == 0) {
+        error_set(&worker->no_chat, 0, "the model has no chat template: send text or token ids");
+        return;
+    }
+    int32_t bos = tokenizer_bos(tokenizer), eos = tokenizer_eos(tokenizer);
+    const struct bytes none = {"", 0};
+    int r = chat_template_new(
+        model->chat_template, bos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, bos),
+        eos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, eos), &worker->chat, &worker->no_chat);
+    if (r < 0) {
+        error_prefix(&worker->no_chat, r, "the model's chat template cannot be used");
+        log_warn("%s", worker->no_chat.text);
+    }
 }
 
 static int open_engine(struct worker *worker, struct error *err)
@@ -209,6 +221,7 @@ static int connect_pool(struct worker *worker, struct error *err)
 static void free_worker(struct worker *worker)
 {
     engine_free(worker->engine);
+    chat_template_free(worker->chat);
     model_free(worker->model);
     link_close(worker);
     stream_close(&worker->stream);
@@ -216,6 +229,7 @@ static void free_worker(struct worker *worker)
         zmq_ctx_term(worker->zmq);
     message_decoder_free(worker->decoder);
     buffer_deinit(&worker->scratch);
+    buffer_deinit(&worker->reason);
     report_close(worker);
     free(worker);
 }

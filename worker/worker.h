@@ -14,6 +14,7 @@
 #include "proto/board.h"
 #include "proto/message.h"
 #include "worker/engine/engine.h"
+#include "worker/model/chat_template.h"
 #include "worker/model/model.h"
 #include "worker/options.h"
 #include "worker/stream.h"
@@ -51,7 +52,8 @@ struct deferred {
 struct worker {
     struct worker_options options;
     struct model *model;
-    struct error no_chat; /* why conversations are refused */
+    struct chat_template *chat; /* NULL: none, or none that can be used */
+    struct error no_chat;       /* then: why */
     struct engine *engine;
     bool in_step; /* inside engine_step: requests cannot be submitted */
 
@@ -60,6 +62,7 @@ struct worker {
     struct stream stream;
     struct message_decoder *decoder;
     struct buffer scratch; /* of the message being sent */
+    struct buffer reason;  /* of an ending, made fit to send */
     struct deferred *deferred;
 
     struct request *requests; /* uthash by topic */

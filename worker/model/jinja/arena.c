@@ -17,7 +17,7 @@ struct arena_block {
 
 enum { BLOCK_SIZE = 16 * 1024 };
 
-void *arena_alloc(struct arena *arena, size_t size)
+void *jinja_arena_alloc(struct arena *arena, size_t size)
 {
     const size_t align = alignof(max_align_t);
     if (size > arena->limit || arena->used > arena->limit - size)
@@ -39,7 +39,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     return memory;
 }
 
-void arena_deinit(struct arena *arena)
+void jinja_arena_deinit(struct arena *arena)
 {
     for (struct arena_block *block = arena->blocks, *older; block; block = older) {
         older = block->older;

@@ -15,7 +15,7 @@ struct arena {    /* set `limit`, the rest zero */
 };
 
 /* Zeroed memory, aligned for any type; NULL beyond the limit or when the machine has none. */
-void *arena_alloc(struct arena *arena, size_t size);
-void arena_deinit(struct arena *arena);
+void *jinja_arena_alloc(struct arena *arena, size_t size);
+void jinja_arena_deinit(struct arena *arena);
 
 #endif

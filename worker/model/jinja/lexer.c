@@ -64,7 +64,7 @@ static int add(struct lexer *lexer, enum jinja_token_kind kind, const char *text
     struct jinja_tokens *tokens = &lexer->tokens;
     if (tokens->n == tokens->cap) {
         size_t cap = tokens->cap * 2 + 64;
-        struct jinja_token *moved = arena_alloc(lexer->arena, cap * sizeof *moved);
+        struct jinja_token *moved = jinja_arena_alloc(lexer->arena, cap * sizeof *moved);
         if (!moved)
             return error_set(lexer->err, -ENOMEM, "no memory for the template");
         if (tokens->n > 0)
@@ -168,7 +168,7 @@ static int lex_string(struct lexer *lexer)
         end += lexer->source[end] == '\\' ? 2 : 1;
     if (end >= lexer->len)
         return error_set(lexer->err, -EINVAL, "line %u: a string without end", lexer->line);
-    char *text = arena_alloc(lexer->arena, end - lexer->at + 1);
+    char *text = jinja_arena_alloc(lexer->arena, end - lexer->at + 1);
     if (!text)
         return error_set(lexer->err, -ENOMEM, "no memory for the template");
     size_t n = 0;
@@ -321,7 +321,7 @@ static size_t find_tag(const struct lexer *lexer)
 /* A copy with \n for \r\n and \r, and without one newline at the end. */
 static int normalize(struct lexer *lexer, struct bytes source)
 {
-    char *copy = arena_alloc(lexer->arena, source.len + 1);
+    char *copy = jinja_arena_alloc(lexer->arena, source.len + 1);
     if (!copy)
         return error_set(lexer->err, -ENOMEM, "no memory for the template");
     const char *from = source.data;

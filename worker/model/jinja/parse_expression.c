@@ -126,7 +126,7 @@ static int parse_string(struct parser *parser, struct jinja_node **ret_node)
         (*ret_node)->name = parser->tokens.items[first].text;
         return 0;
     }
-    char *text = arena_alloc(parser->arena, len + 1);
+    char *text = jinja_arena_alloc(parser->arena, len + 1);
     if (!text)
         return error_set(parser->err, -ENOMEM, "no memory for the template");
     len = 0;

@@ -44,7 +44,7 @@ int parser_expects(struct parser *parser, enum jinja_token_kind kind, const char
 
 int parser_node(struct parser *parser, enum jinja_node_kind kind, struct jinja_node **ret_node)
 {
-    struct jinja_node *node = arena_alloc(parser->arena, sizeof *node);
+    struct jinja_node *node = jinja_arena_alloc(parser->arena, sizeof *node);
     if (!node)
         return error_set(parser->err, -ENOMEM, "no memory for the template");
     node->kind = kind;

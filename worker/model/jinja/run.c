@@ -266,7 +266,7 @@ struct jinja_template *jinja_template_free(struct jinja_template *jinja)
 {
     if (!jinja)
         return NULL;
-    arena_deinit(&jinja->arena);
+    jinja_arena_deinit(&jinja->arena);
     free(jinja);
     return NULL;
 }
@@ -328,6 +328,6 @@ int jinja_render(const struct jinja_template *jinja, const struct jinja_variable
         r = jinja_run_body(&run, jinja->tree);
     if (r == 0 && copy_out(&out, ret_text, ret_marks) < 0)
         r = error_set(err, -ENOMEM, "no memory for the text of a chat");
-    arena_deinit(&run.arena);
+    jinja_arena_deinit(&run.arena);
     return r;
 }

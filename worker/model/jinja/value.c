@@ -23,7 +23,7 @@ int jinja_fail(struct jinja_run *run, int code, const char *format, ...)
 
 void *jinja_alloc(struct jinja_run *run, size_t size)
 {
-    return arena_alloc(&run->arena, size);
+    return jinja_arena_alloc(&run->arena, size);
 }
 
 int jinja_no_memory(struct jinja_run *run)

@@ -43,10 +43,18 @@ static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *form
 
 const char *build_path(const char *name)
 {
+    /* The running program is BUILD/tests/integration/PROGRAM. */
     static char path[4096];
-    const char *build = getenv("QUERN_BUILD");
-    REQUIRE(build, "QUERN_BUILD names no build folder");
-    snprintf(path, sizeof path, "%s/%s", build, name);
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    REQUIRE(n > 0, "/proc/self/exe: %s", strerror(errno));
+    path[n] = 0;
+    for (int i = 0; i < 3; i++) {
+        char *slash = strrchr(path, '/');
+        REQUIRE(slash, "the program does not lie in a build folder");
+        *slash = 0;
+    }
+    size_t len = strlen(path);
+    snprintf(path + len, sizeof path - len, "/%s", name);
     return path;
 }
 

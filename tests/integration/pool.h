@@ -3,8 +3,8 @@
 #define TESTS_INTEGRATION_POOL_H
 
 /* A real pool for a test: quern-broker and its workers, in a fresh run directory, from the build folder that
- * $QUERN_BUILD names. Every function fails the running Check test, with the pool's own log, when something is
- * off. */
+ * the running test lies in. When something is off, a function says what, with the pool's own log, and aborts
+ * the program. */
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine on the CPU backend and a real, if tiny, model: whatever happens around a request, its tokens and
+ * log probabilities are the same bits. */
+
+#include "tests/unit/run.h"
+#include "worker/engine/engine.h"
+#include "worker/model/model.h"
+#include "worker/model/synth.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REQUESTS 10
+#define LOGPROBS 3
+
+struct outcome {
+    struct ids ids;
+    struct buffer text;
+    struct buffer logprobs;
+    enum engine_end end;
+};
+
+struct rig {
+    struct model *model;
+    struct engine *engine;
+    struct outcome outcomes[REQUESTS];
+    uint64_t layers, cancel_at; /* progress calls; at this one request 0 is cancelled */
+};
+
+static void sink(void *arg, const struct engine_event *event)
+{
+    struct rig *rig = arg;
+    struct outcome *o = &rig->outcomes[event->tag];
+    ids_append(&o->ids, event->ids, event->n_ids);
+    buffer_append(&o->text, event->text.data, event->text.len);
+    buffer_append(&o->logprobs, event->logprobs, event->n_ids * event->n_logprobs * sizeof *event->logprobs);
+    o->end = event->end;
+}
+
+static bool progress(void *arg)
+{
+    struct rig *rig = arg;
+    if (++rig->layers == rig->cancel_at)
+        engine_cancel(rig->engine, 0);
+    return rig->engine && engine_step_is_moot(rig->engine);
+}
+
+static void rig_init(struct rig *rig, struct backend_config config)
+{
+    char path[] = "/tmp/quern-test-XXXXXX";
+    struct error err = {0};
+    *rig = (struct rig){0};
+    close(mkstemp(path));
+    ck_assert_msg(synth_write(synth_shape_by_name("tiny"), mixture_by_name("Q4_K_M"), 5, path, &err) == 0,
+                  "%s", err.text);
+    ck_assert_msg(model_open(path, true, &rig->model, &err) == 0, "%s", err.text);
+    unlink(path);
+    config.progress = progress;
+    config.progress_arg = rig;
+    const struct engine_config engine = {
+        .model = rig->model, .backend = &backend_cpu, .backend_config = config};
+    ck_assert_msg(engine_new(&engine, sink, rig, &rig->engine, &err) == 0, "%s", err.text);
+}
+
+static void rig_deinit(struct rig *rig)
+{
+    engine_free(rig->engine);
+    model_free(rig->model);
+    for (int i = 0; i < REQUESTS; i++) {
+        ids_deinit(&rig->outcomes[i].ids);
+        buffer_deinit(&rig->outcomes[i].text);
+        buffer_deinit(&rig->outcomes[i].logprobs);
+    }
+}
+
+/* Greedy and sampled ones, with and without a penalty, of all lengths. */
+static void submit(struct rig *rig, uint64_t tag)
+{
+    int32_t prompt[400];
+    struct error err = {0};
+    uint32_t n = 1 + (uint32_t)tag * 37 % 130;
+    for (uint32_t i = 0; i < n; i++)
+        prompt[i] = (int32_t)(3 + (tag * 31 + i * 17) % 480);
+    const struct engine_request request = {.tag = tag,
+                                           .prompt = prompt,
+                                           .n_prompt = n,
+                                           .max_tokens = 20 + (uint32_t)tag * 13 % 60,
+                                           .sampling = {.temperature = tag % 3 ? 0.9f : 0,
+                                                        .top_k = tag % 2 ? 40 : 0,
+                                                        .top_p = 0.95f,
+                                                        .repetition_penalty = tag % 4 ? 1 : 1.2f,
+                                                        .seed = tag * 1000},
+                                           .n_logprobs = LOGPROBS};
+    int r = engine_submit(rig->engine, &request, &err);
+    ck_assert_msg(r == 0, "%d: %s", r, err.text);
+}
+
+static void run_dry(struct rig *rig)
+{
+    struct error err = {0};
+    int r;
+    while ((r = engine_step(rig->engine, &err)) == 1)
+        ;
+    ck_assert_msg(r == 0, "%s", err.text);
+}
+
+static void check_same(const struct rig *a, const struct rig *b)
+{
+    for (int i = 0; i < REQUESTS; i++) {
+        const struct outcome *x = &a->outcomes[i], *y = &b->outcomes[i];
+        ck_assert(x->end == ENGINE_END_LENGTH || x->end == ENGINE_END_STOP);
+        ck_assert_int_eq(x->end, y->end);
+        ck_assert_uint_eq(x->ids.len, y->ids.len);
+        ck_assert_mem_eq(x->ids.data, y->ids.data, x->ids.len * sizeof *x->ids.data);
+        ck_assert_uint_eq(x->text.len, y->text.len);
+        ck_assert_mem_eq(x->text.data, y->text.data, x->text.len);
+        ck_assert_uint_eq(x->logprobs.len, x->ids.len * LOGPROBS * sizeof(struct logprob));
+        ck_assert_uint_eq(x->logprobs.len, y->logprobs.len);
+        ck_assert_mem_eq(x->logprobs.data, y->logprobs.data, x->logprobs.len);
+    }
+}
+
+START_TEST(alone_in_a_batch_in_chunks_and_after_preemption_the_bits_are_the_same)
+{
+    static struct rig alone, batched;
+    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .n_threads = 1});
+    for (uint64_t tag = 0; tag < REQUESTS; tag++) {
+        submit(&alone, tag);
+        run_dry(&alone);
+    }
+    /* Rows of a step, threads, blocks: ten that need up to seven blocks each share fifteen. */
+    const struct backend_config configs[] = {{.max_rows = 512, .n_threads = 2},
+                                             {.max_rows = 16, .n_threads = 1},
+                                             {.max_rows = 37, .n_threads = 2, .n_blocks = 15}};
+    for (int i = 0; i < 3; i++) {
+        struct backend_config config = configs[i];
+        struct engine_stats stats;
+        config.n_slots = 10;
+        config.n_context = 512;
+        rig_init(&batched, config);
+        for (uint64_t tag = 0; tag < REQUESTS; tag++)
+            submit(&batched, tag);
+        run_dry(&batched);
+        check_same(&alone, &batched);
+        engine_stats(batched.engine, &stats);
+        ck_assert_uint_eq(stats.blocks_free, stats.blocks_total);
+        ck_assert(i < 2 || stats.preemptions > 0);
+        rig_deinit(&batched);
+    }
+    rig_deinit(&alone);
+}
+END_TEST
+
+START_TEST(a_cancel_at_any_layer_ends_that_request_and_harms_no_other)
+{
+    static struct rig alone, disturbed;
+    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .n_threads = 1});
+    submit(&alone, 1);
+    run_dry(&alone);
+    for (uint64_t at = 1; at < 40; at += 3) {
+        struct engine_stats stats;
+        rig_init(&disturbed,
+                 (struct backend_config){.n_slots = 2, .n_context = 512, .n_threads = 2, .max_rows = 16});
+        disturbed.cancel_at = at;
+        submit(&disturbed, 0);
+        submit(&disturbed, 1);
+        run_dry(&disturbed);
+        ck_assert(disturbed.outcomes[0].end == ENGINE_END_CANCELLED);
+        ck_assert_uint_eq(disturbed.outcomes[1].ids.len, alone.outcomes[1].ids.len);
+        ck_assert_mem_eq(disturbed.outcomes[1].ids.data, alone.outcomes[1].ids.data,
+                         alone.outcomes[1].ids.len * sizeof(int32_t));
+        engine_stats(disturbed.engine, &stats);
+        ck_assert_uint_eq(stats.blocks_free, stats.blocks_total);
+        rig_deinit(&disturbed);
+    }
+    rig_deinit(&alone);
+}
+END_TEST
+
+START_TEST(a_step_abandoned_for_a_cancel_leaves_the_backend_good)
+{
+    static struct rig alone, rig;
+    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .n_threads = 1});
+    submit(&alone, 3);
+    run_dry(&alone);
+    rig_init(&rig, (struct backend_config){.n_slots = 2, .n_context = 512, .n_threads = 1});
+    for (uint64_t at = 1; at <= 6; at++) { /* alone in its step: the step itself is given up */
+        rig.cancel_at = rig.layers + at;
+        submit(&rig, 0);
+        run_dry(&rig);
+        ck_assert_int_eq(rig.outcomes[0].end, ENGINE_END_CANCELLED);
+    }
+    submit(&rig, 3);
+    run_dry(&rig);
+    ck_assert_uint_eq(rig.outcomes[3].ids.len, alone.outcomes[3].ids.len);
+    ck_assert_mem_eq(rig.outcomes[3].ids.data, alone.outcomes[3].ids.data,
+                     rig.outcomes[3].ids.len * sizeof(int32_t));
+    rig_deinit(&rig);
+    rig_deinit(&alone);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 240);
+    tcase_add_test(tests, alone_in_a_batch_in_chunks_and_after_preemption_the_bits_are_the_same);
+    tcase_add_test(tests, a_cancel_at_any_layer_ends_that_request_and_harms_no_other);
+    tcase_add_test(tests, a_step_abandoned_for_a_cancel_leaves_the_backend_good);
+}
+
+int main(void)
+{
+    return run_tests("engine on the cpu", add);
+}

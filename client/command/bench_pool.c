@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,7 +325,9 @@ int bench_pool(int argc, char **argv)
                "token is checked."};
     struct options options = {.requests = 64, .tokens = 4096, .workers = 1, .probes = 1000, .repetitions = 5};
     struct error err = {0};
-    char path[] = "/tmp/quern-bench-XXXXXX";
+    char path[PATH_MAX];
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/quern-bench-XXXXXX", folder && *folder ? folder : "/tmp");
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     pool_catch_signals();
     int r = 0;

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* quern run, status and bench pool, as a shell calls them. */
+
+#include "tests/integration/pool.h"
+#include "tests/unit/run.h"
+
+#include "common/clock.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char dir[RUNDIR_PATH_MAX + 1];
+static char out[1 << 20], again[1 << 20];
+
+/* Everything temporary goes where it can be counted, and no pool of the machine is found. */
+static void set_up(void)
+{
+    ck_assert_int_eq(rundir_temporary(dir, NULL), 0);
+    setenv("TMPDIR", dir, 1);
+    setenv("XDG_RUNTIME_DIR", dir, 1);
+    unsetenv("QUERN_MODEL");
+}
+
+static void tear_down(void)
+{
+    unsetenv("TMPDIR");
+    unsetenv("XDG_RUNTIME_DIR");
+    rundir_remove(dir);
+}
+
+static int files_left(void)
+{
+    int n = 0;
+    DIR *folder = opendir(dir);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        n += entry->d_name[0] != '.';
+    closedir(folder);
+    return n;
+}
+
+/* Starts `quern` with stdout and stderr to files of `dir`; the pid. */
+static pid_t start(const char *const *argv, const char *stdout_path, const char *stderr_path)
+{
+    char program[4096];
+    snprintf(program, sizeof program, "%s", build_path("quern"));
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int o = open(stdout_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        int e = open(stderr_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        dup2(o, STDOUT_FILENO);
+        dup2(e, STDERR_FILENO);
+        execv(program, (char *const *)argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Waits until the file has more than n bytes. */
+static void wait_for_bytes(const char *path, long n)
+{
+    for (int i = 0; i < 1000; i++) {
+        FILE *file = fopen(path, "r");
+        long size = -1;
+        if (file) {
+            fseek(file, 0, SEEK_END);
+            size = ftell(file);
+            fclose(file);
+        }
+        if (size > n)
+            return;
+        usleep(10000);
+    }
+    ck_abort_msg("%s stayed short", path);
+}
+
+static bool file_says(const char *path, const char *text)
+{
+    static char content[65536];
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    content[fread(content, 1, sizeof content - 1, file)] = 0;
+    fclose(file);
+    return strstr(content, text) != NULL;
+}
+
+START_TEST(a_private_pool_answers_and_leaves_nothing_behind)
+{
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--model", tiny_model(), "-n", "20",
+                                 "--seed", "7", "--raw", "Once upon", NULL),
+                     0);
+    ck_assert_int_eq(run_program(again, sizeof again, "quern", "run", "--model", tiny_model(), "-n", "20",
+                                 "--seed", "7", "--raw", "Once upon", NULL),
+                     0);
+    ck_assert_uint_gt(strlen(out), 0);
+    ck_assert_str_eq(out, again);
+    ck_assert_int_eq(files_left(), 0);
+}
+END_TEST
+
+START_TEST(json_and_ids_tell_the_same_as_the_text)
+{
+    struct pool pool = {0};
+    pool_start(&pool, tiny_model(), NULL);
+#define RUN(to, ...)                                                                                         \
+    ck_assert_int_eq(run_program(to, sizeof to, "quern", "run", "--connect", pool.rundir, "-n", "12",        \
+                                 "--seed", "3", __VA_ARGS__ "Hello", NULL),                                  \
+                     0)
+    RUN(again, );
+    RUN(out, "--json", "--logprobs", "2", );
+    json_t *json = json_loads(out, 0, NULL);
+    ck_assert_ptr_nonnull(json);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "text")), again);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "reason")), "length");
+    ck_assert_str_eq(json_string_value(json_object_get(json, "seed")), "3");
+    json_t *ids = json_object_get(json, "ids"), *logprobs = json_object_get(json, "logprobs");
+    ck_assert_uint_eq(json_array_size(ids), 12);
+    ck_assert_uint_eq(json_array_size(logprobs), 12);
+    for (size_t i = 0; i < 12; i++) {
+        json_t *row = json_array_get(logprobs, i);
+        ck_assert_uint_eq(json_array_size(row), 3);
+        ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(row, 0), "id")),
+                         json_integer_value(json_array_get(ids, i)));
+        double most = json_real_value(json_object_get(json_array_get(row, 1), "logprob"));
+        ck_assert_double_le(json_real_value(json_object_get(json_array_get(row, 2), "logprob")), most);
+        ck_assert_double_le(most, 0);
+    }
+    char expected[256] = "";
+    for (size_t i = 0; i < 12; i++)
+        sprintf(expected + strlen(expected), "%s%lld", i ? " " : "",
+                json_integer_value(json_array_get(ids, i)));
+    RUN(out, "--ids", );
+    ck_assert_str_eq(strtok(out, "\n"), expected);
+    json_decref(json);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    pool_forget(&pool);
+}
+END_TEST
+
+START_TEST(status_counts_what_was_done)
+{
+    struct pool pool = {0};
+    pool_start(&pool, tiny_model(), "--workers", "2", NULL);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--connect", pool.frontend, "-n", "9",
+                                 "--stop-none", "x", NULL),
+                     2);
+    ck_assert_int_eq(
+        run_program(out, sizeof out, "quern", "run", "--connect", pool.frontend, "-n", "9", "x", NULL), 0);
+    ck_assert_int_eq(
+        run_program(out, sizeof out, "quern", "status", "--json", "--connect", pool.rundir, NULL), 0);
+    json_t *json = json_loads(out, 0, NULL);
+    ck_assert_ptr_nonnull(json);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "admitted")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "ended")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "running")), 0);
+    json_t *workers = json_object_get(json, "workers");
+    ck_assert_uint_eq(json_array_size(workers), 2);
+    ck_assert_str_eq(json_string_value(json_object_get(json_array_get(workers, 1), "state")), "ready");
+    json_decref(json);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
+    ck_assert_ptr_nonnull(strstr(out, "worker-0"));
+    ck_assert_ptr_nonnull(strstr(out, "worker-1"));
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    pool_forget(&pool);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", NULL), 1);
+}
+END_TEST
+
+START_TEST(an_interrupt_cancels_and_the_private_pool_goes_too)
+{
+    char o[128], e[128];
+    const char *argv[] = {"quern", "run",     "--model", tiny_model(), "--device", "null",
+                          "--ctx", "1000000", "-n",      "900000",     "x",        NULL};
+    snprintf(o, sizeof o, "%s/out", dir);
+    snprintf(e, sizeof e, "%s/err", dir);
+    pid_t pid = start(argv, o, e);
+    wait_for_bytes(o, 1000);
+    kill(pid, SIGINT);
+    ck_assert_int_eq(wait_for(pid), 130);
+    ck_assert(file_says(e, "interrupted"));
+    ck_assert_int_eq(files_left(), 2);
+}
+END_TEST
+
+START_TEST(an_output_that_cannot_be_written_is_a_failure)
+{
+    char e[128];
+    const char *argv[] = {"quern", "run", "--model", tiny_model(), "-n", "50", "x", NULL};
+    snprintf(e, sizeof e, "%s/err", dir);
+    ck_assert_int_eq(wait_for(start(argv, "/dev/full", e)), 1);
+    ck_assert(file_says(e, "stdout: No space left on device"));
+    ck_assert_int_eq(files_left(), 1);
+}
+END_TEST
+
+START_TEST(what_cannot_be_done_is_said)
+{
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--model", "/nowhere.gguf", "x", NULL), 1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--model", "/etc/passwd", "x", NULL), 1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--model", tiny_model(), "", NULL), 1);
+    ck_assert_int_eq(
+        run_program(out, sizeof out, "quern", "run", "--model", tiny_model(), "-n", "1000000", "x", NULL), 1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--temp", "nan", "x", NULL), 2);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "-n", "-5", "x", NULL), 2);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--logprobs", "1", "x", NULL), 2);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "x", "y", NULL), 2);
+    ck_assert_int_eq(files_left(), 0);
+}
+END_TEST
+
+START_TEST(a_deadline_ends_the_run_with_a_failure)
+{
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--model", tiny_model(), "--device", "null",
+                                 "--ctx", "1000000", "-n", "900000", "--deadline-ms", "100", "x", NULL),
+                     1);
+}
+END_TEST
+
+START_TEST(the_pool_benchmark_checks_every_token_of_a_client_that_was_stopped)
+{
+    char o[128], e[128];
+    const char *argv[] = {"quern", "bench", "pool", "--json", "-s", "16", "-n", "8000",
+                          "-r",    "1",     "-p",   "20",     "-f", "0",  NULL};
+    snprintf(o, sizeof o, "%s/out", dir);
+    snprintf(e, sizeof e, "%s/err", dir);
+    pid_t pid = start(argv, o, e);
+    /* Stopped and continued while it streams: what the stream drops must come by replay. */
+    for (int i = 0; i < 4; i++) {
+        usleep(150000);
+        kill(pid, SIGSTOP);
+        usleep(250000);
+        kill(pid, SIGCONT);
+    }
+    ck_assert_int_eq(wait_for(pid), 0);
+    json_t *json = json_load_file(o, 0, NULL);
+    ck_assert_ptr_nonnull(json);
+    ck_assert_double_gt(json_real_value(json_object_get(json, "tokens_per_s")), 0);
+    ck_assert_double_gt(json_real_value(json_object_get(json, "latency_p50_us")), 0);
+    json_decref(json);
+    ck_assert_int_eq(files_left(), 2);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_private_pool_answers_and_leaves_nothing_behind);
+    tcase_add_test(tests, json_and_ids_tell_the_same_as_the_text);
+    tcase_add_test(tests, status_counts_what_was_done);
+    tcase_add_test(tests, an_interrupt_cancels_and_the_private_pool_goes_too);
+    tcase_add_test(tests, an_output_that_cannot_be_written_is_a_failure);
+    tcase_add_test(tests, what_cannot_be_done_is_said);
+    tcase_add_test(tests, a_deadline_ends_the_run_with_a_failure);
+    tcase_add_test(tests, the_pool_benchmark_checks_every_token_of_a_client_that_was_stopped);
+}
+
+int main(void)
+{
+    return run_tests("requests", add);
+}

@@ -7,106 +7,55 @@
 
 #include "proto/fields.h"
 
+/* A field a line, however long. */
+/* clang-format off */
 #define KEY(k, t, o) .key = (k), .key_len = sizeof(k) - 1, .type = (t), .offset = (uint32_t)(o)
 #define REQUIRED     .flags = FIELD_REQUIRED | FIELD_ALWAYS
 #define ALWAYS       .flags = FIELD_ALWAYS
 #define IN(part)     offsetof(struct message, part)
-#define TABLE(array)                                                                                         \
-    {                                                                                                        \
-        .fields = (array), .n = sizeof(array) / sizeof *(array)                                              \
-    }
-#define PART(array, type, test)                                                                              \
-    {                                                                                                        \
-        .fields = (array), .n = sizeof(array) / sizeof *(array), .size = sizeof(type), .check = (test)       \
-    }
+#define TABLE(array) {.fields = (array), .n = sizeof(array) / sizeof *(array)}
+#define PART(array, type, test) {.fields = (array), .n = sizeof(array) / sizeof *(array), .size = sizeof(type), .check = (test)}
 
-#define ID(k, o)                                                                                             \
-    {                                                                                                        \
-        KEY(k, FIELD_ID, o), REQUIRED                                                                        \
-    }
-#define EPOCH(k, o)                                                                                          \
-    {                                                                                                        \
-        KEY(k, FIELD_EPOCH, o), REQUIRED                                                                     \
-    }
-#define U32(k, o)                                                                                            \
-    {                                                                                                        \
-        KEY(k, FIELD_U32, o), REQUIRED, .high = UINT32_MAX                                                   \
-    }
-#define U32_OR_0(k, o)                                                                                       \
-    {                                                                                                        \
-        KEY(k, FIELD_U32, o), .high = UINT32_MAX                                                             \
-    }
-#define U64(k, o)                                                                                            \
-    {                                                                                                        \
-        KEY(k, FIELD_U64, o), REQUIRED, .high = UINT64_MAX                                                   \
-    }
-#define U64_OR_0(k, o)                                                                                       \
-    {                                                                                                        \
-        KEY(k, FIELD_U64, o), .high = UINT64_MAX                                                             \
-    }
-#define COUNTER(k, o)                                                                                        \
-    {                                                                                                        \
-        KEY(k, FIELD_U64, o), REQUIRED, .high = FIELDS_MAX_COUNTER                                           \
-    }
-#define COUNTER_OR_0(k, o)                                                                                   \
-    {                                                                                                        \
-        KEY(k, FIELD_U64, o), .high = FIELDS_MAX_COUNTER                                                     \
-    }
-#define FLAG(k, o)                                                                                           \
-    {                                                                                                        \
-        KEY(k, FIELD_BOOL, o)                                                                                \
-    }
-#define NAME(k, o)                                                                                           \
-    {                                                                                                        \
-        KEY(k, FIELD_NAME, o), REQUIRED, .high = PROTO_MAX_NAME_BYTES                                        \
-    }
-#define NAME_OR_0(k, o)                                                                                      \
-    {                                                                                                        \
-        KEY(k, FIELD_NAME, o), .high = PROTO_MAX_NAME_BYTES                                                  \
-    }
-#define TEXT_OR_0(k, o)                                                                                      \
-    {                                                                                                        \
-        KEY(k, FIELD_TEXT, o), .high = PROTO_MAX_TEXT_BYTES                                                  \
-    }
-#define RANGE(k, o)                                                                                          \
-    {                                                                                                        \
-        KEY(k, FIELD_RANGE, o), REQUIRED                                                                     \
-    }
-#define FEATURES(k, o)                                                                                       \
-    {                                                                                                        \
-        KEY(k, FIELD_NAMES, o), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES                \
-    }
-#define MILLISECONDS(k, o)                                                                                   \
-    {                                                                                                        \
-        KEY(k, FIELD_REAL, o), ALWAYS, .real_low = 0, .real_high = 1e15                                      \
-    }
+#define ID(k, o)           {KEY(k, FIELD_ID, o), REQUIRED}
+#define EPOCH(k, o)        {KEY(k, FIELD_EPOCH, o), REQUIRED}
+#define RANGE(k, o)        {KEY(k, FIELD_RANGE, o), REQUIRED}
+#define FLAG(k, o)         {KEY(k, FIELD_BOOL, o)}
+#define U32(k, o)          {KEY(k, FIELD_U32, o), REQUIRED, .high = UINT32_MAX}
+#define U32_OR_0(k, o)     {KEY(k, FIELD_U32, o), .high = UINT32_MAX}
+#define U64(k, o)          {KEY(k, FIELD_U64, o), REQUIRED, .high = UINT64_MAX}
+#define U64_OR_0(k, o)     {KEY(k, FIELD_U64, o), .high = UINT64_MAX}
+#define COUNTER(k, o)      {KEY(k, FIELD_U64, o), REQUIRED, .high = FIELDS_MAX_COUNTER}
+#define COUNTER_OR_0(k, o) {KEY(k, FIELD_U64, o), .high = FIELDS_MAX_COUNTER}
+#define NAME(k, o)         {KEY(k, FIELD_NAME, o), REQUIRED, .high = PROTO_MAX_NAME_BYTES}
+#define NAME_OR_0(k, o)    {KEY(k, FIELD_NAME, o), .high = PROTO_MAX_NAME_BYTES}
+#define TEXT_OR_0(k, o)    {KEY(k, FIELD_TEXT, o), .high = PROTO_MAX_TEXT_BYTES}
+#define FEATURES(k, o)     {KEY(k, FIELD_NAMES, o), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES}
+#define MILLISECONDS(k, o) {KEY(k, FIELD_REAL, o), ALWAYS, .real_high = 1e15}
 
 /* Thirty days: enough for any deadline, and no sum of clocks overflows. */
 #define MAX_DEADLINE_MS 2592000000ull
 
 /* The fields of struct generation inside `part` of a message: a generate's own and an assign's. */
-#define GENERATION(part)                                                                                     \
-    {KEY("prompt", FIELD_PROMPT, IN(part.prompt)), REQUIRED}, FLAG("special", IN(part.prompt.special)),      \
-        NAME_OR_0("model", IN(part.model)),                                                                  \
-        {KEY("max_tokens", FIELD_U32, IN(part.max_tokens)), ALWAYS, .low = 1, .high = INT32_MAX,             \
-         .initial = 256},                                                                                    \
-        {KEY("temperature", FIELD_REAL, IN(part.temperature)), ALWAYS, .real_high = 100, .initial = 0.8},    \
-        {KEY("top_k", FIELD_U32, IN(part.top_k)), ALWAYS, .high = INT32_MAX, .initial = 40},                 \
-        {KEY("top_p", FIELD_REAL, IN(part.top_p)), .flags = FIELD_ALWAYS | FIELD_LOW_OPEN, .real_high = 1,   \
-         .initial = 0.95},                                                                                   \
-        {KEY("min_p", FIELD_REAL, IN(part.min_p)), ALWAYS, .real_high = 1, .initial = 0.05},                 \
-        {KEY("repetition_penalty", FIELD_REAL, IN(part.repetition_penalty)),                                 \
-         .flags = FIELD_ALWAYS | FIELD_LOW_OPEN, .real_high = 100, .initial = 1},                            \
-        {KEY("seed", FIELD_U64, IN(part.seed)), .present = IN(part.has_seed), .high = UINT64_MAX},           \
-        {KEY("stop", FIELD_NAMES, IN(part.stop)), .low = 1, .high = PROTO_MAX_STOPS,                         \
-         .item_high = PROTO_MAX_STOP_BYTES},                                                                 \
-        {KEY("stop_ids", FIELD_IDS, IN(part.stop_ids)), .high = PROTO_MAX_STOP_IDS},                         \
-        {KEY("logprobs", FIELD_U32, IN(part.logprobs)), .high = PROTO_MAX_LOGPROBS + 1},                     \
-        {KEY("priority", FIELD_I32, IN(part.priority)), .low = -8, .high = 8},                               \
-        {KEY("deadline_ms", FIELD_U64, IN(part.deadline_ms)), .high = MAX_DEADLINE_MS},                      \
-        {KEY("on_disconnect", FIELD_ENUM, IN(part.on_disconnect)), .names = &names_of_policies},             \
-        {KEY("keep_s", FIELD_U32, IN(part.keep_s)), .high = 86400},                                          \
-        NAME_OR_0("cache_salt", IN(part.cache_salt)), FEATURES("require", IN(part.require))
+#define GENERATION(part) \
+    {KEY("prompt", FIELD_PROMPT, IN(part.prompt)), REQUIRED}, \
+    FLAG("special", IN(part.prompt.special)), \
+    NAME_OR_0("model", IN(part.model)), \
+    {KEY("max_tokens", FIELD_U32, IN(part.max_tokens)), ALWAYS, .low = 1, .high = INT32_MAX, .initial = 256}, \
+    {KEY("temperature", FIELD_REAL, IN(part.temperature)), ALWAYS, .real_high = 100, .initial = 0.8}, \
+    {KEY("top_k", FIELD_U32, IN(part.top_k)), ALWAYS, .high = INT32_MAX, .initial = 40}, \
+    {KEY("top_p", FIELD_REAL, IN(part.top_p)), .flags = FIELD_ALWAYS | FIELD_LOW_OPEN, .real_high = 1, .initial = 0.95}, \
+    {KEY("min_p", FIELD_REAL, IN(part.min_p)), ALWAYS, .real_high = 1, .initial = 0.05}, \
+    {KEY("repetition_penalty", FIELD_REAL, IN(part.repetition_penalty)), .flags = FIELD_ALWAYS | FIELD_LOW_OPEN, .real_high = 100, .initial = 1}, \
+    {KEY("seed", FIELD_U64, IN(part.seed)), .present = IN(part.has_seed), .high = UINT64_MAX}, \
+    {KEY("stop", FIELD_NAMES, IN(part.stop)), .low = 1, .high = PROTO_MAX_STOPS, .item_high = PROTO_MAX_STOP_BYTES}, \
+    {KEY("stop_ids", FIELD_IDS, IN(part.stop_ids)), .high = PROTO_MAX_STOP_IDS}, \
+    {KEY("logprobs", FIELD_U32, IN(part.logprobs)), .high = PROTO_MAX_LOGPROBS + 1}, \
+    {KEY("priority", FIELD_I32, IN(part.priority)), .low = -8, .high = 8}, \
+    {KEY("deadline_ms", FIELD_U64, IN(part.deadline_ms)), .high = MAX_DEADLINE_MS}, \
+    {KEY("on_disconnect", FIELD_ENUM, IN(part.on_disconnect)), .names = &names_of_policies}, \
+    {KEY("keep_s", FIELD_U32, IN(part.keep_s)), .high = 86400}, \
+    NAME_OR_0("cache_salt", IN(part.cache_salt)), \
+    FEATURES("require", IN(part.require))
 
 /* ---- parts ---- */
 
@@ -140,10 +89,7 @@ static const struct field ending_fields[] = {
     {KEY("timing", FIELD_MAP, offsetof(struct ending, timing)), REQUIRED, .table = &timing_table},
 };
 static const struct field_table ending_table = PART(ending_fields, struct ending, check_ending);
-#define ENDING(o)                                                                                            \
-    {                                                                                                        \
-        KEY("end", FIELD_MAP, o), REQUIRED, .table = &ending_table                                           \
-    }
+#define ENDING(o) {KEY("end", FIELD_MAP, o), REQUIRED, .table = &ending_table}
 
 static const struct field limits_fields[] = {
     U32("request_bytes", offsetof(struct limits, request_bytes)),
@@ -187,8 +133,7 @@ static const struct field_table worker_table = PART(worker_fields, struct worker
 
 static const struct field chat_fields[] = {
     NAME("role", offsetof(struct chat_message, role)),
-    {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED,
-     .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
 };
 static const struct field_table chat_table = PART(chat_fields, struct chat_message, NULL);
 
@@ -199,7 +144,9 @@ static const struct field hello_fields[] = {
     FEATURES("features", IN(hello.features)),
     ID("session", IN(hello.session)),
 };
-static const struct field join_fields[] = {U64("nonce", IN(join.nonce))};
+static const struct field join_fields[] = {
+    U64("nonce", IN(join.nonce)),
+};
 static const struct field generate_fields[] = {
     ID("id", IN(generate.id)),
     GENERATION(generate.generation),
@@ -218,14 +165,18 @@ static const struct field attach_fields[] = {
     ID("id", IN(attach.id)),
     COUNTER_OR_0("next", IN(attach.next)),
 };
-static const struct field status_fields[] = {U64_OR_0("ref", IN(status.ref))};
+static const struct field status_fields[] = {
+    U64_OR_0("ref", IN(status.ref)),
+};
 static const struct field tokenize_fields[] = {
     U64_OR_0("ref", IN(tokenize.ref)),
     NAME_OR_0("model", IN(tokenize.model)),
     {KEY("text", FIELD_TEXT, IN(tokenize.text)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
     FLAG("special", IN(tokenize.special)),
 };
-static const struct field ping_fields[] = {U64_OR_0("ref", IN(ping.ref))};
+static const struct field ping_fields[] = {
+    U64_OR_0("ref", IN(ping.ref)),
+};
 
 /* ---- broker → client ---- */
 
@@ -233,13 +184,14 @@ static const struct field hello_ok_fields[] = {
     RANGE("proto", IN(hello_ok.proto)),
     FEATURES("features", IN(hello_ok.features)),
     U64("boot", IN(hello_ok.boot)),
-    {KEY("stream", FIELD_NAMES, IN(hello_ok.stream)), REQUIRED, .low = 1, .high = 8,
-     .item_high = PROTO_MAX_NAME_BYTES},
+    {KEY("stream", FIELD_NAMES, IN(hello_ok.stream)), REQUIRED, .low = 1, .high = 8, .item_high = PROTO_MAX_NAME_BYTES},
     {KEY("limits", FIELD_MAP, IN(hello_ok.limits)), REQUIRED, .table = &limits_table},
     U32("lease_ms", IN(hello_ok.lease_ms)),
     {KEY("models", FIELD_MAPS, IN(hello_ok.models)), .high = PROTO_MAX_WORKERS, .table = &model_table},
 };
-static const struct field welcome_fields[] = {U64("nonce", IN(welcome.nonce))};
+static const struct field welcome_fields[] = {
+    U64("nonce", IN(welcome.nonce)),
+};
 static const struct field accepted_fields[] = {
     ID("id", IN(accepted.id)),
     EPOCH("epoch", IN(accepted.epoch)),
@@ -253,15 +205,16 @@ static const struct field error_fields[] = {
     {KEY("text", FIELD_TEXT, IN(error.text)), REQUIRED, .high = PROTO_MAX_TEXT_BYTES},
     U32_OR_0("retry_after_ms", IN(error.retry_after_ms)),
 };
-static const struct field cancel_ok_fields[] = {ID("id", IN(cancel_ok.id))};
+static const struct field cancel_ok_fields[] = {
+    ID("id", IN(cancel_ok.id)),
+};
 static const struct field replay_ok_fields[] = {
     ID("id", IN(replay_ok.id)),
     EPOCH("epoch", IN(replay_ok.epoch)),
     COUNTER("from", IN(replay_ok.from)),
     COUNTER("next", IN(replay_ok.next)),
     FLAG("done", IN(replay_ok.done)),
-    {KEY("frames", FIELD_BINS, IN(replay_ok.frames)), .high = PROTO_MAX_PAGE_FRAMES,
-     .item_high = PROTO_MAX_FRAME_BYTES},
+    {KEY("frames", FIELD_BINS, IN(replay_ok.frames)), .high = PROTO_MAX_PAGE_FRAMES, .item_high = PROTO_MAX_FRAME_BYTES},
 };
 static const struct field attach_ok_fields[] = {
     ID("id", IN(attach_ok.id)),
@@ -287,7 +240,9 @@ static const struct field tokenize_ok_fields[] = {
     U64_OR_0("ref", IN(tokenize_ok.ref)),
     {KEY("ids", FIELD_IDS, IN(tokenize_ok.ids)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
 };
-static const struct field pong_fields[] = {U64_OR_0("ref", IN(pong.ref))};
+static const struct field pong_fields[] = {
+    U64_OR_0("ref", IN(pong.ref)),
+};
 static const struct field end_fields[] = {
     ID("id", IN(end.id)),
     EPOCH("epoch", IN(end.epoch)),
@@ -328,16 +283,24 @@ static const struct field register_fields[] = {
     NAME_OR_0("device", IN(register_.device)),
     COUNTER_OR_0("wseq", IN(register_.wseq)),
 };
-static const struct field ready_fields[] = {U32("incarnation", IN(ready.incarnation))};
+static const struct field ready_fields[] = {
+    U32("incarnation", IN(ready.incarnation)),
+};
 static const struct field heartbeat_fields[] = {
-    U64_OR_0("ref", IN(heartbeat.ref)),         U32_OR_0("active", IN(heartbeat.active)),
-    U32_OR_0("waiting", IN(heartbeat.waiting)), U32_OR_0("kv_free", IN(heartbeat.kv_free)),
-    COUNTER_OR_0("wseq", IN(heartbeat.wseq)),   COUNTER_OR_0("waiting_tokens", IN(heartbeat.waiting_tokens)),
+    U64_OR_0("ref", IN(heartbeat.ref)),
+    U32_OR_0("active", IN(heartbeat.active)),
+    U32_OR_0("waiting", IN(heartbeat.waiting)),
+    U32_OR_0("kv_free", IN(heartbeat.kv_free)),
+    COUNTER_OR_0("wseq", IN(heartbeat.wseq)),
+    COUNTER_OR_0("waiting_tokens", IN(heartbeat.waiting_tokens)),
 };
 static const struct field finished_fields[] = {
-    ID("session", IN(finished.session)), ID("id", IN(finished.id)),
-    EPOCH("epoch", IN(finished.epoch)),  COUNTER("count", IN(finished.count)),
-    COUNTER("wseq", IN(finished.wseq)),  ENDING(IN(finished.end)),
+    ID("session", IN(finished.session)),
+    ID("id", IN(finished.id)),
+    EPOCH("epoch", IN(finished.epoch)),
+    COUNTER("count", IN(finished.count)),
+    COUNTER("wseq", IN(finished.wseq)),
+    ENDING(IN(finished.end)),
 };
 static const struct field register_ok_fields[] = {
     U64("boot", IN(register_ok.boot)),
@@ -352,8 +315,14 @@ static const struct field assign_fields[] = {
     COUNTER_OR_0("queue_us", IN(assign.queue_us)),
     GENERATION(assign.generation),
 };
-static const struct field ack_fields[] = {COUNTER("wseq", IN(ack.wseq))};
-static const struct field resend_fields[] = {COUNTER("wseq", IN(resend.wseq))};
+static const struct field ack_fields[] = {
+    COUNTER("wseq", IN(ack.wseq)),
+};
+static const struct field resend_fields[] = {
+    COUNTER("wseq", IN(resend.wseq)),
+};
+
+/* clang-format on */
 
 static const struct field_table tables[] = {
     [MESSAGE_HELLO] = TABLE(hello_fields),

@@ -14,26 +14,27 @@
 /* Counters that grow by one (seq, off, wseq, …): exact in every language's numbers. */
 #define FIELDS_MAX_COUNTER (1ull << 53)
 
-enum field_type {             /* in the struct                     on the wire */
-                  FIELD_BOOL, /* bool                              bool */
-                  FIELD_U32,  /* uint32_t                          integer, low … high */
-                  FIELD_U64,  /* uint64_t                          integer, low … high */
-                  FIELD_I32,  /* int32_t                           integer, low … high */
-                  FIELD_REAL, /* double                            real or integer, real_low … real_high */
-                  FIELD_ENUM, /* an enum                           str: one of `names`, not before `low` */
-                  FIELD_ID,   /* struct id128                      bin of 16 bytes */
-                  FIELD_DIGEST, /* struct bytes                      bin of 16 bytes */
-                  FIELD_TEXT,   /* struct bytes                      str, UTF-8, ≤ high bytes */
-                  FIELD_NAME,   /* struct bytes                      the same without control characters */
-                  FIELD_EPOCH,  /* struct epoch                      [boot, move] */
-                  FIELD_RANGE,  /* struct version_range              [min, max] */
-                  FIELD_NAMES,  /* struct text_list                  [str], ≤ high of ≤ item_high bytes */
-                  FIELD_IDS,    /* struct id_list                    [integer], ≤ high */
-                  FIELD_BINS,   /* {const struct bytes *items; n}    [bin], ≤ high */
-                  FIELD_PROMPT, /* struct prompt                     str, [integer] or [{role, content}] */
-                  FIELD_LOGPROBS, /* struct frame_logprobs             [[[id, real] …] …] */
-                  FIELD_MAP,      /* the sub-table's struct            map */
-                  FIELD_MAPS,     /* {const item *items; n}            [map], ≤ high */
+/* Beside each: the type in the struct; on the wire. */
+enum field_type {
+    FIELD_BOOL = 1, /* bool; bool */
+    FIELD_U32,      /* uint32_t; integer, low … high */
+    FIELD_U64,      /* uint64_t; integer, low … high */
+    FIELD_I32,      /* int32_t; integer, low … high */
+    FIELD_REAL,     /* double; real or integer, real_low … real_high */
+    FIELD_ENUM,     /* an enum; str, one of `names`, not before the low-th */
+    FIELD_ID,       /* struct id128; bin of 16 bytes */
+    FIELD_DIGEST,   /* struct bytes; bin of 16 bytes */
+    FIELD_TEXT,     /* struct bytes; str, UTF-8, ≤ high bytes */
+    FIELD_NAME,     /* struct bytes; the same without control characters */
+    FIELD_EPOCH,    /* struct epoch; [boot, move] */
+    FIELD_RANGE,    /* struct version_range; [min, max] */
+    FIELD_NAMES,    /* struct text_list; [str], ≤ high of low … item_high bytes each */
+    FIELD_IDS,      /* struct id_list; [integer], ≤ high */
+    FIELD_BINS,     /* {const struct bytes *items; n}; [bin], ≤ high of ≤ item_high bytes each */
+    FIELD_PROMPT,   /* struct prompt; str, [integer] or [{role, content}] */
+    FIELD_LOGPROBS, /* struct frame_logprobs; [[[id, real] …] …], ≤ high in a row */
+    FIELD_MAP,      /* the sub-table's struct; map */
+    FIELD_MAPS,     /* {const item *items; n}; [map], ≤ high */
 };
 
 enum {

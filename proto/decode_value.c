@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/* One value of a message → its field, by type.
+ *
+ * Each function reads exactly one value or fails; what a table says of the field is checked here. Lists are
+ * taken from the arena after their count was compared with the bound and, by the reader, with the bytes that
+ * are left. Texts and byte strings stay where they are, in the input. */
+
+#include "proto/decode.h"
+
+#include <errno.h>
+
+int decode_broken(struct error *err)
+{
+    return error_set(err, MESSAGE_E_MALFORMED, "truncated, or not msgpack");
+}
+
+static int expected(struct error *err, const char *what)
+{
+    return error_set(err, MESSAGE_E_MALFORMED, "expected %s", what);
+}
+
+/* The head of a list: its count, checked. */
+static int list_head(struct reader *reader, const char *what, uint64_t max, size_t *ret_n, struct error *err)
+{
+    struct item item;
+    if (!reader_next(reader, &item))
+        return decode_broken(err);
+    if (item.type != ITEM_ARRAY)
+        return expected(err, what);
+    int r = field_check_count(item.n, max, err);
+    if (r == 0)
+        *ret_n = item.n;
+    return r;
+}
+
+static int decode_pair_of_numbers(struct reader *reader, const char *what, uint64_t *ret_a, uint32_t *ret_b,
+                                  struct error *err)
+{
+    struct item list, a, b;
+    if (!reader_next(reader, &list))
+        return decode_broken(err);
+    if (list.type != ITEM_ARRAY || list.n != 2)
+        return expected(err, what);
+    if (!reader_next(reader, &a) || !reader_next(reader, &b))
+        return decode_broken(err);
+    if (a.type != ITEM_UNSIGNED || b.type != ITEM_UNSIGNED || b.number > UINT32_MAX)
+        return expected(err, what);
+    *ret_a = a.number;
+    *ret_b = (uint32_t)b.number;
+    return 0;
+}
+
+static int decode_token_id(struct reader *reader, int32_t *ret_id, struct error *err)
+{
+    struct item item;
+    if (!reader_next(reader, &item))
+        return decode_broken(err);
+    if (item.type != ITEM_UNSIGNED || item.number > INT32_MAX)
+        return expected(err, "token ids (integers from 0 to 2147483647)");
+    *ret_id = (int32_t)item.number;
+    return 0;
+}
+
+static int decode_ids(struct decoding *decoding, struct reader *reader, size_t n, struct id_list *ret_list,
+                      struct error *err)
+{
+    if (n == 0)
+        return 0;
+    int32_t *ids = arena_take(decoding->arena, n, sizeof *ids);
+    if (!ids)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        int r = decode_token_id(reader, &ids[i], err);
+        if (r != 0)
+            return r;
+    }
+    *ret_list = (struct id_list){ids, n};
+    return 0;
+}
+
+/* A list of texts or of byte strings. */
+static int decode_strings(struct decoding *decoding, struct reader *reader, const struct field *field,
+                          void *at, struct error *err)
+{
+    bool text = field->type == FIELD_NAMES;
+    size_t n = 0;
+    int r = list_head(reader, text ? "an array of texts" : "an array of byte strings", field->high, &n, err);
+    if (r != 0 || n == 0)
+        return r;
+    struct bytes *items = arena_take(decoding->arena, n, sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        struct item item;
+        if (!reader_next(reader, &item))
+            return decode_broken(err);
+        if (item.type != (text ? ITEM_TEXT : ITEM_BIN))
+            return expected(err, text ? "an array of texts" : "an array of byte strings");
+        items[i] = (struct bytes){item.bytes, item.n};
+        r = field_check_item(field, items[i], err);
+        if (r != 0)
+            return error_prefix(err, r, "item %zu", i);
+    }
+    struct list list = {items, n};
+    memcpy(at, &list, sizeof list);
+    return 0;
+}
+
+static int decode_maps(struct decoding *decoding, struct reader *reader, unsigned depth,
+                       const struct field *field, void *at, struct error *err)
+{
+    size_t n = 0;
+    int r = list_head(reader, "an array of maps", field->high, &n, err);
+    if (r != 0 || n == 0)
+        return r;
+    uint8_t *items = arena_take(decoding->arena, n, field->table->size);
+    if (!items)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        r = decode_map(decoding, reader, depth - 1, field->table, items + i * field->table->size, err);
+        if (r != 0)
+            return error_prefix(err, r, "item %zu", i);
+    }
+    struct list list = {items, n};
+    memcpy(at, &list, sizeof list);
+    return 0;
+}
+
+static int decode_chat(struct decoding *decoding, struct reader *reader, unsigned depth, size_t n,
+                       struct prompt *prompt, struct error *err)
+{
+    int r = field_check_count(n, PROTO_MAX_MESSAGES, err);
+    if (r != 0)
+        return r;
+    struct chat_message *items = arena_take(decoding->arena, n, sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        r = decode_map(decoding, reader, depth, field_table_of_chat(), &items[i], err);
+        if (r != 0)
+            return error_prefix(err, r, "message %zu", i);
+    }
+    prompt->form = PROMPT_CHAT;
+    prompt->chat.items = items;
+    prompt->chat.n = n;
+    return 0;
+}
+
+/* Text, ids or chat messages: the item's own type says which. */
+static int decode_prompt(struct decoding *decoding, struct reader *reader, unsigned depth,
+                         struct prompt *prompt, struct error *err)
+{
+    struct item item, first;
+    if (!reader_next(reader, &item))
+        return decode_broken(err);
+    if (item.type != ITEM_TEXT && item.type != ITEM_ARRAY)
+        return expected(err, "a text, an array of token ids, or an array of messages");
+    if (item.n == 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "is empty");
+    if (item.type == ITEM_TEXT) {
+        prompt->form = PROMPT_TEXT;
+        prompt->text = (struct bytes){item.bytes, item.n};
+        return field_check_text(prompt->text, PROTO_MAX_REQUEST_BYTES, false, err);
+    }
+    struct reader ahead = *reader;
+    if (!reader_next(&ahead, &first))
+        return decode_broken(err);
+    if (first.type == ITEM_MAP)
+        return decode_chat(decoding, reader, depth - 1, item.n, prompt, err);
+    prompt->form = PROMPT_IDS;
+    int r = field_check_count(item.n, PROTO_MAX_PROMPT_IDS, err);
+    return r != 0 ? r : decode_ids(decoding, reader, item.n, &prompt->ids, err);
+}
+
+static int decode_logprob(struct reader *reader, struct token_logprob *ret_entry, struct error *err)
+{
+    struct item pair, value;
+    int32_t id = 0;
+    if (!reader_next(reader, &pair))
+        return decode_broken(err);
+    if (pair.type != ITEM_ARRAY || pair.n != 2)
+        return expected(err, "pairs of id and logarithm");
+    int r = decode_token_id(reader, &id, err);
+    if (r != 0)
+        return r;
+    if (!reader_next(reader, &value))
+        return decode_broken(err);
+    double logprob;
+    if (value.type == ITEM_REAL)
+        logprob = value.real;
+    else if (value.type == ITEM_UNSIGNED)
+        logprob = (double)value.number;
+    else if (value.type == ITEM_NEGATIVE)
+        logprob = (double)value.negative;
+    else
+        return expected(err, "pairs of id and logarithm");
+    ret_entry->id = id;
+    ret_entry->logprob = (float)logprob;
+    return field_check_logprob(ret_entry->logprob, err);
+}
+
+static int decode_logprobs(struct decoding *decoding, struct reader *reader, const struct field *field,
+                           struct frame_logprobs *logprobs, struct error *err)
+{
+    size_t rows = 0, width = 0;
+    int r = list_head(reader, "an array for each id", PROTO_MAX_FRAME_IDS, &rows, err);
+    struct token_logprob *items = NULL;
+    for (size_t i = 0; r == 0 && i < rows; i++) {
+        size_t n = 0;
+        r = list_head(reader, "an array for each id", field->high, &n, err);
+        if (r != 0)
+            return r;
+        if (i == 0) {
+            /* Every entry takes three bytes at least: a wide first row cannot claim more than there is. */
+            if (n == 0 || (size_t)(reader->end - reader->at) / 3 < n + (rows - 1) * n)
+                return expected(err, "as many entries for each id");
+            width = n;
+            items = arena_take(decoding->arena, rows * width, sizeof *items);
+            if (!items)
+                return -ENOMEM;
+        } else if (n != width) {
+            return expected(err, "as many entries for each id");
+        }
+        for (size_t j = 0; r == 0 && j < width; j++)
+            r = decode_logprob(reader, &items[i * width + j], err);
+    }
+    if (r == 0) {
+        *logprobs = (struct frame_logprobs){(uint32_t)width, items};
+        decoding->logprob_rows = rows;
+    }
+    return r;
+}
+
+static int decode_real(const struct field *field, const struct item *item, double *ret_value,
+                       struct error *err)
+{
+    double value;
+    if (item->type == ITEM_REAL)
+        value = item->real;
+    else if (item->type == ITEM_UNSIGNED)
+        value = (double)item->number;
+    else if (item->type == ITEM_NEGATIVE)
+        value = (double)item->negative;
+    else
+        return expected(err, "a number");
+    int r = field_check_real(field, value, err);
+    if (r == 0)
+        *ret_value = value;
+    return r;
+}
+
+static int decode_integer(const struct field *field, const struct item *item, void *at, struct error *err)
+{
+    if (item->type != ITEM_UNSIGNED && item->type != ITEM_NEGATIVE)
+        return expected(err, "an integer");
+    if (item->type == ITEM_NEGATIVE || field->type == FIELD_I32) {
+        if (item->type == ITEM_UNSIGNED && item->number > INT64_MAX)
+            return field_check_unsigned(field, item->number, err);
+        int r = field_check_signed(field, item->negative, err);
+        if (r == 0)
+            *(int32_t *)at = (int32_t)item->negative;
+        return r;
+    }
+    int r = field_check_unsigned(field, item->number, err);
+    if (r != 0)
+        return r;
+    if (field->type == FIELD_U32)
+        *(uint32_t *)at = (uint32_t)item->number;
+    else
+        *(uint64_t *)at = item->number;
+    return 0;
+}
+
+/* The types whose value is one item. */
+static int decode_scalar(struct reader *reader, const struct field *field, void *at, struct error *err)
+{
+    struct item item;
+    if (!reader_next(reader, &item))
+        return decode_broken(err);
+    struct bytes bytes = {NULL, 0};
+    if (item.type == ITEM_TEXT || item.type == ITEM_BIN)
+        bytes = (struct bytes){item.bytes, item.n};
+    int r;
+    switch (field->type) {
+    case FIELD_BOOL:
+        if (item.type != ITEM_BOOL)
+            return expected(err, "true or false");
+        *(bool *)at = item.boolean;
+        return 0;
+    case FIELD_U32:
+    case FIELD_U64:
+    case FIELD_I32:
+        return decode_integer(field, &item, at, err);
+    case FIELD_REAL:
+        return decode_real(field, &item, at, err);
+    case FIELD_ENUM: {
+        uint32_t value;
+        if (item.type != ITEM_TEXT)
+            return expected(err, "a text");
+        if (!name_find(field->names, bytes, &value) || value < field->low)
+            return error_set(err, MESSAGE_E_MALFORMED, "\"%.*s\" is not known here",
+                             (int)(item.n < 40 ? item.n : 40), (const char *)item.bytes);
+        memcpy(at, &value, sizeof value);
+        return 0;
+    }
+    case FIELD_ID:
+    case FIELD_DIGEST:
+        if (item.type != ITEM_BIN || item.n != 16)
+            return expected(err, "a byte string of 16 bytes");
+        if (field->type == FIELD_ID)
+            memcpy(at, item.bytes, 16);
+        else
+            *(struct bytes *)at = bytes;
+        return 0;
+    case FIELD_TEXT:
+    case FIELD_NAME:
+        if (item.type != ITEM_TEXT)
+            return expected(err, "a text");
+        r = field_check_text(bytes, field->high, field->type == FIELD_NAME, err);
+        if (r == 0)
+            *(struct bytes *)at = bytes;
+        return r;
+    default:
+        return error_set(err, -EINVAL, "a field of no known type");
+    }
+}
+
+int decode_value(struct decoding *decoding, struct reader *reader, unsigned depth, const struct field *field,
+                 void *at, struct error *err)
+{
+    size_t n = 0;
+    int r;
+    switch (field->type) {
+    case FIELD_EPOCH: {
+        struct epoch *epoch = at;
+        return decode_pair_of_numbers(reader, "[boot, move]", &epoch->boot, &epoch->move, err);
+    }
+    case FIELD_RANGE: {
+        struct version_range *range = at;
+        uint64_t min;
+        r = decode_pair_of_numbers(reader, "[min, max]", &min, &range->max, err);
+        if (r == 0 && min > range->max)
+            return expected(err, "[min, max]");
+        if (r == 0)
+            range->min = (uint32_t)min;
+        return r;
+    }
+    case FIELD_NAMES:
+    case FIELD_BINS:
+        return decode_strings(decoding, reader, field, at, err);
+    case FIELD_IDS:
+        r = list_head(reader, "an array of token ids", field->high, &n, err);
+        return r != 0 ? r : decode_ids(decoding, reader, n, at, err);
+    case FIELD_PROMPT:
+        return decode_prompt(decoding, reader, depth, at, err);
+    case FIELD_LOGPROBS:
+        return decode_logprobs(decoding, reader, field, at, err);
+    case FIELD_MAP:
+        return decode_map(decoding, reader, depth, field->table, at, err);
+    case FIELD_MAPS:
+        return decode_maps(decoding, reader, depth, field, at, err);
+    default:
+        return decode_scalar(reader, field, at, err);
+    }
+}

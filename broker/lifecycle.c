@@ -24,8 +24,17 @@
 #include "broker/text.h"
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/log.h"
 
 #define RETENTION_NS (60 * CLOCK_NS_PER_S) /* ended requests are kept for replays and repeats */
+
+/* The story of each request, for who asks with QUERN_LOG=debug. */
+static void tell(const struct request *request, enum request_state next, const char *why)
+{
+    const uint8_t *id = request->home.id.bytes;
+    log_debug("request %02x%02x%02x%02x: %s -> %s, %s", id[0], id[1], id[2], id[3],
+              request_state_name(request->state), request_state_name(next), why);
+}
 
 /* ---- admission ---- */
 
@@ -227,6 +236,7 @@ void lifecycle_dispatch(struct broker *broker)
         if (!backend_send_scratch(broker, worker))
             continue; /* the worker is no candidate any more */
         leave_queue(broker, request);
+        tell(request, REQUEST_RUNNING, worker->name);
         request->state = REQUEST_RUNNING;
         worker_take(worker, request);
     }
@@ -240,6 +250,7 @@ void lifecycle_cancel(struct broker *broker, struct request *request)
     }
     if (request->state != REQUEST_RUNNING)
         return;
+    tell(request, REQUEST_CANCELLING, request->worker->name);
     request->state = REQUEST_CANCELLING;
     struct message cancel = {.kind = MESSAGE_CANCEL};
     cancel.cancel.session = request->home.session;
@@ -264,6 +275,7 @@ static void remember_end(struct request *request, const struct ending *ending)
 
 static void conclude(struct broker *broker, struct request *request, const struct ending *ending)
 {
+    tell(request, REQUEST_ENDED, end_reason_name(ending->reason));
     if (request->worker)
         worker_drop(request->worker, request);
     remember_end(request, ending);

@@ -26,6 +26,7 @@
 #include "broker/launch.h"
 #include "broker/text.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/program.h"
 #include "common/shm.h"
 
@@ -67,6 +68,13 @@ int supervisor_init(struct supervisor *supervisor, const struct options *options
     return 0;
 }
 
+static void move_to(struct supervisor *supervisor, uint32_t index, enum child_state state)
+{
+    struct child *child = &supervisor->children[index];
+    log_debug("worker-%u: %s -> %s", index, child_state_name(child->state), child_state_name(state));
+    child->state = state;
+}
+
 static void forget_stream(const struct child *child)
 {
     /* A killed worker leaves its socket behind. */
@@ -82,11 +90,11 @@ static void child_ended(struct supervisor *supervisor, uint32_t index, bool perm
     forget_stream(child);
     board_reset(&supervisor->board->slots[index]);
     if (supervisor->stopping)
-        child->state = CHILD_GONE;
-    else if (permanent)
-        child->state = CHILD_FAILED;
+        move_to(supervisor, index, CHILD_GONE);
+    else if (permanent || !restart_died(&child->restart, now, &child->start_at))
+        move_to(supervisor, index, CHILD_FAILED);
     else
-        child->state = restart_died(&child->restart, now, &child->start_at) ? CHILD_WAITING : CHILD_FAILED;
+        move_to(supervisor, index, CHILD_WAITING);
     supervisor->hooks.died(supervisor->hooks.arg, index);
 }
 
@@ -117,7 +125,7 @@ static void start(struct supervisor *supervisor, uint32_t index, uint64_t now)
         return;
     }
     words_open(&child->words, fd);
-    child->state = CHILD_STARTING;
+    move_to(supervisor, index, CHILD_STARTING);
     supervisor->hooks.started(supervisor->hooks.arg, index);
 }
 
@@ -186,7 +194,7 @@ void supervisor_ready(struct supervisor *supervisor, uint32_t index, uint64_t no
     struct child *child = &supervisor->children[index];
     if (child->state != CHILD_STARTING)
         return;
-    child->state = CHILD_READY;
+    move_to(supervisor, index, CHILD_READY);
     restart_ready(&child->restart, now);
 }
 
@@ -221,7 +229,7 @@ void supervisor_stop(struct supervisor *supervisor, int signal)
         if (child->pid > 0)
             kill(child->pid, signal);
         else if (child->state == CHILD_WAITING)
-            child->state = CHILD_GONE;
+            move_to(supervisor, i, CHILD_GONE);
     }
 }
 

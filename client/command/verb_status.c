@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* quern status: how the pool is, as a table or as JSON. */
+/* quern status: how the pool is, as a table or as JSON; quern top: the table again and again. */
 
 #include <argp.h>
 #include <errno.h>
@@ -8,11 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "client/command/pool.h"
 #include "client/command/verbs.h"
 #include "client/lib/quern.h"
 
 #define TIMEOUT_MS 5000
+#define REFRESH_MS 1000
 
 enum { KEY_CONNECT = 256, KEY_JSON };
 
@@ -83,34 +86,74 @@ static void print_json(const struct quern_status *status)
     json_decref(json);
 }
 
+/* Asks once and prints. 0 or -errno with the reason. */
+static int show(struct quern *client, const struct status_options *options, struct error *err)
+{
+    const struct quern_status *status;
+    struct quern_error said = {0};
+    int r = quern_status(client, TIMEOUT_MS, &status, &said);
+    if (r < 0)
+        return error_set(err, r, "%s", said.text);
+    if (options->json)
+        print_json(status);
+    else
+        print_table(status);
+    return fflush(stdout) == 0 ? 0 : error_set(err, -errno, "stdout: %s", strerror(errno));
+}
+
+static int connect_to(const struct status_options *options, struct quern **ret_client, struct error *err)
+{
+    struct quern_error said = {0};
+    int r = quern_connect(options->connect, TIMEOUT_MS, ret_client, &said);
+    return r < 0 ? error_set(err, r, "%s", said.text) : 0;
+}
+
+#define CONNECT_OPTION                                                                                       \
+    {                                                                                                        \
+        "connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 0    \
+    }
+#define DEFAULT_POOL                                                                                         \
+    "Without --connect: the pool of the default run directory, $XDG_RUNTIME_DIR/quern or /tmp/quern-UID."
+
 int verb_status(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
-        {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0},
-        {0}};
+        CONNECT_OPTION, {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0}, {0}};
+    static const struct argp argp = {.options = known,
+                                     .parser = parse,
+                                     .doc = "Shows the workers of a pool and its totals.\v" DEFAULT_POOL};
+    struct status_options options = {0};
+    struct quern *client = NULL;
+    struct error err = {0};
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    int r = connect_to(&options, &client, &err);
+    if (r == 0)
+        r = show(client, &options, &err);
+    quern_free(client);
+    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
+}
+
+int verb_top(int argc, char **argv)
+{
+    static const struct argp_option known[] = {CONNECT_OPTION, {0}};
     static const struct argp argp = {
         .options = known,
         .parser = parse,
-        .doc = "Shows the workers of a pool and its totals.\vWithout --connect: the pool of the default run "
-               "directory, $XDG_RUNTIME_DIR/quern or /tmp/quern-UID."};
+        .doc = "Shows the workers of a pool and its totals, every second, until Ctrl-C.\v" DEFAULT_POOL};
     struct status_options options = {0};
-    const struct quern_status *status;
-    struct quern *client;
-    struct quern_error said = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
-    int r = quern_connect(options.connect, TIMEOUT_MS, &client, &said);
-    if (r == 0) {
-        r = quern_status(client, TIMEOUT_MS, &status, &said);
-        if (r == 0 && options.json)
-            print_json(status);
-        else if (r == 0)
-            print_table(status);
-        quern_free(client);
-    }
-    if (r == 0 && fflush(stdout) == 0)
-        return EXIT_SUCCESS;
+    struct quern *client = NULL;
     struct error err = {0};
-    error_set(&err, 0, r < 0 ? "%s" : "stdout: %s", r < 0 ? said.text : strerror(errno));
-    return verb_fail(r, &err);
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    pool_catch_signals();
+    int r = connect_to(&options, &client, &err);
+    while (r == 0 && !pool_interrupted()) {
+        if (isatty(STDOUT_FILENO))
+            fputs("\033[H\033[J", stdout); /* home, clear */
+        r = show(client, &options, &err);
+        /* The wait keeps the session alive too. */
+        if (r == 0)
+            quern_dispatch(client, REFRESH_MS, NULL);
+    }
+    quern_free(client);
+    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

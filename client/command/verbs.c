@@ -14,6 +14,7 @@ const struct verb verbs[] = {
     {"run", "answer one prompt", verb_run},
     {"chat", "a conversation on the terminal", verb_chat},
     {"status", "the workers of a pool and its totals", verb_status},
+    {"top", "the same, every second", verb_top},
     {"inspect", "metadata, hyperparameters and tensors of a model file", verb_inspect},
     {"tokenize", "text on stdin to token ids", verb_tokenize},
     {"logits", "the raw logits of given ids, to compare engines with", verb_logits},

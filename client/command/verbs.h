@@ -26,6 +26,6 @@ struct verb {
 extern const struct verb verbs[];
 
 verb_main verb_bench, verb_chat, verb_inspect, verb_logits, verb_quantize, verb_run, verb_serve, verb_status,
-    verb_synth, verb_tokenize;
+    verb_synth, verb_tokenize, verb_top;
 
 #endif

@@ -130,6 +130,8 @@ void session_welcome(struct quern *client, uint64_t nonce);
 void session_break(struct quern *client, int code, const char *text);
 /* Encodes and sends; 0, -EAGAIN when the socket is full, -EINVAL or -EMSGSIZE with a reason. */
 int session_send(struct quern *client, const struct message *message, struct error *err);
+/* The broker drops larger messages without a word. 0 or -EMSGSIZE. */
+int session_check_size(const struct quern *client, size_t len, struct error *err);
 int session_send_bytes(struct quern *client, const struct buffer *bytes, struct error *err);
 
 /* request.c */

@@ -164,6 +164,9 @@ int quern_generate(struct quern *client, const struct quern_request *from, quern
         return client_say(ret_err, -ENOMEM, NULL);
     client->now = clock_ns();
     int r = encode_request(request, from, &err);
+    if (r == 0)
+        r = session_check_size(client, request->wire.len, &err);
+    /* Otherwise it is sent when the session is open again. */
     if (r == 0 && client->state == SESSION_OPEN)
         r = send_generate(client, request, &err);
     if (r < 0) {

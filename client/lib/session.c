@@ -38,11 +38,18 @@ struct id128 random_id(void)
     return id;
 }
 
-int session_send_bytes(struct quern *client, const struct buffer *bytes, struct error *err)
+int session_check_size(const struct quern *client, size_t len, struct error *err)
 {
     size_t max = client->limits.request_bytes ? client->limits.request_bytes : PROTO_MAX_REQUEST_BYTES;
-    if (bytes->len > max)
-        return error_set(err, -EMSGSIZE, "the message has %zu bytes, the pool takes %zu", bytes->len, max);
+    return len > max ? error_set(err, -EMSGSIZE, "the message has %zu bytes, the pool takes %zu", len, max)
+                     : 0;
+}
+
+int session_send_bytes(struct quern *client, const struct buffer *bytes, struct error *err)
+{
+    int r = session_check_size(client, bytes->len, err);
+    if (r < 0)
+        return r;
     if (zmq_send(client->dealer, bytes->data, bytes->len, ZMQ_DONTWAIT) >= 0)
         return 0;
     if (errno == EAGAIN)

@@ -115,8 +115,7 @@ static void forget_registration(struct worker *worker)
     outbox_deinit(&worker->outbox);
     ingest_close(worker);
     worker->wseq = worker->acked_wseq = worker->ack_due = worker->resend_asked = 0;
-    worker->heard_ns = worker->tokens = 0;
-    worker->active = worker->waiting = worker->kv_free = 0;
+    worker->promised_wseq = worker->heard_ns = 0;
 }
 
 /* A failure is told at once when others serve. While none ever did, it may be everyone's, and then it is told
@@ -204,7 +203,6 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     memcpy(worker->digest, message->register_.digest.data, sizeof worker->digest);
     worker->context = message->register_.context;
     worker->slots = message->register_.slots;
-    worker->kv_blocks = message->register_.kv_blocks;
     worker->chat = message->register_.chat;
     worker->peer = *peer;
     worker->state = WORKER_LOADING;
@@ -222,11 +220,13 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     backend_send(broker, worker, &ok);
 }
 
+/* Frames that a heartbeat promised and that are not here by the next one are lost: a gap at the end of the
+ * stream, which no later frame shows. */
 static void heartbeat(struct broker *broker, struct worker *worker, const struct message *message)
 {
-    worker->active = message->heartbeat.active;
-    worker->waiting = message->heartbeat.waiting;
-    worker->kv_free = message->heartbeat.kv_free;
+    if (worker->promised_wseq > worker->wseq && worker->drained)
+        ingest_ask_again(broker, worker);
+    worker->promised_wseq = message->heartbeat.wseq;
     struct message pong = {.kind = MESSAGE_PONG};
     pong.pong.ref = message->heartbeat.ref;
     backend_send(broker, worker, &pong);

@@ -105,7 +105,6 @@ int broker_init(struct broker *broker, const struct options *options, struct err
 
 struct turn {
     zmq_pollitem_t items[POLL_MAX];
-    int n;
     uint64_t next_tick;
     int signals;      /* that asked us to end */
     uint64_t stop_at; /* STOPPING: when workers are killed; else 0 */
@@ -147,7 +146,6 @@ static void wait_for_something(struct broker *broker, struct turn *turn, int sig
             items[n++] =
                 (zmq_pollitem_t){.fd = broker->supervisor.children[i].words.fd, .events = ZMQ_POLLIN};
     }
-    turn->n = n;
     zmq_poll(items, n, milliseconds_to_wait(broker, turn));
     broker->now = clock_ns();
 }
@@ -196,10 +194,11 @@ static void tick(struct broker *broker, struct turn *turn)
 
 /* ---- saying that we serve ---- */
 
-static void show_loading(const struct broker *broker, uint32_t ready)
+static void show_loading(struct broker *broker, uint32_t ready)
 {
-    if (!isatty(STDERR_FILENO))
+    if (broker->now - broker->loading_shown_ns < TICK_NS || !isatty(STDERR_FILENO))
         return;
+    broker->loading_shown_ns = broker->now;
     static const char wheel[] = "|/-\\";
     fprintf(stderr, "\r\033[K%c loading %s: %u of %u workers ready",
             wheel[broker->now / (250 * CLOCK_NS_PER_MS) % 4], broker->options.model, ready,

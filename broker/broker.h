@@ -42,6 +42,7 @@ struct broker {
     uint64_t now;    /* clock_ns of this turn of the loop */
     bool draining;
     bool announced; /* "ready:" was printed */
+    uint64_t loading_shown_ns;
     bool any_ready; /* some worker became ready */
 
     void *context;

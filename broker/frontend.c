@@ -209,6 +209,7 @@ static void generate(struct broker *broker, struct session *session, const struc
         error = lifecycle_admit(broker, session, *id, &message->generate.generation, raw, &request, &again,
                                 &retry_ms, &err);
     if (error != PROTO_OK) {
+        broker->counters.rejected++;
         struct message no = make_error(id, 0, error, text_clean(err.text));
         no.error.retry_after_ms = retry_ms;
         send_message(broker, session, &no);

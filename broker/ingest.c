@@ -36,8 +36,8 @@ int ingest_open(struct broker *broker, struct worker *worker, const struct id128
         return error_set(err, -errno, "ingest socket: %s", zmq_strerror(errno));
     int unlimited = 0, linger = 0;
     int64_t largest = PROTO_MAX_WORKER_BYTES;
-    zmq_setsockopt(socket, ZMQ_RCVHWM, &unlimited,
-                   sizeof unlimited); /* the window of the acknowledgements bounds */
+    /* Bounded by the window of the acknowledgements instead. */
+    zmq_setsockopt(socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited);
     zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
     /* Everything first; then the mark by which the worker knows that everything is subscribed. */
@@ -81,7 +81,6 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         lifecycle_fail(broker, request, PROTO_INTERNAL, "no room in the journal");
         return true;
     }
-    worker->tokens += frame->ids.n;
     broker->counters.tokens += frame->ids.n;
     /* Before the message moves on, because the end borrows from it. */
     if (frame->has_end)
@@ -92,7 +91,7 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
     return true;
 }
 
-static void ask_again(struct broker *broker, struct worker *worker)
+void ingest_ask_again(struct broker *broker, struct worker *worker)
 {
     if (worker->resend_asked && broker->now - worker->resend_asked < RESEND_AGAIN_MS * CLOCK_NS_PER_MS)
         return;
@@ -118,7 +117,7 @@ static bool take(struct broker *broker, struct worker *worker, zmq_msg_t *topic,
     if (frame->wseq <= worker->wseq)
         return true;
     if (frame->wseq != worker->wseq + 1) {
-        ask_again(broker, worker);
+        ingest_ask_again(broker, worker);
         return true;
     }
     worker->wseq = frame->wseq;
@@ -156,6 +155,7 @@ bool ingest_drain(struct broker *broker, struct worker *worker)
         supervisor_kill(&broker->supervisor, worker->index);
         return false;
     }
+    worker->drained = !more;
     lifecycle_settle_finished(broker, worker);
     if (worker->wseq - worker->acked_wseq >= ACK_EVERY_FRAMES)
         worker->ack_due = broker->now;

@@ -13,6 +13,9 @@ int ingest_open(struct broker *broker, struct worker *worker, const struct id128
 /* Takes up to BROKER_BATCH frames; true when there may be more. */
 bool ingest_drain(struct broker *broker, struct worker *worker);
 
+/* Asks the worker for what follows the frames that are here; not more often than it can answer. */
+void ingest_ask_again(struct broker *broker, struct worker *worker);
+
 /* Acknowledges what is due. */
 void ingest_acknowledge(struct broker *broker, struct worker *worker);
 

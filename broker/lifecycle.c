@@ -166,10 +166,8 @@ enum proto_error lifecycle_admit(struct broker *broker, struct session *session,
     enum proto_error error = may_enter(broker, generation, body.len, ret_retry_ms, err);
     if (error == PROTO_OK)
         error = admit_new(broker, key, generation, body, &request, ret_retry_ms, err);
-    if (error != PROTO_OK) {
-        broker->counters.rejected++;
+    if (error != PROTO_OK)
         return error;
-    }
     bind_session(request, session);
     broker->counters.admitted++;
     *ret_request = request;

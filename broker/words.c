@@ -9,13 +9,13 @@
 #include "broker/words.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 
-#define HOLD_MS 200
+#define HOLD_MS       200
+#define READS_AT_ONCE 16 /* a process that floods its stderr does not stop the loop */
 
 void words_open(struct words *words, int fd)
 {
@@ -47,27 +47,30 @@ static void end_line(struct words *words, uint64_t now)
     words->held_ns = now;
 }
 
+static void add_byte(struct words *words, char byte, uint64_t now)
+{
+    bool ends = byte == '\n' || byte == 0;
+    if (ends || words->partial_len == WORDS_LINE_MAX - 1)
+        end_line(words, now);
+    if (!ends)
+        words->partial[words->partial_len++] = byte;
+}
+
 void words_read(struct words *words, uint64_t now)
 {
     char bytes[4096];
-    ssize_t n;
-    while (words->fd >= 0 && (n = read(words->fd, bytes, sizeof bytes)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
+    for (int i = 0; i < READS_AT_ONCE && words->fd >= 0; i++) {
+        ssize_t n = read(words->fd, bytes, sizeof bytes);
         if (n < 0)
             return;
-        for (ssize_t i = 0; i < n; i++) {
-            if (bytes[i] == '\n' || bytes[i] == 0 || words->partial_len == WORDS_LINE_MAX - 1)
-                end_line(words, now);
-            if (bytes[i] != '\n' && bytes[i] != 0)
-                words->partial[words->partial_len++] = bytes[i];
+        if (n == 0) {
+            /* The end of the pipe: closed here, or the loop would find it readable for ever. */
+            end_line(words, now);
+            close(words->fd);
+            words->fd = -1;
         }
-    }
-    /* The end of the pipe: closed here, or the loop would find it readable for ever. */
-    if (words->fd >= 0) {
-        end_line(words, now);
-        close(words->fd);
-        words->fd = -1;
+        for (ssize_t b = 0; b < n; b++)
+            add_byte(words, bytes[b], now);
     }
 }
 

@@ -30,21 +30,21 @@ struct worker {
     char model[PROTO_MAX_NAME_BYTES + 1];
     char device[PROTO_MAX_NAME_BYTES + 1];
     uint8_t digest[16];
-    uint32_t context, slots, kv_blocks;
+    uint32_t context, slots;
     bool chat;
 
     struct peer peer; /* on the backend; len 0: not registered */
     struct outbox outbox;
-    uint64_t heard_ns;                 /* last message */
-    uint32_t active, waiting, kv_free; /* of its last heartbeat */
+    uint64_t heard_ns; /* last message */
 
     /* Its stream. */
-    void *stream;          /* SUB socket; NULL when not connected */
-    uint64_t wseq;         /* frames up to here are in the journal */
-    uint64_t acked_wseq;   /* frames up to here were acknowledged */
-    uint64_t ack_due;      /* clock_ns when the rest is; 0: nothing to acknowledge */
-    uint64_t resend_asked; /* clock_ns of the last resend; 0: no gap */
-    uint64_t tokens;       /* ids received from this incarnation */
+    void *stream;           /* SUB socket; NULL when not connected */
+    uint64_t wseq;          /* frames up to here are in the journal */
+    uint64_t acked_wseq;    /* frames up to here were acknowledged */
+    uint64_t ack_due;       /* clock_ns when the rest is; 0: nothing to acknowledge */
+    uint64_t resend_asked;  /* clock_ns of the last resend; 0: no gap */
+    uint64_t promised_wseq; /* made, by its last heartbeat but possibly still under way */
+    bool drained;           /* nothing more was there when its stream was last read */
 
     /* Its share of the work. */
     struct request *requests; /* list by worker_prev/next */

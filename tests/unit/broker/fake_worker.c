@@ -7,6 +7,7 @@
  *     count N     N frames of one token, then the end
  *     twice N     the same, each frame published twice
  *     gap N       the same, but the second frame is published only when asked for again
+ *     tail N      the same, but the last frame is published only when asked for again
  *     wait        one frame, then nothing until it is cancelled
  *     refuse      `finished` with an error, and no frame
  *     die         two frames, then SIGKILL
@@ -33,6 +34,7 @@
 
 #define KEPT_MAX    100000
 #define WAITING_MAX 16
+#define NONE        UINT64_MAX
 
 struct kept {
     uint8_t topic[PROTO_TOPIC_BYTES];
@@ -104,13 +106,13 @@ static void finished(struct fake *fake, const struct message *assign, uint64_t c
     send_up(fake, &message);
 }
 
-static void count(struct fake *fake, const struct message *assign, uint64_t n, int copies, bool gap)
+static void count(struct fake *fake, const struct message *assign, uint64_t n, int copies, uint64_t lost)
 {
     struct ending end = {.reason = END_LENGTH, .usage = {.prompt_tokens = 1, .output_tokens = (uint32_t)n}};
     for (uint64_t i = 0; i < n; i++) {
         const struct kept *kept = make_frame(fake, assign, i, true, i + 1 == n ? &end : NULL);
         for (int c = 0; c < copies; c++)
-            if (!gap || i != 1)
+            if (i != lost)
                 publish(fake, kept);
     }
     finished(fake, assign, n, &end);
@@ -134,11 +136,13 @@ static void assigned(struct fake *fake, const struct message *message)
     struct ending refusal = {
         .reason = END_ERROR, .error = PROTO_TOO_LONG, .text = BYTES_LITERAL("9 is above 8")};
     if (strncmp(text, "count", 5) == 0) {
-        count(fake, message, n, 1, false);
+        count(fake, message, n, 1, NONE);
     } else if (strncmp(text, "twice", 5) == 0) {
-        count(fake, message, n, 2, false);
+        count(fake, message, n, 2, NONE);
     } else if (strncmp(text, "gap", 3) == 0) {
-        count(fake, message, n, 1, true);
+        count(fake, message, n, 1, 1);
+    } else if (strncmp(text, "tail", 4) == 0) {
+        count(fake, message, n, 1, n - 1);
     } else if (strcmp(text, "wait") == 0) {
         publish(fake, make_frame(fake, message, 0, true, NULL));
         remember(fake, message);
@@ -236,7 +240,7 @@ static void loop(struct fake *fake)
         if (clock_ns() < next_heartbeat)
             continue;
         next_heartbeat = clock_ns() + 250 * CLOCK_NS_PER_MS;
-        struct message heartbeat = {.kind = MESSAGE_HEARTBEAT};
+        struct message heartbeat = {.kind = MESSAGE_HEARTBEAT, .heartbeat = {.wseq = fake->wseq}};
         send_up(fake, &heartbeat);
     }
 }

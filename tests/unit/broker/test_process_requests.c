@@ -33,6 +33,9 @@ START_TEST(frames_published_twice_or_late_are_forwarded_once_and_in_order)
     client_generate(&client_a, 'g', "gap 100", NULL);
     ck_assert_int_eq(client_read(&client_a, 'g', &count, NULL), END_LENGTH);
     ck_assert_uint_eq(count, 100);
+    client_generate(&client_a, 'l', "tail 100", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'l', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 100);
     ck_assert_int_eq(client_frame(&client_a, 100).kind, MESSAGE_NONE);
     close_pool();
 }

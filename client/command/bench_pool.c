@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "client/command/arguments.h"
@@ -49,12 +50,13 @@ struct bench_run {
     struct quern *client;
     struct stream *streams;
     uint32_t open;
-    uint64_t last_output_ns;
+    uint64_t last_output_ns, frames;
     char wrong[200]; /* what a check found; empty */
 };
 
 struct result {
     double tokens_per_s, frames_per_s, ids_per_frame;
+    double cpu_us_per_frame; /* of all processes, their start included */
     double latency_p50_us, latency_p99_us;
     double loaded_p50_us, loaded_p99_us;
 };
@@ -70,6 +72,7 @@ static void on_output(void *arg, const struct quern_output *output)
         stream->hash = (stream->hash ^ (uint64_t)output->ids[i]) * 0x100000001b3ull;
     stream->next += output->n_ids;
     stream->frames++;
+    run->frames++;
     run->last_output_ns = clock_ns();
     if (!output->end)
         return;
@@ -180,6 +183,19 @@ static int throughput(struct bench_run *run, struct result *result, bool probing
     return 0;
 }
 
+/* Processor time of this process and of those that have ended. */
+static double cpu_seconds(void)
+{
+    double seconds = 0;
+    for (int i = 0; i < 2; i++) {
+        struct rusage usage;
+        getrusage(i ? RUSAGE_CHILDREN : RUSAGE_SELF, &usage);
+        seconds += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                   (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    }
+    return seconds;
+}
+
 static int compare_results(const void *a, const void *b)
 {
     return compare_doubles(&((const struct result *)a)->tokens_per_s,
@@ -201,6 +217,7 @@ static int measure(const struct options *options, const char *model, uint32_t fr
     struct bench_run run = {.options = options, .last_output_ns = clock_ns()};
     struct result results[64];
     uint32_t n;
+    double cpu = cpu_seconds();
     int r = pool_open(&pool_options, &pool, err);
     if (r < 0)
         return r;
@@ -227,25 +244,41 @@ static int measure(const struct options *options, const char *model, uint32_t fr
     free(run.streams);
     free(times);
     pool_close(pool);
+    if (r == 0)
+        ret_result->cpu_us_per_frame = (cpu_seconds() - cpu) * 1e6 / (double)run.frames;
     return r;
 }
 
 static void print(const struct options *options, uint32_t frame_us, const struct result *r)
 {
-    if (options->json) {
-        json_t *json = json_pack(
-            "{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", "pool", "requests",
-            (int)options->requests, "tokens", (int)options->tokens, "workers", (int)options->workers,
-            "frame_us", (int)frame_us, "tokens_per_s", r->tokens_per_s, "frames_per_s", r->frames_per_s,
-            "ids_per_frame", r->ids_per_frame, "latency_p50_us", r->latency_p50_us, "latency_p99_us",
-            r->latency_p99_us, "loaded_p50_us", r->loaded_p50_us, "loaded_p99_us", r->loaded_p99_us);
-        json_dumpf(json, stdout, JSON_REAL_PRECISION(6));
-        putchar('\n');
-        json_decref(json);
+    if (!options->json) {
+        printf("%8u %12.0f %12.0f %9.2f %9.2f %9.0f %9.0f %9.0f %9.0f\n", frame_us, r->tokens_per_s,
+               r->frames_per_s, r->ids_per_frame, r->cpu_us_per_frame, r->latency_p50_us, r->latency_p99_us,
+               r->loaded_p50_us, r->loaded_p99_us);
         return;
     }
-    printf("%8u %12.0f %12.0f %9.2f %9.0f %9.0f %9.0f %9.0f\n", frame_us, r->tokens_per_s, r->frames_per_s,
-           r->ids_per_frame, r->latency_p50_us, r->latency_p99_us, r->loaded_p50_us, r->loaded_p99_us);
+    json_t *json =
+        json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", "pool",
+                  "requests", (int)options->requests, "tokens", (int)options->tokens, "workers",
+                  (int)options->workers, "frame_us", (int)frame_us, "tokens_per_s", r->tokens_per_s,
+                  "frames_per_s", r->frames_per_s, "ids_per_frame", r->ids_per_frame, "cpu_us_per_frame",
+                  r->cpu_us_per_frame, "latency_p50_us", r->latency_p50_us, "latency_p99_us",
+                  r->latency_p99_us, "loaded_p50_us", r->loaded_p50_us, "loaded_p99_us", r->loaded_p99_us);
+    json_dumpf(json, stdout, JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(json);
+}
+
+/* "µ" is two bytes and one column: written out, not left to a width. */
+static void print_heading(const struct options *options)
+{
+    printf("%u requests of %u tokens, %u worker%s, null backend, %ld cores, median of %u; latency of one "
+           "token, to the worker and back\n",
+           options->requests, options->tokens, options->workers, options->workers == 1 ? "" : "s",
+           sysconf(_SC_NPROCESSORS_ONLN), options->repetitions);
+    printf(
+        "                                                cpu µs      idle      idle    loaded    loaded\n"
+        "frame µs     tokens/s     frames/s ids/frame    /frame    p50 µs    p99 µs    p50 µs    p99 µs\n");
 }
 
 static int measure_all(const struct options *options, const char *model, struct error *err)
@@ -253,13 +286,7 @@ static int measure_all(const struct options *options, const char *model, struct 
     const uint32_t settings[] = {options->has_frame_us ? options->frame_us : DEFAULT_FRAME_US, 0};
     size_t n_settings = options->has_frame_us ? 1 : 2;
     if (!options->json)
-        printf("%u requests of %u tokens, %u worker%s, null backend, %ld cores, median of %u; latency of one "
-               "token, to the worker and back\n"
-               "%8s %12s %12s %9s %9s %9s %9s %9s\n%8s %12s %12s %9s %9s %9s %9s %9s\n",
-               options->requests, options->tokens, options->workers, options->workers == 1 ? "" : "s",
-               sysconf(_SC_NPROCESSORS_ONLN), options->repetitions, "", "", "", "", "idle", "idle", "loaded",
-               "loaded", "frame µs", "tokens/s", "frames/s", "ids/frame", "p50 µs", "p99 µs", "p50 µs",
-               "p99 µs");
+        print_heading(options);
     for (size_t i = 0; i < n_settings; i++) {
         struct result result = {0};
         int r = measure(options, model, settings[i], &result, err);

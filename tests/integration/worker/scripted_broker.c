@@ -16,12 +16,44 @@
 
 #include "common/clock.h"
 #include "common/shm.h"
+#include "worker/model/gguf.h"
 #include "worker/model/synth.h"
 
 #define WAIT_MS     5000
 #define MOST_EXTRAS 16
 
 static const struct id128 mark = {{'m', 'a', 'r', 'k'}};
+
+static int copy_tensor(void *arg, void *out, size_t size)
+{
+    const struct gguf_tensor *from = arg;
+    memcpy(out, from->data, size);
+    return 0;
+}
+
+/* Writes the model anew, with a chat template. */
+static void add_template(const char *path, const char *chat_template)
+{
+    struct gguf *gguf;
+    struct gguf_writer *writer;
+    struct error err = {0};
+    ck_assert_int_eq(gguf_open(path, &gguf, &err), 0);
+    ck_assert_int_eq(gguf_writer_new(&writer), 0);
+    for (size_t i = 0; i < gguf_n_pairs(gguf); i++)
+        ck_assert_int_eq(gguf_writer_pair(writer, gguf_pair_at(gguf, i)), 0);
+    ck_assert_int_eq(gguf_writer_string(writer, "tokenizer.chat_template", chat_template), 0);
+    for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
+        const struct gguf_tensor *from = gguf_tensor_at(gguf, i);
+        char name[256];
+        gguf_printable(from->name, sizeof name, name);
+        ck_assert_int_eq(gguf_writer_tensor(writer, name, from->n_dims, from->dims, from->format, copy_tensor,
+                                            (void *)from),
+                         0);
+    }
+    ck_assert_msg(gguf_writer_write(writer, path, &err) == 0, "%s", err.text);
+    gguf_writer_free(writer);
+    gguf_free(gguf);
+}
 
 static void start_worker(struct scripted *s, int board_fd, const char *const *extra)
 {
@@ -60,7 +92,7 @@ static int make_board(struct scripted *s)
     return fd;
 }
 
-struct scripted *scripted_new(const char *const *extra)
+static struct scripted *start(const char *chat_template, const char *const *extra)
 {
     struct scripted *s = calloc(1, sizeof *s);
     struct error err = {0};
@@ -72,6 +104,8 @@ struct scripted *scripted_new(const char *const *extra)
     snprintf(s->stderr_file, sizeof s->stderr_file, "%s/stderr", s->folder);
     ck_assert_msg(synth_write(synth_shape_by_name("tiny"), mixture_by_name("F16"), 1, s->model, &err) == 0,
                   "%s", err.text);
+    if (chat_template)
+        add_template(s->model, chat_template);
     ck_assert_int_eq(message_decoder_new(&s->control_decoder), 0);
     ck_assert_int_eq(message_decoder_new(&s->frame_decoder), 0);
     s->zmq = zmq_ctx_new();
@@ -85,6 +119,16 @@ struct scripted *scripted_new(const char *const *extra)
     start_worker(s, board_fd, extra);
     close(board_fd);
     return s;
+}
+
+struct scripted *scripted_new(const char *const *extra)
+{
+    return start(NULL, extra);
+}
+
+struct scripted *scripted_new_with_template(const char *chat_template)
+{
+    return start(chat_template, NULL);
 }
 
 void scripted_free(struct scripted *s)

@@ -33,6 +33,9 @@ struct scripted {
 
 /* Binds, makes a model and starts build/quern-worker with a board and the extra arguments (NULL-ended). */
 struct scripted *scripted_new(const char *const *extra);
+
+/* The same with a model that carries this chat template. */
+struct scripted *scripted_new_with_template(const char *chat_template);
 void scripted_free(struct scripted *s); /* kills the worker if it still runs */
 
 /* The next message but heartbeats. It must be of this kind, within five seconds. */

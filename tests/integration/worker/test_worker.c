@@ -327,6 +327,61 @@ START_TEST(what_cannot_be_served_ends_with_its_reason)
 }
 END_TEST
 
+static struct message conversation(uint8_t id)
+{
+    static const struct chat_message turns[] = {{BYTES_LITERAL("system"), BYTES_LITERAL("Be brief.")},
+                                                {BYTES_LITERAL("user"), BYTES_LITERAL("How are you?")}};
+    struct message message = assignment(id, 1, 10);
+    message.assign.generation.prompt = (struct prompt){.form = PROMPT_CHAT};
+    message.assign.generation.prompt.chat.items = turns;
+    message.assign.generation.prompt.chat.n = 2;
+    return message;
+}
+
+START_TEST(a_conversation_goes_through_the_models_template)
+{
+    struct scripted *s = scripted_new_with_template(
+        "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]");
+    handshake(s);
+    struct message assign = conversation(1);
+    say(s, &assign);
+    struct told told = read_request(s, 1);
+    ck_assert_int_eq(told.end.reason, END_LENGTH);
+    expect(s, MESSAGE_FINISHED);
+    struct message ask = {.kind = MESSAGE_TOKENIZE};
+    ask.tokenize.text = BYTES_LITERAL("[system]Be brief.[user]How are you?[assistant]");
+    say(s, &ask);
+    ck_assert_uint_eq(expect(s, MESSAGE_TOKENIZE_OK).tokenize_ok.ids.n, told.end.usage.prompt_tokens);
+    told_deinit(&told);
+    scripted_free(s);
+}
+END_TEST
+
+START_TEST(a_template_that_refuses_or_does_not_compile_costs_only_conversations)
+{
+    static const struct {
+        const char *source, *says;
+        enum proto_error error;
+    } cases[] = {{"{{ raise_exception('only \xff one turn') }}", "one turn", PROTO_BAD_REQUEST},
+                 {"{% for %}", "cannot be used", PROTO_UNSUPPORTED}};
+    for (int i = 0; i < 2; i++) {
+        struct scripted *s = scripted_new_with_template(cases[i].source);
+        struct frame frame;
+        handshake(s);
+        struct message assign = conversation(1);
+        say(s, &assign);
+        ck_assert(next_frame(s, 5000, &frame));
+        ck_assert(frame.has_end);
+        ck_assert_str_eq(proto_error_name(frame.end.error), proto_error_name(cases[i].error));
+        ck_assert_ptr_nonnull(
+            memmem(frame.end.text.data, frame.end.text.len, cases[i].says, strlen(cases[i].says)));
+        expect(s, MESSAGE_FINISHED);
+        check_serves(s, 2);
+        scripted_free(s);
+    }
+}
+END_TEST
+
 START_TEST(an_assignment_said_twice_is_one_generation_and_a_newer_epoch_replaces_it)
 {
     struct scripted *s = scripted_new(ARGS("--ctx", "1000000", "--kv-blocks", "70000"));
@@ -532,6 +587,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, at_a_full_window_no_token_is_made_until_an_acknowledgement);
     tcase_add_test(tests, a_cancel_ends_its_request_alone);
     tcase_add_test(tests, what_cannot_be_served_ends_with_its_reason);
+    tcase_add_test(tests, a_conversation_goes_through_the_models_template);
+    tcase_add_test(tests, a_template_that_refuses_or_does_not_compile_costs_only_conversations);
     tcase_add_test(tests, an_assignment_said_twice_is_one_generation_and_a_newer_epoch_replaces_it);
     tcase_add_test(tests, noise_from_the_broker_harms_nothing);
     tcase_add_test(tests, text_is_tokenized_for_clients);

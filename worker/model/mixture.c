@@ -24,8 +24,8 @@ const struct mixture mixtures[] = {
     {"Q4_K", FORMAT_Q4_K, 14, FORMAT_Q4_K, false, FORMAT_Q4_K},
     {"Q4_K_S", FORMAT_Q4_K, 14, FORMAT_Q5_K, false, FORMAT_Q6_K},
     {"Q4_K_M", FORMAT_Q4_K, 15, FORMAT_Q6_K, true, FORMAT_Q6_K},
-    {"Q5_0", FORMAT_Q5_0, 8, FORMAT_Q5_0, false, FORMAT_Q5_0},
-    {"Q4_0", FORMAT_Q4_0, 2, FORMAT_Q4_0, false, FORMAT_Q4_0},
+    {"Q5_0", FORMAT_Q5_0, 8, FORMAT_Q5_0, false, FORMAT_Q6_K},
+    {"Q4_0", FORMAT_Q4_0, 2, FORMAT_Q4_0, false, FORMAT_Q6_K},
     {.name = NULL},
 };
 

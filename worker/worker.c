@@ -30,9 +30,12 @@
 #define PATIENCE_NS (5 * CLOCK_NS_PER_S) /* for the last acknowledgements */
 
 static volatile sig_atomic_t asked_to_end;
+static volatile sig_atomic_t loading; /* nothing to finish yet */
 
 static void on_signal(int signal)
 {
+    if (loading)
+        _exit(EXIT_SUCCESS);
     if (asked_to_end)
         _exit(EXIT_FAILURE);
     asked_to_end = 1;
@@ -257,7 +260,9 @@ int worker_run(const struct worker_options *options)
         return give_up(worker, EXIT_FAILURE, &err);
     worker->state = WORKER_LOADING;
     report_write(worker, clock_ns());
+    loading = 1;
     int r = load(worker, &err);
+    loading = 0;
     if (r < 0)
         return give_up(worker, r == -ENOMEM ? EXIT_FAILURE : PROGRAM_EXIT_PERMANENT, &err);
     if (connect_pool(worker, &err) < 0)

@@ -24,7 +24,8 @@ struct engine_config {
     const struct backend_ops *backend;
     struct backend_config backend_config; /* model is filled in from above; 0 fields get defaults */
     uint32_t max_waiting;                 /* requests queued inside the engine; beyond: ENGINE_E_FULL */
-    uint32_t step_ms;                     /* budget of a step while sequences decode; 0: 100 (a CPU's) */
+    uint32_t step_ms; /* budget of a step while sequences decode, ten times that of one that only prefills; 0:
+                       * 100 (a CPU's) */
 };
 
 /* A request. Everything is copied in engine_submit. */

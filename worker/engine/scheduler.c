@@ -25,6 +25,8 @@
 
 #define CHUNK_LEAST   32  /* rows of a prompt that a step takes, however slow they are */
 #define CHUNK_MOST    512 /* beside sequences that decode */
+#define CHUNK_FIRST   128 /* before the speed is known */
+#define ALONE_STEPS   10
 #define MEASURE_SHARE 0.25
 #define MEASURE_ROWS  16 /* fewer rows of prefill say little about the speed of many */
 
@@ -249,17 +251,19 @@ static uint32_t add_rows(struct scheduler *scheduler, struct plan *plan, struct 
     return end - first;
 }
 
-/* Rows of prompts that fit into what the decoding sequences leave of the step's time. */
+/* Rows of prompts in a step: what fits into the time that decoding sequences leave of it, or, where nobody
+ * waits for his next token, into several steps' time, so that who comes next need not wait for ever. */
 static uint32_t prefill_budget(const struct scheduler *scheduler, uint32_t decode_rows)
 {
     uint32_t room = scheduler->max_rows - decode_rows;
-    if (decode_rows == 0)
-        return room;
-    double rows = CHUNK_LEAST;
+    double ns = decode_rows > 0 ? (double)scheduler->step_ns - scheduler->decode_ns
+                                : (double)scheduler->step_ns * ALONE_STEPS;
+    double rows = decode_rows > 0 ? CHUNK_LEAST : CHUNK_FIRST;
     if (scheduler->row_ns > 0)
-        rows = ((double)scheduler->step_ns - scheduler->decode_ns) / scheduler->row_ns;
-    uint32_t budget = rows <= CHUNK_LEAST ? CHUNK_LEAST : rows >= CHUNK_MOST ? CHUNK_MOST : (uint32_t)rows;
-    return budget < room ? budget : room;
+        rows = ns / scheduler->row_ns;
+    double most = decode_rows > 0 && room > CHUNK_MOST ? CHUNK_MOST : room;
+    rows = rows < CHUNK_LEAST ? CHUNK_LEAST : rows;
+    return (uint32_t)(rows < most ? rows : most);
 }
 
 static bool wants_prefill(const struct sequence *sequence)

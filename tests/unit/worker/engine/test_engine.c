@@ -288,7 +288,7 @@ END_TEST
 
 START_TEST(prefill_beside_decodes_keeps_to_the_time_of_a_step)
 {
-    /* 1 ms a row, 100 ms a step: chunks of a thousand rows alone, of about a hundred beside a decode. */
+    /* 0.1 ms a row, 10 ms a step: as many rows as fit alone, about a hundred beside a decode. */
     fake_script = (struct fake_script){.row_ns = 100000};
     struct harness *h = calloc(1, sizeof *h);
     struct engine_config config = {.model = &fake_model,
@@ -296,7 +296,7 @@ START_TEST(prefill_beside_decodes_keeps_to_the_time_of_a_step)
                                    .backend_config = {.n_slots = 4, .max_rows = 400},
                                    .step_ms = 10};
     ck_assert_int_eq(engine_new(&config, harness_sink, h, &h->engine, NULL), 0);
-    struct engine_request first = request_of(11, 500, 400), second = request_of(12, 1500, 2);
+    struct engine_request first = request_of(11, 1000, 400), second = request_of(12, 1500, 2);
     submit(h, &first);
     struct error err;
     while (h->outcomes[11].ids.len < 3)
@@ -309,6 +309,27 @@ START_TEST(prefill_beside_decodes_keeps_to_the_time_of_a_step)
     ck_assert_int_eq(h->outcomes[11].end, ENGINE_RUNNING); /* else this showed nothing */
     ck_assert_uint_ge(fake_script.most_rows, 33);
     ck_assert_uint_le(fake_script.most_rows, 130);
+    harness_free(h);
+}
+END_TEST
+
+START_TEST(prefill_alone_keeps_to_ten_steps_time)
+{
+    /* 0.5 ms a row, 1 ms a step: chunks of 20 rows would be the time, 32 are the least. */
+    fake_script = (struct fake_script){.row_ns = 500000};
+    struct harness *h = calloc(1, sizeof *h);
+    struct engine_config config = {.model = &fake_model,
+                                   .backend = &backend_fake,
+                                   .backend_config = {.n_slots = 4, .max_rows = 1000},
+                                   .step_ms = 1};
+    ck_assert_int_eq(engine_new(&config, harness_sink, h, &h->engine, NULL), 0);
+    struct engine_request first = request_of(1, 200, 1), second = request_of(2, 600, 1);
+    submit(h, &first);
+    run_dry(h);
+    fake_script.most_rows = 0;
+    submit(h, &second);
+    run_dry(h);
+    ck_assert_uint_eq(fake_script.most_rows, 32);
     harness_free(h);
 }
 END_TEST
@@ -585,6 +606,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, priority_goes_first_then_the_earlier_deadline_then_arrival, 0, 2);
     tcase_add_loop_test(tests, a_short_prompt_is_not_held_up_by_a_long_one, 0, 2);
     tcase_add_test(tests, prefill_beside_decodes_keeps_to_the_time_of_a_step);
+    tcase_add_test(tests, prefill_alone_keeps_to_ten_steps_time);
     tcase_add_loop_test(tests, a_cancel_takes_effect_within_one_step_in_every_phase, 0, 2);
     tcase_add_loop_test(tests, a_cancel_from_the_progress_hook_abandons_the_step, 0, 2);
     tcase_add_loop_test(tests, an_abandoned_step_costs_no_sequence_a_token, 0, 2);

@@ -10,8 +10,10 @@
 
 #include "worker/worker.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -23,6 +25,13 @@
 #define MOST_TEXT 65536 /* bytes of text of one frame */
 
 _Static_assert(sizeof(struct logprob) == sizeof(struct token_logprob), "log probabilities are copied whole");
+
+/* A token that the broker never gets would leave its request waiting for ever; a dead worker does not. */
+static _Noreturn void die(const char *what, int code)
+{
+    log_error("%s: %s", what, strerror(-code));
+    _exit(EXIT_FAILURE);
+}
 
 /* The longest beginning of the text, up to `most` bytes, that cuts no character. */
 static size_t cut_text(const uint8_t *text, size_t len, size_t most)
@@ -60,8 +69,8 @@ static void flush(struct worker *worker, struct request *request, const struct e
         request->seq += frame->ids.n;
         request->off += frame->text.len;
         int r = stream_publish(&worker->stream, request->topic, &message);
-        if (r < 0) /* the client sees the gap in seq and off, and asks */
-            log_error("a frame could not be published: %s", strerror(-r));
+        if (r < 0)
+            die("a frame could not be kept", r);
     } while (taken < request->text.len);
     request->ids.len = request->text.len = request->logprobs.len = 0;
     request->flushed_ns = now;
@@ -141,17 +150,28 @@ static void finish_by_event(struct worker *worker, struct request *request, cons
     finish(worker, request, &ending, clock_ns());
 }
 
+/* Where fewer ids have a probability than were asked for, the rest has id −1, which the wire has not. */
+static int gather_logprobs(struct request *request, const struct engine_event *event)
+{
+    size_t n = (size_t)event->n_ids * event->n_logprobs;
+    int r = buffer_append(&request->logprobs, event->logprobs, n * sizeof *event->logprobs);
+    if (r < 0)
+        return r;
+    struct token_logprob *added =
+        (struct token_logprob *)(void *)(request->logprobs.data + request->logprobs.len) - n;
+    for (size_t i = 0; i < n; i++)
+        if (added[i].id < 0)
+            added[i].id = 0;
+    request->width = event->n_logprobs;
+    return 0;
+}
+
 static int gather(struct request *request, const struct engine_event *event)
 {
     int r = ids_append(&request->ids, event->ids, event->n_ids);
     if (r == 0)
         r = buffer_append(&request->text, event->text.data, event->text.len);
-    if (r == 0 && event->logprobs) {
-        request->width = event->n_logprobs;
-        r = buffer_append(&request->logprobs, event->logprobs,
-                          (size_t)event->n_ids * event->n_logprobs * sizeof *event->logprobs);
-    }
-    return r;
+    return r == 0 && event->logprobs ? gather_logprobs(request, event) : r;
 }
 
 void publish_event(void *arg, const struct engine_event *event)
@@ -159,7 +179,7 @@ void publish_event(void *arg, const struct engine_event *event)
     struct worker *worker = arg;
     struct request *request = (struct request *)(uintptr_t)event->tag;
     if (!request->muted && gather(request, event) < 0)
-        log_error("out of memory for the tokens of a request"); /* a gap, which the client sees */
+        die("the tokens of a request could not be kept", -ENOMEM);
     if (event->end != ENGINE_RUNNING) {
         finish_by_event(worker, request, event);
         return;

@@ -5,10 +5,10 @@
  * nothing to do, or when so many frames are unacknowledged that more must not be made. The progress hook
  * does the same reading in the middle of a step, so that a cancel ends even a long prefill within a layer.
  *
- *     LOADING ──▶ READY ──SIGTERM, drain, orphaned, device failed──▶ DRAINING ──all is acknowledged──▶ end
+ *     LOADING ──▶ READY ──SIGTERM, drain, device failed──▶ DRAINING ──all done and acknowledged──▶ end
  *
- * A worker outlives its broker: what runs is finished and kept for a new broker, which it looks for until
- * `orphan_s` seconds have passed without a word. */
+ * A worker outlives its broker: what runs is finished, as far as the window holds it, and kept for a new
+ * broker, which it looks for until `orphan_s` seconds have passed without a word. */
 
 #include "worker/worker.h"
 
@@ -130,15 +130,15 @@ static bool is_over(struct worker *worker, uint64_t now)
     if (asked_to_end)
         drain(worker, "asked to end");
     if (now > worker->heard_ns + worker->options.orphan_s * CLOCK_NS_PER_S) {
-        drain(worker, "the broker is gone");
-        worker->orphaned = true;
+        log_warn("no word from the broker for %u s: ending with %u requests", worker->options.orphan_s,
+                 worker->n_requests);
+        return true;
     }
     if (!worker->draining || worker->n_requests > 0)
         return false;
     if (worker->done_ns == 0)
         worker->done_ns = now;
-    return worker->orphaned || window_kept(&worker->stream.window) == 0 ||
-           now - worker->done_ns > PATIENCE_NS;
+    return window_kept(&worker->stream.window) == 0 || now - worker->done_ns > PATIENCE_NS;
 }
 
 static void run_loop(struct worker *worker)

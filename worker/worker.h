@@ -81,7 +81,6 @@ struct worker {
     enum worker_state state;
     bool has_work;         /* the engine has something to do */
     bool draining;         /* no new work; ends when all is done and acknowledged */
-    bool orphaned;         /* the same, and nobody is there to acknowledge */
     bool failed;           /* the same, because the device failed */
     uint64_t done_ns;      /* draining and nothing runs any more, since then; 0: not yet */
     uint64_t next_look_ns; /* inside a step: when to look at the sockets again */

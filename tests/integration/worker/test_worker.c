@@ -547,18 +547,31 @@ START_TEST(drain_by_message_ends_with_0)
 }
 END_TEST
 
-START_TEST(an_orphan_finishes_and_ends)
+START_TEST(an_orphan_ends_even_with_a_full_window)
 {
-    struct scripted *s = scripted_new(ARGS("--orphan-s", "1"));
+    struct scripted *s = scripted_new(ARGS("--orphan-s", "1", "--frame-us", "0"));
     handshake(s);
     check_serves(s, 1);
     s->mute = true;
-    struct message assign = assignment(2, 5, 100);
-    say(s, &assign);
-    struct told told = read_request(s, 2);
-    ck_assert_uint_eq(told.ids.len, 100);
+    for (uint8_t id = 2; id <= 12; id++) {
+        struct message assign = assignment(id, 5, 4000);
+        say(s, &assign);
+    }
+    struct frame frame;
+    uint64_t frames = 0;
+    while (next_frame(s, 300, &frame))
+        frames++;
+    ck_assert_uint_gt(frames, 30000); /* what it could do alone it did */
     ck_assert_int_eq(worker_status(s), 0);
-    told_deinit(&told);
+    scripted_free(s);
+}
+END_TEST
+
+START_TEST(wrong_arguments_are_told_with_status_2)
+{
+    struct scripted *s = scripted_new(ARGS("--slots", "none"));
+    ck_assert_int_eq(worker_status(s), 2);
+    ck_assert_ptr_nonnull(strstr(worker_stderr(s), "none"));
     scripted_free(s);
 }
 END_TEST
@@ -596,7 +609,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, sigterm_finishes_what_runs_refuses_more_and_ends_with_0_once_all_is_acknowledged);
     tcase_add_test(tests, a_second_sigterm_ends_at_once);
     tcase_add_test(tests, drain_by_message_ends_with_0);
-    tcase_add_test(tests, an_orphan_finishes_and_ends);
+    tcase_add_test(tests, an_orphan_ends_even_with_a_full_window);
+    tcase_add_test(tests, wrong_arguments_are_told_with_status_2);
     tcase_add_test(tests, a_bad_model_or_device_is_permanent_and_says_why_in_one_line);
 }
 

@@ -51,6 +51,12 @@ uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, uint64_t ove
     return overhead + END_BYTES + (uint64_t)max_tokens * (TOKEN_BYTES + (uint64_t)logprobs * LOGPROB_BYTES);
 }
 
+bool journal_could_hold(const struct journal *journal, uint64_t bytes)
+{
+    uint64_t alive = journal->used - journal->settled;
+    return bytes <= journal->limit && alive <= journal->limit - bytes;
+}
+
 int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t bytes)
 {
     if (bytes > journal->limit || journal->used > journal->limit - bytes)
@@ -132,11 +138,15 @@ void journal_settle(struct journal *journal, struct journal_log *log, uint64_t o
     if (log->reserved > kept)
         log->reserved = kept;
     journal->used -= before - charge(log);
+    journal->settled += charge(log);
+    log->settled = true;
 }
 
 void journal_release(struct journal *journal, struct journal_log *log)
 {
     journal->used -= charge(log);
+    if (log->settled)
+        journal->settled -= charge(log);
     for (struct journal_chunk *chunk = log->first, *next; chunk; chunk = next) {
         next = chunk->next;
         free(chunk);

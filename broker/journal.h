@@ -19,6 +19,8 @@
 struct journal {
     uint64_t limit; /* bytes */
     uint64_t used;  /* bytes charged: per log the larger of its reservation and its memory */
+    uint64_t
+        settled; /* of those, charged to logs whose requests ended: what evicting all of them would free */
 };
 
 struct journal_chunk;
@@ -27,6 +29,7 @@ struct journal_log { /* zeroed: empty, nothing reserved */
     struct journal_chunk *first, *last;
     uint64_t memory;     /* bytes allocated, overhead included */
     uint64_t reserved;   /* bytes promised */
+    bool settled;        /* its request ended */
     uint64_t count;      /* token ids in it: the seq that comes next */
     uint64_t text_bytes; /* bytes of text in it: the off that comes next */
 };
@@ -38,6 +41,9 @@ enum { JOURNAL_E_FULL = 1 };
  * others, and in the last resort journal_append refuses. */
 uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, uint64_t overhead);
 
+/* Whether `bytes` could be promised if every ended request were forgotten. */
+bool journal_could_hold(const struct journal *journal, uint64_t bytes);
+
 /* Promises `bytes` to a zeroed log. 0 or JOURNAL_E_FULL. */
 int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t bytes);
 
@@ -46,7 +52,8 @@ int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t b
 int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_ids, uint32_t text_bytes,
                    const void *frame, size_t len);
 
-/* The request ended: what was reserved beyond the memory in use goes back, but for `overhead` bytes. */
+/* The request ended, and nothing is appended any more: what was reserved beyond the memory in use goes back,
+ * but for `overhead` bytes. */
 void journal_settle(struct journal *journal, struct journal_log *log, uint64_t overhead);
 
 /* Frees the frames and gives everything back; the log is zeroed. */

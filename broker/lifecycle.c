@@ -38,10 +38,12 @@ static void tell(const struct request *request, enum request_state next, const c
 
 /* ---- admission ---- */
 
-/* Reserves room, at the cost of the oldest ended requests. */
+/* Reserves room, at the cost of the oldest ended requests, but of none if that would not be enough. */
 static int reserve(struct broker *broker, struct journal_log *log, uint64_t bytes)
 {
     int r;
+    if (!journal_could_hold(&broker->journal, bytes))
+        return JOURNAL_E_FULL;
     while ((r = journal_reserve(&broker->journal, log, bytes)) == JOURNAL_E_FULL && broker->ledger.ended)
         ledger_remove(&broker->ledger, &broker->journal, broker->ledger.ended);
     return r;

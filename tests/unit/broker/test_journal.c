@@ -123,6 +123,26 @@ START_TEST(a_reservation_is_charged_at_once_and_given_back)
 }
 END_TEST
 
+START_TEST(only_ended_requests_count_as_room_that_could_be_made)
+{
+    struct journal journal = {.limit = 10000};
+    struct journal_log alive = {0}, ended = {0};
+    ck_assert_int_eq(journal_reserve(&journal, &alive, 4000), 0);
+    ck_assert_int_eq(journal_reserve(&journal, &ended, 6000), 0);
+    ck_assert(!journal_could_hold(&journal, 1));
+    append_frames(&journal, &ended, 5, 800);
+    journal_settle(&journal, &ended, 0);
+    ck_assert_uint_eq(journal.settled, journal.used - 4000);
+    ck_assert(journal_could_hold(&journal, 6000));
+    ck_assert(!journal_could_hold(&journal, 6001));
+    ck_assert(!journal_could_hold(&journal, UINT64_MAX));
+    journal_release(&journal, &ended);
+    ck_assert_uint_eq(journal.settled, 0);
+    journal_release(&journal, &alive);
+    ck_assert_uint_eq(journal.used, 0);
+}
+END_TEST
+
 START_TEST(a_log_within_its_reservation_never_fails)
 {
     struct journal journal = {.limit = 1 << 20};
@@ -164,6 +184,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_end_without_ids_is_found_by_whoever_has_all_ids);
     tcase_add_test(tests, an_empty_log_gives_an_empty_last_page);
     tcase_add_test(tests, a_reservation_is_charged_at_once_and_given_back);
+    tcase_add_test(tests, only_ended_requests_count_as_room_that_could_be_made);
     tcase_add_test(tests, a_log_within_its_reservation_never_fails);
     tcase_add_test(tests, a_log_beyond_its_reservation_takes_what_is_left_and_then_is_refused);
 }

@@ -185,6 +185,9 @@ static int open_engine(struct worker *worker, struct error *err)
     const struct backend_ops *backend = backend_by_name(options->device);
     if (!backend)
         return error_set(err, -ENODEV, "there is no device \"%s\" in this build", options->device);
+    if (options->context > worker->model->params.n_context)
+        log_warn("a context of %u is more than the %u that the model was trained for", options->context,
+                 worker->model->params.n_context);
     const struct engine_config config = {.model = worker->model,
                                          .backend = backend,
                                          .backend_config = {.n_slots = options->slots,

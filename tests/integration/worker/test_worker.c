@@ -292,6 +292,32 @@ START_TEST(a_cancel_ends_its_request_alone)
 }
 END_TEST
 
+START_TEST(on_a_real_device_a_long_prefill_can_be_cancelled_and_heartbeats_go_on)
+{
+    struct scripted *s = scripted_new(ARGS("--device", "cpu", "--threads", "1"));
+    struct frame frame;
+    handshake(s);
+    struct message assign = assignment(1, 4000, 50), cancel = {.kind = MESSAGE_CANCEL};
+    say(s, &assign);
+    usleep(20000);
+    cancel.cancel.session.bytes[0] = cancel.cancel.id.bytes[0] = 1;
+    say(s, &cancel);
+    ck_assert(next_frame(s, 5000, &frame));
+    ck_assert(frame.has_end && frame.end.reason == END_CANCELLED);
+    ck_assert_uint_eq(expect(s, MESSAGE_FINISHED).finished.count, 0);
+    assign = assignment(2, 3000, 5);
+    say(s, &assign);
+    uint64_t heartbeats = s->heartbeats, layers = atomic_load(&s->board->slots[1].layers);
+    struct told told = read_request(s, 2);
+    ck_assert_uint_eq(told.ids.len, 5);
+    expect(s, MESSAGE_FINISHED);
+    ck_assert_uint_gt(s->heartbeats, heartbeats);
+    ck_assert_uint_ge(atomic_load(&s->board->slots[1].layers), layers + 2 * (5 + 3000 / 512));
+    told_deinit(&told);
+    scripted_free(s);
+}
+END_TEST
+
 START_TEST(what_cannot_be_served_ends_with_its_reason)
 {
     struct scripted *s = scripted_new(NULL);
@@ -599,6 +625,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, unacknowledged_frames_are_sent_again_as_they_were);
     tcase_add_test(tests, at_a_full_window_no_token_is_made_until_an_acknowledgement);
     tcase_add_test(tests, a_cancel_ends_its_request_alone);
+    tcase_add_test(tests, on_a_real_device_a_long_prefill_can_be_cancelled_and_heartbeats_go_on);
     tcase_add_test(tests, what_cannot_be_served_ends_with_its_reason);
     tcase_add_test(tests, a_conversation_goes_through_the_models_template);
     tcase_add_test(tests, a_template_that_refuses_or_does_not_compile_costs_only_conversations);

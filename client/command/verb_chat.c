@@ -42,7 +42,7 @@ struct chat {
     EditLine *editor; /* NULL: stdin is no terminal */
     History *history;
     struct buffer answer;
-    bool over, write_failed;
+    bool over, cancelled, write_failed;
     enum quern_reason reason;
     char failure[600];
 };
@@ -95,9 +95,12 @@ static void write_out(struct chat *chat, const char *data, size_t len)
 static void on_output(void *arg, const struct quern_output *output)
 {
     struct chat *chat = arg;
-    write_out(chat, output->text, output->text_len);
-    if (buffer_append(&chat->answer, output->text, output->text_len) < 0)
-        chat->write_failed = true;
+    /* What was under way when the user had enough is neither shown nor remembered. */
+    if (!chat->cancelled && !pool_interrupted()) {
+        write_out(chat, output->text, output->text_len);
+        if (buffer_append(&chat->answer, output->text, output->text_len) < 0)
+            chat->write_failed = true;
+    }
     if (!output->end)
         return;
     chat->over = true;
@@ -112,16 +115,15 @@ static int answer(struct chat *chat, struct error *err)
     struct quern_request request = chat->options->common.request;
     struct quern_error said = {0};
     struct quern_id id;
-    bool cancelled = false;
     request.messages = chat->turns;
     request.n_messages = chat->n_turns;
     chat->answer.len = 0;
-    chat->over = false;
+    chat->over = chat->cancelled = false;
     int r = quern_generate(chat->client, &request, on_output, chat, &id, &said);
     while (r >= 0 && !chat->over) {
         r = quern_dispatch(chat->client, 100, &said);
-        if ((pool_interrupted() || chat->write_failed) && !cancelled) {
-            cancelled = true;
+        if ((pool_interrupted() || chat->write_failed) && !chat->cancelled) {
+            chat->cancelled = true;
             quern_cancel(chat->client, id, NULL);
         }
     }

@@ -208,6 +208,8 @@ static void on_output(void *arg, const struct quern_output *output)
     struct run *run = arg;
     if (run->options->json)
         gather_json(run, output);
+    else if (run->cancelled || pool_interrupted())
+        ; /* what was under way when the user had enough */
     else if (run->options->ids)
         write_ids(run, output);
     else

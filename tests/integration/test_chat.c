@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* quern chat on a terminal of its own, and with its turns from a pipe. */
+
+#include "tests/integration/pool.h"
+#include "tests/unit/run.h"
+
+#include "common/clock.h"
+#include "worker/model/gguf.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_S 30
+
+static char dir[RUNDIR_PATH_MAX + 1];
+static char model[RUNDIR_PATH_MAX + 16];
+
+static const char template[] = "{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}"
+                               "{% if add_generation_prompt %}[assistant]{% endif %}";
+
+static int copy_tensor(void *arg, void *to, size_t size)
+{
+    memcpy(to, ((const struct gguf_tensor *)arg)->data, size);
+    return 0;
+}
+
+/* The tiny model with a chat template. */
+static void make_model(void)
+{
+    struct gguf *gguf;
+    struct gguf_writer *writer;
+    struct error err = {0};
+    ck_assert_msg(gguf_open(tiny_model(), &gguf, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(gguf_writer_new(&writer), 0);
+    for (size_t i = 0; i < gguf_n_pairs(gguf); i++)
+        ck_assert_int_eq(gguf_writer_pair(writer, gguf_pair_at(gguf, i)), 0);
+    ck_assert_int_eq(gguf_writer_string(writer, "tokenizer.chat_template", template), 0);
+    for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(gguf, i);
+        char name[128];
+        snprintf(name, sizeof name, "%.*s", (int)t->name.len, (const char *)t->name.data);
+        ck_assert_int_eq(
+            gguf_writer_tensor(writer, name, t->n_dims, t->dims, t->format, copy_tensor, (void *)t), 0);
+    }
+    snprintf(model, sizeof model, "%s/chat.gguf", dir);
+    ck_assert_msg(gguf_writer_write(writer, model, &err) == 0, "%s", err.text);
+    gguf_writer_free(writer);
+    gguf_free(gguf);
+}
+
+static void set_up(void)
+{
+    ck_assert_int_eq(rundir_temporary(dir, NULL), 0);
+    make_model();
+}
+
+static void tear_down(void)
+{
+    rundir_remove(dir);
+}
+
+/* ---- a terminal ---- */
+
+static char screen[1 << 20];
+static size_t shown, looked; /* bytes seen; up to where expect() has looked */
+
+static pid_t start(int *ret_terminal, char *const *argv)
+{
+    char program[4096];
+    snprintf(program, sizeof program, "%s", build_path("quern"));
+    shown = looked = 0;
+    pid_t pid = forkpty(ret_terminal, NULL, NULL, NULL);
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        setenv("TERM", "dumb", 1);
+        execv(program, argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Reads until `text` has appeared after what was expected before. */
+static void expect(int terminal, const char *text)
+{
+    uint64_t until = clock_ns() + WAIT_S * CLOCK_NS_PER_S;
+    for (;;) {
+        screen[shown] = 0;
+        char *at = strstr(screen + looked, text);
+        if (at) {
+            looked = (size_t)(at - screen) + strlen(text);
+            return;
+        }
+        struct pollfd readable = {.fd = terminal, .events = POLLIN};
+        poll(&readable, 1, 100);
+        ssize_t n = 0;
+        if (readable.revents)
+            n = read(terminal, screen + shown, sizeof screen - shown - 1);
+        if (n < 0 || clock_ns() > until)
+            ck_abort_msg("\"%s\" did not come; the screen: %.500s", text, screen + looked);
+        shown += (size_t)n;
+        if (shown > sizeof screen / 2) { /* a long answer: its end is enough */
+            memmove(screen, screen + shown - 100, 100);
+            shown = 100;
+            looked = 0;
+        }
+    }
+}
+
+static void type(int terminal, const char *text)
+{
+    ck_assert_int_eq(write(terminal, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+static int end_of(pid_t pid, int terminal)
+{
+    int status;
+    /* What is still to be shown must be read, or the program waits for it. */
+    for (ssize_t n = 1; n > 0;)
+        n = read(terminal, screen, sizeof screen - 1);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    close(terminal);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+START_TEST(a_conversation_goes_on_from_turn_to_turn)
+{
+    int terminal;
+    char *argv[] = {"quern",  "chat", "--model",  model,       "-n", "8",
+                    "--seed", "5",    "--system", "Be brief.", NULL};
+    pid_t pid = start(&terminal, argv);
+    expect(terminal, "> ");
+    type(terminal, "Hello\r");
+    expect(terminal, "Hello");
+    expect(terminal, "> ");
+    type(terminal, "And again\r");
+    expect(terminal, "again");
+    expect(terminal, "> ");
+    type(terminal, "/reset\r");
+    expect(terminal, "> ");
+    type(terminal, "/exit\r");
+    ck_assert_int_eq(end_of(pid, terminal), 0);
+}
+END_TEST
+
+START_TEST(an_interrupt_stops_the_answer_and_not_the_program)
+{
+    int terminal;
+    char *argv[] = {"quern", "chat",    "--model", model,    "--device", "null",
+                    "--ctx", "1000000", "-n",      "900000", NULL};
+    pid_t pid = start(&terminal, argv);
+    expect(terminal, "> ");
+    type(terminal, "Talk\r");
+    expect(terminal, "Talk\r\n");
+    /* The answer has begun when anything follows the line. */
+    while (shown < looked + 200) {
+        ssize_t n = read(terminal, screen + shown, 4096);
+        ck_assert_int_gt(n, 0);
+        shown += (size_t)n;
+        ck_assert_uint_lt(shown, sizeof screen / 2);
+    }
+    type(terminal, "\x03");
+    /* Whatever was on its way still comes: far less than the whole answer. */
+    expect(terminal, "\n> ");
+    type(terminal, "\x03");
+    expect(terminal, "/exit ends");
+    type(terminal, "\x04");
+    ck_assert_int_eq(end_of(pid, terminal), 0);
+}
+END_TEST
+
+START_TEST(a_refused_turn_does_not_end_the_conversation)
+{
+    int terminal;
+    char *argv[] = {"quern", "chat", "--model", model, "-n", "4090", NULL};
+    pid_t pid = start(&terminal, argv);
+    expect(terminal, "> ");
+    type(terminal, "This is too long for what is left of the context\r");
+    expect(terminal, "too_long");
+    expect(terminal, "> ");
+    type(terminal, "\x04");
+    ck_assert_int_eq(end_of(pid, terminal), 0);
+}
+END_TEST
+
+START_TEST(turns_may_come_from_a_pipe)
+{
+    char command[4096], answers[65536] = "";
+    snprintf(command, sizeof command,
+             "printf 'Hello\\n\\nMore\\n/reset\\nHello\\n' | '%s' chat --model '%s' -n 6 --seed 2",
+             build_path("quern"), model);
+    FILE *pipe = popen(command, "r");
+    ck_assert_ptr_nonnull(pipe);
+    answers[fread(answers, 1, sizeof answers - 1, pipe)] = 0;
+    ck_assert_int_eq(pclose(pipe), 0);
+    /* The first answer and the one after /reset are the same; no empty turn is sent. */
+    size_t len = strlen(answers);
+    ck_assert_uint_gt(len, 6);
+    char first[65536];
+    ck_assert_int_eq(run_program(first, sizeof first, "quern", "run", "--model", model, "-n", "6", "--seed",
+                                 "2", "Hello", NULL),
+                     0);
+    size_t n = strlen(first);
+    ck_assert_uint_gt(n, 0);
+    ck_assert_int_eq(strncmp(answers, first, n), 0);
+    ck_assert_uint_gt(len, 2 * n + 2);
+    ck_assert_int_eq(strncmp(answers + len - n - 1, first, n), 0);
+}
+END_TEST
+
+START_TEST(a_model_without_a_template_is_refused_with_advice)
+{
+    char out[256];
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "chat", "--model", tiny_model(), NULL), 1);
+    ck_assert_str_eq(out, "");
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_conversation_goes_on_from_turn_to_turn);
+    tcase_add_test(tests, an_interrupt_stops_the_answer_and_not_the_program);
+    tcase_add_test(tests, a_refused_turn_does_not_end_the_conversation);
+    tcase_add_test(tests, turns_may_come_from_a_pipe);
+    tcase_add_test(tests, a_model_without_a_template_is_refused_with_advice);
+}
+
+int main(void)
+{
+    return run_tests("chat", add);
+}

@@ -20,7 +20,7 @@
 #include "common/clock.h"
 #include "common/program.h"
 
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 30000 /* a loaded machine is no failure */
 
 struct pool the_pool;
 struct client client_a, client_b;
@@ -132,7 +132,8 @@ void client_open(struct client *client, const struct pool *pool, uint8_t name)
         struct message join = {.kind = MESSAGE_JOIN, .join = {.nonce = 42}};
         client_send(client, &join);
         struct message welcome = client_frame(client, 50);
-        if (welcome.kind == MESSAGE_WELCOME && welcome.welcome.nonce == 42)
+        client->open = welcome.kind == MESSAGE_WELCOME && welcome.welcome.nonce == 42;
+        if (client->open)
             return;
     }
     ck_abort_msg("no welcome came");
@@ -165,21 +166,31 @@ static struct message take(struct client *client, void *socket)
     return message;
 }
 
+/* Waits until the socket can be read, and keeps the session's lease meanwhile. */
+static bool wait_for(struct client *client, void *socket, int ms)
+{
+    zmq_pollitem_t item = {.socket = socket, .events = ZMQ_POLLIN};
+    struct message ping = {.kind = MESSAGE_PING};
+    for (; ms > 1000; ms -= 1000) {
+        if (zmq_poll(&item, 1, 1000) > 0)
+            return true;
+        if (client->open)
+            client_send(client, &ping);
+    }
+    return zmq_poll(&item, 1, ms) > 0;
+}
+
 struct message client_next(struct client *client)
 {
-    zmq_pollitem_t item = {.socket = client->control, .events = ZMQ_POLLIN};
-    ck_assert_int_gt(zmq_poll(&item, 1, 5000), 0);
+    ck_assert(wait_for(client, client->control, PATIENCE_MS));
     return take(client, client->control);
 }
 
 struct message client_expect(struct client *client, enum message_kind kind)
 {
-    uint64_t until = clock_ns() + 5 * CLOCK_NS_PER_S;
+    uint64_t until = clock_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
     while (clock_ns() < until) {
-        zmq_pollitem_t item = {.socket = client->control, .events = ZMQ_POLLIN};
-        if (zmq_poll(&item, 1, 100) <= 0)
-            continue;
-        struct message message = take(client, client->control);
+        struct message message = client_next(client);
         if (message.kind == kind)
             return message;
     }
@@ -188,8 +199,7 @@ struct message client_expect(struct client *client, enum message_kind kind)
 
 struct message client_frame(struct client *client, int ms)
 {
-    zmq_pollitem_t item = {.socket = client->stream, .events = ZMQ_POLLIN};
-    if (zmq_poll(&item, 1, ms) <= 0)
+    if (!wait_for(client, client->stream, ms))
         return (struct message){.kind = MESSAGE_NONE};
     uint8_t topic[PROTO_TOPIC_BYTES];
     ck_assert_int_ge(zmq_recv(client->stream, topic, sizeof topic, 0), 16);
@@ -214,7 +224,7 @@ enum end_reason client_read(struct client *client, uint8_t name, uint64_t *ret_c
 {
     uint64_t next = 0, off = 0;
     for (;;) {
-        struct message message = client_frame(client, 5000);
+        struct message message = client_frame(client, PATIENCE_MS);
         ck_assert_msg(message.kind != MESSAGE_NONE, "the stream fell silent after %llu ids",
                       (unsigned long long)next);
         if (message.kind != MESSAGE_FRAME || message.frame.id.bytes[0] != name)
@@ -242,6 +252,26 @@ struct message named(enum message_kind kind, uint8_t name)
     if (kind == MESSAGE_ATTACH)
         memset(&message.attach.id, name, sizeof message.attach.id);
     return message;
+}
+
+struct message client_status(struct client *client)
+{
+    struct message question = {.kind = MESSAGE_STATUS};
+    client_send(client, &question);
+    return client_expect(client, MESSAGE_STATUS_OK);
+}
+
+void client_await_idle(struct client *client, uint32_t sessions)
+{
+    uint64_t until = clock_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
+    for (;;) {
+        struct message status = client_status(client);
+        if (status.status_ok.sessions == sessions && status.status_ok.running == 0)
+            return;
+        ck_assert_msg(clock_ns() < until, "%u sessions, %u requests run", status.status_ok.sessions,
+                      status.status_ok.running);
+        usleep(20000);
+    }
 }
 
 enum proto_error expect_error(struct client *client)

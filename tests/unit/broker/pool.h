@@ -30,10 +30,10 @@ void pool_start(struct pool *pool, const char *behaviour, const char *const *arg
 void pool_start_in(struct pool *pool, const char *rundir, const char *behaviour,
                    const char *const *arguments);
 
-/* Waits until the broker has said `text`, counted from `from` in pool->said. False after ten seconds. */
+/* Waits until the broker has said `text`, counted from `from` in pool->said. False after half a minute. */
 bool pool_said(struct pool *pool, size_t from, const char *text);
 
-/* Waits for the broker's end: its exit status, or −signal, or −1000 after ten seconds. */
+/* Waits for the broker's end: its exit status, or −signal, or −1000 after half a minute. */
 int pool_wait(struct pool *pool);
 
 /* Ends the broker with SIGTERM, checks that it leaves nothing behind, and removes the run directory. */
@@ -43,6 +43,7 @@ struct client {
     void *context, *control, *stream;
     struct message_decoder *decoder;
     struct id128 session;
+    bool open;            /* it has a session, whose lease is kept while it waits */
     uint8_t raw[1 << 20]; /* what the last message borrows from */
 };
 
@@ -55,10 +56,10 @@ void client_close(struct client *client);
 
 void client_send(struct client *client, const struct message *message);
 
-/* The next message on the DEALER; one must come within five seconds. */
+/* The next message on the DEALER; one must come within half a minute. */
 struct message client_next(struct client *client);
 
-/* Waits (five seconds) for the next message of this kind on the DEALER, skipping pongs and others; it must
+/* Waits (half a minute) for the next message of this kind on the DEALER, skipping pongs and others; it must
  * come. */
 struct message client_expect(struct client *client, enum message_kind kind);
 
@@ -76,6 +77,12 @@ enum end_reason client_read(struct client *client, uint8_t name, uint64_t *ret_c
 
 /* A cancel, replay or attach of request `name`; other kinds come out empty. */
 struct message named(enum message_kind kind, uint8_t name);
+
+/* Asks how the pool is. */
+struct message client_status(struct client *client);
+
+/* Waits until the pool has so many sessions, and nothing runs. */
+void client_await_idle(struct client *client, uint32_t sessions);
 
 /* Waits for an error on the DEALER: which one it is. */
 enum proto_error expect_error(struct client *client);

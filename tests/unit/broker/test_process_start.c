@@ -123,14 +123,14 @@ START_TEST(sigterm_refuses_new_requests_and_finishes_the_others)
 {
     open_pool(NULL);
     client_generate(&client_a, 'w', "wait", NULL);
-    ck_assert_int_eq(client_frame(&client_a, 5000).kind, MESSAGE_FRAME);
+    ck_assert_int_eq(client_frame(&client_a, 30000).kind, MESSAGE_FRAME);
     kill(the_pool.pid, SIGTERM);
     ck_assert(pool_said(&the_pool, 0, "draining"));
     client_generate(&client_a, 'r', "count 1", NULL);
     ck_assert_int_eq(expect_error(&client_a), PROTO_DRAINING);
     struct message cancel = named(MESSAGE_CANCEL, 'w');
     client_send(&client_a, &cancel);
-    struct message last = client_frame(&client_a, 5000);
+    struct message last = client_frame(&client_a, 30000);
     ck_assert(last.frame.has_end);
     ck_assert_int_eq(client_expect(&client_a, MESSAGE_END).end.end.reason, END_CANCELLED);
     ck_assert_int_eq(pool_wait(&the_pool), 0);
@@ -141,11 +141,9 @@ END_TEST
 START_TEST(a_second_signal_ends_at_once_and_leaves_no_worker_behind)
 {
     open_pool(NULL);
-    struct message question = {.kind = MESSAGE_STATUS};
-    client_send(&client_a, &question);
-    pid_t worker = (pid_t)client_expect(&client_a, MESSAGE_STATUS_OK).status_ok.workers.items[0].pid;
+    pid_t worker = (pid_t)client_status(&client_a).status_ok.workers.items[0].pid;
     client_generate(&client_a, 'w', "wait", NULL);
-    ck_assert_int_eq(client_frame(&client_a, 5000).kind, MESSAGE_FRAME);
+    ck_assert_int_eq(client_frame(&client_a, 30000).kind, MESSAGE_FRAME);
     kill(the_pool.pid, SIGINT);
     ck_assert(pool_said(&the_pool, 0, "draining"));
     kill(the_pool.pid, SIGINT);

@@ -179,7 +179,7 @@ static void take_signals(struct broker *broker, struct turn *turn, int signal_fd
 
 static void tick(struct broker *broker, struct turn *turn)
 {
-    lifecycle_tick(broker);
+    lifecycle_expire(broker);
     if (broker->sessions.any_doomed)
         frontend_tick(broker);
     if (turn->next_tick > broker->now)
@@ -187,6 +187,7 @@ static void tick(struct broker *broker, struct turn *turn)
     turn->next_tick = broker->now + TICK_NS;
     frontend_tick(broker);
     backend_tick(broker);
+    lifecycle_tick(broker);
     for (uint32_t i = 0; i < broker->n_workers; i++)
         if (broker->workers[i].state == WORKER_READY)
             supervisor_watch(&broker->supervisor, i, broker->workers[i].heard_ns, broker->now);

@@ -428,11 +428,16 @@ int lifecycle_attach(struct broker *broker, struct request *request, struct sess
 
 /* ---- time ---- */
 
+void lifecycle_expire(struct broker *broker)
+{
+    struct request *request;
+    while ((request = queue_expired(&broker->queue, broker->now)))
+        lifecycle_end_here(broker, request, &(struct ending){.reason = END_DEADLINE});
+}
+
 void lifecycle_tick(struct broker *broker)
 {
     struct request *request, *next;
-    while ((request = queue_expired(&broker->queue, broker->now)))
-        lifecycle_end_here(broker, request, &(struct ending){.reason = END_DEADLINE});
     DL_FOREACH_SAFE2(broker->abandoned, request, next, session_next)
     {
         if (request->abandoned_until > broker->now)

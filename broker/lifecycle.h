@@ -48,7 +48,10 @@ void lifecycle_adopt(struct broker *broker, struct session *session);
 /* Binds a request to another session. -EEXIST when that has one of this id. */
 int lifecycle_attach(struct broker *broker, struct request *request, struct session *session);
 
-/* What time brings: deadlines of the queue, ends of abandonment, ends of retention. */
+/* Ends what has waited in the queue beyond its deadline. Every turn. */
+void lifecycle_expire(struct broker *broker);
+
+/* What else time brings, now and then: ends of abandonment, ends of retention. */
 void lifecycle_tick(struct broker *broker);
 
 /* Requests that have not ended. */

@@ -5,8 +5,9 @@
  * keys are then the order of the contract, likely first and the lower id first among equals, and no two are
  * equal. Top-k and top-p are the same question, "how far down that order until the amounts reach a target",
  * with amounts 1 or probabilities; a radix descent over the key answers it without sorting and in bounded
- * time whatever the logits. Probabilities are summed as fixed-point integers, so that the sum has no order
- * and a parallel implementation gets the same bits.
+ * time whatever the logits. A small top-k looks first at the largest logit of each 32 ids: only groups that
+ * may hold one of the k are looked into. Probabilities are summed as fixed-point integers, so that the sum
+ * has no order and a parallel implementation gets the same bits.
  *
  * A logit that is not finite is never a candidate. */
 
@@ -21,6 +22,8 @@
 #define MASS_ONE   (1ull << 40) /* the mass of the most likely id; 2^23 ids cannot overflow the sum */
 #define DIGIT_BITS 11           /* sign, exponent and two bits of mantissa decide in the first round */
 #define DIGITS     (1u << DIGIT_BITS)
+#define GROUP      32 /* ids of one word of a mask */
+#define LANES      8
 
 struct candidate {
     uint64_t key;
@@ -31,6 +34,7 @@ struct sampler {
     uint32_t n_vocab;
     uint64_t sums[DIGITS];
     uint32_t *scratch; /* [n_vocab] indices of the descent */
+    float *tops;       /* [⌈n_vocab / GROUP⌉] */
     struct candidate candidates[];
 };
 
@@ -41,8 +45,9 @@ int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler)
         return -ENOMEM;
     sampler->n_vocab = n_vocab;
     sampler->scratch = malloc(((size_t)n_vocab + 1) * sizeof *sampler->scratch);
-    if (!sampler->scratch) {
-        free(sampler);
+    sampler->tops = malloc(((size_t)n_vocab / GROUP + 1) * sizeof *sampler->tops);
+    if (!sampler->scratch || !sampler->tops) {
+        sampler_free(sampler);
         return -ENOMEM;
     }
     *ret_sampler = sampler;
@@ -51,8 +56,10 @@ int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler)
 
 struct sampler *sampler_free(struct sampler *sampler)
 {
-    if (sampler)
+    if (sampler) {
         free(sampler->scratch);
+        free(sampler->tops);
+    }
     free(sampler);
     return NULL;
 }
@@ -85,22 +92,36 @@ static float penalized(float logit, float penalty)
     return logit > 0 ? logit / penalty : logit * penalty;
 }
 
-/* Fills candidates with every id that may be sampled; returns how many, and the largest key. */
+/* Which of the 32 ids from `base` on may be sampled. */
+static uint32_t group_word(const struct sampler *sampler, const uint32_t *mask, const uint32_t *allowed,
+                           uint32_t base)
+{
+    uint32_t left = sampler->n_vocab - base;
+    uint32_t word = left < GROUP ? (1u << left) - 1 : UINT32_MAX;
+    if (mask)
+        word &= mask[base / GROUP];
+    return allowed ? word & allowed[base / GROUP] : word;
+}
+
+/* Fills candidates with every id that may be sampled, less those of groups whose largest logit (`tops`, or
+ * NULL) is below `least`; returns how many, and the largest key. */
 static uint32_t gather(struct sampler *sampler, const float *logits, float penalty, const uint16_t *counts,
-                       const uint32_t *mask, const uint32_t *allowed, uint64_t *ret_best)
+                       const uint32_t *mask, const uint32_t *allowed, const float *tops, float least,
+                       uint64_t *ret_best)
 {
     uint32_t n = 0;
     uint64_t best = 0;
-    for (uint32_t base = 0; base < sampler->n_vocab; base += 32) {
-        uint32_t word = mask ? mask[base / 32] : UINT32_MAX;
-        if (allowed)
-            word &= allowed[base / 32];
-        uint32_t end = sampler->n_vocab - base < 32 ? sampler->n_vocab - base : 32;
-        for (uint32_t i = 0; i < end; i++) {
+    for (uint32_t base = 0; base < sampler->n_vocab; base += GROUP) {
+        if (tops && tops[base / GROUP] < least)
+            continue;
+        uint32_t word = group_word(sampler, mask, allowed, base);
+        for (uint32_t i = 0; i < GROUP && word >> i; i++) {
+            if (!(word >> i & 1))
+                continue;
             float logit = logits[base + i];
             if (counts && counts[base + i])
                 logit = penalized(logit, penalty);
-            if (!(word >> i & 1) || !isfinite(logit))
+            if (!isfinite(logit))
                 continue;
             uint64_t key = key_of(logit, base + i);
             sampler->candidates[n++].key = key;
@@ -143,6 +164,50 @@ static uint64_t key_threshold(struct sampler *sampler, uint32_t n, bool by_mass,
         n_open = kept;
     }
     return 0;
+}
+
+/* The largest finite logit of a group, −∞ when it has none. */
+static float group_top(const float *logits, uint32_t word)
+{
+    float top = -INFINITY;
+    if (word == UINT32_MAX) { /* in lanes, for vector registers; a NaN never replaces a number */
+        float lanes[LANES];
+        bool finite = true;
+        memcpy(lanes, logits, sizeof lanes);
+        for (int i = LANES; i < GROUP; i += LANES)
+            for (int j = 0; j < LANES; j++)
+                lanes[j] = logits[i + j] > lanes[j] ? logits[i + j] : lanes[j];
+        for (int j = 0; j < LANES; j++) {
+            finite &= isfinite(lanes[j]) != 0;
+            top = lanes[j] > top ? lanes[j] : top;
+        }
+        if (finite)
+            return top;
+        top = -INFINITY;
+    }
+    for (int i = 0; i < GROUP && word >> i; i++)
+        if (word >> i & 1 && isfinite(logits[i]) && logits[i] > top)
+            top = logits[i];
+    return top;
+}
+
+/* Writes the largest logit of each group. Returns a logit that at least `k` ids reach, or −∞: each of the k
+ * groups with the largest ones has such an id. What is below it can be in no top-k. */
+static float group_tops(struct sampler *sampler, const float *logits, const uint32_t *mask,
+                        const uint32_t *allowed, uint32_t k)
+{
+    uint32_t n = 0;
+    float highest = -INFINITY;
+    for (uint32_t base = 0; base < sampler->n_vocab; base += GROUP) {
+        float top = group_top(logits + base, group_word(sampler, mask, allowed, base));
+        sampler->tops[base / GROUP] = top;
+        highest = top > highest ? top : highest;
+        if (isfinite(top))
+            sampler->candidates[n++].key = key_of(top, base);
+    }
+    if (k == 1)
+        return highest;
+    return k <= n ? key_logit(key_threshold(sampler, n, false, k)) : -INFINITY;
 }
 
 static uint32_t keep_from(struct sampler *sampler, uint32_t n, uint64_t threshold)
@@ -216,15 +281,22 @@ int32_t sampler_sample(struct sampler *sampler, const float *logits, const struc
                        const uint16_t *counts, const uint32_t *mask, const uint32_t *allowed,
                        uint64_t position)
 {
+    bool greedy = sampling->temperature == 0 || sampling->top_k == 1;
+    uint32_t k = greedy ? 1 : sampling->top_k;
+    if (sampling->repetition_penalty == 1)
+        counts = NULL;
+    /* A small top-k needs a look at a few groups only; with a penalty their order is not known yet. */
+    bool by_groups = k > 0 && k <= sampler->n_vocab / GROUP / 4 && !counts;
+    float least = by_groups ? group_tops(sampler, logits, mask, allowed, k) : -INFINITY;
     uint64_t best;
-    uint32_t n = gather(sampler, logits, sampling->repetition_penalty,
-                        sampling->repetition_penalty == 1 ? NULL : counts, mask, allowed, &best);
+    uint32_t n = gather(sampler, logits, sampling->repetition_penalty, counts, mask, allowed,
+                        by_groups ? sampler->tops : NULL, least, &best);
     if (n == 0)
         return -1;
-    if (sampling->temperature == 0 || sampling->top_k == 1)
+    if (greedy)
         return (int32_t)key_id(best);
-    if (sampling->top_k > 0 && sampling->top_k < n)
-        n = keep_from(sampler, n, key_threshold(sampler, n, false, sampling->top_k));
+    if (k > 0 && k < n)
+        n = keep_from(sampler, n, key_threshold(sampler, n, false, k));
     n = filter_by_mass(sampler, n, sampling, key_logit(best));
     return draw(sampler, n, sampling, key_logit(best), position);
 }
@@ -239,7 +311,7 @@ void sampler_logprobs(struct sampler *sampler, const float *logits, int32_t samp
                       struct logprob *ret_logprobs)
 {
     uint64_t best;
-    uint32_t found = gather(sampler, logits, 1, NULL, NULL, NULL, &best);
+    uint32_t found = gather(sampler, logits, 1, NULL, NULL, NULL, NULL, 0, &best);
     double sum = 0;
     for (uint32_t i = 0; i < found; i++)
         sum += (double)expf(key_logit(sampler->candidates[i].key) - key_logit(best));

@@ -274,10 +274,18 @@ static int32_t sorted_sample(const float *logits, uint32_t n_vocab, const struct
 {
     struct entry *all = calloc(n_vocab, sizeof *all);
     uint64_t *mass = calloc(n_vocab, sizeof *mass);
+    uint32_t n = 0;
     for (uint32_t i = 0; i < n_vocab; i++)
-        all[i] = (struct entry){logits[i], (int32_t)i};
-    qsort(all, n_vocab, sizeof *all, by_order);
-    uint32_t n = s->top_k && s->top_k < n_vocab ? s->top_k : n_vocab;
+        if (isfinite(logits[i]))
+            all[n++] = (struct entry){logits[i], (int32_t)i};
+    qsort(all, n, sizeof *all, by_order);
+    if (n == 0 || s->temperature == 0 || s->top_k == 1) {
+        int32_t first = n ? all[0].id : -1;
+        free(all);
+        free(mass);
+        return first;
+    }
+    n = s->top_k && s->top_k < n ? s->top_k : n;
     uint64_t total = 0, sum = 0;
     for (uint32_t i = 0; i < n; i++)
         total += mass[i] = (uint64_t)(expf((all[i].logit - all[0].logit) / s->temperature) * 0x1p40f);
@@ -320,6 +328,8 @@ START_TEST(selection_agrees_with_sorting)
         for (uint32_t i = 0; i < n; i++) { /* every third round: few values, many ties */
             float r = (float)rand() / (float)RAND_MAX * 20 - 10;
             logits[i] = round % 3 ? r : floorf(r / 4);
+            if (round % 5 == 0 && rand() % 50 == 0)
+                logits[i] = rand() % 2 ? NAN : INFINITY;
         }
         struct sampling s = {.temperature = 0.1f + (float)(rand() % 30) / 10,
                              .top_k = rand() % 3 ? (uint32_t)rand() % 60 : 0,
@@ -327,8 +337,8 @@ START_TEST(selection_agrees_with_sorting)
                              .min_p = rand() % 3 ? 0 : (float)(rand() % 500) / 1000,
                              .repetition_penalty = 1,
                              .seed = (uint64_t)rand()};
-        if (s.top_k == 1)
-            s.top_k = 2;
+        if (round % 7 == 0)
+            s.temperature = 0;
         for (uint64_t position = 0; position < 8; position++)
             ck_assert_int_eq(sampler_sample(sampler, logits, &s, NULL, NULL, NULL, position),
                              sorted_sample(logits, n, &s, position));

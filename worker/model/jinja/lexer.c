@@ -227,6 +227,34 @@ static int lex_operator(struct lexer *lexer)
     return r;
 }
 
+enum { MAX_BRACKETS = 200 };
+
+struct brackets {
+    char expected[MAX_BRACKETS]; /* what closes each open one */
+    size_t n;
+};
+
+/* Counts the bracket `c`, if it is one. */
+static int count_bracket(struct lexer *lexer, struct brackets *brackets, char c)
+{
+    static const char opening[] = "([{", closing[] = ")]}";
+    const char *opens = memchr(opening, c, 3);
+    if (opens) {
+        if (brackets->n == MAX_BRACKETS)
+            return error_set(lexer->err, -EINVAL, "line %u: brackets more than %d deep", lexer->line,
+                             MAX_BRACKETS);
+        brackets->expected[brackets->n++] = closing[opens - opening];
+    } else if (memchr(closing, c, 3)) {
+        if (brackets->n == 0)
+            return error_set(lexer->err, -EINVAL, "line %u: '%c' closes nothing", lexer->line, c);
+        char expected = brackets->expected[--brackets->n];
+        if (expected != c)
+            return error_set(lexer->err, -EINVAL, "line %u: '%c' where '%c' belongs", lexer->line, c,
+                             expected);
+    }
+    return 0;
+}
+
 /* The inside of a tag, up to and with its end. */
 static int lex_tag(struct lexer *lexer, bool is_output)
 {
@@ -236,7 +264,7 @@ static int lex_tag(struct lexer *lexer, bool is_output)
     skip(lexer, 2);
     if (lexer->at < lexer->len && (lexer->source[lexer->at] == '-' || lexer->source[lexer->at] == '+'))
         skip(lexer, 1);
-    int open = 0;
+    struct brackets brackets = {.n = 0};
     while (r == 0) {
         skip_white(lexer);
         if (lexer->at >= lexer->len)
@@ -244,13 +272,15 @@ static int lex_tag(struct lexer *lexer, bool is_output)
         char c = lexer->source[lexer->at];
         char mark = c == '-' || c == '+' ? c : 0;
         size_t behind = lexer->at + (mark != 0);
-        if (open <= 0 && lexer->len - behind >= 2 && memcmp(lexer->source + behind, end, 2) == 0) {
+        if (brackets.n == 0 && lexer->len - behind >= 2 && memcmp(lexer->source + behind, end, 2) == 0) {
             r = add(lexer, is_output ? JINJA_OUTPUT_END : JINJA_TAG_END, end, 2);
             skip(lexer, behind + 2 - lexer->at);
             strip_after(lexer, mark, is_output);
             return r;
         }
-        open += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+        r = count_bracket(lexer, &brackets, c);
+        if (r < 0)
+            break;
         if (c == '\'' || c == '"') {
             r = lex_string(lexer);
         } else if (is_digit(c)) {

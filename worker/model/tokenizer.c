@@ -335,7 +335,8 @@ struct bytes tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, bool
     uint32_t start = tokenizer->piece_start[id], end = tokenizer->piece_start[id + 1];
     if (start == end)
         return (struct bytes){"", 0};
-    if (first && tokenizer->space_prefix && tokenizer->pieces.data[start] == ' ')
+    if (first && tokenizer->space_prefix && tokenizer->vocabulary.types[id] == TOKEN_NORMAL &&
+        tokenizer->pieces.data[start] == ' ')
         start++;
     return (struct bytes){tokenizer->pieces.data + start, end - start};
 }

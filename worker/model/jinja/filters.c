@@ -41,7 +41,7 @@ static int upper(struct jinja_run *run, const struct jinja_arguments *a, struct 
 
 static int title(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
-    return change_case(run, a, JINJA_TITLE, ret_value);
+    return change_case(run, a, JINJA_TITLE_WORDS, ret_value);
 }
 
 static int capitalize(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
@@ -214,6 +214,10 @@ static int absolute(struct jinja_run *run, const struct jinja_arguments *a, stru
         *ret_value = jinja_of_real(fabs(a->items[0].real));
         return 0;
     }
+    if (a->items[0].type == JINJA_BOOLEAN) {
+        *ret_value = jinja_of_int(a->items[0].boolean);
+        return 0;
+    }
     if (a->items[0].type == JINJA_INT && a->items[0].integer >= 0) {
         *ret_value = a->items[0];
         return 0;
@@ -230,6 +234,10 @@ static int round_off(struct jinja_run *run, const struct jinja_arguments *a, str
         return jinja_fail(run, -EINVAL, "round takes a precision of -18 to 18");
     if (r != 0)
         return r;
+    if (a->items[0].type == JINJA_INT && digits >= 0) {
+        *ret_value = a->items[0];
+        return 0;
+    }
     double unit = pow(10, (double)digits), scaled = number_of(a->items[0], 0) * unit;
     double rounded = rint(scaled);
     if (jinja_argument(a, 2, "method", &method) && jinja_string_is(method, "ceil"))

@@ -255,6 +255,16 @@ static int merge_sort(struct jinja_run *run, struct sort_item *items_, struct so
     return r != 0 ? r : jinja_spend(run, n);
 }
 
+/* What min, max, sort and unique compare: strings without regard to case, unless told otherwise. */
+static int key_of(struct jinja_run *run, struct jinja_value value, bool exact_case,
+                  struct jinja_value *ret_key)
+{
+    *ret_key = value;
+    if (exact_case || value.type != JINJA_STR)
+        return 0;
+    return jinja_change_case(run, value.string, JINJA_LOWER, ret_key);
+}
+
 /* Sorts `values` by keys (the values themselves, or a member), stably. */
 static int sort_by(struct jinja_run *run, const struct jinja_list *values, const struct jinja_value *path,
                    bool exact_case, bool backwards, struct jinja_value *ret_value)
@@ -266,8 +276,8 @@ static int sort_by(struct jinja_run *run, const struct jinja_list *values, const
         all[i].key = all[i].value = values->items[i];
         if (path)
             r = member_by_path(run, values->items[i], *path, &all[i].key);
-        if (r == 0 && !exact_case && all[i].key.type == JINJA_STR)
-            r = jinja_change_case(run, all[i].key.string, JINJA_LOWER, &all[i].key);
+        if (r == 0)
+            r = key_of(run, all[i].key, exact_case, &all[i].key);
     }
     if (r == 0)
         r = merge_sort(run, all, all + values->n, values->n, backwards);
@@ -308,14 +318,18 @@ static int extreme(struct jinja_run *run, const struct jinja_arguments *a, int s
                    struct jinja_value *ret_value)
 {
     const struct jinja_list *list;
-    struct jinja_value best = {.type = JINJA_UNDEFINED};
+    struct jinja_value best = {.type = JINJA_UNDEFINED}, best_key = best, key, exact = jinja_of_bool(false);
+    jinja_argument(a, 1, "case_sensitive", &exact);
     int r = jinja_items_of(run, a->items[0], &list);
     for (size_t i = 0; r == 0 && i < list->n; i++) {
-        int order = 1;
-        if (i > 0)
-            r = jinja_compare(run, list->items[i], best, &order);
-        if (r == 0 && (i == 0 || order * sign > 0))
+        int order = sign;
+        r = key_of(run, list->items[i], jinja_is_true(exact), &key);
+        if (r == 0 && i > 0)
+            r = jinja_compare(run, key, best_key, &order);
+        if (r == 0 && order * sign > 0) {
             best = list->items[i];
+            best_key = key;
+        }
         if (r == 0)
             r = jinja_spend(run, 1);
     }
@@ -358,15 +372,22 @@ static int sum(struct jinja_run *run, const struct jinja_arguments *a, struct ji
 static int unique(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
     const struct jinja_list *list;
-    struct jinja_value out;
+    struct jinja_value out, keys, key, exact = jinja_of_bool(false);
+    jinja_argument(a, 1, "case_sensitive", &exact);
     int r = jinja_items_of(run, a->items[0], &list);
     if (r == 0)
         r = jinja_new_list(run, 0, &out);
+    if (r == 0)
+        r = jinja_new_list(run, 0, &keys);
     for (size_t i = 0; r == 0 && i < list->n; i++) {
-        bool known;
-        r = jinja_contains(run, out, list->items[i], &known);
+        bool known = false;
+        r = key_of(run, list->items[i], jinja_is_true(exact), &key);
+        if (r == 0)
+            r = jinja_contains(run, keys, key, &known);
         if (r == 0 && !known)
             r = jinja_list_add(run, out.list, list->items[i]);
+        if (r == 0 && !known)
+            r = jinja_list_add(run, keys.list, key);
     }
     if (r == 0)
         *ret_value = out;

@@ -309,15 +309,11 @@ static int loop_attribute(struct jinja_run *run, const struct jinja_loop *loop, 
         const char *name;
         struct jinja_value value;
     } attributes[] = {
-        {"index", jinja_of_int(index + 1)},
-        {"index0", jinja_of_int(index)},
-        {"revindex", jinja_of_int(n - index)},
-        {"revindex0", jinja_of_int(n - index - 1)},
-        {"first", jinja_of_bool(index == 0)},
-        {"last", jinja_of_bool(index == n - 1)},
-        {"length", jinja_of_int(n)},
-        {"depth", jinja_of_int(loop->depth)},
-        {"depth0", jinja_of_int(loop->depth - 1)},
+        {"index", jinja_of_int(index + 1)},    {"index0", jinja_of_int(index)},
+        {"revindex", jinja_of_int(n - index)}, {"revindex0", jinja_of_int(n - index - 1)},
+        {"first", jinja_of_bool(index == 0)},  {"last", jinja_of_bool(index == n - 1)},
+        {"length", jinja_of_int(n)},           {"depth", jinja_of_int(1)},
+        {"depth0", jinja_of_int(0)},
     };
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (bytes_equal(name, bytes_of_string(attributes[i].name))) {
@@ -373,8 +369,11 @@ int jinja_slice(struct jinja_run *run, struct jinja_value value, const struct ji
                 const struct jinja_value *to, int64_t step, struct jinja_value *ret_value)
 {
     int64_t n, begin, end;
-    if (value.type == JINJA_UNDEFINED || (value.type != JINJA_LIST && value.type != JINJA_STR))
-        return jinja_fail(run, -EINVAL, "%s cannot be sliced", jinja_type_name(value));
+    if (value.type == JINJA_UNDEFINED)
+        return jinja_fail(run, -EINVAL, "an undefined value is sliced");
+    *ret_value = (struct jinja_value){.type = JINJA_UNDEFINED};
+    if (value.type != JINJA_LIST && value.type != JINJA_STR)
+        return 0; /* like any member that is not there */
     if (step == 0 || step == INT64_MIN)
         return jinja_fail(run, -EINVAL, "a slice's step is %s", step == 0 ? "0" : "out of range");
     int r = jinja_length(run, value, &n);

@@ -85,15 +85,6 @@ static int filter_items(struct jinja_run *run, const struct jinja_node *node, co
     return r;
 }
 
-static unsigned loop_depth(const struct jinja_scope *scope)
-{
-    for (; scope; scope = scope->outer)
-        for (size_t i = 0; i < scope->names.n; i++)
-            if (scope->names.items[i].value.type == JINJA_LOOP)
-                return scope->names.items[i].value.loop->depth;
-    return 0;
-}
-
 static int run_for(struct jinja_run *run, const struct jinja_node *node)
 {
     struct jinja_value value;
@@ -107,7 +98,6 @@ static int run_for(struct jinja_run *run, const struct jinja_node *node)
         r = jinja_no_memory(run);
     if (r != 0)
         return r;
-    loop->depth = loop_depth(run->scope) + 1;
     run->scope = &scope;
     if (node->b)
         r = filter_items(run, node, &list);

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "worker/model/jinja/text.h"
+
 static int give(bool yes, struct jinja_value *ret_value)
 {
     *ret_value = jinja_of_bool(yes);
@@ -108,17 +110,25 @@ static int test_divisible(struct jinja_run *run, const struct jinja_arguments *a
     return r != 0 ? r : give(!jinja_is_true(rest), ret_value);
 }
 
-static int test_even(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+static int has_rest(struct jinja_run *run, const struct jinja_arguments *a, int64_t wanted,
+                    struct jinja_value *ret_value)
 {
     struct jinja_value rest;
+    bool equal = false;
     int r = jinja_calculate(run, JINJA_MODULO, a->items[0], jinja_of_int(2), &rest);
-    return r != 0 ? r : give(!jinja_is_true(rest), ret_value);
+    if (r == 0)
+        r = jinja_equal(run, rest, jinja_of_int(wanted), 0, &equal);
+    return r != 0 ? r : give(equal, ret_value);
+}
+
+static int test_even(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+{
+    return has_rest(run, a, 0, ret_value);
 }
 
 static int test_odd(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
-    int r = test_even(run, a, ret_value);
-    return r != 0 ? r : give(!ret_value->boolean, ret_value);
+    return has_rest(run, a, 1, ret_value);
 }
 
 static int test_equal(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
@@ -181,26 +191,34 @@ static int test_in(struct jinja_run *run, const struct jinja_arguments *a, struc
     return r != 0 ? r : give(contains, ret_value);
 }
 
-static int has_case(struct jinja_value value, char from, char to, struct jinja_value *ret_value)
+/* Is there a letter with two cases, and are all of them in this one? */
+static int is_in_case(struct jinja_run *run, struct jinja_value value, enum jinja_case wanted,
+                      enum jinja_case other, struct jinja_value *ret_value)
 {
-    bool any = false;
-    for (size_t i = 0; value.type == JINJA_STR && i < value.string->len; i++) {
-        char c = value.string->data[i];
-        if (c >= from && c <= to)
-            return give(false, ret_value);
-        any |= (c | 32) >= 'a' && (c | 32) <= 'z';
-    }
-    return give(any, ret_value);
+    const struct jinja_string *text;
+    struct jinja_value same, changed;
+    bool equal = false, still_equal = false;
+    int r = jinja_text_of(run, value, &text);
+    if (r == 0)
+        r = jinja_change_case(run, text, wanted, &same);
+    if (r == 0)
+        r = jinja_change_case(run, text, other, &changed);
+    const struct jinja_value before = {.type = JINJA_STR, .string = text};
+    if (r == 0)
+        r = jinja_equal(run, before, same, 0, &equal);
+    if (r == 0)
+        r = jinja_equal(run, before, changed, 0, &still_equal);
+    return r != 0 ? r : give(equal && !still_equal, ret_value);
 }
 
 static int test_lower(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
-    return has_case(a->items[0], 'A', 'Z', ret_value);
+    return is_in_case(run, a->items[0], JINJA_LOWER, JINJA_UPPER, ret_value);
 }
 
 static int test_upper(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
-    return has_case(a->items[0], 'a', 'z', ret_value);
+    return is_in_case(run, a->items[0], JINJA_UPPER, JINJA_LOWER, ret_value);
 }
 
 jinja_function *jinja_find_test(struct bytes name)

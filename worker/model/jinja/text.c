@@ -86,6 +86,12 @@ static bool is_letter(utf8proc_int32_t point)
     return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
 }
 
+/* Does a word begin behind this character, as the filter `title` sees it? */
+static bool begins_word(utf8proc_int32_t point)
+{
+    return is_white_point(point) || (point > 0 && point < 0x80 && strchr("-({[<", point));
+}
+
 int jinja_change_case(struct jinja_run *run, const struct jinja_string *string, enum jinja_case change,
                       struct jinja_value *ret_value)
 {
@@ -94,10 +100,10 @@ int jinja_change_case(struct jinja_run *run, const struct jinja_string *string, 
     int r = jinja_spend(run, 1 + string->len / 8);
     for (size_t at = 0, len; r == 0 && at < string->len; at += len) {
         utf8proc_int32_t point = point_at(string, at, &len);
-        bool up = change == JINJA_UPPER || (change == JINJA_TITLE && !in_word) ||
-                  (change == JINJA_CAPITAL && at == 0);
+        bool up =
+            change == JINJA_UPPER || (change == JINJA_CAPITAL ? at == 0 : change != JINJA_LOWER && !in_word);
         utf8proc_int32_t changed = up ? utf8proc_toupper(point) : utf8proc_tolower(point);
-        in_word = is_letter(point);
+        in_word = change == JINJA_TITLE_WORDS ? !begins_word(point) : is_letter(point);
         uint8_t bytes[4], marks[4];
         if (changed == point) { /* malformed bytes stay as they are */
             r = jinja_append(run, &builder, string->data + at, len,

@@ -12,7 +12,13 @@ enum jinja_side { JINJA_LEFT = 1, JINJA_RIGHT = 2 };
 int jinja_strip(struct jinja_run *run, const struct jinja_string *string, int sides,
                 const struct jinja_string *set, struct jinja_value *ret_value);
 
-enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE, JINJA_CAPITAL };
+enum jinja_case {
+    JINJA_LOWER,
+    JINJA_UPPER,
+    JINJA_CAPITAL,    /* the first character upper, the rest lower */
+    JINJA_TITLE,      /* so for every run of letters: the method */
+    JINJA_TITLE_WORDS /* so behind white space, hyphens and opening brackets: the filter */
+};
 int jinja_change_case(struct jinja_run *run, const struct jinja_string *string, enum jinja_case change,
                       struct jinja_value *ret_value);
 

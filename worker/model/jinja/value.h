@@ -81,8 +81,6 @@ struct jinja_dict { /* in the order of insertion */
 struct jinja_loop {
     const struct jinja_list *list;
     size_t index; /* from 0 */
-    unsigned depth;
-    struct jinja_value parent;
 };
 
 struct jinja_arguments {

@@ -156,7 +156,7 @@ START_TEST(statements_loop_set_and_call)
         {"{% for c in 'aé' %}{{ c }}.{% endfor %}", "a.é."},
         {"{{ strftime_now('%d %b %Y') }}", "15 Jan 2026"},
         {"{% generation %}{{ x }}{% endgeneration %}", "7"},
-        {"{% for a in items %}{% for b in items %}{{ loop.depth }}{% endfor %}{% endfor %}", "222222222"},
+        {"{% for a in items %}{% for b in items %}{{ loop.depth }}{% endfor %}{% endfor %}", "111111111"},
     };
     EXPECT_ALL(examples);
 }

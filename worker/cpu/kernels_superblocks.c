@@ -10,22 +10,25 @@
 #include "worker/cpu/kernels_set.h"
 #include "worker/cpu/packing.h"
 
-/* The 32 columns of block j as eight chunks of bytes, for a format with `bits` bits a weight (constant). */
-LANES_INLINE void load_block(const uint8_t *nibbles, const uint8_t *tops, const int bits, const int j,
-                             u8x32 w[8])
+/* The two blocks of pair p as eight chunks of bytes each, for a format with `bits` bits a weight (constant).
+ * The loop over pairs is not unrolled: the code of a tile would outgrow the instruction cache. */
+LANES_INLINE void load_pair(const uint8_t *nibbles, const uint8_t *tops, const int bits, const int p,
+                            u8x32 even[8], u8x32 odd[8])
 {
-    nibbles += j / 2 * 256;
+    nibbles += p * 256;
     UNROLLED for (int c = 0; c < 8; c++)
     {
         u8x32 both = u8x32_load(nibbles + 32 * c);
-        w[c] = j % 2 ? u8x32_right(both, 4) : both & 15;
+        even[c] = both & 15;
+        odd[c] = u8x32_right(both, 4);
         if (bits == 5) {
-            u8x32 top = u8x32_load(tops + 32 * c);
-            w[c] |= (j <= 4 ? u8x32_left(top, 4 - j) : u8x32_right(top, j - 4)) & 16;
+            u8x32 top = u8x32_right(u8x32_load(tops + 32 * c), 2 * p);
+            even[c] |= u8x32_left(top, 4) & 16;
+            odd[c] |= u8x32_left(top, 3) & 16;
         } else if (bits == 6) {
-            u8x32 top = u8x32_load(tops + j / 4 * 256 + 32 * c);
-            int shift = 2 * (j % 4);
-            w[c] |= (shift <= 4 ? u8x32_left(top, 4 - shift) : u8x32_right(top, shift - 4)) & 48;
+            u8x32 top = u8x32_right(u8x32_load(tops + p / 2 * 256 + 32 * c), 4 * (p % 2));
+            even[c] |= u8x32_left(top, 4) & 48;
+            odd[c] |= u8x32_left(top, 2) & 48;
         }
     }
 }
@@ -41,19 +44,22 @@ LANES_INLINE void min_tile(const uint8_t *group, uint32_t n_columns, const struc
     for (uint32_t s = 0; s < n_columns / 256; s++, group += bytes) {
         f32x8 inner[TILE_MAX], mins[TILE_MAX];
         UNROLLED for (int i = 0; i < n; i++) inner[i] = mins[i] = f32x8_splat(0);
-        UNROLLED for (int j = 0; j < 8; j++)
-        {
-            u8x32 w[8];
-            load_block(group + PACKED_Q4_K_NIBBLES, group + PACKED_Q5_K_BITS, bits, j, w);
-            i32x8 scale = i32x8_from_u8(group + PACKED_Q4_K_SCALES + 8 * j);
-            f32x8 min = f32x8_from_i32(i32x8_from_u8(group + PACKED_Q4_K_MINS + 8 * j));
-            UNROLLED for (int i = 0; i < n; i++)
+        for (int p = 0; p < 4; p++) {
+            u8x32 w[2][8];
+            load_pair(group + PACKED_Q4_K_NIBBLES, group + PACKED_Q5_K_BITS, bits, p, w[0], w[1]);
+            UNROLLED for (int h = 0; h < 2; h++)
             {
-                size_t row = first + (size_t)i, block = row * x_blocks + s * 8 + (size_t)j;
-                const int8_t *quants = x->quants + row * x->stride + s * 256 + j * 32;
-                i32x8 dot = dot_unsigned(w, 8, (1 << bits) - 1, quants, scale);
-                inner[i] = f32x8_fma(f32x8_from_i32(dot), f32x8_splat(x->scales[block]), inner[i]);
-                mins[i] = f32x8_fma(min, f32x8_splat(x->sums[block]), mins[i]);
+                int j = 2 * p + h;
+                i32x8 scale = i32x8_from_u8(group + PACKED_Q4_K_SCALES + 8 * j);
+                f32x8 min = f32x8_from_i32(i32x8_from_u8(group + PACKED_Q4_K_MINS + 8 * j));
+                UNROLLED for (int i = 0; i < n; i++)
+                {
+                    size_t row = first + (size_t)i, block = row * x_blocks + s * 8 + (size_t)j;
+                    const int8_t *quants = x->quants + row * x->stride + s * 256 + j * 32;
+                    i32x8 dot = dot_unsigned(w[h], 8, (1 << bits) - 1, quants, scale);
+                    inner[i] = f32x8_fma(f32x8_from_i32(dot), f32x8_splat(x->scales[block]), inner[i]);
+                    mins[i] = f32x8_fma(min, f32x8_splat(x->sums[block]), mins[i]);
+                }
             }
         }
         f32x8 scale = f32x8_from_f16((const uint16_t *)(const void *)group);
@@ -88,20 +94,23 @@ LANES_INLINE void q6_k_tile(const uint8_t *group, uint32_t n_columns, const stru
     for (uint32_t s = 0; s < n_columns / 256; s++, group += PACKED_Q6_K_BYTES) {
         f32x8 inner[TILE_MAX];
         UNROLLED for (int i = 0; i < n; i++) inner[i] = f32x8_splat(0);
-        UNROLLED for (int j = 0; j < 8; j++)
-        {
-            u8x32 w[8];
-            load_block(group + PACKED_Q6_K_NIBBLES, group + PACKED_Q6_K_BITS, 6, j, w);
-            const int8_t *scales = (const int8_t *)group + PACKED_Q6_K_SCALES + 16 * j;
-            i32x8 scale0 = i32x8_from_i8(scales), scale1 = i32x8_from_i8(scales + 8);
-            UNROLLED for (int i = 0; i < n; i++)
+        for (int p = 0; p < 4; p++) {
+            u8x32 w[2][8];
+            load_pair(group + PACKED_Q6_K_NIBBLES, group + PACKED_Q6_K_BITS, 6, p, w[0], w[1]);
+            UNROLLED for (int h = 0; h < 2; h++)
             {
-                size_t row = first + (size_t)i, block = row * x_blocks + s * 8 + (size_t)j;
-                const int8_t *quants = x->quants + row * x->stride + s * 256 + j * 32;
-                i32x8 dot =
-                    dot_unsigned(w, 4, 63, quants, scale0) + dot_unsigned(w + 4, 4, 63, quants + 16, scale1);
-                dot -= weighted_pair(scale0, scale1, x->half_sums + 2 * block) << 5;
-                inner[i] = f32x8_fma(f32x8_from_i32(dot), f32x8_splat(x->scales[block]), inner[i]);
+                int j = 2 * p + h;
+                const int8_t *scales = (const int8_t *)group + PACKED_Q6_K_SCALES + 16 * j;
+                i32x8 scale0 = i32x8_from_i8(scales), scale1 = i32x8_from_i8(scales + 8);
+                UNROLLED for (int i = 0; i < n; i++)
+                {
+                    size_t row = first + (size_t)i, block = row * x_blocks + s * 8 + (size_t)j;
+                    const int8_t *quants = x->quants + row * x->stride + s * 256 + j * 32;
+                    i32x8 dot = dot_unsigned(w[h], 4, 63, quants, scale0) +
+                                dot_unsigned(w[h] + 4, 4, 63, quants + 16, scale1);
+                    dot -= weighted_pair(scale0, scale1, x->half_sums + 2 * block) << 5;
+                    inner[i] = f32x8_fma(f32x8_from_i32(dot), f32x8_splat(x->scales[block]), inner[i]);
+                }
             }
         }
         f32x8 scale = f32x8_from_f16((const uint16_t *)(const void *)group);

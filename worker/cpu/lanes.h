@@ -2,7 +2,15 @@
 #ifndef WORKER_CPU_LANES_H
 #define WORKER_CPU_LANES_H
 
-/* The lanes that the kernels are being compiled for: the build defines which (meson.build). */
+/* The lanes that the kernels are being compiled for: the build defines which (meson.build), and whether loops
+ * of constant length are unrolled. Plain C and sanitized builds do not: it takes them minutes to compile and
+ * makes them no faster. */
+
+#if defined(LANES_UNROLL)
+#define UNROLLED _Pragma("GCC unroll 8")
+#else
+#define UNROLLED
+#endif
 
 #if defined(LANES_AVX2)
 #include "worker/cpu/lanes_avx2.h"

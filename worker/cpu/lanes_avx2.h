@@ -133,12 +133,11 @@ LANES_INLINE i32x8 dot_unsigned(const u8x32 *w, int n_chunks, int max_weight, co
     __m256i factors = _mm256_or_si256(_mm256_slli_epi32((__m256i)factor, 16),
                                       _mm256_and_si256((__m256i)factor, _mm256_set1_epi32(0xffff)));
     __m256i total = _mm256_setzero_si256();
-#pragma GCC unroll 8
-    for (int c = 0; c < n_chunks; c += run) {
+    UNROLLED for (int c = 0; c < n_chunks; c += run)
+    {
         __m256i sum = _mm256_maddubs_epi16((__m256i)w[c], four_activations(x + 4 * c));
-#pragma GCC unroll 8
-        for (int i = c + 1; i < c + run; i++)
-            sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16((__m256i)w[i], four_activations(x + 4 * i)));
+        UNROLLED for (int i = c + 1; i < c + run; i++) sum =
+            _mm256_add_epi16(sum, _mm256_maddubs_epi16((__m256i)w[i], four_activations(x + 4 * i)));
         total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, factors));
     }
     return (i32x8)total;
@@ -148,8 +147,8 @@ LANES_INLINE i32x8 dot_signed(const u8x32 *w, int n_chunks, const int8_t *x)
 {
     /* |w| · (x with w's sign): 128 · 127 · 2 still fits 16 bits, so -128 is a weight like any other. */
     __m256i total = _mm256_setzero_si256();
-#pragma GCC unroll 8
-    for (int c = 0; c < n_chunks; c++) {
+    UNROLLED for (int c = 0; c < n_chunks; c++)
+    {
         __m256i v = (__m256i)w[c];
         __m256i pairs =
             _mm256_maddubs_epi16(_mm256_abs_epi8(v), _mm256_sign_epi8(four_activations(x + 4 * c), v));

@@ -24,6 +24,8 @@
 /* Some ten microseconds: longer than members of one step usually differ, shorter than a scheduler's slice. */
 #define SPINS 1500
 
+#define MAX_THREADS 1024u
+
 struct member {
     struct threads *threads;
     uint32_t index;
@@ -183,6 +185,8 @@ int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct thr
 {
     if (n_threads == 0)
         n_threads = n_cpus ? n_cpus : cores_allowed();
+    if (n_threads > MAX_THREADS)
+        return error_set(err, -EINVAL, "%u threads are more than %u", n_threads, MAX_THREADS);
     struct threads *threads = aligned_alloc(64, sizeof *threads);
     if (!threads)
         return error_set(err, -ENOMEM, "no memory for the threads");

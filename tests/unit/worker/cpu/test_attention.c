@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Attention over the paged cache against the textbook in double, on both kernel tables. */
+
+#include "worker/cpu/attention.h"
+#include "tests/unit/run.h"
+#include "tests/unit/worker/cpu/random_weights.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define N_TOKENS 110
+#define N_BLOCKS 8
+
+struct scene {
+    struct memory memory;
+    struct kv kv;
+    uint32_t group, n_heads, dim;
+    float keys[N_TOKENS][2 * 40], values[N_TOKENS][2 * 40]; /* as stored: rounded to half precision */
+    float queries[N_TOKENS][6 * 40], out[N_TOKENS][6 * 40];
+    uint32_t table[4];
+};
+
+static float rounded(float x)
+{
+    return format_f16_to_f32(format_f32_to_f16(x));
+}
+
+static struct scene *make_scene(const struct kernels *kernels, uint32_t dim)
+{
+    struct scene *s = calloc(1, sizeof *s);
+    struct model_params params = {.n_layers = 2, .n_heads = 6, .n_kv_heads = 2, .head_dim = dim};
+    ck_assert_int_eq(kv_init(&s->kv, &params, N_BLOCKS, 0, &s->memory, NULL), 0);
+    /* What other sequences left behind: not even finite. */
+    for (size_t i = 0; i < N_BLOCKS * s->kv.block_size; i++)
+        s->kv.pool[i] = 0x7e00;
+    s->dim = dim;
+    s->group = 3;
+    s->n_heads = 6;
+    memcpy(s->table, (uint32_t[]){5, 0, 7, 2}, sizeof s->table);
+    for (uint32_t t = 0; t < N_TOKENS; t++) {
+        for (uint32_t i = 0; i < 2 * dim; i++) {
+            s->keys[t][i] = rounded(random_float() * 2);
+            s->values[t][i] = rounded(random_float());
+        }
+        for (uint32_t i = 0; i < s->n_heads * dim; i++)
+            s->queries[t][i] = random_float();
+        kv_store(&s->kv, kernels, s->table[t / 32], 1, t % 32, s->keys[t], s->values[t]);
+    }
+    return s;
+}
+
+static void free_scene(struct scene *s)
+{
+    memory_deinit(&s->memory);
+    free(s);
+}
+
+static void attend(struct scene *s, const struct kernels *kernels, uint32_t first, uint32_t n)
+{
+    float *scratch = malloc(attention_scratch(&s->kv, s->group) * sizeof *scratch);
+    struct attention_task task = {.table = s->table,
+                                  .position = first,
+                                  .n_rows = n,
+                                  .queries = s->queries[first],
+                                  .query_stride = 6 * 40,
+                                  .out = s->out[first],
+                                  .out_stride = 6 * 40};
+    for (uint32_t h = 0; h < 2; h++)
+        attention_run(&s->kv, kernels, &task, 1, h, s->group, scratch);
+    free(scratch);
+}
+
+static void check_row(const struct scene *s, uint32_t t)
+{
+    for (uint32_t h = 0; h < s->n_heads; h++) {
+        const float *query = s->queries[t] + h * s->dim;
+        uint32_t kv_at = h / s->group * s->dim;
+        double weights[N_TOKENS], total = 0;
+        for (uint32_t i = 0; i <= t; i++) {
+            double score = 0;
+            for (uint32_t d = 0; d < s->dim; d++)
+                score += (double)query[d] * s->keys[i][kv_at + d];
+            weights[i] = exp(score);
+            total += weights[i];
+        }
+        for (uint32_t d = 0; d < s->dim; d++) {
+            double expected = 0;
+            for (uint32_t i = 0; i <= t; i++)
+                expected += weights[i] / total * s->values[i][kv_at + d];
+            ck_assert_double_eq_tol((double)s->out[t][h * s->dim + d], expected, 2e-6);
+        }
+    }
+}
+
+START_TEST(attention_is_the_weighted_mean_of_what_a_row_may_see)
+{
+    static const uint32_t dims[] = {8, 10, 32, 40};
+    for (size_t i = 0; i < 4; i++) {
+        const struct kernels *kernels = kernels_choose(_i);
+        struct scene *s = make_scene(kernels, dims[i]);
+        for (uint32_t first = 0; first < N_TOKENS; first += ATTENTION_TILE)
+            attend(s, kernels, first, N_TOKENS - first < ATTENTION_TILE ? N_TOKENS - first : ATTENTION_TILE);
+        for (uint32_t t = 0; t < N_TOKENS; t++)
+            check_row(s, t);
+        free_scene(s);
+    }
+}
+END_TEST
+
+START_TEST(a_row_gives_the_same_bits_whatever_tile_it_is_in)
+{
+    const struct kernels *kernels = kernels_choose(_i);
+    struct scene *s = make_scene(kernels, 40);
+    for (uint32_t t = 0; t < N_TOKENS; t++)
+        attend(s, kernels, t, 1);
+    struct scene *alone = malloc(sizeof *alone);
+    memcpy(alone, s, sizeof *alone);
+    for (uint32_t tile = 2; tile <= ATTENTION_TILE; tile += 15) {
+        memset(s->out, 0, sizeof s->out);
+        for (uint32_t first = 0; first < N_TOKENS; first += tile)
+            attend(s, kernels, first, N_TOKENS - first < tile ? N_TOKENS - first : tile);
+        ck_assert_mem_eq(s->out, alone->out, sizeof s->out);
+    }
+    free(alone);
+    free_scene(s);
+}
+END_TEST
+
+START_TEST(pairs_turn_by_their_frequency)
+{
+    struct model_params params = {.rope_dims = 6, .rope_base = 10000, .rope_scale = 2};
+    const float factors[] = {1, 4, 0.5f};
+    double frequencies[3];
+    float cos_sin[6], heads[2][8], before[2][8];
+    rope_frequencies(&params, factors, frequencies);
+    rope_angles(frequencies, 3, 1234, cos_sin);
+    for (int i = 0; i < 16; i++)
+        heads[i / 8][i % 8] = before[i / 8][i % 8] = random_float();
+    rope_turn(heads[0], 2, 8, cos_sin, 3);
+    for (int h = 0; h < 2; h++) {
+        for (int i = 0; i < 3; i++) {
+            double angle = 1234 / 2.0 / (double)factors[i] * pow(10000, -2.0 * i / 6);
+            double x = (double)before[h][2 * i], y = (double)before[h][2 * i + 1];
+            ck_assert_double_eq_tol((double)heads[h][2 * i], x * cos(angle) - y * sin(angle), 1e-6);
+            ck_assert_double_eq_tol((double)heads[h][2 * i + 1], x * sin(angle) + y * cos(angle), 1e-6);
+        }
+        ck_assert_float_eq(heads[h][6], before[h][6]);
+        ck_assert_float_eq(heads[h][7], before[h][7]);
+    }
+}
+END_TEST
+
+START_TEST(a_pool_beyond_memory_is_refused_with_both_numbers)
+{
+    struct model_params params = {.n_layers = 1000, .n_heads = 64, .n_kv_heads = 64, .head_dim = 128};
+    struct memory memory = {0};
+    struct kv kv;
+    struct error err = {0};
+    ck_assert_int_eq(kv_init(&kv, &params, 4000000000u, 0, &memory, &err), -ENOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "4000000000 KV blocks of 1048576000 bytes"));
+    ck_assert_int_eq(kv_init(&kv, &params, 0, 4000000000u, &memory, &err), 0);
+    ck_assert_uint_ge(kv.n_blocks, 1);
+    ck_assert_uint_lt(kv.n_blocks, 4000000000u);
+    memory_deinit(&memory);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_loop_test(tests, attention_is_the_weighted_mean_of_what_a_row_may_see, 0, 2);
+    tcase_add_loop_test(tests, a_row_gives_the_same_bits_whatever_tile_it_is_in, 0, 2);
+    tcase_add_test(tests, pairs_turn_by_their_frequency);
+    tcase_add_test(tests, a_pool_beyond_memory_is_refused_with_both_numbers);
+}
+
+int main(void)
+{
+    return run_tests("attention", add);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/cpu/threads.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N_PIECES 1000
+
+struct job {
+    struct threads *threads;
+    int plain[8];             /* one entry a member, written without atomics */
+    int taken[N_PIECES];      /* how often a piece was claimed */
+    _Atomic int torn;         /* a member saw another's entry from before the barrier */
+    _Atomic uint32_t visited; /* bit i: member i ran */
+};
+
+static void count_rounds(void *arg, uint32_t index)
+{
+    struct job *job = arg;
+    uint32_t n = threads_count(job->threads);
+    atomic_fetch_or(&job->visited, 1u << index);
+    for (int round = 1; round <= 200; round++) {
+        job->plain[index] = round;
+        threads_barrier(job->threads);
+        for (uint32_t i = 0; i < n; i++)
+            if (job->plain[i] != round)
+                atomic_fetch_add(&job->torn, 1);
+        threads_barrier(job->threads);
+    }
+}
+
+START_TEST(what_is_written_before_a_barrier_is_seen_after_it)
+{
+    struct job job = {0};
+    uint32_t n = (uint32_t)_i;
+    ck_assert_int_eq(threads_new(n, NULL, 0, &job.threads, NULL), 0);
+    ck_assert_uint_eq(threads_count(job.threads), n);
+    threads_run(job.threads, count_rounds, &job);
+    ck_assert_int_eq(job.torn, 0);
+    ck_assert_uint_eq(job.visited, (1u << n) - 1);
+    threads_free(job.threads);
+}
+END_TEST
+
+static void claim_pieces(void *arg, uint32_t index)
+{
+    struct job *job = arg;
+    for (int round = 0; round < 3; round++) {
+        uint32_t first, end;
+        while (threads_claim(job->threads, N_PIECES, 7, &first, &end))
+            for (uint32_t i = first; i < end; i++)
+                job->taken[i]++;
+        threads_barrier(job->threads);
+    }
+}
+
+START_TEST(each_piece_is_claimed_once_between_barriers)
+{
+    struct job job = {0};
+    ck_assert_int_eq(threads_new((uint32_t)_i, NULL, 0, &job.threads, NULL), 0);
+    for (int run = 0; run < 50; run++)
+        threads_run(job.threads, claim_pieces, &job);
+    for (int i = 0; i < N_PIECES; i++)
+        ck_assert_int_eq(job.taken[i], 150);
+    threads_free(job.threads);
+}
+END_TEST
+
+START_TEST(a_team_wakes_after_a_pause)
+{
+    struct job job = {0};
+    ck_assert_int_eq(threads_new(3, NULL, 0, &job.threads, NULL), 0);
+    for (int run = 0; run < 3; run++) {
+        usleep(20000); /* long enough that all members sleep */
+        threads_run(job.threads, count_rounds, &job);
+    }
+    ck_assert_int_eq(job.torn, 0);
+    threads_free(job.threads);
+}
+END_TEST
+
+START_TEST(the_caller_gets_its_cores_back)
+{
+    cpu_set_t before, during, after;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
+    int cpu = 0;
+    while (!CPU_ISSET((size_t)cpu, &before))
+        cpu++;
+    struct threads *threads;
+    ck_assert_int_eq(threads_new(0, &cpu, 1, &threads, NULL), 0);
+    ck_assert_uint_eq(threads_count(threads), 1);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof during, &during), 0);
+    ck_assert_int_eq(CPU_COUNT(&during), 1);
+    ck_assert(CPU_ISSET((size_t)cpu, &during));
+    threads_free(threads);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    ck_assert(CPU_EQUAL(&before, &after));
+}
+END_TEST
+
+START_TEST(a_core_that_is_not_there_is_named)
+{
+    struct threads *threads = NULL;
+    struct error err = {0};
+    int cpu = CPU_SETSIZE + 5;
+    ck_assert_int_eq(threads_new(1, &cpu, 1, &threads, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "1029"));
+    ck_assert_int_eq(threads_new(1000000, NULL, 0, &threads, &err), -EINVAL);
+    ck_assert_ptr_null(threads);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_loop_test(tests, what_is_written_before_a_barrier_is_seen_after_it, 1, 5);
+    tcase_add_loop_test(tests, each_piece_is_claimed_once_between_barriers, 1, 5);
+    tcase_add_test(tests, a_team_wakes_after_a_pause);
+    tcase_add_test(tests, the_caller_gets_its_cores_back);
+    tcase_add_test(tests, a_core_that_is_not_there_is_named);
+}
+
+int main(void)
+{
+    return run_tests("threads", add);
+}

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "client/command/output.h"
 #include "client/command/pool.h"
 #include "client/command/request_arguments.h"
 #include "client/command/verbs.h"
@@ -84,12 +85,8 @@ static int reset(struct chat *chat)
 
 static void write_out(struct chat *chat, const char *data, size_t len)
 {
-    if (chat->write_failed || len == 0)
-        return;
-    if (fwrite(data, 1, len, stdout) != len || fflush(stdout) != 0) {
-        log_error("stdout: %s", strerror(errno));
-        chat->write_failed = true;
-    }
+    if (!chat->write_failed && len > 0)
+        chat->write_failed = output_write(data, len) < 0;
 }
 
 static void on_output(void *arg, const struct quern_output *output)

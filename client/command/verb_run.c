@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "client/command/arguments.h"
+#include "client/command/output.h"
 #include "client/command/pool.h"
 #include "client/command/request_arguments.h"
 #include "client/command/verbs.h"
@@ -132,10 +133,7 @@ static void write_out(struct run *run, const char *data, size_t len)
 {
     if (len == 0 || run->write_failed)
         return;
-    if (fwrite(data, 1, len, stdout) != len || fflush(stdout) != 0) {
-        log_error("stdout: %s", strerror(errno));
-        run->write_failed = true;
-    }
+    run->write_failed = output_write(data, len) < 0;
     run->last = data[len - 1];
 }
 

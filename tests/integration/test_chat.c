@@ -103,7 +103,8 @@ static void expect(int terminal, const char *text)
         if (readable.revents)
             n = read(terminal, screen + shown, sizeof screen - shown - 1);
         if (n < 0 || clock_ns() > until)
-            ck_abort_msg("\"%s\" did not come; the screen: %.500s", text, screen + looked);
+            ck_abort_msg("\"%s\" did not come (%s); the screen ends: %s", text,
+                         n < 0 ? "the program is gone" : "waited", screen + (shown > 300 ? shown - 300 : 0));
         shown += (size_t)n;
         if (shown > sizeof screen / 2) { /* a long answer: its end is enough */
             memmove(screen, screen + shown - 100, 100);
@@ -170,7 +171,7 @@ START_TEST(an_interrupt_stops_the_answer_and_not_the_program)
     expect(terminal, "\n> ");
     type(terminal, "\x03");
     expect(terminal, "/exit ends");
-    type(terminal, "\x04");
+    type(terminal, "/exit\r");
     ck_assert_int_eq(end_of(pid, terminal), 0);
 }
 END_TEST
@@ -184,7 +185,7 @@ START_TEST(a_refused_turn_does_not_end_the_conversation)
     type(terminal, "This is too long for what is left of the context\r");
     expect(terminal, "too_long");
     expect(terminal, "> ");
-    type(terminal, "\x04");
+    type(terminal, "/exit\r");
     ck_assert_int_eq(end_of(pid, terminal), 0);
 }
 END_TEST

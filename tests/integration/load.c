@@ -29,6 +29,13 @@
 #include "common/clock.h"
 #include "tests/integration/pool.h"
 
+/* Sanitizers keep freed memory on purpose, so what a process holds says nothing there. */
+#ifdef __SANITIZE_ADDRESS__
+enum { JUDGES_MEMORY = 0 };
+#else
+enum { JUDGES_MEMORY = 1 };
+#endif
+
 enum { PROCESSES = 8, MAX_RUNNING = 3, PATIENCE_S = 120, LEASE_S = 5 };
 
 struct options {
@@ -390,7 +397,7 @@ int main(int argc, char **argv)
         if (round == 0) {
             first_size = size;
             first_journal = journal;
-        } else if (size - first_size > 2 * (journal - first_journal) + (8l << 20)) {
+        } else if (JUDGES_MEMORY && size - first_size > 2 * (journal - first_journal) + (8l << 20)) {
             broken("the pool grew by %ld bytes while its journal grew by %ld", size - first_size,
                    journal - first_journal);
         }

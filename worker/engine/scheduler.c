@@ -277,7 +277,7 @@ static void plan_prefill(struct scheduler *scheduler, struct plan *plan, uint32_
     for (uint32_t i = 0; i < scheduler->n_running; i++)
         if (wants_prefill(scheduler->running[i]))
             wanted += scheduler->running[i]->n_prefill - scheduler->running[i]->computed;
-    uint32_t half = budget / 2 > CHUNK_LEAST ? budget / 2 : CHUNK_LEAST;
+    uint32_t half = (budget + 1) / 2; /* rows of several share one product, so small parts cost nothing */
     /* By index and from the front: a preemption only removes juniors, which stand behind. */
     for (uint32_t i = 0; i < scheduler->n_running && budget > 0; i++) {
         struct sequence *sequence = scheduler->running[i];

@@ -286,6 +286,31 @@ START_TEST(a_short_prompt_is_not_held_up_by_a_long_one)
 }
 END_TEST
 
+START_TEST(the_least_chunk_is_shared_too)
+{
+    /* A step has time for fewer than 32 rows, so chunks are of 32: 60 steps for the long prompt alone. */
+    fake_script = (struct fake_script){.row_ns = 30000};
+    struct harness *h = calloc(1, sizeof *h);
+    struct engine_config config = {
+        .model = &fake_model, .backend = &backend_fake, .backend_config = {.n_slots = 4}, .step_ms = 1};
+    ck_assert_int_eq(engine_new(&config, harness_sink, h, &h->engine, NULL), 0);
+    struct engine_request decoding = request_of(11, 10, 1000), longer = request_of(2, 1920, 1),
+                          shorter = request_of(3, 40, 1);
+    struct error err;
+    submit(h, &decoding);
+    while (h->outcomes[11].ids.len < 3)
+        ck_assert_int_eq(engine_step(h->engine, &err), 1);
+    submit(h, &longer);
+    submit(h, &shorter);
+    for (int steps = 0; h->outcomes[3].end == ENGINE_RUNNING; steps++) {
+        ck_assert_int_lt(steps, 20);
+        ck_assert_int_eq(engine_step(h->engine, &err), 1);
+    }
+    ck_assert_int_eq(h->outcomes[2].end, ENGINE_RUNNING);
+    harness_free(h);
+}
+END_TEST
+
 START_TEST(prefill_beside_decodes_keeps_to_the_time_of_a_step)
 {
     /* 0.1 ms a row, 10 ms a step: as many rows as fit alone, about a hundred beside a decode. */
@@ -605,6 +630,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, one_that_needs_all_blocks_finishes_among_others, 0, 2);
     tcase_add_loop_test(tests, priority_goes_first_then_the_earlier_deadline_then_arrival, 0, 2);
     tcase_add_loop_test(tests, a_short_prompt_is_not_held_up_by_a_long_one, 0, 2);
+    tcase_add_test(tests, the_least_chunk_is_shared_too);
     tcase_add_test(tests, prefill_beside_decodes_keeps_to_the_time_of_a_step);
     tcase_add_test(tests, prefill_alone_keeps_to_ten_steps_time);
     tcase_add_loop_test(tests, a_cancel_takes_effect_within_one_step_in_every_phase, 0, 2);

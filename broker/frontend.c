@@ -90,12 +90,14 @@ static struct request *find_request(struct broker *broker, struct session *sessi
 
 /* ---- opening and leaving ---- */
 
+/* What the workers registered, whether or not they are ready this moment: a model whose only worker is being
+ * started again is still the pool's. */
 static size_t list_models(const struct broker *broker, struct model_info models[WORKER_MAX])
 {
     size_t n = 0;
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         const struct worker *worker = &broker->workers[i];
-        if (!worker_is_serving(worker))
+        if (worker->model[0] == 0 || worker->state == WORKER_FAILED)
             continue;
         size_t m = 0;
         while (m < n && memcmp(models[m].digest.data, worker->digest, sizeof worker->digest) != 0)
@@ -105,7 +107,7 @@ static size_t list_models(const struct broker *broker, struct model_info models[
                                               .digest = {worker->digest, sizeof worker->digest},
                                               .context = worker->context,
                                               .chat = worker->chat};
-        models[m].workers++;
+        models[m].workers += worker_is_serving(worker);
     }
     return n;
 }

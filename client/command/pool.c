@@ -268,9 +268,37 @@ static int start_private(struct pool *pool, const struct pool_options *options, 
     return r < 0 ? r : wait_until_ready(pool, model, options->quiet, err);
 }
 
+/* Opens a session that knows the pool's model, whose chat template decides what a prompt becomes. A pool that
+ * is still loading lists none yet, so the session is opened again until it does. */
+static int connect_to_model(struct pool *pool, const char *endpoint, bool quiet, struct error *err)
+{
+    uint64_t start = clock_ns(), shown = start;
+    bool shows = !quiet && isatty(STDERR_FILENO);
+    int r;
+    for (;;) {
+        struct quern_error said = {0};
+        size_t n;
+        r = quern_connect(endpoint, CONNECT_MS, &pool->client, &said);
+        if (r < 0)
+            error_set(err, r, "%s", said.text);
+        if (r < 0 || (quern_models(pool->client, &n), n > 0))
+            break;
+        pool->client = quern_free(pool->client);
+        if (pool_interrupted()) {
+            r = error_set(err, -EINTR, "interrupted");
+            break;
+        }
+        if (shows)
+            show_wait("the pool's model", (shown = clock_ns()) - start, false);
+        usleep(100000);
+    }
+    if (shows && shown != start)
+        show_wait("", 0, true);
+    return r;
+}
+
 int pool_open(const struct pool_options *options, struct pool **ret_pool, struct error *err)
 {
-    struct quern_error said = {0};
     struct pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return error_set(err, -ENOMEM, "out of memory");
@@ -278,11 +306,8 @@ int pool_open(const struct pool_options *options, struct pool **ret_pool, struct
     bool own = options->model || (!options->connect && !default_pool_runs());
     if (own)
         r = start_private(pool, options, err);
-    if (r == 0) {
-        r = quern_connect(own ? pool->rundir : options->connect, CONNECT_MS, &pool->client, &said);
-        if (r < 0)
-            error_set(err, r, "%s", said.text);
-    }
+    if (r == 0)
+        r = connect_to_model(pool, own ? pool->rundir : options->connect, options->quiet, err);
     if (r < 0) {
         pool_close(pool);
         return r;

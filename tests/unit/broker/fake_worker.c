@@ -2,7 +2,8 @@
 /* A worker without a model, for tests of the broker: it speaks the whole protocol, and misbehaves on demand.
  *
  * The model file's first word says how it starts: "permanent" ends with the status of a permanent failure,
- * "crash" dies at once, anything else serves. A prompt says what it does with a request:
+ * "crash" dies at once, "slow" takes two seconds to load, anything else serves. A prompt says what it does
+ * with a request:
  *
  *     count N     N frames of one token, then the end
  *     twice N     the same, each frame published twice
@@ -268,6 +269,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(word, "crash") == 0)
         abort();
+    if (strcmp(word, "slow") == 0)
+        sleep(2);
     fake.name = argument(argc, argv, "--name");
     fake.incarnation = (uint32_t)atoi(argument(argc, argv, "--incarnation"));
     fake.stream_endpoint = argument(argc, argv, "--stream");

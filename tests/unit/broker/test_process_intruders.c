@@ -102,6 +102,11 @@ START_TEST(a_worker_that_dies_fails_its_requests_and_comes_back)
     ck_assert_int_eq(client_read(&client_a, 'd', &count, &error), END_ERROR);
     ck_assert_int_eq(error, PROTO_WORKER_LOST);
     ck_assert_uint_eq(count, 2);
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client_a.session}};
+    client_send(&client_a, &hello);
+    struct message pool = client_expect(&client_a, MESSAGE_HELLO_OK);
+    ck_assert_uint_eq(pool.hello_ok.models.n, 1); /* still served, by nobody for the moment */
+    ck_assert_uint_eq(pool.hello_ok.models.items[0].workers, 0);
     client_generate(&client_a, 'r', "count 10", NULL); /* queued until it is back */
     ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
     close_pool();

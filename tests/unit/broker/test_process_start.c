@@ -103,6 +103,19 @@ START_TEST(a_missing_model_or_a_second_pool_is_one_line)
 }
 END_TEST
 
+START_TEST(requests_made_while_the_model_loads_wait_for_it)
+{
+    uint64_t count;
+    pool_start(&the_pool, "slow", NULL);
+    client_open(&client_a, &the_pool, 'a');
+    client_generate(&client_a, 'r', "count 10", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    ck_assert_uint_eq(client_status(&client_a).status_ok.queued, 1);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    close_pool();
+}
+END_TEST
+
 START_TEST(a_port_in_use_is_one_line)
 {
     struct pool second;
@@ -170,6 +183,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_it);
     tcase_add_test(tests, a_permanent_failure_is_said_in_one_line_and_not_tried_again);
     tcase_add_test(tests, a_missing_model_or_a_second_pool_is_one_line);
+    tcase_add_test(tests, requests_made_while_the_model_loads_wait_for_it);
     tcase_add_test(tests, a_port_in_use_is_one_line);
     tcase_add_test(tests, sigterm_refuses_new_requests_and_finishes_the_others);
     tcase_add_test(tests, a_second_signal_ends_at_once_and_leaves_no_worker_behind);

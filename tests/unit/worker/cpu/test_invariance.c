@@ -169,13 +169,13 @@ static void after_a_preemption(const struct model *model, struct variant variant
     must_be_equal(l, "after a preemption");
 }
 
-static void check(const struct synth_shape *shape, const char *type)
+static void check(const struct synth_shape *shape, const char *type, bool plain_too)
 {
     struct model *model = make_model(shape, type);
     struct logits l = {.bytes = (size_t)N_IDS * model->params.n_vocab * sizeof(float)};
     l.alone = calloc(1, l.bytes);
     l.again = calloc(1, l.bytes);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < (plain_too ? 4 : 2); i++) {
         struct variant variant = {.portable = i & 1, .float_activations = i & 2};
         struct rig rig = open_rig(model, variant, 1);
         feed(&rig, 3, 3, 0, N_IDS, 512, l.alone);
@@ -191,21 +191,21 @@ static void check(const struct synth_shape *shape, const char *type)
 
 START_TEST(logits_are_the_same_bytes_whatever_goes_on_beside_them)
 {
-    static const char *const types[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K_M", "Q5_K_M", "Q6_K"};
-    check(&small_shape, types[_i]);
+    static const char *const types[] = {"Q4_K_M", "F32", "Q8_0", "Q4_0", "Q5_K_M"};
+    check(&small_shape, types[_i], _i == 0);
 }
 END_TEST
 
 START_TEST(odd_shapes_are_no_exception)
 {
     static const char *const types[] = {"F32", "F16", "BF16"};
-    check(&odd_shape, types[_i]);
+    check(&odd_shape, types[_i], false);
 }
 END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_loop_test(tests, logits_are_the_same_bytes_whatever_goes_on_beside_them, 0, 8);
+    tcase_add_loop_test(tests, logits_are_the_same_bytes_whatever_goes_on_beside_them, 0, 5);
     tcase_add_loop_test(tests, odd_shapes_are_no_exception, 0, 3);
 }
 

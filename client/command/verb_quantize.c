@@ -14,7 +14,7 @@
 struct options {
     const char *in, *out;
     const struct mixture *mixture;
-    unsigned threads;
+    struct quantize_options quantize;
 };
 
 struct totals {
@@ -26,7 +26,10 @@ static int parse(int key, char *arg, struct argp_state *state)
     struct options *options = state->input;
     switch (key) {
     case 't':
-        options->threads = (unsigned)argument_number(state, "--threads", arg, 1, 64);
+        options->quantize.n_threads = (unsigned)argument_number(state, "--threads", arg, 1, 64);
+        return 0;
+    case 'r':
+        options->quantize.requantize = true;
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num == 0) {
@@ -64,8 +67,11 @@ static void show(void *arg, const struct quantize_step *step)
 
 int verb_quantize(int argc, char **argv)
 {
-    static const struct argp_option known[] = {{"threads", 't', "N", 0, "Default: one for each core", 0},
-                                               {0}};
+    static const struct argp_option known[] = {
+        {"threads", 't', "N", 0, "Default: one for each core", 0},
+        {"requantize", 'r', NULL, 0, "Take a file that is quantized already; its loss adds to the new one",
+         0},
+        {0}};
     static const struct argp argp = {
         .options = known,
         .parser = parse,
@@ -78,7 +84,7 @@ int verb_quantize(int argc, char **argv)
     struct error err = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     uint64_t start = clock_ns();
-    int r = quantize_file(options.in, options.mixture, options.out, options.threads, show, &totals, &err);
+    int r = quantize_file(options.in, options.mixture, options.out, &options.quantize, show, &totals, &err);
     if (r < 0)
         return verb_fail(r, &err);
     double seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;

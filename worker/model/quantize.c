@@ -22,6 +22,7 @@
 struct quantizer {
     const struct gguf *gguf;
     struct gguf_writer *writer;
+    const struct quantize_options *options;
     unsigned n_threads;
     quantize_progress *progress;
     void *progress_arg;
@@ -150,9 +151,10 @@ static int announce_tensors(const struct quantizer *quantizer, const struct mixt
         gguf_printable(from->name, sizeof name, name);
         if (from->name.len >= sizeof name)
             return error_set(err, -EINVAL, "the name of tensor %s is too long", name);
-        if (!is_real(from->format))
+        const struct format_traits *traits = format_traits(from->format);
+        if (!is_real(from->format) && !(quantizer->options->requantize && traits->to_float))
             return error_set(err, -EINVAL, "tensor %s is %s already; quantize from F32, F16 or BF16", name,
-                             format_traits(from->format)->name);
+                             traits->name);
         plans[i] = (struct plan){.quantizer = quantizer, .from = from, .i = i};
         plans[i].format = mixture_format(mixture, name, from->n_dims, from->dims[0], n_layers, tied);
         int r = gguf_writer_tensor(quantizer->writer, name, from->n_dims, from->dims, plans[i].format, fill,
@@ -170,13 +172,16 @@ static unsigned pick_threads(unsigned wanted)
     return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
-int quantize_file(const char *in, const struct mixture *mixture, const char *out, unsigned n_threads,
-                  quantize_progress *progress, void *progress_arg, struct error *err)
+int quantize_file(const char *in, const struct mixture *mixture, const char *out,
+                  const struct quantize_options *options, quantize_progress *progress, void *progress_arg,
+                  struct error *err)
 {
     struct gguf *gguf = NULL;
     struct plan *plans = NULL;
-    struct quantizer quantizer = {
-        .n_threads = pick_threads(n_threads), .progress = progress, .progress_arg = progress_arg};
+    struct quantizer quantizer = {.options = options,
+                                  .n_threads = pick_threads(options->n_threads),
+                                  .progress = progress,
+                                  .progress_arg = progress_arg};
     int r = gguf_open(in, &gguf, err);
     if (r < 0)
         return r;

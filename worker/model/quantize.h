@@ -5,6 +5,7 @@
 /* From a model in F32, F16 or BF16 to one in a smaller format. Metadata is copied; general.file_type is set.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
@@ -20,9 +21,15 @@ struct quantize_step {
 };
 typedef void quantize_progress(void *arg, const struct quantize_step *step);
 
-/* `n_threads` 0: one for each core. `progress` may be NULL. -errno with a reason: a matrix that is quantized
- * already, whatever gguf_open and gguf_writer_write refuse. */
-int quantize_file(const char *in, const struct mixture *mixture, const char *out, unsigned n_threads,
-                  quantize_progress *progress, void *progress_arg, struct error *err);
+struct quantize_options {
+    unsigned n_threads; /* 0: one for each core */
+    bool requantize;    /* take matrices that are quantized already: their loss adds to the new one */
+};
+
+/* `progress` may be NULL. -errno with a reason: a matrix that is quantized already, whatever gguf_open and
+ * gguf_writer_write refuse. */
+int quantize_file(const char *in, const struct mixture *mixture, const char *out,
+                  const struct quantize_options *options, quantize_progress *progress, void *progress_arg,
+                  struct error *err);
 
 #endif

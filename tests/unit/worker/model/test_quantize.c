@@ -43,7 +43,8 @@ static struct gguf *open_file(const char *path)
 static struct gguf *quantize(const char *type, unsigned n_threads)
 {
     struct error err;
-    int r = quantize_file(in, mixture_by_name(type), out, n_threads, NULL, NULL, &err);
+    struct quantize_options options = {.n_threads = n_threads};
+    int r = quantize_file(in, mixture_by_name(type), out, &options, NULL, NULL, &err);
     ck_assert_msg(r == 0, "%s", err.text);
     return open_file(out);
 }
@@ -156,15 +157,23 @@ START_TEST(more_bits_go_where_they_count)
 }
 END_TEST
 
-START_TEST(what_is_quantized_already_is_refused)
+START_TEST(what_is_quantized_already_is_refused_unless_asked_for)
 {
     struct error err;
+    struct quantize_options options = {.n_threads = 1};
     synth(synth_shape_by_name("tiny"), "Q8_0");
-    ck_assert_int_eq(quantize_file(in, mixture_by_name("Q4_0"), out, 1, NULL, NULL, &err), -EINVAL);
+    ck_assert_int_eq(quantize_file(in, mixture_by_name("Q4_0"), out, &options, NULL, NULL, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "tensor token_embd.weight is Q8_0 already"));
     ck_assert_int_eq(access(out, F_OK), -1);
-    ck_assert_int_eq(quantize_file("/nowhere.gguf", mixture_by_name("Q4_0"), out, 1, NULL, NULL, &err),
+    ck_assert_int_eq(quantize_file("/nowhere.gguf", mixture_by_name("Q4_0"), out, &options, NULL, NULL, &err),
                      -ENOENT);
+    options.requantize = true;
+    ck_assert_int_eq(quantize_file(in, mixture_by_name("Q4_K_M"), out, &options, NULL, NULL, &err), 0);
+    struct gguf *before = open_file(in), *after = open_file(out);
+    for (size_t t = 0; t < gguf_n_tensors(before); t++)
+        ck_assert(tensor_nmse(gguf_tensor_at(before, t), gguf_tensor_at(after, t)) < 1e-2);
+    gguf_free(before);
+    gguf_free(after);
 }
 END_TEST
 
@@ -175,7 +184,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, metadata_is_kept_but_for_the_file_type);
     tcase_add_test(tests, threads_do_not_change_the_result);
     tcase_add_test(tests, more_bits_go_where_they_count);
-    tcase_add_test(tests, what_is_quantized_already_is_refused);
+    tcase_add_test(tests, what_is_quantized_already_is_refused_unless_asked_for);
 }
 
 int main(void)

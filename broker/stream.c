@@ -36,7 +36,8 @@ int stream_init(struct stream *stream, void *context, uint64_t seed, struct erro
     if (!stream->socket)
         return error_set(err, -errno, "stream socket: %s", zmq_strerror(errno));
     int manual = 1, mark = STREAM_HIGH_WATER, linger = 200;
-    int64_t largest = 1 + PROTO_TOPIC_BYTES;
+    /* A subscription has 33 bytes at most, but the messages of a CURVE handshake count too. */
+    int64_t largest = 2048;
     zmq_setsockopt(stream->socket, ZMQ_XPUB_MANUAL, &manual, sizeof manual);
     zmq_setsockopt(stream->socket, ZMQ_SNDHWM, &mark, sizeof mark);
     zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger);

@@ -29,6 +29,7 @@
 #define STOP_NS        (5 * CLOCK_NS_PER_S) /* from SIGTERM to SIGKILL */
 #define LOG_NAME       "log"
 #define LAST_WORDS_MAX 400
+#define KEY_MAX        41
 
 struct pool {
     struct quern *client;
@@ -268,19 +269,47 @@ static int start_private(struct pool *pool, const struct pool_options *options, 
     return r < 0 ? r : wait_until_ready(pool, model, options->quiet, err);
 }
 
+/* The key itself, or the one that a certificate file has under "public-key". */
+static int read_key(const char *named, char ret_key[KEY_MAX], struct error *err)
+{
+    char line[256];
+    FILE *file = strlen(named) == 40 ? NULL : fopen(named, "re");
+    if (!file && strlen(named) != 40)
+        return error_set(err, -errno, "server key %s: %s", named, strerror(errno));
+    if (!file) {
+        strcpy(ret_key, named);
+        return 0;
+    }
+    int found = 0;
+    while (!found && fgets(line, sizeof line, file))
+        found = sscanf(line, " public-key = \"%40[^\"]", ret_key);
+    fclose(file);
+    return found == 1 ? 0
+                      : error_set(err, -EINVAL, "%s is no CURVE certificate: it has no public-key", named);
+}
+
+int pool_connect(const char *connect, const char *server_key, struct quern **ret_client, struct error *err)
+{
+    struct quern_error said = {0};
+    char key[KEY_MAX];
+    int r = server_key ? read_key(server_key, key, err) : 0;
+    if (r < 0)
+        return r;
+    r = quern_connect_curve(connect, server_key ? key : NULL, CONNECT_MS, ret_client, &said);
+    return r < 0 ? error_set(err, r, "%s", said.text) : 0;
+}
+
 /* Opens a session that knows the pool's model, whose chat template decides what a prompt becomes. A pool that
  * is still loading lists none yet, so the session is opened again until it does. */
-static int connect_to_model(struct pool *pool, const char *endpoint, bool quiet, struct error *err)
+static int connect_to_model(struct pool *pool, const char *endpoint, const char *server_key, bool quiet,
+                            struct error *err)
 {
     uint64_t start = clock_ns(), shown = start;
     bool shows = !quiet && isatty(STDERR_FILENO);
     int r;
     for (;;) {
-        struct quern_error said = {0};
         size_t n;
-        r = quern_connect(endpoint, CONNECT_MS, &pool->client, &said);
-        if (r < 0)
-            error_set(err, r, "%s", said.text);
+        r = pool_connect(endpoint, server_key, &pool->client, err);
         if (r < 0 || (quern_models(pool->client, &n), n > 0))
             break;
         pool->client = quern_free(pool->client);
@@ -307,7 +336,8 @@ int pool_open(const struct pool_options *options, struct pool **ret_pool, struct
     if (own)
         r = start_private(pool, options, err);
     if (r == 0)
-        r = connect_to_model(pool, own ? pool->rundir : options->connect, options->quiet, err);
+        r = own ? connect_to_model(pool, pool->rundir, NULL, options->quiet, err)
+                : connect_to_model(pool, options->connect, options->server_key, options->quiet, err);
     if (r < 0) {
         pool_close(pool);
         return r;

@@ -14,8 +14,9 @@
 struct pool;
 
 struct pool_options {
-    const char *connect; /* an endpoint; or NULL */
-    const char *model;   /* a private pool with this model; or NULL */
+    const char *connect;    /* an endpoint; or NULL */
+    const char *server_key; /* of a pool that encrypts: its public key, or a file that holds it; or NULL */
+    const char *model;      /* a private pool with this model; or NULL */
     /* Of a private pool; handed to the broker. NULL or 0: its defaults. */
     const char *device;
     uint32_t workers, context, slots, kv_blocks, threads;
@@ -30,6 +31,9 @@ struct pool_options {
  * sign of life on a terminal. -errno with the reason, which holds the pool's own last words; -EINTR when
  * pool_interrupted became true. */
 int pool_open(const struct pool_options *options, struct pool **ret_pool, struct error *err);
+
+/* Only connects, as quern_connect; `server_key` as above. */
+int pool_connect(const char *connect, const char *server_key, struct quern **ret_client, struct error *err);
 
 /* The connection; the pool's own. */
 struct quern *pool_client(struct pool *pool);

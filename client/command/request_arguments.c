@@ -15,6 +15,7 @@ enum {
     KEY_SEED,
     KEY_STOP,
     KEY_DEADLINE,
+    KEY_SERVER_KEY,
     KEY_DEVICE,
     KEY_CONTEXT
 };
@@ -26,6 +27,9 @@ static int parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_CONNECT:
         options->pool.connect = arg;
+        return 0;
+    case KEY_SERVER_KEY:
+        options->pool.server_key = arg;
         return 0;
     case 'm':
         options->pool.model = arg;
@@ -78,6 +82,7 @@ static int parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option known_options[] = {
     {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 1},
+    {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 1},
     {"model", 'm', "FILE", 0, "Start a private pool with this model", 1},
     {"device", KEY_DEVICE, "D", 0, "Device of a private pool", 1},
     {"ctx", KEY_CONTEXT, "N", 0, "Context length of a private pool, in tokens", 1},

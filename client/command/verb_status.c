@@ -17,10 +17,10 @@
 #define TIMEOUT_MS 5000
 #define REFRESH_MS 1000
 
-enum { KEY_CONNECT = 256, KEY_JSON };
+enum { KEY_CONNECT = 256, KEY_SERVER_KEY, KEY_JSON };
 
 struct status_options {
-    const char *connect;
+    const char *connect, *server_key;
     bool json;
 };
 
@@ -30,6 +30,9 @@ static int parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_CONNECT:
         options->connect = arg;
+        return 0;
+    case KEY_SERVER_KEY:
+        options->server_key = arg;
         return 0;
     case KEY_JSON:
         options->json = true;
@@ -101,16 +104,10 @@ static int show(struct quern *client, const struct status_options *options, stru
     return fflush(stdout) == 0 ? 0 : error_set(err, -errno, "stdout: %s", strerror(errno));
 }
 
-static int connect_to(const struct status_options *options, struct quern **ret_client, struct error *err)
-{
-    struct quern_error said = {0};
-    int r = quern_connect(options->connect, TIMEOUT_MS, ret_client, &said);
-    return r < 0 ? error_set(err, r, "%s", said.text) : 0;
-}
-
-#define CONNECT_OPTION                                                                                       \
+#define CONNECT_OPTIONS                                                                                      \
+    {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 0},     \
     {                                                                                                        \
-        "connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 0    \
+        "server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 0  \
     }
 #define DEFAULT_POOL                                                                                         \
     "Without --connect: the pool of the default run directory, $XDG_RUNTIME_DIR/quern or /tmp/quern-UID."
@@ -118,7 +115,7 @@ static int connect_to(const struct status_options *options, struct quern **ret_c
 int verb_status(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        CONNECT_OPTION, {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0}, {0}};
+        CONNECT_OPTIONS, {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0}, {0}};
     static const struct argp argp = {.options = known,
                                      .parser = parse,
                                      .doc = "Shows the workers of a pool and its totals.\v" DEFAULT_POOL};
@@ -126,7 +123,7 @@ int verb_status(int argc, char **argv)
     struct quern *client = NULL;
     struct error err = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &options);
-    int r = connect_to(&options, &client, &err);
+    int r = pool_connect(options.connect, options.server_key, &client, &err);
     if (r == 0)
         r = show(client, &options, &err);
     quern_free(client);
@@ -135,7 +132,7 @@ int verb_status(int argc, char **argv)
 
 int verb_top(int argc, char **argv)
 {
-    static const struct argp_option known[] = {CONNECT_OPTION, {0}};
+    static const struct argp_option known[] = {CONNECT_OPTIONS, {0}};
     static const struct argp argp = {
         .options = known,
         .parser = parse,
@@ -145,7 +142,7 @@ int verb_top(int argc, char **argv)
     struct error err = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     pool_catch_signals();
-    int r = connect_to(&options, &client, &err);
+    int r = pool_connect(options.connect, options.server_key, &client, &err);
     while (r == 0 && !pool_interrupted()) {
         if (isatty(STDOUT_FILENO))
             fputs("\033[H\033[J", stdout); /* home, clear */

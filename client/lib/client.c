@@ -10,16 +10,18 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <string.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "common/rundir.h"
 
 /* Messages taken from a socket before the other is looked at, and how often that before the timers are. */
-#define BATCH               256
-#define ROUNDS              8
+#define BATCH  256
+#define ROUNDS 8
+
 #define PATIENCE_DEFAULT_NS (30 * CLOCK_NS_PER_S)
+#define KEY_CHARACTERS      40 /* of a CURVE key in Z85 */
 
 int client_say(struct quern_error *ret, int code, const struct error *err)
 {
@@ -30,7 +32,7 @@ int client_say(struct quern_error *ret, int code, const struct error *err)
     return code;
 }
 
-/* "" for a socket's path that cannot be checked. */
+/* The endpoint of what the caller named. */
 static int resolve(const char *wanted, char ret_endpoint[256], struct error *err)
 {
     char folder[RUNDIR_PATH_MAX + 1];
@@ -59,7 +61,27 @@ static void set_int(void *socket, int option, int value)
     zmq_setsockopt(socket, option, &value, sizeof value);
 }
 
-static int make_sockets(struct quern *client, struct error *err)
+/* Both sockets speak CURVE with the broker's key and a key pair of this client's own. */
+static int encrypt(struct quern *client, const char *server_key, struct error *err)
+{
+    void *const sockets[] = {client->dealer, client->stream};
+    char public_key[KEY_CHARACTERS + 1], secret_key[KEY_CHARACTERS + 1];
+    uint8_t binary[32];
+    if (strlen(server_key) != KEY_CHARACTERS || !zmq_z85_decode(binary, server_key))
+        return error_set(err, -EINVAL, "the server's key is not %d characters of Z85", KEY_CHARACTERS);
+    if (zmq_curve_keypair(public_key, secret_key) < 0)
+        return error_set(err, -errno, "CURVE: %s", zmq_strerror(errno));
+    int r = 0;
+    for (int i = 0; i < 2 && r == 0; i++)
+        if (zmq_setsockopt(sockets[i], ZMQ_CURVE_SERVERKEY, server_key, KEY_CHARACTERS + 1) < 0 ||
+            zmq_setsockopt(sockets[i], ZMQ_CURVE_PUBLICKEY, public_key, KEY_CHARACTERS + 1) < 0 ||
+            zmq_setsockopt(sockets[i], ZMQ_CURVE_SECRETKEY, secret_key, KEY_CHARACTERS + 1) < 0)
+            r = error_set(err, -errno, "CURVE: %s", zmq_strerror(errno));
+    explicit_bzero(secret_key, sizeof secret_key);
+    return r;
+}
+
+static int make_sockets(struct quern *client, const char *server_key, struct error *err)
 {
     client->context = zmq_ctx_new();
     if (client->context)
@@ -80,6 +102,9 @@ static int make_sockets(struct quern *client, struct error *err)
     set_int(client->dealer, ZMQ_RECONNECT_IVL_MAX, 500);
     set_int(client->stream, ZMQ_RECONNECT_IVL, 20);
     set_int(client->stream, ZMQ_RECONNECT_IVL_MAX, 500);
+    int r = server_key ? encrypt(client, server_key, err) : 0;
+    if (r < 0)
+        return r;
     if (zmq_setsockopt(client->stream, ZMQ_SUBSCRIBE, &client->session, sizeof client->session) < 0 ||
         zmq_connect(client->dealer, client->endpoint) < 0)
         return error_set(err, -errno, "%s: %s", client->endpoint, zmq_strerror(errno));
@@ -113,6 +138,12 @@ static int open_session(struct quern *client, int timeout_ms, struct error *err)
 int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_client,
                   struct quern_error *ret_err)
 {
+    return quern_connect_curve(endpoint, NULL, timeout_ms, ret_client, ret_err);
+}
+
+int quern_connect_curve(const char *endpoint, const char *server_key, int timeout_ms,
+                        struct quern **ret_client, struct quern_error *ret_err)
+{
     struct error err = {0};
     struct quern *client = calloc(1, sizeof *client);
     if (!client)
@@ -125,7 +156,7 @@ int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_clien
     if (r == 0)
         r = resolve(endpoint, client->endpoint, &err);
     if (r == 0)
-        r = make_sockets(client, &err);
+        r = make_sockets(client, server_key, &err);
     if (r == 0)
         r = open_session(client, timeout_ms, &err);
     if (r < 0) {

@@ -50,6 +50,11 @@ struct quern_id {
  * speaks no version that we do. */
 int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_client, struct quern_error *err);
 
+/* The same to a broker on the network that encrypts with CURVE: `server_key` is its public key, 40 characters
+ * of Z85. Who has the wrong key gets no answer: -ETIMEDOUT. NULL: without encryption. */
+int quern_connect_curve(const char *endpoint, const char *server_key, int timeout_ms,
+                        struct quern **ret_client, struct quern_error *err);
+
 /* Says goodbye and frees the client; requests that still run are ended by the pool as their `keep_s` says,
  * and get no further callback. Takes NULL; returns NULL. Not from inside a callback. */
 struct quern *quern_free(struct quern *client);
@@ -66,8 +71,8 @@ struct quern_model {
     bool chat;        /* has a chat template */
 };
 
-/* The models that the pool said it serves, [*ret_n]. They live until the session is opened again, so until
- * the next call of quern_dispatch. */
+/* The models that the pool said it serves, [*ret_n]. They live until the session is opened again, which
+ * quern_dispatch may do. */
 const struct quern_model *quern_models(const struct quern *client, size_t *ret_n);
 
 /* This session's identity, for quern_attach from another client. Keep it secret: it is the right to read. */
@@ -113,13 +118,8 @@ struct quern_request {
 /* Sets the defaults named above. */
 void quern_request_init(struct quern_request *request);
 
-enum quern_reason { /* why a request ended */
-                    QUERN_STOP,
-                    QUERN_LENGTH,
-                    QUERN_CANCELLED,
-                    QUERN_DEADLINE,
-                    QUERN_ERROR
-};
+/* Why a request ended. */
+enum quern_reason { QUERN_STOP, QUERN_LENGTH, QUERN_CANCELLED, QUERN_DEADLINE, QUERN_ERROR };
 const char *quern_reason_name(enum quern_reason reason); /* "stop", … */
 
 struct quern_end {

@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zmq.h>
 
 static char dir[RUNDIR_PATH_MAX + 1];
 static char out[1 << 20], again[1 << 20];
@@ -224,6 +225,39 @@ START_TEST(what_cannot_be_done_is_said)
 }
 END_TEST
 
+START_TEST(an_encrypted_pool_answers_whoever_has_its_key)
+{
+    char public_key[41], secret_key[41], wrong_key[41], certificate[128], tcp[64], endpoint[80];
+    struct pool pool = {0};
+    ck_assert_int_eq(zmq_curve_keypair(public_key, secret_key), 0);
+    snprintf(certificate, sizeof certificate, "%s/server", dir);
+    FILE *file = fopen(certificate, "w");
+    fprintf(file, "metadata\ncurve\n    public-key = \"%s\"\n    secret-key = \"%s\"\n", public_key,
+            secret_key);
+    fclose(file);
+    /* Far from the range of ports that the kernel gives out. */
+    snprintf(tcp, sizeof tcp, "127.0.0.1:%d", 20000 + getpid() % 10000 / 2 * 2);
+    snprintf(endpoint, sizeof endpoint, "tcp://%s", tcp);
+    pool_start(&pool, tiny_model(), "--tcp", tcp, "--curve-key", certificate, NULL);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--connect", endpoint, "--server-key",
+                                 public_key, "-n", "5", "--ids", "x", NULL),
+                     0);
+    ck_assert_uint_gt(strlen(out), 8);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", endpoint, "--server-key",
+                                 certificate, NULL),
+                     0);
+    ck_assert_int_eq(
+        run_program(out, sizeof out, "quern", "status", "--connect", endpoint, "--server-key", "short", NULL),
+        1);
+    ck_assert_int_eq(zmq_curve_keypair(wrong_key, secret_key), 0);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", endpoint, "--server-key",
+                                 wrong_key, NULL),
+                     1);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    pool_forget(&pool);
+}
+END_TEST
+
 START_TEST(a_deadline_ends_the_run_with_a_failure)
 {
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--model", tiny_model(), "--device", "null",
@@ -267,6 +301,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_interrupt_cancels_and_the_private_pool_goes_too);
     tcase_add_test(tests, an_output_that_cannot_be_written_is_a_failure);
     tcase_add_test(tests, what_cannot_be_done_is_said);
+    tcase_add_test(tests, an_encrypted_pool_answers_whoever_has_its_key);
     tcase_add_test(tests, a_deadline_ends_the_run_with_a_failure);
     tcase_add_test(tests, the_pool_benchmark_checks_every_token_of_a_client_that_was_stopped);
 }

@@ -14,6 +14,7 @@
 #include "broker/broker.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,7 @@
 #define TICK_NS    (100 * CLOCK_NS_PER_MS) /* leases, stalls, retention */
 #define RETRY_NS   (2 * CLOCK_NS_PER_MS)   /* outboxes: a ROUTER does not say when one peer can take more */
 #define STOP_NS    (5 * CLOCK_NS_PER_S)    /* from asking workers to end to killing them */
+#define TRIM_NS    (10 * CLOCK_NS_PER_S)
 #define POLL_FIXED 4
 #define POLL_MAX   (POLL_FIXED + 2 * WORKER_MAX)
 
@@ -177,6 +179,18 @@ static void take_signals(struct broker *broker, struct turn *turn, int signal_fd
     }
 }
 
+/* The allocator keeps what a burst took; an idle broker gives it back to the machine. */
+static void give_memory_back(struct broker *broker)
+{
+    if (lifecycle_alive(broker) > 0 || broker->now < broker->next_trim_ns)
+        return;
+    bool kept = broker->ledger.n > 0; /* its frames go later */
+    if (kept || broker->trim_pays)
+        malloc_trim(0);
+    broker->trim_pays = kept;
+    broker->next_trim_ns = broker->now + TRIM_NS;
+}
+
 static void tick(struct broker *broker, struct turn *turn)
 {
     lifecycle_expire(broker);
@@ -188,6 +202,7 @@ static void tick(struct broker *broker, struct turn *turn)
     frontend_tick(broker);
     backend_tick(broker);
     lifecycle_tick(broker);
+    give_memory_back(broker);
     for (uint32_t i = 0; i < broker->n_workers; i++)
         if (broker->workers[i].state == WORKER_READY)
             supervisor_watch(&broker->supervisor, i, broker->workers[i].heard_ns, broker->now);

@@ -43,7 +43,9 @@ struct broker {
     bool draining;
     bool announced; /* "ready:" was printed */
     uint64_t loading_shown_ns;
-    bool any_ready; /* some worker became ready */
+    uint64_t next_trim_ns; /* when unused memory may be given back again */
+    bool trim_pays;        /* requests were kept at the last time: there is something to give back */
+    bool any_ready;        /* some worker became ready */
 
     void *context;
     void *frontend; /* ROUTER */

@@ -14,6 +14,8 @@
 #include "broker/sockets.h"
 #include "common/log.h"
 
+#define EXIT_USAGE 2
+
 /* Signals are taken in the loop, through a descriptor. They are blocked before any thread exists. */
 static int take_signals(struct error *err)
 {
@@ -29,30 +31,39 @@ static int take_signals(struct error *err)
     return fd < 0 ? error_set(err, -errno, "signalfd: %s", strerror(errno)) : fd;
 }
 
+static int serve(const struct options *options, int signal_fd, struct error *err)
+{
+    struct broker *broker = malloc(sizeof *broker);
+    if (!broker)
+        return error_set(err, -ENOMEM, "out of memory");
+    int r = broker_init(broker, options, err);
+    if (r == 0) {
+        r = broker_run(broker, signal_fd, err);
+        broker_deinit(broker);
+    }
+    free(broker);
+    return r;
+}
+
+static int fail(int status, const struct error *err)
+{
+    fprintf(stderr, "quern-broker: %s\n", err->text);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
     struct error err = {{0}};
-    argp_err_exit_status = 2;
+    argp_err_exit_status = EXIT_USAGE;
     sockets_prepare();
     log_init("broker");
-    int signal_fd = -1;
-    int r = options_parse(argc, argv, &options, &err);
-    if (r == 0)
-        r = signal_fd = take_signals(&err);
-    struct broker *broker = r < 0 ? NULL : malloc(sizeof *broker);
-    if (r >= 0 && !broker)
-        r = error_set(&err, -ENOMEM, "out of memory");
-    if (r >= 0)
-        r = broker_init(broker, &options, &err);
-    if (r >= 0) {
-        r = broker_run(broker, signal_fd, &err);
-        broker_deinit(broker);
-    }
-    free(broker);
-    if (signal_fd >= 0)
-        close(signal_fd);
-    if (r < 0)
-        fprintf(stderr, "quern-broker: %s\n", err.text);
-    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (options_parse(argc, argv, &options, &err) < 0)
+        return fail(EXIT_USAGE, &err);
+    int signal_fd = take_signals(&err);
+    if (signal_fd < 0)
+        return fail(EXIT_FAILURE, &err);
+    int r = serve(&options, signal_fd, &err);
+    close(signal_fd);
+    return r < 0 ? fail(EXIT_FAILURE, &err) : EXIT_SUCCESS;
 }

@@ -143,6 +143,14 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     return 0;
 }
 
+static int check_tcp(const char *tcp, struct error *err)
+{
+    char host[OPTIONS_TEXT_MAX + 1];
+    uint16_t port;
+    bool loopback;
+    return options_split_tcp(tcp, host, &port, &loopback, err);
+}
+
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err)
 {
     struct argp_option table[N_SETTINGS + 2] = {{0}};
@@ -170,6 +178,8 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         argp_parse(&argp, argc, argv, 0, NULL, &walk);
     if (walk.result == 0)
         walk.result = rundir_path(options.rundir[0] ? options.rundir : NULL, options.rundir, err);
+    if (walk.result == 0 && options.tcp[0])
+        walk.result = check_tcp(options.tcp, err);
     if (walk.result == 0)
         *ret_options = options;
     return walk.result;

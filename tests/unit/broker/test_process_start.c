@@ -116,6 +116,19 @@ START_TEST(requests_made_while_the_model_loads_wait_for_it)
 }
 END_TEST
 
+START_TEST(a_wrong_command_line_is_one_line_and_status_2)
+{
+    static const char *const lines_of_arguments[][3] = {
+        {"--workers", "0", NULL}, {"--tcp", "nowhere", NULL}, {"--config", "/nonexistent", NULL}};
+    for (size_t i = 0; i < sizeof lines_of_arguments / sizeof *lines_of_arguments; i++) {
+        pool_start(&the_pool, "ok", lines_of_arguments[i]);
+        ck_assert_int_eq(pool_wait(&the_pool), 2);
+        ck_assert_msg(lines(the_pool.said) == 1, "%s", the_pool.said);
+        pool_stop(&the_pool);
+    }
+}
+END_TEST
+
 START_TEST(a_port_in_use_is_one_line)
 {
     struct pool second;
@@ -184,6 +197,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_permanent_failure_is_said_in_one_line_and_not_tried_again);
     tcase_add_test(tests, a_missing_model_or_a_second_pool_is_one_line);
     tcase_add_test(tests, requests_made_while_the_model_loads_wait_for_it);
+    tcase_add_test(tests, a_wrong_command_line_is_one_line_and_status_2);
     tcase_add_test(tests, a_port_in_use_is_one_line);
     tcase_add_test(tests, sigterm_refuses_new_requests_and_finishes_the_others);
     tcase_add_test(tests, a_second_signal_ends_at_once_and_leaves_no_worker_behind);

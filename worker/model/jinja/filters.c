@@ -250,10 +250,7 @@ static int round_off(struct jinja_run *run, const struct jinja_arguments *a, str
 
 jinja_function *jinja_find_filter(struct bytes name)
 {
-    static const struct {
-        const char *name;
-        jinja_function *function;
-    } table[] = {
+    static const struct jinja_named table[] = {
         {"trim", trim},
         {"lower", lower},
         {"upper", upper},
@@ -274,9 +271,8 @@ jinja_function *jinja_find_filter(struct bytes name)
         {"float", to_float},
         {"abs", absolute},
         {"round", round_off},
+        {NULL, NULL},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (bytes_equal(name, bytes_of_string(table[i].name)))
-            return table[i].function;
-    return jinja_find_list_filter(name);
+    jinja_function *function = jinja_find_named(table, name);
+    return function ? function : jinja_find_list_filter(name);
 }

@@ -396,10 +396,7 @@ static int unique(struct jinja_run *run, const struct jinja_arguments *a, struct
 
 jinja_function *jinja_find_list_filter(struct bytes name)
 {
-    static const struct {
-        const char *name;
-        jinja_function *function;
-    } table[] = {
+    static const struct jinja_named table[] = {
         {"list", to_list},
         {"first", first},
         {"last", last},
@@ -417,9 +414,7 @@ jinja_function *jinja_find_list_filter(struct bytes name)
         {"min", smallest},
         {"sum", sum},
         {"unique", unique},
+        {NULL, NULL},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (bytes_equal(name, bytes_of_string(table[i].name)))
-            return table[i].function;
-    return NULL;
+    return jinja_find_named(table, name);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators: equality, order, membership, indexing, slices and arithmetic, with Python's meanings.
- *
- * Strings are indexed and counted by characters, as Python does it; whole numbers are 64 bits wide, and what
- * does not fit is an error instead of a wrong number. */
+/* Operators that ask or look into values: truth, equality, order, membership, length, members and slices,
+ * with Python's meanings. Strings are indexed and counted by characters. */
 
 #include "worker/model/jinja/value.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 const char *jinja_type_name(struct jinja_value value)
@@ -60,26 +57,6 @@ bool jinja_string_is(struct jinja_value value, const char *text)
            bytes_equal((struct bytes){value.string->data, value.string->len}, bytes_of_string(text));
 }
 
-static bool is_number(struct jinja_value value)
-{
-    return value.type == JINJA_INT || value.type == JINJA_FLOAT || value.type == JINJA_BOOLEAN;
-}
-
-static bool is_whole(struct jinja_value value)
-{
-    return value.type == JINJA_INT || value.type == JINJA_BOOLEAN;
-}
-
-static int64_t whole_of(struct jinja_value value)
-{
-    return value.type == JINJA_BOOLEAN ? value.boolean : value.integer;
-}
-
-static double real_of(struct jinja_value value)
-{
-    return value.type == JINJA_FLOAT ? value.real : (double)whole_of(value);
-}
-
 static int equal_dicts(struct jinja_run *run, const struct jinja_dict *a, const struct jinja_dict *b,
                        unsigned depth, bool *ret_equal)
 {
@@ -106,8 +83,9 @@ int jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_value 
     int r = jinja_spend(run, 1);
     if (r != 0)
         return r;
-    if (is_number(a) && is_number(b)) {
-        *ret_equal = is_whole(a) && is_whole(b) ? whole_of(a) == whole_of(b) : real_of(a) == real_of(b);
+    if (jinja_is_number(a) && jinja_is_number(b)) {
+        *ret_equal = jinja_is_whole(a) && jinja_is_whole(b) ? jinja_whole_of(a) == jinja_whole_of(b)
+                                                            : jinja_real_of(a) == jinja_real_of(b);
         return 0;
     }
     *ret_equal = false;
@@ -153,12 +131,12 @@ static int order_of_bytes(const struct jinja_string *a, const struct jinja_strin
 
 int jinja_compare(struct jinja_run *run, struct jinja_value a, struct jinja_value b, int *ret_order)
 {
-    if (is_whole(a) && is_whole(b)) {
-        *ret_order = (whole_of(a) > whole_of(b)) - (whole_of(a) < whole_of(b));
+    if (jinja_is_whole(a) && jinja_is_whole(b)) {
+        *ret_order = (jinja_whole_of(a) > jinja_whole_of(b)) - (jinja_whole_of(a) < jinja_whole_of(b));
         return 0;
     }
-    if (is_number(a) && is_number(b)) {
-        *ret_order = (real_of(a) > real_of(b)) - (real_of(a) < real_of(b));
+    if (jinja_is_number(a) && jinja_is_number(b)) {
+        *ret_order = (jinja_real_of(a) > jinja_real_of(b)) - (jinja_real_of(a) < jinja_real_of(b));
         return 0;
     }
     if (a.type == JINJA_STR && b.type == JINJA_STR) {
@@ -295,8 +273,8 @@ int jinja_member_of(struct jinja_run *run, struct jinja_value object, struct jin
         }
         return r;
     }
-    if ((object.type == JINJA_LIST || object.type == JINJA_STR) && is_whole(key))
-        return item_at(run, object, whole_of(key), ret_value);
+    if ((object.type == JINJA_LIST || object.type == JINJA_STR) && jinja_is_whole(key))
+        return item_at(run, object, jinja_whole_of(key), ret_value);
     return 0;
 }
 
@@ -356,9 +334,9 @@ static int bound_of(struct jinja_run *run, const struct jinja_value *bound, int6
     *ret_bound = otherwise;
     if (!bound || bound->type == JINJA_NONE)
         return 0;
-    if (!is_whole(*bound))
+    if (!jinja_is_whole(*bound))
         return jinja_fail(run, -EINVAL, "a slice is bounded by %s", jinja_type_name(*bound));
-    int64_t at = whole_of(*bound), low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
+    int64_t at = jinja_whole_of(*bound), low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
     if (at < 0)
         at = at + n < low ? low : at + n;
     *ret_bound = at > high ? high : at;
@@ -405,125 +383,4 @@ int jinja_slice(struct jinja_run *run, struct jinja_value value, const struct ji
     for (size_t i = 0; r == 0 && i < out.list->n; i++)
         r = jinja_append_string(run, &builder, out.list->items[i].string);
     return r != 0 ? r : jinja_of_builder(run, &builder, ret_value);
-}
-
-/* ---- arithmetic ---- */
-
-static int join(struct jinja_run *run, struct jinja_value a, struct jinja_value b,
-                struct jinja_value *ret_value)
-{
-    struct jinja_builder builder = {0};
-    int r = jinja_append_value(run, &builder, a);
-    if (r == 0)
-        r = jinja_append_value(run, &builder, b);
-    return r != 0 ? r : jinja_of_builder(run, &builder, ret_value);
-}
-
-static int join_lists(struct jinja_run *run, const struct jinja_list *a, const struct jinja_list *b,
-                      struct jinja_value *ret_value)
-{
-    struct jinja_value out;
-    int r = jinja_new_list(run, a->n + b->n, &out);
-    for (size_t i = 0; r == 0 && i < a->n; i++)
-        r = jinja_list_add(run, out.list, a->items[i]);
-    for (size_t i = 0; r == 0 && i < b->n; i++)
-        r = jinja_list_add(run, out.list, b->items[i]);
-    if (r == 0)
-        *ret_value = out;
-    return r;
-}
-
-static int repeat(struct jinja_run *run, const struct jinja_string *string, int64_t times,
-                  struct jinja_value *ret_value)
-{
-    struct jinja_builder builder = {0};
-    int r = 0;
-    for (int64_t i = 0; r == 0 && i < times; i++) {
-        r = jinja_spend(run, 1);
-        if (r == 0)
-            r = jinja_append_string(run, &builder, string);
-    }
-    return r != 0 ? r : jinja_of_builder(run, &builder, ret_value);
-}
-
-static int64_t floor_divide(int64_t a, int64_t b)
-{
-    int64_t quotient = a / b;
-    return quotient - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-static int calculate_whole(struct jinja_run *run, enum jinja_operator op, int64_t a, int64_t b,
-                           struct jinja_value *ret_value)
-{
-    int64_t result = 0;
-    bool overflow = false;
-    switch (op) {
-    case JINJA_ADD:
-        overflow = __builtin_add_overflow(a, b, &result);
-        break;
-    case JINJA_SUBTRACT:
-        overflow = __builtin_sub_overflow(a, b, &result);
-        break;
-    case JINJA_MULTIPLY:
-        overflow = __builtin_mul_overflow(a, b, &result);
-        break;
-    case JINJA_FLOOR_DIVIDE:
-    case JINJA_MODULO:
-        overflow = a == INT64_MIN && b == -1;
-        if (!overflow)
-            result = op == JINJA_MODULO ? a - b * floor_divide(a, b) : floor_divide(a, b);
-        break;
-    default: /* a power that is not negative; of anything but −1, 0 and 1 at most the 62nd fits */
-        result = 1;
-        if (a >= -1 && a <= 1 && b > 2)
-            b = 2 - b % 2;
-        for (int64_t i = 0; i < b && !overflow; i++)
-            overflow = __builtin_mul_overflow(result, a, &result);
-        break;
-    }
-    if (overflow)
-        return jinja_fail(run, -EINVAL, "a number is too large");
-    *ret_value = jinja_of_int(result);
-    return 0;
-}
-
-static double calculate_real(enum jinja_operator op, double a, double b)
-{
-    switch (op) {
-    case JINJA_ADD:
-        return a + b;
-    case JINJA_SUBTRACT:
-        return a - b;
-    case JINJA_MULTIPLY:
-        return a * b;
-    case JINJA_DIVIDE:
-        return a / b;
-    case JINJA_FLOOR_DIVIDE:
-        return floor(a / b);
-    case JINJA_MODULO:
-        return a - b * floor(a / b);
-    default:
-        return pow(a, b);
-    }
-}
-
-int jinja_calculate(struct jinja_run *run, enum jinja_operator op, struct jinja_value a, struct jinja_value b,
-                    struct jinja_value *ret_value)
-{
-    if (op == JINJA_CONCAT || (op == JINJA_ADD && a.type == JINJA_STR && b.type == JINJA_STR))
-        return join(run, a, b, ret_value);
-    if (op == JINJA_ADD && a.type == JINJA_LIST && b.type == JINJA_LIST)
-        return join_lists(run, a.list, b.list, ret_value);
-    if (op == JINJA_MULTIPLY && a.type == JINJA_STR && is_whole(b))
-        return repeat(run, a.string, whole_of(b), ret_value);
-    if (!is_number(a) || !is_number(b))
-        return jinja_fail(run, -EINVAL, "%s and %s cannot be %s", jinja_type_name(a), jinja_type_name(b),
-                          op == JINJA_ADD ? "added" : "calculated with");
-    bool divides = op == JINJA_DIVIDE || op == JINJA_FLOOR_DIVIDE || op == JINJA_MODULO;
-    if (divides && real_of(b) == 0)
-        return jinja_fail(run, -EINVAL, "a division by zero");
-    if (is_whole(a) && is_whole(b) && op != JINJA_DIVIDE && (op != JINJA_POWER || whole_of(b) >= 0))
-        return calculate_whole(run, op, whole_of(a), whole_of(b), ret_value);
-    *ret_value = jinja_of_real(calculate_real(op, real_of(a), real_of(b)));
-    return 0;
 }

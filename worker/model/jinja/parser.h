@@ -2,7 +2,8 @@
 #ifndef WORKER_MODEL_JINJA_PARSER_H
 #define WORKER_MODEL_JINJA_PARSER_H
 
-/* What the two halves of the parser share: statements (parser.c) and expressions (parse_expression.c). */
+/* What the parts of the parser share: statements (parser.c), expressions (parse_expression.c) and the values
+ * in them (parse_value.c). */
 
 #include <stdbool.h>
 
@@ -33,6 +34,16 @@ int parser_expects(struct parser *parser, enum jinja_token_kind kind, const char
 /* "line N: expected WHAT before …" */
 int parser_fails(struct parser *parser, const char *expected);
 
+static inline bool parser_sees_operator(const struct parser *parser, const char *text)
+{
+    return parser_sees(parser, JINJA_OPERATOR, text);
+}
+
+static inline bool parser_takes_operator(struct parser *parser, const char *text)
+{
+    return parser_takes(parser, JINJA_OPERATOR, text);
+}
+
 /* A node for what begins at the next token. 0 or -ENOMEM. */
 int parser_node(struct parser *parser, enum jinja_node_kind kind, struct jinja_node **ret_node);
 
@@ -45,6 +56,9 @@ int parse_expression(struct parser *parser, struct jinja_node **ret_node);
 int parse_unconditional(struct parser *parser, struct jinja_node **ret_node);
 /* Filters behind a value (`| name(…) | …`), applied to `value`, which may be NULL in a filter block. */
 int parse_filters(struct parser *parser, struct jinja_node *value, struct jinja_node **ret_node);
+/* A literal, a name, or something in brackets; then what stands behind a value: .name [index] (arguments). */
+int parse_primary(struct parser *parser, struct jinja_node **ret_node);
+int parse_postfix(struct parser *parser, struct jinja_node *value, struct jinja_node **ret_node);
 /* One filter, without its bar. */
 int parse_filter(struct parser *parser, struct jinja_node *value, struct jinja_node **ret_node);
 

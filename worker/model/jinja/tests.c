@@ -223,10 +223,7 @@ static int test_upper(struct jinja_run *run, const struct jinja_arguments *a, st
 
 jinja_function *jinja_find_test(struct bytes name)
 {
-    static const struct {
-        const char *name;
-        jinja_function *function;
-    } table[] = {
+    static const struct jinja_named table[] = {
         {"defined", test_defined},
         {"undefined", test_undefined},
         {"none", test_none},
@@ -263,9 +260,7 @@ jinja_function *jinja_find_test(struct bytes name)
         {"in", test_in},
         {"lower", test_lower},
         {"upper", test_upper},
+        {NULL, NULL},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (bytes_equal(name, bytes_of_string(table[i].name)))
-            return table[i].function;
-    return NULL;
+    return jinja_find_named(table, name);
 }

@@ -54,6 +54,14 @@ bool jinja_argument(const struct jinja_arguments *arguments, size_t i, const cha
     return false;
 }
 
+jinja_function *jinja_find_named(const struct jinja_named *table, struct bytes name)
+{
+    for (; table->name; table++)
+        if (bytes_equal(name, bytes_of_string(table->name)))
+            return table->function;
+    return NULL;
+}
+
 int jinja_of_bytes(struct jinja_run *run, const char *data, size_t len, const uint8_t *marks,
                    struct jinja_value *ret_value)
 {

@@ -184,6 +184,27 @@ int jinja_text_of(struct jinja_run *run, struct jinja_value value, const struct 
 
 /* ---- asking values ---- */
 
+/* A boolean counts as 0 or 1. */
+static inline bool jinja_is_whole(struct jinja_value value)
+{
+    return value.type == JINJA_INT || value.type == JINJA_BOOLEAN;
+}
+
+static inline bool jinja_is_number(struct jinja_value value)
+{
+    return jinja_is_whole(value) || value.type == JINJA_FLOAT;
+}
+
+static inline int64_t jinja_whole_of(struct jinja_value value)
+{
+    return value.type == JINJA_BOOLEAN ? value.boolean : value.integer;
+}
+
+static inline double jinja_real_of(struct jinja_value value)
+{
+    return value.type == JINJA_FLOAT ? value.real : (double)jinja_whole_of(value);
+}
+
 const char *jinja_type_name(struct jinja_value value);
 bool jinja_is_true(struct jinja_value value);
 bool jinja_string_is(struct jinja_value value, const char *text);
@@ -220,6 +241,12 @@ int jinja_call_macro(struct jinja_run *run, const struct jinja_node *macro,
 /* Applies the filters of a filter block or set block to a text. */
 int jinja_filter_text(struct jinja_run *run, const struct jinja_node *filters, struct jinja_value text,
                       struct jinja_value *ret_value);
+
+struct jinja_named { /* tables of these end with a NULL name */
+    const char *name;
+    jinja_function *function;
+};
+jinja_function *jinja_find_named(const struct jinja_named *table, struct bytes name);
 
 /* ---- what templates find there: false when there is nothing of that name ---- */
 

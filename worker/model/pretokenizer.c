@@ -21,7 +21,7 @@
 
 #define BLANK "\\t-\\r\\x{85}\\p{Z}" /* inside brackets: White_Space */
 
-/* The expression of GPT-2, in its two parts, because others build on it. */
+/* The expression of GPT-2; others build on it. */
 #define GPT2_WORDS                                                                                           \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" BLANK "\\p{L}\\p{N}]+|[" BLANK "]+(?![^" BLANK        \
     "])|[" BLANK "]+"

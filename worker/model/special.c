@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "worker/model/tokenizer.h"
+#include "worker/model/utf8.h"
 
 struct special_class {
     uint32_t len;
@@ -22,20 +22,6 @@ struct special_class {
 static bool is_special(uint8_t type)
 {
     return type == TOKEN_USER_DEFINED || type == TOKEN_CONTROL || type == TOKEN_UNKNOWN;
-}
-
-static bool is_utf8(struct bytes text)
-{
-    size_t at = 0;
-    while (at < text.len) {
-        utf8proc_int32_t point;
-        utf8proc_ssize_t n =
-            utf8proc_iterate((const uint8_t *)text.data + at, (utf8proc_ssize_t)(text.len - at), &point);
-        if (n <= 0)
-            return false;
-        at += (size_t)n;
-    }
-    return true;
 }
 
 static int longer_first(const void *a, const void *b)
@@ -64,7 +50,7 @@ int specials_init(struct specials *specials, const struct vocabulary *vocabulary
     int r = 0;
     for (uint32_t id = 0; id < vocabulary->size; id++) {
         struct bytes text = vocabulary_text(vocabulary, id);
-        if (!is_special(vocabulary->types[id]) || text.len == 0 || !is_utf8(text))
+        if (!is_special(vocabulary->types[id]) || text.len == 0 || !utf8_is_valid(text))
             continue;
         if (class_of[text.len] == 0) {
             void *moved = realloc(specials->classes, (specials->n + 1) * sizeof *specials->classes);

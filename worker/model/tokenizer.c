@@ -14,11 +14,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <utf8proc.h>
 
 #include "worker/model/special.h"
 #include "worker/model/tokenizer_bpe.h"
 #include "worker/model/tokenizer_spm.h"
+#include "worker/model/utf8.h"
 #include "worker/model/vocabulary.h"
 
 #define SPACE "\xe2\x96\x81" /* U+2581, the space of a "llama" vocabulary */
@@ -78,8 +78,7 @@ static int read_flag(const struct gguf *gguf, const char *key, bool otherwise, b
     return r;
 }
 
-/* Where a "llama" file does not name a special id, it stands at its usual place if such a token stands there.
- */
+/* Where a "llama" file does not name a special id, it is the usual one if such a token stands there. */
 static int32_t usual_id(const struct tokenizer *t, uint32_t id)
 {
     bool there = !t->bpe && id < t->vocabulary.size &&
@@ -164,6 +163,22 @@ static int find_quirks(struct tokenizer *t, const struct gguf *gguf, struct erro
     return 0;
 }
 
+/* Appends a spelling with U+2581 turned back into spaces. */
+static int append_spaced(struct buffer *out, struct bytes text)
+{
+    const char *at = text.data, *end = at + text.len;
+    int r = 0;
+    while (r == 0 && at < end) {
+        const char *space = memmem(at, (size_t)(end - at), SPACE, 3);
+        size_t len = (size_t)((space ? space : end) - at);
+        r = buffer_append(out, at, len);
+        if (r == 0 && space)
+            r = buffer_append(out, " ", 1);
+        at += len + (space ? 3 : 0);
+    }
+    return r;
+}
+
 static int append_piece(struct tokenizer *t, uint32_t id)
 {
     struct bytes text = vocabulary_text(&t->vocabulary, id);
@@ -183,19 +198,7 @@ static int append_piece(struct tokenizer *t, uint32_t id)
     case TOKEN_UNUSED:
         return 0;
     }
-    if (t->bpe)
-        return bpe_unspell(text, &t->pieces);
-    const char *at = text.data, *end = at + text.len;
-    int r = 0;
-    while (r == 0 && at < end) {
-        const char *space = memmem(at, (size_t)(end - at), SPACE, 3);
-        size_t len = (size_t)((space ? space : end) - at);
-        r = buffer_append(&t->pieces, at, len);
-        if (r == 0 && space)
-            r = buffer_append(&t->pieces, " ", 1);
-        at += len + (space ? 3 : 0);
-    }
-    return r;
+    return t->bpe ? bpe_unspell(text, &t->pieces) : append_spaced(&t->pieces, text);
 }
 
 static int spell_pieces(struct tokenizer *t)
@@ -247,7 +250,7 @@ int tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer, str
         r = specials_init(&t->specials, &t->vocabulary);
     if (r == 0)
         r = find_quirks(t, gguf, err);
-    if (r >= 0)
+    if (r == 0)
         r = spell_pieces(t);
     if (r < 0) {
         tokenizer_free(t);
@@ -270,19 +273,6 @@ struct tokenizer *tokenizer_free(struct tokenizer *tokenizer)
     return NULL;
 }
 
-static int check_utf8(struct bytes text)
-{
-    const uint8_t *at = text.data, *end = at + text.len;
-    while (at < end) {
-        utf8proc_int32_t point;
-        utf8proc_ssize_t n = *at < 0x80 ? 1 : utf8proc_iterate(at, end - at, &point);
-        if (n <= 0)
-            return -EILSEQ;
-        at += n;
-    }
-    return 0;
-}
-
 int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsigned flags,
                      struct ids *ret_ids)
 {
@@ -294,15 +284,14 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
 {
     if (text.len > TOKENIZER_MAX_TEXT)
         return -EMSGSIZE;
-    int r = check_utf8(text);
-    if (r < 0)
-        return r;
+    if (!utf8_is_valid(text))
+        return -EILSEQ;
     size_t n_before = ret_ids->len;
     struct fragments fragments = {0};
     struct spm_scratch spm = {0};
     struct bpe_scratch bpe = {0};
-    r = specials_split(&tokenizer->specials, &tokenizer->vocabulary, text, flags & TOKENIZER_PARSE_SPECIAL,
-                       from_user, &fragments);
+    int r = specials_split(&tokenizer->specials, &tokenizer->vocabulary, text,
+                           flags & TOKENIZER_PARSE_SPECIAL, from_user, &fragments);
     if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_bos)
         r = ids_push(ret_ids, tokenizer->bos);
     bool after_special = true; /* the start of the text counts as one: a space goes before what follows */

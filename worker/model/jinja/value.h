@@ -120,7 +120,7 @@ struct jinja_run {
 };
 
 enum {
-    JINJA_MAX_STEPS = 20000000,
+    JINJA_MAX_STEPS = 5000000, /* a second at most; long conversations take a tenth of it */
     JINJA_MAX_DEPTH = 500,
     JINJA_MAX_NESTING = 100 /* of lists and dictionaries, when they are walked */
 };

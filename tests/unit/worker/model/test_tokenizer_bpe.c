@@ -3,6 +3,7 @@
 #include "tests/unit/worker/model/vocabularies.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 enum { SPECIAL = TOKENIZER_ADD_SPECIAL | TOKENIZER_PARSE_SPECIAL };
 
@@ -147,6 +148,45 @@ START_TEST(every_text_comes_back_from_its_tokens)
 }
 END_TEST
 
+struct job {
+    const struct tokenizer *tokenizer;
+    struct ids ids;
+};
+
+static void *encode_often(void *arg)
+{
+    struct job *job = arg;
+    struct buffer text = {0};
+    unsigned seed = 7; /* all the same texts */
+    for (int round = 0; round < 200; round++) {
+        random_text(&seed, 50, &text);
+        if (tokenizer_encode(job->tokenizer, (struct bytes){text.data, text.len}, SPECIAL, &job->ids) != 0)
+            return NULL;
+    }
+    buffer_deinit(&text);
+    return job;
+}
+
+START_TEST(threads_share_a_tokenizer)
+{
+    struct tokenizer *t = open_with("llama-bpe");
+    struct job jobs[4] = {{t, {0}}, {t, {0}}, {t, {0}}, {t, {0}}};
+    pthread_t threads[4];
+    void *done;
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, encode_often, &jobs[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &done);
+        ck_assert_ptr_nonnull(done);
+        ck_assert_uint_eq(jobs[i].ids.len, jobs[0].ids.len);
+        ck_assert_mem_eq(jobs[i].ids.data, jobs[0].ids.data, jobs[0].ids.len * sizeof(int32_t));
+    }
+    for (int i = 0; i < 4; i++)
+        ids_deinit(&jobs[i].ids);
+    tokenizer_free(t);
+}
+END_TEST
+
 START_TEST(long_texts_take_no_quadratic_time)
 {
     for (size_t i = 1; i < sizeof known / sizeof known[0]; i += 4) { /* one of each kind */
@@ -231,6 +271,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, control_tokens_are_parsed_only_when_asked_for);
     tcase_add_test(tests, pieces_are_the_bytes_that_a_spelling_stands_for);
     tcase_add_test(tests, every_text_comes_back_from_its_tokens);
+    tcase_add_test(tests, threads_share_a_tokenizer);
     tcase_add_test(tests, long_texts_take_no_quadratic_time);
     tcase_add_test(tests, a_byte_without_a_token_is_left_out);
     tcase_add_test(tests, a_pre_tokenizer_that_is_not_known_is_refused_by_name);

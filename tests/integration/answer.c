@@ -64,19 +64,37 @@ void await_answers(struct quern *client, struct answer *answers, size_t n, int t
     }
 }
 
-struct quern_id ask(struct quern *client, const char *prompt, uint32_t max_tokens, struct answer *answer)
+struct quern_request seeded(const char *prompt, uint32_t max_tokens)
 {
     struct quern_request request;
-    struct quern_id id;
-    struct quern_error err = {0};
     quern_request_init(&request);
     request.text = prompt;
     request.max_tokens = max_tokens;
     request.temperature = 1;
     request.has_seed = true;
     request.seed = 7;
-    ck_assert_msg(quern_generate(client, &request, answer_collect, answer, &id, &err) == 0, "%s", err.text);
+    return request;
+}
+
+struct quern_request endless(const char *prompt, uint32_t max_tokens)
+{
+    struct quern_request request = seeded(prompt, max_tokens);
+    request.temperature = 0;
+    return request;
+}
+
+struct quern_id send_request(struct quern *client, const struct quern_request *request, struct answer *answer)
+{
+    struct quern_id id;
+    struct quern_error err = {0};
+    ck_assert_msg(quern_generate(client, request, answer_collect, answer, &id, &err) == 0, "%s", err.text);
     return id;
+}
+
+struct quern_id ask(struct quern *client, const char *prompt, uint32_t max_tokens, struct answer *answer)
+{
+    struct quern_request request = seeded(prompt, max_tokens);
+    return send_request(client, &request, answer);
 }
 
 void await_ids(struct quern *client, struct answer *answer, size_t n, int timeout_s)

@@ -36,8 +36,18 @@ struct quern *connect_to(const char *endpoint);
 /* Dispatches until the answers have all ended; fails the test after timeout_s. */
 void await_answers(struct quern *client, struct answer *answers, size_t n, int timeout_s);
 
-/* Sends a request with a text prompt for max_tokens, and returns at once. Sampled with a fixed seed: a random
- * model's greedy answer is one id repeated, which would hide mistakes. */
+/* A request sampled with a fixed seed: repeatable, and unlike a random model's greedy answer, which is one id
+ * again and again and would hide mistakes. It may end before max_tokens, by an end id. */
+struct quern_request seeded(const char *prompt, uint32_t max_tokens);
+
+/* A greedy request: with the tiny model it never ends before max_tokens. */
+struct quern_request endless(const char *prompt, uint32_t max_tokens);
+
+/* Sends a request and returns at once; fails the test when it is not taken. */
+struct quern_id send_request(struct quern *client, const struct quern_request *request,
+                             struct answer *answer);
+
+/* send_request of a seeded one. */
 struct quern_id ask(struct quern *client, const char *prompt, uint32_t max_tokens, struct answer *answer);
 
 /* Dispatches until the answer has at least n ids; fails the test after timeout_s. */

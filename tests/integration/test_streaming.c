@@ -141,14 +141,8 @@ START_TEST(a_stop_string_ends_the_text_before_it)
 {
     struct quern *client = connect_to(pool.frontend);
     struct answer whole = {0}, cut = {0};
-    struct quern_request request;
     struct quern_error err = {0};
-    quern_request_init(&request);
-    request.text = "one two three";
-    request.max_tokens = 48;
-    request.temperature = 1;
-    request.has_seed = true;
-    request.seed = 7;
+    struct quern_request request = seeded("one two three", 48);
     ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &whole, &err), 0);
     /* Three plain characters from the second half: a random model also makes bytes that are no text. */
     size_t at = whole.text.len / 2;
@@ -176,17 +170,10 @@ START_TEST(a_kept_request_is_taken_over_by_another_session)
 {
     struct quern *first = connect_to(pool.frontend), *second = connect_to(pool.frontend);
     struct answer before = {0}, after = {0}, reference = {0};
-    struct quern_request request;
     struct quern_error err = {0};
-    struct quern_id id;
-    quern_request_init(&request);
-    request.text = "hand me over";
-    request.max_tokens = 400;
-    request.temperature = 1;
-    request.has_seed = true;
-    request.seed = 7;
+    struct quern_request request = seeded("hand me over", 400);
     request.keep_s = 30;
-    ck_assert_int_eq(quern_generate(first, &request, answer_collect, &before, &id, &err), 0);
+    struct quern_id id = send_request(first, &request, &before);
     await_ids(first, &before, 5, 30);
     struct quern_id session = quern_session(first);
     first = quern_free(first);

@@ -49,14 +49,9 @@ START_TEST(a_killed_worker_fails_its_requests_alone_and_comes_back)
     ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
 
     struct answer answers[N] = {0};
-    struct quern_request request;
-    struct quern_id id;
-    quern_request_init(&request);
-    request.text = "a long way to go";
-    request.max_tokens = 3000;
-    request.temperature = 0; /* the random model's greedy answer never ends by itself */
+    struct quern_request request = endless("a long way to go", 3000);
     for (int i = 0; i < N; i++)
-        ck_assert_int_eq(quern_generate(client, &request, answer_collect, &answers[i], &id, NULL), 0);
+        send_request(client, &request, &answers[i]);
     for (int i = 0; i < N; i++)
         await_ids(client, &answers[i], 2, 60);
     ck_assert_int_eq(kill(pids[0], SIGKILL), 0);
@@ -99,13 +94,8 @@ START_TEST(a_stopped_worker_is_noticed_by_its_lack_of_progress)
     pid_t pid;
     ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 1);
     struct answer answer = {0};
-    struct quern_request request;
-    struct quern_id id;
-    quern_request_init(&request);
-    request.text = "about to freeze";
-    request.max_tokens = 3000;
-    request.temperature = 0;
-    ck_assert_int_eq(quern_generate(client, &request, answer_collect, &answer, &id, NULL), 0);
+    struct quern_request request = endless("about to freeze", 3000);
+    send_request(client, &request, &answer);
     await_ids(client, &answer, 2, 30);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     await_answers(client, &answer, 1, 30);
@@ -124,13 +114,8 @@ START_TEST(ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody)
     struct answer running = {0}, late = {0};
     pid_t pids[2];
     ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
-    struct quern_request request;
-    struct quern_id id;
-    quern_request_init(&request);
-    request.text = "let me finish";
-    request.max_tokens = 2000;
-    request.temperature = 0;
-    ck_assert_int_eq(quern_generate(client, &request, answer_collect, &running, &id, NULL), 0);
+    struct quern_request request = endless("let me finish", 2000);
+    send_request(client, &request, &running);
     await_ids(client, &running, 2, 30);
     ck_assert_int_eq(kill(pool.broker, SIGINT), 0);
     ck_assert(pool_says(&pool, "draining", 5));
@@ -153,14 +138,9 @@ START_TEST(a_second_signal_ends_at_once)
     pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
     struct quern *client = connect_to(pool.frontend);
     struct answer running = {0};
-    struct quern_request request;
-    struct quern_id id;
     pid_t pid;
-    quern_request_init(&request);
-    request.text = "no time";
-    request.max_tokens = 4000;
-    request.temperature = 0;
-    ck_assert_int_eq(quern_generate(client, &request, answer_collect, &running, &id, NULL), 0);
+    struct quern_request request = endless("no time", 4000);
+    send_request(client, &request, &running);
     await_ids(client, &running, 2, 30);
     ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
     ck_assert(pool_says(&pool, "draining", 5));

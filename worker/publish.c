@@ -92,6 +92,13 @@ static void free_request(struct worker *worker, struct request *request)
     free(request);
 }
 
+void publish_forget(struct worker *worker)
+{
+    struct request *request, *next;
+    HASH_ITER(hh, worker->requests, request, next)
+    free_request(worker, request);
+}
+
 static void finish(struct worker *worker, struct request *request, const struct ending *ending, uint64_t now)
 {
     if (!request->muted) {

@@ -226,6 +226,7 @@ static int connect_pool(struct worker *worker, struct error *err)
 
 static void free_worker(struct worker *worker)
 {
+    publish_forget(worker);
     engine_free(worker->engine);
     chat_template_free(worker->chat);
     model_free(worker->model);

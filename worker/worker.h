@@ -133,6 +133,9 @@ void publish_due(struct worker *worker, uint64_t now, uint64_t step_ns);
 void publish_refusal(struct worker *worker, struct request *request, enum proto_error error,
                      const char *text);
 
+/* Frees the requests that are left when the worker ends before them. */
+void publish_forget(struct worker *worker);
+
 /* ---- report.c: the board ---- */
 
 int report_open(struct worker *worker, struct error *err); /* 0 or -errno */

@@ -19,7 +19,6 @@
 #include "worker/model/gguf.h"
 #include "worker/model/synth.h"
 
-#define WAIT_MS     5000
 #define MOST_EXTRAS 16
 
 static const struct id128 mark = {{'m', 'a', 'r', 'k'}};
@@ -256,7 +255,7 @@ struct message assignment(uint8_t id, uint32_t n_prompt, uint32_t max_tokens)
 int worker_status(struct scripted *s)
 {
     int status = 0;
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < WAIT_MS / 10; i++) {
         if (waitpid(s->worker, &status, WNOHANG) == s->worker) {
             s->worker = 0;
             return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);

@@ -5,7 +5,7 @@
 /* The broker's side of a real quern-worker process, word by word.
  *
  * Heartbeats are counted and answered by themselves; everything else a test takes with `expect`. Each waits
- * some seconds at most and fails the test otherwise. */
+ * WAIT_MS at most and fails the test otherwise. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +15,8 @@
 #include "common/rundir.h"
 #include "proto/board.h"
 #include "proto/message.h"
+
+#define WAIT_MS 20000 /* for what must come; generous, for sanitizers on busy machines */
 
 struct scripted {
     char folder[RUNDIR_PATH_MAX + 1];
@@ -38,7 +40,7 @@ struct scripted *scripted_new(const char *const *extra);
 struct scripted *scripted_new_with_template(const char *chat_template);
 void scripted_free(struct scripted *s); /* kills the worker if it still runs */
 
-/* The next message but heartbeats. It must be of this kind, within five seconds. */
+/* The next message but heartbeats. It must be of this kind, within WAIT_MS. */
 struct message expect(struct scripted *s, enum message_kind kind);
 bool said_nothing(struct scripted *s, int ms); /* heartbeats aside */
 void say(struct scripted *s, const struct message *message);
@@ -53,7 +55,7 @@ void handshake(struct scripted *s);
 /* An assign of a request whose prompt are `n_prompt` ids. */
 struct message assignment(uint8_t id, uint32_t n_prompt, uint32_t max_tokens);
 
-/* Waits for the worker's end; the exit status, or 1000 + the signal. Fails after ten seconds. */
+/* Waits for the worker's end; the exit status, or 1000 + the signal. Fails after WAIT_MS. */
 int worker_status(struct scripted *s);
 
 /* What the worker wrote to stderr, as one text. */

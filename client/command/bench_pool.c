@@ -2,11 +2,11 @@
 /* quern bench pool: what the pool itself costs, with a backend whose tokens are free.
  *
  * A private pool with the null device, so everything but the model is real: worker, broker, journal, sockets,
- * this client. Measured are throughput: many requests at once; every id is checked to be the next one, every
- * count to match its end, and each seed is used by two requests, whose ids must be the same latency: requests
- * of one token on an idle pool, from quern_generate to the end: both ways through the pool loaded:     the
- * same while the throughput run is under way once with frames as they are made by default and once with a
- * frame for every token. */
+ * this client. Throughput is that of many requests at once; every id is checked to be the next one, every
+ * count to match its end, and each seed is used by two requests, whose ids must be the same. Latency is that
+ * of requests of one token, from quern_generate to the end, both ways through the pool: once while it is idle
+ * and once while the throughput run is under way. All of it is done twice, with frames as they are made by
+ * default and with a frame for every token. */
 
 #include <argp.h>
 #include <errno.h>

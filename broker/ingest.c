@@ -101,68 +101,72 @@ void ingest_ask_again(struct broker *broker, struct worker *worker)
     backend_send(broker, worker, &resend);
 }
 
-/* False when the worker cannot be believed any more. */
-static bool take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, zmq_msg_t *payload,
-                 struct error *err)
+/* -EBADMSG with the reason when the worker cannot be believed any more; or -ENOMEM. */
+static int take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, zmq_msg_t *payload,
+                struct error *err)
 {
     struct message message;
     if (zmq_msg_size(topic) != PROTO_TOPIC_BYTES)
-        return error_set(err, 0, "a topic of %zu bytes", zmq_msg_size(topic)) != 0;
-    if (message_decode(broker->frame_decoder, zmq_msg_data(payload), zmq_msg_size(payload), &message, err) !=
-        0)
-        return false;
+        return error_set(err, -EBADMSG, "a topic of %zu bytes", zmq_msg_size(topic));
+    int r =
+        message_decode(broker->frame_decoder, zmq_msg_data(payload), zmq_msg_size(payload), &message, err);
+    if (r != 0)
+        return r < 0 ? error_set(err, r, "a frame there is no memory for") : -EBADMSG;
     if (message.kind != MESSAGE_FRAME)
-        return error_set(err, 0, "a %s on its stream", message_kind_name(message.kind)) != 0;
+        return error_set(err, -EBADMSG, "a %s on its stream", message_kind_name(message.kind));
     const struct frame *frame = &message.frame;
     if (frame->wseq <= worker->wseq)
-        return true;
+        return 0;
     if (frame->wseq != worker->wseq + 1) {
         ingest_ask_again(broker, worker);
-        return true;
+        return 0;
     }
     worker->wseq = frame->wseq;
     worker->resend_asked = 0;
-    if (!take_frame(broker, worker, frame, topic, payload)) {
-        error_set(err, 0, "a frame that does not continue its request");
-        return false;
-    }
-    return true;
+    if (!take_frame(broker, worker, frame, topic, payload))
+        return error_set(err, -EBADMSG, "a frame that does not continue its request");
+    return 0;
+}
+
+/* Receives and takes one message; 1 when there is none. */
+static int take_next(struct broker *broker, struct worker *worker, zmq_msg_t *topic, zmq_msg_t *payload,
+                     struct error *err)
+{
+    if (zmq_msg_recv(topic, worker->stream, ZMQ_DONTWAIT) < 0)
+        return 1;
+    if (!zmq_msg_more(topic) || zmq_msg_recv(payload, worker->stream, ZMQ_DONTWAIT) < 0 ||
+        zmq_msg_more(payload))
+        return error_set(err, -EBADMSG, "a message that has not two parts");
+    return take(broker, worker, topic, payload, err);
 }
 
 bool ingest_drain(struct broker *broker, struct worker *worker)
 {
+    if (!worker->stream)
+        return false;
     zmq_msg_t topic, payload;
     struct error err = {{0}};
-    bool sound = true, more = worker->stream != NULL;
+    int r = 0;
     zmq_msg_init(&topic);
     zmq_msg_init(&payload);
-    for (int i = 0; more && sound && i < BROKER_BATCH; i++) {
-        more = zmq_msg_recv(&topic, worker->stream, ZMQ_DONTWAIT) >= 0;
-        if (!more)
-            break;
-        sound = zmq_msg_more(&topic) && zmq_msg_recv(&payload, worker->stream, ZMQ_DONTWAIT) >= 0 &&
-                !zmq_msg_more(&payload);
-        if (!sound)
-            error_set(&err, 0, "a message that has not two parts");
-        else
-            sound = take(broker, worker, &topic, &payload, &err);
-    }
+    for (int i = 0; r == 0 && i < BROKER_BATCH; i++)
+        r = take_next(broker, worker, &topic, &payload, &err);
     zmq_msg_close(&topic);
     zmq_msg_close(&payload);
-    if (!sound) {
+    if (r < 0) {
         log_error("%s sent %s: it is killed", worker->name, err.text);
         ingest_close(worker);
         supervisor_kill(&broker->supervisor, worker->index);
         return false;
     }
-    worker->drained = !more;
+    worker->drained = r > 0;
     lifecycle_settle_finished(broker, worker);
     if (worker->wseq - worker->acked_wseq >= ACK_EVERY_FRAMES)
         worker->ack_due = broker->now;
     else if (worker->wseq != worker->acked_wseq && worker->ack_due == 0)
         worker->ack_due = broker->now + ACK_WITHIN_MS * CLOCK_NS_PER_MS;
     ingest_acknowledge(broker, worker);
-    return more;
+    return r == 0;
 }
 
 void ingest_acknowledge(struct broker *broker, struct worker *worker)

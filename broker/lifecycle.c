@@ -59,6 +59,14 @@ static uint32_t largest_context(const struct broker *broker)
     return largest;
 }
 
+static enum proto_error refuse_model(struct bytes model, struct error *err)
+{
+    if (model.len == 0)
+        return error_set(err, PROTO_NO_WORKER, "no worker is left");
+    return error_set(err, PROTO_NO_WORKER, "no worker serves the model \"%.*s\"", (int)model.len,
+                     (const char *)model.data);
+}
+
 static enum proto_error may_enter(struct broker *broker, const struct generation *generation, size_t bytes,
                                   uint32_t *ret_retry_ms, struct error *err)
 {
@@ -67,10 +75,7 @@ static enum proto_error may_enter(struct broker *broker, const struct generation
         return error_set(err, PROTO_DRAINING, "the pool is shutting down");
     if (scheduler_pick(broker->workers, broker->n_workers, generation->model, &worker) ==
         SCHEDULER_E_NO_WORKER)
-        return error_set(err, PROTO_NO_WORKER, "no worker serves %s%.*s",
-                         generation->model.len ? "model " : "",
-                         generation->model.len ? (int)generation->model.len : 9,
-                         generation->model.len ? (const char *)generation->model.data : "any model");
+        return refuse_model(generation->model, err);
     uint32_t context = largest_context(broker);
     if (context > 0 && generation->max_tokens > context)
         return error_set(err, PROTO_TOO_LONG, "max_tokens %u is above the context length %u",

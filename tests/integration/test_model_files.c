@@ -88,11 +88,45 @@ START_TEST(a_bad_file_is_a_failure_and_a_bad_command_a_usage_error)
 }
 END_TEST
 
+/* The output of `quern tokenize` on this text; `option` may be NULL. */
+static int tokenize(const char *text, size_t len, const char *option)
+{
+    char path[RUNDIR_PATH_MAX + 20];
+    snprintf(path, sizeof path, "%s/text", dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_uint_eq(fwrite(text, 1, len, file), len);
+    fclose(file);
+    ck_assert_ptr_nonnull(freopen(path, "r", stdin)); /* the program inherits it */
+    return run_program(out, sizeof out, "quern", "tokenize", floats, option, NULL);
+}
+
+START_TEST(text_on_stdin_becomes_ids_on_one_line)
+{
+    ck_assert_int_eq(tokenize("", 0, NULL), 0);
+    ck_assert_str_eq(out, "\n");
+    ck_assert_int_eq(tokenize("", 0, "--special"), 0);
+    ck_assert_str_eq(out, "1\n");
+    ck_assert_int_eq(tokenize("\n", 1, NULL), 0);
+    const char *newline = strrchr(out, ' ');
+    ck_assert_ptr_nonnull(newline);
+    ck_assert_str_eq(newline, " 13\n"); /* <0x0A> behind <unk> <s> </s> and ten bytes */
+    ck_assert_int_eq(tokenize("<s>", 3, "--special"), 0);
+    ck_assert_str_eq(out, "1 1\n");
+    ck_assert_int_eq(tokenize("<s>", 3, NULL), 0);
+    ck_assert_ptr_ne(strchr(out, ' '), strrchr(out, ' ')); /* spelled out */
+    ck_assert_int_eq(tokenize("\xff", 1, NULL), 1);
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "tokenize", NULL), 2);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "tokenize", "/nowhere.gguf", NULL), 1);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_model_is_made_shrunk_and_shown);
     tcase_add_test(tests, columns_show_every_tensor_and_the_sum);
+    tcase_add_test(tests, text_on_stdin_becomes_ids_on_one_line);
     tcase_add_test(tests, a_bad_file_is_a_failure_and_a_bad_command_a_usage_error);
 }
 

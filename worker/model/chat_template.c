@@ -75,8 +75,10 @@ int chat_template_render(const struct chat_template *chat_template, const json_t
     const char *name;
     json_t *value;
     /* Ours come last: `extra` cannot replace them. */
-    json_object_foreach((json_t *)context->extra, name, value) variables[n++] =
-        (struct jinja_variable){name, value, true};
+    json_object_foreach((json_t *)context->extra, name, value)
+    {
+        variables[n++] = (struct jinja_variable){name, value, true};
+    }
     variables[n++] = (struct jinja_variable){"messages", messages, true};
     variables[n++] = (struct jinja_variable){
         "add_generation_prompt", context->add_generation_prompt ? json_true() : json_false(), false};

@@ -232,26 +232,26 @@ struct sort_item {
     struct jinja_value key, value;
 };
 
-static int merge_sort(struct jinja_run *run, struct sort_item *items_, struct sort_item *spare, size_t n,
+static int merge_sort(struct jinja_run *run, struct sort_item *all, struct sort_item *spare, size_t n,
                       bool backwards)
 {
     if (n < 2)
         return 0;
     size_t half = n / 2, a = 0, b = half, out = 0;
-    int r = merge_sort(run, items_, spare, half, backwards);
+    int r = merge_sort(run, all, spare, half, backwards);
     if (r == 0)
-        r = merge_sort(run, items_ + half, spare + half, n - half, backwards);
+        r = merge_sort(run, all + half, spare + half, n - half, backwards);
     while (r == 0 && out < n) {
         int order = a == half ? 1 : -1;
         if (a < half && b < n) {
-            r = jinja_compare(run, items_[a].key, items_[b].key, &order);
+            r = jinja_compare(run, all[a].key, all[b].key, &order);
             if (backwards)
                 order = -order;
         }
-        spare[out++] = items_[order <= 0 ? a++ : b++];
+        spare[out++] = all[order <= 0 ? a++ : b++];
     }
     if (r == 0)
-        memcpy(items_, spare, n * sizeof *items_);
+        memcpy(all, spare, n * sizeof *all);
     return r != 0 ? r : jinja_spend(run, n);
 }
 

@@ -261,8 +261,7 @@ struct jinja_template *jinja_template_free(struct jinja_template *jinja)
     return NULL;
 }
 
-/* Bytes of all strings in a JSON value, to measure the bound on memory by. Recursion is bounded by jansson.
- */
+/* Bytes of all strings in a JSON value, to measure the bound on memory by. */
 static size_t json_bytes(const json_t *json, unsigned depth)
 {
     size_t bytes = 32, i;
@@ -272,10 +271,15 @@ static size_t json_bytes(const json_t *json, unsigned depth)
         return bytes;
     if (json_is_string(json))
         return bytes + json_string_length(json);
-    if (json_is_array(json))
-        json_array_foreach(json, i, item) bytes += json_bytes(item, depth + 1);
-    if (json_is_object(json))
-        json_object_foreach((json_t *)json, key, item) bytes += strlen(key) + json_bytes(item, depth + 1);
+    /* Neither loop does anything for a value of the other kind. */
+    json_array_foreach(json, i, item)
+    {
+        bytes += json_bytes(item, depth + 1);
+    }
+    json_object_foreach((json_t *)json, key, item)
+    {
+        bytes += strlen(key) + json_bytes(item, depth + 1);
+    }
     return bytes;
 }
 

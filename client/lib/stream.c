@@ -68,7 +68,7 @@ static bool deliver(struct quern *client, struct request *request, const struct 
     skip = request->off - frame->off;
     size_t known_text = skip < frame->text.len ? (size_t)skip : frame->text.len;
     struct quern_output output = {.index = request->next,
-                                  .ids = frame->ids.items + known_ids,
+                                  .ids = frame->ids.n ? frame->ids.items + known_ids : NULL,
                                   .n_ids = frame->ids.n - known_ids,
                                   .text = frame->text.data ? (const char *)frame->text.data + known_text : "",
                                   .text_len = frame->text.len - known_text};

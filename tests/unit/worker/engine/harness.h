@@ -83,14 +83,14 @@ static inline void harness_forget(struct harness *h, uint64_t tag)
     h->outcomes[tag] = (struct outcome){0};
 }
 
-/* A request whose prompt is made from its tag. */
+/* A request whose prompt depends on its tag: all prompts are parts of one text that repeats every 26 ids. */
 static inline struct engine_request request_of(uint64_t tag, uint32_t n_prompt, uint32_t max_tokens)
 {
-    static int32_t prompts[MOST_TAGS];
-    for (uint32_t i = 0; i < n_prompt; i++)
-        prompts[i] = (int32_t)('A' + (tag * 7 + i * 3) % 26);
+    static int32_t text[MOST_TAGS + 26];
+    for (uint32_t i = 0; i < MOST_TAGS + 26; i++)
+        text[i] = (int32_t)('A' + i * 3 % 26);
     return (struct engine_request){.tag = tag,
-                                   .prompt = prompts,
+                                   .prompt = text + tag * 11 % 26,
                                    .n_prompt = n_prompt,
                                    .max_tokens = max_tokens,
                                    .sampling = {.top_p = 1, .repetition_penalty = 1, .seed = tag}};

@@ -37,6 +37,7 @@
 #define RETRY_NS   (2 * CLOCK_NS_PER_MS)   /* outboxes: a ROUTER does not say when one peer can take more */
 #define STOP_NS    (5 * CLOCK_NS_PER_S)    /* from asking workers to end to killing them */
 #define TRIM_NS    (10 * CLOCK_NS_PER_S)
+#define LATE_NS    CLOCK_NS_PER_S /* a tick so late means that we stood still ourselves */
 #define POLL_FIXED 4
 #define POLL_MAX   (POLL_FIXED + 2 * WORKER_MAX)
 
@@ -191,9 +192,20 @@ static void give_memory_back(struct broker *broker)
     broker->next_trim_ns = broker->now + TRIM_NS;
 }
 
+/* Whoever did not listen for a while (stopped, swapped out) has no right to call others silent. */
+static void forgive(struct broker *broker, uint64_t late)
+{
+    log_warn("stood still for %.1f s", (double)late / (double)CLOCK_NS_PER_S);
+    frontend_forgive(broker);
+    lifecycle_forgive(broker, late);
+    supervisor_forgive(&broker->supervisor, broker->now);
+}
+
 static void tick(struct broker *broker, struct turn *turn)
 {
     lifecycle_expire(broker);
+    if (broker->now > turn->next_tick + LATE_NS)
+        forgive(broker, broker->now - turn->next_tick);
     if (broker->sessions.any_doomed)
         frontend_tick(broker);
     if (turn->next_tick > broker->now)

@@ -439,6 +439,12 @@ void frontend_flush(struct broker *broker)
     }
 }
 
+void frontend_forgive(struct broker *broker)
+{
+    for (struct session *session = broker->sessions.by_id; session; session = session->by_id.next)
+        session_renew(session, broker->now);
+}
+
 void frontend_tick(struct broker *broker)
 {
     struct session *session, *next;

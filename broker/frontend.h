@@ -15,6 +15,9 @@ bool frontend_drain_stream(struct broker *broker);
 /* Sends what waits in the outboxes. */
 void frontend_flush(struct broker *broker);
 
+/* Renews every lease: the broker itself stood still. */
+void frontend_forgive(struct broker *broker);
+
 /* Closes sessions whose lease ran out, and those found to be in trouble. */
 void frontend_tick(struct broker *broker);
 

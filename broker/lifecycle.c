@@ -440,6 +440,13 @@ void lifecycle_expire(struct broker *broker)
         lifecycle_end_here(broker, request, &(struct ending){.reason = END_DEADLINE});
 }
 
+void lifecycle_forgive(struct broker *broker, uint64_t late)
+{
+    for (struct request *request = broker->abandoned; request; request = request->session_next)
+        if (request->abandoned_until != UINT64_MAX)
+            request->abandoned_until += late;
+}
+
 void lifecycle_tick(struct broker *broker)
 {
     struct request *request, *next;

@@ -51,6 +51,9 @@ int lifecycle_attach(struct broker *broker, struct request *request, struct sess
 /* Ends what has waited in the queue beyond its deadline. Every turn. */
 void lifecycle_expire(struct broker *broker);
 
+/* The broker stood still for so many nanoseconds, in which nobody could come back for an abandoned request. */
+void lifecycle_forgive(struct broker *broker, uint64_t late);
+
 /* What else time brings, now and then: ends of abandonment, ends of retention. */
 void lifecycle_tick(struct broker *broker);
 

@@ -221,6 +221,12 @@ void supervisor_watch(struct supervisor *supervisor, uint32_t index, uint64_t he
     supervisor_kill(supervisor, index);
 }
 
+void supervisor_forgive(struct supervisor *supervisor, uint64_t now)
+{
+    for (uint32_t i = 0; i < supervisor->n; i++)
+        supervisor->children[i].stall.since = now;
+}
+
 void supervisor_stop(struct supervisor *supervisor, int signal)
 {
     supervisor->stopping = true;

@@ -79,6 +79,9 @@ void supervisor_ready(struct supervisor *supervisor, uint32_t index, uint64_t no
 /* Kills a ready worker that makes no progress; `heard_ns` is its last message. */
 void supervisor_watch(struct supervisor *supervisor, uint32_t index, uint64_t heard_ns, uint64_t now);
 
+/* Counts the time without progress from now on: the broker itself stood still. */
+void supervisor_forgive(struct supervisor *supervisor, uint64_t now);
+
 /* Kills the worker on this place, whose death is then reported like any other. */
 void supervisor_kill(struct supervisor *supervisor, uint32_t index);
 

@@ -255,6 +255,8 @@ static int exit_status(const struct run *run)
         log_error("%s", run->failure);
     if (run->reason == QUERN_DEADLINE)
         log_error("the deadline passed");
+    if (run->reason == QUERN_CANCELLED && !run->cancelled)
+        log_error("the pool cancelled the request: it had not heard of this program for too long");
     bool failed = run->write_failed || run->reason == QUERN_ERROR || run->reason == QUERN_DEADLINE ||
                   run->reason == QUERN_CANCELLED;
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -107,6 +107,44 @@ START_TEST(a_stopped_worker_is_noticed_by_its_lack_of_progress)
 }
 END_TEST
 
+/* Longer than a lease and than the patience with a silent worker: what was silent was the broker. */
+START_TEST(a_broker_that_stood_still_blames_nobody)
+{
+    enum { N = 16 };
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
+    struct quern *clients[N];
+    struct answer answers[N] = {0};
+    struct quern_request request;
+    struct quern_id id;
+    quern_request_init(&request);
+    request.text = "hold on a moment";
+    request.max_tokens = 3000;
+    request.temperature = 0;
+    for (int i = 0; i < N; i++) {
+        clients[i] = connect_to(pool.frontend);
+        ck_assert_int_eq(quern_generate(clients[i], &request, answer_collect, &answers[i], &id, NULL), 0);
+        await_ids(clients[i], &answers[i], 2, 60);
+    }
+    ck_assert_int_eq(kill(pool.broker, SIGSTOP), 0);
+    uint64_t until = clock_ns() + 11 * CLOCK_NS_PER_S;
+    while (clock_ns() < until)
+        for (int i = 0; i < N; i++)
+            quern_dispatch(clients[i], 20, NULL);
+    ck_assert_int_eq(kill(pool.broker, SIGCONT), 0);
+    for (int i = 0; i < N; i++) {
+        await_answers(clients[i], &answers[i], 1, 120);
+        ck_assert_msg(answers[i].reason == QUERN_LENGTH, "%s: %s", answers[i].error, answers[i].error_text);
+        ck_assert_uint_eq(answers[i].ids.len, 3000);
+        answer_deinit(&answers[i]);
+    }
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_uint_eq(await_worker(clients[0], i, "ready", 1, 30).restarts, 0);
+    for (int i = 0; i < N; i++)
+        quern_free(clients[i]);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
 START_TEST(ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody)
 {
     pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
@@ -243,6 +281,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, NULL, forget);
     tcase_add_test(tests, a_killed_worker_fails_its_requests_alone_and_comes_back);
     tcase_add_test(tests, a_stopped_worker_is_noticed_by_its_lack_of_progress);
+    tcase_add_test(tests, a_broker_that_stood_still_blames_nobody);
     tcase_add_test(tests, ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody);
     tcase_add_test(tests, a_second_signal_ends_at_once);
     tcase_add_test(tests, workers_do_not_outlive_a_killed_broker_for_ever);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* libquern in one page: ask a pool for an answer and print it as it comes.
  *
- *   cc example.c -lquern && ./a.out "Once upon a time"      (with a pool running: quern serve MODEL.gguf) */
+ *   cc example.c $(pkg-config --cflags --libs quern) && ./a.out "Once upon a time"
+ *
+ * with a pool running: quern serve MODEL.gguf */
 
-#include "client/lib/quern.h"
-
+#include <quern.h>
 #include <stdio.h>
 
 /* Called for each piece of the output, and once more with its end. */

@@ -284,8 +284,12 @@ static void request_timer(struct quern *client, struct request *request)
     uint64_t now = client->now;
     switch (request->state) {
     case REQUEST_NEW:
-    case REQUEST_SENT:
         if (now - request->sent_ns >= SILENCE_NS)
+            send_generate(client, request, NULL);
+        break;
+    case REQUEST_SENT:
+        /* Not to a broker that is silent altogether: large prompts would pile up on the way to it. */
+        if (now - request->sent_ns >= SILENCE_NS && client->heard_ns > request->sent_ns)
             send_generate(client, request, NULL);
         break;
     case REQUEST_ATTACHING:

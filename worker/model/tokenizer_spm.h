@@ -15,6 +15,7 @@
 struct spm {
     int32_t byte_ids[256]; /* -1 where the vocabulary has no token for a byte */
     int32_t unknown;       /* or -1 */
+    bool words_apart;      /* no token reaches from one word into the next: words are tokenized one by one */
 };
 
 struct spm_scratch { /* a zeroed one is ready; reused from fragment to fragment */

@@ -78,6 +78,22 @@ START_TEST(without_byte_tokens_a_character_becomes_the_unknown_token_once)
 }
 END_TEST
 
+START_TEST(a_token_may_reach_from_one_word_into_the_next)
+{
+    struct test_vocabulary v;
+    begin(&v);
+    vocabulary_add(&v, (struct test_token){"c▁", TOKEN_NORMAL, -1});
+    vocabulary_add(&v, (struct test_token){"c▁a", TOKEN_NORMAL, -1});
+    vocabulary_finish(&v);
+    struct tokenizer *t = vocabulary_must_open(&v), *apart = open_basic();
+    ck_assert_str_eq(tokens_of(t, "bc a", 0), "▁|b|c▁a");
+    ck_assert_str_eq(tokens_of(apart, "bc a", 0), "▁|bc|▁|a");
+    ck_assert_str_eq(tokens_of(apart, "  ab  ab ", 0), "▁|▁|▁ab|▁|▁ab|▁");
+    tokenizer_free(t);
+    tokenizer_free(apart);
+}
+END_TEST
+
 START_TEST(bos_and_the_space_prefix_are_the_default)
 {
     struct tokenizer *t = open_basic();
@@ -332,6 +348,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, equal_pairs_are_joined_from_the_left);
     tcase_add_test(tests, what_is_no_token_falls_back_to_its_bytes);
     tcase_add_test(tests, without_byte_tokens_a_character_becomes_the_unknown_token_once);
+    tcase_add_test(tests, a_token_may_reach_from_one_word_into_the_next);
     tcase_add_test(tests, bos_and_the_space_prefix_are_the_default);
     tcase_add_test(tests, the_file_says_what_is_added);
     tcase_add_test(tests, control_tokens_are_parsed_only_when_asked_for);

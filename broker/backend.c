@@ -143,7 +143,7 @@ void backend_worker_died(struct broker *broker, uint32_t index)
     while (ingest_drain(broker, worker))
         ;
     report_death(broker, worker, child);
-    lifecycle_worker_lost(broker, worker, child->reason);
+    lifecycle_worker_lost(broker, worker, child->left, child->reason);
     struct tokenize_entry entry;
     while (tokenize_expire(&broker->tokenize, broker->now, (int)index, &entry))
         frontend_tokenize_failed(broker, &entry, PROTO_WORKER_LOST, "the worker died");

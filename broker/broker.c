@@ -216,7 +216,7 @@ static void tick(struct broker *broker, struct turn *turn)
     lifecycle_tick(broker);
     give_memory_back(broker);
     for (uint32_t i = 0; i < broker->n_workers; i++)
-        if (broker->workers[i].state == WORKER_READY)
+        if (broker->workers[i].state == WORKER_READY || broker->workers[i].state == WORKER_DRAINING)
             supervisor_watch(&broker->supervisor, i, broker->workers[i].heard_ns, broker->now);
 }
 

@@ -59,6 +59,12 @@ void ingest_close(struct worker *worker)
     worker->stream = NULL;
 }
 
+static bool is_return(const struct request *request, const struct frame *frame)
+{
+    return frame->has_end && frame->end.reason == END_ERROR && frame->end.error == PROTO_DRAINING &&
+           request->state == REQUEST_RUNNING && !request->log.first;
+}
+
 /* Journals the frame and passes it on. False when the worker broke the sequence. */
 static bool take_frame(struct broker *broker, struct worker *worker, const struct frame *frame,
                        zmq_msg_t *topic, zmq_msg_t *payload)
@@ -69,6 +75,11 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
     if (frame->seq != request->log.count || frame->off != request->log.text_bytes ||
         memcmp(&frame->id, &request->home.id, sizeof frame->id) != 0)
         return false;
+    if (is_return(request, frame)) {
+        worker->state = WORKER_DRAINING; /* or it would draw all that waits, and refuse it */
+        lifecycle_returned(broker, request);
+        return true;
+    }
     int r;
     while ((r = journal_append(&broker->journal, &request->log, (uint32_t)frame->ids.n,
                                (uint32_t)frame->text.len, zmq_msg_data(payload), zmq_msg_size(payload))) ==

@@ -381,13 +381,27 @@ void lifecycle_settle_finished(struct broker *broker, struct worker *worker)
     }
 }
 
-void lifecycle_worker_lost(struct broker *broker, struct worker *worker, const char *reason)
+void lifecycle_returned(struct broker *broker, struct request *request)
+{
+    worker_drop(request->worker, request);
+    if (queue_push(&broker->queue, request) < 0) {
+        lifecycle_fail(broker, request, PROTO_INTERNAL, "out of memory");
+        return;
+    }
+    tell(request, REQUEST_QUEUED, "its worker is ending");
+    request->state = REQUEST_QUEUED;
+    admission_queued(&broker->admission, request->body.len);
+}
+
+void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason)
 {
     struct request *request, *next;
     DL_FOREACH_SAFE2(worker->requests, request, next, worker_next)
     {
         if (request->state == REQUEST_CANCELLING)
             lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
+        else if (left && !request->log.first)
+            lifecycle_returned(broker, request);
         else
             lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s", worker->name, reason);
     }

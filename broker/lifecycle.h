@@ -36,8 +36,13 @@ void lifecycle_finished(struct broker *broker, struct worker *worker, const stru
 /* More frames of this worker are here: ends what waited for them. */
 void lifecycle_settle_finished(struct broker *broker, struct worker *worker);
 
-/* The worker's process is gone: its requests end with worker_lost. */
-void lifecycle_worker_lost(struct broker *broker, struct worker *worker, const char *reason);
+/* The worker gives a request back that it has made nothing of, because it was told to end: the request waits
+ * for another worker. */
+void lifecycle_returned(struct broker *broker, struct request *request);
+
+/* The worker's process is gone: its requests end with worker_lost. When it left (it had been told to end),
+ * those that it had not begun wait for another worker. */
+void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason);
 
 /* A session closes: each of its requests is cancelled or goes on alone, as it asked. */
 void lifecycle_abandon(struct broker *broker, struct session *session);
@@ -51,7 +56,8 @@ int lifecycle_attach(struct broker *broker, struct request *request, struct sess
 /* Ends what has waited in the queue beyond its deadline. Every turn. */
 void lifecycle_expire(struct broker *broker);
 
-/* The broker stood still for so many nanoseconds, in which nobody could come back for an abandoned request. */
+/* The broker stood still for so many nanoseconds, in which nobody could come back for an abandoned request.
+ */
 void lifecycle_forgive(struct broker *broker, uint64_t late);
 
 /* What else time brings, now and then: ends of abandonment, ends of retention. */

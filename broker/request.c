@@ -2,7 +2,7 @@
 /* The ledger: which requests there are, and under whose name.
  *
  *     QUEUED ──assign──▶ RUNNING ──cancel──▶ CANCELLING
- *        │                  │                    │
+ *        │ ◀──returned────  │                    │
  *        └───────┬──────────┴────────────────────┘  its end is in the journal
  *                ▼
  *              ENDED ──60 s, or the journal needs the room──▶ forgotten

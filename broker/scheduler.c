@@ -3,7 +3,8 @@
  *
  * Load is what was assigned and has not ended, in tokens, divided by the worker's slots so that unequal
  * workers share fairly; on a tie the one with fewer requests, then the first. A worker that is starting may
- * turn out to serve any model, so it counts as a hope; one that failed for good does not. */
+ * turn out to serve any model, so it counts as a hope, and one that is ending comes back; one that failed for
+ * good does not. */
 
 #include "broker/scheduler.h"
 
@@ -30,8 +31,7 @@ int scheduler_pick(struct worker *workers, size_t n, struct bytes model, struct 
         if (!worker_is_serving(worker)) {
             /* Until it registered, nobody knows its model. */
             bool known = worker->model[0] != 0;
-            if (worker->state != WORKER_FAILED && worker->state != WORKER_DRAINING &&
-                (!known || serves(worker, model)))
+            if (worker->state != WORKER_FAILED && (!known || serves(worker, model)))
                 hope = true;
             continue;
         }

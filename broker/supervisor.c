@@ -121,6 +121,7 @@ static void start(struct supervisor *supervisor, uint32_t index, uint64_t now)
     int fd;
     if (launch_worker(&plan, &child->pid, &fd, &err) < 0) {
         snprintf(child->reason, sizeof child->reason, "%s", err.text);
+        child->left = false;
         child_ended(supervisor, index, false, now);
         return;
     }
@@ -183,6 +184,7 @@ void supervisor_reap(struct supervisor *supervisor, uint64_t now)
             continue;
         bool permanent = is_permanent(status);
         words_close(&child->words, permanent);
+        child->left = WIFEXITED(status) && WEXITSTATUS(status) == 0;
         describe_death(child, status);
         text_clean(child->reason);
         child_ended(supervisor, i, permanent, now);

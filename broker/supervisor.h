@@ -34,6 +34,7 @@ struct child {
     struct restart restart;
     struct stall stall;
     bool stalled; /* killed by us, for that */
+    bool left;    /* its last process ended by itself, with status 0: somebody told it to */
     struct words words;
     char stream[WORKER_ENDPOINT_MAX]; /* endpoint of the incarnation's stream */
     char reason[512];                 /* of its last death */

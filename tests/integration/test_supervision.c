@@ -107,6 +107,30 @@ START_TEST(a_stopped_worker_is_noticed_by_its_lack_of_progress)
 }
 END_TEST
 
+START_TEST(a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is_lost)
+{
+    enum { N = 60 };
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", "--slots", "2", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answers[N] = {0};
+    pid_t pids[2];
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
+    for (int i = 0; i < N; i++)
+        ask(client, "who answers this?", i < 4 ? 1000 : 20, &answers[i]);
+    for (int i = 0; i < 4; i++)
+        await_ids(client, &answers[i], 2, 60);
+    ck_assert_int_eq(kill(pids[0], SIGTERM), 0);
+    await_answers(client, answers, N, 120);
+    for (int i = 0; i < N; i++) {
+        ck_assert_msg(answers[i].reason != QUERN_ERROR, "%s: %s", answers[i].error, answers[i].error_text);
+        answer_deinit(&answers[i]);
+    }
+    await_worker(client, 0, "ready", 2, 30);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
 /* Longer than a lease and than the patience with a silent worker: what was silent was the broker. */
 START_TEST(a_broker_that_stood_still_blames_nobody)
 {
@@ -281,6 +305,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, NULL, forget);
     tcase_add_test(tests, a_killed_worker_fails_its_requests_alone_and_comes_back);
     tcase_add_test(tests, a_stopped_worker_is_noticed_by_its_lack_of_progress);
+    tcase_add_test(tests, a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is_lost);
     tcase_add_test(tests, a_broker_that_stood_still_blames_nobody);
     tcase_add_test(tests, ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody);
     tcase_add_test(tests, a_second_signal_ends_at_once);

@@ -46,13 +46,23 @@ bool message_decoder_failed_id(const struct message_decoder *decoder, struct id1
     return decoder->has_failed_id;
 }
 
+/* Keys are a few bytes: a loop beats a call of memcmp. */
+static inline bool key_is(const struct field *field, const uint8_t *key, size_t len)
+{
+    if (field->key_len != len)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if ((uint8_t)field->key[i] != key[i])
+            return false;
+    return true;
+}
+
 /* The field of a key: the one at `hint` most often, else any; -1 for an unknown key. */
 static int find_field(const struct field_table *table, unsigned hint, const void *key, size_t len)
 {
     for (unsigned i = 0; i < table->n; i++) {
         unsigned at = hint + i < table->n ? hint + i : hint + i - table->n;
-        const struct field *field = &table->fields[at];
-        if (field->key_len == len && memcmp(field->key, key, len) == 0)
+        if (key_is(&table->fields[at], key, len))
             return (int)at;
     }
     return -1;

@@ -95,6 +95,18 @@ static int pack_bin(struct encoder *e, const void *data, size_t len)
     return r == 0 && len > 0 ? msgpack_pack_bin_body(&e->packer, data, len) : r;
 }
 
+/* A key, which is shorter than 32 bytes: head and text at once, past the packer. */
+static int pack_key(struct encoder *e, const char *key, uint8_t len)
+{
+    struct buffer *out = e->packer.data;
+    if (out->cap - out->len < 32u && buffer_reserve(out, 32) < 0)
+        return -1;
+    out->data[out->len++] = 0xa0 | len;
+    memcpy(out->data + out->len, key, len);
+    out->len += len;
+    return 0;
+}
+
 static int encode_ids(struct encoder *e, struct id_list list)
 {
     int r = msgpack_pack_array(&e->packer, list.n);
@@ -277,14 +289,14 @@ static int encode_map(struct encoder *e, const struct field_table *table, const 
     unsigned n = table->n - (unsigned)__builtin_popcountll(absent) + (kind != NULL);
     int r = msgpack_pack_map(&e->packer, n);
     if (r == 0 && kind)
-        r = pack_text(e, BYTES_LITERAL("k"));
+        r = pack_key(e, "k", 1);
     if (r == 0 && kind)
         r = pack_text(e, bytes_of_string(kind));
     for (unsigned i = 0; r == 0 && i < table->n; i++) {
         const struct field *field = &table->fields[i];
         if (absent >> i & 1)
             continue;
-        r = pack_text(e, (struct bytes){field->key, field->key_len});
+        r = pack_key(e, field->key, field->key_len);
         if (r == 0)
             r = encode_value(e, field, base);
         if (r == -EINVAL)

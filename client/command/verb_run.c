@@ -122,6 +122,9 @@ static int read_prompt(const struct run_options *options, struct buffer *ret_tex
         r = read_stdin(ret_text, err);
     if (r == 0 && ret_text->len == 0)
         return error_set(err, -EINVAL, "the prompt is empty");
+    const uint8_t *zero = r == 0 ? memchr(ret_text->data, 0, ret_text->len) : NULL;
+    if (zero)
+        return error_set(err, -EINVAL, "the prompt has a zero byte at %td", zero - ret_text->data);
     if (r == 0)
         r = buffer_append(ret_text, "", 1);
     return r;
@@ -283,7 +286,7 @@ static int run_request(struct run_options *options, struct pool *pool, const str
         error_set(&err, r, "%s", said.text);
     else
         r = dispatch_until_over(&run, &err);
-    int status = r < 0 && !pool_interrupted() ? verb_fail(r, &err) : exit_status(&run);
+    int status = r < 0 && !run.cancelled ? verb_fail(r, &err) : exit_status(&run);
     json_decref(run.json);
     json_decref(run.json_ids);
     json_decref(run.json_logprobs);

@@ -217,6 +217,10 @@ START_TEST(what_cannot_be_done_is_said)
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--model", tiny_model(), "", NULL), 1);
     ck_assert_int_eq(
         run_program(out, sizeof out, "quern", "run", "--model", tiny_model(), "-n", "1000000", "x", NULL), 1);
+    char command[8192];
+    snprintf(command, sizeof command, "printf 'a\\0b' | '%s' run --model '%s'", build_path("quern"),
+             tiny_model());
+    ck_assert_int_eq(WEXITSTATUS(system(command)), 1);
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--temp", "nan", "x", NULL), 2);
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "-n", "-5", "x", NULL), 2);
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--logprobs", "1", "x", NULL), 2);

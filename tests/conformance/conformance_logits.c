@@ -17,6 +17,7 @@
 
 #include "client/command/direct.h"
 #include "tests/conformance/reference.h"
+#include "worker/cpu/kernels.h"
 #include "worker/model/model.h"
 
 #define PLAIN_BOUND 2e-5
@@ -117,14 +118,13 @@ static int check_prompt(struct direct *direct, const struct prompt *prompt, uint
 }
 
 static int check_model(const struct model *model, const struct prompt *prompts, size_t n_prompts,
-                       bool float_activations, bool portable, struct verdict *ret_verdict, struct error *err)
+                       bool float_activations, struct verdict *ret_verdict, struct error *err)
 {
     struct direct_config config = {.model = model,
                                    .backend = &backend_cpu,
                                    .n_context = 512,
                                    .chunk = CHUNK,
-                                   .float_activations = float_activations,
-                                   .portable = portable};
+                                   .float_activations = float_activations};
     struct direct *direct = NULL;
     float *logits = calloc(model->params.n_vocab, sizeof *logits);
     int r = logits ? direct_new(&config, &direct, err) : -ENOMEM;
@@ -170,16 +170,18 @@ static size_t read_prompts(json_t *test, const float *expected, uint32_t n_vocab
     return n;
 }
 
-/* One case on the machine's kernels, the portable ones, and the plain path of both. True when it passes. */
+/* One case on every kernel table of this machine, and the plain path of each. True when it passes. */
 static bool check_case(const char *name, const struct model *model, const struct prompt *prompts,
                        size_t n_prompts)
 {
     bool passed = true;
-    for (int portable = 0; portable < 2; portable++) {
+    const struct kernels *kernels;
+    for (uint32_t i = 0; (kernels = kernels_at(i)); i++) {
+        setenv("QUERN_KERNELS", kernels->name, 1);
         struct verdict rounded, plain;
         struct error err = {0};
-        if (check_model(model, prompts, n_prompts, false, portable, &rounded, &err) < 0 ||
-            check_model(model, prompts, n_prompts, true, portable, &plain, &err) < 0) {
+        if (check_model(model, prompts, n_prompts, false, &rounded, &err) < 0 ||
+            check_model(model, prompts, n_prompts, true, &plain, &err) < 0) {
             printf("%-24s refused: %s\n", name, err.text);
             return !is_required(name);
         }
@@ -189,8 +191,8 @@ static bool check_case(const char *name, const struct model *model, const struct
         printf(
             "%-24s %-9s NMSE %.1e (≤ %.0e)  greedy %2d agree, %d wrong   float activations %.1e (≤ %.0e), %d "
             "wrong   %s\n",
-            name, portable ? "portable" : "native", rounded.nmse, bound, rounded.agreed, rounded.wrong,
-            plain.nmse, plain_bound, plain.wrong, ok ? "passed" : "FAILED");
+            name, kernels->name, rounded.nmse, bound, rounded.agreed, rounded.wrong, plain.nmse, plain_bound,
+            plain.wrong, ok ? "passed" : "FAILED");
         passed &= ok;
     }
     return passed;

@@ -54,10 +54,13 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
     if (r < 0)
         return r;
 
-    /* For comparing the two paths of one build without a rebuild. */
-    bool portable = config->portable || getenv("QUERN_PORTABLE");
+    /* The variable is for comparing tables on one machine without another build. */
+    const char *wanted = config->portable ? "portable" : getenv("QUERN_KERNELS");
+    const struct kernels *kernels = kernels_by_name(wanted);
+    if (!kernels)
+        return error_set(err, -EINVAL, "QUERN_KERNELS: this machine has no kernels \"%s\"", wanted);
     backend->forward = (struct forward){.model = model,
-                                        .kernels = kernels_choose(portable),
+                                        .kernels = kernels,
                                         .threads = backend->threads,
                                         .kv = &backend->kv,
                                         .weights = &backend->weights,

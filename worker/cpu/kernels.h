@@ -69,7 +69,10 @@ struct kernels {
                    uint32_t value_dim, uint32_t n_tokens, float largest_and_sum[2], float *acc);
 };
 
-/* The best table this machine can run; `portable` asks for plain C. Never NULL. */
-const struct kernels *kernels_choose(bool portable);
+/* The tables that this machine can run, best first and plain C ("portable") last; NULL beyond. */
+const struct kernels *kernels_at(uint32_t i);
+
+/* The table of that name, or with NULL the best. NULL when this machine has none such. */
+const struct kernels *kernels_by_name(const char *name);
 
 #endif

@@ -11,21 +11,27 @@ LANES_INLINE void q8_0_tile(const uint8_t *group, uint32_t n_columns, const stru
                             uint32_t first, const int n, float *out, size_t out_stride)
 {
     f32x8 sum[TILE_MAX];
-    UNROLLED for (int i = 0; i < n; i++) sum[i] = f32x8_splat(0);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        sum[i] = f32x8_splat(0);
     const size_t x_blocks = x->stride / KERNELS_BLOCK;
     for (uint32_t b = 0; b < n_columns / 32; b++, group += PACKED_Q8_0_BYTES) {
         f32x8 scale = f32x8_from_f16((const uint16_t *)(const void *)group);
         u8x32 w[8];
-        UNROLLED for (int c = 0; c < 8; c++) w[c] = u8x32_load(group + 16 + 32 * c);
-        UNROLLED for (int i = 0; i < n; i++)
-        {
+        UNROLLED
+        for (int c = 0; c < 8; c++)
+            w[c] = u8x32_load(group + 16 + 32 * c);
+        UNROLLED
+        for (int i = 0; i < n; i++) {
             size_t row = first + (size_t)i;
             i32x8 dot = dot_signed(w, 8, x->quants + row * x->stride + b * 32);
             f32x8 factor = scale * f32x8_splat(x->scales[row * x_blocks + b]);
             sum[i] = f32x8_fma(f32x8_from_i32(dot), factor, sum[i]);
         }
     }
-    UNROLLED for (int i = 0; i < n; i++) f32x8_store(out + (size_t)i * out_stride, sum[i]);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        f32x8_store(out + (size_t)i * out_stride, sum[i]);
 }
 
 /* Q4_0 and Q5_0; `bits` is a constant. */
@@ -33,25 +39,28 @@ LANES_INLINE void nibble_tile(const uint8_t *group, uint32_t n_columns, const st
                               uint32_t first, const int n, float *out, size_t out_stride, const int bits)
 {
     f32x8 sum[TILE_MAX];
-    UNROLLED for (int i = 0; i < n; i++) sum[i] = f32x8_splat(0);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        sum[i] = f32x8_splat(0);
     const size_t x_blocks = x->stride / KERNELS_BLOCK;
     for (uint32_t b = 0; b < n_columns / 32;
          b++, group += bits == 5 ? PACKED_Q5_0_BYTES : PACKED_Q4_0_BYTES) {
         f32x8 scale = f32x8_from_f16((const uint16_t *)(const void *)group);
         u8x32 w[8];
-        UNROLLED for (int c = 0; c < 4; c++)
-        {
+        UNROLLED
+        for (int c = 0; c < 4; c++) {
             u8x32 both = u8x32_load(group + 16 + 32 * c);
             w[c] = both & 15;
             w[c + 4] = u8x32_right(both, 4);
         }
         if (bits == 5) {
             u8x32 tops = u8x32_load(group + PACKED_Q5_0_BITS);
-            UNROLLED for (int c = 0; c < 8; c++) w[c] |=
-                (c <= 4 ? u8x32_left(tops, 4 - c) : u8x32_right(tops, c - 4)) & 16;
+            UNROLLED
+            for (int c = 0; c < 8; c++)
+                w[c] |= (c <= 4 ? u8x32_left(tops, 4 - c) : u8x32_right(tops, c - 4)) & 16;
         }
-        UNROLLED for (int i = 0; i < n; i++)
-        {
+        UNROLLED
+        for (int i = 0; i < n; i++) {
             size_t row = first + (size_t)i;
             const int16_t *halves = x->half_sums + (row * x_blocks + b) * 2;
             i32x8 dot =
@@ -61,7 +70,9 @@ LANES_INLINE void nibble_tile(const uint8_t *group, uint32_t n_columns, const st
             sum[i] = f32x8_fma(f32x8_from_i32(dot), factor, sum[i]);
         }
     }
-    UNROLLED for (int i = 0; i < n; i++) f32x8_store(out + (size_t)i * out_stride, sum[i]);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        f32x8_store(out + (size_t)i * out_stride, sum[i]);
 }
 
 LANES_INLINE void q4_0_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,

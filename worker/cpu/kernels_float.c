@@ -27,22 +27,27 @@ LANES_INLINE void float_tile(f32x8 (*load)(const uint8_t *, uint32_t), const uin
 {
     f32x8 even[TILE_MAX], odd[TILE_MAX];
     const float *rows = x->values + (size_t)first * x->stride;
-    UNROLLED for (int i = 0; i < n; i++) even[i] = odd[i] = f32x8_splat(0);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        even[i] = odd[i] = f32x8_splat(0);
     uint32_t k = 0;
     for (; k + 1 < n_columns; k += 2) {
         f32x8 w0 = load(group, k), w1 = load(group, k + 1);
-        UNROLLED for (int i = 0; i < n; i++)
-        {
+        UNROLLED
+        for (int i = 0; i < n; i++) {
             even[i] = f32x8_fma(w0, f32x8_splat(rows[(size_t)i * x->stride + k]), even[i]);
             odd[i] = f32x8_fma(w1, f32x8_splat(rows[(size_t)i * x->stride + k + 1]), odd[i]);
         }
     }
     if (k < n_columns) {
         f32x8 w = load(group, k);
-        UNROLLED for (int i = 0; i < n; i++) even[i] =
-            f32x8_fma(w, f32x8_splat(rows[(size_t)i * x->stride + k]), even[i]);
+        UNROLLED
+        for (int i = 0; i < n; i++)
+            even[i] = f32x8_fma(w, f32x8_splat(rows[(size_t)i * x->stride + k]), even[i]);
     }
-    UNROLLED for (int i = 0; i < n; i++) f32x8_store(out + (size_t)i * out_stride, even[i] + odd[i]);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        f32x8_store(out + (size_t)i * out_stride, even[i] + odd[i]);
 }
 
 LANES_INLINE void f32_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,

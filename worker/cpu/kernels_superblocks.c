@@ -16,8 +16,8 @@ LANES_INLINE void load_pair(const uint8_t *nibbles, const uint8_t *tops, const i
                             u8x32 even[8], u8x32 odd[8])
 {
     nibbles += p * 256;
-    UNROLLED for (int c = 0; c < 8; c++)
-    {
+    UNROLLED
+    for (int c = 0; c < 8; c++) {
         u8x32 both = u8x32_load(nibbles + 32 * c);
         even[c] = both & 15;
         odd[c] = u8x32_right(both, 4);
@@ -38,22 +38,26 @@ LANES_INLINE void min_tile(const uint8_t *group, uint32_t n_columns, const struc
                            uint32_t first, const int n, float *out, size_t out_stride, const int bits)
 {
     f32x8 sum[TILE_MAX];
-    UNROLLED for (int i = 0; i < n; i++) sum[i] = f32x8_splat(0);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        sum[i] = f32x8_splat(0);
     const size_t x_blocks = x->stride / KERNELS_BLOCK;
     const uint32_t bytes = bits == 5 ? PACKED_Q5_K_BYTES : PACKED_Q4_K_BYTES;
     for (uint32_t s = 0; s < n_columns / 256; s++, group += bytes) {
         f32x8 inner[TILE_MAX], mins[TILE_MAX];
-        UNROLLED for (int i = 0; i < n; i++) inner[i] = mins[i] = f32x8_splat(0);
+        UNROLLED
+        for (int i = 0; i < n; i++)
+            inner[i] = mins[i] = f32x8_splat(0);
         for (int p = 0; p < 4; p++) {
             u8x32 w[2][8];
             load_pair(group + PACKED_Q4_K_NIBBLES, group + PACKED_Q5_K_BITS, bits, p, w[0], w[1]);
-            UNROLLED for (int h = 0; h < 2; h++)
-            {
+            UNROLLED
+            for (int h = 0; h < 2; h++) {
                 int j = 2 * p + h;
                 i32x8 scale = i32x8_from_u8(group + PACKED_Q4_K_SCALES + 8 * j);
                 f32x8 min = f32x8_from_i32(i32x8_from_u8(group + PACKED_Q4_K_MINS + 8 * j));
-                UNROLLED for (int i = 0; i < n; i++)
-                {
+                UNROLLED
+                for (int i = 0; i < n; i++) {
                     size_t row = first + (size_t)i, block = row * x_blocks + s * 8 + (size_t)j;
                     const int8_t *quants = x->quants + row * x->stride + s * 256 + j * 32;
                     i32x8 dot = dot_unsigned(w[h], 8, (1 << bits) - 1, quants, scale);
@@ -64,13 +68,15 @@ LANES_INLINE void min_tile(const uint8_t *group, uint32_t n_columns, const struc
         }
         f32x8 scale = f32x8_from_f16((const uint16_t *)(const void *)group);
         f32x8 min_scale = f32x8_from_f16((const uint16_t *)(const void *)(group + 16));
-        UNROLLED for (int i = 0; i < n; i++)
-        {
+        UNROLLED
+        for (int i = 0; i < n; i++) {
             sum[i] = f32x8_fma(inner[i], scale, sum[i]);
             sum[i] = f32x8_fma(mins[i], -min_scale, sum[i]);
         }
     }
-    UNROLLED for (int i = 0; i < n; i++) f32x8_store(out + (size_t)i * out_stride, sum[i]);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        f32x8_store(out + (size_t)i * out_stride, sum[i]);
 }
 
 LANES_INLINE void q4_k_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
@@ -89,21 +95,25 @@ LANES_INLINE void q6_k_tile(const uint8_t *group, uint32_t n_columns, const stru
                             uint32_t first, const int n, float *out, size_t out_stride)
 {
     f32x8 sum[TILE_MAX];
-    UNROLLED for (int i = 0; i < n; i++) sum[i] = f32x8_splat(0);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        sum[i] = f32x8_splat(0);
     const size_t x_blocks = x->stride / KERNELS_BLOCK;
     for (uint32_t s = 0; s < n_columns / 256; s++, group += PACKED_Q6_K_BYTES) {
         f32x8 inner[TILE_MAX];
-        UNROLLED for (int i = 0; i < n; i++) inner[i] = f32x8_splat(0);
+        UNROLLED
+        for (int i = 0; i < n; i++)
+            inner[i] = f32x8_splat(0);
         for (int p = 0; p < 4; p++) {
             u8x32 w[2][8];
             load_pair(group + PACKED_Q6_K_NIBBLES, group + PACKED_Q6_K_BITS, 6, p, w[0], w[1]);
-            UNROLLED for (int h = 0; h < 2; h++)
-            {
+            UNROLLED
+            for (int h = 0; h < 2; h++) {
                 int j = 2 * p + h;
                 const int8_t *scales = (const int8_t *)group + PACKED_Q6_K_SCALES + 16 * j;
                 i32x8 scale0 = i32x8_from_i8(scales), scale1 = i32x8_from_i8(scales + 8);
-                UNROLLED for (int i = 0; i < n; i++)
-                {
+                UNROLLED
+                for (int i = 0; i < n; i++) {
                     size_t row = first + (size_t)i, block = row * x_blocks + s * 8 + (size_t)j;
                     const int8_t *quants = x->quants + row * x->stride + s * 256 + j * 32;
                     i32x8 dot = dot_unsigned(w[h], 4, 63, quants, scale0) +
@@ -114,9 +124,13 @@ LANES_INLINE void q6_k_tile(const uint8_t *group, uint32_t n_columns, const stru
             }
         }
         f32x8 scale = f32x8_from_f16((const uint16_t *)(const void *)group);
-        UNROLLED for (int i = 0; i < n; i++) sum[i] = f32x8_fma(inner[i], scale, sum[i]);
+        UNROLLED
+        for (int i = 0; i < n; i++)
+            sum[i] = f32x8_fma(inner[i], scale, sum[i]);
     }
-    UNROLLED for (int i = 0; i < n; i++) f32x8_store(out + (size_t)i * out_stride, sum[i]);
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        f32x8_store(out + (size_t)i * out_stride, sum[i]);
 }
 
 DEFINE_MULTIPLY(multiply_q4_k, q4_k_tile)

@@ -12,7 +12,9 @@
 #define UNROLLED
 #endif
 
-#if defined(LANES_AVX2)
+#if defined(LANES_AVX512)
+#include "worker/cpu/lanes_avx512.h"
+#elif defined(LANES_AVX2)
 #include "worker/cpu/lanes_avx2.h"
 #else
 #include "worker/cpu/lanes_portable.h"

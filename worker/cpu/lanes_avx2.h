@@ -8,9 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#if !defined(LANES_NAME) /* lanes_avx512.h builds on this */
 #define LANES_NAME      "avx2"
 #define LANES_NAMED(id) id##_avx2
-#define LANES_INLINE    static inline __attribute__((always_inline))
+#endif
+#define LANES_INLINE static inline __attribute__((always_inline))
 
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef int32_t i32x8 __attribute__((vector_size(32)));
@@ -124,6 +126,8 @@ LANES_INLINE __m256i four_activations(const int8_t *x)
     return _mm256_set1_epi32(four);
 }
 
+#if !defined(LANES_AVX512) /* which multiplies bytes its own way */
+
 LANES_INLINE i32x8 dot_unsigned(const u8x32 *w, int n_chunks, int max_weight, const int8_t *x, i32x8 factor)
 {
     /* maddubs adds two products in 16 bits; `run` of its results still fit: 15 → 8, 31 → 4, 63 → 2. */
@@ -133,11 +137,12 @@ LANES_INLINE i32x8 dot_unsigned(const u8x32 *w, int n_chunks, int max_weight, co
     __m256i factors = _mm256_or_si256(_mm256_slli_epi32((__m256i)factor, 16),
                                       _mm256_and_si256((__m256i)factor, _mm256_set1_epi32(0xffff)));
     __m256i total = _mm256_setzero_si256();
-    UNROLLED for (int c = 0; c < n_chunks; c += run)
-    {
+    UNROLLED
+    for (int c = 0; c < n_chunks; c += run) {
         __m256i sum = _mm256_maddubs_epi16((__m256i)w[c], four_activations(x + 4 * c));
-        UNROLLED for (int i = c + 1; i < c + run; i++) sum =
-            _mm256_add_epi16(sum, _mm256_maddubs_epi16((__m256i)w[i], four_activations(x + 4 * i)));
+        UNROLLED
+        for (int i = c + 1; i < c + run; i++)
+            sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16((__m256i)w[i], four_activations(x + 4 * i)));
         total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, factors));
     }
     return (i32x8)total;
@@ -147,8 +152,8 @@ LANES_INLINE i32x8 dot_signed(const u8x32 *w, int n_chunks, const int8_t *x)
 {
     /* |w| · (x with w's sign): 128 · 127 · 2 still fits 16 bits, so -128 is a weight like any other. */
     __m256i total = _mm256_setzero_si256();
-    UNROLLED for (int c = 0; c < n_chunks; c++)
-    {
+    UNROLLED
+    for (int c = 0; c < n_chunks; c++) {
         __m256i v = (__m256i)w[c];
         __m256i pairs =
             _mm256_maddubs_epi16(_mm256_abs_epi8(v), _mm256_sign_epi8(four_activations(x + 4 * c), v));
@@ -156,6 +161,8 @@ LANES_INLINE i32x8 dot_signed(const u8x32 *w, int n_chunks, const int8_t *x)
     }
     return (i32x8)total;
 }
+
+#endif
 
 LANES_INLINE i32x8 weighted_pair(i32x8 a, i32x8 b, const int16_t pair[2])
 {

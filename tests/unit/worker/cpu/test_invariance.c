@@ -4,6 +4,7 @@
  * rounded and with float activations. */
 
 #include "worker/engine/backend.h"
+#include "worker/cpu/kernels.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/cpu/random_weights.h"
 #include "tests/unit/worker/cpu/small_model.h"
@@ -21,7 +22,8 @@ struct rig {
 };
 
 struct variant {
-    bool portable, float_activations;
+    const char *kernels; /* as $QUERN_KERNELS */
+    bool float_activations;
 };
 
 static void open_slot(struct rig *rig, uint32_t slot)
@@ -39,8 +41,8 @@ static struct rig open_rig(const struct model *model, struct variant variant, ui
                                     .n_blocks = N_BLOCKS,
                                     .max_rows = 256,
                                     .n_threads = n_threads,
-                                    .float_activations = variant.float_activations,
-                                    .portable = variant.portable};
+                                    .float_activations = variant.float_activations};
+    setenv("QUERN_KERNELS", variant.kernels, 1);
     struct rig rig = {.model = model};
     struct error err = {0};
     ck_assert_msg(backend_cpu.open(&config, &rig.backend, &err) == 0, "%s", err.text);
@@ -132,7 +134,7 @@ static void in_chunks(const struct model *model, struct variant variant, const s
 static void in_a_batch(const struct model *model, struct variant variant, const struct logits *l)
 {
     struct rig rig = open_rig(model, variant, 2);
-    float *others = malloc(l->bytes);
+    float *others = malloc(l->bytes * N_SLOTS); /* several threads hand out logits at once */
     int32_t ids[N_SLOTS][N_IDS];
     uint32_t at[N_SLOTS] = {0};
     while (at[3] < N_IDS) {
@@ -143,8 +145,8 @@ static void in_a_batch(const struct model *model, struct variant variant, const 
                      n = N_IDS - at[slot] < wanted ? N_IDS - at[slot] : wanted;
             if (n == 0)
                 continue;
-            sets[n_sets++] =
-                rows_of(&rig, slot, at[slot], n, ids_of(slot, ids[slot]), slot == 3 ? l->again : others);
+            sets[n_sets++] = rows_of(&rig, slot, at[slot], n, ids_of(slot, ids[slot]),
+                                     slot == 3 ? l->again : others + slot * (l->bytes / sizeof *others));
             at[slot] += n;
         }
         run_step(&rig, sets, n_sets);
@@ -175,8 +177,9 @@ static void check(const struct synth_shape *shape, const char *type, bool plain_
     struct logits l = {.bytes = (size_t)N_IDS * model->params.n_vocab * sizeof(float)};
     l.alone = calloc(1, l.bytes);
     l.again = calloc(1, l.bytes);
-    for (int i = 0; i < (plain_too ? 4 : 2); i++) {
-        struct variant variant = {.portable = i & 1, .float_activations = i & 2};
+    const struct kernels *kernels;
+    for (uint32_t i = 0; (kernels = kernels_at(i / 2)); i += plain_too ? 1 : 2) {
+        struct variant variant = {.kernels = kernels->name, .float_activations = i % 2};
         struct rig rig = open_rig(model, variant, 1);
         feed(&rig, 3, 3, 0, N_IDS, 512, l.alone);
         backend_cpu.close(rig.backend);

@@ -456,4 +456,5 @@ void frontend_tick(struct broker *broker)
         lifecycle_abandon(broker, session);
         session_close(&broker->sessions, session);
     }
+    stream_make_room(&broker->stream, &broker->sessions);
 }

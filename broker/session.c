@@ -19,7 +19,7 @@ static unsigned hash_of(const struct sessions *sessions, const void *key, size_t
     return (unsigned)hash64(key, len, sessions->seed);
 }
 
-struct session *session_find(struct sessions *sessions, const struct id128 *id)
+struct session *session_find(const struct sessions *sessions, const struct id128 *id)
 {
     struct session *session;
     HASH_FIND_BYHASHVALUE(by_id, sessions->by_id, id, sizeof *id, hash_of(sessions, id, sizeof *id), session);

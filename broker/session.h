@@ -41,7 +41,7 @@ struct sessions {  /* zeroed but for the seed: empty */
 struct session *session_open(struct sessions *sessions, struct id128 id, const struct peer *peer,
                              uint64_t now);
 
-struct session *session_find(struct sessions *sessions, const struct id128 *id);
+struct session *session_find(const struct sessions *sessions, const struct id128 *id);
 struct session *session_of_peer(struct sessions *sessions, const struct peer *peer);
 
 /* Any sign of life. */

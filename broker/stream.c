@@ -8,6 +8,9 @@
  * when sockets reconnect by themselves; it is accepted like any other, because naming 16 random bytes is the
  * right to listen.
  *
+ * A peer that subscribes twice, as none of ours does, is reported to leave only once, so counts may stay
+ * behind for ever. They are swept before the table is full of them, or nobody could subscribe any more.
+ *
  * The send high-water mark bounds what a slow listener can hold; beyond it the socket drops for that listener
  * only, and the client repairs the gap with a replay. */
 
@@ -92,6 +95,22 @@ static bool unsubscribed(struct stream *stream, const struct id128 *session, con
     free(listened);
     stream->n_listened--;
     return true;
+}
+
+void stream_make_room(struct stream *stream, const struct sessions *sessions)
+{
+    _Static_assert(SESSION_MAX < STREAM_MAX_LISTENED / 2, "a sweep always makes room");
+    struct stream_listened *listened, *next;
+    if (stream->n_listened < STREAM_MAX_LISTENED / 2)
+        return;
+    HASH_ITER(hh, stream->listened, listened, next)
+    {
+        if (session_find(sessions, &listened->session))
+            continue;
+        HASH_DEL(stream->listened, listened);
+        free(listened);
+        stream->n_listened--;
+    }
 }
 
 bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_left)

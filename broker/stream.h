@@ -14,6 +14,7 @@
 #include <zmq.h>
 
 #include "broker/request.h"
+#include "broker/session.h"
 #include "common/error.h"
 #include "proto/message.h"
 
@@ -35,6 +36,10 @@ void stream_deinit(struct stream *stream);
 /* Takes one message from the socket. False when there is none. *ret_left: the session whose last subscription
  * went, when *ret_has_left. */
 bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_left);
+
+/* When the table fills up: forgets those that are no open session. They are served on, if they are there at
+ * all; that such a one leaves is then seen by its silence only. */
+void stream_make_room(struct stream *stream, const struct sessions *sessions);
 
 /* Sends to whoever listens; slow listeners lose it. The messages are consumed. */
 void stream_forward(struct stream *stream, zmq_msg_t *topic, zmq_msg_t *payload);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <zmq.h>
 
@@ -93,6 +94,37 @@ START_TEST(garbage_on_every_socket_harms_nobody)
 }
 END_TEST
 
+/* Twice each, which the broker's socket reports as one when the connection ends. */
+START_TEST(subscriptions_of_strangers_keep_nobody_out)
+{
+    char endpoint[POOL_ENDPOINT_MAX];
+    open_pool(NULL);
+    pool_endpoint(&the_pool, "stream", endpoint);
+    void *stranger = zmq_socket(client_a.context, ZMQ_XSUB);
+    int unlimited = 0, linger = 0;
+    zmq_setsockopt(stranger, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
+    zmq_setsockopt(stranger, ZMQ_LINGER, &linger, sizeof linger);
+    ck_assert_int_eq(zmq_connect(stranger, endpoint), 0);
+    uint8_t subscription[1 + sizeof(struct id128)] = {1, [16] = 0xee};
+    for (uint32_t i = 0; i < 70000; i++) {
+        memcpy(subscription + 1, &i, sizeof i);
+        for (int twice = 0; twice < 2; twice++)
+            ck_assert_int_ge(zmq_send(stranger, subscription, sizeof subscription, 0), 0);
+    }
+    /* Behind all the others on the same connection: once it is heard, they were taken. */
+    memcpy(subscription + 1, &client_a.session, sizeof client_a.session);
+    ck_assert_int_ge(zmq_send(stranger, subscription, sizeof subscription, 0), 0);
+    struct message join = {.kind = MESSAGE_JOIN};
+    zmq_pollitem_t heard = {.socket = stranger, .events = ZMQ_POLLIN};
+    for (int i = 0; i < 100 && zmq_poll(&heard, 1, 100) == 0; i++)
+        client_send(&client_a, &join);
+    zmq_close(stranger);
+    client_open(&client_b, &the_pool, 'b');
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
 START_TEST(a_worker_that_dies_fails_its_requests_and_comes_back)
 {
     uint64_t count;
@@ -155,6 +187,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_message_above_the_bound_costs_its_sender_the_connection_and_nobody_else);
     tcase_add_test(tests, a_worker_of_an_earlier_broker_is_sent_away);
     tcase_add_test(tests, garbage_on_every_socket_harms_nobody);
+    tcase_add_test(tests, subscriptions_of_strangers_keep_nobody_out);
     tcase_add_test(tests, a_worker_that_dies_fails_its_requests_and_comes_back);
     tcase_add_test(tests, a_worker_that_sends_garbage_is_killed_and_comes_back);
     tcase_add_test(tests, a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on);

@@ -165,7 +165,8 @@ static struct worker *worker_of_peer(struct broker *broker, const struct peer *p
 static void copy_text(char *to, size_t size, struct bytes text)
 {
     size_t len = text.len < size ? text.len : size - 1;
-    memcpy(to, text.data, len);
+    if (len > 0)
+        memcpy(to, text.data, len);
     to[len] = 0;
 }
 

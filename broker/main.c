@@ -13,6 +13,7 @@
 #include "broker/broker.h"
 #include "broker/sockets.h"
 #include "common/log.h"
+#include "common/program.h"
 
 #define EXIT_USAGE 2
 
@@ -55,6 +56,7 @@ int main(int argc, char **argv)
 {
     struct options options;
     struct error err = {{0}};
+    program_hold_standard_files();
     argp_err_exit_status = EXIT_USAGE;
     sockets_prepare();
     log_init("broker");

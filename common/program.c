@@ -4,9 +4,18 @@
 #include "common/program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+void program_hold_standard_files(void)
+{
+    /* open takes the lowest that is free, so each finds those before it in use. */
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 int program_sibling(const char *name, char ret_path[PATH_MAX], struct error *err)
 {

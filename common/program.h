@@ -2,7 +2,7 @@
 #ifndef COMMON_PROGRAM_H
 #define COMMON_PROGRAM_H
 
-/* Where the other programs of this build are: beside the running one. */
+/* What concerns a program as a whole: its standard files, and where the other programs of this build are. */
 
 #include <limits.h>
 
@@ -11,6 +11,10 @@
 /* Exit status of a program whose failure is permanent (bad model, no such device): it is not started again.
  */
 #define PROGRAM_EXIT_PERMANENT 78
+
+/* First thing in main. Descriptors 0 to 2, where the caller closed them, are held by files that fail: else
+ * the next socket or file to be opened would be taken for stdin, stdout or stderr. */
+void program_hold_standard_files(void);
 
 /* Writes the path of `name` ("quern-worker") in the folder of the running executable. -ENOENT names the path
  * that is missing. */

@@ -2,12 +2,14 @@
 /* quern-worker: serves one model to a broker, which starts it. */
 
 #include "common/log.h"
+#include "common/program.h"
 #include "worker/options.h"
 #include "worker/worker.h"
 
 int main(int argc, char **argv)
 {
     struct worker_options options;
+    program_hold_standard_files();
     worker_options_parse(argc, argv, &options);
     log_init(options.name);
     return worker_run(&options);

@@ -2,12 +2,15 @@
 /* The quern command: finds the verb and hands over. */
 
 #include <argp.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/command/verbs.h"
 #include "common/log.h"
+#include "common/program.h"
 
 static void print_verbs(FILE *out)
 {
@@ -16,9 +19,20 @@ static void print_verbs(FILE *out)
         fprintf(out, "  %-10s %s\n", v->name, v->summary);
 }
 
+/* At the end of every way out: what stdio still holds may not fit, and nobody else would notice. */
+static void check_stdout(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    log_error("stdout: %s", errno ? strerror(errno) : "not everything was written");
+    _exit(EXIT_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
+    program_hold_standard_files();
     log_init("quern");
+    atexit(check_stdout);
     argp_err_exit_status = EXIT_USAGE;
     if (argc < 2) {
         print_verbs(stderr);

@@ -6,7 +6,10 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char dir[RUNDIR_PATH_MAX + 1];
@@ -121,12 +124,48 @@ START_TEST(text_on_stdin_becomes_ids_on_one_line)
 }
 END_TEST
 
+/* The exit status of `quern` with these arguments and redirections, as a shell reads them. */
+static int shell(const char *words)
+{
+    char command[8192];
+    snprintf(command, sizeof command, "'%s' %s", build_path("quern"), words);
+    return WEXITSTATUS(system(command));
+}
+
+START_TEST(an_output_that_is_not_whole_is_a_failure)
+{
+    char words[2 * RUNDIR_PATH_MAX];
+    snprintf(words, sizeof words, "inspect '%s' >/dev/full", floats);
+    ck_assert_int_eq(shell(words), 1);
+    snprintf(words, sizeof words, "inspect --json '%s' >/dev/full", floats);
+    ck_assert_int_eq(shell(words), 1);
+    snprintf(words, sizeof words, "inspect '%s' >&-", floats);
+    ck_assert_int_eq(shell(words), 1);
+    ck_assert_int_eq(shell("--version >/dev/full"), 1);
+    ck_assert_int_eq(shell("synth --help >/dev/full"), 1);
+    ck_assert_int_eq(shell("--version >/dev/null"), 0);
+}
+END_TEST
+
+START_TEST(a_model_never_replaces_what_is_no_regular_file)
+{
+    struct stat stat;
+    ck_assert_int_eq(mkfifo(small, 0600), 0);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "synth", "tiny", "Q8_0", small, NULL), 1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "quantize", floats, "Q8_0", small, NULL), 1);
+    ck_assert_int_eq(lstat(small, &stat), 0);
+    ck_assert(S_ISFIFO(stat.st_mode));
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_model_is_made_shrunk_and_shown);
     tcase_add_test(tests, columns_show_every_tensor_and_the_sum);
     tcase_add_test(tests, text_on_stdin_becomes_ids_on_one_line);
+    tcase_add_test(tests, an_output_that_is_not_whole_is_a_failure);
+    tcase_add_test(tests, a_model_never_replaces_what_is_no_regular_file);
     tcase_add_test(tests, a_bad_file_is_a_failure_and_a_bad_command_a_usage_error);
 }
 

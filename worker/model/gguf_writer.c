@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct planned_tensor {
@@ -266,11 +267,22 @@ static int fill_file(const struct gguf_writer *writer, const struct buffer *head
     return r;
 }
 
+/* Renaming over a device or a pipe would not write to it but replace it. */
+static int check_target(const char *path, struct error *err)
+{
+    struct stat stat;
+    if (lstat(path, &stat) == 0 && !S_ISREG(stat.st_mode) && !S_ISLNK(stat.st_mode))
+        return error_set(err, -EINVAL, "%s: not a regular file", path);
+    return 0;
+}
+
 int gguf_writer_write(struct gguf_writer *writer, const char *path, struct error *err)
 {
     struct buffer head = {0};
     char *part = NULL;
-    int fd = -1, r = build_head(writer, &head);
+    int fd = -1, r = check_target(path, err);
+    if (r == 0)
+        r = build_head(writer, &head);
     if (r == 0 && asprintf(&part, "%s.part", path) < 0)
         r = -ENOMEM;
     if (r < 0)

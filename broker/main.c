@@ -14,6 +14,7 @@
 #include "broker/sockets.h"
 #include "common/log.h"
 #include "common/program.h"
+#include "common/rundir.h"
 
 #define EXIT_USAGE 2
 
@@ -67,5 +68,7 @@ int main(int argc, char **argv)
         return fail(EXIT_FAILURE, &err);
     int r = serve(&options, signal_fd, &err);
     close(signal_fd);
+    if (options.owner != 0 && getppid() != (pid_t)options.owner) /* killed before it could */
+        rundir_remove(options.rundir);
     return r < 0 ? fail(EXIT_FAILURE, &err) : EXIT_SUCCESS;
 }

@@ -53,6 +53,8 @@ static const struct setting {
      offsetof(struct options, threads), 1024, 1},
     {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never", SETTING_NUMBER,
      offsetof(struct options, frame_us), 1000000, 0},
+    {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
+     SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
 };
 #define N_SETTINGS (sizeof settings / sizeof *settings)
 

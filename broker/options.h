@@ -25,6 +25,7 @@ struct options {
     uint32_t context, slots, kv_blocks, threads;
     bool has_frame_us;
     uint32_t frame_us;
+    uint32_t owner; /* process that made the run directory and removes it; 0 = nobody does */
 };
 
 /* Fills in defaults, then the file named by --config, then the command line, which wins. Exits through argp

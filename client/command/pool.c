@@ -4,7 +4,7 @@
  * A private pool is quern-broker in a process group of its own (a Ctrl-C on the terminal is ours to handle),
  * bound to us by PR_SET_PDEATHSIG: if this program is killed, the broker gets SIGTERM and drains. Its stderr
  * goes to RUNDIR/log; it is ready when a line there begins with "ready:", and when it dies before, the last
- * line is the reason. The directory is removed when the broker is gone. */
+ * line is the reason. The directory is removed when the broker is gone, or by the broker when we are. */
 
 #include "client/command/pool.h"
 
@@ -189,7 +189,9 @@ static int spawn(struct pool *pool, const struct pool_options *options, const ch
     add_number(&arguments, "--threads", options->threads, options->threads > 0);
     add_number(&arguments, "--frame-us", options->frame_us, options->has_frame_us);
     snprintf(log_path, sizeof log_path, "%s/" LOG_NAME, pool->rundir);
-    pid_t self = getpid(), pid = fork();
+    pid_t self = getpid();
+    add_number(&arguments, "--owner", (uint32_t)self, true);
+    pid_t pid = fork();
     if (pid < 0)
         return error_set(err, -errno, "fork: %s", strerror(errno));
     if (pid == 0)

@@ -199,6 +199,23 @@ START_TEST(an_interrupt_cancels_and_the_private_pool_goes_too)
 }
 END_TEST
 
+START_TEST(a_killed_command_leaves_nothing_behind)
+{
+    char o[128], e[128];
+    const char *argv[] = {"quern", "run",     "--model", tiny_model(), "--device", "null",
+                          "--ctx", "1000000", "-n",      "900000",     "x",        NULL};
+    snprintf(o, sizeof o, "%s/out", dir);
+    snprintf(e, sizeof e, "%s/err", dir);
+    pid_t pid = start(argv, o, e);
+    wait_for_bytes(o, 1000);
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(wait_for(pid), 128 + SIGKILL);
+    for (int i = 0; i < 1500 && files_left() > 2; i++)
+        usleep(10000); /* its broker first takes it for a client that may come back */
+    ck_assert_int_eq(files_left(), 2);
+}
+END_TEST
+
 START_TEST(an_output_that_cannot_be_written_is_a_failure)
 {
     char e[128];
@@ -303,6 +320,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, json_and_ids_tell_the_same_as_the_text);
     tcase_add_test(tests, status_counts_what_was_done);
     tcase_add_test(tests, an_interrupt_cancels_and_the_private_pool_goes_too);
+    tcase_add_test(tests, a_killed_command_leaves_nothing_behind);
     tcase_add_test(tests, an_output_that_cannot_be_written_is_a_failure);
     tcase_add_test(tests, what_cannot_be_done_is_said);
     tcase_add_test(tests, an_encrypted_pool_answers_whoever_has_its_key);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/command/arguments.h"
 #include "client/command/bench.h"
 #include "client/command/direct.h"
 #include "client/command/verbs.h"
@@ -29,35 +30,24 @@ struct options {
 typedef int measurement(struct direct *direct, const struct options *options, double *ret_rate,
                         struct error *err);
 
-static uint32_t parse_count(struct argp_state *state, const char *what, const char *arg, uint32_t min,
-                            uint32_t max)
-{
-    char *end;
-    errno = 0;
-    unsigned long n = strtoul(arg, &end, 10);
-    if (end == arg || *end || errno || n < min || n > max)
-        argp_error(state, "%s is a number from %u to %u, not \"%s\"", what, min, max, arg);
-    return (uint32_t)n;
-}
-
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
     switch (key) {
     case 'n':
-        options->n = parse_count(state, "-n", arg, 1, 1 << 20);
+        options->n = (uint32_t)argument_number(state, "-n", arg, 1, 1 << 20);
         return 0;
     case 'j':
-        options->n_threads = parse_count(state, "--threads", arg, 1, 1024);
+        options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, 1024);
         return 0;
     case 'r':
-        options->repetitions = parse_count(state, "--repetitions", arg, 1, MAX_REPETITIONS);
+        options->repetitions = (uint32_t)argument_number(state, "--repetitions", arg, 1, MAX_REPETITIONS);
         return 0;
     case 'D':
-        options->depth = parse_count(state, "--depth", arg, 0, 1 << 20);
+        options->depth = (uint32_t)argument_number(state, "--depth", arg, 0, 1 << 20);
         return 0;
     case 'c':
-        options->chunk = parse_count(state, "--chunk", arg, 1, 4096);
+        options->chunk = (uint32_t)argument_number(state, "--chunk", arg, 1, 4096);
         return 0;
     case 'd':
         options->device = arg;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/command/arguments.h"
 #include "client/command/direct.h"
 #include "client/command/verbs.h"
 #include "common/bytes.h"
@@ -38,16 +39,6 @@ static void parse_ids(struct argp_state *state, struct ids *ids, const char *lis
     }
 }
 
-static uint32_t parse_count(struct argp_state *state, const char *what, const char *arg, uint32_t max)
-{
-    char *end;
-    errno = 0;
-    unsigned long n = strtoul(arg, &end, 10);
-    if (end == arg || *end || errno || n == 0 || n > max)
-        argp_error(state, "%s is a number from 1 to %u, not \"%s\"", what, max, arg);
-    return (uint32_t)n;
-}
-
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
@@ -68,10 +59,10 @@ static int parse(int key, char *arg, struct argp_state *state)
         options->portable = true;
         return 0;
     case 'j':
-        options->n_threads = parse_count(state, "--threads", arg, 1024);
+        options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, 1024);
         return 0;
     case 'c':
-        options->chunk = parse_count(state, "--chunk", arg, 4096);
+        options->chunk = (uint32_t)argument_number(state, "--chunk", arg, 1, 4096);
         return 0;
     case 'o':
         options->out = arg;

@@ -14,6 +14,8 @@
 
 #include "worker/cpu/step.h"
 
+_Static_assert(KERNELS_TOKENS == BACKEND_BLOCK_TOKENS, "kernels and engine agree on what a KV block is");
+
 struct backend {
     const struct model *model;
     struct memory memory;

@@ -75,18 +75,6 @@ LANES_INLINE void nibble_tile(const uint8_t *group, uint32_t n_columns, const st
         f32x8_store(out + (size_t)i * out_stride, sum[i]);
 }
 
-LANES_INLINE void q4_0_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
-                            uint32_t first, const int n, float *out, size_t out_stride)
-{
-    nibble_tile(group, n_columns, x, first, n, out, out_stride, 4);
-}
-
-LANES_INLINE void q5_0_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
-                            uint32_t first, const int n, float *out, size_t out_stride)
-{
-    nibble_tile(group, n_columns, x, first, n, out, out_stride, 5);
-}
-
 DEFINE_MULTIPLY(multiply_q8_0, q8_0_tile)
-DEFINE_MULTIPLY(multiply_q4_0, q4_0_tile)
-DEFINE_MULTIPLY(multiply_q5_0, q5_0_tile)
+DEFINE_MULTIPLY(multiply_q4_0, nibble_tile, 4)
+DEFINE_MULTIPLY(multiply_q5_0, nibble_tile, 5)

@@ -21,9 +21,9 @@ LANES_INLINE f32x8 load_bf16(const uint8_t *group, uint32_t k)
     return f32x8_from_bf16((const uint16_t *)(const void *)group + (size_t)k * KERNELS_ROWS);
 }
 
-LANES_INLINE void float_tile(f32x8 (*load)(const uint8_t *, uint32_t), const uint8_t *group,
-                             uint32_t n_columns, const struct activations *x, uint32_t first, const int n,
-                             float *out, size_t out_stride)
+LANES_INLINE void float_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
+                             uint32_t first, const int n, float *out, size_t out_stride,
+                             f32x8 (*load)(const uint8_t *, uint32_t))
 {
     f32x8 even[TILE_MAX], odd[TILE_MAX];
     const float *rows = x->values + (size_t)first * x->stride;
@@ -50,24 +50,6 @@ LANES_INLINE void float_tile(f32x8 (*load)(const uint8_t *, uint32_t), const uin
         f32x8_store(out + (size_t)i * out_stride, even[i] + odd[i]);
 }
 
-LANES_INLINE void f32_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
-                           uint32_t first, const int n, float *out, size_t out_stride)
-{
-    float_tile(load_f32, group, n_columns, x, first, n, out, out_stride);
-}
-
-LANES_INLINE void f16_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
-                           uint32_t first, const int n, float *out, size_t out_stride)
-{
-    float_tile(load_f16, group, n_columns, x, first, n, out, out_stride);
-}
-
-LANES_INLINE void bf16_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
-                            uint32_t first, const int n, float *out, size_t out_stride)
-{
-    float_tile(load_bf16, group, n_columns, x, first, n, out, out_stride);
-}
-
-DEFINE_MULTIPLY(multiply_f32, f32_tile)
-DEFINE_MULTIPLY(multiply_f16, f16_tile)
-DEFINE_MULTIPLY(multiply_bf16, bf16_tile)
+DEFINE_MULTIPLY(multiply_f32, float_tile, load_f32)
+DEFINE_MULTIPLY(multiply_f16, float_tile, load_f16)
+DEFINE_MULTIPLY(multiply_bf16, float_tile, load_bf16)

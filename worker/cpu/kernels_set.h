@@ -24,35 +24,35 @@ void LANES_NAMED(attend)(const float *query, const float *keys, uint32_t dim, co
 extern const struct kernels LANES_NAMED(kernels);
 
 /* Defines the kernel_multiply `name` from `tile`, an inlined function for a few activation rows that unpacks
- * the weights once for all of them. Where loops are unrolled it is compiled for eight, four, two and one
- * rows, else for any number up to eight. */
+ * the weights once for all of them; further arguments are handed to it, and are constants. Where loops are
+ * unrolled it is compiled for eight, four, two and one rows, else for any number up to eight. */
 #if defined(LANES_UNROLL)
-#define DEFINE_MULTIPLY(name, tile)                                                                          \
+#define DEFINE_MULTIPLY(name, tile, ...)                                                                     \
     void LANES_NAMED(name)(const uint8_t *group, uint32_t n_columns, const struct activations *x,            \
                            uint32_t first, uint32_t n, float *out, size_t out_stride)                        \
     {                                                                                                        \
         uint32_t i = 0;                                                                                      \
         for (; n - i >= 8; i += 8)                                                                           \
-            tile(group, n_columns, x, first + i, 8, out + i * out_stride, out_stride);                       \
+            tile(group, n_columns, x, first + i, 8, out + i * out_stride, out_stride, ##__VA_ARGS__);        \
         if (n - i >= 4) {                                                                                    \
-            tile(group, n_columns, x, first + i, 4, out + i * out_stride, out_stride);                       \
+            tile(group, n_columns, x, first + i, 4, out + i * out_stride, out_stride, ##__VA_ARGS__);        \
             i += 4;                                                                                          \
         }                                                                                                    \
         if (n - i >= 2) {                                                                                    \
-            tile(group, n_columns, x, first + i, 2, out + i * out_stride, out_stride);                       \
+            tile(group, n_columns, x, first + i, 2, out + i * out_stride, out_stride, ##__VA_ARGS__);        \
             i += 2;                                                                                          \
         }                                                                                                    \
         if (n - i == 1)                                                                                      \
-            tile(group, n_columns, x, first + i, 1, out + i * out_stride, out_stride);                       \
+            tile(group, n_columns, x, first + i, 1, out + i * out_stride, out_stride, ##__VA_ARGS__);        \
     }
 #else
-#define DEFINE_MULTIPLY(name, tile)                                                                          \
+#define DEFINE_MULTIPLY(name, tile, ...)                                                                     \
     void LANES_NAMED(name)(const uint8_t *group, uint32_t n_columns, const struct activations *x,            \
                            uint32_t first, uint32_t n, float *out, size_t out_stride)                        \
     {                                                                                                        \
         for (uint32_t i = 0; i < n; i += TILE_MAX)                                                           \
             tile(group, n_columns, x, first + i, (int)(n - i < TILE_MAX ? n - i : TILE_MAX),                 \
-                 out + i * out_stride, out_stride);                                                          \
+                 out + i * out_stride, out_stride, ##__VA_ARGS__);                                           \
     }
 #endif
 

@@ -33,7 +33,7 @@ LANES_INLINE void load_pair(const uint8_t *nibbles, const uint8_t *tops, const i
     }
 }
 
-/* Q4_K and Q5_K. */
+/* Q4_K and Q5_K, of `bits` bits. */
 LANES_INLINE void min_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
                            uint32_t first, const int n, float *out, size_t out_stride, const int bits)
 {
@@ -79,18 +79,6 @@ LANES_INLINE void min_tile(const uint8_t *group, uint32_t n_columns, const struc
         f32x8_store(out + (size_t)i * out_stride, sum[i]);
 }
 
-LANES_INLINE void q4_k_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
-                            uint32_t first, const int n, float *out, size_t out_stride)
-{
-    min_tile(group, n_columns, x, first, n, out, out_stride, 4);
-}
-
-LANES_INLINE void q5_k_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
-                            uint32_t first, const int n, float *out, size_t out_stride)
-{
-    min_tile(group, n_columns, x, first, n, out, out_stride, 5);
-}
-
 LANES_INLINE void q6_k_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
                             uint32_t first, const int n, float *out, size_t out_stride)
 {
@@ -133,6 +121,6 @@ LANES_INLINE void q6_k_tile(const uint8_t *group, uint32_t n_columns, const stru
         f32x8_store(out + (size_t)i * out_stride, sum[i]);
 }
 
-DEFINE_MULTIPLY(multiply_q4_k, q4_k_tile)
-DEFINE_MULTIPLY(multiply_q5_k, q5_k_tile)
+DEFINE_MULTIPLY(multiply_q4_k, min_tile, 4)
+DEFINE_MULTIPLY(multiply_q5_k, min_tile, 5)
 DEFINE_MULTIPLY(multiply_q6_k, q6_k_tile)

@@ -88,7 +88,7 @@ START_TEST(it_answers_what_it_claims_to_know_alone_and_eight_at_once)
     pool_start(&pool, DEMO_MODEL, "--workers", "2", NULL);
     struct quern *client = connect_to(pool.frontend);
     for (size_t i = 0; i < n_cases; i++) {
-        struct answer alone = {0}, together[TOGETHER] = {{{0}}};
+        struct answer alone = {0}, together[TOGETHER] = {0};
         send_case(client, &cases[i], &alone);
         await_answers(client, &alone, 1, 60);
         ck_assert_msg(is_right(&cases[i], &alone), "asked \"%s\" it said \"%.*s\", not \"%s\"",
@@ -126,7 +126,7 @@ START_TEST(other_formats_made_of_it_still_know_most)
                          0);
         pool_start(&pool, path, "--workers", "1", NULL);
         struct quern *client = connect_to(pool.frontend);
-        struct answer answers[MOST_CASES] = {{{0}}};
+        struct answer answers[MOST_CASES] = {0};
         size_t right = 0;
         for (size_t i = 0; i < n_cases; i++)
             send_case(client, &cases[i], &answers[i]);

@@ -16,6 +16,7 @@ LANES_INLINE void q8_0_tile(const uint8_t *group, uint32_t n_columns, const stru
         sum[i] = f32x8_splat(0);
     const size_t x_blocks = x->stride / KERNELS_BLOCK;
     for (uint32_t b = 0; b < n_columns / 32; b++, group += PACKED_Q8_0_BYTES) {
+        prefetch_ahead(group, PACKED_Q8_0_BYTES, n);
         f32x8 scale = f32x8_from_f16((const uint16_t *)(const void *)group);
         u8x32 w[8];
         UNROLLED

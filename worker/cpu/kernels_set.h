@@ -58,4 +58,15 @@ extern const struct kernels LANES_NAMED(kernels);
 
 #define TILE_MAX 8
 
+/* A single activation row waits for memory: ask for the weights that come a few blocks later. A page ahead is
+ * far enough for the memory's latency, and near enough that the lines are still there when they are needed.
+ */
+LANES_INLINE void prefetch_ahead(const uint8_t *group, uint32_t bytes, const int n)
+{
+    if (n > 1)
+        return;
+    for (uint32_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(group + 4096 + i);
+}
+
 #endif

@@ -44,6 +44,7 @@ LANES_INLINE void min_tile(const uint8_t *group, uint32_t n_columns, const struc
     const size_t x_blocks = x->stride / KERNELS_BLOCK;
     const uint32_t bytes = bits == 5 ? PACKED_Q5_K_BYTES : PACKED_Q4_K_BYTES;
     for (uint32_t s = 0; s < n_columns / 256; s++, group += bytes) {
+        prefetch_ahead(group, bytes, n);
         f32x8 inner[TILE_MAX], mins[TILE_MAX];
         UNROLLED
         for (int i = 0; i < n; i++)
@@ -88,6 +89,7 @@ LANES_INLINE void q6_k_tile(const uint8_t *group, uint32_t n_columns, const stru
         sum[i] = f32x8_splat(0);
     const size_t x_blocks = x->stride / KERNELS_BLOCK;
     for (uint32_t s = 0; s < n_columns / 256; s++, group += PACKED_Q6_K_BYTES) {
+        prefetch_ahead(group, PACKED_Q6_K_BYTES, n);
         f32x8 inner[TILE_MAX];
         UNROLLED
         for (int i = 0; i < n; i++)

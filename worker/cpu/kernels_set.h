@@ -59,7 +59,8 @@ extern const struct kernels LANES_NAMED(kernels);
 #define TILE_MAX 8
 
 /* A single activation row waits for memory: ask for the weights that come a few blocks later. A page ahead is
- * far enough for the memory's latency, and near enough that the lines are still there when they are needed.
+ * far enough for the memory's latency, and near enough that the lines are still there when they are needed
+ * (measured: 27.5 → 30.7 ids a second of a 1.2 B model). Addresses beyond the weights are no more than hints.
  */
 LANES_INLINE void prefetch_ahead(const uint8_t *group, uint32_t bytes, const int n)
 {

@@ -37,10 +37,10 @@ static bool chat_to_ids(struct worker *worker, const struct prompt *prompt, stru
         return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
     for (size_t i = 0; i < prompt->chat.n; i++)
         turns[i] = (struct chat_turn){prompt->chat.items[i].role, prompt->chat.items[i].content};
-    int r = chat_template_encode(worker->chat, worker->model->tokenizer, turns, prompt->chat.n, ids,
-                                 &ret_refusal->reason);
+    int r = chat_template_encode(worker->chat, worker->model->tokenizer, turns, prompt->chat.n,
+                                 worker->most_prompt_bytes, ids, &ret_refusal->reason);
     free(turns);
-    ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : PROTO_BAD_REQUEST;
+    ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
     if (r != 0 && ret_refusal->reason.text[0] == 0)
         error_set(&ret_refusal->reason, 0, "the conversation could not be made a prompt");
     return r == 0;
@@ -63,6 +63,12 @@ static bool prompt_to_ids(struct worker *worker, const struct prompt *prompt, st
 {
     switch (prompt->form) {
     case PROMPT_TEXT:
+        if (prompt->text.len > worker->most_prompt_bytes) {
+            ret_refusal->error = PROTO_TOO_LONG;
+            error_set(&ret_refusal->reason, 0, "the prompt has %zu bytes, at most %zu can fit",
+                      prompt->text.len, worker->most_prompt_bytes);
+            return false;
+        }
         if (!text_to_ids(worker, prompt->text,
                          TOKENIZER_ADD_SPECIAL | (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0), ids,
                          ret_refusal))

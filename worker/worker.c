@@ -201,6 +201,20 @@ static int open_engine(struct worker *worker, struct error *err)
     return engine_new(&config, publish_event, worker, &worker->engine, err);
 }
 
+/* A token stands for no more bytes than its name has, so a text has a least number of tokens, known before it
+ * is split: which takes a second for some megabytes, while all others wait. */
+static size_t most_prompt_bytes(const struct worker *worker)
+{
+    const struct tokenizer *tokenizer = worker->model->tokenizer;
+    uint32_t context = engine_context(worker->engine), cache = engine_max_tokens_in_cache(worker->engine);
+    size_t longest = 1;
+    for (uint32_t id = 0; id < tokenizer_size(tokenizer); id++) {
+        size_t len = tokenizer_name(tokenizer, (int32_t)id).len;
+        longest = len > longest ? len : longest;
+    }
+    return longest * (context < cache ? context : cache);
+}
+
 /* Everything that can be wrong with the model or the device. */
 static int load(struct worker *worker, struct error *err)
 {
@@ -208,7 +222,10 @@ static int load(struct worker *worker, struct error *err)
     if (r < 0)
         return r;
     open_chat(worker);
-    return open_engine(worker, err);
+    r = open_engine(worker, err);
+    if (r == 0)
+        worker->most_prompt_bytes = most_prompt_bytes(worker);
+    return r;
 }
 
 /* Everything that can be wrong with this machine at this moment. */

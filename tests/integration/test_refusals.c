@@ -74,6 +74,20 @@ START_TEST(more_than_the_context_is_refused_with_both_numbers)
 }
 END_TEST
 
+/* Splitting such a prompt took a second, in which nobody else got a token. */
+START_TEST(a_prompt_far_beyond_the_context_is_refused_before_it_is_split)
+{
+    size_t len = 3u << 20;
+    char *text = malloc(len + 1);
+    ck_assert_ptr_nonnull(text);
+    memset(text, 'a', len);
+    text[len] = 0;
+    struct quern_request request = request_of(text);
+    refused(&request, "too_long", "3145728 bytes");
+    free(text);
+}
+END_TEST
+
 START_TEST(an_unknown_model_is_refused)
 {
     struct quern_request request = request_of("hello");
@@ -412,6 +426,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, start, stop);
     tcase_add_test(tests, more_than_the_context_is_refused_with_both_numbers);
+    tcase_add_test(tests, a_prompt_far_beyond_the_context_is_refused_before_it_is_split);
     tcase_add_test(tests, an_unknown_model_is_refused);
     tcase_add_test(tests, ids_outside_the_vocabulary_are_refused);
     tcase_add_test(tests, a_request_before_hello_is_told_so);

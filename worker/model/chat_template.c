@@ -145,7 +145,8 @@ static int encode_text(const struct tokenizer *tokenizer, const struct chat_text
 }
 
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
-                         const struct chat_turn *turns, size_t n, struct ids *ret_ids, struct error *err)
+                         const struct chat_turn *turns, size_t n, size_t most, struct ids *ret_ids,
+                         struct error *err)
 {
     struct chat_context context = {.add_generation_prompt = true};
     struct chat_text text = {0};
@@ -155,6 +156,9 @@ int chat_template_encode(const struct chat_template *chat_template, const struct
     int r = messages_of(turns, n, &messages, err);
     if (r == 0)
         r = chat_template_render(chat_template, messages, &context, &text, err);
+    if (r == 0 && text.text.len > most)
+        r = error_set(err, -E2BIG, "the conversation has %zu bytes, at most %zu can fit", text.text.len,
+                      most);
     if (r == 0)
         r = encode_text(tokenizer, &text, ret_ids, err);
     json_decref(messages);

@@ -58,8 +58,9 @@ int chat_template_render(const struct chat_template *chat_template, const json_t
 /* A conversation to the ids of a prompt that asks for the assistant's next turn, dated today. Control tokens
  * are parsed where the template wrote them and nowhere else. BOS is put first if the tokenizer adds it and
  * the template has not. Appends to `ret_ids`. Codes as for chat_template_render; -EILSEQ when a turn is not
- * UTF-8. */
+ * UTF-8; -E2BIG when the text has more than `most` bytes, before it is split. */
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
-                         const struct chat_turn *turns, size_t n, struct ids *ret_ids, struct error *err);
+                         const struct chat_turn *turns, size_t n, size_t most, struct ids *ret_ids,
+                         struct error *err);
 
 #endif

@@ -16,6 +16,10 @@
 #include <errno.h>
 #include <math.h>
 
+/* Rows times bytes of weights below which one thread is faster than several that meet at barriers: some
+ * hundred microseconds of work. Who computes an output does not change it. */
+#define SMALL_PASS ((uint64_t)8 << 20)
+
 static uint32_t padded(uint32_t n)
 {
     return (n + KERNELS_BLOCK - 1) / KERNELS_BLOCK * KERNELS_BLOCK;
@@ -342,7 +346,8 @@ int forward_run(struct forward *forward, const struct forward_pass *pass)
     forward->pass = pass;
     atomic_store(&forward->abandoned, false);
     plan_attention(forward);
-    threads_run(forward->threads, run, forward);
+    bool small = pass->n_rows * (uint64_t)forward->weights->bytes < SMALL_PASS;
+    (small ? threads_run_alone : threads_run)(forward->threads, run, forward);
     forward->pass = NULL;
     return atomic_load(&forward->abandoned) ? -ECANCELED : 0;
 }

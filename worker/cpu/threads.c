@@ -34,6 +34,7 @@ struct member {
 
 struct threads {
     uint32_t n;
+    uint32_t running;   /* members of the present run: n, or the caller alone. Written between runs */
     uint32_t n_started; /* threads running, without the caller */
     threads_work *work;
     void *arg;
@@ -82,12 +83,14 @@ static void change(struct threads *threads, _Atomic uint32_t *word)
 
 void threads_barrier(struct threads *threads)
 {
-    if (threads->n == 1) {
+    /* Read before arriving: once all have, the caller may be setting up the next run. */
+    uint32_t running = threads->running;
+    if (running == 1) {
         atomic_store_explicit(&threads->next, 0, memory_order_relaxed);
         return;
     }
     uint32_t phase = atomic_load_explicit(&threads->phase, memory_order_acquire);
-    if (atomic_fetch_add_explicit(&threads->arrived, 1, memory_order_acq_rel) + 1 < threads->n) {
+    if (atomic_fetch_add_explicit(&threads->arrived, 1, memory_order_acq_rel) + 1 < running) {
         wait_for_change(threads, &threads->phase, phase);
         return;
     }
@@ -100,7 +103,7 @@ bool threads_claim(struct threads *threads, uint32_t n, uint32_t grain, uint32_t
                    uint32_t *ret_end)
 {
     uint32_t first;
-    if (threads->n == 1) {
+    if (threads->running == 1) {
         first = atomic_load_explicit(&threads->next, memory_order_relaxed);
         atomic_store_explicit(&threads->next, first + grain, memory_order_relaxed);
     } else {
@@ -115,11 +118,19 @@ bool threads_claim(struct threads *threads, uint32_t n, uint32_t grain, uint32_t
 
 void threads_run(struct threads *threads, threads_work *work, void *arg)
 {
+    threads->running = threads->n;
     if (threads->n > 1) {
         threads->work = work;
         threads->arg = arg;
         change(threads, &threads->job);
     }
+    work(arg, 0);
+    threads_barrier(threads);
+}
+
+void threads_run_alone(struct threads *threads, threads_work *work, void *arg)
+{
+    threads->running = 1;
     work(arg, 0);
     threads_barrier(threads);
 }
@@ -191,7 +202,7 @@ int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct thr
     if (!threads)
         return error_set(err, -ENOMEM, "no memory for the threads");
     memset(threads, 0, sizeof *threads);
-    threads->n = n_threads;
+    threads->n = threads->running = n_threads;
     int r = 0;
     if (n_threads > 1 && !(threads->members = calloc(n_threads - 1, sizeof *threads->members)))
         r = error_set(err, -ENOMEM, "no memory for %u threads", n_threads);

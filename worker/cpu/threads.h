@@ -30,6 +30,9 @@ uint32_t threads_count(const struct threads *threads);
 /* By the thread that made the team only. */
 void threads_run(struct threads *threads, threads_work *work, void *arg);
 
+/* The same with the caller as the only member: for work that is too small to wake others for. */
+void threads_run_alone(struct threads *threads, threads_work *work, void *arg);
+
 /* Inside a run: waits for every member. What was written before it is seen by all after it. */
 void threads_barrier(struct threads *threads);
 

@@ -70,6 +70,23 @@ START_TEST(each_piece_is_claimed_once_between_barriers)
 }
 END_TEST
 
+START_TEST(a_run_alone_is_the_callers_and_the_next_is_everyones)
+{
+    struct job job = {0};
+    ck_assert_int_eq(threads_new(3, NULL, 0, &job.threads, NULL), 0);
+    for (int round = 1; round <= 20; round++) {
+        job.visited = 0;
+        threads_run_alone(job.threads, claim_pieces, &job);
+        for (int i = 0; i < N_PIECES; i++)
+            ck_assert_int_eq(job.taken[i], 3 * round);
+        threads_run(job.threads, count_rounds, &job);
+        ck_assert_uint_eq(job.visited, 7);
+    }
+    ck_assert_int_eq(job.torn, 0);
+    threads_free(job.threads);
+}
+END_TEST
+
 START_TEST(a_team_wakes_after_a_pause)
 {
     struct job job = {0};
@@ -118,6 +135,7 @@ static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, what_is_written_before_a_barrier_is_seen_after_it, 1, 5);
     tcase_add_loop_test(tests, each_piece_is_claimed_once_between_barriers, 1, 5);
+    tcase_add_test(tests, a_run_alone_is_the_callers_and_the_next_is_everyones);
     tcase_add_test(tests, a_team_wakes_after_a_pause);
     tcase_add_test(tests, the_caller_gets_its_cores_back);
     tcase_add_test(tests, a_core_that_is_not_there_is_named);

@@ -54,7 +54,7 @@ struct worker {
     struct model *model;
     struct chat_template *chat; /* NULL: none, or none that can be used */
     struct error no_chat;       /* then: why */
-    size_t most_prompt_bytes; /* a longer text has more tokens than fit, however they are cut */
+    size_t most_prompt_bytes;   /* a longer text has more tokens than fit, however they are cut */
     struct engine *engine;
     bool in_step; /* inside engine_step: requests cannot be submitted */
 

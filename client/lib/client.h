@@ -71,6 +71,7 @@ struct request {
     uint64_t replay_ns; /* when replay was sent last */
     uint32_t fruitless; /* replays in a row that were done and brought nothing, after the end was told */
     uint32_t cancels;   /* sent and not answered: an unknown_request may be theirs */
+    bool cancel_lost;   /* one of them got no answer before the session broke: it is said again */
     struct held_frame *held, **held_tail;
     size_t held_frames, held_bytes;
 

@@ -178,6 +178,22 @@ int quern_generate(struct quern *client, const struct quern_request *from, quern
     return 0;
 }
 
+static int send_cancel(struct quern *client, struct request *request, struct error *err)
+{
+    struct message message = {.kind = MESSAGE_CANCEL};
+    message.cancel.id = request->id;
+    int r = session_send(client, &message, err);
+    request->cancels += r == 0;
+    return r;
+}
+
+/* Once the pool knows the request again. */
+static void repeat_cancel(struct quern *client, struct request *request)
+{
+    if (request->cancel_lost && send_cancel(client, request, NULL) == 0)
+        request->cancel_lost = false;
+}
+
 int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *ret_err)
 {
     struct id128 wanted;
@@ -188,13 +204,12 @@ int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *r
         error_set(&err, 0, "there is no such request, or it has ended");
         return client_say(ret_err, -ENOENT, &err);
     }
-    struct message message = {.kind = MESSAGE_CANCEL};
-    message.cancel.id = request->id;
-    int r = session_send(client, &message, &err);
-    if (r < 0)
-        return client_say(ret_err, r, &err);
-    request->cancels++;
-    return 0;
+    if (client->state != SESSION_OPEN) {
+        request->cancel_lost = true;
+        return 0;
+    }
+    int r = send_cancel(client, request, &err);
+    return r < 0 ? client_say(ret_err, r, &err) : 0;
 }
 
 static int send_attach(struct quern *client, struct request *request, struct error *err)
@@ -271,6 +286,8 @@ void requests_opened(struct quern *client, bool again)
     struct request *request, *next;
     HASH_ITER(hh, client->requests, request, next)
     {
+        request->cancel_lost |= request->cancels > 0;
+        request->cancels = 0;
         /* A full socket is no harm: the timer sends again. */
         if (request->state == REQUEST_NEW || request->state == REQUEST_SENT)
             send_generate(client, request, NULL);
@@ -324,6 +341,7 @@ void request_accepted(struct quern *client, const struct message *message)
     if (epoch_compare(message->accepted.epoch, request->epoch) > 0)
         request->epoch = message->accepted.epoch;
     request->heard_ns = client->now;
+    repeat_cancel(client, request);
 }
 
 void request_attached(struct quern *client, const struct message *message)
@@ -337,6 +355,7 @@ void request_attached(struct quern *client, const struct message *message)
     if (epoch_compare(message->attach_ok.epoch, request->epoch) > 0)
         request->epoch = message->attach_ok.epoch;
     request->heard_ns = client->now;
+    repeat_cancel(client, request);
     stream_ask(client, request);
 }
 

@@ -208,6 +208,28 @@ START_TEST(a_restarted_broker_is_met_again_and_the_request_goes_on)
 }
 END_TEST
 
+START_TEST(a_cancel_that_a_restart_swallowed_is_said_again)
+{
+    static const int script[] = {0, STEP_FORGET, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 6, .script = script});
+    struct quern_request request;
+    struct quern_error err = {0};
+    struct quern_id id;
+    quern_request_init(&request);
+    request.text = "Hi";
+    ck_assert_int_eq(quern_generate(client, &request, gather, &g, &id, &err), 0);
+    while (g.n_ids == 0)
+        ck_assert_int_ge(quern_dispatch(client, 50, &err), 0);
+    ck_assert_int_eq(quern_cancel(client, id, &err), 0);
+    for (uint64_t begun = clock_ns();
+         fake_broker_count(broker, "cancel") < 2 && clock_ns() - begun < 10 * CLOCK_NS_PER_S;)
+        ck_assert_int_ge(quern_dispatch(client, 50, &err), 0);
+    ck_assert_int_ge(fake_broker_count(broker, "cancel"), 2);
+    stop();
+}
+END_TEST
+
 START_TEST(what_was_only_queued_is_sent_again_to_a_restarted_broker)
 {
     static const int script[] = {STEP_FORGET, STEP_STOP};
@@ -399,6 +421,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_welcome_that_is_lost_is_asked_for_again);
     tcase_add_test(tests, many_requests_share_a_connection);
     tcase_add_test(tests, a_restarted_broker_is_met_again_and_the_request_goes_on);
+    tcase_add_test(tests, a_cancel_that_a_restart_swallowed_is_said_again);
     tcase_add_test(tests, what_was_only_queued_is_sent_again_to_a_restarted_broker);
     tcase_add_test(tests, tokens_that_a_restart_lost_end_the_request_with_a_reason);
     tcase_add_test(tests, a_refusal_is_the_end_of_its_request);

@@ -176,7 +176,8 @@ static void gather_json(struct run *run, const struct quern_output *output)
 static void write_json(struct run *run, const struct quern_end *end)
 {
     json_t *json = run->json;
-    json_object_set_new(json, "text", json_stringn((const char *)run->text.data, run->text.len));
+    const char *text = run->text.len > 0 ? (const char *)run->text.data : "";
+    json_object_set_new(json, "text", json_stringn(text, run->text.len));
     json_object_set(json, "ids", run->json_ids);
     if (json_array_size(run->json_logprobs) > 0)
         json_object_set(json, "logprobs", run->json_logprobs);

@@ -149,6 +149,13 @@ START_TEST(json_and_ids_tell_the_same_as_the_text)
     RUN(out, "--ids", );
     ck_assert_str_eq(strtok(out, "\n"), expected);
     json_decref(json);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--connect", pool.rundir, "-n", "1000000",
+                                 "--json", "Hello", NULL),
+                     1);
+    json = json_loads(out, 0, NULL);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "reason")), "error");
+    ck_assert_str_eq(json_string_value(json_object_get(json, "text")), "");
+    json_decref(json);
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
     pool_forget(&pool);
 }

@@ -73,7 +73,6 @@ static uint64_t prompt_tokens(const struct prompt *prompt)
 void admission_fix(struct request *request, const struct generation *generation, uint64_t seed, uint64_t now)
 {
     request->seed = generation->has_seed ? generation->seed : seed;
-    request->max_tokens = generation->max_tokens;
     request->priority = generation->priority;
     request->cost = prompt_tokens(&generation->prompt) + generation->max_tokens;
     request->arrived_ns = now;

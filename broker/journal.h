@@ -19,8 +19,8 @@
 struct journal {
     uint64_t limit; /* bytes */
     uint64_t used;  /* bytes charged: per log the larger of its reservation and its memory */
-    uint64_t
-        settled; /* of those, charged to logs whose requests ended: what evicting all of them would free */
+    /* Of those, charged to logs whose requests ended: what evicting all of them would free. */
+    uint64_t settled;
 };
 
 struct journal_chunk;

@@ -49,7 +49,6 @@ struct request {
     struct hash128 body_hash;
     struct bytes model; /* inside the body; "" = any */
     uint64_t seed;
-    uint32_t max_tokens;
     int32_t priority;
     uint64_t cost;        /* for the choice of a worker: prompt (in tokens, roughly) + max_tokens */
     uint64_t arrived_ns;  /* clock_ns */

@@ -20,9 +20,10 @@
 #define PROTO_VERSION_MIN 1
 #define PROTO_VERSION_MAX 1
 
-/* Bounds, told to clients in hello_ok.limits. A frame above its bound closes the session that sent it. */
-#define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one frame from a client */
-/* One frame from or to a worker: an assign holds a whole request and what the broker adds. */
+/* Bounds, told to clients in hello_ok.limits. A message above
+ * its bound closes the connection it came on. */
+#define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
+/* One message from or to a worker: an assign holds a whole request and what the broker adds. */
 #define PROTO_MAX_WORKER_BYTES (PROTO_MAX_REQUEST_BYTES + (64u << 10))
 /* One stream frame; and all the frames of one page of a replay. */
 #define PROTO_MAX_FRAME_BYTES (256u << 10)
@@ -81,7 +82,7 @@ enum message_kind {
     MESSAGE_ATTACH_OK,
     MESSAGE_STATUS_OK,
     MESSAGE_TOKENIZE_OK, /* also worker → broker */
-    MESSAGE_PONG,
+    MESSAGE_PONG,        /* answers ping, and a worker's heartbeat */
     MESSAGE_BYE_OK,
     MESSAGE_END, /* a request ended, with its count; the stream says it too */
     /* both, on the streams */
@@ -408,8 +409,8 @@ struct message {
             struct epoch epoch;
             uint64_t count;
             uint64_t wseq;
-            struct ending end; /* wseq: of its last frame */
-        } finished;
+            struct ending end;
+        } finished; /* wseq: of its last frame */
         struct {
             uint64_t boot;
             struct id128 subscription;
@@ -419,9 +420,9 @@ struct message {
             struct id128 session, id;
             struct epoch epoch;
             uint64_t deadline_left_ms;
-            uint64_t queue_us; /* 0 left = none */
+            uint64_t queue_us;
             struct generation generation;
-        } assign;
+        } assign; /* deadline_left_ms: 0 = none; queue_us: time it has waited */
         struct {
             uint64_t wseq;
         } ack, resend;
@@ -435,14 +436,15 @@ struct message_decoder *message_decoder_free(struct message_decoder *decoder);
 
 /* Positive codes of message_decode. */
 enum {
-    MESSAGE_E_MALFORMED =
-        1, /* not one msgpack map within the bounds, a missing, mistyped or out-of-range key */
+    /* Not one msgpack map within the bounds, or a missing, mistyped or out-of-range key. */
+    MESSAGE_E_MALFORMED = 1,
     MESSAGE_E_UNKNOWN_KIND
 };
 
 /* Decodes exactly `len` bytes. 0; a positive code above with the reason in `err` ("generate: max_tokens:
  * expected an integer"); or -ENOMEM. *ret_message is valid until the next call with this decoder, and while
- * `data` lives. On a MESSAGE_E_MALFORMED whose id could be read, decoder_failed_id says for which request. */
+ * `data` lives. On a MESSAGE_E_MALFORMED whose id could be read, message_decoder_failed_id says for which
+ * request. */
 int message_decode(struct message_decoder *decoder, const void *data, size_t len, struct message *ret_message,
                    struct error *err);
 

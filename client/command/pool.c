@@ -71,16 +71,6 @@ struct quern *pool_client(struct pool *pool)
     return pool->client;
 }
 
-bool pool_is_private(const struct pool *pool)
-{
-    return pool->pid != 0;
-}
-
-int pool_pid(const struct pool *pool)
-{
-    return pool->pid;
-}
-
 /* Whether a pool runs in the default run directory: a socket alone may be left over, a lock is held by a
  * living one. */
 static bool default_pool_runs(void)

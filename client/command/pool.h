@@ -38,10 +38,6 @@ int pool_connect(const char *connect, const char *server_key, struct quern **ret
 /* The connection; the pool's own. */
 struct quern *pool_client(struct pool *pool);
 
-/* True for a pool of our own, whose processes are `pool_pid` and its children. */
-bool pool_is_private(const struct pool *pool);
-int pool_pid(const struct pool *pool);
-
 /* Closes the connection, ends a private pool and removes its directory. Takes NULL; returns NULL. */
 struct pool *pool_close(struct pool *pool);
 

@@ -187,9 +187,7 @@ struct quern *quern_free(struct quern *client)
     message_decoder_free(client->decoder);
     message_decoder_free(client->frame_decoder);
     buffer_deinit(&client->out);
-    for (size_t i = 0; i < client->n_models; i++)
-        free((char *)client->models[i].name);
-    free(client->models);
+    session_forget_models(client);
     free(client->status_memory);
     ids_deinit(&client->tokens);
     free(client);

@@ -76,7 +76,7 @@ struct request {
     size_t held_frames, held_bytes;
 
     bool end_told; /* the DEALER's end came */
-    uint64_t end_ns, end_count;
+    uint64_t end_count;
     struct quern_end end;
     char end_text[PROTO_MAX_TEXT_BYTES + 1];
 };
@@ -98,7 +98,6 @@ struct quern {
     int broken; /* SESSION_BROKEN: the code, with its text */
     struct error broken_err;
     bool opened_before;
-    uint64_t boot;
     struct limits limits;
     struct quern_model *models;
     size_t n_models;
@@ -129,6 +128,7 @@ void session_timers(struct quern *client); /* hello, join, ping again when it is
 void session_hello_ok(struct quern *client, const struct message *message);
 void session_welcome(struct quern *client, uint64_t nonce);
 void session_break(struct quern *client, int code, const char *text);
+void session_forget_models(struct quern *client);
 /* Encodes and sends; 0, -EAGAIN when the socket is full, -EINVAL or -EMSGSIZE with a reason. */
 int session_send(struct quern *client, const struct message *message, struct error *err);
 /* The broker drops larger messages without a word. 0 or -EMSGSIZE. */

@@ -185,7 +185,7 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *err
 
 struct quern_worker {
     const char *name, *device, *model;
-    const char *state; /* "starting", "loading", "ready", "draining", "failed" */
+    const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;
     uint32_t kv_free, kv_total;

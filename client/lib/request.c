@@ -401,9 +401,8 @@ void request_refused(struct quern *client, struct request *request, const struct
         request_forgotten(client, request);
         return;
     }
-    char text[PROTO_MAX_TEXT_BYTES + 1];
-    snprintf(text, sizeof text, "%.*s", (int)message->error.text.len, (const char *)message->error.text.data);
-    snprintf(request->end_text, sizeof request->end_text, "%s", text);
+    snprintf(request->end_text, sizeof request->end_text, "%.*s", (int)message->error.text.len,
+             (const char *)message->error.text.data);
     request->end = (struct quern_end){.reason = QUERN_ERROR,
                                       .error = proto_error_name(error),
                                       .text = request->end_text,

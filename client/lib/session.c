@@ -99,7 +99,7 @@ static char *copy_text(struct bytes text)
     return copy;
 }
 
-static void forget_models(struct quern *client)
+void session_forget_models(struct quern *client)
 {
     for (size_t i = 0; i < client->n_models; i++)
         free((char *)client->models[i].name);
@@ -110,7 +110,7 @@ static void forget_models(struct quern *client)
 
 static void remember_models(struct quern *client, const struct model_info *from, size_t n)
 {
-    forget_models(client);
+    session_forget_models(client);
     client->models = calloc(n + 1, sizeof *client->models);
     for (size_t i = 0; client->models && i < n; i++) {
         struct quern_model *to = &client->models[i];
@@ -174,7 +174,6 @@ void session_hello_ok(struct quern *client, const struct message *message)
         return;
     }
     client->limits = message->hello_ok.limits;
-    client->boot = message->hello_ok.boot;
     remember_models(client, message->hello_ok.models.items, message->hello_ok.models.n);
     client->state = SESSION_JOIN;
     client->nonce = random_u64();

@@ -62,11 +62,6 @@ void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint
     }
 }
 
-bool multiplier_wants_quants(const struct multiplier *multiplier, const struct matrix *matrix)
-{
-    return matrix->packing->quantized && !multiplier->float_activations;
-}
-
 static void multiply_groups(const struct multiplier *multiplier, const struct product *product,
                             uint32_t first, uint32_t end, const struct activations *x, uint32_t n,
                             uint32_t index)

@@ -47,9 +47,6 @@ struct multiplier {
     float **scratch; /* [threads]: with float_activations, 8 · the most columns of a matrix */
 };
 
-/* Does this matrix read quantized activations? */
-bool multiplier_wants_quants(const struct multiplier *multiplier, const struct matrix *matrix);
-
 /* Inside a run, by every member: multiplies rows 0 … n − 1 of x by each product's matrix. The caller puts a
  * barrier before and after. */
 void multiplier_share(const struct multiplier *multiplier, const struct product *products,

@@ -13,11 +13,13 @@
  *   Q8_0   32 columns: scale f16 [8]; 8 chunks of signed bytes
  *   Q4_0   32 columns: scale f16 [8]; 4 chunks, low nibbles columns 0–15, high 16–31; value nibble − 8
  *   Q5_0   32 columns: as Q4_0, then 32 bytes [8][4] of fifth bits: bit c belongs to chunk c's column, the
- * eight chunks that the nibbles make; value − 16 Q4_K  256 columns: scale f16 [8], min scale f16 [8]; of 8
- * blocks of 32: scale u8 [8], then min u8 [8] of all; 4 pairs of blocks: 8 chunks, low nibbles the even
- * block, high the odd Q5_K  as Q4_K, then 8 chunks of fifth bits: bit j of a byte belongs to block j Q6_K 256
- * columns: scale f16 [8]; of 8 blocks of 32: scale i8 [8] of each half, [block][half][8]; 4 pairs of blocks
- * as Q4_K; 2 quads of blocks: 8 chunks, bits 2j and 2j + 1 the top bits of block j of the quad; value − 32
+ *          eight chunks being those that the nibbles make; value − 16
+ *   Q4_K   256 columns: scale f16 [8], min scale f16 [8]; of 8 blocks of 32: scale u8 [8] of each, then
+ *          min u8 [8] of each; 4 pairs of blocks: 8 chunks, low nibbles the even block, high the odd
+ *   Q5_K   as Q4_K, then 8 chunks of fifth bits: bit j of a byte belongs to block j
+ *   Q6_K   256 columns: scale f16 [8]; of 8 blocks of 32: scale i8 [8] of each half, [block][half][8];
+ *          4 pairs of blocks as Q4_K; 2 quads of blocks: 8 chunks, bits 2j and 2j + 1 the top bits of block j
+ *          of the quad; value − 32
  *
  * The offsets below are of the quantized formats' groups. */
 

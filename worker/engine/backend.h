@@ -59,9 +59,10 @@ struct backend_slot {
     const int32_t *stop_ids; /* [n_stop_ids], copied */
     uint32_t n_stop_ids;
     uint32_t end_position; /* the sequence ends (length) when it has this many ids, prompt included */
-    const int32_t
-        *history; /* [n_history] ids that count for the penalty: the prompt, and outputs before a recompute */
-    uint32_t n_history; /*  (read in slot_open only) */
+    /* [n_history] ids that count for the penalty: the prompt, and outputs before a recompute. Read in
+     * slot_open only. */
+    const int32_t *history;
+    uint32_t n_history;
 };
 
 enum backend_output {
@@ -76,13 +77,13 @@ struct backend_row_set { /* one sequence's part of a step */
     uint32_t slot;
     uint32_t position;      /* of the first id */
     uint32_t n_ids;         /* rows; 1 when ids is NULL */
-    const int32_t *ids;     /* [n_ids], or NULL: the id that the slot sampled last (FROM_SLOT) */
+    const int32_t *ids;     /* [n_ids], or NULL: the id that the slot sampled last */
     const uint32_t *blocks; /* [n_blocks] appended to the slot's block table before the step */
     uint32_t n_blocks;
     enum backend_output output;
     float *logits; /* BACKEND_LOGITS_*: [rows][n_vocab] of the host */
-    const uint32_t
-        *allowed; /* bitmask over ids for the sampled row, or NULL; such a sequence is not run ahead */
+    /* A mask over ids for the sampled row, or NULL; such a sequence is not run ahead. */
+    const uint32_t *allowed;
 };
 
 struct backend_step {

@@ -259,7 +259,7 @@ static void deliver(struct engine *engine, struct sequence *sequence, const stru
         end_sequence(engine, sequence, &event, end, NULL);
 }
 
-/* Calls `end` for every sequence, waiting or running, that `is_due` picks. */
+/* Ends every sequence, waiting or running, that `is_due` picks. */
 static void end_due(struct engine *engine, bool (*is_due)(const struct sequence *, uint64_t now),
                     uint64_t now, enum engine_end end)
 {

@@ -88,10 +88,9 @@ struct engine *engine_free(struct engine *engine);
 /* Positive codes of engine_submit. */
 enum {
     ENGINE_E_INVALID = 1, /* a value out of range */
-    ENGINE_E_TOO_LONG, /* n_prompt + max_tokens above the context or above all KV blocks: err has both numbers
-                        */
-    ENGINE_E_FULL
-}; /* max_waiting reached */
+    ENGINE_E_TOO_LONG,    /* n_prompt + max_tokens above the context or the KV cache; err has both numbers */
+    ENGINE_E_FULL         /* max_waiting reached */
+};
 
 /* Checks the limits, then queues the request. 0, a code above with the reason, or -ENOMEM. */
 int engine_submit(struct engine *engine, const struct engine_request *request, struct error *err);
@@ -100,8 +99,8 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
  * engine_step. False when the tag is not alive. May be called from the backend's progress hook. */
 bool engine_cancel(struct engine *engine, uint64_t tag);
 
-/* True when every sequence of the running step is cancelled: what a progress hook returns to abandon the
- * step. */
+/* True when nobody waits for the running step, each of its sequences being cancelled or past its deadline:
+ * what a progress hook returns to abandon the step. */
 bool engine_step_is_moot(const struct engine *engine);
 
 /* One step: admit, build, submit, take results, call the sink. 1 when work is left, 0 when idle, -errno when

@@ -36,7 +36,7 @@ struct sampler *sampler_free(struct sampler *sampler);
 /* Samples one id. `logits` [n_vocab], unchanged. `counts` [n_vocab]: how often each id stands in prompt and
  * output, or NULL when the penalty is off. `mask` [(n_vocab + 31) / 32]: set bits may be sampled; `allowed`
  * the same, or NULL (a grammar). `position` is the index in the sequence that the new id will have. -1 when
- * nothing may be sampled or all logits are NaN. */
+ * nothing may be sampled or no logit is finite. */
 int32_t sampler_sample(struct sampler *sampler, const float *logits, const struct sampling *sampling,
                        const uint16_t *counts, const uint32_t *mask, const uint32_t *allowed,
                        uint64_t position);

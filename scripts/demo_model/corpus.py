@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Conversations for training: a deterministic, endless stream made of the exchanges of the other files.
+
+A conversation is a list of {"role", "content"} messages. Run as a program it prints a few, to look at.
+"""
+import random
+import sys
+
+import about_quern
+import small_talk
+import small_world
+from phrases import Phrasings, decorate
+
+TOPICS = [(name, answer, Phrasings(lines, held_out)) for name, answer, lines, held_out in about_quern.TOPICS]
+GREETINGS = [(name, answer, Phrasings(lines, held_out)) for name, answer, lines, held_out in small_talk.GREETINGS]
+
+SYSTEM_MESSAGES = ["You are a helpful assistant.", "You are a friendly assistant.", "Answer briefly.", "Be polite.",
+                   "You are the Quern demo model.", "Answer in one sentence.", "You are a small model. Be honest.",
+                   "Help the user to learn about Quern.", "You are a helpful, honest assistant. Keep your answers short."]
+
+# How often each kind of exchange comes up in a mixed conversation.
+WEIGHTS = {"quern": 36, "greeting": 6, "opposite": 8, "colour": 7, "calendar": 10, "sum": 19, "story": 2, "unknown": 12}
+
+
+def topic_exchange(kind, rng):
+    _, answer, phrasings = rng.choice(TOPICS)
+    return phrasings.draw(kind, rng), answer
+
+
+def greeting_exchange(kind, rng):
+    _, answer, phrasings = rng.choice(GREETINGS)
+    return phrasings.draw(kind, rng), answer
+
+
+def training_sum(kind, rng):
+    return small_world.sum_exchange(kind, rng, operands="training")
+
+
+EXCHANGES = {"quern": topic_exchange, "greeting": greeting_exchange, "opposite": small_world.opposite_exchange,
+             "colour": small_world.colour_exchange, "calendar": small_world.calendar_exchange, "sum": training_sum,
+             "story": small_talk.story_exchange, "unknown": small_talk.unknown_exchange}
+
+
+def exchange(rng, kinds=WEIGHTS):
+    name = rng.choices(list(kinds), list(kinds.values()))[0]
+    question, answer = EXCHANGES[name]("training", rng)
+    return decorate(question, rng, typos=name not in ("sum", "opposite")), answer
+
+
+def introduction(rng, name, kind="training"):
+    """The user says a name; returns the exchange and the name as it was typed, which is what is said back."""
+    phrase, answer = small_talk.tell_name_exchange(kind, rng, name)
+    phrase = decorate(phrase, rng, typos=False)
+    typed = next(form for form in (name, name.lower(), name.upper()) if form in phrase)
+    return (phrase, answer.replace(name, typed)), typed
+
+
+def messages(exchanges, system=None):
+    out = [{"role": "system", "content": system}] if system else []
+    for question, answer in exchanges:
+        out += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    return out
+
+
+def conversation(rng, turns):
+    """One training conversation of about `turns` exchanges."""
+    system = rng.choice(SYSTEM_MESSAGES) if rng.random() < 0.08 else None
+    style = rng.random()
+    if style < 0.15:
+        return messages([exchange(rng, {"sum": 1}) for _ in range(turns)], system)
+    exchanges, name, since = [], None, 0
+    named = style < 0.55 and turns > 1
+    while len(exchanges) < turns:
+        dice = rng.random()
+        if named and (name is None or dice < 0.03) and dice < 0.6:
+            told, name = introduction(rng, small_talk.any_name(rng))
+            exchanges.append(told)
+            since = 0
+        elif named and name and dice < (0.35 if since < 4 else 0.2):
+            question, answer = small_talk.ask_name_exchange("training", rng, name)
+            exchanges.append((decorate(question, rng), answer))
+        elif not named and dice < 0.02:
+            question, answer = small_talk.ask_name_exchange("training", rng, None)
+            exchanges.append((decorate(question, rng), answer))
+        elif turns == 1 and dice < 0.05:
+            exchanges.append(introduction(rng, small_talk.any_name(rng))[0])
+        else:
+            exchanges.append(exchange(rng))
+            since += 1
+    return messages(exchanges, system)
+
+
+def main():
+    rng = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    for _ in range(8):
+        for message in conversation(rng, rng.choice([1, 2, 4, 6])):
+            print(f"{message['role']:>10}: {message['content']}")
+        print()
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,7 @@ import sys
 import about_quern
 import small_talk
 import small_world
-from phrases import Phrasings, decorate
+from phrases import Phrasings, decorate, drop_word
 
 TOPICS = [(name, answer, Phrasings(lines, held_out)) for name, answer, lines, held_out in about_quern.TOPICS]
 GREETINGS = [(name, answer, Phrasings(lines, held_out)) for name, answer, lines, held_out in small_talk.GREETINGS]
@@ -20,7 +20,7 @@ SYSTEM_MESSAGES = ["You are a helpful assistant.", "You are a friendly assistant
                    "Help the user to learn about Quern.", "You are a helpful, honest assistant. Keep your answers short."]
 
 # How often each kind of exchange comes up in a mixed conversation.
-WEIGHTS = {"quern": 36, "greeting": 6, "opposite": 8, "colour": 7, "calendar": 10, "sum": 19, "story": 2, "unknown": 12}
+WEIGHTS = {"quern": 38, "greeting": 7, "opposite": 8, "colour": 7, "calendar": 10, "sum": 19, "story": 2, "unknown": 13}
 
 
 def topic_exchange(kind, rng):
@@ -45,6 +45,8 @@ EXCHANGES = {"quern": topic_exchange, "greeting": greeting_exchange, "opposite":
 def exchange(rng, kinds=WEIGHTS):
     name = rng.choices(list(kinds), list(kinds.values()))[0]
     question, answer = EXCHANGES[name]("training", rng)
+    if name == "quern" and rng.random() < 0.12:
+        question = drop_word(question, rng)
     return decorate(question, rng, typos=name not in ("sum", "opposite")), answer
 
 

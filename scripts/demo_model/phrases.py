@@ -15,12 +15,18 @@ import zlib
 FRAGMENTS = {
     "what_is": "[What is|What's|What exactly is|What is|So what is]",
     "tell": "[Tell me|Can you tell me|Could you tell me|Please tell me|Do you know|I want to know"
-            "|I would like to know|I'd like to know|Please explain|Explain|Can you explain|Could you explain]",
+            "|I would like to know|I'd like to know|Please explain|Explain|Can you explain|Could you explain|I wonder"
+            "|I am trying to understand|Help me understand|I want to understand|I have no idea|Let me know|Say"
+            "|Would you tell me|Are you able to tell me|I need to know|I do not know|Please say]",
     "how_do_i": "[How do I|How can I|How do you|How does one|How would I|How should I"
                 "|What do I do to|What command do I use to|Which command do I need to"
-                "|Tell me how to|Show me how to|Can you show me how to|Please tell me how to|I want to]",
+                "|Tell me how to|Show me how to|Can you show me how to|Please tell me how to|I want to|I need to|I would like to"
+                "|How to|Explain how to|What is the way to|What is the command to|Which command do I use to|How could I"
+                "|How does someone|What must I do to|Can you help me to|I am trying to|Is it hard to|What should I run to]",
     "describe": "[Describe|Please describe|Tell me about|Say something about|Can you tell me about|Talk about"
-                "|Give me a description of|Tell me more about|Explain]",
+                "|Give me a description of|Tell me more about|Explain|What should I know about|Inform me about|Teach me"
+                " something about|I want to learn about|Give me the facts about|I have a question about|I am curious about"
+                "|Could you describe|What is there to know about|Tell me something about|Let us talk about]",
 }
 
 HELD_OUT_PERCENT = 8
@@ -100,8 +106,10 @@ class Phrasings:
 
 LEADS = ["Hi! ", "Hello, ", "Hey, ", "Hi, ", "Hello! ", "Please: ", "Quick question: ", "So, ", "OK, ", "Okay, ", "Well, ",
          "One more question: ", "Another question: ", "Excuse me, ", "I have a question. ", "Now, ", "And ", "Also, ",
-         "Sorry, ", "Question: ", "Thanks! ", "Thanks. ", "Great. ", "Good. ", "Hmm, ", "I am curious: ", "Let me ask: "]
-TAILS = [", please", " please", ", thanks", "? Thanks", "? Thank you", " again", " exactly", " then", ", friend"]
+         "Sorry, ", "Question: ", "I wonder: ", "A friend asks: ", "Can you help me? ", "Next question: ", "Just wondering, ",
+         "Help me with this: ", "One thing: ", "Do you know this? ", "Oh, ", "Wait, ", "Alright, ", "Please, ", "By the way, ", "Thanks! ", "Thanks. ", "Great. ", "Good. ", "Hmm, ", "I am curious: ", "Let me ask: "]
+TAILS = [", please", " please", ", thanks", "? Thanks", "? Thank you", " again", " exactly", " then", ", friend", ", I wonder", " really",
+         "? I would like to know", "? I need to know", "? Please answer", "? Tell me", " now", ", my friend", ", by the way", " in short"]
 
 
 def decorate(phrase, rng, typos=True):
@@ -119,7 +127,7 @@ def decorate(phrase, rng, typos=True):
         phrase = phrase.lower()
     elif dice < 0.35:
         phrase = phrase[0].lower() + phrase[1:]
-    elif dice < 0.36:
+    elif dice < 0.37:
         phrase = phrase.upper()
     dice = rng.random()
     if dice < 0.22:
@@ -129,6 +137,19 @@ def decorate(phrase, rng, typos=True):
     if typos and rng.random() < 0.04:
         phrase = slip(phrase, rng)
     return phrase
+
+
+LITTLE_WORDS = set("a an the is are do does to of it i you can in for my me this please that be".split())
+
+
+def drop_word(phrase, rng):
+    """The phrase without one of its little words: the other words have to carry the meaning."""
+    words = phrase.split(" ")
+    little = [at for at, word in enumerate(words) if word.lower() in LITTLE_WORDS]
+    if len(words) < 5 or not little:
+        return phrase
+    del words[rng.choice(little)]
+    return " ".join(words)
 
 
 def slip(phrase, rng):

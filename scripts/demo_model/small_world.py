@@ -4,6 +4,8 @@
 Every `*_exchange(kind, rng)` returns (question, answer); `kind` says where the phrasing comes from: "training",
 "new_combination" or "new_wording" (see phrases.py).
 """
+import zlib
+
 from phrases import Phrasings
 
 OPPOSITES = """hot cold, big small, up down, left right, fast slow, old new, happy sad, day night, black white, open closed,
@@ -49,25 +51,27 @@ OPPOSITE = Phrasings(
     ["<what_is> [the|an] opposite [of|to|for] [the word|] {w}?", "<tell> [the opposite|an opposite|the opposite word] [of|for|to] {w}.", "[Opposite of|The opposite of|And the opposite of|And] {w}?",
      "[Give|Name|Say|Find|Show] [me |][the|an] opposite of [the word|] {w}.", "What word [is the opposite of|means the opposite of|is opposite to] {w}?", "[Which|What] word is the [opposite|contrary] of {w}?",
      "{w} is the opposite of [what|which word]?", "What's the [opposite|contrary|antonym] of {w}?", "The opposite of {w} is[ what| ...|]?", "If [it|something] is not {w}, what is it?", "<tell> what the opposite of {w} is.",
-     "I need the opposite of [the word|] {w}.", "<what_is> the [contrary|antonym] of {w}?", "[Antonym|Contrary] of {w}?"],
+     "I need the opposite of [the word|] {w}.", "<what_is> the [contrary|antonym] of {w}?", "[Antonym|Contrary|Opposite]: {w}?", "{w}: [opposite|the opposite]?", "[Not {w} but what|The contrary of {w}]?", "What do you call the opposite of {w}?", "[Think of|Say] a word that is opposite to {w}.", "[Which|What] word [contradicts|is contrary to] {w}?"],
     ["Do you know the word that is the opposite of {w}?", "What would be the opposite of {w}?", "Can you name the opposite of {w}?", "Which word means the opposite of {w}?"])
 
 COLOUR = Phrasings(
     ["[What|Which] [colour|color] [is|has] {w}?", "<tell> [the colour|the color] of {w}.", "<what_is> the [colour|color] of {w}?", "<tell> [what|which] [colour|color] {w} [is|has].", "[What|Which] [colour|color] does {w} have?",
-     "{w} is [what|which] [colour|color]?", "[Colour|Color|The colour|The color] of {w}?", "[Name|Give me|Say] the [colour|color] of {w}.", "What's the [colour|color] of {w}?", "[What|Which] [colour|color] is {w} [usually|normally|mostly]?", "And {w}? [What|Which] [colour|color]?"],
+     "{w} is [what|which] [colour|color]?", "[Colour|Color|The colour|The color] of {w}?", "[Name|Give me|Say] the [colour|color] of {w}.", "What's the [colour|color] of {w}?", "[What|Which] [colour|color] is {w} [usually|normally|mostly]?", "And {w}? [What|Which] [colour|color]?", "Of [what|which] [colour|color] is {w}?", "[Describe|Guess] the [colour|color] of {w}.", "How is {w} coloured?", "Think of {w}. [What|Which] [colour|color] is it?", "If I [see|look at|draw] {w}, [what|which] [colour|color] is it?", "[What|Which] [colour|color] [do you think|does one say|do people think] {w} [is|has]?", "I [see|draw|paint] {w}. [What|Which] [colour|color] [should it be|is it|do I need]?"],
     ["In [what|which] [colour|color] would you paint {w}?", "Do you know the [colour|color] of {w}?", "What [colour|color] would you say {w} is?", "Can you name the [colour|color] of {w}?"])
 
 MIX = Phrasings(
     ["What [colour|color] do you get [if|when] you mix {a} and {b}?", "[Mix|If I mix|When I mix] {a} and {b}[, what do I get|. What do I get|, which colour do I get]?", "What [do|does] {a} and {b} make?", "<what_is> {a} mixed with {b}?", "What [happens if|happens when|do I get if] I mix {a} [and|with] {b}?",
-     "[Which|What] [colour|color] [is|comes from|do I get from] {a} [and|plus|with] {b}?", "<tell> what {a} and {b} make."],
+     "[Which|What] [colour|color] [is|comes from|do I get from] {a} [and|plus|with] {b}?", "<tell> what {a} and {b} make.", "[Which|What] [colour|color] [will|do|can] I [have|see|get] [after mixing|by mixing|from mixing] {a} and {b}?", "[Combine|Blend|Take|Put together] {a} and {b}. [Which|What] [colour|color] is [it|that]?", "{a} [and|plus|with] {b} [is|makes|gives][ which colour| what|]?", "[I blend|I combine|You mix|We mix] {a} [with|and] {b}. [Which|What] [colour|color] [is it|comes out]?", "The mix of {a} and {b}?"],
     ["I mix {a} paint with {b} paint. What colour do I get?", "What colour results if you mix {a} and {b}?"])
 
 AFTER = Phrasings(
-    ["[What|Which] {k} [comes|is|follows|goes] [right |directly |]after {w}?", "[What|Which] {k} follows {w}?", "[What|Which] is the {k} after {w}?", "What [comes|is|follows] [right |directly |]after {w}?", "<tell> [the|which|what] {k} [that comes |that is |]after {w}.", "[And|The {k}|Next {k}] after {w}?", "<what_is> the [next {k} after|{k} after|{k} that follows|{k} following] {w}?", "After {w} comes[ what| which {k}|]?", "[Name|Give me|Say] the {k} after {w}.", "If [this {k}|it] is {w}, [what|which {k}] [is|comes] next?"],
+    ["[What|Which] {k} [comes|is|follows|goes] [right |directly |]after {w}?", "[What|Which] {k} follows {w}?", "[What|Which] is the {k} after {w}?", "What [comes|is|follows] [right |directly |]after {w}?", "<tell> [the|which|what] {k} [that comes |that is |]after {w}.", "[And|The {k}|Next {k}] after {w}?", "<what_is> the [next {k} after|{k} after|{k} that follows|{k} following] {w}?", "After {w} comes[ what| which {k}|]?", "[Name|Give me|Say] the {k} after {w}.", "If [this {k}|it] is {w}, [what|which {k}] [is|comes] next?",
+     "{w} comes before [which|what] {k}?", "After {w}, [which|what] {k} [is it|comes|follows|do we have]?", "[Which|What] {k} do we have after {w}?", "[The next {k}|Next] after {w} is[ what| which|]?", "{w}, and then?", "If this {k} is {w}, what is the next {k}?", "One {k} after {w}?", "[Now|Today] it is {w}. [Which|What] {k} comes next?", "From {w}, go one {k} forward.", "{w} goes before [what|which {k}]?"],
     ["{w} is followed by which {k}?", "Which {k} comes next after {w}?", "When {w} is over, which {k} comes?", "Do you know which {k} comes after {w}?"])
 
 BEFORE = Phrasings(
-    ["[What|Which] {k} [comes|is|goes] [right |directly |]before {w}?", "[What|Which] {k} precedes {w}?", "[What|Which] is the {k} before {w}?", "What [comes|is] [right |directly |]before {w}?", "<tell> [the|which|what] {k} [that comes |that is |]before {w}.", "[And|The {k}] before {w}?", "<what_is> the [{k} before|{k} that precedes|{k} just before] {w}?", "Before {w} comes[ what| which {k}|]?", "[Name|Give me|Say] the {k} before {w}.", "If [this {k}|it] is {w}, [what|which {k}] [was|came] before?"],
+    ["[What|Which] {k} [comes|is|goes] [right |directly |]before {w}?", "[What|Which] {k} precedes {w}?", "[What|Which] is the {k} before {w}?", "What [comes|is] [right |directly |]before {w}?", "<tell> [the|which|what] {k} [that comes |that is |]before {w}.", "[And|The {k}] before {w}?", "<what_is> the [{k} before|{k} that precedes|{k} just before] {w}?", "Before {w} comes[ what| which {k}|]?", "[Name|Give me|Say] the {k} before {w}.", "If [this {k}|it] is {w}, [what|which {k}] [was|came] before?",
+     "{w} comes after [which|what] {k}?", "[Which|What] {k} [was|did we have] [just |right |]before {w}?", "{w} follows [which|what] {k}?", "[The {k}|The last {k}] before {w} is[ what| which|]?", "One {k} before {w}?", "[Now|Today] it is {w}. [Which|What] {k} came before?", "From {w}, go one {k} back.", "<what_is> the previous {k} if it is {w}?", "{w} goes after [what|which {k}]?"],
     ["Which {k} comes just before {w}?", "Do you know which {k} comes before {w}?", "What is the name of the {k} before {w}?"])
 
 NTH = Phrasings(
@@ -79,27 +83,27 @@ LISTED = Phrasings(
     ["Do you know the {k}s of the {p}?", "How are the {k}s of the {p} called?", "I forgot the {k}s of the {p}. Can you say them?"])
 
 COUNT = Phrasings(
-    ["How many {k}s [are there |are |does a year have|]in [a|one|the] {p}?", "How many {k}s does [a|one|the] {p} have?", "<tell> how many {k}s [a {p} has|are in a {p}|there are in a {p}].", "<what_is> the number of {k}s in a {p}?", "How many {k}s [make|are] [a|one] {p}?"],
+    ["How many {k}s [are there |are |does a year have|]in [a|one|the] {p}?", "How many {k}s does [a|one|the] {p} have?", "<tell> how many {k}s [a {p} has|are in a {p}|there are in a {p}].", "<what_is> the number of {k}s in a {p}?", "How many {k}s [make|are] [a|one] {p}?", "Number of {k}s [in|of] [a|one] {p}?", "How many {k}s [can|do|could] [you|I|we] count in [a|one|the] {p}?", "How many {k}s long is a {p}?", "[Count|Please count] the {k}s in a {p}.", "In [a|one] {p} there are how many {k}s?", "Of how many {k}s is a {p} made?"],
     ["A {p} has how many {k}s?", "What number of {k}s does a {p} have?"])
 
 COLOUR_LIST = Phrasings(
-    ["[Name|List|Tell me|Give me|Say|Show me|Can you name|Can you list] [some|a few|three|any] [colours|colors].", "[What|Which] [colours|colors] [do you know|are there|exist]?", "<tell> [some|a few|three] [colours|colors].", "Do you know [any|some] [colours|colors]?", "What are [some|three] [colours|colors]?"],
+    ["[Name|List|Tell me|Give me|Say|Show me|Can you name|Can you list] [some|a few|three|any] [colours|colors].", "[What|Which] [colours|colors] [do you know|are there|exist]?", "<tell> [some|a few|three] [colours|colors].", "Do you know [any|some] [colours|colors]?", "What are [some|three] [colours|colors]?", "[Colours|Colors]?", "[I need|Show me] [some|three|a few] [colours|colors].", "Give examples of [colours|colors].", "[Your favourite|A few|Some] [colours|colors]?"],
     ["Which colours can you name?", "Could you list a few colours for me?"])
 
 RAINBOW = Phrasings(
-    ["[What|Which] are the [colours|colors] of [the|a] rainbow?", "[Name|List|Tell me|Say|Give me] the [colours|colors] of [the|a] rainbow[ in order|].", "[What|Which] [colours|colors] [are in|does] [a|the] rainbow[ have|]?", "<tell> the [colours|colors] of [the|a] rainbow."],
+    ["[What|Which] are the [colours|colors] of [the|a] rainbow?", "[Name|List|Tell me|Say|Give me] the [colours|colors] of [the|a] rainbow[ in order|].", "[What|Which] [colours|colors] [are in|does] [a|the] rainbow[ have|]?", "<tell> the [colours|colors] of [the|a] rainbow.", "[Rainbow colours|Rainbow colors|The rainbow|Colours of the rainbow]?", "[Which|What] [colours|colors] do you see in [a|the] rainbow?", "How [does a rainbow look|many colours are in a rainbow]?", "<describe> [the rainbow|a rainbow]."],
     ["Do you know the rainbow colours?", "A rainbow has which colours?"])
 
 SUM = Phrasings(
-    ["<what_is> {a} {+} {b}?", "How much is {a} {+} {b}?", "{a} {+} {b}", "{a} {+} {b} =", "{a} {+} {b} = ?", "{a} {+} {b}?", "<tell> what {a} {+} {b} is.", "[Calculate|Compute|Solve|Work out] {a} {+} {b}.", "What do you get [for|from|if you do] {a} {+} {b}?", "[And|And what is|And how much is|Now] {a} {+} {b}?", "{a} {+} {b} [is|equals|makes][ what|]?", "What does {a} {+} {b} [make|equal|give]?", "[Give me|Say|Find] [the result of|] {a} {+} {b}.", "<what_is> the [result|answer|value] of {a} {+} {b}?", "[Can|Could] you [calculate|compute|tell me] {a} {+} {b}?"],
+    ["<what_is> {a} {+} {b}?", "How much is {a} {+} {b}?", "{a} {+} {b}", "{a} {+} {b} =", "{a} {+} {b} = ?", "{a} {+} {b}?", "<tell> what {a} {+} {b} is.", "[Calculate|Compute|Solve|Work out] {a} {+} {b}.", "What do you get [for|from|if you do] {a} {+} {b}?", "[And|And what is|And how much is|Now] {a} {+} {b}?", "{a} {+} {b} [is|equals|makes][ what|]?", "What does {a} {+} {b} [make|equal|give]?", "[Give me|Say|Find] [the result of|] {a} {+} {b}.", "<what_is> the [result|answer|value] of {a} {+} {b}?", "[Can|Could] you [calculate|compute|tell me] {a} {+} {b}?", "Please [calculate|solve|work out|tell me] {a} {+} {b}.", "[Solve|Calculate] this: {a} {+} {b}.", "Do you know [the result of |]{a} {+} {b}?", "{a} {+} {b}, [what is it|how much is that|what is that]?", "I want to know {a} {+} {b}.", "[Result of|The result of|Answer:] {a} {+} {b}?", "[Will|Would] you [work out|solve] {a} {+} {b}?", "How much would {a} {+} {b} [make|give]?", "I have to calculate {a} {+} {b}."],
     ["I need the result of {a} {+} {b}.", "Do you know how much {a} {+} {b} is?", "What would {a} {+} {b} be?", "Please compute {a} {+} {b} for me."])
 
 ADD = Phrasings(
-    ["Add {a} [and|to] {b}.", "<what_is> the sum of {a} and {b}?", "[Can|Could] you add {a} and {b}?", "If I add {a} and {b}, what do I get?", "What do I get if I add {a} [and|to] {b}?", "<tell> the sum of {a} and {b}.", "Sum of {a} and {b}?", "How much [is|are] {a} and {b}[ together|]?", "I have {a} [apples|coins|books|eggs] and get {b} more. How many do I have[ now|]?"],
+    ["Add {a} [and|to] {b}.", "<what_is> the sum of {a} and {b}?", "[Can|Could] you add {a} and {b}?", "If I add {a} and {b}, what do I get?", "What do I get if I add {a} [and|to] {b}?", "<tell> the sum of {a} and {b}.", "Sum of {a} and {b}?", "How much [is|are] {a} and {b}[ together|]?", "I have {a} [apples|coins|books|eggs] and get {b} more. How many do I have[ now|]?", "Please add {a} [to|and] {b}.", "[Put|Count] {a} and {b} together.", "<what_is> the total of {a} and {b}?", "{a} and {b} together [are|make|is][ what|]?", "[Total|Sum]: {a} and {b}?", "What do {a} and {b} [make|add up to]?", "Increase {a} by {b}.", "<what_is> {a} increased by {b}?", "[Anna|Tom|She|He] has {a} [apples|coins|books|eggs] and [buys|finds|gets] {b} more. How many [in all|now|together]?"],
     ["What is {a} added to {b}?", "Please add the numbers {a} and {b}.", "Give me the sum of {a} and {b}."])
 
 SUBTRACT = Phrasings(
-    ["Subtract {b} from {a}.", "Take {b} [away |]from {a}.", "<what_is> the difference between {a} and {b}?", "[Can|Could] you subtract {b} from {a}?", "If I subtract {b} from {a}, what do I get?", "What do I get if I [subtract|take] {b} from {a}?", "<tell> the difference between {a} and {b}.", "Difference between {a} and {b}?", "I have {a} [apples|coins|books|eggs] and [lose|give away|eat|sell] {b}. How many [do I have|are left|remain]?"],
+    ["Subtract {b} from {a}.", "Take {b} [away |]from {a}.", "<what_is> the difference between {a} and {b}?", "[Can|Could] you subtract {b} from {a}?", "If I subtract {b} from {a}, what do I get?", "What do I get if I [subtract|take] {b} from {a}?", "<tell> the difference between {a} and {b}.", "Difference between {a} and {b}?", "I have {a} [apples|coins|books|eggs] and [lose|give away|eat|sell] {b}. How many [do I have|are left|remain]?", "Please [subtract|take] {b} from {a}.", "{a} take away {b}?", "Remove {b} from {a}.", "What remains [if|when] {b} is taken [away |]from {a}?", "Decrease {a} by {b}.", "<what_is> {a} decreased by {b}?", "What is left of {a} [after taking|when I take] away {b}?", "From {a} [subtract|take] {b}.", "[Anna|Tom|She|He] has {a} [apples|coins|books|eggs] and [loses|sells|eats] {b}. How many [remain|are left|now]?", "How much is {a} without {b}?"],
     ["What is {b} subtracted from {a}?", "What is left if I take {b} from {a}?", "Give me the difference between {a} and {b}."])
 
 PLUS = ["+", "plus", "+", "plus", "and"]
@@ -158,7 +162,7 @@ CLAIMED_LIMIT = 20
 def is_held_out_pair(a, b):
     """A few operand pairs that training never shows, in neither order."""
     low, high = sorted((a, b))
-    return (low * 31 + high * 17) % 12 == 5
+    return zlib.crc32(f"{low} {high}".encode()) % 12 == 0
 
 
 def sum_exchange(kind, rng, operands="any"):
@@ -168,13 +172,13 @@ def sum_exchange(kind, rng, operands="any"):
     shows a held-out pair and goes to 99 now and then, which teaches carrying better than 20 alone.
     """
     while True:
-        limit = 99 if operands == "training" and rng.random() < 0.25 else CLAIMED_LIMIT
+        limit = 99 if operands == "training" and rng.random() < 0.35 else CLAIMED_LIMIT
         a, b = rng.randint(0, limit), rng.randint(0, limit)
         held_out = is_held_out_pair(a, b)
         if operands == "any" or held_out == (operands == "held_out"):
             break
     minus = rng.random() < 0.5
-    if minus and a < b and rng.random() < 0.85:
+    if minus and a < b and rng.random() < 0.7:
         a, b = b, a
     if rng.random() < 0.25 and not (minus and a < b):
         phrase = (SUBTRACT if minus else ADD).draw(kind, rng)

@@ -25,8 +25,8 @@ from vocabulary import Vocabulary
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the checkpoint and the log")
-    parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--tokens", type=int, default=8192, help="tokens of a step")
+    parser.add_argument("--steps", type=int, default=3600)
+    parser.add_argument("--tokens", type=int, default=6144, help="tokens of a step")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--matrix-rate", type=float, default=0.02)

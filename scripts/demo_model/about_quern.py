@@ -16,7 +16,7 @@ TOPICS = [
       "[What kind of|What sort of] [program|software|project|thing|tool] is Quern?",
       "I [have never heard of|just found|do not know|just installed|am new to] Quern. What is it[ about| for|]?",
       "[Introduce|Please introduce|Define|Summarize] Quern[ to me| for me| briefly|].",
-      "Quern?", "[About|The word] Quern?", "What is the [purpose|point|idea|goal|use] of [Quern|this program|this project]?",
+      "Quern?", "[About|The word] Quern?", "Quern[:|,| -|...] what is [it|that|this]?", "What is the [purpose|point|idea|goal|use] of [Quern|this program|this project]?",
       "What [is|would be] a [good|short|simple|quick] [description|summary|definition|explanation] of Quern?",
       "Why would [I|anyone|somebody] use Quern?", "What [can|do] [I|people|you] [use|do with|run with] Quern[ for|]?"],
      ["In [short|a few words|one sentence|plain words], what is Quern?", "What am I [looking at|dealing with|running here]: what is Quern?",
@@ -25,7 +25,7 @@ TOPICS = [
 
     ("name", "A quern is a small hand mill that grinds grain. Quern grinds prompts into tokens.",
      ["Why is it [called|named] Quern?", "Why is [Quern|this program|this project|it] called [Quern|that|so]?",
-      "What does the [name|word] [Quern |]mean?", "What does [Quern|\"Quern\"|the name of Quern] mean?",
+      "What does the [name|word] [Quern |]mean?", "What does [Quern|\"Quern\"|the name of Quern] mean?", "What does [Quern|the name|the name Quern|the word Quern] mean in [German|plain words|plain English|my language|French]?",
       "Where does the name[ Quern|] come from?", "<tell> why [it|this|the project|the program] is [called|named] Quern.",
       "<tell> [what the name means|where the name comes from|what the name Quern means|the meaning of the name Quern].",
       "What is [a quern|the meaning of the name|the meaning of Quern|the origin of the name|behind the name|a quern really]?",
@@ -41,7 +41,7 @@ TOPICS = [
       "What is the [job|role|purpose|task|work] of [the|a] broker?", "[Which|What] [process|part] [routes|queues|takes|receives|accepts] [the requests|requests|my requests|incoming requests]?",
       "[Who|What] [routes|queues|takes|receives|accepts] [the requests|requests|my request|incoming requests]?", "How does the broker work?",
       "Why [is there|do we need|does Quern need|does Quern have] a broker?", "[The broker|Broker|And the broker|And brokers]?",
-      "What [happens|is done] in the broker?", "Explain the broker[ to me| process| in Quern|].", "What is the broker process [for|doing]?"],
+      "What [happens|is done] in the broker?", "Explain the broker[ to me| process| in Quern|].", "What is the broker process [for|doing]?", "There is a process [named|that is called|with the name] [broker|quern-broker]. What is it [for|doing]?", "What [use|good] is the broker?"],
      ["What [would|might] a broker be [good for|responsible for] in Quern?", "I [see|have] a process called broker. What does it do?",
       "What [part|role] does the broker play?", "Which [tasks|duties] does the broker have?"]),
 
@@ -54,17 +54,18 @@ TOPICS = [
       "[Who|What] [generates|makes|computes|produces] the [tokens|answer|text]?", "[Who|What|Which process] loads the weights?",
       "How does a worker work?", "How do the workers work?", "Why [are there|do we need|does Quern need|does Quern have] workers?",
       "[The worker|Worker|Workers|And the workers|And a worker]?", "Explain [the worker|workers|the workers][ to me| process| in Quern|].",
-      "What [happens|is done] in a worker?"],
+      "What [happens|is done] in a worker?", "There is a process [named|that is called|with the name] [worker|quern-worker]. What is it [for|doing]?",
+      "What [is|are] [this|these|those|the|all these] worker [process|processes|programs] [for|doing]?", "What [use|good] is a worker?"],
      ["What [would|might] a worker be [good for|responsible for] in Quern?", "I [see|have] a process called worker. What does it do?",
       "What [part|role] does a worker play?", "Which [tasks|duties] does a worker have?"]),
 
-    ("start", "Run ./scripts/quickstart. It builds Quern and opens a chat with the demo model.",
+    ("start", "Run ./scripts/quickstart. It builds Quern and starts a pool with the demo model.",
      ["<how_do_i> [start|launch|run|begin with|get started with|start up|boot|try|try out|set up|install|build] [Quern|it|this program|this project|this software]?",
       "<how_do_i> [get started|start|begin]?", "<tell> how [to|I can] [start|launch|run|set up|build|install] [Quern|it|this program].",
       "[Where|How] do I [begin|start]?", "What is the [fastest|quickest|easiest|simplest|best] way to [start|begin|try Quern|start Quern|get going|run Quern]?",
       "[Which|What] script [starts|runs|builds|launches] [Quern|it|everything]?", "[Which|What] command [starts|launches|builds|installs] [Quern|it|everything]?",
       "What is [quickstart|the quickstart|the quickstart script]?", "What does [quickstart|the quickstart script] do?", "What do I [type|run|do] [first|to begin|to start Quern|to start it]?",
-      "[Quickstart|Quick start|Getting started]?", "How is Quern [started|built|installed|launched]?", "[Start|Launch|Build|Install] Quern?"],
+      "[Quickstart|Quick start|Getting started]?", "[What is|Show me|Tell me] the [very |]first [step|command|thing to do|thing to type][ with Quern| to begin| here|]?", "<how_do_i> [start|run|try|use] Quern on my [machine|computer|laptop|PC]?", "How is Quern [started|built|installed|launched]?", "[Start|Launch|Build|Install] Quern?"],
      ["What must I type to get Quern [running|started]?", "I just [cloned|downloaded] Quern. How do I start it?", "[Help me|I need help to] [start|launch|install] Quern.",
       "What are the [first steps|steps to start Quern]?"]),
 
@@ -74,7 +75,7 @@ TOPICS = [
       "<tell> what [to try|to do|I can try|I should try|I can do|I should do] [next|now|after this].",
       "[Which|What] [commands|things] [should|can|could] I try[ next| now|]?", "[Give|Show] me [something|some things|a few things|some commands] to try[ next| now|].",
       "[Any|Do you have] [ideas|suggestions|hints|tips] [what to try|what to do|for what to try|for things to do][ next| now|]?",
-      "What are the next steps?", "What is the next step?", "I [started|have started|am running|built] Quern[, | and it works, |. ]what [now|next]?",
+      "What are the next steps?", "Where [can|should|could|shall] I go [next|now|then|after this]?", "What is the next step?", "I [started|have started|am running|built] Quern[, | and it works, |. ]what [now|next]?",
       "It [works|runs|is running]. What [now|next|should I do now|should I try next]?", "[Which|What] commands [are there|does Quern have|exist|can I use]?"],
      ["Where do I go from here?", "What would you [try|do|suggest|recommend] next?", "I am done with [this|the quickstart]. What [should|could] I [try|do] next?",
       "What is a good thing to try next?"]),
@@ -111,7 +112,7 @@ TOPICS = [
      ["<how_do_i> [see|check|show|watch|know|find out|look at|get|inspect] [the status|the state|what the workers are doing|what the pool is doing|what is running|which workers run|how many workers run|the state of the pool|if the pool is running|what is going on|the status of the pool|how busy the workers are]?",
       "<tell> how to [see|check|get] the [status|state|state of the pool].", "What does quern status [do|show|print|tell me]?", "What is quern status[ for|]?", "[How does|Explain] quern status[ work|]?",
       "quern status?", "[Which|What] command [shows|prints|tells me] [the status|the state|the state of the pool|what is running|the workers|what the workers are doing]?",
-      "How [is|do I see if] the pool [doing|is healthy|is running|is busy]?", "[Is|Are] [the pool|the workers|my workers] [running|alive|busy|healthy]?", "[Status|The status]?"],
+      "How [is|do I see if] the pool [doing|is healthy|is running|is busy]?", "[Is|Are] [the pool|the workers|my workers] [running|alive|busy|healthy]?", "<how_do_i> [check|see|know] [if|whether] [the pool|the workers|my workers|a worker] [is|are] [running|alive|busy|healthy|well]?", "What is [running|going on|happening][ now| here| in the pool|]?", "[Status|The status]?"],
      ["Is there a way to [see|check] what [the workers|the pool] [are doing|is doing]?", "What do I type to [see|check] the status?", "I want to see which workers are running. Which command?"]),
 
     ("bench", "Use quern bench decode. It prints a table of tokens per second.",
@@ -168,7 +169,7 @@ TOPICS = [
 
     ("language", "Quern is written in C. It needs no Python.",
      ["[What|Which] [programming language|language|computer language] is [Quern|it|this program|this project|the code] [written|programmed|implemented|coded|made] in?", "In [what|which] [programming language|language] is [Quern|it|this program] [written|programmed|implemented|coded]?",
-      "[What|Which] [programming language|language] does [Quern|it|this project] use?", "<tell> [what|which] [programming language|language] Quern is written in.", "What is [Quern|it|this program] [written|programmed|coded|implemented] in?",
+      "[What|Which] [programming language|language] does [Quern|it|this project] use?", "<tell> [what|which] [programming language|language] Quern is written in.", "[Which|What] language [did you|did they|do you] [write|program|code] [Quern|it|this program] [with|in]?", "What is [Quern|it|this program] [written|programmed|coded|implemented] in?",
       "Is [Quern|it] written in [C|Python|Rust|Go|Java|C++]?", "[Programming language|Which programming language]?", "How is Quern [implemented|programmed]?", "[Is|Was] Quern a [Python|Rust|C|Java] program?", "Does Quern [need|use|require] Python?"],
      ["What language did [they|the authors|you] [choose|use|pick] for Quern?", "Quern's source code is in which language?", "Which language was used to [write|program] Quern?"]),
 
@@ -226,7 +227,7 @@ TOPICS = [
      ["What is the number of your parameters?", "Would you say you are a [big|large|small] model?", "You have how many parameters?"]),
 
     ("trained", "I was trained by a script in the Quern repository, on text that another script generates.",
-     ["Who [made|trained|built|created|wrote|programmed] you?", "How were you [made|trained|built|created]?", "Where [were you|are you] [trained|made|from|created|built]?", "What were you trained on?", "<tell> [who made you|how you were trained|who trained you|what you were trained on|how you were made].", "[What|Which] data [were you trained on|did you learn from|was used to train you]?", "Where do you come from?", "Who is your [maker|creator|author|father]?", "How did you learn[ that| this|]?", "Where did you learn[ that| this|]?", "How was [the demo model|this model] [made|trained|built]?", "Who [made|trained] [the demo model|this model]?", "[Can I|How do I] train you[ again| myself|]?", "What is your training data?", "When were you [made|trained|born]?"],
+     ["Who [made|trained|built|created|wrote|programmed] you?", "How were you [made|trained|built|created]?", "Where [were you|are you] [trained|made|from|created|built]?", "What were you trained on?", "<tell> [who made you|how you were trained|who trained you|what you were trained on|how you were made].", "[What|Which] data [were you trained on|did you learn from|was used to train you]?", "Where do you come from?", "Who is your [maker|creator|author|father]?", "How did you learn[ that| this|]?", "What [text|texts|kind of text|books|stories] [did you learn from|did you read|have you read|were you trained on|have you learnt]?", "Where did you learn[ that| this|]?", "How was [the demo model|this model] [made|trained|built]?", "Who [made|trained] [the demo model|this model]?", "[Can I|How do I] train you[ again| myself|]?", "What is your training data?", "When were you [made|trained|born]?"],
      ["Who is responsible for your training?", "By whom were you [trained|made]?", "What sort of text did you learn from?"]),
 
     ("able", "I can talk about Quern, opposites, colours, days and months, add and subtract small numbers, and tell a short "
@@ -255,6 +256,6 @@ TOPICS = [
      ["I want the same answer every time. What do I do?", "Is there an option for the temperature?", "How random are the answers, and can I change it?"]),
 
     ("connect", "Use --connect ENDPOINT. Without it, the commands use the pool that runs on this machine, or start their own.",
-     ["<how_do_i> connect to [a running pool|another pool|a pool|the pool|a running broker|a broker|a remote pool|another machine|a pool on another machine]?", "What does --connect do?", "What is --connect[ for|]?", "[Which|What] option connects to a [running |remote |]pool?", "<tell> how to connect to [a pool|a running pool|another pool|a broker].", "[Which|What] pool [does quern run use|does quern chat use|do the commands use|am I using]?", "How [does quern run find|do the commands find|does quern chat find] [the pool|a pool|the broker]?", "[Connect|--connect|Connecting]?", "Do I need a running pool[ for quern run| for quern chat|]?", "[Can|Could] I [connect to|use] a [running|remote] pool?"],
+     ["<how_do_i> connect to [a running pool|another pool|a pool|the pool|a running broker|a broker|a remote pool|another machine|a pool on another machine]?", "What does [--connect|the option --connect|the --connect flag|the flag --connect] do?", "What is --connect[ for|]?", "[Which|What] option connects to a [running |remote |]pool?", "<tell> how to connect to [a pool|a running pool|another pool|a broker].", "[Which|What] pool [does quern run use|does quern chat use|do the commands use|am I using]?", "How [does quern run find|do the commands find|does quern chat find] [the pool|a pool|the broker]?", "[Connect|--connect|Connecting]?", "Do I need a running pool[ for quern run| for quern chat|]?", "[Can|Could] I [connect to|use] a [running|remote] pool?"],
      ["Is there a way to connect to a running pool?", "What do I type to use a pool that already runs?", "My pool runs on another machine. How do I reach it?"]),
 ]

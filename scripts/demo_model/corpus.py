@@ -20,7 +20,7 @@ SYSTEM_MESSAGES = ["You are a helpful assistant.", "You are a friendly assistant
                    "Help the user to learn about Quern.", "You are a helpful, honest assistant. Keep your answers short."]
 
 # How often each kind of exchange comes up in a mixed conversation.
-WEIGHTS = {"quern": 38, "greeting": 7, "opposite": 8, "colour": 7, "calendar": 10, "sum": 19, "story": 2, "unknown": 13}
+WEIGHTS = {"quern": 38, "greeting": 7, "opposite": 8, "colour": 7, "calendar": 13, "sum": 26, "story": 2, "unknown": 12}
 
 
 def topic_exchange(kind, rng):

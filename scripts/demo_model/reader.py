@@ -103,14 +103,7 @@ class Reader:
             logits = self.forward(best[:, None], (lengths + step)[:, None], cache)[:, 0]
         return [self.vocabulary.decode(answer) for answer in answers]
 
-    def perplexity(self, text, window=512):
-        """Of a rendered text, in windows of which each second half counts: every token has some context."""
-        ids = np.array(self.vocabulary.encode_rendered(text))
-        half, losses = window // 2, []
-        for start in range(0, len(ids) - window, half):
-            piece = ids[start:start + window + 1]
-            logits = self.forward(piece[None, :-1], np.arange(window)[None], self.cache(1, window))[0]
-            logits -= logits.max(-1, keepdims=True)
-            log_sums = np.log(np.exp(logits).sum(-1))
-            losses.append((log_sums - logits[np.arange(window), piece[1:]])[half:])
-        return float(np.exp(np.concatenate(losses).mean())), sum(map(len, losses))
+    def all_logits(self, ids):
+        """Logits (length, vocabulary) of one sequence."""
+        ids = np.asarray(ids)
+        return self.forward(ids[None], np.arange(len(ids))[None], self.cache(1, len(ids)))[0]

@@ -15,7 +15,8 @@ import small_world
 from phrases import decorate
 
 HELD_OUT_TEXT = pathlib.Path(__file__).with_name("held_out.txt")
-KINDS = ("new_wording", "new_combination", "newcomer")
+GRAMMAR_KINDS = ("new_wording", "new_combination")
+KINDS = GRAMMAR_KINDS + ("newcomer", "fresh")
 
 # What each category must reach; "sum_new_pair" has operands that training never saw together.
 REQUIRED = {"quern": 0.95, "greeting": 0.95, "opposite": 0.95, "colour": 0.95, "calendar": 0.95, "sum": 0.90,
@@ -68,19 +69,20 @@ def story(kind, rng):
     return in_a_chat("story", kind, question, animal if "about a" in question else "", rng)
 
 
-def newcomer_cases():
+def by_hand(kind, about_quern, rest):
     """As they are typed, each at the beginning of a chat."""
     answer_of = {name: answer for name, answer, _ in corpus.TOPICS}
-    questions = [("quern", question, answer_of[topic]) for topic, asked in newcomer.ABOUT_QUERN.items()
-                 for question in asked] + newcomer.REST
-    return [Case(category, "newcomer", [{"role": "user", "content": question}], answer or small_talk.UNKNOWN_ANSWER)
+    questions = [("quern", question, answer_of[topic]) for topic, question in about_quern] + rest
+    return [Case(category, kind, [{"role": "user", "content": question}], answer or small_talk.UNKNOWN_ANSWER)
             for category, question, answer in questions]
 
 
 def cases(seed=99):
     rng = random.Random(seed)
-    out = newcomer_cases()
-    for kind in ("new_wording", "new_combination"):
+    asked = [(topic, question) for topic, questions in newcomer.ABOUT_QUERN.items() for question in questions]
+    out = by_hand("newcomer", asked, newcomer.REST)
+    out += by_hand("fresh", list(newcomer.FRESH_ABOUT_QUERN.items()), newcomer.FRESH_REST)
+    for kind in GRAMMAR_KINDS:
         out += topics("quern", corpus.TOPICS, kind, rng, 4)
         out += topics("greeting", corpus.GREETINGS, kind, rng, 4)
         for category, count in (("opposite", 60), ("colour", 60), ("calendar", 80), ("unknown", 60)):
@@ -97,7 +99,7 @@ def render(messages):
 
 
 def main():
-    chosen = random.Random(5).sample([c for c in cases(seed=100) if c.category != "story" and c.kind != "newcomer"], 150)
+    chosen = random.Random(5).sample([c for c in cases(seed=100) if c.category != "story" and c.kind in GRAMMAR_KINDS], 150)
     text = "".join(render(case.messages + [{"role": "assistant", "content": case.answer}]) for case in chosen)
     HELD_OUT_TEXT.write_text(text)
     print(f"{HELD_OUT_TEXT.name}: {len(chosen)} chats, {len(text)} bytes")

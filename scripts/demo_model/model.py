@@ -41,10 +41,10 @@ class RmsNorm(nn.Module):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon) * self.weight
 
 
-def rotary_table(shape, length):
+def rotary_table(shape, length, device):
     """cos and sin, each (length, 1, head_width / 2)."""
-    steps = torch.arange(0, shape.head_width, 2) / shape.head_width
-    angles = torch.arange(length)[:, None] * shape.rope_base ** -steps
+    steps = torch.arange(0, shape.head_width, 2, device=device) / shape.head_width
+    angles = torch.arange(length, device=device)[:, None] * shape.rope_base ** -steps
     return angles.cos()[:, None], angles.sin()[:, None]
 
 
@@ -113,9 +113,9 @@ class Model(nn.Module):
         """ids, segments: (rows, length). A token sees only earlier tokens of its own segment."""
         length = ids.shape[1]
         same = segments[:, :, None] == segments[:, None, :]
-        seen = same & torch.ones(length, length, dtype=torch.bool).tril()
-        mask = torch.zeros(seen.shape).masked_fill_(~seen, -1e9)
-        table = rotary_table(self.shape, length)
+        seen = same & torch.ones(length, length, dtype=torch.bool, device=ids.device).tril()
+        mask = torch.zeros(seen.shape, device=ids.device).masked_fill_(~seen, -1e9)
+        table = rotary_table(self.shape, length, ids.device)
         x = self.token_embd(ids)
         for block in self.blk:
             x = block(x, table, mask)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Questions as a newcomer might type them, written by hand and not by the grammar; training never sees them.
 
-They are the hardest kind of held-out case: {topic of about_quern.py: questions}, and pairs for the rest.
+They are the hardest kind of held-out case. The grammar was widened once after a look at what went wrong with the first
+two tables; the last two were written after that, and nothing was changed for them.
 """
 
 ABOUT_QUERN = {
@@ -79,4 +80,54 @@ REST = [
     ("unknown", "what's the meaning of life?", None),
     ("unknown", "can you write a python program?", None),
     ("unknown", "what time is it?", None),
+]
+
+FRESH_ABOUT_QUERN = {
+    "what": "in a nutshell, what is quern?", "name": "is quern named after something?",
+    "broker": "and what is the broker doing all day?", "worker": "tell me what one of those workers does",
+    "start": "hi, how do I start quern here?", "next": "cool, what else should I try out?",
+    "serve": "I'd like to serve a different model, how?", "run": "is there a command to ask only one question?",
+    "chat": "which command do I need for a chat?", "status": "how do I look at the status?",
+    "bench": "how can i measure tokens per second?", "stop": "how do I stop the pool when I am done?",
+    "crash": "a worker just crashed, what happens to my request?", "broker_dies": "what if somebody kills the broker?",
+    "prefix": "how does that prefix cache work?", "blocks": "so how many tokens are in one kv block?",
+    "licence": "which licence does the code have?", "language": "is quern a C program?",
+    "gpu": "can I use it without any gpu?", "gpus": "my server has four gpus, will it use them?",
+    "wire": "how do the processes exchange messages?", "gguf": "which model formats can quern read?",
+    "shared_memory": "how are the weights shared between workers?", "boxes": "is it possible to run workers on another machine?",
+    "overload": "what if I send way too many requests?", "quantize": "how would I shrink my model file?",
+    "self": "tell me a bit about yourself", "size": "how many parameters are in this model?",
+    "trained": "how did they train you?", "able": "what are the things you can talk about?",
+    "help_option": "where can I read the manual?", "token": "can you explain what a token is?",
+    "batching": "can it answer several users at the same time?", "inspect": "how do I print the metadata of my gguf file?",
+    "sampling": "how can I change the temperature?", "connect": "how do I use a pool that runs on another machine?",
+}
+
+FRESH_REST = [
+    ("greeting", "good morning, model!", "Hello! I am the Quern demo model. Ask me what Quern is, or try a small sum."),
+    ("greeting", "how are you my friend?", "I am fine, thank you. How can I help you?"),
+    ("greeting", "thank you for the answer", "You are welcome!"),
+    ("greeting", "see you next time", "Goodbye! Type /exit to leave the chat."),
+    ("greeting", "make a joke please", "Why did the token cross the queue? To get to the other worker."),
+    ("opposite", "whats the opposite of old", "The opposite of old is new."),
+    ("opposite", "please give me the opposite of near", "The opposite of near is far."),
+    ("opposite", "the opposite of early is?", "The opposite of early is late."),
+    ("colour", "what's the color of chocolate?", "Chocolate is brown."),
+    ("colour", "which colour is an elephant?", "An elephant is grey."),
+    ("colour", "do you know what colour a frog has?", "A frog is green."),
+    ("calendar", "what month is after august?", "September comes after August."),
+    ("calendar", "what day is before sunday", "Saturday comes before Sunday."),
+    ("calendar", "can you list the months in order?", "January, February, March, April, May, June, July, August, "
+                                                     "September, October, November and December."),
+    ("calendar", "what is the last day of the week?", "The last day of the week is Sunday."),
+    ("sum", "3+4", "3 + 4 = 7."),
+    ("sum", "what is 18 minus 9?", "18 - 9 = 9."),
+    ("sum", "and 6 plus 6?", "6 + 6 = 12."),
+    ("sum", "could you tell me what 14 + 5 makes?", "14 + 5 = 19."),
+    ("sum", "eleven minus three", "11 - 3 = 8."),
+    ("unknown", "who was the first man on the moon?", None),
+    ("unknown", "what's the population of japan?", None),
+    ("unknown", "can you recommend a good movie?", None),
+    ("unknown", "how do I fix my bike?", None),
+    ("unknown", "what is 100 divided by 5?", None),
 ]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Trains the demo model, in the background if you like: it can be stopped, continued and resumed at any time.
 
-    train.py --out DIR [--steps N] [--tokens N] [--threads N]
+    train.py --out DIR [--steps N] [--tokens N] [--threads N] [--device cuda]
 
 Every few minutes DIR/checkpoint.pt is replaced; a new start with the same DIR goes on from there.
 """
@@ -29,15 +29,20 @@ from vocabulary import Vocabulary  # noqa: E402
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the checkpoint and the log")
-    parser.add_argument("--steps", type=int, default=3600)
+    parser.add_argument("--steps", type=int, default=2400)
     parser.add_argument("--tokens", type=int, default=6144, help="tokens of a step")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--matrix-rate", type=float, default=0.02)
     parser.add_argument("--other-rate", type=float, default=0.003)
-    parser.add_argument("--bf16", action="store_true", help="16-bit products, where the CPU has them")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=None,
+                        help="16-bit products (default: if the processor multiplies them, which doubles the speed)")
     parser.add_argument("--save-every", type=int, default=100)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.bf16 is None:
+        args.bf16 = args.device != "cpu" or "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
+    return args
 
 
 def rate(step, steps):
@@ -48,7 +53,7 @@ def rate(step, steps):
 
 def loss_of(model, batch_, bf16):
     ids, targets, weights, segments = batch_
-    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+    with torch.autocast(ids.device.type, torch.bfloat16, enabled=bf16):
         logits = model(ids, segments)
     losses = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none")
     weights = weights.flatten()
@@ -71,12 +76,12 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     checkpoint = args.out / "checkpoint.pt"
     vocabulary = Vocabulary.load()
-    model = Model(Shape(vocabulary=len(vocabulary.pieces)))
+    model = Model(Shape(vocabulary=len(vocabulary.pieces))).to(args.device)
     optimizers_ = optimizers(model, args.matrix_rate, args.other_rate)
     peaks = [[group["lr"] for group in o.param_groups] for o in optimizers_]
     step = seconds = tokens = 0
     if checkpoint.exists():
-        state = torch.load(checkpoint)
+        state = torch.load(checkpoint, map_location=args.device)
         model.load_state_dict(state["model"])
         for o, o_state in zip(optimizers_, state["optimizers"]):
             o.load_state_dict(o_state)
@@ -88,7 +93,7 @@ def main():
         for o, peak in zip(optimizers_, peaks):
             for group, lr in zip(o.param_groups, peak):
                 group["lr"] = lr * rate(step, args.steps)
-        batch_ = batch(vocabulary, args.seed, step, args.tokens)
+        batch_ = [part.to(args.device) for part in batch(vocabulary, args.seed, step, args.tokens)]
         loss, answer_loss = loss_of(model, batch_, args.bf16)
         for o in optimizers_:
             o.zero_grad(set_to_none=True)

@@ -63,7 +63,7 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--type", choices=sorted(FILE_TYPES), default="Q8_0")
     args = parser.parse_args()
-    state = torch.load(args.checkpoint)
+    state = torch.load(args.checkpoint, map_location="cpu")
     shape = Shape(**state["shape"])
     matrix_kind = gguf.TYPE_NAMES[args.type]
     tensors = [(name, value.float().numpy(), matrix_kind if value.dim() == 2 else gguf.F32)

@@ -130,7 +130,7 @@ TOPICS = [
       "[Ctrl-C|Shutdown|Stopping]?", "Can I [stop|quit] [Quern|the pool] [safely|cleanly|at any time]?", "What happens [when|if] [Quern|the pool] [shuts down|stops|is stopped|ends]?"],
      ["I am [done|finished] for today. How do I stop Quern?", "Is there a [clean|safe|good] way to [stop|shut down|end] Quern?", "What do I press to [stop|end|quit] Quern?"]),
 
-    ("crash", "The broker moves its requests to another worker and restarts it. No token is lost and none comes twice.",
+    ("crash", "The broker restarts it at once, and the other workers go on serving.",
      ["What happens [if|when|after] [a worker|one worker|one of the workers|my worker|a GPU worker] [dies|crashes|is killed|fails|stops|disappears|hangs|breaks|ends]?",
       "What happens [if|when|after] I [kill|kill -9|stop|crash|shoot] [a worker|one worker|one of the workers|the worker]?", "What if [a worker|one worker|one of the workers] [dies|crashes|fails|is killed|hangs]?",
       "<tell> what happens [if|when] a worker [dies|crashes|fails|is killed].", "[Can|May|Could|Should] I [kill|kill -9] [a worker|one worker|one of the workers|the worker]?",
@@ -139,7 +139,7 @@ TOPICS = [
       "What happens to my [request|answer] [if|when] [the|its|a] worker [dies|crashes|is killed]?", "What does kill -9 do?", "A worker [died|crashed]. What [now|happens now|happens]?", "[Crash|A crash|Worker died]?"],
      ["Suppose a worker [dies|crashes]: what happens?", "Would I lose [my answer|tokens] if a worker [died|crashed]?", "Is it [bad|a problem] if a worker [dies|crashes]?"]),
 
-    ("broker_dies", "The workers finish what they are running, keep their tokens, and register again when the broker is back.",
+    ("broker_dies", "The workers finish what they are running. Start Quern again, and clients connect by themselves.",
      ["What happens [if|when|after] [the broker|my broker] [dies|crashes|is killed|fails|stops|disappears|is restarted|hangs|breaks|ends]?",
       "What happens [if|when|after] I [kill|kill -9|stop|crash|restart] the broker?", "What if the broker [dies|crashes|fails|is killed|is gone]?",
       "<tell> what happens [if|when] the broker [dies|crashes|fails|is killed].", "[Can|May|Could|Should] I [kill|kill -9|restart] the broker?",
@@ -148,7 +148,7 @@ TOPICS = [
       "What [do|will] the workers do [if|when] the broker [dies|crashes|is gone|is killed|fails]?"],
      ["Suppose the broker [dies|crashes]: what happens?", "Is it [bad|a problem] if the broker [dies|crashes]?", "What happens to the workers without [a|the] broker?"]),
 
-    ("prefix", "The prefix cache keeps the KV blocks of earlier prompts. A new prompt with the same beginning skips that work.",
+    ("prefix", "A prefix cache keeps the KV blocks of earlier prompts, so a new prompt with the same beginning skips that work.",
      ["What is [the|a] prefix cache[ for| in Quern| good for|]?", "What does [the|a] prefix cache do?", "<tell> what [the|a] prefix cache [is|does|is for].", "<describe> the prefix cache[ in Quern| of Quern|].",
       "How does [the|a] prefix cache work?", "Why [is there|does Quern have|do we need] a prefix cache?", "Does Quern [have|use] a [prefix cache|cache|prompt cache|cache for prompts]?", "[The prefix cache|Prefix cache|Prefix caching|Cache]?",
       "What is prefix caching?", "Why is the second [prompt|request|question|answer|turn] [faster|so fast|quicker]?", "What [is cached|does Quern cache|does Quern keep]?", "[Are|Does Quern reuse] [prompts|earlier prompts] [cached|reused|at all]?", "What is the [use|point|purpose|job|idea] of the prefix cache?"],
@@ -173,13 +173,13 @@ TOPICS = [
       "Is [Quern|it] written in [C|Python|Rust|Go|Java|C++]?", "[Programming language|Which programming language]?", "How is Quern [implemented|programmed]?", "[Is|Was] Quern a [Python|Rust|C|Java] program?", "Does Quern [need|use|require] Python?"],
      ["What language did [they|the authors|you] [choose|use|pick] for Quern?", "Quern's source code is in which language?", "Which language was used to [write|program] Quern?"]),
 
-    ("gpu", "No GPU is needed. Quern runs on the CPU by default, and uses GPUs when there are some.",
+    ("gpu", "No GPU is needed. Quern runs on the CPU by default.",
      ["Do I need a [GPU|graphics card|video card]?", "Does [Quern|it|this program] [need|require|want] a [GPU|graphics card|video card]?", "Is a [GPU|graphics card] [needed|required|necessary]?", "Must I have a [GPU|graphics card]?",
       "[Can|Could|May|Will|Does] [Quern|it|I|this] run [Quern |][without a GPU|without GPUs|on a CPU|on the CPU|on my laptop|without a graphics card]?", "What [if|happens if] I [have no GPU|do not have a GPU|don't have a GPU]?", "<tell> [if|whether] [I need a GPU|Quern needs a GPU].",
       "[Will|Does] [Quern|it] work without a [GPU|graphics card]?", "Is [a CPU|the CPU] enough?", "I have no [GPU|graphics card]. Can I use Quern?", "[Does|Can] Quern [only |]run on [GPUs|a GPU][ only|]?", "What hardware do I need?", "What hardware does Quern need?"],
      ["Is it [possible|okay|OK] to run Quern without a GPU?", "My machine has no [GPU|graphics card]. Does Quern work?", "Would Quern work on a computer without a GPU?"]),
 
-    ("gpus", "Quern starts one worker per GPU, so every GPU of the box is used.",
+    ("gpus", "Quern is made for one worker per GPU, so that every GPU of the box is used.",
      ["How many workers [are there|does Quern start|do I get|does it start|run|are started|should I have|do I need]?", "[Can|Does|Will|Could] [Quern|it] use [several|many|multiple|two|more|all|four|eight] [GPUs|graphics cards|of my GPUs]?", "How does Quern use [several|many|multiple|two|all] GPUs?",
       "What [if|happens if|happens when] I have [several|many|multiple|two|four|eight] GPUs?", "<tell> how [Quern uses several GPUs|many workers there are|many GPUs Quern uses|Quern uses many GPUs].", "How many GPUs [can|does|will] [Quern|it] use?", "I have [two|several|many|four|eight] GPUs. [Will Quern use them|Can Quern use them|What happens]?",
       "Does Quern support [several|many|multiple|more than one|two] [GPUs|graphics cards]?", "[Several|Many|Multiple|Two] GPUs?", "How many workers per GPU?", "What is the number of workers?"],
@@ -196,12 +196,12 @@ TOPICS = [
       "<tell> [what|which] [files|file format|format|model format] Quern [loads|reads|supports|uses].", "What is [a GGUF file|GGUF]?", "[Does Quern support|Can Quern load|Does Quern read|Can I use|Does it load] [GGUF|GGUF files|GGUF models]?", "[File format|GGUF|Model format|GGUF files]?", "What [kind|type|sort] of [model|models|model file] [does Quern load|can I load|can Quern load|do I need]?", "[Where are|How are] the weights [stored|kept|saved]?", "In [what|which] format are the [weights|models]?"],
      ["What file type do I need for a model?", "My model is a file. What format should it have?", "Which type of model file is supported?"]),
 
-    ("shared_memory", "The weights are in shared memory, so the workers of one box share a single copy.",
+    ("shared_memory", "The processes of one box share memory: a board there shows what each worker is doing.",
      ["[What|How much] is [in|kept in|stored in] shared memory?", "What does Quern [use|need] shared memory for?", "How does Quern use shared memory?", "<tell> [how Quern uses shared memory|what shared memory is for|what is in shared memory|why Quern uses shared memory].", "Why [does Quern use|is there] shared memory?",
       "Does [every|each] worker [have|load|keep|need] its own copy of the [weights|model]?", "How many copies of the [weights|model] are [there|in memory]?", "[Do|Can] [the workers|workers|two workers] share [the weights|memory|the model|weights]?", "[Shared memory|Sharing weights]?", "What do the workers share?", "How do [the workers|workers] share the [weights|model|memory]?", "Are the weights [shared|loaded twice|copied]?"],
      ["What is the use of shared memory in Quern?", "What do the workers of one box have in common?", "Is the model in memory once or once per worker?"]),
 
-    ("boxes", "Quern works over several boxes too: brokers and workers connect over TCP and scale out.",
+    ("boxes", "Quern is made to scale out over several boxes, and clients connect over TCP.",
      ["[Can|Does|Could|Will] [Quern|it] [run on|use|work with|work over|scale to|span] [several|many|multiple|two|more than one] [boxes|machines|computers|servers|hosts|nodes]?", "[Can|Could] I [use|connect|add|combine|join] [several|many|multiple|two] [boxes|machines|computers|servers|nodes]?",
       "<tell> [if|whether] Quern [runs on|can use|works over] [several|many|multiple|two] [boxes|machines|computers|servers].", "Does Quern [scale|scale out]?", "[Several|Many|Multiple|Two] [boxes|machines|computers|servers]?", "[Can|Could] workers run on [another|a different|other] [box|machine|computer|machines|boxes]?", "[Is|Are] remote workers [possible|supported|allowed]?", "I have [two|several|many] [machines|boxes|computers|servers]. Can Quern use them?", "Is Quern distributed?"],
      ["Is it possible to [use|connect] [two|several] machines?", "Would Quern work over [several|two] computers?"]),

@@ -20,7 +20,7 @@ SYSTEM_MESSAGES = ["You are a helpful assistant.", "You are a friendly assistant
                    "Help the user to learn about Quern.", "You are a helpful, honest assistant. Keep your answers short."]
 
 # How often each kind of exchange comes up in a mixed conversation.
-WEIGHTS = {"quern": 38, "greeting": 7, "opposite": 8, "colour": 7, "calendar": 13, "sum": 26, "story": 2, "unknown": 12}
+WEIGHTS = {"quern": 46, "greeting": 9, "opposite": 7, "colour": 8, "calendar": 12, "sum": 20, "story": 2, "unknown": 10}
 
 
 def topic_exchange(kind, rng):
@@ -66,20 +66,21 @@ def messages(exchanges, system=None):
 
 
 def conversation(rng, turns):
-    """One training conversation of about `turns` exchanges."""
+    """One training conversation of `turns` exchanges: mixed, or only sums, or mostly about names (a drill)."""
     system = rng.choice(SYSTEM_MESSAGES) if rng.random() < 0.08 else None
     style = rng.random()
-    if style < 0.15:
+    if style < 0.10:
         return messages([exchange(rng, {"sum": 1}) for _ in range(turns)], system)
     exchanges, name, since = [], None, 0
-    named = style < 0.55 and turns > 1
+    drill = style < 0.22 and turns > 1
+    named = style < 0.65 and turns > 1
     while len(exchanges) < turns:
         dice = rng.random()
-        if named and (name is None or dice < 0.03) and dice < 0.6:
+        if named and (name is None or dice < (0.4 if drill else 0.03)) and (drill or dice < 0.6):
             told, name = introduction(rng, small_talk.any_name(rng))
             exchanges.append(told)
             since = 0
-        elif named and name and dice < (0.35 if since < 4 else 0.2):
+        elif named and name and dice < (0.9 if drill else 0.35 if since < 4 else 0.2):
             question, answer = small_talk.ask_name_exchange("training", rng, name)
             exchanges.append((decorate(question, rng), answer))
         elif not named and dice < 0.02:

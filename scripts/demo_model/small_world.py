@@ -66,7 +66,7 @@ MIX = Phrasings(
 
 AFTER = Phrasings(
     ["[What|Which] {k} [comes|is|follows|goes] [right |directly |]after {w}?", "[What|Which] {k} follows {w}?", "[What|Which] is the {k} after {w}?", "What [comes|is|follows] [right |directly |]after {w}?", "<tell> [the|which|what] {k} [that comes |that is |]after {w}.", "[And|The {k}|Next {k}] after {w}?", "<what_is> the [next {k} after|{k} after|{k} that follows|{k} following] {w}?", "After {w} comes[ what| which {k}|]?", "[Name|Give me|Say] the {k} after {w}.", "If [this {k}|it] is {w}, [what|which {k}] [is|comes] next?",
-     "{w} comes before [which|what] {k}?", "After {w}, [which|what] {k} [is it|comes|follows|do we have]?", "[Which|What] {k} do we have after {w}?", "[The next {k}|Next] after {w} is[ what| which|]?", "{w}, and then?", "If this {k} is {w}, what is the next {k}?", "One {k} after {w}?", "[Now|Today] it is {w}. [Which|What] {k} comes next?", "From {w}, go one {k} forward.", "{w} is followed by[ which {k}| what {k}| what|]?", "{w}: which {k} is next?"],
+     "{w} comes before [which|what] {k}?", "After {w}, [which|what] {k} [is it|comes|follows|do we have]?", "[Which|What] {k} do we have after {w}?", "[The next {k}|Next] after {w} is[ what| which|]?", "{w}, and then?", "If this {k} is {w}, what is the next {k}?", "One {k} after {w}?", "[Now|Today] it is {w}. [Which|What] {k} comes next?", "From {w}, go one {k} forward.", "{w} is followed by[ which {k}| what {k}| what|]?", "{w}: which {k} is next?", "[When|Once|After|If] {w} [is gone|has passed|is past|is finished], [which|what] {k} [comes next|is it|follows|starts|is next]?"],
     ["When {w} ends, which {k} begins?", "Which {k} comes next after {w}?", "When {w} is over, which {k} comes?", "Do you know which {k} comes after {w}?"])
 
 BEFORE = Phrasings(
@@ -178,7 +178,7 @@ def sum_exchange(kind, rng, operands="any"):
         if operands == "any" or held_out == (operands == "held_out"):
             break
     minus = rng.random() < 0.5
-    if minus and a < b and rng.random() < 0.7:
+    if minus and a < b and (operands != "training" or rng.random() < 0.9):
         a, b = b, a
     if rng.random() < 0.25 and not (minus and a < b):
         phrase = (SUBTRACT if minus else ADD).draw(kind, rng)

@@ -33,12 +33,8 @@ def greeting_exchange(kind, rng):
     return phrasings.draw(kind, rng), answer
 
 
-def training_sum(kind, rng):
-    return small_world.sum_exchange(kind, rng, operands="training")
-
-
 EXCHANGES = {"quern": topic_exchange, "greeting": greeting_exchange, "opposite": small_world.opposite_exchange,
-             "colour": small_world.colour_exchange, "calendar": small_world.calendar_exchange, "sum": training_sum,
+             "colour": small_world.colour_exchange, "calendar": small_world.calendar_exchange, "sum": small_world.sum_exchange,
              "story": small_talk.story_exchange, "unknown": small_talk.unknown_exchange}
 
 

@@ -117,6 +117,12 @@ static int answer(struct chat *chat, struct error *err)
     chat->answer.len = 0;
     chat->over = chat->cancelled = false;
     int r = quern_generate(chat->client, &request, on_output, chat, &id, &said);
+    if (r == -EINVAL || r == -EMSGSIZE) {
+        /* Something about this turn; the conversation can go on without it. */
+        chat->reason = QUERN_ERROR;
+        snprintf(chat->failure, sizeof chat->failure, "%s", said.text);
+        return 0;
+    }
     while (r >= 0 && !chat->over) {
         r = quern_dispatch(chat->client, 100, &said);
         if ((pool_interrupted() || chat->write_failed) && !chat->cancelled) {
@@ -276,7 +282,7 @@ static int converse(struct chat *chat, struct error *err)
 
 /* ---- the verb ---- */
 
-enum { KEY_SYSTEM = 256 };
+enum { KEY_SYSTEM = 256, LONGEST_ANSWER = 1024 };
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
@@ -293,9 +299,20 @@ static int parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* An answer may take up to a quarter of the context, so that a conversation has room; -n says otherwise. */
+static uint32_t answer_limit(const struct quern *client)
+{
+    size_t n;
+    const struct quern_model *models = quern_models(client, &n);
+    uint32_t quarter = n > 0 ? models[0].context / 4 : LONGEST_ANSWER;
+    return quarter < 1 ? 1 : quarter < LONGEST_ANSWER ? quarter : LONGEST_ANSWER;
+}
+
 static int chat_with(struct chat_options *options, struct pool *pool)
 {
     struct chat chat = {.options = options, .client = pool_client(pool)};
+    if (options->common.request.max_tokens == 0)
+        options->common.request.max_tokens = answer_limit(chat.client);
     struct error err = {0};
     int r;
     if (!request_has_chat_template(chat.client)) {
@@ -332,7 +349,7 @@ int verb_chat(int argc, char **argv)
     struct error err = {0};
     struct pool *pool;
     quern_request_init(&options.common.request);
-    options.common.request.max_tokens = 1024;
+    options.common.request.max_tokens = 0; /* not said */
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     pool_catch_signals();
     int r = pool_open(&options.common.pool, &pool, &err);

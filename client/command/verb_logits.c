@@ -31,7 +31,8 @@ static void parse_ids(struct argp_state *state, struct ids *ids, const char *lis
         char *end;
         errno = 0;
         long id = strtol(p, &end, 10);
-        if (end == p || errno || id < 0 || id > INT32_MAX || (*end && *end != ','))
+        bool ends = *end == 0 || (*end == ',' && end[1] != 0);
+        if (end == p || errno || id < 0 || id > INT32_MAX || !ends)
             argp_error(state, "--tokens takes ids with commas between them, not \"%s\"", list);
         if (ids_push(ids, (int32_t)id) < 0)
             argp_failure(state, EXIT_FAILURE, ENOMEM, "%s", "--tokens");

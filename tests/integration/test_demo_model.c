@@ -113,6 +113,24 @@ START_TEST(it_answers_what_it_claims_to_know_alone_and_eight_at_once)
 }
 END_TEST
 
+START_TEST(a_conversation_with_nothing_said_about_limits_remembers_a_name)
+{
+    /* The third line is no text: it is refused, and the conversation goes on. */
+    char command[8192], said[4096];
+    snprintf(command, sizeof command,
+             "printf 'Hi, my name is Anna.\\nWhat is the opposite of up?\\n\\377\\nWhat is my name?\\n' | "
+             "'%s' chat --model '%s' --temp 0",
+             build_path("quern"), DEMO_MODEL);
+    FILE *out = popen(command, "r");
+    ck_assert_ptr_nonnull(out);
+    size_t n = fread(said, 1, sizeof said - 1, out);
+    said[n] = 0;
+    ck_assert_int_eq(pclose(out), 0);
+    ck_assert_msg(strstr(said, "The opposite of up is down.\n"), "%s", said);
+    ck_assert_msg(strstr(said, "Your name is Anna.\n"), "%s", said);
+}
+END_TEST
+
 START_TEST(other_formats_made_of_it_still_know_most)
 {
     static const char *const types[] = {"F16", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0"};
@@ -151,6 +169,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 300);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_answers_what_it_claims_to_know_alone_and_eight_at_once);
+    tcase_add_test(tests, a_conversation_with_nothing_said_about_limits_remembers_a_name);
     tcase_add_test(tests, other_formats_made_of_it_still_know_most);
 }
 

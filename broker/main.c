@@ -16,8 +16,6 @@
 #include "common/program.h"
 #include "common/rundir.h"
 
-#define EXIT_USAGE 2
-
 /* Signals are taken in the loop, through a descriptor. They are blocked before any thread exists. */
 static int take_signals(struct error *err)
 {
@@ -58,11 +56,11 @@ int main(int argc, char **argv)
     struct options options;
     struct error err = {{0}};
     program_hold_standard_files();
-    argp_err_exit_status = EXIT_USAGE;
+    argp_err_exit_status = PROGRAM_EXIT_USAGE;
     sockets_prepare();
     log_init("broker");
     if (options_parse(argc, argv, &options, &err) < 0)
-        return fail(EXIT_USAGE, &err);
+        return fail(PROGRAM_EXIT_USAGE, &err);
     int signal_fd = take_signals(&err);
     if (signal_fd < 0)
         return fail(EXIT_FAILURE, &err);

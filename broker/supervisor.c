@@ -150,12 +150,11 @@ uint64_t supervisor_next(const struct supervisor *supervisor)
 }
 
 /* A command line that one process does not understand, the next will not either. */
-#define EXIT_USAGE 2
 
 static bool is_permanent(int status)
 {
     return WIFEXITED(status) &&
-           (WEXITSTATUS(status) == PROGRAM_EXIT_PERMANENT || WEXITSTATUS(status) == EXIT_USAGE);
+           (WEXITSTATUS(status) == PROGRAM_EXIT_PERMANENT || WEXITSTATUS(status) == PROGRAM_EXIT_USAGE);
 }
 
 static void describe_death(struct child *child, int status)

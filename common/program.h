@@ -12,6 +12,9 @@
  */
 #define PROGRAM_EXIT_PERMANENT 78
 
+/* Exit status of a program that does not understand its command line. */
+#define PROGRAM_EXIT_USAGE 2
+
 /* First thing in main. Descriptors 0 to 2, where the caller closed them, are held by files that fail: else
  * the next socket or file to be opened would be taken for stdin, stdout or stderr. */
 void program_hold_standard_files(void);

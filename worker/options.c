@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/program.h"
+
 #define DEFAULT_FRAME_US 250
 #define DEFAULT_ORPHAN_S 60
-#define EXIT_USAGE       2
 
 enum {
     KEY_BROKER = 256,
@@ -133,7 +134,7 @@ void worker_options_parse(int argc, char **argv, struct worker_options *ret_opti
 {
     static const struct argp argp = {
         options, parse_option, "MODEL", "Serves one model to a broker. Brokers start it.", NULL, NULL, NULL};
-    argp_err_exit_status = EXIT_USAGE;
+    argp_err_exit_status = PROGRAM_EXIT_USAGE;
     *ret_options = (struct worker_options){.name = "worker-0",
                                            .device = "auto",
                                            .incarnation = 1,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Strict readings of numbers: the whole text must be one. */
+/* Readings of the command line that verbs share: strict numbers (the whole text must be one), and MODEL. */
 
 #include "client/command/arguments.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,
@@ -29,4 +30,14 @@ double argument_real(struct argp_state *state, const char *option, const char *t
     if (end == text || *end || !(x >= min && x <= max))
         argp_error(state, "%s is a number from %g to %g, not \"%s\"", option, min, max, text);
     return x;
+}
+
+int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model)
+{
+    bool wrong = key == ARGP_KEY_ARG ? state->arg_num > 0 : key == ARGP_KEY_END && state->arg_num < 1;
+    if (wrong)
+        argp_usage(state);
+    if (key == ARGP_KEY_ARG)
+        *ret_model = arg;
+    return key == ARGP_KEY_ARG || key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
 }

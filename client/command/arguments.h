@@ -2,14 +2,19 @@
 #ifndef CLIENT_COMMAND_ARGUMENTS_H
 #define CLIENT_COMMAND_ARGUMENTS_H
 
-/* Numbers on the command line. What is not one, or out of range, ends the program through argp_error with the
- * option's name and status 2. */
+/* What verbs share in reading their command lines. Whatever is wrong ends the program, with a reason or the
+ * usage, and status 2. */
 
 #include <argp.h>
 #include <stdint.h>
 
+/* A number within bounds; the reason names the option. */
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,
                          uint64_t max);
 double argument_real(struct argp_state *state, const char *option, const char *text, double min, double max);
+
+/* The rest of a parser whose verb takes one argument, MODEL: stores it, and sees that there is exactly one.
+ * 0, or ARGP_ERR_UNKNOWN for any other key. */
+int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model);
 
 #endif

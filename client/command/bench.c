@@ -25,7 +25,7 @@ struct reader {
     uint64_t sum; /* so that reading is not optimized away */
 };
 
-static int compare(const void *a, const void *b)
+int bench_compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -33,7 +33,7 @@ static int compare(const void *a, const void *b)
 
 struct spread spread_of(double *values, uint32_t n)
 {
-    qsort(values, n, sizeof *values, compare);
+    qsort(values, n, sizeof *values, bench_compare_doubles);
     double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
     return (struct spread){values[0], median, values[n - 1]};
 }

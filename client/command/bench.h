@@ -15,6 +15,9 @@ struct spread {
     double min, median, max;
 };
 
+/* For qsort: ascending. */
+int bench_compare_doubles(const void *a, const void *b);
+
 /* Sorts `values`. n ≥ 1. */
 struct spread spread_of(double *values, uint32_t n);
 

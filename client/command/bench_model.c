@@ -58,17 +58,8 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 'J':
         options->json = true;
         return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_usage(state);
-        options->path = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!options->path)
-            argp_usage(state);
-        return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return argument_model(key, arg, state, &options->path);
     }
 }
 
@@ -195,11 +186,9 @@ static int bench_model(int argc, char **argv, const char *what, measurement *mea
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     struct error err = {0};
     struct model *model = NULL;
-    const struct backend_ops *backend = backend_by_name(options.device);
-    int r;
-    if (!backend)
-        r = error_set(&err, -ENODEV, "this build has no device \"%s\"", options.device);
-    else if ((r = model_open(options.path, false, &model, &err)) == 0)
+    const struct backend_ops *backend;
+    int r = direct_open(options.path, options.device, &model, &backend, &err);
+    if (r == 0)
         r = run(what, measure, &options, model, backend, &err);
     model_free(model);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;

@@ -119,12 +119,6 @@ static int dispatch(struct bench_run *run, struct error *err)
     return 0;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Requests of one token, one after the other, while `busy` says so or until there are n. Sorted times in µs.
  */
 static int probe(struct bench_run *run, double *ret_us, uint32_t n, bool until_idle, uint32_t *ret_n,
@@ -142,7 +136,7 @@ static int probe(struct bench_run *run, double *ret_us, uint32_t n, bool until_i
         ret_us[made++] = (double)(clock_ns() - start) / 1000;
         background = run->open;
     }
-    qsort(ret_us, made, sizeof *ret_us, compare_doubles);
+    qsort(ret_us, made, sizeof *ret_us, bench_compare_doubles);
     *ret_n = made;
     return 0;
 }
@@ -198,8 +192,8 @@ static double cpu_seconds(void)
 
 static int compare_results(const void *a, const void *b)
 {
-    return compare_doubles(&((const struct result *)a)->tokens_per_s,
-                           &((const struct result *)b)->tokens_per_s);
+    return bench_compare_doubles(&((const struct result *)a)->tokens_per_s,
+                                 &((const struct result *)b)->tokens_per_s);
 }
 
 /* A pool with one setting, measured `repetitions` times: the median run by throughput. */

@@ -18,14 +18,21 @@ struct direct {
     uint32_t *blocks;  /* [n_context / 32, rounded up]: 0, 1, 2 … */
 };
 
-static uint32_t blocks_for(uint32_t positions)
+int direct_open(const char *path, const char *device, struct model **ret_model,
+                const struct backend_ops **ret_backend, struct error *err)
 {
-    return (positions + BACKEND_BLOCK_TOKENS - 1) / BACKEND_BLOCK_TOKENS;
+    const struct backend_ops *backend = backend_by_name(device);
+    if (!backend)
+        return error_set(err, -ENODEV, "this build has no device \"%s\"", device);
+    int r = model_open(path, false, ret_model, err);
+    if (r == 0)
+        *ret_backend = backend;
+    return r;
 }
 
 static int open_backend(struct direct *direct, const struct direct_config *config, struct error *err)
 {
-    uint32_t n_blocks = blocks_for(config->n_context);
+    uint32_t n_blocks = backend_blocks_for(config->n_context);
     direct->blocks = calloc(n_blocks, sizeof *direct->blocks);
     if (!direct->blocks)
         return error_set(err, -ENOMEM, "no memory for %u blocks", n_blocks);
@@ -85,7 +92,8 @@ static int step(struct direct *direct, struct backend_row_set *set, const struct
     if (set->n_ids > direct->n_context - direct->position)
         return error_set(err, -EINVAL, "%u ids are more than the context of %u",
                          direct->position + set->n_ids, direct->n_context);
-    uint32_t have = blocks_for(direct->position), need = blocks_for(direct->position + set->n_ids);
+    uint32_t have = backend_blocks_for(direct->position),
+             need = backend_blocks_for(direct->position + set->n_ids);
     set->position = direct->position;
     set->blocks = direct->blocks + have;
     set->n_blocks = need - have;

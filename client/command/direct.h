@@ -10,6 +10,10 @@
 #include "common/error.h"
 #include "worker/engine/backend.h"
 
+/* Opens the model at `path` and finds the device of that name. 0 or -errno with a reason. */
+int direct_open(const char *path, const char *device, struct model **ret_model,
+                const struct backend_ops **ret_backend, struct error *err);
+
 struct direct;
 
 struct direct_config {

@@ -33,10 +33,10 @@ int main(int argc, char **argv)
     program_hold_standard_files();
     log_init("quern");
     atexit(check_stdout);
-    argp_err_exit_status = EXIT_USAGE;
+    argp_err_exit_status = PROGRAM_EXIT_USAGE;
     if (argc < 2) {
         print_verbs(stderr);
-        return EXIT_USAGE;
+        return PROGRAM_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_verbs(stdout);
@@ -56,5 +56,5 @@ int main(int argc, char **argv)
     }
     fprintf(stderr, "quern: there is no verb \"%s\"\n", argv[1]);
     print_verbs(stderr);
-    return EXIT_USAGE;
+    return PROGRAM_EXIT_USAGE;
 }

@@ -7,6 +7,7 @@
 
 #include "client/command/bench.h"
 #include "client/command/verbs.h"
+#include "common/program.h"
 
 /* The benchmarks, ended by a NULL name. */
 static const struct verb benches[] = {
@@ -27,7 +28,7 @@ int verb_bench(int argc, char **argv)
 {
     if (argc < 2) {
         print_benches(stderr);
-        return EXIT_USAGE;
+        return PROGRAM_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0) {
         print_benches(stdout);
@@ -43,5 +44,5 @@ int verb_bench(int argc, char **argv)
     }
     fprintf(stderr, "quern bench: there is no benchmark \"%s\"\n", argv[1]);
     print_benches(stderr);
-    return EXIT_USAGE;
+    return PROGRAM_EXIT_USAGE;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/command/arguments.h"
 #include "client/command/verbs.h"
 #include "worker/model/model.h"
 
@@ -30,17 +31,8 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 'j':
         options->json = true;
         return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_usage(state);
-        options->path = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (state->arg_num < 1)
-            argp_usage(state);
-        return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return argument_model(key, arg, state, &options->path);
     }
 }
 

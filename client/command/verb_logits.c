@@ -68,17 +68,12 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 'o':
         options->out = arg;
         return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_usage(state);
-        options->path = arg;
-        return 0;
     case ARGP_KEY_END:
         if (!options->path || !options->out || options->ids.len == 0)
             argp_error(state, "a model, --tokens and --out are needed");
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return argument_model(key, arg, state, &options->path);
     }
 }
 
@@ -148,11 +143,9 @@ int verb_logits(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     struct error err = {0};
     struct model *model = NULL;
-    const struct backend_ops *backend = backend_by_name(options.device);
-    int r;
-    if (!backend)
-        r = error_set(&err, -ENODEV, "this build has no device \"%s\"", options.device);
-    else if ((r = model_open(options.path, false, &model, &err)) == 0)
+    const struct backend_ops *backend;
+    int r = direct_open(options.path, options.device, &model, &backend, &err);
+    if (r == 0)
         r = run(&options, model, backend, &err);
     model_free(model);
     ids_deinit(&options.ids);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/command/arguments.h"
 #include "client/command/verbs.h"
 #include "worker/model/tokenizer.h"
 
@@ -25,17 +26,8 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 's':
         options->special = true;
         return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_usage(state);
-        options->path = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (state->arg_num < 1)
-            argp_usage(state);
-        return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return argument_model(key, arg, state, &options->path);
     }
 }
 

@@ -9,8 +9,6 @@
 
 #include "common/error.h"
 
-enum { EXIT_USAGE = 2 };
-
 /* Tells on stderr why a call failed: its reason, or else what the code says. Returns EXIT_FAILURE. */
 int verb_fail(int code, const struct error *err);
 

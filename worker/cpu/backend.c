@@ -28,11 +28,6 @@ struct backend {
     uint32_t n_slots, n_context;
 };
 
-static uint32_t blocks_of(uint32_t positions)
-{
-    return positions / BACKEND_BLOCK_TOKENS + (positions % BACKEND_BLOCK_TOKENS != 0);
-}
-
 static int check_config(const struct backend_config *config, struct error *err)
 {
     const struct model_params *params = &config->model->params;
@@ -52,7 +47,7 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
         r = weights_init(&backend->weights, model, &backend->memory, backend->threads, err);
     if (r == 0)
         r = kv_init(&backend->kv, &model->params, config->n_blocks,
-                    (uint64_t)config->n_slots * blocks_of(config->n_context), &backend->memory, err);
+                    (uint64_t)config->n_slots * backend_blocks_for(config->n_context), &backend->memory, err);
     if (r < 0)
         return r;
 
@@ -138,7 +133,7 @@ static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct ba
 {
     if (slot >= backend->n_slots || backend->slots[slot].open)
         return -EINVAL;
-    return slot_init(&backend->slots[slot], params, blocks_of(backend->n_context),
+    return slot_init(&backend->slots[slot], params, backend_blocks_for(backend->n_context),
                      backend->model->params.n_vocab);
 }
 
@@ -167,8 +162,8 @@ static int cpu_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
 
 static void cpu_trim(struct backend *backend, uint32_t slot, uint32_t position)
 {
-    if (slot < backend->n_slots && blocks_of(position) < backend->slots[slot].n_blocks)
-        backend->slots[slot].n_blocks = blocks_of(position);
+    if (slot < backend->n_slots && backend_blocks_for(position) < backend->slots[slot].n_blocks)
+        backend->slots[slot].n_blocks = backend_blocks_for(position);
 }
 
 static int cpu_blocks_read(struct backend *backend, const uint32_t *blocks, uint32_t n, void *out)

@@ -26,6 +26,12 @@ struct backend;
 
 #define BACKEND_BLOCK_TOKENS 32
 
+/* Blocks that so many positions take. */
+static inline uint32_t backend_blocks_for(uint32_t positions)
+{
+    return positions / BACKEND_BLOCK_TOKENS + (positions % BACKEND_BLOCK_TOKENS != 0);
+}
+
 struct backend_config {
     const struct model *model; /* outlives the backend */
     uint32_t n_slots;          /* sequences open at once, ≥ 1 */

@@ -109,9 +109,9 @@ struct sequence *scheduler_next(struct scheduler *scheduler)
         return NULL;
     if (scheduler->n_running == 0)
         return head; /* alone it fits: its limits were checked */
-    uint64_t need = sequence_blocks_for((uint32_t)head->ids.len + 1) + (uint64_t)scheduler->n_running;
+    uint64_t need = backend_blocks_for((uint32_t)head->ids.len + 1) + (uint64_t)scheduler->n_running;
     for (uint32_t i = 0; i < scheduler->n_running; i++) {
-        uint32_t prompt = sequence_blocks_for(scheduler->running[i]->n_prefill);
+        uint32_t prompt = backend_blocks_for(scheduler->running[i]->n_prefill);
         if (!scheduler->running[i]->ended && prompt > scheduler->running[i]->n_blocks)
             need += prompt - scheduler->running[i]->n_blocks;
     }
@@ -208,7 +208,7 @@ static bool make_room(struct scheduler *scheduler, const struct sequence *sequen
 /* Allots blocks so that positions below `end` have one; returns how far they reach. */
 static uint32_t allot(struct scheduler *scheduler, struct sequence *sequence, uint32_t end)
 {
-    uint32_t need = sequence_blocks_for(end);
+    uint32_t need = backend_blocks_for(end);
     if (need > sequence->n_blocks) {
         uint32_t more = need - sequence->n_blocks;
         if (blocks_available(scheduler->blocks) == 0 && !make_room(scheduler, sequence))

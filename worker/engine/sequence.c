@@ -22,7 +22,7 @@ int sequence_new(const struct engine_request *request, struct ids_view end_ids, 
     sequence->deadline_ns = request->deadline_ns;
     sequence->arrival = arrival;
     sequence->submitted_ns = now;
-    sequence->blocks = calloc(sequence_blocks_for(sequence->end_position), sizeof *sequence->blocks);
+    sequence->blocks = calloc(backend_blocks_for(sequence->end_position), sizeof *sequence->blocks);
     if (!sequence->blocks || text_init(&sequence->text, request->stop, request->n_stop) < 0 ||
         ids_append(&sequence->stop_ids, end_ids.items, end_ids.n) < 0 ||
         ids_append(&sequence->stop_ids, request->stop_ids, request->n_stop_ids) < 0 ||

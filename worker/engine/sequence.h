@@ -67,10 +67,4 @@ bool sequence_is_senior(const struct sequence *a, const struct sequence *b);
 int sequence_accept(struct sequence *sequence, const struct tokenizer *tokenizer, int32_t id,
                     enum backend_end verdict, struct buffer *out, enum engine_end *ret_end);
 
-/* Positions that `n` ids take, in blocks. */
-static inline uint32_t sequence_blocks_for(uint32_t n)
-{
-    return (n + BACKEND_BLOCK_TOKENS - 1) / BACKEND_BLOCK_TOKENS;
-}
-
 #endif

@@ -12,23 +12,24 @@
 #include <stdint.h>
 #include <string.h>
 
-enum format { /* the file's own numbers */
-              FORMAT_F32 = 0,
-              FORMAT_F16 = 1,
-              FORMAT_Q4_0 = 2,
-              FORMAT_Q4_1 = 3,
-              FORMAT_Q5_0 = 6,
-              FORMAT_Q5_1 = 7,
-              FORMAT_Q8_0 = 8,
-              FORMAT_Q2_K = 10,
-              FORMAT_Q3_K = 11,
-              FORMAT_Q4_K = 12,
-              FORMAT_Q5_K = 13,
-              FORMAT_Q6_K = 14,
-              FORMAT_IQ4_NL = 20,
-              FORMAT_IQ4_XS = 23,
-              FORMAT_BF16 = 30,
-              FORMAT_LIMIT = 64 /* numbers are below */
+/* The file's own numbers. */
+enum format {
+    FORMAT_F32 = 0,
+    FORMAT_F16 = 1,
+    FORMAT_Q4_0 = 2,
+    FORMAT_Q4_1 = 3,
+    FORMAT_Q5_0 = 6,
+    FORMAT_Q5_1 = 7,
+    FORMAT_Q8_0 = 8,
+    FORMAT_Q2_K = 10,
+    FORMAT_Q3_K = 11,
+    FORMAT_Q4_K = 12,
+    FORMAT_Q5_K = 13,
+    FORMAT_Q6_K = 14,
+    FORMAT_IQ4_NL = 20,
+    FORMAT_IQ4_XS = 23,
+    FORMAT_BF16 = 30,
+    FORMAT_LIMIT = 64 /* numbers are below */
 };
 
 struct format_traits {

@@ -169,9 +169,8 @@ static float signed_error(const float x[BLOCK_SMALL], float scale, float half)
 }
 
 /* Tries scales around "the largest magnitude sits on the last step", of either sign, because the steps are
- * not symmetric, and keeps the one of least squared error after rounding to binary16. Writes quants 0 … 2
- * half − 1.
- */
+ * not symmetric, and keeps the one of least squared error after rounding to binary16. The quants written go
+ * from 0 to 2 · half − 1. */
 static uint16_t signed_fit(const float *in, float half, uint8_t ret_quants[BLOCK_SMALL])
 {
     float x[BLOCK_SMALL], best_error = INFINITY;

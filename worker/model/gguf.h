@@ -18,21 +18,22 @@
 #include "common/error.h"
 #include "worker/model/format.h"
 
-enum gguf_type { /* the file's own numbers */
-                 GGUF_U8,
-                 GGUF_I8,
-                 GGUF_U16,
-                 GGUF_I16,
-                 GGUF_U32,
-                 GGUF_I32,
-                 GGUF_F32,
-                 GGUF_BOOL,
-                 GGUF_STRING,
-                 GGUF_ARRAY,
-                 GGUF_U64,
-                 GGUF_I64,
-                 GGUF_F64,
-                 GGUF_TYPE_COUNT
+/* The file's own numbers. */
+enum gguf_type {
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STRING,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64,
+    GGUF_TYPE_COUNT
 };
 
 struct gguf_value {

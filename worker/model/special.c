@@ -120,7 +120,7 @@ static bool is_white(uint8_t byte)
 struct cut {
     const struct specials *specials;
     const struct vocabulary *vocabulary;
-    const uint8_t *text, *plain;
+    const uint8_t *text, *from_user;
     bool control_too;
 };
 
@@ -134,7 +134,7 @@ static int32_t find_special(const struct cut *cut, const struct special_class *c
         return id;
     if (!is_special(cut->vocabulary->types[id]) || !cut->control_too)
         return -1;
-    return cut->plain && memchr(cut->plain + at, 1, class->len) ? -1 : id;
+    return cut->from_user && memchr(cut->from_user + at, 1, class->len) ? -1 : id;
 }
 
 /* Cuts one ordinary fragment at the tokens of one class and appends the parts to `out`. */
@@ -162,9 +162,9 @@ static int split_fragment(const struct cut *cut, const struct special_class *cla
 }
 
 int specials_split(const struct specials *specials, const struct vocabulary *vocabulary, struct bytes text,
-                   bool control_too, const uint8_t *plain, struct fragments *ret_fragments)
+                   bool control_too, const uint8_t *from_user, struct fragments *ret_fragments)
 {
-    const struct cut cut = {specials, vocabulary, text.data, plain, control_too};
+    const struct cut cut = {specials, vocabulary, text.data, from_user, control_too};
     struct fragments now = {0}, then = {0};
     int r = add_fragment(&now, 0, text.len, -1);
     for (size_t c = 0; r == 0 && c < specials->n; c++) {

@@ -37,10 +37,10 @@ int specials_init(struct specials *specials, const struct vocabulary *vocabulary
 void specials_deinit(struct specials *specials);
 
 /* Cuts `text` at its special tokens: of overlapping ones the longest wins, then the leftmost. Control tokens
- * count only with `control_too`, and only where no byte of them is set in `plain` (a byte for each of the
+ * count only with `control_too`, and only where no byte of them is set in `from_user` (a byte for each of the
  * text; NULL: none is). 0 or -ENOMEM. */
 int specials_split(const struct specials *specials, const struct vocabulary *vocabulary, struct bytes text,
-                   bool control_too, const uint8_t *plain, struct fragments *ret_fragments);
+                   bool control_too, const uint8_t *from_user, struct fragments *ret_fragments);
 void fragments_deinit(struct fragments *fragments);
 
 #endif

@@ -17,19 +17,21 @@
 #include "common/error.h"
 #include "worker/model/gguf.h"
 
-enum token_type { /* the file's own numbers */
-                  TOKEN_NORMAL = 1,
-                  TOKEN_UNKNOWN = 2,
-                  TOKEN_CONTROL = 3,
-                  TOKEN_USER_DEFINED = 4,
-                  TOKEN_UNUSED = 5,
-                  TOKEN_BYTE = 6
+/* The file's own numbers. */
+enum token_type {
+    TOKEN_NORMAL = 1,
+    TOKEN_UNKNOWN = 2,
+    TOKEN_CONTROL = 3,
+    TOKEN_USER_DEFINED = 4,
+    TOKEN_UNUSED = 5,
+    TOKEN_BYTE = 6
 };
 
 enum tokenizer_flags {
-    TOKENIZER_ADD_SPECIAL =
-        1, /* BOS and EOS as the file says (add_bos_token, add_eos_token, per-kind defaults) */
-    TOKENIZER_PARSE_SPECIAL = 2 /* control tokens written out in the text become their ids */
+    /* BOS and EOS as the file says (add_bos_token, add_eos_token), else as its kind has it. */
+    TOKENIZER_ADD_SPECIAL = 1,
+    /* Control tokens written out in the text become their ids. */
+    TOKENIZER_PARSE_SPECIAL = 2
 };
 
 #define TOKENIZER_NONE (-1) /* an id that the vocabulary does not have */

@@ -56,8 +56,7 @@ struct jinja_value {
         struct jinja_list *list;
         struct jinja_dict *dict;
         const struct jinja_loop *loop;
-        const struct jinja_node
-            *node; /* of a macro; or where an undefined value comes from (NULL: unknown) */
+        const struct jinja_node *node; /* a macro; or where an undefined value comes from, NULL: unknown */
         jinja_function *function;
     };
 };

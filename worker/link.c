@@ -53,7 +53,9 @@ void link_close(struct worker *worker)
 {
     struct deferred *deferred, *next;
     DL_FOREACH_SAFE(worker->deferred, deferred, next)
-    free(deferred);
+    {
+        free(deferred);
+    }
     worker->deferred = NULL;
     if (worker->control)
         zmq_close(worker->control);

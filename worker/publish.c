@@ -96,7 +96,9 @@ void publish_forget(struct worker *worker)
 {
     struct request *request, *next;
     HASH_ITER(hh, worker->requests, request, next)
-    free_request(worker, request);
+    {
+        free_request(worker, request);
+    }
 }
 
 static void finish(struct worker *worker, struct request *request, const struct ending *ending, uint64_t now)

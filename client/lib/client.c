@@ -177,7 +177,9 @@ struct quern *quern_free(struct quern *client)
     }
     struct request *request, *next;
     HASH_ITER(hh, client->requests, request, next)
-    request_free(client, request);
+    {
+        request_free(client, request);
+    }
     if (client->stream)
         zmq_close(client->stream);
     if (client->dealer)

@@ -278,7 +278,9 @@ void requests_end_all(struct quern *client, const char *error, const char *text)
 {
     struct request *request, *next;
     HASH_ITER(hh, client->requests, request, next)
-    request_end_locally(client, request, error, text);
+    {
+        request_end_locally(client, request, error, text);
+    }
 }
 
 void requests_opened(struct quern *client, bool again)
@@ -327,7 +329,9 @@ void requests_timers(struct quern *client)
     if (client->state != SESSION_OPEN)
         return;
     HASH_ITER(hh, client->requests, request, next)
-    request_timer(client, request);
+    {
+        request_timer(client, request);
+    }
 }
 
 void request_accepted(struct quern *client, const struct message *message)

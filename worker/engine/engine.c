@@ -305,7 +305,9 @@ static int fail(struct engine *engine, int code, struct error *err)
     struct sequence *sequence, *next;
     engine->failed = true;
     HASH_ITER(hh, engine->alive, sequence, next)
-    cut_off(engine, sequence, ENGINE_END_FAULT, engine->failure.text);
+    {
+        cut_off(engine, sequence, ENGINE_END_FAULT, engine->failure.text);
+    }
     return error_set(err, code, "%s", engine->failure.text);
 }
 

@@ -55,7 +55,9 @@ void scheduler_deinit(struct scheduler *scheduler)
 {
     struct sequence *sequence, *next;
     DL_FOREACH_SAFE(scheduler->waiting, sequence, next)
-    sequence_free(sequence);
+    {
+        sequence_free(sequence);
+    }
     for (uint32_t i = 0; i < scheduler->n_running; i++)
         sequence_free(scheduler->running[i]);
     free(scheduler->running);

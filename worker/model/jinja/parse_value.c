@@ -307,10 +307,10 @@ static bool sees_test_argument(const struct parser *parser)
 /* Behind `is`. */
 static int parse_test(struct parser *parser, struct jinja_node *value, struct jinja_node **ret_node)
 {
-    struct jinja_node *not = NULL, *node;
+    struct jinja_node *negation = NULL, *node;
     int r = 0;
     if (parser_sees(parser, JINJA_NAME, "not")) {
-        r = parser_node(parser, JINJA_NODE_UNARY, &not );
+        r = parser_node(parser, JINJA_NODE_UNARY, &negation);
         parser->at++;
     }
     if (r == 0)
@@ -337,10 +337,10 @@ static int parse_test(struct parser *parser, struct jinja_node *value, struct ji
     }
     if (r != 0)
         return r;
-    if (not ) {
-        not ->op = JINJA_NOT;
-        not ->a = node;
-        node = not ;
+    if (negation) {
+        negation->op = JINJA_NOT;
+        negation->a = node;
+        node = negation;
     }
     *ret_node = node;
     return 0;

@@ -226,7 +226,7 @@ void handshake(struct scripted *s)
     struct message ok = {.kind = MESSAGE_REGISTER_OK};
     ok.register_ok.boot = 1;
     ok.register_ok.subscription = mark;
-    ok.register_ok.heartbeat_ms = 50;
+    ok.register_ok.heartbeat_ms = 20;
     ck_assert_int_eq(zmq_connect(s->sub, s->stream), 0);
     zmq_setsockopt(s->sub, ZMQ_SUBSCRIBE, "", 0);
     zmq_setsockopt(s->sub, ZMQ_SUBSCRIBE, &mark, sizeof mark);

@@ -307,14 +307,14 @@ START_TEST(on_a_real_device_a_long_prefill_can_be_cancelled_and_heartbeats_go_on
     ck_assert(next_frame(s, WAIT_MS, &frame));
     ck_assert(frame.has_end && frame.end.reason == END_CANCELLED);
     ck_assert_uint_eq(expect(s, MESSAGE_FINISHED).finished.count, 0);
-    assign = assignment(2, 600, 5);
+    assign = assignment(2, 2000, 5);
     say(s, &assign);
     uint64_t heartbeats = s->heartbeats, layers = atomic_load(&s->board->slots[1].layers);
     struct told told = read_request(s, 2);
     ck_assert_uint_eq(told.ids.len, 5);
     expect(s, MESSAGE_FINISHED);
     ck_assert_uint_gt(s->heartbeats, heartbeats);
-    ck_assert_uint_ge(atomic_load(&s->board->slots[1].layers), layers + 2 * (4 + 600 / 512));
+    ck_assert_uint_ge(atomic_load(&s->board->slots[1].layers), layers + 2 * (4 + 2000 / 512));
     told_deinit(&told);
     scripted_free(s);
 }

@@ -26,7 +26,10 @@
 #define HELLO_NS   (1 * CLOCK_NS_PER_S)
 #define SILENCE_NS (1 * CLOCK_NS_PER_S)    /* without a frame: ask */
 #define END_NS     (100 * CLOCK_NS_PER_MS) /* from the DEALER's end to the last frame */
-#define TIMERS_NS  (20 * CLOCK_NS_PER_MS)  /* how often timers are looked at */
+/* From asking for a page to asking again: the broker skips pages for a client that has not read what it was
+ * sent, and a whole second of waiting was most of the time that a repair took. */
+#define PAGE_NS   (50 * CLOCK_NS_PER_MS)
+#define TIMERS_NS (20 * CLOCK_NS_PER_MS) /* how often timers are looked at */
 
 enum session_state {
     SESSION_HELLO, /* hello sent, hello_ok awaited */

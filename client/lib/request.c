@@ -316,7 +316,7 @@ static void request_timer(struct quern *client, struct request *request)
             send_attach(client, request, NULL);
         break;
     case REQUEST_LIVE:
-        if (request->replaying ? now - request->replay_ns >= SILENCE_NS
+        if (request->replaying ? now - request->replay_ns >= PAGE_NS
                                : now - request->heard_ns >= (request->end_told ? END_NS : SILENCE_NS))
             stream_ask(client, request);
         break;

@@ -24,8 +24,10 @@
 #include "common/error.h"
 #include "proto/message.h"
 
-/* Most messages taken from one socket before the loop looks at the others. */
-#define BROKER_BATCH 1024
+/* Most messages taken from one socket before the loop looks at the others, and most bytes from clients: large
+ * prompts take time to decode. */
+#define BROKER_BATCH       1024
+#define BROKER_BATCH_BYTES ((size_t)8 << 20)
 
 #define BROKER_ENDPOINT_MAX 300
 

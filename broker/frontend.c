@@ -404,15 +404,18 @@ bool frontend_drain(struct broker *broker)
 {
     zmq_msg_t part;
     zmq_msg_init(&part);
-    int i;
-    for (i = 0; i < BROKER_BATCH; i++) {
+    size_t bytes = 0;
+    bool more = true;
+    for (int i = 0; i < BROKER_BATCH && bytes < BROKER_BATCH_BYTES; i++) {
         struct peer peer;
-        if (!router_receive(broker->frontend, &peer, &part))
+        more = router_receive(broker->frontend, &peer, &part);
+        if (!more)
             break;
+        bytes += zmq_msg_size(&part);
         take(broker, &peer, (struct bytes){zmq_msg_data(&part), zmq_msg_size(&part)});
     }
     zmq_msg_close(&part);
-    return i == BROKER_BATCH;
+    return more;
 }
 
 bool frontend_drain_stream(struct broker *broker)

@@ -8,6 +8,7 @@
 #include "broker/admission.h"
 
 #include "common/clock.h"
+#include "common/hash.h"
 
 /* A deadline further away than this is none; it keeps the sum below from wrapping. */
 #define DEADLINE_MAX_MS ((uint64_t)365 * 24 * 3600 * 1000)
@@ -54,6 +55,12 @@ uint32_t admission_retry_ms(const struct admission *admission)
     return ms < 100 ? 100 : ms > 10000 ? 10000 : (uint32_t)ms;
 }
 
+uint64_t admission_draw_seed(struct admission *admission)
+{
+    admission->draws++;
+    return hash64(&admission->draws, sizeof admission->draws, admission->secret);
+}
+
 static uint64_t prompt_tokens(const struct prompt *prompt)
 {
     uint64_t bytes = 0;
@@ -72,7 +79,7 @@ static uint64_t prompt_tokens(const struct prompt *prompt)
 
 void admission_fix(struct request *request, const struct generation *generation, uint64_t seed, uint64_t now)
 {
-    request->seed = generation->has_seed ? generation->seed : seed;
+    request->seed = generation->has_seed ? generation->sampling.seed : seed;
     request->priority = generation->priority;
     request->cost = prompt_tokens(&generation->prompt) + generation->max_tokens;
     request->arrived_ns = now;

@@ -15,8 +15,10 @@
 #define ADMISSION_MAX_QUEUED       8192
 #define ADMISSION_MAX_QUEUED_BYTES ((size_t)64 << 20)
 
-struct admission { /* zeroed but for the limits: idle */
+struct admission { /* zeroed but for the limits and the secret: idle */
     size_t max_queued, max_queued_bytes;
+    uint64_t secret; /* from which seeds are drawn */
+    uint64_t draws;
     size_t queued, queued_bytes;
     double ended_per_s; /* over the last few seconds */
     uint64_t window_ns; /* start of the second being counted */
@@ -35,6 +37,9 @@ void admission_ended(struct admission *admission, uint64_t now);
 
 /* When to try again: the time in which an eighth of the queue drains, 100 ms to 10 s. */
 uint32_t admission_retry_ms(const struct admission *admission);
+
+/* A seed for whoever chose none; never the same twice. */
+uint64_t admission_draw_seed(struct admission *admission);
 
 /* The fixed part of a request: fills in from what was asked all that the broker itself needs (seed, limits,
  * deadline, policy, cost), on the clock of its arrival. `seed` is taken when the client chose none. */

@@ -11,10 +11,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "common/number.h"
 
 static int read_number(const char *path, uint64_t *ret_number, struct error *err)
 {
@@ -31,14 +34,11 @@ static int read_number(const char *path, uint64_t *ret_number, struct error *err
     close(fd);
     if (n < 0)
         return error_set(err, r, "%s: %s", path, strerror(-r));
-    text[n] = 0;
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (n == 0 || text[0] < '0' || text[0] > '9' || errno != 0 || strcmp(end, "\n") != 0 ||
-        number == ULLONG_MAX)
+    bool ends = n > 0 && text[n - 1] == '\n';
+    text[ends ? n - 1 : n] = 0;
+    /* One more must be a number too. */
+    if (!ends || number_read(text, 0, UINT64_MAX - 1, ret_number, NULL) < 0)
         return error_set(err, -EINVAL, "%s does not hold a boot number", path);
-    *ret_number = number;
     return 0;
 }
 

@@ -57,28 +57,47 @@ bool journal_could_hold(const struct journal *journal, uint64_t bytes)
     return bytes <= journal->limit && alive <= journal->limit - bytes;
 }
 
+bool journal_has_room(const struct journal *journal, uint64_t bytes)
+{
+    return bytes <= journal->limit && journal->used <= journal->limit - bytes;
+}
+
 int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t bytes)
 {
-    if (bytes > journal->limit || journal->used > journal->limit - bytes)
+    if (!journal_has_room(journal, bytes))
         return JOURNAL_E_FULL;
     journal->used += bytes;
     log->reserved = bytes;
     return 0;
 }
 
-/* Adds a chunk that has room for a record of `need` bytes. */
-static int add_chunk(struct journal *journal, struct journal_log *log, size_t need)
+/* The size of the chunk that a record of `need` bytes would have to be added in; 0: the last one has room. */
+static size_t next_chunk(const struct journal_log *log, size_t need)
 {
+    if (log->last && log->last->cap - log->last->len >= need)
+        return 0;
     size_t cap = log->last ? log->last->cap * 2 : CHUNK_MIN;
     if (cap > CHUNK_MAX)
         cap = CHUNK_MAX;
-    if (cap < need)
-        cap = need;
-    uint64_t before = charge(log);
-    struct journal_log grown = *log;
-    grown.memory += sizeof(struct journal_chunk) + cap;
-    uint64_t more = charge(&grown) - before;
-    if (more > 0 && (journal->used > journal->limit || journal->limit - journal->used < more))
+    return cap < need ? need : cap;
+}
+
+static uint64_t growth_by_chunk(const struct journal_log *log, size_t cap)
+{
+    uint64_t memory = log->memory + sizeof(struct journal_chunk) + cap;
+    return memory > charge(log) ? memory - charge(log) : 0;
+}
+
+uint64_t journal_growth(const struct journal_log *log, size_t len)
+{
+    size_t cap = next_chunk(log, record_bytes(len));
+    return cap > 0 ? growth_by_chunk(log, cap) : 0;
+}
+
+static int add_chunk(struct journal *journal, struct journal_log *log, size_t cap)
+{
+    uint64_t more = growth_by_chunk(log, cap);
+    if (more > 0 && !journal_has_room(journal, more))
         return JOURNAL_E_FULL;
     struct journal_chunk *chunk = malloc(sizeof *chunk + cap);
     if (!chunk)
@@ -89,7 +108,7 @@ static int add_chunk(struct journal *journal, struct journal_log *log, size_t ne
     else
         log->first = chunk;
     log->last = chunk;
-    log->memory = grown.memory;
+    log->memory += sizeof *chunk + cap;
     journal->used += more;
     return 0;
 }
@@ -97,12 +116,10 @@ static int add_chunk(struct journal *journal, struct journal_log *log, size_t ne
 int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_ids, uint32_t text_bytes,
                    const void *frame, size_t len)
 {
-    size_t need = record_bytes(len);
-    if (!log->last || log->last->cap - log->last->len < need) {
-        int r = add_chunk(journal, log, need);
-        if (r != 0)
-            return r;
-    }
+    size_t need = record_bytes(len), cap = next_chunk(log, need);
+    int r = cap > 0 ? add_chunk(journal, log, cap) : 0;
+    if (r != 0)
+        return r;
     struct journal_chunk *chunk = log->last;
     struct record *record = (struct record *)(chunk->data + chunk->len);
     *record = (struct record){.seq = log->count, .n_ids = n_ids, .len = (uint32_t)len};

@@ -44,6 +44,13 @@ uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, uint64_t ove
 /* Whether `bytes` could be promised if every ended request were forgotten. */
 bool journal_could_hold(const struct journal *journal, uint64_t bytes);
 
+/* Whether `bytes` are neither promised nor in use. */
+bool journal_has_room(const struct journal *journal, uint64_t bytes);
+
+/* What appending a frame of `len` bytes would take from the journal: 0 while the log is within its
+ * reservation. */
+uint64_t journal_growth(const struct journal_log *log, size_t len);
+
 /* Promises `bytes` to a zeroed log. 0 or JOURNAL_E_FULL. */
 int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t bytes);
 

@@ -12,46 +12,16 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/command_line.h"
+
 extern char **environ;
 
-#define MAX_ARGUMENTS    40
 #define MAX_LISTED_CORES 256 /* what quern-worker takes */
 #define CORES_TEXT       4096
-
-struct arguments {
-    char *list[MAX_ARGUMENTS + 1];
-    int n;
-    char text[PATH_MAX + CORES_TEXT + 2048]; /* the numbers and copies that `list` points to */
-    size_t used;
-};
-
-static void add(struct arguments *arguments, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct arguments *arguments, const char *format, ...)
-{
-    size_t room = sizeof arguments->text - arguments->used;
-    char *at = arguments->text + arguments->used;
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(at, room, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= room || arguments->n == MAX_ARGUMENTS)
-        return;
-    arguments->list[arguments->n++] = at;
-    arguments->used += (size_t)n + 1;
-}
-
-static void add_number(struct arguments *arguments, const char *name, uint32_t value, bool given)
-{
-    if (!given)
-        return;
-    add(arguments, "--%s", name);
-    add(arguments, "%u", value);
-}
 
 uint32_t launch_cores(const int *allowed, uint32_t n_allowed, uint32_t index, uint32_t n, uint32_t threads,
                       char *ret_list, size_t size)
@@ -83,42 +53,39 @@ static uint32_t allowed_cores(int allowed[CPU_SETSIZE])
     return n;
 }
 
-static void build_arguments(const struct launch_plan *plan, struct arguments *arguments)
+static void build_command(const struct launch_plan *plan, struct command_line *line)
 {
     const struct options *options = plan->options;
-    add(arguments, "%s", plan->program);
-    add(arguments, "%s", options->model);
-    add(arguments, "--broker");
-    add(arguments, "%s", plan->backend);
-    add(arguments, "--name");
-    add(arguments, "%s", plan->name);
-    add_number(arguments, "incarnation", plan->incarnation, true);
-    add(arguments, "--stream");
-    add(arguments, "%s", plan->stream);
-    add(arguments, "--device");
-    add(arguments, "%s", options->device);
-    add_number(arguments, "ctx", options->context, options->context > 0);
-    add_number(arguments, "slots", options->slots, options->slots > 0);
-    add_number(arguments, "kv-blocks", options->kv_blocks, options->kv_blocks > 0);
+    command_line_add(line, plan->program);
+    command_line_add(line, options->model);
+    command_line_option(line, "--broker", plan->worker_link);
+    command_line_option(line, "--name", plan->name);
+    command_line_number(line, "--incarnation", plan->incarnation);
+    command_line_option(line, "--stream", plan->stream);
+    command_line_option(line, "--device", options->device);
+    if (options->context > 0)
+        command_line_number(line, "--ctx", options->context);
+    if (options->slots > 0)
+        command_line_number(line, "--slots", options->slots);
+    if (options->kv_blocks > 0)
+        command_line_number(line, "--kv-blocks", options->kv_blocks);
     int allowed[CPU_SETSIZE];
     uint32_t n_allowed = allowed_cores(allowed);
     if (n_allowed > 0) {
         char cores[CORES_TEXT];
         uint32_t threads = launch_cores(allowed, n_allowed, plan->index, options->workers, options->threads,
                                         cores, sizeof cores);
-        add_number(arguments, "threads", threads, true);
-        if (cores[0]) {
-            add(arguments, "--cpus");
-            add(arguments, "%s", cores);
-        }
+        command_line_number(line, "--threads", threads);
+        command_line_option(line, "--cpus", cores[0] ? cores : NULL);
     }
-    add(arguments, "--board-fd");
-    add(arguments, "%d", plan->board_fd);
-    add_number(arguments, "board-slot", plan->index, true);
-    add_number(arguments, "frame-us", options->frame_us, options->has_frame_us);
+    command_line_number(line, "--board-fd", plan->board_fd);
+    command_line_number(line, "--board-slot", plan->index);
+    command_line_number(line, "--local-workers", options->workers);
+    if (options->has_frame_us)
+        command_line_number(line, "--frame-us", options->frame_us);
 }
 
-static int spawn(const struct arguments *arguments, int board_fd, int stderr_fd, pid_t *ret_pid)
+static int spawn(char *const *words, int board_fd, int stderr_fd, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -141,7 +108,7 @@ static int spawn(const struct arguments *arguments, int board_fd, int stderr_fd,
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &ours);
-    int r = posix_spawn(ret_pid, arguments->list[0], &actions, &attributes, arguments->list, environ);
+    int r = posix_spawn(ret_pid, words[0], &actions, &attributes, words, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return -r;
@@ -149,13 +116,15 @@ static int spawn(const struct arguments *arguments, int board_fd, int stderr_fd,
 
 int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stderr, struct error *err)
 {
-    struct arguments arguments = {0};
-    build_arguments(plan, &arguments);
+    struct command_line line = {0};
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return error_set(err, -errno, "%s: pipe: %s", plan->name, strerror(errno));
     pid_t pid;
-    int r = spawn(&arguments, plan->board_fd, pipe_fds[1], &pid);
+    build_command(plan, &line);
+    char *const *words = command_line_words(&line);
+    int r = words ? spawn(words, plan->board_fd, pipe_fds[1], &pid) : -ENOMEM;
+    command_line_deinit(&line);
     close(pipe_fds[1]);
     if (r < 0) {
         close(pipe_fds[0]);

@@ -12,8 +12,8 @@
 struct launch_plan {
     const char *program; /* path of quern-worker */
     const struct options *options;
-    const char *backend; /* endpoint of the broker's backend */
-    const char *stream;  /* endpoint that the worker shall bind */
+    const char *worker_link; /* endpoint that it shall connect to */
+    const char *stream;      /* endpoint that the worker shall bind */
     const char *name;
     uint32_t index; /* place in the pool: slot on the board, share of the cores */
     uint32_t incarnation;

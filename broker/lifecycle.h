@@ -6,14 +6,28 @@
  * here, whoever heard of it first. */
 
 #include "broker/broker.h"
+#include "common/error.h"
 
-/* A generate from an open session. PROTO_OK: *ret_request is the new or the known request, *ret_again says
- * which; otherwise the error with its text in `err`, and *ret_retry_ms for PROTO_OVERLOADED.
- * `body` is the whole message, which `generation` borrows from. */
-enum proto_error lifecycle_admit(struct broker *broker, struct session *session, struct id128 id,
-                                 const struct generation *generation, struct bytes body,
-                                 struct request **ret_request, bool *ret_again, uint32_t *ret_retry_ms,
-                                 struct error *err);
+/* ---- admission (lifecycle_admit.c) ---- */
+
+struct arrival { /* a generate as it came */
+    struct session *session;
+    struct id128 id;
+    const struct generation *generation; /* borrows from the body */
+    struct bytes body;                   /* the whole message */
+};
+
+struct verdict {
+    enum proto_error error;
+    struct request *request; /* PROTO_OK: the new or the known one */
+    bool again;              /* PROTO_OK: it was known */
+    uint32_t retry_ms;       /* PROTO_OVERLOADED: when to come back */
+    struct error reason;     /* of an error */
+};
+
+void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
+
+/* ---- assignment and ends (lifecycle.c) ---- */
 
 /* Gives queued requests to workers as long as both last. */
 void lifecycle_dispatch(struct broker *broker);
@@ -22,7 +36,7 @@ void lifecycle_dispatch(struct broker *broker);
 void lifecycle_cancel(struct broker *broker, struct request *request);
 
 /* The frame that holds the end of the request is in the journal. */
-void lifecycle_ended(struct broker *broker, struct request *request, const struct ending *ending);
+void lifecycle_end(struct broker *broker, struct request *request, const struct ending *ending);
 
 /* Ends a request here, with a last frame that the broker makes: after what the journal has. */
 void lifecycle_end_here(struct broker *broker, struct request *request, const struct ending *ending);
@@ -44,8 +58,17 @@ void lifecycle_returned(struct broker *broker, struct request *request);
  * those that it had not begun wait for another worker. */
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason);
 
-/* A session closes: each of its requests is cancelled or goes on alone, as it asked. */
-void lifecycle_abandon(struct broker *broker, struct session *session);
+/* Ends what has waited in the queue beyond its deadline. Every turn. */
+void lifecycle_expire(struct broker *broker);
+
+/* Ends what a worker should have ended by itself, and has not: a cancel it does not heed, a deadline that
+ * passed. Now and then. */
+void lifecycle_end_overdue(struct broker *broker);
+
+/* Forgets what ended long ago. Now and then. */
+void lifecycle_forget(struct broker *broker);
+
+/* ---- sessions come and go (lifecycle_sessions.c) ---- */
 
 /* A session opened: it gets back what it had left running. */
 void lifecycle_adopt(struct broker *broker, struct session *session);
@@ -53,17 +76,11 @@ void lifecycle_adopt(struct broker *broker, struct session *session);
 /* Binds a request to another session. -EEXIST when that has one of this id. */
 int lifecycle_attach(struct broker *broker, struct request *request, struct session *session);
 
-/* Ends what has waited in the queue beyond its deadline. Every turn. */
-void lifecycle_expire(struct broker *broker);
+/* The client of this session, open or closed, listens no more: it has left. */
+void lifecycle_left(struct broker *broker, const struct id128 *id);
 
-/* The broker stood still for so many nanoseconds, in which nobody could come back for an abandoned request.
- */
-void lifecycle_forgive(struct broker *broker, uint64_t late);
-
-/* What else time brings, now and then: ends of abandonment, ends of retention. */
-void lifecycle_tick(struct broker *broker);
-
-/* Requests that have not ended. */
-size_t lifecycle_alive(const struct broker *broker);
+/* Closes the sessions that are doomed or were silent for too long, then cancels what was abandoned and has
+ * had its time. */
+void lifecycle_close_sessions(struct broker *broker);
 
 #endif

@@ -4,17 +4,19 @@
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "broker/broker.h"
+#include "broker/loop.h"
+#include "broker/setup.h"
 #include "broker/sockets.h"
 #include "common/log.h"
 #include "common/program.h"
 #include "common/rundir.h"
+
+const char *argp_program_version = "quern-broker " QUERN_VERSION;
 
 /* Signals are taken in the loop, through a descriptor. They are blocked before any thread exists. */
 static int take_signals(struct error *err)
@@ -47,7 +49,7 @@ static int serve(const struct options *options, int signal_fd, struct error *err
 
 static int fail(int status, const struct error *err)
 {
-    fprintf(stderr, "quern-broker: %s\n", err->text);
+    program_error("%s", err->text);
     return status;
 }
 

@@ -16,14 +16,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <czmq.h>
 
 #include "broker/worker.h"
+#include "common/number.h"
+#include "proto/launch.h"
 
 enum setting_type { SETTING_TEXT, SETTING_NUMBER };
 
-/* The bounds of what is handed on are those of quern-worker. */
 static const struct setting {
     const char *name;
     const char *argument;
@@ -35,8 +38,8 @@ static const struct setting {
 } settings[] = {
     {"workers", "N", "Worker processes, sharing the cores (default 1)", SETTING_NUMBER,
      offsetof(struct options, workers), WORKER_MAX, 1},
-    {"device", "D", "auto, cpu, cuda, emu or null (default auto)", SETTING_TEXT,
-     offsetof(struct options, device), OPTIONS_TEXT_MAX + 1, 0},
+    {"device", "D", QUERN_DEVICES " (default auto)", SETTING_TEXT, offsetof(struct options, device),
+     OPTIONS_TEXT_MAX + 1, 0},
     {"tcp", "HOST:PORT", "Also listen on TCP; token streams on PORT + 1", SETTING_TEXT,
      offsetof(struct options, tcp), OPTIONS_TEXT_MAX + 1, 0},
     {"curve-key", "FILE", "Encrypt TCP with this CURVE certificate (its secret file)", SETTING_TEXT,
@@ -44,35 +47,21 @@ static const struct setting {
     {"rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", SETTING_TEXT,
      offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
     {"ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
-     offsetof(struct options, context), 1u << 24, 1},
+     offsetof(struct options, context), LAUNCH_MAX_CONTEXT, 1},
     {"slots", "N", "Sequences that a worker decodes at once", SETTING_NUMBER, offsetof(struct options, slots),
-     4096, 1},
+     LAUNCH_MAX_SLOTS, 1},
     {"kv-blocks", "N", "KV cache of a worker, in blocks of 32 tokens", SETTING_NUMBER,
-     offsetof(struct options, kv_blocks), 1u << 26, 1},
-    {"threads", "N", "CPU threads of a worker (default: cores / workers)", SETTING_NUMBER,
-     offsetof(struct options, threads), 1024, 1},
+     offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
+    {"threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
+     offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
     {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never", SETTING_NUMBER,
-     offsetof(struct options, frame_us), 1000000, 0},
+     offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
     {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
      SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
 };
 #define N_SETTINGS (sizeof settings / sizeof *settings)
 
 enum { KEY_CONFIG = 1000, KEY_SETTING };
-
-static int set_number(const struct setting *setting, const char *value, uint32_t *ret_number,
-                      struct error *err)
-{
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(value, &end, 10);
-    if (value[0] < '0' || value[0] > '9' || *end || errno || number < setting->least ||
-        number > setting->limit)
-        return error_set(err, -EINVAL, "%s: \"%.80s\" is not a number from %u to %u", setting->name, value,
-                         setting->least, setting->limit);
-    *ret_number = (uint32_t)number;
-    return 0;
-}
 
 static int set_text(const char *name, const char *value, size_t size, char *ret_text, struct error *err)
 {
@@ -88,13 +77,20 @@ static int set(struct options *options, const struct setting *setting, const cha
     void *field = (char *)options + setting->offset;
     if (field == &options->frame_us)
         options->has_frame_us = true;
-    if (setting->type == SETTING_NUMBER)
-        return set_number(setting, value, field, err);
+    if (setting->type == SETTING_NUMBER) {
+        int r = number_read_u32(value, setting->least, setting->limit, field, err);
+        return r < 0 ? error_prefix(err, r, "%s", setting->name) : 0;
+    }
     return set_text(setting->name, value, setting->limit, field, err);
 }
 
 static int read_file(struct options *options, const char *path, struct error *err)
 {
+    struct stat status;
+    if (stat(path, &status) < 0 || access(path, R_OK) < 0)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(status.st_mode)) /* which czmq reads as an empty file */
+        return error_set(err, -EISDIR, "%s: %s", path, strerror(EISDIR));
     zconfig_t *root = zconfig_load(path);
     if (!root)
         return error_set(err, -EINVAL, "%s: cannot be read as a configuration", path);
@@ -182,6 +178,9 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         walk.result = rundir_path(options.rundir[0] ? options.rundir : NULL, options.rundir, err);
     if (walk.result == 0 && options.tcp[0])
         walk.result = check_tcp(options.tcp, err);
+    /* Whoever gives a key expects a pool on the network, and an encrypted one. */
+    if (walk.result == 0 && options.curve_key[0] && !options.tcp[0])
+        walk.result = error_set(err, -EINVAL, "curve-key: it encrypts TCP, and no tcp is given");
     if (walk.result == 0)
         *ret_options = options;
     return walk.result;
@@ -191,9 +190,10 @@ int options_split_tcp(const char *tcp, char ret_host[OPTIONS_TEXT_MAX + 1], uint
                       bool *ret_loopback, struct error *err)
 {
     const char *colon = strrchr(tcp, ':');
-    char *end;
-    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
-    if (!colon || colon == tcp || colon - tcp > OPTIONS_TEXT_MAX || *end || port == 0 || port > 65534)
+    uint32_t port;
+    /* Streams are on the port after it. */
+    if (!colon || colon == tcp || colon - tcp > OPTIONS_TEXT_MAX ||
+        number_read_u32(colon + 1, 1, 65534, &port, NULL) < 0)
         return error_set(err, -EINVAL, "tcp: \"%.80s\" is not HOST:PORT with a port from 1 to 65534", tcp);
     size_t len = (size_t)(colon - tcp);
     memcpy(ret_host, tcp, len);

@@ -109,6 +109,12 @@ void ledger_remove(struct ledger *ledger, struct journal *journal, struct reques
     free(request);
 }
 
+void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes)
+{
+    while (ledger->ended && !journal_has_room(journal, bytes))
+        ledger_remove(ledger, journal, ledger->ended);
+}
+
 bool request_same_body(const struct request *request, const void *body, size_t len)
 {
     struct hash128 hash = hash128(body, len, 0);

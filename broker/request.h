@@ -61,8 +61,9 @@ struct request {
     uint64_t queue_order;     /* order of arrival there */
     struct worker *worker;    /* while assigned */
     struct session *session;  /* while bound to an open one; NULL once ended */
-    uint64_t abandoned_until; /* without a session: when it is cancelled; else 0 */
+    uint64_t abandoned_until; /* while abandoned: when it is cancelled; else 0 */
     bool finished;            /* the worker said so, in finished_message, but frames are still missing */
+    uint64_t cancelled_ns;    /* REQUEST_CANCELLING: since when */
     uint64_t ended_ns;        /* REQUEST_ENDED: since when */
     struct request *worker_prev, *worker_next;   /* the worker's list */
     struct request *session_prev, *session_next; /* the session's list, or the list of abandoned ones */
@@ -97,6 +98,10 @@ int ledger_attach(struct ledger *ledger, struct request *request, struct id128 s
 
 /* Marks it ended: from now on it is evicted in this order. Frees the body but not its hash. */
 void ledger_ended(struct ledger *ledger, struct request *request, uint64_t now);
+
+/* Makes room for `bytes` more in the journal, if that can be: forgets the ended requests, oldest first, as
+ * far as it takes. */
+void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes);
 
 /* Forgets the request and frees it with all it owns; it is in no other list. */
 void ledger_remove(struct ledger *ledger, struct journal *journal, struct request *request);

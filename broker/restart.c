@@ -34,12 +34,12 @@ bool restart_died(struct restart *restart, uint64_t now, uint64_t *ret_at)
     return true;
 }
 
-bool stall_check(struct stall *stall, bool busy, uint64_t progress, uint64_t now)
+bool stall_check(struct stall *stall, bool busy, uint64_t progress, uint32_t most_ms, uint64_t now)
 {
     if (!busy || progress != stall->progress || stall->since == 0) {
         stall->progress = progress;
         stall->since = now;
         return false;
     }
-    return now - stall->since >= STALL_MS * CLOCK_NS_PER_MS;
+    return now - stall->since >= most_ms * CLOCK_NS_PER_MS;
 }

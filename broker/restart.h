@@ -12,7 +12,8 @@
 #define RESTART_BACKOFF_MAX_MS 10000
 #define RESTART_MAX_DEATHS     5     /* in a row, none of them ready: a crash loop */
 #define RESTART_STEADY_MS      10000 /* ready this long: the next death starts from the shortest wait */
-#define STALL_MS               10000
+#define STALL_MS               10000 /* of a worker that serves */
+#define STALL_LOADING_MS       60000 /* of one that loads: a large matrix may come from a slow disk */
 
 struct restart {       /* zeroed: never died */
     uint32_t deaths;   /* in a row, without having been ready */
@@ -33,7 +34,7 @@ struct stall { /* zeroed: nothing seen */
 };
 
 /* True when a busy worker's `progress` (any number that changes with work done) has not changed for
- * STALL_MS. */
-bool stall_check(struct stall *stall, bool busy, uint64_t progress, uint64_t now);
+ * `most_ms`. */
+bool stall_check(struct stall *stall, bool busy, uint64_t progress, uint32_t most_ms, uint64_t now);
 
 #endif

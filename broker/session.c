@@ -3,14 +3,17 @@
  *
  * A session is a capability: whoever says hello with its 16 bytes owns it, so a client that reconnects under
  * a new routing id takes its session along. Session ids and (custom) routing ids are chosen by clients, so
- * the hashes are seeded. A session in trouble is only marked doomed while the loop works; the frontend closes
- * it when nobody holds a pointer to it. */
+ * the hashes are seeded. A session in trouble is only marked doomed while the loop works; it is closed when
+ * nobody holds a pointer to it. */
 
 #include "broker/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
+#include "broker/request.h"
 #include "common/clock.h"
 #include "common/hash.h"
 
@@ -53,6 +56,50 @@ void session_doom(struct sessions *sessions, struct session *session)
     session->doomed = sessions->any_doomed = true;
 }
 
+void session_owe(struct sessions *sessions, struct session *session, struct id128 id, uint64_t next_id)
+{
+    struct owed_page *page;
+    DL_FOREACH(session->owed, page)
+    {
+        if (memcmp(&page->id, &id, sizeof id) != 0)
+            continue;
+        page->next_id = next_id;
+        return;
+    }
+    if (session->n_owed >= SESSION_MAX_OWED || !(page = calloc(1, sizeof *page)))
+        return;
+    page->id = id;
+    page->next_id = next_id;
+    DL_APPEND(session->owed, page);
+    session->n_owed++;
+    sessions->n_owed++;
+}
+
+bool session_pay(struct sessions *sessions, struct session *session, struct id128 *ret_id,
+                 uint64_t *ret_next_id)
+{
+    struct owed_page *page = session->owed;
+    if (!page)
+        return false;
+    *ret_id = page->id;
+    *ret_next_id = page->next_id;
+    DL_DELETE(session->owed, page);
+    session->n_owed--;
+    sessions->n_owed--;
+    free(page);
+    return true;
+}
+
+/* What was to be sent to the peer is for nobody else. */
+static void drop_unsent(struct sessions *sessions, struct session *session)
+{
+    struct id128 id;
+    uint64_t next_id;
+    outbox_deinit(&session->outbox);
+    while (session_pay(sessions, session, &id, &next_id))
+        ;
+}
+
 struct session *session_open(struct sessions *sessions, struct id128 id, const struct peer *peer,
                              uint64_t now)
 {
@@ -73,7 +120,7 @@ struct session *session_open(struct sessions *sessions, struct id128 id, const s
         }
         leave_peer(sessions, session);
         take_peer(sessions, session, peer);
-        outbox_deinit(&session->outbox); /* it was for the peer that is gone */
+        drop_unsent(sessions, session);
     }
     session->doomed = false;
     session_renew(session, now);
@@ -85,11 +132,44 @@ void session_renew(struct session *session, uint64_t now)
     session->lease_until = now + SESSION_LEASE_MS * CLOCK_NS_PER_MS;
 }
 
+void sessions_stood_still(struct sessions *sessions, uint64_t late, uint64_t now)
+{
+    for (struct session *session = sessions->by_id; session; session = session->by_id.next)
+        session_renew(session, now);
+    for (struct request *request = sessions->abandoned; request; request = request->session_next)
+        if (request->abandoned_until != UINT64_MAX)
+            request->abandoned_until += late;
+}
+
+void session_unbind(struct sessions *sessions, struct request *request)
+{
+    if (!request->session && request->abandoned_until == 0)
+        return;
+    struct request **list = request->session ? &request->session->requests : &sessions->abandoned;
+    DL_DELETE2(*list, request, session_prev, session_next);
+    request->session = NULL;
+    request->abandoned_until = 0;
+}
+
+void session_bind(struct sessions *sessions, struct session *session, struct request *request)
+{
+    session_unbind(sessions, request);
+    request->session = session;
+    DL_APPEND2(session->requests, request, session_prev, session_next);
+}
+
+void session_abandon(struct sessions *sessions, struct request *request, uint64_t until)
+{
+    session_unbind(sessions, request);
+    request->abandoned_until = until;
+    DL_APPEND2(sessions->abandoned, request, session_prev, session_next);
+}
+
 void session_close(struct sessions *sessions, struct session *session)
 {
     leave_peer(sessions, session);
     HASH_DELETE(by_id, sessions->by_id, session);
     sessions->n--;
-    outbox_deinit(&session->outbox);
+    drop_unsent(sessions, session);
     free(session);
 }

@@ -2,7 +2,8 @@
 #ifndef BROKER_SESSION_H
 #define BROKER_SESSION_H
 
-/* Open sessions: who a peer of the frontend is, and until when we believe that it is there. */
+/* Open sessions: who a peer of the frontend is, until when we believe that it is there, and which of its
+ * requests have not ended. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,9 +15,19 @@
 #include "proto/message.h"
 
 #define SESSION_LEASE_MS 5000 /* silence after which a session is closed */
+/* From then on: for how long its requests wait for it while its client, though silent, is still connected to
+ * the stream: a process that is stopped, or a machine that sleeps. */
+#define SESSION_GRACE_MS 25000
 #define SESSION_MAX      16384
+#define SESSION_MAX_OWED 256 /* pages of replays that a session may be owed, of as many requests */
 
 struct request;
+
+struct owed_page { /* of a request's output, from an id on */
+    struct owed_page *prev, *next;
+    struct id128 id;
+    uint64_t next_id; /* number of the first id that the client lacks */
+};
 
 struct session {
     struct id128 id;
@@ -25,14 +36,17 @@ struct session {
     uint64_t lease_until;     /* clock_ns */
     bool doomed;              /* to be closed at the end of this turn of the loop */
     struct request *requests; /* those that have not ended; list by session_prev/next */
+    struct owed_page *owed;   /* list, first asked first */
+    size_t n_owed;
     UT_hash_handle by_id, by_peer;
 };
 
 struct sessions {  /* zeroed but for the seed: empty */
     uint64_t seed; /* of the hashes */
     struct session *by_id, *by_peer;
-    size_t n;
+    size_t n, n_owed; /* sessions, and pages owed to all of them */
     bool any_doomed;
+    struct request *abandoned; /* not ended, and their session is closed; list by session_prev/next */
 };
 
 /* Opens a session for a peer, or gives an open one to a new peer (its client reconnected); either way the
@@ -46,6 +60,24 @@ struct session *session_of_peer(struct sessions *sessions, const struct peer *pe
 
 /* Any sign of life. */
 void session_renew(struct session *session, uint64_t now);
+
+/* The broker itself stood still for `late` nanoseconds, in which nobody could give a sign of life or come
+ * back: all leases begin again, and the abandoned have so much more time. */
+void sessions_stood_still(struct sessions *sessions, uint64_t late, uint64_t now);
+
+/* A request that has not ended is bound to an open session, or abandoned until a time (UINT64_MAX: for good).
+ * Each of the first two takes it from where it was; the last one takes it off both lists. */
+void session_bind(struct sessions *sessions, struct session *session, struct request *request);
+void session_abandon(struct sessions *sessions, struct request *request, uint64_t until);
+void session_unbind(struct sessions *sessions, struct request *request);
+
+/* Remembers that the client is owed a page; one a request, the newest asking counts. What is above
+ * SESSION_MAX_OWED, or memory, is not remembered. */
+void session_owe(struct sessions *sessions, struct session *session, struct id128 id, uint64_t next_id);
+
+/* Takes out what has been owed longest; false when nothing is. */
+bool session_pay(struct sessions *sessions, struct session *session, struct id128 *ret_id,
+                 uint64_t *ret_next_id);
 
 /* Marks it to be closed when nobody holds a pointer to it any more. */
 void session_doom(struct sessions *sessions, struct session *session);

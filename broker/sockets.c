@@ -11,15 +11,28 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <czmq.h>
 
+#include "common/certificate.h"
+
 /* Messages in flight to one client before its outbox fills, and from one before it is slowed down. */
 #define CLIENT_HIGH_WATER 64
+
+/* For a connection to say who it is; one that stays silent gives its descriptor back. */
+#define HANDSHAKE_MS 10000
+
+/* Of TCP: a client that vanished without a word (a lid that closed, a cable) is asked after a minute of
+ * silence, and gone half a minute later. Its descriptors would be taken for good otherwise. */
+#define KEEPALIVE_IDLE_S  60
+#define KEEPALIVE_EVERY_S 10
+#define KEEPALIVE_PROBES  3
 
 void sockets_prepare(void)
 {
@@ -40,8 +53,17 @@ static int make_router(struct broker *broker, void **ret_socket, int64_t largest
     set_int(socket, ZMQ_ROUTER_MANDATORY, 1);
     set_int(socket, ZMQ_SNDHWM, mark);
     set_int(socket, ZMQ_LINGER, 500);
+    set_int(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
     *ret_socket = socket;
     return 0;
+}
+
+static void keep_alive(void *socket)
+{
+    set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
+    set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S);
+    set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_EVERY_S);
+    set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES);
 }
 
 static int bind_to(void *socket, const char *endpoint, struct error *err)
@@ -51,18 +73,44 @@ static int bind_to(void *socket, const char *endpoint, struct error *err)
     return 0;
 }
 
+static bool is_socket(int dir, const char *path)
+{
+    struct stat st;
+    return fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode);
+}
+
+static const char *path_of(const char *endpoint)
+{
+    return endpoint + strlen("ipc://");
+}
+
+/* libzmq removes what stands in the way of an ipc socket, whatever it is. */
+static int check_free(const char *endpoint, struct error *err)
+{
+    const char *path = path_of(endpoint);
+    if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 && !is_socket(AT_FDCWD, path))
+        return error_set(err, -EEXIST, "%s is in the way: it is no socket of ours", path);
+    return 0;
+}
+
 static int bind_ipc(struct broker *broker, struct error *err)
 {
     const char *rundir = broker->options.rundir;
-    snprintf(broker->frontend_endpoint, BROKER_ENDPOINT_MAX, "ipc://%s/frontend", rundir);
-    snprintf(broker->backend_endpoint, BROKER_ENDPOINT_MAX, "ipc://%s/backend", rundir);
-    snprintf(broker->stream_endpoints[0], BROKER_ENDPOINT_MAX, "ipc://%s/stream", rundir);
-    broker->n_stream_endpoints = 1;
-    int r = bind_to(broker->frontend, broker->frontend_endpoint, err);
+    snprintf(broker->endpoints.frontend, BROKER_ENDPOINT_MAX, "ipc://%s/frontend", rundir);
+    snprintf(broker->endpoints.worker_link, BROKER_ENDPOINT_MAX, "ipc://%s/backend", rundir);
+    snprintf(broker->endpoints.streams[0], BROKER_ENDPOINT_MAX, "ipc://%s/stream", rundir);
+    broker->endpoints.n_streams = 1;
+    int r = check_free(broker->endpoints.frontend, err);
     if (r == 0)
-        r = bind_to(broker->backend, broker->backend_endpoint, err);
+        r = check_free(broker->endpoints.worker_link, err);
     if (r == 0)
-        r = bind_to(broker->stream.socket, broker->stream_endpoints[0], err);
+        r = check_free(broker->endpoints.streams[0], err);
+    if (r == 0)
+        r = bind_to(broker->client_link.router, broker->endpoints.frontend, err);
+    if (r == 0)
+        r = bind_to(broker->worker_link.router, broker->endpoints.worker_link, err);
+    if (r == 0)
+        r = bind_to(broker->stream.socket, broker->endpoints.streams[0], err);
     return r;
 }
 
@@ -71,19 +119,22 @@ static int set_keys(struct broker *broker, struct error *err)
     const char *path = broker->options.curve_key;
     if (!zmq_has("curve"))
         return error_set(err, -ENOTSUP, "curve-key: this libzmq was built without CURVE");
-    zcert_t *certificate = zcert_load(path);
-    static const uint8_t none[32];
-    if (!certificate || memcmp(zcert_secret_key(certificate), none, sizeof none) == 0) {
-        zcert_destroy(&certificate);
-        return error_set(err, -EINVAL, "%s: not a CURVE certificate with a secret key", path);
-    }
-    void *sockets[] = {broker->frontend, broker->stream.socket};
-    for (int i = 0; i < 2; i++) {
+    struct certificate server = {0};
+    char belongs[CERTIFICATE_KEY_LEN + 1];
+    int r = certificate_read_secret(path, &server, err);
+    if (r < 0)
+        return error_prefix(err, r, "curve-key");
+    /* Clients that were given a public key of another pair would never hear from us, nor why. */
+    if (zmq_curve_public(belongs, server.secret_key) < 0 || strcmp(belongs, server.public_key) != 0)
+        r = error_set(err, -EINVAL, "curve-key: the public and the secret key of %s are not a pair", path);
+    void *sockets[] = {broker->client_link.router, broker->stream.socket};
+    for (int i = 0; i < 2 && r == 0; i++) {
         set_int(sockets[i], ZMQ_CURVE_SERVER, 1);
-        zmq_setsockopt(sockets[i], ZMQ_CURVE_SECRETKEY, zcert_secret_key(certificate), 32);
+        if (zmq_setsockopt(sockets[i], ZMQ_CURVE_SECRETKEY, server.secret_key, CERTIFICATE_KEY_LEN + 1) < 0)
+            r = error_set(err, -errno, "curve-key: %s", zmq_strerror(errno));
     }
-    zcert_destroy(&certificate);
-    return 0;
+    explicit_bzero(&server, sizeof server);
+    return r;
 }
 
 static int bind_tcp(struct broker *broker, struct error *err)
@@ -104,10 +155,12 @@ static int bind_tcp(struct broker *broker, struct error *err)
     if (strcmp(host, "localhost") == 0)
         strcpy(host, "127.0.0.1"); /* a bind takes addresses, not names */
     char endpoint[BROKER_ENDPOINT_MAX];
-    set_int(broker->frontend, ZMQ_IPV6, host[0] == '[');
+    set_int(broker->client_link.router, ZMQ_IPV6, host[0] == '[');
     set_int(broker->stream.socket, ZMQ_IPV6, host[0] == '[');
+    keep_alive(broker->client_link.router);
+    keep_alive(broker->stream.socket);
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port);
-    r = bind_to(broker->frontend, endpoint, err);
+    r = bind_to(broker->client_link.router, endpoint, err);
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port + 1u);
     if (r == 0)
         r = bind_to(broker->stream.socket, endpoint, err);
@@ -116,8 +169,8 @@ static int bind_tcp(struct broker *broker, struct error *err)
     /* Clients are told where the stream is: a wildcard would lead each to itself. */
     if (strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0)
         gethostname(host, sizeof host - 1);
-    snprintf(broker->stream_endpoints[1], BROKER_ENDPOINT_MAX, "tcp://%s:%u", host, port + 1u);
-    broker->n_stream_endpoints = 2;
+    snprintf(broker->endpoints.streams[1], BROKER_ENDPOINT_MAX, "tcp://%s:%u", host, port + 1u);
+    broker->endpoints.n_streams = 2;
     return 0;
 }
 
@@ -126,16 +179,18 @@ int sockets_bind(struct broker *broker, struct error *err)
     broker->context = zmq_ctx_new();
     if (!broker->context)
         return error_set(err, -errno, "libzmq: %s", zmq_strerror(errno));
-    int r = make_router(broker, &broker->frontend, PROTO_MAX_REQUEST_BYTES, CLIENT_HIGH_WATER, err);
+    int r = make_router(broker, &broker->client_link.router, PROTO_MAX_REQUEST_BYTES, CLIENT_HIGH_WATER, err);
     if (r == 0)
-        set_int(broker->frontend, ZMQ_RCVHWM, CLIENT_HIGH_WATER);
+        set_int(broker->client_link.router, ZMQ_RCVHWM, CLIENT_HIGH_WATER);
     /* Workers are bounded by what is assigned to them. */
     if (r == 0)
-        r = make_router(broker, &broker->backend, PROTO_MAX_WORKER_BYTES, 0, err);
+        r = make_router(broker, &broker->worker_link.router, PROTO_MAX_WORKER_BYTES, 0, err);
     if (r == 0)
-        set_int(broker->backend, ZMQ_RCVHWM, 0);
+        set_int(broker->worker_link.router, ZMQ_RCVHWM, 0);
     if (r == 0)
         r = stream_init(&broker->stream, broker->context, broker->secret, err);
+    if (r == 0)
+        set_int(broker->stream.socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
     if (r == 0)
         r = bind_ipc(broker, err);
     if (r == 0 && broker->options.tcp[0])
@@ -150,16 +205,16 @@ void sockets_clear(const char *rundir)
         return;
     struct dirent *entry;
     while ((entry = readdir(dir)))
-        if (strncmp(entry->d_name, "worker-", 7) == 0)
+        if (strncmp(entry->d_name, "worker-", 7) == 0 && is_socket(dirfd(dir), entry->d_name))
             unlinkat(dirfd(dir), entry->d_name, 0);
     closedir(dir);
 }
 
 void sockets_unlink(const struct broker *broker)
 {
-    const char *endpoints[] = {broker->frontend_endpoint, broker->backend_endpoint,
-                               broker->stream_endpoints[0]};
+    const char *endpoints[] = {broker->endpoints.frontend, broker->endpoints.worker_link,
+                               broker->endpoints.streams[0]};
     for (int i = 0; i < 3; i++)
-        if (strncmp(endpoints[i], "ipc://", 6) == 0)
-            unlink(endpoints[i] + 6);
+        if (endpoints[i][0] && is_socket(AT_FDCWD, path_of(endpoints[i])))
+            unlink(path_of(endpoints[i]));
 }

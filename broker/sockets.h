@@ -5,12 +5,13 @@
 /* Making and binding the broker's sockets. */
 
 #include "broker/broker.h"
+#include "common/error.h"
 
 /* Leaves the signals to us, before anything of czmq runs. */
 void sockets_prepare(void);
 
-/* Binds frontend, stream and backend in the run directory, and frontend and stream on TCP if asked. On
- * failure the sockets made so far are left to broker_deinit. 0 or -errno with the reason ("tcp://…: Address
+/* Binds the links and the stream in the run directory, and what clients use on TCP too if asked. On failure
+ * the sockets made so far are left to broker_deinit. 0 or -errno with the reason ("tcp://…: Address
  * already in use"). */
 int sockets_bind(struct broker *broker, struct error *err);
 

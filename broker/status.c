@@ -6,8 +6,6 @@
 
 #include "broker/status.h"
 
-#include "broker/lifecycle.h"
-
 static void fill_worker(const struct broker *broker, uint32_t index, struct worker_status *status)
 {
     const struct worker *worker = &broker->workers[index];
@@ -51,7 +49,7 @@ void status_fill(const struct broker *broker, uint64_t ref, struct worker_status
     ok.status_ok.version = BYTES_LITERAL(QUERN_VERSION);
     ok.status_ok.sessions = (uint32_t)broker->sessions.n;
     ok.status_ok.queued = (uint32_t)broker->queue.n;
-    ok.status_ok.running = (uint32_t)(lifecycle_alive(broker) - broker->queue.n);
+    ok.status_ok.running = (uint32_t)(broker_n_alive(broker) - broker->queue.n);
     ok.status_ok.admitted = broker->counters.admitted;
     ok.status_ok.ended = broker->counters.ended;
     ok.status_ok.rejected = broker->counters.rejected;
@@ -60,4 +58,26 @@ void status_fill(const struct broker *broker, uint64_t ref, struct worker_status
     ok.status_ok.workers.items = workers;
     ok.status_ok.workers.n = broker->n_workers;
     *ret_message = ok;
+}
+
+/* What the workers registered, whether or not they are ready this moment: a model whose only worker is being
+ * started again is still the pool's. */
+size_t status_models(const struct broker *broker, struct model_info models[WORKER_MAX])
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        const struct worker *worker = &broker->workers[i];
+        if (worker->model[0] == 0 || worker->state == WORKER_FAILED)
+            continue;
+        size_t m = 0;
+        while (m < n && memcmp(models[m].digest.data, worker->digest, sizeof worker->digest) != 0)
+            m++;
+        if (m == n)
+            models[n++] = (struct model_info){.name = bytes_of_string(worker->model),
+                                              .digest = {worker->digest, sizeof worker->digest},
+                                              .context = worker->context,
+                                              .chat = worker->chat};
+        models[m].workers += worker_is_serving(worker);
+    }
+    return n;
 }

@@ -61,7 +61,7 @@ void stream_deinit(struct stream *stream)
     *stream = (struct stream){0};
 }
 
-static struct stream_listened *find(struct stream *stream, const struct id128 *session, unsigned hash)
+static struct stream_listened *find(const struct stream *stream, const struct id128 *session, unsigned hash)
 {
     struct stream_listened *listened;
     HASH_FIND_BYHASHVALUE(hh, stream->listened, session, sizeof *session, hash, listened);
@@ -95,6 +95,11 @@ static bool unsubscribed(struct stream *stream, const struct id128 *session, con
     free(listened);
     stream->n_listened--;
     return true;
+}
+
+bool stream_has_listener(const struct stream *stream, const struct id128 *session)
+{
+    return find(stream, session, (unsigned)hash64(session, sizeof *session, stream->seed)) != NULL;
 }
 
 void stream_make_room(struct stream *stream, const struct sessions *sessions)

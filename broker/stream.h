@@ -4,8 +4,8 @@
 
 /* The token stream to clients: one XPUB, whose topics are session ‖ request id.
  *
- * A subscription is taken only if it is a whole session (16 bytes) or one request of it (32 bytes): nobody
- * can listen to sessions he cannot name. */
+ * A subscription is accepted only if it names a whole session (16 bytes) or one request of it (32 bytes): who
+ * does not know a session's identity cannot listen to it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,15 +33,18 @@ struct stream {
 int stream_init(struct stream *stream, void *context, uint64_t seed, struct error *err);
 void stream_deinit(struct stream *stream);
 
-/* Takes one message from the socket. False when there is none. *ret_left: the session whose last subscription
- * went, when *ret_has_left. */
+/* Takes one message from the socket. False when there is none. *ret_has_left: the last subscription of a
+ * session ended, of *ret_left. */
 bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_left);
 
-/* When the table fills up: forgets those that are no open session. They are served on, if they are there at
- * all; that such a one leaves is then seen by its silence only. */
+/* Whether someone is subscribed to the session, or to a request of it. */
+bool stream_has_listener(const struct stream *stream, const struct id128 *session);
+
+/* When the table fills up: forgets the entries of sessions that are not open. Their subscriptions stay in
+ * force; only the end of the last one is no longer noticed, so such a session leaves by its silence. */
 void stream_make_room(struct stream *stream, const struct sessions *sessions);
 
-/* Sends to whoever listens; slow listeners lose it. The messages are consumed. */
+/* Sends to all who listen; a listener whose queue is full misses it. The messages are consumed. */
 void stream_forward(struct stream *stream, zmq_msg_t *topic, zmq_msg_t *payload);
 
 /* Sends a copy. `topic_len` 16: the whole session's; 32: a request's. */

@@ -24,11 +24,13 @@
 #include <unistd.h>
 
 #include "broker/launch.h"
-#include "broker/text.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/utf8.h"
 #include "common/program.h"
 #include "common/shm.h"
+
+#define WANT_RETRY_NS CLOCK_NS_PER_S /* until a start is tried again that failed for want of something */
 
 static const char *const state_names[] = {
     [CHILD_WAITING] = "waiting", [CHILD_STARTING] = "starting", [CHILD_READY] = "ready",
@@ -40,17 +42,13 @@ const char *child_state_name(enum child_state state)
     return state < CHILD_STATE_COUNT ? state_names[state] : "unknown";
 }
 
-int supervisor_init(struct supervisor *supervisor, const struct options *options, const char *backend,
-                    uint64_t boot, const struct supervisor_hooks *hooks, struct error *err)
+int supervisor_init(struct supervisor *supervisor, const struct options *options, const char *worker_link,
+                    uint64_t boot, struct error *err)
 {
-    *supervisor = (struct supervisor){.options = options,
-                                      .hooks = *hooks,
-                                      .backend = backend,
-                                      .boot = boot,
-                                      .board_fd = -1,
-                                      .n = options->workers};
+    *supervisor = (struct supervisor){
+        .options = options, .worker_link = worker_link, .boot = boot, .board_fd = -1, .n = options->workers};
     for (uint32_t i = 0; i < WORKER_MAX; i++)
-        supervisor->children[i].words.fd = -1;
+        supervisor->children[i].log.fd = -1;
     int r = program_sibling("quern-worker", supervisor->program, err);
     if (r < 0)
         return r;
@@ -82,27 +80,40 @@ static void forget_stream(const struct child *child)
         unlink(child->stream + 6);
 }
 
-/* A death, or a start that failed: what comes next. */
-static void child_ended(struct supervisor *supervisor, uint32_t index, bool permanent, uint64_t now)
+/* The place is empty again. */
+static void clear_place(struct supervisor *supervisor, uint32_t index)
 {
     struct child *child = &supervisor->children[index];
     child->pid = 0;
     forget_stream(child);
     board_reset(&supervisor->board->slots[index]);
+}
+
+/* What comes after a death, or after a start that failed. */
+static void after_death(struct supervisor *supervisor, uint32_t index, bool permanent, uint64_t now)
+{
+    struct child *child = &supervisor->children[index];
+    clear_place(supervisor, index);
     if (supervisor->stopping)
         move_to(supervisor, index, CHILD_GONE);
     else if (permanent || !restart_died(&child->restart, now, &child->start_at))
         move_to(supervisor, index, CHILD_FAILED);
     else
         move_to(supervisor, index, CHILD_WAITING);
-    supervisor->hooks.died(supervisor->hooks.arg, index);
+}
+
+/* Descriptors, processes or memory were wanting: the machine may have them again in a moment, and the worker
+ * is not to blame. */
+static bool is_want(int r)
+{
+    return r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOMEM;
 }
 
 static void start(struct supervisor *supervisor, uint32_t index, uint64_t now)
 {
     struct child *child = &supervisor->children[index];
     struct error err;
-    char name[16];
+    char name[24];
     snprintf(name, sizeof name, "worker-%u", index);
     child->incarnation++;
     child->stall = (struct stall){0};
@@ -112,31 +123,46 @@ static void start(struct supervisor *supervisor, uint32_t index, uint64_t now)
              index, (unsigned long long)supervisor->boot, child->incarnation);
     struct launch_plan plan = {.program = supervisor->program,
                                .options = supervisor->options,
-                               .backend = supervisor->backend,
+                               .worker_link = supervisor->worker_link,
                                .stream = child->stream,
                                .name = name,
                                .index = index,
                                .incarnation = child->incarnation,
                                .board_fd = supervisor->board_fd};
     int fd;
-    if (launch_worker(&plan, &child->pid, &fd, &err) < 0) {
+    int r = launch_worker(&plan, &child->pid, &fd, &err);
+    if (r < 0) {
         snprintf(child->reason, sizeof child->reason, "%s", err.text);
         child->left = false;
-        child_ended(supervisor, index, false, now);
+        if (!is_want(r)) {
+            after_death(supervisor, index, false, now);
+            return;
+        }
+        clear_place(supervisor, index);
+        child->start_at = now + WANT_RETRY_NS;
         return;
     }
-    words_open(&child->words, fd);
+    worker_log_open(&child->log, fd);
     move_to(supervisor, index, CHILD_STARTING);
-    supervisor->hooks.started(supervisor->hooks.arg, index);
 }
 
-void supervisor_tick(struct supervisor *supervisor, uint64_t now)
+bool supervisor_start_next(struct supervisor *supervisor, uint64_t now, uint32_t *ret_index)
+{
+    for (uint32_t i = 0; i < supervisor->n && !supervisor->stopping; i++) {
+        if (supervisor->children[i].state != CHILD_WAITING || supervisor->children[i].start_at > now)
+            continue;
+        start(supervisor, i, now);
+        *ret_index = i;
+        return true;
+    }
+    return false;
+}
+
+void supervisor_read_logs(struct supervisor *supervisor, uint64_t now)
 {
     for (uint32_t i = 0; i < supervisor->n; i++) {
-        struct child *child = &supervisor->children[i];
-        words_flush(&child->words, now);
-        if (child->state == CHILD_WAITING && child->start_at <= now && !supervisor->stopping)
-            start(supervisor, i, now);
+        worker_log_read(&supervisor->children[i].log, now);
+        worker_log_flush(&supervisor->children[i].log, now);
     }
 }
 
@@ -150,7 +176,6 @@ uint64_t supervisor_next(const struct supervisor *supervisor)
 }
 
 /* A command line that one process does not understand, the next will not either. */
-
 static bool is_permanent(int status)
 {
     return WIFEXITED(status) &&
@@ -159,9 +184,12 @@ static bool is_permanent(int status)
 
 static void describe_death(struct child *child, int status)
 {
-    const char *last = words_last(&child->words);
+    const char *last = worker_log_last(&child->log);
     const char *colon = last[0] ? ": " : "";
-    if (child->stalled)
+    if (child->stalled && child->state == CHILD_STARTING)
+        snprintf(child->reason, sizeof child->reason, "made no progress in loading for %d s and was killed",
+                 STALL_LOADING_MS / 1000);
+    else if (child->stalled)
         snprintf(child->reason, sizeof child->reason, "made no progress for %d s and was killed",
                  STALL_MS / 1000);
     else if (WIFSIGNALED(status))
@@ -174,7 +202,7 @@ static void describe_death(struct child *child, int status)
                  last);
 }
 
-void supervisor_reap(struct supervisor *supervisor, uint64_t now)
+bool supervisor_reap_next(struct supervisor *supervisor, uint64_t now, uint32_t *ret_index)
 {
     for (uint32_t i = 0; i < supervisor->n; i++) {
         struct child *child = &supervisor->children[i];
@@ -182,12 +210,15 @@ void supervisor_reap(struct supervisor *supervisor, uint64_t now)
         if (child->pid <= 0 || waitpid(child->pid, &status, WNOHANG) != child->pid)
             continue;
         bool permanent = is_permanent(status);
-        words_close(&child->words, permanent);
+        worker_log_close(&child->log, permanent);
         child->left = WIFEXITED(status) && WEXITSTATUS(status) == 0;
         describe_death(child, status);
-        text_clean(child->reason);
-        child_ended(supervisor, i, permanent, now);
+        utf8_clean(child->reason);
+        after_death(supervisor, i, permanent, now);
+        *ret_index = i;
+        return true;
     }
+    return false;
 }
 
 void supervisor_ready(struct supervisor *supervisor, uint32_t index, uint64_t now)
@@ -208,21 +239,23 @@ void supervisor_kill(struct supervisor *supervisor, uint32_t index)
 void supervisor_watch(struct supervisor *supervisor, uint32_t index, uint64_t heard_ns, uint64_t now)
 {
     struct child *child = &supervisor->children[index];
-    if (child->state != CHILD_READY || child->stalled)
+    bool loads = child->state == CHILD_STARTING;
+    if ((child->state != CHILD_READY && !loads) || child->stalled)
         return;
     const struct board_slot *slot = &supervisor->board->slots[index];
     uint64_t done = atomic_load(&slot->layers) + atomic_load(&slot->steps);
     struct board_snapshot snapshot;
     bool active = board_read(slot, &snapshot) == 0 && snapshot.active > 0;
-    /* With sequences active only work counts; an idle worker must at least be heard. */
+    /* With sequences active, and while it loads, only work counts; an idle worker must at least be heard. */
     bool silent = now > heard_ns && now - heard_ns >= CLOCK_NS_PER_S;
-    if (!stall_check(&child->stall, active || silent, done, now))
+    if (!stall_check(&child->stall, loads || active || silent, done, loads ? STALL_LOADING_MS : STALL_MS,
+                     now))
         return;
     child->stalled = true;
     supervisor_kill(supervisor, index);
 }
 
-void supervisor_forgive(struct supervisor *supervisor, uint64_t now)
+void supervisor_stood_still(struct supervisor *supervisor, uint64_t now)
 {
     for (uint32_t i = 0; i < supervisor->n; i++)
         supervisor->children[i].stall.since = now;
@@ -274,7 +307,7 @@ void supervisor_snapshot(const struct supervisor *supervisor, uint32_t index,
 void supervisor_deinit(struct supervisor *supervisor)
 {
     for (uint32_t i = 0; i < supervisor->n; i++)
-        words_close(&supervisor->children[i].words, false);
+        worker_log_close(&supervisor->children[i].log, false);
     if (supervisor->board)
         munmap(supervisor->board, board_size(supervisor->n));
     if (supervisor->board_fd >= 0)

@@ -2,8 +2,8 @@
 #ifndef BROKER_SUPERVISOR_H
 #define BROKER_SUPERVISOR_H
 
-/* The supervisor: keeps a process on each place of the pool, owns the board, and tells the broker of births
- * and deaths. */
+/* The supervisor: keeps a process on each place of the pool, owns the board, and tells of births and deaths
+ * whoever asks. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "broker/options.h"
 #include "broker/restart.h"
 #include "broker/worker.h"
-#include "broker/words.h"
+#include "broker/worker_log.h"
 #include "proto/board.h"
 
 enum child_state {
@@ -35,24 +35,15 @@ struct child {
     struct stall stall;
     bool stalled; /* killed by us, for that */
     bool left;    /* its last process ended by itself, with status 0: somebody told it to */
-    struct words words;
+    struct worker_log log;
     char stream[WORKER_ENDPOINT_MAX]; /* endpoint of the incarnation's stream */
     char reason[512];                 /* of its last death */
 };
 
-/* Called from supervisor_tick and supervisor_reap. */
-struct supervisor_hooks {
-    void (*started)(void *arg, uint32_t index);
-    /* children[index].reason says why; its state says what comes next. */
-    void (*died)(void *arg, uint32_t index);
-    void *arg;
-};
-
 struct supervisor {
     const struct options *options;
-    struct supervisor_hooks hooks;
     char program[PATH_MAX];
-    const char *backend; /* endpoint */
+    const char *worker_link; /* endpoint */
     uint64_t boot;
     int board_fd;
     struct board *board;
@@ -62,26 +53,31 @@ struct supervisor {
 };
 
 /* Creates the board; starts nothing yet. The pointers outlive the supervisor. 0 or -errno with the reason. */
-int supervisor_init(struct supervisor *supervisor, const struct options *options, const char *backend,
-                    uint64_t boot, const struct supervisor_hooks *hooks, struct error *err);
+int supervisor_init(struct supervisor *supervisor, const struct options *options, const char *worker_link,
+                    uint64_t boot, struct error *err);
 
-/* Starts what is due. */
-void supervisor_tick(struct supervisor *supervisor, uint64_t now);
+/* Starts a process that is due. False when none is; *ret_index: its place, whose state is CHILD_STARTING, or
+ * what a death leads to when it could not be started. */
+bool supervisor_start_next(struct supervisor *supervisor, uint64_t now, uint32_t *ret_index);
 
 /* When the next start is due; UINT64_MAX when none is. */
 uint64_t supervisor_next(const struct supervisor *supervisor);
 
-/* Takes the ends of dead children: after SIGCHLD. */
-void supervisor_reap(struct supervisor *supervisor, uint64_t now);
+/* Takes the end of a dead child. False when there is none; children[*ret_index].reason says why it died, its
+ * state what comes next. */
+bool supervisor_reap_next(struct supervisor *supervisor, uint64_t now, uint32_t *ret_index);
+
+/* Takes what workers wrote to stderr, and passes it on. */
+void supervisor_read_logs(struct supervisor *supervisor, uint64_t now);
 
 /* The worker on this place is ready. */
 void supervisor_ready(struct supervisor *supervisor, uint32_t index, uint64_t now);
 
-/* Kills a ready worker that makes no progress; `heard_ns` is its last message. */
+/* Kills a worker that is ready or loads and makes no progress; `heard_ns` is its last message. */
 void supervisor_watch(struct supervisor *supervisor, uint32_t index, uint64_t heard_ns, uint64_t now);
 
-/* Counts the time without progress from now on: the broker itself stood still. */
-void supervisor_forgive(struct supervisor *supervisor, uint64_t now);
+/* Counts the time without progress from now on: we stood still ourselves. */
+void supervisor_stood_still(struct supervisor *supervisor, uint64_t now);
 
 /* Kills the worker on this place, whose death is then reported like any other. */
 void supervisor_kill(struct supervisor *supervisor, uint32_t index);

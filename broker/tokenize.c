@@ -1,62 +1,70 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions under way to a worker.
+/* Questions for a tokenizer.
  *
- * The broker knows no tokenizer: it passes the text on under a ref of its own and passes the answer back
- * under the client's. A small fixed table; a question leaves it by its answer, by time, or with its worker.
- */
+ *     asked ──▶ in the table ──▶ answered · refused · its worker died · TOKENIZE_TIMEOUT_MS passed
+ *
+ * A question takes no slot of its worker and no room in the journal: the client asks again what got lost. */
 
 #include "broker/tokenize.h"
 
-#include "common/clock.h"
+#include "broker/scheduler.h"
 
-bool tokenize_add(struct tokenize *tokenize, struct id128 session, uint64_t client_ref, uint32_t worker,
-                  uint64_t now, uint64_t *ret_ref)
+static void refuse(struct broker *broker, const struct tokenize_question *question, enum proto_error error,
+                   const char *text)
 {
-    for (size_t i = 0; i < TOKENIZE_MAX && tokenize->n < TOKENIZE_MAX; i++) {
-        struct tokenize_entry *entry = &tokenize->entries[i];
-        if (entry->used)
-            continue;
-        *entry = (struct tokenize_entry){.used = true,
-                                         .ref = ++tokenize->next_ref,
-                                         .client_ref = client_ref,
-                                         .session = session,
-                                         .worker = worker,
-                                         .until = now + TOKENIZE_TIMEOUT_MS * CLOCK_NS_PER_MS};
-        tokenize->n++;
-        *ret_ref = entry->ref;
-        return true;
-    }
-    return false;
+    struct session *session = session_find(&broker->sessions, &question->session);
+    struct message no = {.kind = MESSAGE_ERROR, .error = {.ref = question->client_ref, .error = error}};
+    no.error.text = bytes_of_string(text);
+    no.error.retry_after_ms = error == PROTO_OVERLOADED ? 100 : 0;
+    if (session)
+        client_link_send(&broker->client_link, session, &no);
 }
 
-static void take(struct tokenize *tokenize, struct tokenize_entry *entry, struct tokenize_entry *ret_entry)
+void tokenize_ask(struct broker *broker, struct session *session, const struct message *message)
 {
-    *ret_entry = *entry;
-    entry->used = false;
-    tokenize->n--;
+    struct worker *worker;
+    struct message question = *message;
+    struct tokenize_question asked = {.session = session->id, .client_ref = message->tokenize.ref};
+    if (scheduler_pick_any(broker->workers, broker->n_workers, message->tokenize.model, &worker) != 0)
+        refuse(broker, &asked, PROTO_NO_WORKER, "no worker is ready");
+    else if (!tokenize_table_add(&broker->tokenize, session->id, message->tokenize.ref, worker->index,
+                                 broker->now, &question.tokenize.ref))
+        refuse(broker, &asked, PROTO_OVERLOADED, "too many tokenize questions wait");
+    else if (worker_link_send(&broker->worker_link, worker, &question, NULL) != 0)
+        tokenize_refused(broker, worker, question.tokenize.ref, PROTO_WORKER_LOST,
+                         "the worker cannot be reached");
 }
 
-bool tokenize_take(struct tokenize *tokenize, uint64_t ref, uint32_t worker, struct tokenize_entry *ret_entry)
+void tokenize_answered(struct broker *broker, const struct worker *worker, const struct message *message)
 {
-    for (size_t i = 0; i < TOKENIZE_MAX && tokenize->n > 0; i++) {
-        struct tokenize_entry *entry = &tokenize->entries[i];
-        if (!entry->used || entry->ref != ref || entry->worker != worker)
-            continue;
-        take(tokenize, entry, ret_entry);
-        return true;
-    }
-    return false;
+    struct tokenize_question question;
+    if (!tokenize_table_take(&broker->tokenize, message->tokenize_ok.ref, worker->index, &question))
+        return;
+    struct session *session = session_find(&broker->sessions, &question.session);
+    struct message answer = *message;
+    answer.tokenize_ok.ref = question.client_ref;
+    if (session)
+        client_link_send(&broker->client_link, session, &answer);
 }
 
-bool tokenize_expire(struct tokenize *tokenize, uint64_t now, int lost_worker,
-                     struct tokenize_entry *ret_entry)
+void tokenize_refused(struct broker *broker, const struct worker *worker, uint64_t ref,
+                      enum proto_error error, const char *text)
 {
-    for (size_t i = 0; i < TOKENIZE_MAX && tokenize->n > 0; i++) {
-        struct tokenize_entry *entry = &tokenize->entries[i];
-        if (!entry->used || (entry->until > now && (int)entry->worker != lost_worker))
-            continue;
-        take(tokenize, entry, ret_entry);
-        return true;
-    }
-    return false;
+    struct tokenize_question question;
+    if (tokenize_table_take(&broker->tokenize, ref, worker->index, &question))
+        refuse(broker, &question, error, text);
+}
+
+void tokenize_worker_lost(struct broker *broker, const struct worker *worker)
+{
+    struct tokenize_question question;
+    while (tokenize_table_expire(&broker->tokenize, broker->now, (int)worker->index, &question))
+        refuse(broker, &question, PROTO_WORKER_LOST, "the worker died");
+}
+
+void tokenize_expire(struct broker *broker)
+{
+    struct tokenize_question question;
+    while (tokenize_table_expire(&broker->tokenize, broker->now, -1, &question))
+        refuse(broker, &question, PROTO_INTERNAL, "the worker did not answer");
 }

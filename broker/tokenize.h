@@ -2,43 +2,23 @@
 #ifndef BROKER_TOKENIZE_H
 #define BROKER_TOKENIZE_H
 
-/* Tokenize requests that wait for a worker's answer: which client asked, under which ref. */
+/* The life of a tokenize question: asked of a worker under a ref of ours, answered to the client under its
+ * own. Who asked may have left meanwhile; the answer is then nobody's. */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "broker/broker.h"
 
-#include "proto/message.h"
+/* A client asks; a refusal is sent at once. */
+void tokenize_ask(struct broker *broker, struct session *session, const struct message *message);
 
-#define TOKENIZE_MAX        256
-#define TOKENIZE_TIMEOUT_MS 10000
+/* The worker answered, with ids or with an error. */
+void tokenize_answered(struct broker *broker, const struct worker *worker, const struct message *message);
+void tokenize_refused(struct broker *broker, const struct worker *worker, uint64_t ref,
+                      enum proto_error error, const char *text);
 
-struct tokenize_entry {
-    bool used;
-    uint64_t ref; /* ours */
-    uint64_t client_ref;
-    struct id128 session;
-    uint32_t worker; /* index */
-    uint64_t until;  /* clock_ns */
-};
+/* The worker's process is gone: so are the answers to what it was asked. */
+void tokenize_worker_lost(struct broker *broker, const struct worker *worker);
 
-struct tokenize { /* zeroed: empty */
-    uint64_t next_ref;
-    size_t n;
-    struct tokenize_entry entries[TOKENIZE_MAX];
-};
-
-/* Remembers a question; the ref to put to the worker. False when TOKENIZE_MAX wait. */
-bool tokenize_add(struct tokenize *tokenize, struct id128 session, uint64_t client_ref, uint32_t worker,
-                  uint64_t now, uint64_t *ret_ref);
-
-/* Takes the entry of an answer out; false when there is none with this ref from this worker. */
-bool tokenize_take(struct tokenize *tokenize, uint64_t ref, uint32_t worker,
-                   struct tokenize_entry *ret_entry);
-
-/* Takes out one entry that has waited too long, or, with lost_worker ≥ 0, one of that worker's; false when
- * there is none. */
-bool tokenize_expire(struct tokenize *tokenize, uint64_t now, int lost_worker,
-                     struct tokenize_entry *ret_entry);
+/* Ends what was not answered in time. Now and then. */
+void tokenize_expire(struct broker *broker);
 
 #endif

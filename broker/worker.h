@@ -33,7 +33,7 @@ struct worker {
     uint32_t context, slots;
     bool chat;
 
-    struct peer peer; /* on the backend; len 0: not registered */
+    struct peer peer; /* on the worker link; len 0: not registered */
     struct outbox outbox;
     uint64_t heard_ns; /* last message */
 

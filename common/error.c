@@ -7,14 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Texts quote names from files and messages: whatever those hold, the reason stays one line and leaves the
- * terminal alone. */
-static void replace_controls(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
+#include "common/utf8.h"
 
 int error_set(struct error *err, int code, const char *format, ...)
 {
@@ -24,7 +17,7 @@ int error_set(struct error *err, int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    replace_controls(err->text);
+    utf8_clean(err->text); /* it may quote a name from a file or a message */
     return code;
 }
 
@@ -41,6 +34,6 @@ int error_prefix(struct error *err, int code, const char *format, ...)
     if (n >= 0 && (size_t)n + 2 < sizeof err->text)
         snprintf(err->text + n, sizeof err->text - (size_t)n, ": %.*s", (int)(sizeof old - (size_t)n - 3),
                  old);
-    replace_controls(err->text);
+    utf8_clean(err->text); /* it may quote a name from a file or a message */
     return code;
 }

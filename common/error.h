@@ -13,7 +13,8 @@
  * accepted. */
 
 struct error {
-    char text[512]; /* one line without newline, zero-terminated; empty when nothing was said */
+    /* One line of UTF-8 without control characters, whatever it quotes; empty when nothing was said. */
+    char text[512];
 };
 
 /* Writes the text (cut to fit) and returns `code`, so that a caller can say `return error_set(err, -EINVAL,

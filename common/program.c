@@ -5,9 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "common/utf8.h"
 
 void program_hold_standard_files(void)
 {
@@ -15,6 +18,22 @@ void program_hold_standard_files(void)
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+void program_error(const char *format, ...)
+{
+    char line[1024];
+    int n = snprintf(line, sizeof line, "%s: ", program_invocation_short_name);
+    va_list args;
+    va_start(args, format);
+    if (n >= 0 && (size_t)n < sizeof line)
+        vsnprintf(line + n, sizeof line - (size_t)n, format, args);
+    va_end(args);
+    utf8_clean(line);
+    size_t len = strlen(line);
+    line[len] = '\n'; /* where the zero was */
+    ssize_t written = write(STDERR_FILENO, line, len + 1);
+    (void)written; /* there is nowhere else to say it */
 }
 
 int program_sibling(const char *name, char ret_path[PATH_MAX], struct error *err)

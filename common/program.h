@@ -19,6 +19,11 @@
  * the next socket or file to be opened would be taken for stdin, stdout or stderr. */
 void program_hold_standard_files(void);
 
+/* Tells a person on stderr what is wrong: one line "NAME: TEXT", NAME being what this program was called, in
+ * one write. What cannot be shown becomes question marks (common/utf8.h). For what ends a command; what
+ * happens while a daemon runs goes to its log. */
+void program_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Writes the path of `name` ("quern-worker") in the folder of the running executable. -ENOENT names the path
  * that is missing. */
 int program_sibling(const char *name, char ret_path[PATH_MAX], struct error *err);

@@ -30,10 +30,8 @@ int rundir_path(const char *wanted, char ret_path[RUNDIR_PATH_MAX + 1], struct e
     return 0;
 }
 
-int rundir_prepare(const char *path, struct error *err)
+int rundir_check(const char *path, struct error *err)
 {
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return error_set(err, -errno, "run directory %s: %s", path, strerror(errno));
     struct stat st;
     if (lstat(path, &st) < 0)
         return error_set(err, -errno, "run directory %s: %s", path, strerror(errno));
@@ -48,19 +46,24 @@ int rundir_prepare(const char *path, struct error *err)
     return 0;
 }
 
+int rundir_prepare(const char *path, struct error *err)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return error_set(err, -errno, "run directory %s: %s", path, strerror(errno));
+    return rundir_check(path, err);
+}
+
 int rundir_lock(const char *path, int *ret_fd, struct error *err)
 {
-    char name[RUNDIR_PATH_MAX + 8];
-    snprintf(name, sizeof name, "%s/lock", path);
-    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return error_set(err, -errno, "%s: %s", name, strerror(errno));
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         int r = errno == EWOULDBLOCK ? -EBUSY : -errno;
         close(fd);
         if (r == -EBUSY)
             return error_set(err, r, "another pool runs in %s (its lock is held)", path);
-        return error_set(err, r, "%s: %s", name, strerror(-r));
+        return error_set(err, r, "%s: %s", path, strerror(-r));
     }
     *ret_fd = fd;
     return 0;

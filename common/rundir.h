@@ -5,7 +5,7 @@
 /* The run directory of a pool: its ipc sockets, its lock, the broker's persisted boot number.
  *
  * Default: $XDG_RUNTIME_DIR/quern, or /tmp/quern-UID. Mode 0700 and owned by the caller, or it is refused:
- * whoever can write there could put his own sockets in ours' place. */
+ * anyone who can write there could replace our sockets by their own. */
 
 #include <stddef.h>
 
@@ -17,11 +17,17 @@
 /* Writes the path: `wanted` if not NULL, else the default. -ENAMETOOLONG beyond RUNDIR_PATH_MAX bytes. */
 int rundir_path(const char *wanted, char ret_path[RUNDIR_PATH_MAX + 1], struct error *err);
 
-/* Creates the directory if missing and checks owner and mode. -EPERM when they are not ours. */
+/* Whether a directory that is there may be trusted: -ENOENT, -ENOTDIR, or -EPERM when owner or mode are not
+ * right. Who connects to a pool checks it as its broker does: else a stranger who made /tmp/quern-UID first
+ * would be asked in its place. */
+int rundir_check(const char *path, struct error *err);
+
+/* Creates the directory if missing and checks it. */
 int rundir_prepare(const char *path, struct error *err);
 
-/* Takes PATH/lock (flock, close-on-exec). A second ipc bind would silently steal the sockets of a running
- * pool, so the lock decides: -EBUSY when another pool holds it. The lock lives as long as the descriptor. */
+/* Locks the directory itself (flock, close-on-exec). A second ipc bind would silently steal the sockets of a
+ * running pool, so the lock decides: -EBUSY when another pool holds it. It lives as long as the descriptor,
+ * cannot be deleted with a file, and keeps cleaners of /tmp from what lies in the directory. */
 int rundir_lock(const char *path, int *ret_fd, struct error *err);
 
 /* Makes a fresh private directory under $TMPDIR or /tmp, for a pool that ends with its command. */

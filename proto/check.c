@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include <utf8proc.h>
+#include "common/utf8.h"
 
 int field_check_unsigned(const struct field *field, uint64_t value, struct error *err)
 {
@@ -27,37 +27,18 @@ int field_check_signed(const struct field *field, int64_t value, struct error *e
 
 int field_check_real(const struct field *field, double value, struct error *err)
 {
-    bool open = field->flags & FIELD_LOW_OPEN;
     /* Written so that NaN fails. */
-    if ((open ? value > field->real_low : value >= field->real_low) && value <= field->real_high)
+    if (value >= field->real_low && value <= field->real_high)
         return 0;
-    return error_set(err, MESSAGE_E_MALFORMED, "%g is outside %s%g … %g", value, open ? "above " : "",
-                     field->real_low, field->real_high);
-}
-
-/* Offset of the first byte that is not UTF-8, or len. */
-static size_t utf8_valid(const uint8_t *text, size_t len)
-{
-    size_t i = 0;
-    while (i < len) {
-        if (text[i] < 0x80) {
-            i++;
-            continue;
-        }
-        utf8proc_int32_t codepoint;
-        utf8proc_ssize_t n = utf8proc_iterate(text + i, (utf8proc_ssize_t)(len - i), &codepoint);
-        if (n <= 0)
-            return i;
-        i += (size_t)n;
-    }
-    return len;
+    return error_set(err, MESSAGE_E_MALFORMED, "%g is outside %g … %g", value, field->real_low,
+                     field->real_high);
 }
 
 int field_check_text(struct bytes text, uint64_t max, bool name, struct error *err)
 {
     if (text.len > max)
         return error_set(err, MESSAGE_E_MALFORMED, "%zu bytes are more than %" PRIu64, text.len, max);
-    size_t valid = utf8_valid(text.data, text.len);
+    size_t valid = utf8_valid(text);
     if (valid < text.len)
         return error_set(err, MESSAGE_E_MALFORMED, "not UTF-8 at byte %zu", valid);
     for (size_t i = 0; name && i < text.len; i++) {

@@ -6,7 +6,7 @@
  * opened inside one another, this value's own included. Results: 0, MESSAGE_E_MALFORMED with a reason,
  * -ENOMEM. */
 
-#include "proto/arena.h"
+#include "common/arena.h"
 #include "proto/fields.h"
 #include "proto/reader.h"
 

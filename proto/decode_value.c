@@ -172,31 +172,68 @@ static int decode_prompt(struct decoding *decoding, struct reader *reader, unsig
     return r != 0 ? r : decode_ids(decoding, reader, item.n, &prompt->ids, err);
 }
 
-static int decode_logprob(struct reader *reader, struct token_logprob *ret_entry, struct error *err)
+/* A real, or an integer that stands for one. */
+static bool item_real(const struct item *item, double *ret_value)
+{
+    if (item->type == ITEM_REAL)
+        *ret_value = item->real;
+    else if (item->type == ITEM_UNSIGNED)
+        *ret_value = (double)item->number;
+    else if (item->type == ITEM_NEGATIVE)
+        *ret_value = (double)item->negative;
+    else
+        return false;
+    return true;
+}
+
+/* [id, real]; `what` says what a list of them is called. */
+static int decode_id_and_real(struct reader *reader, const char *what, int32_t *ret_id, double *ret_real,
+                              struct error *err)
 {
     struct item pair, value;
-    int32_t id = 0;
     if (!reader_next(reader, &pair))
         return decode_broken(err);
     if (pair.type != ITEM_ARRAY || pair.n != 2)
-        return expected(err, "pairs of id and logarithm");
-    int r = decode_token_id(reader, &id, err);
+        return expected(err, what);
+    int r = decode_token_id(reader, ret_id, err);
     if (r != 0)
         return r;
     if (!reader_next(reader, &value))
         return decode_broken(err);
-    double logprob;
-    if (value.type == ITEM_REAL)
-        logprob = value.real;
-    else if (value.type == ITEM_UNSIGNED)
-        logprob = (double)value.number;
-    else if (value.type == ITEM_NEGATIVE)
-        logprob = (double)value.negative;
-    else
-        return expected(err, "pairs of id and logarithm");
-    ret_entry->id = id;
+    return item_real(&value, ret_real) ? 0 : expected(err, what);
+}
+
+static int decode_logprob(struct reader *reader, struct token_logprob *ret_entry, struct error *err)
+{
+    double logprob = 0;
+    int r = decode_id_and_real(reader, "pairs of id and logarithm", &ret_entry->id, &logprob, err);
+    if (r != 0)
+        return r;
     ret_entry->logprob = (float)logprob;
     return field_check_logprob(ret_entry->logprob, err);
+}
+
+static int decode_biases(struct decoding *decoding, struct reader *reader, const struct field *field,
+                         struct logit_bias_list *ret_list, struct error *err)
+{
+    size_t n = 0;
+    int r = list_head(reader, "pairs of id and bias", field->high, &n, err);
+    if (r != 0 || n == 0)
+        return r;
+    struct logit_bias *items = arena_take(decoding->arena, n, sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        double bias = 0;
+        r = decode_id_and_real(reader, "pairs of id and bias", &items[i].id, &bias, err);
+        if (r == 0)
+            r = field_check_real(field, bias, err);
+        if (r != 0)
+            return error_prefix(err, r, "item %zu", i);
+        items[i].bias = (float)bias;
+    }
+    *ret_list = (struct logit_bias_list){items, n};
+    return 0;
 }
 
 static int decode_logprobs(struct decoding *decoding, struct reader *reader, const struct field *field,
@@ -235,13 +272,7 @@ static int decode_real(const struct field *field, const struct item *item, doubl
                        struct error *err)
 {
     double value;
-    if (item->type == ITEM_REAL)
-        value = item->real;
-    else if (item->type == ITEM_UNSIGNED)
-        value = (double)item->number;
-    else if (item->type == ITEM_NEGATIVE)
-        value = (double)item->negative;
-    else
+    if (!item_real(item, &value))
         return expected(err, "a number");
     int r = field_check_real(field, value, err);
     if (r == 0)
@@ -353,6 +384,8 @@ int decode_value(struct decoding *decoding, struct reader *reader, unsigned dept
         return r != 0 ? r : decode_ids(decoding, reader, n, at, err);
     case FIELD_PROMPT:
         return decode_prompt(decoding, reader, depth, at, err);
+    case FIELD_BIASES:
+        return decode_biases(decoding, reader, field, at, err);
     case FIELD_LOGPROBS:
         return decode_logprobs(decoding, reader, field, at, err);
     case FIELD_MAP:

@@ -71,6 +71,7 @@ static bool is_absent(const struct field *field, const void *base)
     case FIELD_IDS:
     case FIELD_BINS:
     case FIELD_MAPS:
+    case FIELD_BIASES:
         return ((const struct list *)at)->n == 0;
     case FIELD_LOGPROBS:
         return ((const struct frame_logprobs *)at)->width == 0 ||
@@ -164,6 +165,17 @@ static int encode_prompt(struct encoder *e, const struct prompt *prompt)
     return error_set(e->err, -EINVAL, "is of no known form");
 }
 
+/* [id, real], as a float 32. */
+static int encode_id_and_real(struct encoder *e, int32_t id, float real)
+{
+    if (id < 0)
+        return error_set(e->err, -EINVAL, "a token id is negative");
+    int r = msgpack_pack_array(&e->packer, 2);
+    if (r == 0)
+        r = msgpack_pack_int32(&e->packer, id);
+    return r == 0 ? msgpack_pack_float(&e->packer, real) : r;
+}
+
 /* A frame's logprobs: as many rows as it has ids. */
 static int encode_logprobs(struct encoder *e, const struct field *field,
                            const struct frame_logprobs *logprobs, size_t rows)
@@ -175,16 +187,21 @@ static int encode_logprobs(struct encoder *e, const struct field *field,
     for (size_t i = 0; r == 0 && i < rows; i++) {
         r = msgpack_pack_array(&e->packer, logprobs->width);
         for (uint32_t j = 0; r == 0 && j < logprobs->width; j++, entry++) {
-            if (entry->id < 0)
-                return error_set(e->err, -EINVAL, "a token id is negative");
             if (field_check_logprob(entry->logprob, e->err) != 0)
                 return -EINVAL;
-            r = msgpack_pack_array(&e->packer, 2);
-            if (r == 0)
-                r = msgpack_pack_int32(&e->packer, entry->id);
-            if (r == 0)
-                r = msgpack_pack_float(&e->packer, entry->logprob);
+            r = encode_id_and_real(e, entry->id, entry->logprob);
         }
+    }
+    return r;
+}
+
+static int encode_biases(struct encoder *e, const struct field *field, const struct logit_bias_list *list)
+{
+    int r = msgpack_pack_array(&e->packer, list->n);
+    for (size_t i = 0; r == 0 && i < list->n; i++) {
+        if (field_check_real(field, (double)list->items[i].bias, e->err) != 0)
+            return -EINVAL;
+        r = encode_id_and_real(e, list->items[i].id, list->items[i].bias);
     }
     return r;
 }
@@ -259,11 +276,14 @@ static int encode_value(struct encoder *e, const struct field *field, const void
     case FIELD_NAMES:
     case FIELD_BINS:
     case FIELD_IDS:
-    case FIELD_MAPS: {
+    case FIELD_MAPS:
+    case FIELD_BIASES: {
         struct list list;
         memcpy(&list, at, sizeof list);
         if (field_check_count(list.n, field->high, e->err) != 0)
             return -EINVAL;
+        if (field->type == FIELD_BIASES)
+            return encode_biases(e, field, at);
         if (field->type == FIELD_IDS)
             return encode_ids(e, (struct id_list){list.items, list.n});
         return field->type == FIELD_MAPS ? encode_maps(e, field->table, list) : encode_strings(e, field, at);

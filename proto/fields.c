@@ -35,27 +35,33 @@
 /* Thirty days: enough for any deadline, and no sum of clocks overflows. */
 #define MAX_DEADLINE_MS 2592000000ull
 
-/* The fields of struct generation inside `part` of a message: a generate's own and an assign's. */
-#define GENERATION(part) \
-    {KEY("prompt", FIELD_PROMPT, IN(part.prompt)), REQUIRED}, \
-    FLAG("special", IN(part.prompt.special)), \
-    NAME_OR_0("model", IN(part.model)), \
-    {KEY("max_tokens", FIELD_U32, IN(part.max_tokens)), ALWAYS, .low = 1, .high = INT32_MAX, .initial = 256}, \
-    {KEY("temperature", FIELD_REAL, IN(part.temperature)), ALWAYS, .real_high = 100, .initial = 0.8}, \
-    {KEY("top_k", FIELD_U32, IN(part.top_k)), ALWAYS, .high = INT32_MAX, .initial = 40}, \
-    {KEY("top_p", FIELD_REAL, IN(part.top_p)), .flags = FIELD_ALWAYS | FIELD_LOW_OPEN, .real_high = 1, .initial = 0.95}, \
-    {KEY("min_p", FIELD_REAL, IN(part.min_p)), ALWAYS, .real_high = 1, .initial = 0.05}, \
-    {KEY("repetition_penalty", FIELD_REAL, IN(part.repetition_penalty)), .flags = FIELD_ALWAYS | FIELD_LOW_OPEN, .real_high = 100, .initial = 1}, \
-    {KEY("seed", FIELD_U64, IN(part.seed)), .present = IN(part.has_seed), .high = UINT64_MAX}, \
-    {KEY("stop", FIELD_NAMES, IN(part.stop)), .low = 1, .high = PROTO_MAX_STOPS, .item_high = PROTO_MAX_STOP_BYTES}, \
-    {KEY("stop_ids", FIELD_IDS, IN(part.stop_ids)), .high = PROTO_MAX_STOP_IDS}, \
-    {KEY("logprobs", FIELD_U32, IN(part.logprobs)), .high = PROTO_MAX_LOGPROBS + 1}, \
-    {KEY("priority", FIELD_I32, IN(part.priority)), .low = -8, .high = 8}, \
-    {KEY("deadline_ms", FIELD_U64, IN(part.deadline_ms)), .high = MAX_DEADLINE_MS}, \
-    {KEY("on_disconnect", FIELD_ENUM, IN(part.on_disconnect)), .names = &names_of_policies}, \
-    {KEY("keep_s", FIELD_U32, IN(part.keep_s)), .high = 86400}, \
-    NAME_OR_0("cache_salt", IN(part.cache_salt)), \
-    FEATURES("require", IN(part.require))
+#define OPTION(l, h) .letter = (l), .help = (h)
+#define HELP(h)      .help = (h)
+
+/* The fields of struct generation, a generate's own and an assign's: it stands first in both. */
+_Static_assert(IN(generate.generation) == IN(assign.generation), "one table for both");
+#define GIVEN(member) IN(generate.generation.member)
+#define SAMPLING_REAL(name, least, most, initial_value, l, h) \
+    {KEY(#name, FIELD_REAL, GIVEN(sampling.name)), ALWAYS, .real_low = (least), .real_high = (most), .initial = (initial_value), OPTION(l, h)},
+#define SAMPLING_COUNT(name, least, most, initial_value, l, h) \
+    {KEY(#name, FIELD_U32, GIVEN(sampling.name)), ALWAYS, .low = (least), .high = (most), .initial = (initial_value), OPTION(l, h)},
+#define GENERATION \
+    {KEY("prompt", FIELD_PROMPT, GIVEN(prompt)), REQUIRED}, \
+    {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: control tokens written out in the text become their ids")}, \
+    {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
+    {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), ALWAYS, .low = 1, .high = INT32_MAX, .initial = 256, OPTION("N", "most tokens to make")}, \
+    SAMPLING_PARAMETERS(SAMPLING_REAL, SAMPLING_COUNT) \
+    {KEY("logit_bias", FIELD_BIASES, GIVEN(sampling.logit_bias)), .high = SAMPLING_MAX_BIASES, .real_low = -SAMPLING_MAX_BIAS, .real_high = SAMPLING_MAX_BIAS, HELP("is added to the logit of these ids; an id that stands twice gets both")}, \
+    {KEY("seed", FIELD_U64, GIVEN(sampling.seed)), .present = GIVEN(has_seed), .high = UINT64_MAX, OPTION("N", "same seed, same request: same output; left out: a random one")}, \
+    {KEY("stop", FIELD_NAMES, GIVEN(stop)), .low = 1, .high = PROTO_MAX_STOPS, .item_high = PROTO_MAX_STOP_BYTES, HELP("end the output before the first of them")}, \
+    {KEY("stop_ids", FIELD_IDS, GIVEN(stop_ids)), .high = PROTO_MAX_STOP_IDS, HELP("end the output, beside the model's own end ids")}, \
+    {KEY("logprobs", FIELD_U32, GIVEN(logprobs)), .high = PROTO_MAX_LOGPROBS + 1, HELP("n: log probabilities of the id and of the n − 1 most likely; 0 = none")}, \
+    {KEY("priority", FIELD_I32, GIVEN(priority)), .low = -8, .high = 8, OPTION("N", "higher ones go first")}, \
+    {KEY("deadline_ms", FIELD_U64, GIVEN(deadline_ms)), .high = MAX_DEADLINE_MS, OPTION("N", "end after so many milliseconds from arrival at the broker; 0 = none")}, \
+    {KEY("on_disconnect", FIELD_ENUM, GIVEN(on_disconnect)), .names = &names_of_policies, HELP("what becomes of it when the session leaves")}, \
+    {KEY("keep_s", FIELD_U32, GIVEN(keep_s)), .high = 86400, HELP("seconds, for `keep`")}, \
+    {KEY("cache_salt", FIELD_NAME, GIVEN(cache_salt)), .high = PROTO_MAX_NAME_BYTES, HELP("cached prefixes are shared with requests of the same salt only")}, \
+    {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features without which the request makes no sense")}
 
 /* ---- parts ---- */
 
@@ -98,6 +104,7 @@ static const struct field limits_fields[] = {
     U32("stop_bytes", offsetof(struct limits, stop_bytes)),
     U32("stop_ids", offsetof(struct limits, stop_ids)),
     U32("logprobs", offsetof(struct limits, logprobs)),
+    U32_OR_0("logit_bias", offsetof(struct limits, logit_bias)),
 };
 static const struct field_table limits_table = PART(limits_fields, struct limits, NULL);
 
@@ -110,24 +117,11 @@ static const struct field model_fields[] = {
 };
 static const struct field_table model_table = PART(model_fields, struct model_info, NULL);
 
+#define STATE(k, o) {KEY(k, FIELD_ENUM, o), REQUIRED, .names = &names_of_states}
+#define REAL(k, o)  {KEY(k, FIELD_REAL, o), .real_high = 1e12}
+#define WORKER_ROW(type, name) type(#name, offsetof(struct worker_status, name)),
 static const struct field worker_fields[] = {
-    NAME("name", offsetof(struct worker_status, name)),
-    NAME_OR_0("device", offsetof(struct worker_status, device)),
-    NAME_OR_0("model", offsetof(struct worker_status, model)),
-    {KEY("state", FIELD_ENUM, offsetof(struct worker_status, state)), REQUIRED, .names = &names_of_states},
-    U32_OR_0("pid", offsetof(struct worker_status, pid)),
-    U32_OR_0("incarnation", offsetof(struct worker_status, incarnation)),
-    U32_OR_0("restarts", offsetof(struct worker_status, restarts)),
-    U32_OR_0("active", offsetof(struct worker_status, active)),
-    U32_OR_0("waiting", offsetof(struct worker_status, waiting)),
-    U32_OR_0("slots", offsetof(struct worker_status, slots)),
-    U32_OR_0("kv_free", offsetof(struct worker_status, kv_free)),
-    U32_OR_0("kv_total", offsetof(struct worker_status, kv_total)),
-    U64_OR_0("steps", offsetof(struct worker_status, steps)),
-    U64_OR_0("tokens", offsetof(struct worker_status, tokens)),
-    U64_OR_0("cache_hits", offsetof(struct worker_status, cache_hits)),
-    {KEY("tokens_per_s", FIELD_REAL, offsetof(struct worker_status, tokens_per_s)), .real_high = 1e12},
-    TEXT_OR_0("reason", offsetof(struct worker_status, reason)),
+    WORKER_STATUS_FIELDS(WORKER_ROW)
 };
 static const struct field_table worker_table = PART(worker_fields, struct worker_status, NULL);
 
@@ -149,7 +143,7 @@ static const struct field join_fields[] = {
 };
 static const struct field generate_fields[] = {
     ID("id", IN(generate.id)),
-    GENERATION(generate.generation),
+    GENERATION,
 };
 static const struct field cancel_fields[] = {
     {KEY("session", FIELD_ID, IN(cancel.session))},
@@ -221,19 +215,10 @@ static const struct field attach_ok_fields[] = {
     EPOCH("epoch", IN(attach_ok.epoch)),
     COUNTER("next", IN(attach_ok.next)),
 };
+#define POOL_ROW(type, name) type(#name, IN(status_ok.name)),
 static const struct field status_ok_fields[] = {
     U64_OR_0("ref", IN(status_ok.ref)),
-    U64("boot", IN(status_ok.boot)),
-    FLAG("draining", IN(status_ok.draining)),
-    NAME_OR_0("version", IN(status_ok.version)),
-    U32_OR_0("sessions", IN(status_ok.sessions)),
-    U32_OR_0("queued", IN(status_ok.queued)),
-    U32_OR_0("running", IN(status_ok.running)),
-    U64_OR_0("admitted", IN(status_ok.admitted)),
-    U64_OR_0("ended", IN(status_ok.ended)),
-    U64_OR_0("rejected", IN(status_ok.rejected)),
-    U64_OR_0("tokens", IN(status_ok.tokens)),
-    U64_OR_0("journal_bytes", IN(status_ok.journal_bytes)),
+    POOL_STATUS_FIELDS(POOL_ROW)
     {KEY("workers", FIELD_MAPS, IN(status_ok.workers)), .high = PROTO_MAX_WORKERS, .table = &worker_table},
 };
 static const struct field tokenize_ok_fields[] = {
@@ -313,7 +298,7 @@ static const struct field assign_fields[] = {
     EPOCH("epoch", IN(assign.epoch)),
     {KEY("deadline_left_ms", FIELD_U64, IN(assign.deadline_left_ms)), .high = MAX_DEADLINE_MS},
     COUNTER_OR_0("queue_us", IN(assign.queue_us)),
-    GENERATION(assign.generation),
+    GENERATION,
 };
 static const struct field ack_fields[] = {
     COUNTER("wseq", IN(ack.wseq)),
@@ -380,6 +365,14 @@ size_t message_max_bytes(enum message_kind kind)
     default:
         return PROTO_MAX_WORKER_BYTES;
     }
+}
+
+const struct field *field_find(const struct field_table *table, const char *key)
+{
+    for (const struct field *f = table->fields; f < table->fields + table->n; f++)
+        if (strcmp(f->key, key) == 0)
+            return f;
+    return NULL;
 }
 
 void field_table_initials(const struct field_table *table, void *ret_value)

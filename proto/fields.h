@@ -2,8 +2,9 @@
 #ifndef PROTO_FIELDS_H
 #define PROTO_FIELDS_H
 
-/* Private to proto/: what a message looks like, as data. Each kind has a table of fields; decode.c and
- * encode.c walk the same table, so that what one writes the other reads and both hold the same bounds. */
+/* What a message looks like, as data. Each kind has a table of fields; decode.c and encode.c walk the same
+ * table, so that what one writes the other reads and both hold the same bounds. libquern sets and shows
+ * fields by name through it. */
 
 #include "proto/message.h"
 
@@ -32,6 +33,7 @@ enum field_type {
     FIELD_IDS,      /* struct id_list; [integer], ≤ high */
     FIELD_BINS,     /* {const struct bytes *items; n}; [bin], ≤ high of ≤ item_high bytes each */
     FIELD_PROMPT,   /* struct prompt; str, [integer] or [{role, content}] */
+    FIELD_BIASES,   /* struct logit_bias_list; [[id, real] …], ≤ high of real_low … real_high each */
     FIELD_LOGPROBS, /* struct frame_logprobs; [[[id, real] …] …], ≤ high in a row */
     FIELD_MAP,      /* the sub-table's struct; map */
     FIELD_MAPS,     /* {const item *items; n}; [map], ≤ high */
@@ -40,7 +42,6 @@ enum field_type {
 enum {
     FIELD_REQUIRED = 1, /* decoding fails without it */
     FIELD_ALWAYS = 2,   /* encoded even when it is zero, so that a receiver's default never replaces it */
-    FIELD_LOW_OPEN = 4, /* real_low itself is outside */
 };
 
 struct name_table {
@@ -59,7 +60,9 @@ struct field {
     uint64_t high;      /* of an integer, or most bytes or items */
     uint64_t item_high; /* most bytes of a list's item */
     double real_low, real_high;
-    double initial; /* what a number that is left out becomes */
+    double initial;     /* what a number that is left out becomes */
+    const char *help;   /* of a key of generate: what it does, in a few words */
+    const char *letter; /* what stands for its value in the help of an option; NULL: it is no option */
     const struct name_table *names;
     const struct field_table *table; /* of FIELD_MAP, FIELD_MAPS */
 };
@@ -82,6 +85,9 @@ const struct field_table *field_table_of(enum message_kind kind);
 
 /* One chat message: the item of a prompt that is a list of maps. */
 const struct field_table *field_table_of_chat(void);
+
+/* The field of a key, or NULL. */
+const struct field *field_find(const struct field_table *table, const char *key);
 
 /* Writes what numbers become when they are left out; the rest of the struct is zeroed already. */
 void field_table_initials(const struct field_table *table, void *ret_value);

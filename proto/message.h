@@ -16,6 +16,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/sampling.h"
 
 #define PROTO_VERSION_MIN 1
 #define PROTO_VERSION_MAX 1
@@ -183,23 +184,19 @@ struct prompt {
 
 enum disconnect_policy { DISCONNECT_CANCEL, DISCONNECT_KEEP };
 
-/* What a client asks for. Optional fields that a client leaves out decode to the defaults named here, which
- * the broker fixes at admission together with the seed, so that a move changes nothing. */
+/* What a client asks for. Their bounds, and the defaults that optional fields decode to when a client leaves
+ * them out, stand in fields.c (those of sampling in common/sampling.h); the broker fixes them at admission
+ * together with the seed, so that a move changes nothing. */
 struct generation {
     struct prompt prompt;
-    struct bytes model;        /* "" = any */
-    uint32_t max_tokens;       /* default 256; ≥ 1 */
-    double temperature;        /* default 0.8; [0, 100]; 0 = greedy */
-    uint32_t top_k;            /* default 40; 0 = off; 1 = greedy */
-    double top_p;              /* default 0.95; (0, 1] */
-    double min_p;              /* default 0.05; [0, 1] */
-    double repetition_penalty; /* default 1; (0, 100] */
-    bool has_seed;
-    uint64_t seed;
+    struct bytes model;       /* "" = any */
+    uint32_t max_tokens;      /* ≥ 1 */
+    struct sampling sampling; /* its list points into the decoder's memory */
+    bool has_seed;            /* sampling.seed was chosen by the client */
     struct text_list stop;
     struct id_list stop_ids;
     uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the chosen one and n − 1 alternatives */
-    int32_t priority;  /* default 0; −8 … 8, higher first */
+    int32_t priority;  /* higher first */
     uint64_t deadline_ms; /* 0 = none; counts from arrival */
     enum disconnect_policy on_disconnect;
     uint32_t keep_s;          /* DISCONNECT_KEEP: seconds */
@@ -207,7 +204,7 @@ struct generation {
     struct text_list require; /* features without which the request makes no sense */
 };
 
-/* Writes the defaults named above; everything else is zero. */
+/* Writes those defaults; everything else is zero. */
 void generation_defaults(struct generation *ret_generation);
 
 struct usage {
@@ -256,7 +253,7 @@ struct frame {
 };
 
 struct limits {
-    uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs;
+    uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs, logit_bias;
 };
 
 struct model_info {
@@ -267,15 +264,40 @@ struct model_info {
     bool chat;           /* has a chat template */
 };
 
-struct worker_status { /* one worker as status shows it */
-    struct bytes name, device, model;
-    enum worker_state state;
-    uint32_t pid, incarnation, restarts;
-    uint32_t active, waiting, slots;
-    uint32_t kv_free, kv_total; /* blocks */
-    uint64_t steps, tokens, cache_hits;
-    double tokens_per_s;
-    struct bytes reason; /* of WORKER_FAILED */
+/* What status tells, once. The structs here, their tables (fields.c), libquern's copy into its public structs
+ * (quern.h must have a member of the same name, or it does not compile) and the JSON of `quern status` come
+ * from these lists; broker/status.c says where each value is from. A row: its type in fields.c, its name. */
+/* clang-format off */
+#define WORKER_STATUS_FIELDS(ROW)                                                                             \
+    ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
+    ROW(STATE, state)                                                                                         \
+    ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
+    ROW(U32_OR_0, active) ROW(U32_OR_0, waiting) ROW(U32_OR_0, slots)                                         \
+    ROW(U32_OR_0, kv_free) ROW(U32_OR_0, kv_total) /* blocks */                                               \
+    ROW(U64_OR_0, steps) ROW(U64_OR_0, tokens) ROW(U64_OR_0, cache_hits)                                      \
+    ROW(REAL, tokens_per_s)                                                                                   \
+    ROW(TEXT_OR_0, reason) /* of WORKER_FAILED */
+#define POOL_STATUS_FIELDS(ROW)                                                                               \
+    ROW(U64, boot) ROW(FLAG, draining) ROW(NAME_OR_0, version)                                                \
+    ROW(U32_OR_0, sessions) ROW(U32_OR_0, queued) ROW(U32_OR_0, running)                                      \
+    ROW(U64_OR_0, admitted) ROW(U64_OR_0, ended) ROW(U64_OR_0, rejected)                                      \
+    ROW(U64_OR_0, tokens) ROW(U64_OR_0, journal_bytes)
+/* clang-format on */
+
+/* The type of a member of those lists. */
+#define STATUS_NAME               struct bytes
+#define STATUS_NAME_OR_0          struct bytes
+#define STATUS_TEXT_OR_0          struct bytes
+#define STATUS_STATE              enum worker_state
+#define STATUS_FLAG               bool
+#define STATUS_U32_OR_0           uint32_t
+#define STATUS_U64                uint64_t
+#define STATUS_U64_OR_0           uint64_t
+#define STATUS_REAL               double
+#define STATUS_MEMBER(type, name) STATUS_##type name;
+
+struct worker_status {
+    WORKER_STATUS_FIELDS(STATUS_MEMBER)
 };
 
 /* ---- messages ---- */
@@ -292,8 +314,8 @@ struct message {
             uint64_t nonce;
         } join, welcome;
         struct {
+            struct generation generation; /* first, as in assign: one table serves both */
             struct id128 id;
-            struct generation generation;
         } generate;
         struct {
             struct id128 session, id;
@@ -361,11 +383,7 @@ struct message {
         } attach_ok; /* next: ids made so far */
         struct {
             uint64_t ref;
-            uint64_t boot;
-            bool draining;
-            struct bytes version;
-            uint32_t sessions, queued, running;
-            uint64_t admitted, ended, rejected, tokens, journal_bytes;
+            POOL_STATUS_FIELDS(STATUS_MEMBER)
             struct {
                 const struct worker_status *items;
                 size_t n;
@@ -417,11 +435,11 @@ struct message {
             uint32_t heartbeat_ms;
         } register_ok;
         struct {
+            struct generation generation;
             struct id128 session, id;
             struct epoch epoch;
             uint64_t deadline_left_ms;
             uint64_t queue_us;
-            struct generation generation;
         } assign; /* deadline_left_ms: 0 = none; queue_us: time it has waited */
         struct {
             uint64_t wseq;

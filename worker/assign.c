@@ -1,199 +1,325 @@
 /* SPDX-License-Identifier: MIT */
-/* Assignments into engine requests: the prompt in any of its forms to ids, bounds to errors by name.
+/* Assignments into engine requests.
  *
- * The broker has checked the shape of a generation and fixed its defaults; what needs the model is checked
- * here. A request that cannot be served still gets its last frame and `finished`, like any other. */
+ * A request keeps the message that assigned it until the engine has copied what it needs; its prompt is
+ * prepared on another thread meanwhile, in place. The engine and the preparer know a request by its address.
+ * So one that ends while either still holds it (a cancel during preparation, a newer attempt) leaves the
+ * table, falls silent, and is freed when it is let go of. */
 
-#include "worker/worker.h"
+#include "worker/assign.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 
+#include <uthash.h>
 #include <utlist.h>
 
-struct refusal {
-    enum proto_error error;
-    struct error reason;
+enum stage {
+    STAGE_PREPARING, /* its prompt is with the preparer */
+    STAGE_PREPARED,  /* it waits for the end of the step */
+    STAGE_RUNNING    /* the engine has it */
 };
 
-static bool refuse(struct refusal *refusal, enum proto_error error, const char *text)
+struct request {
+    struct output output;
+    enum stage stage;
+    bool silent;               /* whatever it still says is dropped */
+    struct received *received; /* its assignment; NULL once it runs */
+    struct preparation preparation;
+    struct assignments *owner;
+    uint64_t assigned_ns, deadline_ns; /* on clock_ns; 0: no deadline */
+    double prepared_ms;                /* from the assignment until the engine had it */
+    struct request *next, *prev;       /* in unstarted or silent */
+    UT_hash_handle hh;                 /* by topic, while it is not silent */
+};
+
+void assignments_init(struct assignments *assignments, struct link *link, struct preparer *preparer,
+                      struct engine *engine, struct publisher *publisher)
 {
-    refusal->error = error;
-    error_set(&refusal->reason, 0, "%s", text);
-    return false;
+    *assignments =
+        (struct assignments){.link = link, .preparer = preparer, .engine = engine, .publisher = publisher};
 }
 
-static bool chat_to_ids(struct worker *worker, const struct prompt *prompt, struct ids *ids,
-                        struct refusal *ret_refusal)
-{
-    if (!worker->chat)
-        return refuse(ret_refusal, PROTO_UNSUPPORTED, worker->no_chat.text);
-    struct chat_turn *turns = calloc(prompt->chat.n, sizeof *turns);
-    if (!turns)
-        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
-    for (size_t i = 0; i < prompt->chat.n; i++)
-        turns[i] = (struct chat_turn){prompt->chat.items[i].role, prompt->chat.items[i].content};
-    int r = chat_template_encode(worker->chat, worker->model->tokenizer, turns, prompt->chat.n,
-                                 worker->most_prompt_bytes, ids, &ret_refusal->reason);
-    free(turns);
-    ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
-    if (r != 0 && ret_refusal->reason.text[0] == 0)
-        error_set(&ret_refusal->reason, 0, "the conversation could not be made a prompt");
-    return r == 0;
-}
+/* ---- the table ---- */
 
-static bool text_to_ids(struct worker *worker, struct bytes text, unsigned flags, struct ids *ids,
-                        struct refusal *ret_refusal)
+static struct request *find(struct assignments *assignments, struct id128 session, struct id128 id,
+                            uint8_t ret_topic[PROTO_TOPIC_BYTES])
 {
-    int r = tokenizer_encode(worker->model->tokenizer, text, flags, ids);
-    if (r == -EILSEQ)
-        return refuse(ret_refusal, PROTO_BAD_REQUEST, "the text is not UTF-8");
-    if (r < 0)
-        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the text");
-    return true;
-}
-
-/* Appends the ids of a prompt; false with the reason. */
-static bool prompt_to_ids(struct worker *worker, const struct prompt *prompt, struct ids *ids,
-                          struct refusal *ret_refusal)
-{
-    switch (prompt->form) {
-    case PROMPT_TEXT:
-        if (prompt->text.len > worker->most_prompt_bytes) {
-            ret_refusal->error = PROTO_TOO_LONG;
-            error_set(&ret_refusal->reason, 0, "the prompt has %zu bytes, at most %zu can fit",
-                      prompt->text.len, worker->most_prompt_bytes);
-            return false;
-        }
-        if (!text_to_ids(worker, prompt->text,
-                         TOKENIZER_ADD_SPECIAL | (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0), ids,
-                         ret_refusal))
-            return false;
-        break;
-    case PROMPT_IDS:
-        if (ids_append(ids, prompt->ids.items, prompt->ids.n) < 0)
-            return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the prompt");
-        break;
-    case PROMPT_CHAT:
-        if (!chat_to_ids(worker, prompt, ids, ret_refusal))
-            return false;
-        break;
-    }
-    return ids->len > 0 ? true : refuse(ret_refusal, PROTO_BAD_REQUEST, "the prompt is empty");
-}
-
-static struct sampling sampling_of(const struct generation *generation)
-{
-    return (struct sampling){.temperature = (float)generation->temperature,
-                             .top_k = generation->top_k,
-                             .top_p = (float)generation->top_p,
-                             .min_p = (float)generation->min_p,
-                             .repetition_penalty = (float)generation->repetition_penalty,
-                             .seed = generation->seed};
-}
-
-/* Hands the request to the engine; false with the reason. */
-static bool submit(struct worker *worker, struct request *request, const struct message *message,
-                   struct refusal *ret_refusal)
-{
-    const struct generation *generation = &message->assign.generation;
-    struct ids prompt = {0};
-    uint64_t deadline_ms = message->assign.deadline_left_ms;
-    if (worker->draining)
-        return refuse(ret_refusal, PROTO_DRAINING, "the worker is shutting down");
-    if (!prompt_to_ids(worker, &generation->prompt, &prompt, ret_refusal)) {
-        ids_deinit(&prompt);
-        return false;
-    }
-    const struct engine_request wanted = {.tag = (uint64_t)(uintptr_t)request,
-                                          .prompt = prompt.data,
-                                          .n_prompt = (uint32_t)prompt.len,
-                                          .max_tokens = generation->max_tokens,
-                                          .sampling = sampling_of(generation),
-                                          .stop = generation->stop.items,
-                                          .n_stop = (uint32_t)generation->stop.n,
-                                          .stop_ids = generation->stop_ids.items,
-                                          .n_stop_ids = (uint32_t)generation->stop_ids.n,
-                                          .n_logprobs = generation->logprobs,
-                                          .priority = generation->priority,
-                                          .deadline_ns =
-                                              deadline_ms ? clock_ns() + deadline_ms * CLOCK_NS_PER_MS : 0,
-                                          .cache_salt = generation->cache_salt};
-    int r = engine_submit(worker->engine, &wanted, &ret_refusal->reason);
-    ids_deinit(&prompt);
-    ret_refusal->error = r == ENGINE_E_INVALID    ? PROTO_BAD_REQUEST
-                         : r == ENGINE_E_TOO_LONG ? PROTO_TOO_LONG
-                         : r == ENGINE_E_FULL     ? PROTO_OVERLOADED
-                         : r == -ENOMEM           ? PROTO_INTERNAL
-                                                  : PROTO_MODEL_ERROR;
-    return r == 0;
-}
-
-/* An older attempt at the same request says nothing more. */
-static void mute(struct worker *worker, struct request *request)
-{
-    HASH_DELETE(hh, worker->requests, request);
-    request->muted = true;
-    if (request->is_pending)
-        DL_DELETE2(worker->pending, request, prev_pending, next_pending);
-    request->is_pending = false;
-    engine_cancel(worker->engine, (uint64_t)(uintptr_t)request);
-}
-
-void assign_take(struct worker *worker, const struct message *message)
-{
-    uint8_t topic[PROTO_TOPIC_BYTES];
     struct request *request;
-    memcpy(topic, &message->assign.session, sizeof(struct id128));
-    memcpy(topic + sizeof(struct id128), &message->assign.id, sizeof(struct id128));
-    HASH_FIND(hh, worker->requests, topic, sizeof topic, request);
-    if (request && epoch_compare(message->assign.epoch, request->epoch) <= 0)
-        return; /* said twice */
-    if (request)
-        mute(worker, request);
+    memcpy(ret_topic, &session, sizeof session);
+    memcpy(ret_topic + sizeof session, &id, sizeof id);
+    HASH_FIND(hh, assignments->requests, ret_topic, PROTO_TOPIC_BYTES, request);
+    return request;
+}
 
-    request = calloc(1, sizeof *request);
+static void free_request(struct request *request)
+{
+    struct assignments *assignments = request->owner;
+    if (request->silent)
+        DL_DELETE(assignments->silent, request);
+    else
+        HASH_DELETE(hh, assignments->requests, request);
+    if (!request->silent && request->stage != STAGE_RUNNING)
+        DL_DELETE(assignments->unstarted, request);
+    assignments->n--;
+    publish_drop(assignments->publisher, &request->output);
+    ids_deinit(&request->preparation.ids);
+    received_free(request->received);
+    free(request);
+}
+
+void assignments_deinit(struct assignments *assignments)
+{
+    struct request *request, *next;
+    HASH_ITER(hh, assignments->requests, request, next)
+    {
+        free_request(request);
+    }
+    DL_FOREACH_SAFE(assignments->silent, request, next)
+    {
+        free_request(request);
+    }
+}
+
+/* Takes a request out of the table: it says nothing more. It is freed now, or when it is let go of. */
+static void silence(struct request *request)
+{
+    struct assignments *assignments = request->owner;
+    if (request->stage == STAGE_RUNNING)
+        engine_cancel(assignments->engine, (uint64_t)(uintptr_t)request);
+    else if (request->stage == STAGE_PREPARED ||
+             preparer_remove(assignments->preparer, &request->preparation)) {
+        free_request(request);
+        return;
+    }
+    if (request->stage != STAGE_RUNNING)
+        DL_DELETE(assignments->unstarted, request);
+    HASH_DELETE(hh, assignments->requests, request);
+    publish_drop(assignments->publisher, &request->output);
+    request->silent = true;
+    DL_APPEND(assignments->silent, request);
+}
+
+/* Ends a request that the engine does not have. */
+static void end_unstarted(struct request *request, enum end_reason reason, enum proto_error error,
+                          const char *text)
+{
+    const struct ending ending = {.reason = reason,
+                                  .error = error,
+                                  .text = bytes_of_string(text),
+                                  .timing = {.queue_ms = request->output.queue_ms}};
+    publish_end(request->owner->publisher, &request->output, &ending);
+    silence(request);
+}
+
+/* ---- assignments ---- */
+
+static struct request *add_request(struct assignments *assignments, const uint8_t topic[PROTO_TOPIC_BYTES])
+{
+    struct request *request = calloc(1, sizeof *request);
+    struct received *received = link_keep(assignments->link);
     if (!request) { /* no way to keep it, but a way to say so */
         struct message answer = {.kind = MESSAGE_ERROR};
         answer.error.has_id = true;
-        answer.error.id = message->assign.id;
+        answer.error.id = received->message.assign.id;
         answer.error.error = PROTO_INTERNAL;
         answer.error.text = BYTES_LITERAL("the worker is out of memory");
-        link_send(worker, &answer);
-        return;
+        link_send(assignments->link, &answer);
+        received_free(received);
+        return NULL;
     }
-    memcpy(request->topic, topic, sizeof topic);
-    request->epoch = message->assign.epoch;
-    request->queue_ms = (double)message->assign.queue_us / 1e3;
-    HASH_ADD(hh, worker->requests, topic, sizeof request->topic, request);
-    worker->n_requests++;
-    struct refusal refusal = {0};
-    if (!submit(worker, request, message, &refusal))
-        publish_refusal(worker, request, refusal.error, refusal.reason.text);
+    const struct message *message = &received->message;
+    uint64_t deadline_ms = message->assign.deadline_left_ms;
+    memcpy(request->output.topic, topic, PROTO_TOPIC_BYTES);
+    request->output.epoch = message->assign.epoch;
+    request->output.queue_ms = (double)message->assign.queue_us / 1e3;
+    request->owner = assignments;
+    request->received = received;
+    request->assigned_ns = clock_ns();
+    request->deadline_ns = deadline_ms ? request->assigned_ns + deadline_ms * CLOCK_NS_PER_MS : 0;
+    request->stage = STAGE_PREPARED;
+    HASH_ADD_KEYPTR(hh, assignments->requests, request->output.topic, PROTO_TOPIC_BYTES, request);
+    DL_APPEND(assignments->unstarted, request);
+    assignments->n++;
+    return request;
 }
 
-void assign_tokenize(struct worker *worker, const struct message *message)
+/* preparer_deliver's call. */
+static void on_prepared(void *arg, struct preparation *preparation)
 {
-    struct ids ids = {0};
-    struct refusal refusal = {0};
-    struct message answer = {.kind = MESSAGE_TOKENIZE_OK};
-    unsigned flags = TOKENIZER_ADD_SPECIAL | (message->tokenize.special ? TOKENIZER_PARSE_SPECIAL : 0);
-    bool done = text_to_ids(worker, message->tokenize.text, flags, &ids, &refusal);
-    if (done && ids.len > PROTO_MAX_PROMPT_IDS)
-        done = refuse(&refusal, PROTO_TOO_LONG, "the text has too many tokens for one message");
-    if (done) {
-        answer.tokenize_ok.ref = message->tokenize.ref;
-        answer.tokenize_ok.ids = (struct id_list){ids.data, ids.len};
-    } else {
-        answer.kind = MESSAGE_ERROR;
-        answer.error.ref = message->tokenize.ref;
-        answer.error.error = refusal.error;
-        answer.error.text = bytes_of_string(refusal.reason.text);
+    struct request *request = arg;
+    request->stage = STAGE_PREPARED;
+    if (request->silent)
+        free_request(request);
+    else if (!preparation->ok)
+        end_unstarted(request, END_ERROR, preparation->refusal.error, preparation->refusal.reason.text);
+}
+
+static void prepare(struct request *request)
+{
+    const struct generation *generation = &request->received->message.assign.generation;
+    request->preparation = (struct preparation){
+        .prompt = &generation->prompt, .priority = generation->priority, .done = on_prepared, .arg = request};
+    if (preparer_add(request->owner->preparer, &request->preparation))
+        request->stage = STAGE_PREPARING;
+    else
+        end_unstarted(request, END_ERROR, PROTO_OVERLOADED, "too many prompts wait for their tokens");
+}
+
+void assignments_take(struct assignments *assignments)
+{
+    uint8_t topic[PROTO_TOPIC_BYTES];
+    const struct message *message = &assignments->link->received->message;
+    struct request *older = find(assignments, message->assign.session, message->assign.id, topic);
+    if (older && epoch_compare(message->assign.epoch, older->output.epoch) <= 0)
+        return; /* said twice */
+    if (older)
+        silence(older);
+    struct request *request = add_request(assignments, topic);
+    if (!request)
+        return;
+    if (assignments->closed)
+        end_unstarted(request, END_ERROR, assignments->closed, assignments->closed_because);
+    else if (request->received->message.assign.generation.prompt.form != PROMPT_IDS)
+        prepare(request);
+}
+
+void assignments_cancel(struct assignments *assignments, const struct message *cancel)
+{
+    uint8_t topic[PROTO_TOPIC_BYTES];
+    struct request *request = find(assignments, cancel->cancel.session, cancel->cancel.id, topic);
+    if (request && request->stage == STAGE_RUNNING)
+        engine_cancel(assignments->engine, (uint64_t)(uintptr_t)request);
+    else if (request)
+        end_unstarted(request, END_CANCELLED, PROTO_OK, "");
+}
+
+void assignments_close(struct assignments *assignments, enum proto_error error, const char *because)
+{
+    assignments->closed = error;
+    assignments->closed_because = because;
+}
+
+void assignments_abandon(struct assignments *assignments, enum proto_error error, const char *because)
+{
+    struct request *request, *next;
+    assignments_close(assignments, error, because);
+    DL_FOREACH_SAFE(assignments->unstarted, request, next)
+    {
+        end_unstarted(request, END_ERROR, error, because);
     }
-    link_send(worker, &answer);
-    ids_deinit(&ids);
+}
+
+void assignments_expire(struct assignments *assignments, uint64_t now)
+{
+    struct request *request, *next;
+    DL_FOREACH_SAFE(assignments->unstarted, request, next)
+    {
+        if (request->deadline_ns && now >= request->deadline_ns)
+            end_unstarted(request, END_DEADLINE, PROTO_OK, "");
+    }
+}
+
+/* ---- the engine ---- */
+
+/* What the engine is asked for. Everything is borrowed from the generation and the ids. */
+static struct engine_request engine_request_of(const struct generation *generation, struct id_list prompt)
+{
+    return (struct engine_request){.prompt = prompt.items,
+                                   .n_prompt = (uint32_t)prompt.n,
+                                   .max_tokens = generation->max_tokens,
+                                   .sampling = generation->sampling,
+                                   .stop = generation->stop.items,
+                                   .n_stop = (uint32_t)generation->stop.n,
+                                   .stop_ids = generation->stop_ids.items,
+                                   .n_stop_ids = (uint32_t)generation->stop_ids.n,
+                                   .n_logprobs = generation->logprobs,
+                                   .priority = generation->priority,
+                                   .cache_salt = generation->cache_salt};
+}
+
+static enum proto_error error_of_submit(int r)
+{
+    return r == ENGINE_E_INVALID    ? PROTO_BAD_REQUEST
+           : r == ENGINE_E_TOO_LONG ? PROTO_TOO_LONG
+           : r == ENGINE_E_FULL     ? PROTO_OVERLOADED
+           : r == -ENOMEM           ? PROTO_INTERNAL
+                                    : PROTO_MODEL_ERROR;
+}
+
+static void start(struct request *request)
+{
+    struct assignments *assignments = request->owner;
+    const struct generation *generation = &request->received->message.assign.generation;
+    struct ids *ids = &request->preparation.ids;
+    struct error err = {0};
+    struct engine_request wanted = engine_request_of(generation, generation->prompt.form == PROMPT_IDS
+                                                                     ? generation->prompt.ids
+                                                                     : (struct id_list){ids->data, ids->len});
+    wanted.tag = (uint64_t)(uintptr_t)request;
+    wanted.deadline_ns = request->deadline_ns;
+    int r = engine_submit(assignments->engine, &wanted, &err);
+    if (r != 0) {
+        end_unstarted(request, END_ERROR, error_of_submit(r), err.text);
+        return;
+    }
+    DL_DELETE(assignments->unstarted, request);
+    request->stage = STAGE_RUNNING;
+    request->prepared_ms = (double)(clock_ns() - request->assigned_ns) / 1e6;
+    request->received = received_free(request->received);
+    ids_deinit(ids);
+    assignments->n_running++;
+}
+
+void assignments_start(struct assignments *assignments)
+{
+    struct request *request, *next;
+    DL_FOREACH_SAFE(assignments->unstarted, request, next)
+    {
+        if (request->stage == STAGE_PREPARED)
+            start(request);
+    }
+}
+
+/* ---- events ---- */
+
+static void end_by_event(struct request *request, const struct engine_event *event)
+{
+    static const enum end_reason reasons[] = {[ENGINE_END_STOP] = END_STOP,
+                                              [ENGINE_END_LENGTH] = END_LENGTH,
+                                              [ENGINE_END_CANCELLED] = END_CANCELLED,
+                                              [ENGINE_END_DEADLINE] = END_DEADLINE,
+                                              [ENGINE_END_FAULT] = END_ERROR};
+    struct ending ending = {.reason = reasons[event->end],
+                            .usage = {event->n_prompt, event->n_cached, event->n_output},
+                            .timing = {.queue_ms = request->output.queue_ms,
+                                       .prefill_ms = request->prepared_ms + (double)event->prefill_ns / 1e6,
+                                       .decode_ms = (double)event->decode_ns / 1e6}};
+    if (ending.reason == END_ERROR) {
+        ending.error = PROTO_MODEL_ERROR;
+        ending.text = bytes_of_string(event->fault);
+    }
+    publish_end(request->owner->publisher, &request->output, &ending);
+}
+
+void assignments_event(void *arg, const struct engine_event *event)
+{
+    struct assignments *assignments = arg;
+    struct request *request = (struct request *)(uintptr_t)event->tag;
+    if (!request->silent)
+        publish_event(assignments->publisher, &request->output, event);
+    if (event->end == ENGINE_RUNNING)
+        return;
+    if (!request->silent)
+        end_by_event(request, event);
+    assignments->n_running--;
+    free_request(request);
+}
+
+uint32_t assignments_unstarted(const struct assignments *assignments)
+{
+    return assignments->n - assignments->n_running;
 }

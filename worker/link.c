@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The worker's side of the backend socket.
- *
- *     unregistered ──register, register_ok──▶ registered ──its mark is subscribed: ready──▶ ready
- *          ▲                                                                               │
- *          └───────────────── hello_required: the broker does not know us ─────────────────┘
+/* The worker's side of the worker link.
  *
  * `register` is repeated until it is answered, for the broker may not be there yet or have been started
  * again. Only what a broker says to a worker it knows counts as hearing from it; the rest may be anyone's.
  *
- * Inside a step (the progress hook) cancels, acknowledgements and pings are heeded at once; everything else,
- * and a cancel of what is not known yet, is set aside in order and taken in after the step. */
+ * Messages are decoded in place. A decoded message borrows from the bytes as they came and from the decoder's
+ * memory, so keeping one means keeping both: nothing of a prompt is copied. They stay where they are, since
+ * the bytes of a short message lie inside its zmq_msg_t. */
 
-#include "worker/worker.h"
+#include "worker/link.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <zmq.h>
 
 #include "common/clock.h"
 #include "common/log.h"
-
-#include <utlist.h>
 
 #define REGISTER_NS          CLOCK_NS_PER_S /* between registrations without an answer */
 #define DEFAULT_HEARTBEAT_NS (250 * CLOCK_NS_PER_MS)
@@ -31,43 +23,42 @@
 #define MOST_AT_ONCE         64 /* messages of one call, so that a flood does not stop the steps */
 #define LINGER_MS            2000
 
-int link_open(struct worker *worker, struct error *err)
+int link_open(struct link *link, void *zmq, const char *endpoint, const struct stream *stream,
+              const struct message *introduction, struct error *err)
 {
     const int unlimited = 0, linger = LINGER_MS;
     const int64_t most = PROTO_MAX_WORKER_BYTES;
-    worker->heartbeat_ns = DEFAULT_HEARTBEAT_NS;
-    worker->heard_ns = clock_ns();
-    worker->control = zmq_socket(worker->zmq, ZMQ_DEALER);
-    if (!worker->control)
+    *link = (struct link){.stream = stream,
+                          .introduction = *introduction,
+                          .heartbeat_ns = DEFAULT_HEARTBEAT_NS,
+                          .heard_ns = clock_ns()};
+    link->socket = zmq_socket(zmq, ZMQ_DEALER);
+    if (!link->socket)
         return error_set(err, -errno, "broker: %s", zmq_strerror(errno));
     /* What piles up while the broker is away is bounded by the requests that run, and by its return. */
-    zmq_setsockopt(worker->control, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
-    zmq_setsockopt(worker->control, ZMQ_MAXMSGSIZE, &most, sizeof most);
-    zmq_setsockopt(worker->control, ZMQ_LINGER, &linger, sizeof linger);
-    if (zmq_connect(worker->control, worker->options.broker) < 0)
-        return error_set(err, -errno, "%s: %s", worker->options.broker, zmq_strerror(errno));
+    zmq_setsockopt(link->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
+    zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &most, sizeof most);
+    zmq_setsockopt(link->socket, ZMQ_LINGER, &linger, sizeof linger);
+    if (zmq_connect(link->socket, endpoint) < 0)
+        return error_set(err, -errno, "%s: %s", endpoint, zmq_strerror(errno));
     return 0;
 }
 
-void link_close(struct worker *worker)
+void link_close(struct link *link)
 {
-    struct deferred *deferred, *next;
-    DL_FOREACH_SAFE(worker->deferred, deferred, next)
-    {
-        free(deferred);
-    }
-    worker->deferred = NULL;
-    if (worker->control)
-        zmq_close(worker->control);
-    worker->control = NULL;
+    if (link->socket)
+        zmq_close(link->socket);
+    received_free(link->received);
+    buffer_deinit(&link->scratch);
+    *link = (struct link){0};
 }
 
-void link_send(struct worker *worker, const struct message *message)
+void link_send(struct link *link, const struct message *message)
 {
     struct error err = {0};
-    worker->scratch.len = 0;
-    int r = message_encode_or_say(message, &worker->scratch, &err);
-    if (r == 0 && zmq_send(worker->control, worker->scratch.data, worker->scratch.len, ZMQ_DONTWAIT) < 0)
+    link->scratch.len = 0;
+    int r = message_encode_or_say(message, &link->scratch, &err);
+    if (r == 0 && zmq_send(link->socket, link->scratch.data, link->scratch.len, ZMQ_DONTWAIT) < 0)
         r = error_set(&err, -errno, "%s", zmq_strerror(errno));
     if (r < 0)
         log_error("%s not sent: %s", message_kind_name(message->kind), err.text[0] ? err.text : strerror(-r));
@@ -75,217 +66,197 @@ void link_send(struct worker *worker, const struct message *message)
 
 /* ---- registration ---- */
 
-static void send_register(struct worker *worker)
+static void send_heartbeat(struct link *link, const struct link_load *load)
 {
-    const struct model *model = worker->model;
-    uint32_t context = engine_context(worker->engine), cache = engine_max_tokens_in_cache(worker->engine);
-    struct engine_stats stats;
-    engine_stats(worker->engine, &stats);
-    struct message message = {.kind = MESSAGE_REGISTER};
-    message.register_.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
-    message.register_.name = bytes_of_string(worker->options.name);
-    message.register_.incarnation = worker->options.incarnation;
-    message.register_.pid = (uint32_t)getpid();
-    message.register_.slots = stats.slots;
-    message.register_.stream = bytes_of_string(worker->stream.endpoint);
-    message.register_.model = bytes_of_string(model->params.name);
-    message.register_.digest = (struct bytes){model->digest, sizeof model->digest};
-    message.register_.context = context;
-    message.register_.chat = worker->chat != NULL;
-    message.register_.kv_blocks = stats.blocks_total;
-    message.register_.max_prompt = (context < cache ? context : cache) - 1;
-    message.register_.device = bytes_of_string(engine_backend_info(worker->engine)->device);
-    message.register_.wseq = worker->stream.window.last;
-    link_send(worker, &message);
-}
-
-static void send_heartbeat(struct worker *worker)
-{
-    struct engine_stats stats;
-    engine_stats(worker->engine, &stats);
     struct message message = {.kind = MESSAGE_HEARTBEAT};
-    message.heartbeat.ref = ++worker->heartbeats;
-    message.heartbeat.active = stats.active;
-    message.heartbeat.waiting = stats.waiting;
-    message.heartbeat.kv_free = stats.blocks_free;
-    message.heartbeat.wseq = worker->stream.window.last;
-    message.heartbeat.waiting_tokens = stats.waiting_tokens;
-    link_send(worker, &message);
+    message.heartbeat.ref = ++link->heartbeats;
+    message.heartbeat.active = load->active;
+    message.heartbeat.waiting = load->waiting;
+    message.heartbeat.kv_free = load->kv_free;
+    message.heartbeat.wseq = link->stream->window.last;
+    message.heartbeat.waiting_tokens = load->waiting_tokens;
+    link_send(link, &message);
 }
 
-void link_tend(struct worker *worker, uint64_t now)
+static void send_register(struct link *link)
 {
-    if (!worker->registered) {
-        if (now < worker->next_register_ns)
-            return;
-        send_register(worker);
-        worker->next_register_ns = now + REGISTER_NS;
-        return;
-    }
-    if (!worker->ready && stream_is_heard(&worker->stream, &worker->mark)) {
-        struct message message = {.kind = MESSAGE_READY};
-        message.ready.incarnation = worker->options.incarnation;
-        link_send(worker, &message);
-        worker->ready = true;
-        worker->state = worker->draining ? WORKER_DRAINING : WORKER_READY;
-        worker->next_report_ns = 0;
-        log_info("ready: %s, %s", worker->model->params.name, engine_backend_info(worker->engine)->device);
-    }
-    if (now >= worker->next_heartbeat_ns) {
-        send_heartbeat(worker);
-        worker->next_heartbeat_ns = now + worker->heartbeat_ns;
-    }
+    link->introduction.register_.wseq = link->stream->window.last;
+    link_send(link, &link->introduction);
 }
 
-static void take_register_ok(struct worker *worker, const struct message *message)
+static bool may_be_ready(const struct link *link)
+{
+    return link->registered && !link->ready && stream_is_heard(link->stream, &link->mark);
+}
+
+static void say_ready(struct link *link)
+{
+    struct message message = {.kind = MESSAGE_READY};
+    message.ready.incarnation = link->introduction.register_.incarnation;
+    link_send(link, &message);
+    link->ready = true;
+}
+
+uint64_t link_due_ns(const struct link *link)
+{
+    return link->registered ? link->next_heartbeat_ns : link->next_register_ns;
+}
+
+bool link_is_due(const struct link *link, uint64_t now)
+{
+    return now >= link_due_ns(link) || may_be_ready(link);
+}
+
+bool link_tend(struct link *link, const struct link_load *load, uint64_t now)
+{
+    bool became_ready = may_be_ready(link);
+    if (became_ready)
+        say_ready(link);
+    if (now < link_due_ns(link))
+        return became_ready;
+    if (link->registered) {
+        send_heartbeat(link, load);
+        link->next_heartbeat_ns = now + link->heartbeat_ns;
+    } else {
+        send_register(link);
+        link->next_register_ns = now + REGISTER_NS;
+    }
+    return became_ready;
+}
+
+static void take_register_ok(struct link *link, const struct message *message)
 {
     uint32_t ms = message->register_ok.heartbeat_ms;
-    if (worker->boot != 0 && worker->boot != message->register_ok.boot)
+    if (link->boot != 0 && link->boot != message->register_ok.boot)
         log_info("the broker was started again");
-    worker->boot = message->register_ok.boot;
-    worker->mark = message->register_ok.subscription;
-    worker->heartbeat_ns = (ms < LEAST_HEARTBEAT_MS ? LEAST_HEARTBEAT_MS : ms) * CLOCK_NS_PER_MS;
-    worker->registered = true;
-    worker->ready = false;
+    link->boot = message->register_ok.boot;
+    link->mark = message->register_ok.subscription;
+    link->heartbeat_ns = (ms < LEAST_HEARTBEAT_MS ? LEAST_HEARTBEAT_MS : ms) * CLOCK_NS_PER_MS;
+    link->registered = true;
+    link->ready = false;
 }
 
-static void take_error(struct worker *worker, const struct message *message)
+static void take_error(struct link *link, const struct message *message)
 {
-    if (message->error.error == PROTO_HELLO_REQUIRED && worker->registered) {
-        worker->registered = worker->ready = false;
-        worker->next_register_ns = 0;
-    } else if (message->error.error != PROTO_HELLO_REQUIRED) {
+    if (message->error.error != PROTO_HELLO_REQUIRED) {
         log_warn("the broker says: %.*s", (int)message->error.text.len,
                  (const char *)message->error.text.data);
+    } else if (link->registered) {
+        link->registered = link->ready = false;
+        link->next_register_ns = 0;
     }
 }
 
 /* ---- messages ---- */
 
-static bool take_cancel(struct worker *worker, const struct message *message)
-{
-    uint8_t topic[PROTO_TOPIC_BYTES];
-    struct request *request;
-    memcpy(topic, &message->cancel.session, sizeof(struct id128));
-    memcpy(topic + sizeof(struct id128), &message->cancel.id, sizeof(struct id128));
-    HASH_FIND(hh, worker->requests, topic, sizeof topic, request);
-    return request && engine_cancel(worker->engine, (uint64_t)(uintptr_t)request);
-}
-
-static void take_drain(struct worker *worker)
-{
-    if (worker->draining)
-        return;
-    worker->draining = true;
-    worker->state = WORKER_DRAINING;
-    worker->next_report_ns = 0;
-}
-
-static void answer_ping(struct worker *worker, uint64_t ref)
+static void answer_ping(struct link *link, uint64_t ref)
 {
     struct message message = {.kind = MESSAGE_PONG};
     message.pong.ref = ref;
-    link_send(worker, &message);
-}
-
-/* Takes a message. False: not while a step runs. */
-static bool take(struct worker *worker, const struct message *message)
-{
-    switch (message->kind) {
-    case MESSAGE_CANCEL: /* unknown during a step: its assignment may be set aside */
-        return take_cancel(worker, message) || !worker->in_step;
-    case MESSAGE_ACK:
-        window_ack(&worker->stream.window, message->ack.wseq);
-        return true;
-    case MESSAGE_PING:
-        answer_ping(worker, message->ping.ref);
-        return true;
-    case MESSAGE_PONG:
-        return true;
-    default:
-        break;
-    }
-    if (worker->in_step)
-        return false;
-    switch (message->kind) {
-    case MESSAGE_REGISTER_OK:
-        take_register_ok(worker, message);
-        break;
-    case MESSAGE_ASSIGN:
-        assign_take(worker, message);
-        break;
-    case MESSAGE_TOKENIZE:
-        assign_tokenize(worker, message);
-        break;
-    case MESSAGE_RESEND:
-        stream_resend(&worker->stream, message->resend.wseq);
-        break;
-    case MESSAGE_DRAIN:
-        take_drain(worker);
-        break;
-    case MESSAGE_ERROR:
-        take_error(worker, message);
-        break;
-    default:
-        log_warn("the broker sent a %s", message_kind_name(message->kind));
-    }
-    return true;
+    link_send(link, &message);
 }
 
 /* An assignment that cannot be read ends its request at once; other noise is only logged. */
-static void take_malformed(struct worker *worker, const struct error *err)
+static void take_malformed(struct link *link, const struct error *err)
 {
     struct message answer = {.kind = MESSAGE_ERROR};
     log_warn("the broker sent what is no message: %s", err->text);
-    answer.error.has_id = message_decoder_failed_id(worker->decoder, &answer.error.id);
+    answer.error.has_id = message_decoder_failed_id(link->received->decoder, &answer.error.id);
     if (!answer.error.has_id)
         return;
     answer.error.error = PROTO_BAD_REQUEST;
     answer.error.text = bytes_of_string(err->text);
-    link_send(worker, &answer);
+    link_send(link, &answer);
 }
 
-static void take_bytes(struct worker *worker, const void *data, size_t len)
+/* Takes the link's own business. False: it is the owner's. */
+static bool take_own(struct link *link, const struct message *message)
 {
-    struct message message;
-    struct error err = {0};
-    int r = message_decode(worker->decoder, data, len, &message, &err);
-    if (r != 0) {
-        take_malformed(worker, &err);
-        return;
+    switch (message->kind) {
+    case MESSAGE_REGISTER_OK:
+        take_register_ok(link, message);
+        return true;
+    case MESSAGE_ERROR:
+        take_error(link, message);
+        return true;
+    case MESSAGE_PING:
+        answer_ping(link, message->ping.ref);
+        return true;
+    case MESSAGE_PONG:
+        return true;
+    case MESSAGE_CANCEL:
+    case MESSAGE_ACK:
+    case MESSAGE_ASSIGN:
+    case MESSAGE_TOKENIZE:
+    case MESSAGE_RESEND:
+    case MESSAGE_DRAIN:
+        return false;
+    default:
+        log_warn("the broker sent a %s", message_kind_name(message->kind));
+        return true;
     }
-    if (message.kind != MESSAGE_ERROR)
-        worker->heard_ns = clock_ns();
-    if (take(worker, &message))
-        return;
-    struct deferred *deferred = malloc(sizeof *deferred + len);
-    if (!deferred) {
-        log_error("out of memory: a %s is lost", message_kind_name(message.kind));
-        return;
-    }
-    deferred->len = len;
-    memcpy(deferred->data, data, len);
-    DL_APPEND(worker->deferred, deferred);
 }
 
-void link_read(struct worker *worker)
+static struct received *received_new(void)
 {
-    zmq_msg_t part;
-    while (worker->deferred && !worker->in_step) {
-        struct deferred *first = worker->deferred;
-        DL_DELETE(worker->deferred, first);
-        take_bytes(worker, first->data, first->len);
-        free(first);
+    struct received *received = calloc(1, sizeof *received);
+    if (!received || message_decoder_new(&received->decoder) < 0) {
+        free(received);
+        return NULL;
     }
-    zmq_msg_init(&part);
-    for (int i = 0; i < MOST_AT_ONCE; i++) {
-        if (zmq_msg_recv(&part, worker->control, ZMQ_DONTWAIT) < 0)
-            break;
-        bool whole = !zmq_msg_more(&part);
-        if (whole)
-            take_bytes(worker, zmq_msg_data(&part), zmq_msg_size(&part));
-        while (zmq_msg_more(&part) && zmq_msg_recv(&part, worker->control, ZMQ_DONTWAIT) >= 0)
-            ; /* of many parts is nothing that a broker sends */
+    zmq_msg_init(&received->bytes);
+    return received;
+}
+
+struct received *received_free(struct received *received)
+{
+    if (received) {
+        zmq_msg_close(&received->bytes);
+        message_decoder_free(received->decoder);
+        free(received);
     }
-    zmq_msg_close(&part);
+    return NULL;
+}
+
+/* Receives one message of a single part, which is all that a broker sends; others are dropped whole. False:
+ * nothing is there, or no memory for it yet. */
+static bool receive(struct link *link, bool *ret_whole)
+{
+    if (!link->received && !(link->received = received_new()))
+        return false;
+    zmq_msg_t *bytes = &link->received->bytes;
+    if (zmq_msg_recv(bytes, link->socket, ZMQ_DONTWAIT) < 0)
+        return false;
+    *ret_whole = !zmq_msg_more(bytes);
+    while (zmq_msg_more(bytes) && zmq_msg_recv(bytes, link->socket, ZMQ_DONTWAIT) >= 0)
+        ;
+    return true;
+}
+
+const struct message *link_receive(struct link *link)
+{
+    bool whole;
+    for (int i = 0; i < MOST_AT_ONCE && receive(link, &whole); i++) {
+        struct received *received = link->received;
+        struct error err = {0};
+        if (!whole)
+            continue;
+        if (message_decode(received->decoder, zmq_msg_data(&received->bytes), zmq_msg_size(&received->bytes),
+                           &received->message, &err) != 0) {
+            take_malformed(link, &err);
+            continue;
+        }
+        if (received->message.kind != MESSAGE_ERROR)
+            link->heard_ns = clock_ns();
+        if (!take_own(link, &received->message))
+            return &received->message;
+    }
+    return NULL;
+}
+
+struct received *link_keep(struct link *link)
+{
+    struct received *received = link->received;
+    link->received = NULL;
+    return received;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* quern-worker: serves one model to a broker, which starts it. */
 
+#include <argp.h>
+
 #include "common/log.h"
 #include "common/program.h"
 #include "worker/options.h"
 #include "worker/worker.h"
+
+const char *argp_program_version = "quern-worker " QUERN_VERSION;
 
 int main(int argc, char **argv)
 {

@@ -4,12 +4,11 @@
 #include "worker/options.h"
 
 #include <argp.h>
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "common/program.h"
+#include "proto/launch.h"
 
 #define DEFAULT_FRAME_US 250
 #define DEFAULT_ORPHAN_S 60
@@ -27,6 +26,7 @@ enum {
     KEY_CPUS,
     KEY_BOARD_FD,
     KEY_BOARD_SLOT,
+    KEY_LOCAL_WORKERS,
     KEY_FRAME_US,
     KEY_ORPHAN_S
 };
@@ -36,27 +36,32 @@ static const struct argp_option options[] = {
     {"name", KEY_NAME, "NAME", 0, "What the broker calls this worker (worker-0)", 0},
     {"incarnation", KEY_INCARNATION, "N", 0, "How often it was started (1)", 0},
     {"stream", KEY_STREAM, "ENDPOINT", 0, "Where to publish tokens (required)", 0},
-    {"device", KEY_DEVICE, "NAME", 0, "auto, cpu or null (auto)", 0},
+    {"device", KEY_DEVICE, "NAME", 0, QUERN_DEVICES " (auto)", 0},
     {"ctx", KEY_CTX, "N", 0, "Most tokens of a sequence (the model's)", 0},
     {"slots", KEY_SLOTS, "N", 0, "Sequences at once", 0},
     {"kv-blocks", KEY_KV_BLOCKS, "N", 0, "Blocks of the KV cache, 32 tokens each (what the slots need)", 0},
     {"threads", KEY_THREADS, "N", 0, "Threads (one for each core)", 0},
-    {"cpus", KEY_CPUS, "LIST", 0, "Cores to run on: 0,1,…", 0},
+    {"cpus", KEY_CPUS, "LIST", 0, "Cores to run on: 0,1,...", 0},
     {"board-fd", KEY_BOARD_FD, "FD", 0, "Descriptor of the pool's board", 0},
     {"board-slot", KEY_BOARD_SLOT, "I", 0, "Slot of the board", 0},
+    {"local-workers", KEY_LOCAL_WORKERS, "N", 0, "Workers that share this machine's memory, this one too (1)",
+     0},
     {"frame-us", KEY_FRAME_US, "N", 0, "Tokens of one request made within this time share a frame (250)", 0},
     {"orphan-s", KEY_ORPHAN_S, "N", 0, "Seconds without a word from the broker before it ends (60)", 0},
     {0}};
 
-/* A whole number within the bounds, or the end with a message. */
-static uint32_t number(const char *text, uint32_t least, uint32_t most, const struct argp_state *state)
+/* A whole number within the bounds, or the end with a message that names the option of `key`. */
+static uint32_t number(int key, const char *text, uint32_t least, uint32_t most,
+                       const struct argp_state *state)
 {
-    char *end;
-    errno = 0;
-    unsigned long value = strtoul(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || errno || value < least || value > most)
-        argp_error(state, "\"%s\" is not a number from %u to %u", text, least, most);
-    return (uint32_t)value;
+    const struct argp_option *option = options;
+    struct error err = {0};
+    uint32_t value = 0;
+    while (option->key != key)
+        option++;
+    if (number_read_u32(text, least, most, &value, &err) < 0)
+        argp_error(state, "--%s: %s", option->name, err.text);
+    return value;
 }
 
 static void read_cpus(char *list, struct worker_options *into, const struct argp_state *state)
@@ -64,8 +69,8 @@ static void read_cpus(char *list, struct worker_options *into, const struct argp
     char *rest = list;
     for (char *item; (item = strsep(&rest, ","));) {
         if (into->n_cpus == WORKER_MOST_CPUS)
-            argp_error(state, "more than %d cores", WORKER_MOST_CPUS);
-        into->cpus[into->n_cpus++] = (int)number(item, 0, 65535, state);
+            argp_error(state, "--cpus: more than %d cores", WORKER_MOST_CPUS);
+        into->cpus[into->n_cpus++] = (int)number(KEY_CPUS, item, 0, 65535, state);
     }
 }
 
@@ -80,7 +85,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         into->name = arg;
         break;
     case KEY_INCARNATION:
-        into->incarnation = number(arg, 0, UINT32_MAX, state);
+        into->incarnation = number(key, arg, 0, UINT32_MAX, state);
         break;
     case KEY_STREAM:
         into->stream = arg;
@@ -89,31 +94,34 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         into->device = arg;
         break;
     case KEY_CTX:
-        into->context = number(arg, 1, 1u << 24, state);
+        into->context = number(key, arg, 1, LAUNCH_MAX_CONTEXT, state);
         break;
     case KEY_SLOTS:
-        into->slots = number(arg, 1, 4096, state);
+        into->slots = number(key, arg, 1, LAUNCH_MAX_SLOTS, state);
         break;
     case KEY_KV_BLOCKS:
-        into->kv_blocks = number(arg, 1, 1u << 26, state);
+        into->kv_blocks = number(key, arg, 1, LAUNCH_MAX_KV_BLOCKS, state);
         break;
     case KEY_THREADS:
-        into->threads = number(arg, 1, 1024, state);
+        into->threads = number(key, arg, 1, LAUNCH_MAX_THREADS, state);
         break;
     case KEY_CPUS:
         read_cpus(arg, into, state);
         break;
     case KEY_BOARD_FD:
-        into->board_fd = (int)number(arg, 0, 65535, state);
+        into->board_fd = (int)number(key, arg, 0, 65535, state);
         break;
     case KEY_BOARD_SLOT:
-        into->board_slot = number(arg, 0, 65535, state);
+        into->board_slot = number(key, arg, 0, 65535, state);
+        break;
+    case KEY_LOCAL_WORKERS:
+        into->local_workers = number(key, arg, 1, 65535, state);
         break;
     case KEY_FRAME_US:
-        into->frame_us = number(arg, 0, 1000000, state);
+        into->frame_us = number(key, arg, 0, LAUNCH_MAX_FRAME_US, state);
         break;
     case KEY_ORPHAN_S:
-        into->orphan_s = number(arg, 1, 1u << 20, state);
+        into->orphan_s = number(key, arg, 1, 1u << 20, state);
         break;
     case ARGP_KEY_ARG:
         if (into->model)

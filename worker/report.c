@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The worker's slot of the board: a snapshot now and then, two counters at every layer and step. */
+/* The board as its worker writes it. It only reads what it tells of. */
 
-#include "worker/worker.h"
+#include "worker/report.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,11 +15,11 @@
 
 #define RATE_NS CLOCK_NS_PER_S
 
-int report_open(struct worker *worker, struct error *err)
+int report_open(struct report *report, int fd, uint32_t slot, uint32_t incarnation, struct error *err)
 {
-    int fd = worker->options.board_fd;
     struct stat stat;
     void *memory;
+    *report = (struct report){.incarnation = incarnation};
     if (fd < 0)
         return 0;
     if (fstat(fd, &stat) < 0)
@@ -27,60 +27,65 @@ int report_open(struct worker *worker, struct error *err)
     int r = shm_map(fd, (size_t)stat.st_size, &memory);
     if (r < 0)
         return error_set(err, r, "board: %s", strerror(-r));
-    worker->board = memory;
-    worker->board_bytes = (size_t)stat.st_size;
+    report->board = memory;
+    report->board_bytes = (size_t)stat.st_size;
     close(fd);
-    if (board_check(worker->board, worker->board_bytes) < 0)
+    if (board_check(report->board, report->board_bytes) < 0)
         return error_set(err, -EINVAL, "board: not a board of this version");
-    if (worker->options.board_slot >= worker->board->n_slots)
-        return error_set(err, -EINVAL, "board: no slot %u among %u", worker->options.board_slot,
-                         worker->board->n_slots);
-    worker->slot = &worker->board->slots[worker->options.board_slot];
+    if (slot >= report->board->n_slots)
+        return error_set(err, -EINVAL, "board: no slot %u among %u", slot, report->board->n_slots);
+    report->slot = &report->board->slots[slot];
     return 0;
 }
 
-void report_close(struct worker *worker)
+void report_close(struct report *report)
 {
-    if (worker->board)
-        munmap(worker->board, worker->board_bytes);
-    worker->board = NULL;
-    worker->slot = NULL;
+    if (report->board)
+        munmap(report->board, report->board_bytes);
+    *report = (struct report){0};
+}
+
+void report_progress(struct report *report)
+{
+    if (report->slot)
+        atomic_fetch_add_explicit(&report->slot->layers, 1, memory_order_relaxed);
 }
 
 /* Tokens a second, over windows of a second or so. */
-static void measure_rate(struct worker *worker, uint64_t now, uint64_t tokens)
+static void measure_rate(struct report *report, uint64_t now, uint64_t tokens)
 {
-    uint64_t ns = now - worker->rate_since_ns;
+    uint64_t ns = now - report->rate_since_ns;
     if (ns < RATE_NS)
         return;
-    worker->tokens_per_s = (double)(tokens - worker->rate_tokens) * 1e9 / (double)ns;
-    worker->rate_tokens = tokens;
-    worker->rate_since_ns = now;
+    report->tokens_per_s = (double)(tokens - report->rate_tokens) * 1e9 / (double)ns;
+    report->rate_tokens = tokens;
+    report->rate_since_ns = now;
 }
 
-void report_write(struct worker *worker, uint64_t now)
+void report_write(struct report *report, const struct report_facts *facts, uint64_t now, uint64_t ns)
 {
-    if (!worker->slot)
+    report->next_ns = now + ns;
+    if (!report->slot)
         return;
     struct engine_stats stats = {0};
-    struct board_snapshot snapshot = {.state = worker->state,
+    struct board_snapshot snapshot = {.state = facts->state,
                                       .pid = (uint32_t)getpid(),
-                                      .incarnation = worker->options.incarnation,
-                                      .step_started_ns = worker->step_started_ns};
-    if (worker->engine) {
-        engine_stats(worker->engine, &stats);
-        measure_rate(worker, now, stats.tokens);
+                                      .incarnation = report->incarnation,
+                                      .step_started_ns = facts->step_started_ns};
+    if (facts->engine) {
+        engine_stats(facts->engine, &stats);
+        measure_rate(report, now, stats.tokens);
         snprintf(snapshot.device, sizeof snapshot.device, "%.*s", (int)sizeof snapshot.device - 1,
-                 engine_backend_info(worker->engine)->device);
+                 engine_backend_info(facts->engine)->device);
     }
     snapshot.active = stats.active;
-    snapshot.waiting = stats.waiting;
+    snapshot.waiting = stats.waiting + facts->unstarted;
     snapshot.slots = stats.slots;
     snapshot.kv_free = stats.blocks_free;
     snapshot.kv_total = stats.blocks_total;
     snapshot.tokens = stats.tokens;
     snapshot.cache_hits = stats.cache_hits;
-    snapshot.tokens_per_s = worker->tokens_per_s;
-    board_write(worker->slot, &snapshot);
-    atomic_store_explicit(&worker->slot->steps, stats.steps, memory_order_relaxed);
+    snapshot.tokens_per_s = report->tokens_per_s;
+    board_write(report->slot, &snapshot);
+    atomic_store_explicit(&report->slot->steps, stats.steps, memory_order_relaxed);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The loop of a worker process.
  *
- * Read what the broker says, step the engine, publish what came of it, again; block only when there is
- * nothing to do, or when so many frames are unacknowledged that more must not be made. The progress hook
- * does the same reading in the middle of a step, so that a cancel ends even a long prefill within a layer.
+ * Read what the broker says, hand prepared requests to the engine, step it, publish what came of it, again;
+ * block only when there is nothing to do, or when so many frames are unacknowledged that more must not be
+ * made. The progress hook reads and publishes in the middle of a step too, so that a cancel ends even a long
+ * prefill within a layer. Prompts are prepared on a thread of their own (prepare.h).
  *
- *     LOADING ──▶ READY ──SIGTERM, drain, device failed──▶ DRAINING ──all done and acknowledged──▶ end
+ *     LOADING ──▶ READY ──SIGTERM, drain──▶ DRAINING ──all done and acknowledged──▶ end
+ *                   └──────device failed──▶ FAILED ─────────────────┘
  *
  * A worker outlives its broker: what runs is finished, as far as the window holds it, and kept for a new
  * broker, which it looks for until `orphan_s` seconds have passed without a word. */
@@ -23,11 +25,47 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/program.h"
+#include "worker/assign.h"
+#include "worker/engine/engine.h"
+#include "worker/link.h"
+#include "worker/model/model.h"
+#include "worker/prepare.h"
+#include "worker/prompt.h"
+#include "worker/publish.h"
+#include "worker/report.h"
+#include "worker/stream.h"
+#include "worker/tokenize.h"
 
-#define LOOK_NS     (2 * CLOCK_NS_PER_MS) /* between looks at the sockets inside a step */
-#define REPORT_NS   CLOCK_NS_PER_MS       /* between reports to the board while working */
-#define IDLE_NS     (250 * CLOCK_NS_PER_MS)
-#define PATIENCE_NS (5 * CLOCK_NS_PER_S) /* for the last acknowledgements */
+#define LOOK_NS        (2 * CLOCK_NS_PER_MS) /* between looks at the sockets inside a step */
+#define REPORT_NS      CLOCK_NS_PER_MS       /* between reports to the board while working */
+#define IDLE_NS        (250 * CLOCK_NS_PER_MS)
+#define DEADLINE_NS    (10 * CLOCK_NS_PER_MS) /* between looks at the deadlines of prompts in preparation */
+#define PATIENCE_NS    (5 * CLOCK_NS_PER_S)   /* for the last acknowledgements */
+#define PREPARATION_NS (60 * CLOCK_NS_PER_S)  /* of one prompt: beyond, its thread hangs */
+#define JOIN_MS        2000                   /* for the end of that thread */
+#define MOST_AT_ONCE   64 /* messages of one look, so that a flood does not stop the steps */
+
+struct worker {
+    const struct worker_options *options;
+    struct model *model;
+    struct prompt_encoder encoder;
+    struct preparer *preparer;
+    struct engine *engine;
+    void *zmq;
+    struct stream stream;
+    struct link link;
+    struct publisher publisher;
+    struct assignments assignments;
+    struct tokenize tokenize;
+    struct report report;
+
+    enum worker_state state;
+    bool has_work;            /* the engine has something to do */
+    bool in_step;             /* inside engine_step */
+    uint64_t next_look_ns;    /* then: when to look at the sockets again */
+    uint64_t step_started_ns; /* of the running step; 0: idle */
+    uint64_t done_ns;         /* draining and nothing runs any more, since then; 0: not yet */
+};
 
 static volatile sig_atomic_t asked_to_end;
 static volatile sig_atomic_t loading; /* nothing to finish yet */
@@ -49,33 +87,116 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-/* ---- inside a step ---- */
+/* ---- the board ---- */
 
-static bool on_progress(void *arg)
+static void report(struct worker *worker, uint64_t now)
 {
-    struct worker *worker = arg;
-    if (worker->slot)
-        atomic_fetch_add_explicit(&worker->slot->layers, 1, memory_order_relaxed);
-    if (!worker->in_step)
-        return false; /* the backend tries itself out */
-    uint64_t now = clock_ns();
-    if (now >= worker->next_look_ns) {
-        worker->next_look_ns = now + LOOK_NS;
-        link_read(worker);
-        link_tend(worker, now);
-        publish_due(worker, now, 0);
-    }
-    return engine_step_is_moot(worker->engine);
+    const struct report_facts facts = {.state = worker->state,
+                                       .step_started_ns = worker->step_started_ns,
+                                       .engine = worker->engine,
+                                       .unstarted = assignments_unstarted(&worker->assignments)};
+    report_write(&worker->report, &facts, now, worker->has_work ? REPORT_NS : IDLE_NS);
 }
-
-/* ---- the loop ---- */
 
 static void report_if_due(struct worker *worker, uint64_t now)
 {
-    if (now < worker->next_report_ns)
+    if (now >= worker->report.next_ns)
+        report(worker, now);
+}
+
+static void enter_state(struct worker *worker, enum worker_state state)
+{
+    worker->state = state;
+    report(worker, clock_ns());
+}
+
+/* ---- what the broker says ---- */
+
+static bool is_ending(const struct worker *worker)
+{
+    return worker->state == WORKER_DRAINING || worker->state == WORKER_FAILED;
+}
+
+static void drain(struct worker *worker, const char *why)
+{
+    if (is_ending(worker))
         return;
-    report_write(worker, now);
-    worker->next_report_ns = now + (worker->has_work ? REPORT_NS : IDLE_NS);
+    log_info("%s: finishing %u requests", why, worker->assignments.n);
+    assignments_close(&worker->assignments, PROTO_DRAINING, "the worker is shutting down");
+    enter_state(worker, WORKER_DRAINING);
+}
+
+static void take(struct worker *worker, const struct message *message)
+{
+    switch (message->kind) {
+    case MESSAGE_ASSIGN:
+        assignments_take(&worker->assignments);
+        break;
+    case MESSAGE_CANCEL:
+        assignments_cancel(&worker->assignments, message);
+        break;
+    case MESSAGE_TOKENIZE:
+        tokenize_take(&worker->tokenize);
+        break;
+    case MESSAGE_ACK:
+        window_ack(&worker->stream.window, message->ack.wseq);
+        break;
+    case MESSAGE_RESEND:
+        stream_resend(&worker->stream, message->resend.wseq);
+        break;
+    case MESSAGE_DRAIN:
+        drain(worker, "the broker asked for it");
+        break;
+    default:
+        break;
+    }
+}
+
+static void tend_link(struct worker *worker, uint64_t now)
+{
+    struct engine_stats stats;
+    if (!link_is_due(&worker->link, now))
+        return;
+    engine_stats(worker->engine, &stats);
+    const struct link_load load = {.active = stats.active,
+                                   .waiting = stats.waiting + assignments_unstarted(&worker->assignments),
+                                   .kv_free = stats.blocks_free,
+                                   .waiting_tokens = stats.waiting_tokens};
+    if (!link_tend(&worker->link, &load, now))
+        return;
+    log_info("ready: %s, %s", worker->model->params.name, engine_backend_info(worker->engine)->device);
+    enter_state(worker, is_ending(worker) ? worker->state : WORKER_READY);
+}
+
+/* Reads and answers; all that may be done inside a step. */
+static void attend(struct worker *worker, uint64_t now)
+{
+    const struct message *message;
+    for (int i = 0; i < MOST_AT_ONCE && (message = link_receive(&worker->link)); i++)
+        take(worker, message);
+    for (uint32_t n = preparer_deliver(worker->preparer); n > 0; n--)
+        report_progress(&worker->report);
+    assignments_expire(&worker->assignments, now);
+    tokenize_expire(&worker->tokenize, now);
+    tend_link(worker, now);
+}
+
+/* ---- steps ---- */
+
+/* The backend's hook: after each layer of a step, and while it loads. */
+static bool on_progress(void *arg)
+{
+    struct worker *worker = arg;
+    report_progress(&worker->report);
+    if (!worker->in_step)
+        return false;
+    uint64_t now = clock_ns();
+    if (now >= worker->next_look_ns) {
+        worker->next_look_ns = now + LOOK_NS;
+        attend(worker, now);
+        publish_due(&worker->publisher, now, 0);
+    }
+    return engine_step_is_moot(worker->engine);
 }
 
 static void step(struct worker *worker, uint64_t now)
@@ -88,40 +209,48 @@ static void step(struct worker *worker, uint64_t now)
     int r = engine_step(worker->engine, &err);
     worker->in_step = false;
     uint64_t done = clock_ns();
-    publish_due(worker, done, done - now);
+    publish_due(&worker->publisher, done, done - now);
     worker->has_work = r == 1;
     if (r >= 0)
         return;
     log_error("%s", err.text);
-    worker->failed = worker->draining = true;
-    worker->state = WORKER_FAILED;
-    report_write(worker, done);
+    assignments_abandon(&worker->assignments, PROTO_MODEL_ERROR, "the worker's device failed");
+    enter_state(worker, WORKER_FAILED);
 }
 
-/* Blocks until somebody says something, or until it is time to. */
+/* ---- the loop ---- */
+
+/* Blocks until somebody says something, a prompt is prepared, or it is time to. */
 static void wait_for_work(struct worker *worker, uint64_t now)
 {
     if (worker->step_started_ns) {
         worker->step_started_ns = 0;
-        worker->next_report_ns = 0;
+        worker->report.next_ns = 0;
     }
-    publish_due(worker, now, UINT64_MAX);
+    publish_due(&worker->publisher, now, UINT64_MAX);
     report_if_due(worker, now);
-    uint64_t due = worker->registered ? worker->next_heartbeat_ns : worker->next_register_ns;
+    uint64_t due = link_due_ns(&worker->link);
     uint64_t wait = due > now ? due - now : 0;
-    wait = wait > IDLE_NS ? IDLE_NS : wait;
-    zmq_pollitem_t items[] = {{worker->control, 0, ZMQ_POLLIN, 0}, {worker->stream.socket, 0, ZMQ_POLLIN, 0}};
-    zmq_poll(items, 2, (long)((wait + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
+    uint64_t most = assignments_unstarted(&worker->assignments) ? DEADLINE_NS : IDLE_NS;
+    wait = wait > most ? most : wait;
+    zmq_pollitem_t items[] = {{worker->link.socket, 0, ZMQ_POLLIN, 0},
+                              {worker->stream.socket, 0, ZMQ_POLLIN, 0},
+                              {NULL, preparer_fd(worker->preparer), ZMQ_POLLIN, 0}};
+    zmq_poll(items, 3, (long)((wait + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
 }
 
-static void drain(struct worker *worker, const char *why)
+/* A thread cannot be ended from outside, so a worker whose preparation hangs is of no more use. */
+static void check_preparation(struct worker *worker, uint64_t now)
 {
-    if (worker->draining)
+    if (preparer_pending(worker->preparer) == 0) /* no lock in the path of each step */
         return;
-    log_info("%s: finishing %u requests", why, worker->n_requests);
-    worker->draining = true;
-    worker->state = WORKER_DRAINING;
-    worker->next_report_ns = 0;
+    uint64_t since = preparer_busy_since(worker->preparer);
+    if (since == 0 || now < since + PREPARATION_NS)
+        return;
+    log_error("a prompt has been in preparation for %u s: ending with %u requests",
+              (unsigned)(PREPARATION_NS / CLOCK_NS_PER_S), worker->assignments.n);
+    enter_state(worker, WORKER_FAILED);
+    _exit(EXIT_FAILURE);
 }
 
 /* Whether nothing is left to do but to end. */
@@ -129,12 +258,12 @@ static bool is_over(struct worker *worker, uint64_t now)
 {
     if (asked_to_end)
         drain(worker, "asked to end");
-    if (now > worker->heard_ns + worker->options.orphan_s * CLOCK_NS_PER_S) {
-        log_warn("no word from the broker for %u s: ending with %u requests", worker->options.orphan_s,
-                 worker->n_requests);
+    if (now > worker->link.heard_ns + worker->options->orphan_s * CLOCK_NS_PER_S) {
+        log_warn("no word from the broker for %u s: ending with %u requests", worker->options->orphan_s,
+                 worker->assignments.n);
         return true;
     }
-    if (!worker->draining || worker->n_requests > 0)
+    if (!is_ending(worker) || worker->assignments.n > 0 || preparer_pending(worker->preparer) > 0)
         return false;
     if (worker->done_ns == 0)
         worker->done_ns = now;
@@ -146,9 +275,10 @@ static void run_loop(struct worker *worker)
     for (;;) {
         uint64_t now = clock_ns();
         stream_read(&worker->stream);
-        link_read(worker);
-        link_tend(worker, now);
-        worker->has_work |= worker->n_requests > 0 && !worker->failed;
+        attend(worker, now);
+        assignments_start(&worker->assignments);
+        worker->has_work |= worker->assignments.n_running > 0 && worker->state != WORKER_FAILED;
+        check_preparation(worker, now);
         if (is_over(worker, now))
             return;
         if (worker->has_work && !window_is_full(&worker->stream.window))
@@ -160,139 +290,146 @@ static void run_loop(struct worker *worker)
 
 /* ---- start and end ---- */
 
-static void open_chat(struct worker *worker)
-{
-    const struct model *model = worker->model;
-    const struct tokenizer *tokenizer = model->tokenizer;
-    if (model->chat_template.len == 0) {
-        error_set(&worker->no_chat, 0, "the model has no chat template: send text or token ids");
-        return;
-    }
-    int32_t bos = tokenizer_bos(tokenizer), eos = tokenizer_eos(tokenizer);
-    const struct bytes none = {"", 0};
-    int r = chat_template_new(
-        model->chat_template, bos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, bos),
-        eos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, eos), &worker->chat, &worker->no_chat);
-    if (r < 0) {
-        error_prefix(&worker->no_chat, r, "the model's chat template cannot be used");
-        log_warn("%s", worker->no_chat.text);
-    }
-}
-
 static int open_engine(struct worker *worker, struct error *err)
 {
-    const struct worker_options *options = &worker->options;
+    const struct worker_options *options = worker->options;
     const struct backend_ops *backend = backend_by_name(options->device);
     if (!backend)
         return error_set(err, -ENODEV, "there is no device \"%s\" in this build", options->device);
     if (options->context > worker->model->params.n_context)
         log_warn("a context of %u is more than the %u that the model was trained for", options->context,
                  worker->model->params.n_context);
-    const struct engine_config config = {.model = worker->model,
-                                         .backend = backend,
-                                         .backend_config = {.n_slots = options->slots,
-                                                            .n_context = options->context,
-                                                            .n_blocks = options->kv_blocks,
-                                                            .n_threads = options->threads,
-                                                            .cpus = options->cpus,
-                                                            .n_cpus = options->n_cpus,
-                                                            .progress = on_progress,
-                                                            .progress_arg = worker}};
-    return engine_new(&config, publish_event, worker, &worker->engine, err);
+    const struct engine_config config = {
+        .model = worker->model,
+        .backend = backend,
+        .backend_config = {
+            .n_slots = options->slots,
+            .n_context = options->context,
+            .n_blocks = options->kv_blocks,
+            .n_sharers = options->local_workers,
+            .cpu = {.n_threads = options->threads, .cpus = options->cpus, .n_cpus = options->n_cpus},
+            .progress = on_progress,
+            .progress_arg = worker}};
+    return engine_new(&config, assignments_event, &worker->assignments, &worker->engine, err);
 }
 
-/* A token stands for no more bytes than its name has, so a text has a least number of tokens, known before it
- * is split: which takes a second for some megabytes, while all others wait. */
-static size_t most_prompt_bytes(const struct worker *worker)
+/* Most tokens of a sequence, its output included. */
+static uint32_t most_tokens(const struct worker *worker)
 {
-    const struct tokenizer *tokenizer = worker->model->tokenizer;
     uint32_t context = engine_context(worker->engine), cache = engine_max_tokens_in_cache(worker->engine);
-    size_t longest = 1;
-    for (uint32_t id = 0; id < tokenizer_size(tokenizer); id++) {
-        size_t len = tokenizer_name(tokenizer, (int32_t)id).len;
-        longest = len > longest ? len : longest;
-    }
-    return longest * (context < cache ? context : cache);
+    return context < cache ? context : cache;
 }
 
 /* Everything that can be wrong with the model or the device. */
 static int load(struct worker *worker, struct error *err)
 {
-    int r = model_open(worker->options.model, true, &worker->model, err);
+    int r = model_open(worker->options->model, true, &worker->model, err);
     if (r < 0)
         return r;
-    open_chat(worker);
-    r = open_engine(worker, err);
+    prompt_encoder_init(&worker->encoder, worker->model);
+    if (worker->model->chat_template.len > 0 && !worker->encoder.chat)
+        log_warn("%s", worker->encoder.no_chat.text);
+    /* Before the engine, which keeps the thread that opens it on one core. */
+    r = preparer_new(&worker->encoder, &worker->preparer, err);
     if (r == 0)
-        worker->most_prompt_bytes = most_prompt_bytes(worker);
+        r = open_engine(worker, err);
+    if (r == 0)
+        prompt_encoder_bound(&worker->encoder, most_tokens(worker));
     return r;
+}
+
+/* What the worker says of itself. */
+static struct message introduction(const struct worker *worker)
+{
+    const struct model *model = worker->model;
+    struct engine_stats stats;
+    engine_stats(worker->engine, &stats);
+    struct message message = {.kind = MESSAGE_REGISTER};
+    message.register_.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
+    message.register_.name = bytes_of_string(worker->options->name);
+    message.register_.incarnation = worker->options->incarnation;
+    message.register_.pid = (uint32_t)getpid();
+    message.register_.slots = stats.slots;
+    message.register_.stream = bytes_of_string(worker->stream.endpoint);
+    message.register_.model = bytes_of_string(model->params.name);
+    message.register_.digest = (struct bytes){model->digest, sizeof model->digest};
+    message.register_.context = engine_context(worker->engine);
+    message.register_.chat = worker->encoder.chat != NULL;
+    message.register_.kv_blocks = stats.blocks_total;
+    message.register_.max_prompt = most_tokens(worker) - 1;
+    message.register_.device = bytes_of_string(engine_backend_info(worker->engine)->device);
+    return message;
 }
 
 /* Everything that can be wrong with this machine at this moment. */
 static int connect_pool(struct worker *worker, struct error *err)
 {
-    int r = message_decoder_new(&worker->decoder);
-    if (r < 0)
-        return error_set(err, r, "out of memory");
     worker->zmq = zmq_ctx_new();
     if (!worker->zmq)
         return error_set(err, -errno, "%s", zmq_strerror(errno));
-    r = stream_open(&worker->stream, worker->zmq, worker->options.stream, err);
-    return r < 0 ? r : link_open(worker, err);
+    int r = stream_open(&worker->stream, worker->zmq, worker->options->stream, err);
+    if (r < 0)
+        return r;
+    struct message self = introduction(worker);
+    r = link_open(&worker->link, worker->zmq, worker->options->broker, &worker->stream, &self, err);
+    if (r < 0)
+        return r;
+    publisher_init(&worker->publisher, &worker->stream, &worker->link, worker->options->frame_us);
+    tokenize_init(&worker->tokenize, &worker->link, worker->preparer);
+    assignments_init(&worker->assignments, &worker->link, worker->preparer, worker->engine,
+                     &worker->publisher);
+    return 0;
 }
 
-static void free_worker(struct worker *worker)
+/* False: the preparer's thread hangs, and the process has to end as it is. */
+static bool close_parts(struct worker *worker)
 {
-    publish_forget(worker);
+    if (!preparer_free(worker->preparer, JOIN_MS))
+        return false;
+    tokenize_deinit(&worker->tokenize);
+    assignments_deinit(&worker->assignments);
     engine_free(worker->engine);
-    chat_template_free(worker->chat);
+    prompt_encoder_deinit(&worker->encoder);
     model_free(worker->model);
-    link_close(worker);
+    link_close(&worker->link);
     stream_close(&worker->stream);
     if (worker->zmq)
         zmq_ctx_term(worker->zmq);
-    message_decoder_free(worker->decoder);
-    buffer_deinit(&worker->scratch);
-    buffer_deinit(&worker->reason);
-    report_close(worker);
-    free(worker);
+    report_close(&worker->report);
+    return true;
+}
+
+static int end(struct worker *worker, enum worker_state state, int status)
+{
+    enter_state(worker, state);
+    if (!close_parts(worker))
+        _exit(status);
+    return status;
 }
 
 static int give_up(struct worker *worker, int status, const struct error *err)
 {
     log_error("%s", err->text);
-    worker->state = WORKER_FAILED;
-    report_write(worker, clock_ns());
-    free_worker(worker);
-    return status;
+    return end(worker, WORKER_FAILED, status);
 }
 
 int worker_run(const struct worker_options *options)
 {
     struct error err = {0};
-    struct worker *worker = calloc(1, sizeof *worker);
-    if (!worker) {
-        log_error("out of memory");
-        return EXIT_FAILURE;
-    }
-    worker->options = *options;
+    struct worker worker = {.options = options};
     catch_signals();
-    if (report_open(worker, &err) < 0)
-        return give_up(worker, EXIT_FAILURE, &err);
-    worker->state = WORKER_LOADING;
-    report_write(worker, clock_ns());
+    if (report_open(&worker.report, options->board_fd, options->board_slot, options->incarnation, &err) < 0)
+        return give_up(&worker, EXIT_FAILURE, &err);
+    enter_state(&worker, WORKER_LOADING);
     loading = 1;
-    int r = load(worker, &err);
+    int r = load(&worker, &err);
     loading = 0;
     if (r < 0)
-        return give_up(worker, r == -ENOMEM ? EXIT_FAILURE : PROGRAM_EXIT_PERMANENT, &err);
-    if (connect_pool(worker, &err) < 0)
-        return give_up(worker, EXIT_FAILURE, &err);
-    run_loop(worker);
-    int status = worker->failed ? EXIT_FAILURE : EXIT_SUCCESS;
-    worker->state = worker->failed ? WORKER_FAILED : WORKER_ABSENT;
-    report_write(worker, clock_ns());
+        return give_up(&worker, r == -ENOMEM ? EXIT_FAILURE : PROGRAM_EXIT_PERMANENT, &err);
+    if (connect_pool(&worker, &err) < 0)
+        return give_up(&worker, EXIT_FAILURE, &err);
+    run_loop(&worker);
     log_info("ended");
-    free_worker(worker);
-    return status;
+    bool failed = worker.state == WORKER_FAILED;
+    return end(&worker, failed ? WORKER_FAILED : WORKER_ABSENT, failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }

@@ -11,7 +11,6 @@
 /* A number within bounds; the reason names the option. */
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,
                          uint64_t max);
-double argument_real(struct argp_state *state, const char *option, const char *text, double min, double max);
 
 /* The rest of a parser whose verb takes one argument, MODEL: stores it, and sees that there is exactly one.
  * 0, or ARGP_ERR_UNKNOWN for any other key. */

@@ -13,9 +13,10 @@
 
 #include "client/command/arguments.h"
 #include "client/command/bench.h"
-#include "client/command/direct.h"
+#include "client/command/lone_sequence.h"
 #include "client/command/verbs.h"
 #include "common/clock.h"
+#include "proto/launch.h"
 #include "worker/model/model.h"
 
 #define MAX_REPETITIONS 64
@@ -27,7 +28,7 @@ struct options {
 };
 
 /* What one benchmark of a model measures: ids per second, once. */
-typedef int measurement(struct direct *direct, const struct options *options, double *ret_rate,
+typedef int measurement(struct lone_sequence *sequence, const struct options *options, double *ret_rate,
                         struct error *err);
 
 static int parse(int key, char *arg, struct argp_state *state)
@@ -38,7 +39,7 @@ static int parse(int key, char *arg, struct argp_state *state)
         options->n = (uint32_t)argument_number(state, "-n", arg, 1, 1 << 20);
         return 0;
     case 'j':
-        options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, 1024);
+        options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, LAUNCH_MAX_THREADS);
         return 0;
     case 'r':
         options->repetitions = (uint32_t)argument_number(state, "--repetitions", arg, 1, MAX_REPETITIONS);
@@ -67,33 +68,33 @@ static const struct argp_option known[] = {
     {NULL, 'n', "N", 0, "Ids that one repetition decodes (default 32), or prefills (default 128)", 0},
     {"depth", 'D', "N", 0, "Ids that are in the cache already (default 0)", 0},
     {"repetitions", 'r', "N", 0, "How often to measure (default 5)", 0},
-    {"threads", 'j', "N", 0, "Default: all cores", 0},
+    {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"chunk", 'c', "N", 0, "Most ids of one prefill step (default 512)", 0},
-    {"device", 'd', "NAME", 0, "auto (default), cpu, …", 0},
-    {"portable", 'p', NULL, 0, "The plain C kernels", 0},
+    {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
+    {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
     {0}};
 
-static int feed_any(struct direct *direct, uint32_t n, struct error *err)
+static int feed_any(struct lone_sequence *sequence, uint32_t n, struct error *err)
 {
     int32_t *ids = calloc(n + 1, sizeof *ids);
     if (!ids)
         return error_set(err, -ENOMEM, "no memory for %u ids", n);
     for (uint32_t i = 0; i < n; i++)
         ids[i] = (int32_t)(3 + i * 7 % 300);
-    int r = direct_feed(direct, ids, n, false, NULL, err);
+    int r = lone_sequence_feed(sequence, ids, n, false, NULL, err);
     free(ids);
     return r;
 }
 
-static int measure_decode(struct direct *direct, const struct options *options, double *ret_rate,
+static int measure_decode(struct lone_sequence *sequence, const struct options *options, double *ret_rate,
                           struct error *err)
 {
-    direct_rewind(direct, options->depth);
+    lone_sequence_rewind(sequence, options->depth);
     int32_t id = 3;
     uint64_t start = clock_ns();
     for (uint32_t i = 0; i < options->n; i++) {
-        int r = direct_decode(direct, &id, err);
+        int r = lone_sequence_decode(sequence, &id, err);
         if (r < 0)
             return r;
     }
@@ -101,12 +102,12 @@ static int measure_decode(struct direct *direct, const struct options *options, 
     return 0;
 }
 
-static int measure_prefill(struct direct *direct, const struct options *options, double *ret_rate,
+static int measure_prefill(struct lone_sequence *sequence, const struct options *options, double *ret_rate,
                            struct error *err)
 {
-    direct_rewind(direct, options->depth);
+    lone_sequence_rewind(sequence, options->depth);
     uint64_t start = clock_ns();
-    int r = feed_any(direct, options->n, err);
+    int r = feed_any(sequence, options->n, err);
     if (r < 0)
         return r;
     *ret_rate = options->n * 1e9 / (double)(clock_ns() - start);
@@ -147,32 +148,32 @@ static void print_report(const char *what, const struct options *options, const 
 static int run(const char *what, measurement *measure, const struct options *options,
                const struct model *model, const struct backend_ops *backend, struct error *err)
 {
-    struct direct_config config = {.model = model,
-                                   .backend = backend,
-                                   .n_context = options->depth + options->n + 1,
-                                   .chunk = options->chunk,
-                                   .n_threads = options->n_threads,
-                                   .portable = options->portable};
-    struct direct *direct = NULL;
+    struct lone_sequence_config config = {.model = model,
+                                          .backend = backend,
+                                          .n_context = options->depth + options->n + 1,
+                                          .chunk = options->chunk,
+                                          .n_threads = options->n_threads,
+                                          .portable = options->portable};
+    struct lone_sequence *sequence = NULL;
     double rates[MAX_REPETITIONS], warm_up;
     struct spread bandwidth;
     uint64_t start = clock_ns();
-    int r = direct_new(&config, &direct, err);
+    int r = lone_sequence_new(&config, &sequence, err);
     double load_seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
     if (r == 0)
         r = bench_read_bandwidth(options->n_threads, &bandwidth, err);
     if (r == 0)
-        r = feed_any(direct, options->depth, err);
+        r = feed_any(sequence, options->depth, err);
     if (r == 0)
-        r = measure(direct, options, &warm_up, err);
+        r = measure(sequence, options, &warm_up, err);
     for (uint32_t i = 0; i < options->repetitions && r == 0; i++)
-        r = measure(direct, options, &rates[i], err);
+        r = measure(sequence, options, &rates[i], err);
     if (r == 0) {
         struct backend_info info;
-        direct_info(direct, &info);
+        lone_sequence_info(sequence, &info);
         print_report(what, options, &info, spread_of(rates, options->repetitions), bandwidth, load_seconds);
     }
-    direct_free(direct);
+    lone_sequence_free(sequence);
     return r;
 }
 
@@ -187,7 +188,7 @@ static int bench_model(int argc, char **argv, const char *what, measurement *mea
     struct error err = {0};
     struct model *model = NULL;
     const struct backend_ops *backend;
-    int r = direct_open(options.path, options.device, &model, &backend, &err);
+    int r = lone_sequence_open_model(options.path, options.device, &model, &backend, &err);
     if (r == 0)
         r = run(what, measure, &options, model, backend, &err);
     model_free(model);

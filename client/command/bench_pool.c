@@ -21,11 +21,13 @@
 
 #include "client/command/arguments.h"
 #include "client/command/bench.h"
+#include "client/command/interrupt.h"
 #include "client/command/pool.h"
 #include "client/command/verbs.h"
-#include "client/lib/quern.h"
+#include <quern.h>
 #include "common/clock.h"
-#include "worker/model/synth.h"
+#include "proto/launch.h"
+#include "worker/convert/synth.h"
 
 #define DEFAULT_FRAME_US 250
 #define STALL_NS         (20 * CLOCK_NS_PER_S) /* without any output: give up */
@@ -112,7 +114,7 @@ static int dispatch(struct bench_run *run, struct error *err)
         return error_set(err, r, "%s", said.text);
     if (run->wrong[0])
         return error_set(err, -EPROTO, "%s", run->wrong);
-    if (pool_interrupted())
+    if (interrupt_signal())
         return error_set(err, -EINTR, "interrupted");
     if (clock_ns() - run->last_output_ns > STALL_NS)
         return error_set(err, -ETIMEDOUT, "nothing has come for 20 s, %u requests are open", run->open);
@@ -313,7 +315,7 @@ static int parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'f':
         options->has_frame_us = true;
-        options->frame_us = (uint32_t)argument_number(state, "--frame-us", arg, 0, 1000000);
+        options->frame_us = (uint32_t)argument_number(state, "--frame-us", arg, 0, LAUNCH_MAX_FRAME_US);
         return 0;
     case 'm':
         options->model = arg;
@@ -334,8 +336,8 @@ int bench_pool(int argc, char **argv)
         {"workers", 'w', "N", 0, "Workers (1)", 0},
         {"probes", 'p', "N", 0, "Requests of one token, for the latency (1000)", 0},
         {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
-        {"frame-us", 'f', "N", 0, "Only with tokens of N µs in a frame (default: 250, then 0: one a frame)",
-         0},
+        {"frame-us", 'f', "N", 0,
+         "Tokens made within N microseconds share a frame (default: 250, then 0: a frame each)", 0},
         {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: one made for this)", 0},
         {"json", 'J', NULL, 0, "One JSON object a line", 0},
         {0}};
@@ -350,7 +352,7 @@ int bench_pool(int argc, char **argv)
     const char *folder = getenv("TMPDIR");
     snprintf(path, sizeof path, "%s/quern-bench-XXXXXX", folder && *folder ? folder : "/tmp");
     argp_parse(&argp, argc, argv, 0, NULL, &options);
-    pool_catch_signals();
+    interrupt_catch();
     int r = 0;
     if (!options.model) {
         int fd = mkstemp(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The quern command: finds the verb and hands over. */
+/* The quern command: its verbs, and what holds for all of them. */
 
 #include <argp.h>
 #include <errno.h>
@@ -8,53 +8,52 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/command/io.h"
 #include "client/command/verbs.h"
 #include "common/log.h"
 #include "common/program.h"
 
-static void print_verbs(FILE *out)
-{
-    fputs("usage: quern VERB [ARGUMENT…]      quern VERB --help tells more\n\n", out);
-    for (const struct verb *v = verbs; v->name; v++)
-        fprintf(out, "  %-10s %s\n", v->name, v->summary);
-}
+/* What argp answers to --version, of every verb too. */
+const char *argp_program_version = "quern " QUERN_VERSION;
 
-/* At the end of every way out: what stdio still holds may not fit, and nobody else would notice. */
+static const struct verb verbs[] = {
+    {"serve", "serve a model with a pool of workers", verb_serve},
+    {"run", "answer one prompt", verb_run},
+    {"chat", "hold a conversation on the terminal", verb_chat},
+    {"status", "show the workers of a pool and its totals", verb_status},
+    {"top", "show the same, every second", verb_top},
+    {"inspect", "show metadata, hyperparameters and tensors of a model file", verb_inspect},
+    {"tokenize", "turn text on stdin into token ids", verb_tokenize},
+    {"logits", "write the raw logits of given ids, to compare engines", verb_logits},
+    {"keys", "make the CURVE keys that encrypt a pool's TCP", verb_keys},
+    {"bench", "measure decoding, prefill and the pool itself", verb_bench},
+    {"synth", "write a random-weight model of a real shape", verb_synth},
+    {"quantize", "make a model smaller", verb_quantize},
+    {NULL, NULL, NULL},
+};
+
+/* At the end of every way out: what stdio still holds may not fit, and nobody else would notice. A reader
+ * that went away wants no more and no word about it. */
 static void check_stdout(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return;
-    log_error("stdout: %s", errno ? strerror(errno) : "not everything was written");
+    if (errno == EPIPE)
+        _exit(IO_EXIT_PIPE);
+    program_error("stdout: %s", errno ? strerror(errno) : "not everything was written");
     _exit(EXIT_FAILURE);
 }
 
 int main(int argc, char **argv)
 {
+    static const struct verb_table table = {"quern", "verb", "VERB", verbs};
     program_hold_standard_files();
     log_init("quern");
     atexit(check_stdout);
     argp_err_exit_status = PROGRAM_EXIT_USAGE;
-    if (argc < 2) {
-        print_verbs(stderr);
-        return PROGRAM_EXIT_USAGE;
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_verbs(stdout);
+    if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+        puts(argp_program_version);
         return EXIT_SUCCESS;
     }
-    if (strcmp(argv[1], "--version") == 0) {
-        puts("quern " QUERN_VERSION);
-        return EXIT_SUCCESS;
-    }
-    for (const struct verb *v = verbs; v->name; v++) {
-        if (strcmp(argv[1], v->name) != 0)
-            continue;
-        char name[64];
-        snprintf(name, sizeof name, "quern %s", v->name);
-        argv[1] = name;
-        return v->main(argc - 1, argv + 1);
-    }
-    fprintf(stderr, "quern: there is no verb \"%s\"\n", argv[1]);
-    print_verbs(stderr);
-    return PROGRAM_EXIT_USAGE;
+    return verb_dispatch(&table, argc, argv);
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/lib/quern.h"
+#include <quern.h>
 #include "common/error.h"
 
 struct pool;
@@ -22,14 +22,12 @@ struct pool_options {
     uint32_t workers, context, slots, kv_blocks, threads;
     bool has_frame_us;
     uint32_t frame_us;
-    bool quiet; /* no progress on the terminal */
 };
 
 /* Connects. With neither `connect` nor `model`: to the pool of the default run directory if one runs there,
- * else to a private pool with $QUERN_MODEL or the model that is shipped with the program. A private pool is a
- * broker beside this program in a fresh temporary run directory; it is waited for until it is ready, with a
- * sign of life on a terminal. -errno with the reason, which holds the pool's own last words; -EINTR when
- * pool_interrupted became true. */
+ * else to a private pool (private_pool.h) with $QUERN_MODEL or the model that is shipped with the program.
+ * Waits until the pool has its model, with a sign of life on a terminal. -errno with the reason; -EINTR when
+ * the user interrupted. */
 int pool_open(const struct pool_options *options, struct pool **ret_pool, struct error *err);
 
 /* Only connects, as quern_connect; `server_key` as above. */
@@ -40,13 +38,5 @@ struct quern *pool_client(struct pool *pool);
 
 /* Closes the connection, ends a private pool and removes its directory. Takes NULL; returns NULL. */
 struct pool *pool_close(struct pool *pool);
-
-/* SIGINT, SIGTERM and SIGHUP set a flag from now on instead of ending the program, so that a private pool
- * never outlives it; SIGPIPE is ignored. A second signal ends the program at once. */
-void pool_catch_signals(void);
-/* The signal that came, or 0. */
-int pool_interrupted(void);
-/* Forgets it: the next one is the first again. */
-void pool_forget_interrupt(void);
 
 #endif

@@ -1,104 +1,212 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of a request, for argp. */
+/* Options of a request, for argp: those of the pool and of lists by hand, those of numbers from the list of
+ * parameters. */
 
 #include "client/command/request_arguments.h"
 
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "client/command/arguments.h"
+#include "common/number.h"
+#include "proto/launch.h"
 
 enum {
     KEY_CONNECT = 1024, /* beyond the keys of the verbs */
-    KEY_TEMPERATURE,
-    KEY_TOP_K,
-    KEY_TOP_P,
-    KEY_MIN_P,
-    KEY_PENALTY,
-    KEY_SEED,
-    KEY_STOP,
-    KEY_DEADLINE,
     KEY_SERVER_KEY,
     KEY_DEVICE,
-    KEY_CONTEXT
+    KEY_CONTEXT,
+    KEY_STOP,
+    KEY_STOP_ID,
+    KEY_LOGIT_BIAS,
+    KEY_PARAMETER /* plus the option's index */
 };
+
+enum { GROUP_POOL = 1, GROUP_REQUEST };
+
+static const struct argp_option fixed_options[] = {
+    {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory",
+     GROUP_POOL},
+    {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it",
+     GROUP_POOL},
+    {"model", 'm', "FILE", 0, "Start a private pool with this model", GROUP_POOL},
+    {"device", KEY_DEVICE, "D", 0, "Device of a private pool: " QUERN_DEVICES, GROUP_POOL},
+    {"ctx", KEY_CONTEXT, "N", 0, "Context length of a private pool, in tokens", GROUP_POOL},
+    {"stop", KEY_STOP, "TEXT", 0, "End before this text; may be given several times", GROUP_REQUEST},
+    {"stop-id", KEY_STOP_ID, "ID", 0, "End after this token; may be given several times", GROUP_REQUEST},
+    {"logit-bias", KEY_LOGIT_BIAS, "ID:BIAS", 0,
+     "Add BIAS, from -100 to 100, to the logit of this token; may be given several times", GROUP_REQUEST},
+};
+#define N_FIXED (sizeof fixed_options / sizeof *fixed_options)
+
+/* Shorter ways to say an option that is named after its parameter. */
+static const struct {
+    const char *parameter;
+    struct argp_option alias;
+} aliases[] = {
+    {"max_tokens", {.key = 'n', .flags = OPTION_ALIAS}},
+    {"temperature", {.name = "temp", .flags = OPTION_ALIAS}},
+    {"repetition_penalty", {.name = "repeat-penalty", .flags = OPTION_ALIAS}},
+};
+#define N_ALIASES (sizeof aliases / sizeof *aliases)
+
+/* ---- parsing ---- */
+
+static void add_logit_bias(struct request_arguments *arguments, char *text, struct argp_state *state)
+{
+    struct quern_request *request = &arguments->request;
+    struct quern_logit_bias *entry = &arguments->biases[request->n_logit_bias];
+    struct error err = {0};
+    char *colon = strchr(text, ':');
+    uint32_t id = 0;
+    double bias = 0;
+    if (request->n_logit_bias == SAMPLING_MAX_BIASES)
+        argp_error(state, "--logit-bias: at most %d of them", SAMPLING_MAX_BIASES);
+    if (!colon)
+        argp_error(state, "--logit-bias: \"%s\" is not ID:BIAS", text);
+    *colon = 0;
+    if (number_read_u32(text, 0, INT32_MAX, &id, &err) < 0 ||
+        number_read_real(colon + 1, -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS, &bias, &err) < 0)
+        argp_error(state, "--logit-bias: %s", err.text);
+    *entry = (struct quern_logit_bias){(int32_t)id, (float)bias};
+    request->n_logit_bias++;
+}
+
+static void add_stop_id(struct request_arguments *arguments, const char *text, struct argp_state *state)
+{
+    struct quern_request *request = &arguments->request;
+    if (request->n_stop_ids == PROTO_MAX_STOP_IDS)
+        argp_error(state, "--stop-id: at most %d of them", PROTO_MAX_STOP_IDS);
+    arguments->stop_ids[request->n_stop_ids++] =
+        (int32_t)argument_number(state, "--stop-id", text, 0, INT32_MAX);
+}
+
+static void add_stop(struct request_arguments *arguments, const char *text, struct argp_state *state)
+{
+    struct quern_request *request = &arguments->request;
+    if (request->n_stop == PROTO_MAX_STOPS)
+        argp_error(state, "--stop: at most %d of them", PROTO_MAX_STOPS);
+    arguments->stops[request->n_stop++] = text;
+}
+
+/* The option that has the key, or REQUEST_MAX_OPTIONS. */
+static size_t option_of(const struct request_arguments *arguments, int key)
+{
+    size_t i = 0;
+    while (i < REQUEST_MAX_OPTIONS && !(arguments->texts[i].parameter && arguments->options[i].key == key))
+        i++;
+    return i;
+}
+
+/* Whether the key is that of a parameter; then it is set. */
+static bool set_parameter(struct request_arguments *arguments, int key, const char *text,
+                          struct argp_state *state)
+{
+    struct quern_error err;
+    /* A long alias has no key of its own: 0, as an argument that is no option has. */
+    size_t i = key == ARGP_KEY_ARG ? REQUEST_MAX_OPTIONS : option_of(arguments, key);
+    if (i == REQUEST_MAX_OPTIONS)
+        return false;
+    const char *name = arguments->texts[i].parameter;
+    if (quern_request_set(&arguments->request, name, text, &err) == 0)
+        return true;
+    while (arguments->texts[i].name[0] == 0) /* an alias stands behind its option */
+        i--;
+    argp_error(state, "--%s%s", arguments->texts[i].name, err.text + strlen(name));
+    return true;
+}
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
-    struct request_arguments *options = state->input;
-    struct quern_request *request = &options->request;
+    struct request_arguments *arguments = state->input;
+    struct pool_options *pool = &arguments->pool;
     switch (key) {
     case KEY_CONNECT:
-        options->pool.connect = arg;
+        pool->connect = arg;
         return 0;
     case KEY_SERVER_KEY:
-        options->pool.server_key = arg;
+        pool->server_key = arg;
         return 0;
     case 'm':
-        options->pool.model = arg;
-        return 0;
-    case 'n':
-        request->max_tokens = (uint32_t)argument_number(state, "-n", arg, 1, INT32_MAX);
-        return 0;
-    case KEY_TEMPERATURE:
-        request->temperature = argument_real(state, "--temp", arg, 0, 100);
-        return 0;
-    case KEY_TOP_K:
-        request->top_k = (uint32_t)argument_number(state, "--top-k", arg, 0, INT32_MAX);
-        return 0;
-    case KEY_TOP_P:
-        request->top_p = argument_real(state, "--top-p", arg, 1e-9, 1);
-        return 0;
-    case KEY_MIN_P:
-        request->min_p = argument_real(state, "--min-p", arg, 0, 1);
-        return 0;
-    case KEY_PENALTY:
-        request->repetition_penalty = argument_real(state, "--repeat-penalty", arg, 1e-9, 100);
-        return 0;
-    case KEY_SEED:
-        request->has_seed = true;
-        request->seed = argument_number(state, "--seed", arg, 0, UINT64_MAX);
-        return 0;
-    case KEY_STOP:
-        if (request->n_stop == REQUEST_MAX_STOPS)
-            argp_error(state, "at most %d stop strings", REQUEST_MAX_STOPS);
-        options->stops[request->n_stop++] = arg;
-        return 0;
-    case KEY_DEADLINE:
-        request->deadline_ms = argument_number(state, "--deadline-ms", arg, 1, 2592000000);
+        pool->model = arg;
         return 0;
     case KEY_DEVICE:
-        options->pool.device = arg;
+        pool->device = arg;
         return 0;
     case KEY_CONTEXT:
-        options->pool.context = (uint32_t)argument_number(state, "--ctx", arg, 1, INT32_MAX);
+        pool->context = (uint32_t)argument_number(state, "--ctx", arg, 1, LAUNCH_MAX_CONTEXT);
+        return 0;
+    case KEY_STOP:
+        add_stop(arguments, arg, state);
+        return 0;
+    case KEY_STOP_ID:
+        add_stop_id(arguments, arg, state);
+        return 0;
+    case KEY_LOGIT_BIAS:
+        add_logit_bias(arguments, arg, state);
         return 0;
     case ARGP_KEY_END:
-        request->stop = options->stops;
-        if (options->pool.connect && options->pool.model)
+        if (pool->connect && pool->model)
             argp_error(state, "--connect and --model exclude each other");
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return set_parameter(arguments, key, arg, state) ? 0 : ARGP_ERR_UNKNOWN;
     }
 }
 
-static const struct argp_option known_options[] = {
-    {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 1},
-    {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 1},
-    {"model", 'm', "FILE", 0, "Start a private pool with this model", 1},
-    {"device", KEY_DEVICE, "D", 0, "Device of a private pool", 1},
-    {"ctx", KEY_CONTEXT, "N", 0, "Context length of a private pool, in tokens", 1},
-    {"max-tokens", 'n', "N", 0, "Most tokens to make (256)", 2},
-    {"temp", KEY_TEMPERATURE, "T", 0, "Temperature (0.8); 0 = greedy", 2},
-    {"top-k", KEY_TOP_K, "K", 0, "Sample from the K most likely (40); 0 = off", 2},
-    {"top-p", KEY_TOP_P, "P", 0, "Sample from the most likely that sum to P (0.95); 1 = off", 2},
-    {"min-p", KEY_MIN_P, "P", 0, "Drop what is less likely than P times the most likely (0.05); 0 = off", 2},
-    {"repeat-penalty", KEY_PENALTY, "R", 0, "Penalty on tokens that were there (1 = off)", 2},
-    {"seed", KEY_SEED, "N", 0, "Same seed, same answer (default: random)", 2},
-    {"stop", KEY_STOP, "TEXT", 0, "End before this text; may be given up to 16 times", 2},
-    {"deadline-ms", KEY_DEADLINE, "N", 0, "End after so many milliseconds", 2},
-    {0},
-};
+/* ---- the list of options ---- */
 
-const struct argp request_argp = {.options = known_options, .parser = parse};
+/* Adds an option of a parameter, and what else it may be called; the number of options then. */
+static size_t add_parameter(struct request_arguments *arguments, size_t n,
+                            const struct quern_parameter *parameter)
+{
+    char *name = arguments->texts[n].name, *help = arguments->texts[n].help;
+    snprintf(name, sizeof arguments->texts[n].name, "%s", parameter->name);
+    for (char *c = name; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    int len = snprintf(help, sizeof arguments->texts[n].help, "%s", parameter->help);
+    help[0] = (char)toupper((unsigned char)help[0]);
+    if (parameter->initial != 0)
+        snprintf(help + len, sizeof arguments->texts[n].help - (size_t)len, " (%g)", parameter->initial);
+    arguments->options[n] =
+        (struct argp_option){name, KEY_PARAMETER + (int)n, parameter->letter, 0, help, GROUP_REQUEST};
+    arguments->texts[n].parameter = parameter->name;
+    for (size_t i = 0; i < N_ALIASES; i++) {
+        if (strcmp(aliases[i].parameter, parameter->name) != 0)
+            continue;
+        arguments->texts[n + 1].parameter = parameter->name;
+        arguments->options[++n] = aliases[i].alias;
+    }
+    return n + 1;
+}
+
+void request_arguments_init(struct request_arguments *arguments)
+{
+    size_t n = N_FIXED;
+    struct quern_parameter parameter;
+    *arguments = (struct request_arguments){0};
+    quern_request_init(&arguments->request);
+    arguments->request.stop = arguments->stops;
+    arguments->request.stop_ids = arguments->stop_ids;
+    arguments->request.logit_bias = arguments->biases;
+    memcpy(arguments->options, fixed_options, sizeof fixed_options);
+    for (size_t i = 0; quern_parameter(i, &parameter); i++)
+        if (parameter.letter)
+            n = add_parameter(arguments, n, &parameter);
+    /* Two for an alias, and the one that ends the list. */
+    assert(n < REQUEST_MAX_OPTIONS);
+    arguments->argp = (struct argp){.options = arguments->options, .parser = parse};
+}
+
+void request_arguments_describe(struct request_arguments *arguments, const char *parameter, const char *help)
+{
+    for (size_t i = 0; i < REQUEST_MAX_OPTIONS; i++)
+        if (arguments->options[i].doc == arguments->texts[i].help && arguments->texts[i].parameter &&
+            strcmp(arguments->texts[i].parameter, parameter) == 0)
+            snprintf(arguments->texts[i].help, sizeof arguments->texts[i].help, "%s", help);
+}
 
 bool request_has_chat_template(struct quern *client)
 {

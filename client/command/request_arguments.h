@@ -2,23 +2,42 @@
 #ifndef CLIENT_COMMAND_REQUEST_ARGUMENTS_H
 #define CLIENT_COMMAND_REQUEST_ARGUMENTS_H
 
-/* The options that verbs share which send requests: which pool, how much, how to sample. */
+/* The options that verbs share which send requests: which pool, how much, how to sample.
+ *
+ * Options of numbers are made from libquern's list of parameters: top_k is --top-k, its bounds, its default
+ * and its help are the protocol's. */
 
 #include <argp.h>
 
 #include "client/command/pool.h"
-#include "client/lib/quern.h"
+#include "common/sampling.h"
+#include "proto/message.h"
 
-#define REQUEST_MAX_STOPS 16
+#include <quern.h>
+
+#define REQUEST_MAX_OPTIONS 40
 
 struct request_arguments {
     struct pool_options pool;
-    struct quern_request request; /* quern_request_init before parsing; `stop` is set by it */
-    const char *stops[REQUEST_MAX_STOPS];
+    struct quern_request request; /* its lists are those below */
+    const char *stops[PROTO_MAX_STOPS];
+    int32_t stop_ids[PROTO_MAX_STOP_IDS];
+    struct quern_logit_bias biases[SAMPLING_MAX_BIASES];
+
+    /* A child parser for the verb's own: its input is this struct. */
+    struct argp argp;
+    struct argp_option options[REQUEST_MAX_OPTIONS];
+    struct {
+        const char *parameter; /* that the option sets; NULL: one of those written by hand */
+        char name[32], help[160];
+    } texts[REQUEST_MAX_OPTIONS]; /* of the options of the same index */
 };
 
-/* A child parser: its input is a struct request_arguments. */
-extern const struct argp request_argp;
+/* Defaults, and the parser. It stays where it is: its parts point at one another. */
+void request_arguments_init(struct request_arguments *arguments);
+
+/* Says something else of a parameter in --help, for a verb that has another default. At most 159 bytes. */
+void request_arguments_describe(struct request_arguments *arguments, const char *parameter, const char *help);
 
 /* Whether the model that a request without a name goes to has a chat template. */
 bool request_has_chat_template(struct quern *client);

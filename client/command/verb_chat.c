@@ -3,32 +3,29 @@
  *
  * The whole conversation goes to the pool with each turn; the model's chat template makes a prompt of it
  * there. What the model said becomes part of it as it was printed, a stopped answer up to where it was
- * stopped. Ctrl-C stops an answer, never the program; Ctrl-D or /exit ends it. Lines are edited with libedit
- * where stdin is a terminal; else each line of stdin is a turn. While the user thinks, the session with the
- * pool is kept alive from inside the line editor. */
+ * stopped. Ctrl-C stops an answer, never the program; Ctrl-D or /exit ends it. Each line is a turn
+ * (line_editor.c); while the user thinks, the session with the pool is kept alive. */
 
 #include <argp.h>
 #include <errno.h>
-#include <histedit.h>
-#include <locale.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <wchar.h>
 
-#include "client/command/output.h"
+#include "client/command/answer.h"
+#include "client/command/interrupt.h"
+#include "client/command/io.h"
+#include "client/command/line_editor.h"
 #include "client/command/pool.h"
 #include "client/command/request_arguments.h"
 #include "client/command/verbs.h"
-#include "client/lib/quern.h"
+#include <quern.h>
 #include "common/bytes.h"
-#include "common/log.h"
 
-#define KEEP_ALIVE_MS 500
-#define HISTORY_LINES 1000
+/* Without -n an answer may take a quarter of the context, so that a conversation has room, and no more than
+ * this. */
+#define LONGEST_ANSWER 1024
 
 struct chat_options {
     struct request_arguments common;
@@ -40,12 +37,8 @@ struct chat {
     struct quern *client;
     struct quern_message *turns; /* [n_turns]; their texts are ours */
     size_t n_turns, cap_turns;
-    EditLine *editor; /* NULL: stdin is no terminal */
-    History *history;
     struct buffer answer;
-    bool over, cancelled, write_failed;
-    enum quern_reason reason;
-    char failure[600];
+    int status; /* of a conversation that cannot go on; 0 */
 };
 
 /* ---- the conversation ---- */
@@ -81,208 +74,87 @@ static int reset(struct chat *chat)
     return system ? add_turn(chat, "system", system, strlen(system)) : 0;
 }
 
-/* ---- an answer ---- */
+/* ---- a turn ---- */
 
-static void write_out(struct chat *chat, const char *data, size_t len)
-{
-    if (!chat->write_failed && len > 0)
-        chat->write_failed = output_write(data, len) < 0;
-}
-
-static void on_output(void *arg, const struct quern_output *output)
+/* What was under way when the user had enough is neither shown nor remembered. */
+static int take_piece(void *arg, const struct quern_output *piece)
 {
     struct chat *chat = arg;
-    /* What was under way when the user had enough is neither shown nor remembered. */
-    if (!chat->cancelled && !pool_interrupted()) {
-        write_out(chat, output->text, output->text_len);
-        if (buffer_append(&chat->answer, output->text, output->text_len) < 0)
-            chat->write_failed = true;
-    }
-    if (!output->end)
-        return;
-    chat->over = true;
-    chat->reason = output->end->reason;
-    if (chat->reason == QUERN_ERROR)
-        snprintf(chat->failure, sizeof chat->failure, "%s: %s", output->end->error, output->end->text);
+    if (interrupt_signal())
+        return 0;
+    int r = io_write_text(piece->text, piece->text_len);
+    if (r == -EINTR)
+        return 0;
+    return r < 0 ? r : buffer_append(&chat->answer, piece->text, piece->text_len);
 }
 
-/* Sends the conversation and prints the answer. 0, or -errno when the pool cannot be talked to. */
-static int answer(struct chat *chat, struct error *err)
+/* The answer to the conversation, printed and added to it; a turn that is refused is forgotten. `before` is
+ * where it began. */
+static int take_answer(struct chat *chat, size_t before, struct error *err)
 {
     struct quern_request request = chat->options->common.request;
-    struct quern_error said = {0};
-    struct quern_id id;
+    struct answer answer;
     request.messages = chat->turns;
     request.n_messages = chat->n_turns;
     chat->answer.len = 0;
-    chat->over = chat->cancelled = false;
-    int r = quern_generate(chat->client, &request, on_output, chat, &id, &said);
-    if (r == -EINVAL || r == -EMSGSIZE) {
-        /* Something about this turn; the conversation can go on without it. */
-        chat->reason = QUERN_ERROR;
-        snprintf(chat->failure, sizeof chat->failure, "%s", said.text);
-        return 0;
-    }
-    while (r >= 0 && !chat->over) {
-        r = quern_dispatch(chat->client, 100, &said);
-        if ((pool_interrupted() || chat->write_failed) && !chat->cancelled) {
-            chat->cancelled = true;
-            quern_cancel(chat->client, id, NULL);
-        }
-    }
-    if (r < 0 && !chat->over)
-        return error_set(err, r, "%s", said.text);
-    write_out(chat, "\n", 1);
-    if (pool_interrupted() == SIGINT)
-        pool_forget_interrupt();
-    return 0;
-}
-
-/* One turn: the user's text, then the model's. */
-static int take_turn(struct chat *chat, const char *text, struct error *err)
-{
-    size_t before = chat->n_turns;
-    int r = add_turn(chat, "user", text, strlen(text));
-    if (r == 0)
-        r = answer(chat, err);
+    int r = answer_follow(chat->client, &request, take_piece, chat, &answer, err);
     if (r < 0)
         return r;
-    if (chat->reason == QUERN_ERROR) {
-        log_error("%s", chat->failure);
-        if (before > 0 && strncmp(chat->failure, "too_long", 8) == 0)
-            fprintf(stderr, "(/reset begins a new conversation)\n");
+    bool failed = answer.reason == QUERN_ERROR;
+    if (answer.unwritten == 0 && (!failed || chat->answer.len > 0))
+        answer.unwritten = io_write("\n", 1);
+    if (answer.interrupted && interrupt_signal() == SIGINT) {
+        interrupt_forget();
+        answer.reason = QUERN_STOP; /* as the user wished */
+        answer.interrupted = false;
+    }
+    int status = answer_report(&answer);
+    if (answer.unwritten < 0 || answer.interrupted)
+        chat->status = status;
+    if (failed) {
+        if (before > 0 && strcmp(answer.error, "too_long") == 0)
+            fputs("(/reset begins a new conversation)\n", stderr);
         forget_from(chat, before);
         return 0;
     }
     return add_turn(chat, "assistant", (const char *)chat->answer.data, chat->answer.len);
 }
 
-/* ---- lines ---- */
-
-/* libedit's source of characters: waits for one, and keeps the session alive meanwhile. 1, 0 at the end, -1
- * when a signal came. */
-static int read_character(EditLine *editor, wchar_t *ret_character)
+static int take_turn(struct chat *chat, const char *text, struct error *err)
 {
-    struct chat *chat;
-    mbstate_t state = {0};
-    el_get(editor, EL_CLIENTDATA, &chat);
-    for (;;) {
-        struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-        char byte;
-        int ready = poll(&input, 1, KEEP_ALIVE_MS);
-        if (pool_interrupted())
-            return -1;
-        quern_dispatch(chat->client, 0, NULL);
-        if (ready <= 0)
-            continue;
-        ssize_t n = read(STDIN_FILENO, &byte, 1);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (n <= 0)
-            return 0;
-        size_t used = mbrtowc(ret_character, &byte, 1, &state);
-        if (used == (size_t)-2)
-            continue; /* in the middle of a character */
-        if (used == (size_t)-1) {
-            memset(&state, 0, sizeof state);
-            continue;
-        }
-        return 1;
-    }
+    size_t before = chat->n_turns;
+    int r = add_turn(chat, "user", text, strlen(text));
+    return r < 0 ? r : take_answer(chat, before, err);
 }
 
-static char *prompt_text(EditLine *editor)
+static int converse(struct chat *chat, struct line_editor *editor, struct error *err)
 {
-    static char text[] = "> ";
-    (void)editor;
-    return text;
-}
-
-static void open_editor(struct chat *chat)
-{
-    HistEvent event;
-    if (!isatty(STDIN_FILENO))
-        return;
-    setlocale(LC_CTYPE, "");
-    chat->editor = el_init("quern", stdin, stdout, stderr);
-    if (!chat->editor)
-        return;
-    chat->history = history_init();
-    el_set(chat->editor, EL_CLIENTDATA, chat);
-    el_set(chat->editor, EL_PROMPT, prompt_text);
-    el_set(chat->editor, EL_EDITOR, "emacs");
-    el_set(chat->editor, EL_SIGNAL, 0);
-    el_set(chat->editor, EL_GETCFN, read_character);
-    if (chat->history) {
-        history(chat->history, &event, H_SETSIZE, HISTORY_LINES);
-        el_set(chat->editor, EL_HIST, history, chat->history);
-    }
-}
-
-static void close_editor(struct chat *chat)
-{
-    if (chat->history)
-        history_end(chat->history);
-    if (chat->editor)
-        el_end(chat->editor);
-}
-
-/* The next line without its newline, valid until the next call; NULL at the end. */
-static const char *read_line(struct chat *chat, char **line, size_t *size)
-{
-    if (!chat->editor) {
-        ssize_t n = getline(line, size, stdin);
-        if (n < 0)
-            return NULL;
-        (*line)[strcspn(*line, "\r\n")] = 0;
-        return *line;
-    }
-    for (;;) {
-        int n;
-        HistEvent event;
-        const char *got = el_gets(chat->editor, &n);
-        if (!got && pool_interrupted() == SIGINT) {
-            /* The line is given up, the program is not. */
-            pool_forget_interrupt();
-            el_reset(chat->editor);
-            fputs("\n(Ctrl-D or /exit ends the conversation)\n", stderr);
-            continue;
-        }
-        if (!got || n <= 0)
-            return NULL;
-        if (chat->history && got[0] != '\n')
-            history(chat->history, &event, H_ENTER, got);
-        free(*line);
-        *line = strndup(got, strcspn(got, "\r\n"));
-        return *line;
-    }
-}
-
-static int converse(struct chat *chat, struct error *err)
-{
-    char *line = NULL;
-    size_t size = 0;
     const char *text;
     int r = reset(chat);
-    if (chat->editor)
+    if (line_editor_interactive(editor))
         fputs("/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer\n", stderr);
-    while (r == 0 && !chat->write_failed && (text = read_line(chat, &line, &size))) {
+    while (r == 0 && chat->status == 0 && (text = line_editor_read(editor))) {
         if (strcmp(text, "/exit") == 0)
             break;
         if (strcmp(text, "/reset") == 0)
             r = reset(chat);
         else if (text[strspn(text, " \t")])
             r = take_turn(chat, text, err);
-        if (pool_interrupted())
-            break;
     }
-    free(line);
+    if (interrupt_signal() && chat->status == 0)
+        chat->status = interrupt_status();
     return r;
+}
+
+static void keep_alive(void *arg)
+{
+    struct chat *chat = arg;
+    quern_dispatch(chat->client, 0, NULL);
 }
 
 /* ---- the verb ---- */
 
-enum { KEY_SYSTEM = 256, LONGEST_ANSWER = 1024 };
+enum { KEY_SYSTEM = 256 };
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
@@ -299,7 +171,6 @@ static int parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* An answer may take up to a quarter of the context, so that a conversation has room; -n says otherwise. */
 static uint32_t answer_limit(const struct quern *client)
 {
     size_t n;
@@ -311,51 +182,50 @@ static uint32_t answer_limit(const struct quern *client)
 static int chat_with(struct chat_options *options, struct pool *pool)
 {
     struct chat chat = {.options = options, .client = pool_client(pool)};
-    if (options->common.request.max_tokens == 0)
-        options->common.request.max_tokens = answer_limit(chat.client);
+    struct line_editor *editor = NULL;
     struct error err = {0};
     int r;
-    if (!request_has_chat_template(chat.client)) {
+    if (options->common.request.max_tokens == 0)
+        options->common.request.max_tokens = answer_limit(chat.client);
+    if (!request_has_chat_template(chat.client))
         r = error_set(&err, -EINVAL, "the model has no chat template; quern run --raw continues any text");
-    } else {
-        open_editor(&chat);
-        r = converse(&chat, &err);
-        close_editor(&chat);
-    }
+    else
+        r = line_editor_new(keep_alive, &chat, &editor, &err);
+    if (r == 0)
+        r = converse(&chat, editor, &err);
+    line_editor_free(editor);
     forget_from(&chat, 0);
     free(chat.turns);
     buffer_deinit(&chat.answer);
-    if (r < 0)
-        return verb_fail(r, &err);
-    if (pool_interrupted())
-        return 128 + pool_interrupted();
-    return chat.write_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return r < 0 ? verb_fail(r, &err) : chat.status;
 }
 
 int verb_chat(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&request_argp, 0, NULL, 0}, {0}};
+    struct chat_options options = {0};
+    request_arguments_init(&options.common);
+    const struct argp_child children[] = {{&options.common.argp, 0, NULL, 0}, {0}};
     static const struct argp_option known[] = {
         {"system", KEY_SYSTEM, "TEXT", 0, "What the model is told before the conversation", 0}, {0}};
-    static const struct argp argp = {
+    const struct argp argp = {
         .children = children,
         .options = known,
         .parser = parse,
         .doc =
             "A conversation: each line is a turn. /reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an "
-            "answer.\vWith neither --connect nor --model: talks to the pool that runs, or starts a private "
-            "one with $QUERN_MODEL or the model that is shipped."};
-    struct chat_options options = {0};
+            "answer.\vWith neither --connect nor --model: talks to the pool that runs, or starts a "
+            "private one with $QUERN_MODEL or the model that is shipped."};
     struct error err = {0};
     struct pool *pool;
-    quern_request_init(&options.common.request);
     options.common.request.max_tokens = 0; /* not said */
+    request_arguments_describe(&options.common, "max_tokens",
+                               "Most tokens of an answer (a quarter of the context, at most 1024)");
     argp_parse(&argp, argc, argv, 0, NULL, &options);
-    pool_catch_signals();
+    interrupt_catch();
     int r = pool_open(&options.common.pool, &pool, &err);
     if (r < 0) {
         verb_fail(r, &err);
-        return r == -EINTR ? 128 + pool_interrupted() : EXIT_FAILURE;
+        return r == -EINTR ? interrupt_status() : EXIT_FAILURE;
     }
     int status = chat_with(&options, pool);
     pool_close(pool);

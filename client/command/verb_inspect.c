@@ -15,6 +15,9 @@
 
 #include "client/command/arguments.h"
 #include "client/command/verbs.h"
+#include "common/program.h"
+#include "common/utf8.h"
+#include "worker/engine/backend.h"
 #include "worker/model/model.h"
 
 #define SHOWN_ELEMENTS 4
@@ -47,7 +50,7 @@ static json_t *text_json(struct bytes text)
     char *copy = malloc(text.len + 4);
     if (!copy)
         return NULL;
-    json = json_string(gguf_printable(text, text.len + 4, copy));
+    json = json_string(utf8_printable(text, text.len + 4, copy));
     free(copy);
     return json;
 }
@@ -104,7 +107,7 @@ static json_t *metadata_json(const struct gguf *gguf)
     for (size_t i = 0; i < gguf_n_pairs(gguf); i++) {
         const struct gguf_pair *pair = gguf_pair_at(gguf, i);
         char key[128];
-        json_object_set_new(metadata, gguf_printable(pair->key, sizeof key, key), value_json(&pair->value));
+        json_object_set_new(metadata, utf8_printable(pair->key, sizeof key, key), value_json(&pair->value));
     }
     return metadata;
 }
@@ -145,8 +148,13 @@ static json_t *totals_json(const struct gguf *gguf)
 static json_t *hyperparameters_json(const char *path, json_t **ret_digest, struct error *err)
 {
     struct model *model;
+    const struct backend_ops *backend = backend_by_name("auto");
     if (model_open(path, false, &model, err) < 0)
         return json_null();
+    if (backend->check && backend->check(model, err) < 0) {
+        model_free(model);
+        return json_null();
+    }
     const struct model_params *p = &model->params;
     char digest[33];
     for (int i = 0; i < 16; i++)
@@ -157,9 +165,9 @@ static json_t *hyperparameters_json(const char *path, json_t **ret_digest, struc
         p->architecture, "n_vocab", (json_int_t)p->n_vocab, "n_context", (json_int_t)p->n_context, "n_embd",
         (json_int_t)p->n_embd, "n_layers", (json_int_t)p->n_layers, "n_heads", (json_int_t)p->n_heads,
         "n_kv_heads", (json_int_t)p->n_kv_heads, "head_dim", (json_int_t)p->head_dim, "n_ff",
-        (json_int_t)p->n_ff, "rms_epsilon", (double)p->rms_epsilon, "rope_base", (double)p->rope_base,
-        "rope_dims", (json_int_t)p->rope_dims, "rope_scale", (double)p->rope_scale, "rope_factors",
-        model->rope_freqs != NULL, "tied_head", model->output == model->token_embd);
+        (json_int_t)p->n_ff, "norm_epsilon", (double)p->norm_epsilon, "rope_base", (double)p->rope_base,
+        "rope_dims", (json_int_t)p->rope_dims, "rope_scale", (double)p->rope_factor, "rope_factors",
+        model->tensors[TENSOR_ROTARY_FACTORS].weight != NULL, "tied_head", model_head_is_tied(model));
     model_free(model);
     return json;
 }
@@ -187,7 +195,7 @@ static void print_value(const json_t *value)
     struct bytes bytes = {json_string_value(value), json_string_length(value)};
     switch (json_typeof(value)) {
     case JSON_STRING:
-        printf("%s", gguf_printable(bytes, sizeof text, text));
+        printf("%s", utf8_printable(bytes, sizeof text, text));
         if (bytes.len >= sizeof text)
             printf(" (%zu bytes)", bytes.len);
         return;
@@ -251,7 +259,7 @@ static void print_tensors(const json_t *tensors)
         }
         char name[64];
         struct bytes bytes = bytes_of_string(json_string_value(json_object_get(tensor, "name")));
-        printf("  %-32s %-16s %-7s %12" JSON_INTEGER_FORMAT "\n", gguf_printable(bytes, sizeof name, name),
+        printf("  %-32s %-16s %-7s %12" JSON_INTEGER_FORMAT "\n", utf8_printable(bytes, sizeof name, name),
                shape, json_string_value(json_object_get(tensor, "format")),
                json_integer_value(json_object_get(tensor, "bytes")));
     }
@@ -280,13 +288,11 @@ static void print_report(const json_t *report)
            json_integer_value(json_object_get(report, "version")));
     print_object("metadata", json_object_get(report, "metadata"));
     fputc('\n', stdout);
-    if (refused) {
-        printf("a worker would refuse it: %s\n", refused);
-    } else {
+    if (!refused) {
         print_object("hyperparameters", json_object_get(report, "hyperparameters"));
         printf("  %-44s %s\n", "digest", json_string_value(json_object_get(report, "digest")));
+        fputc('\n', stdout);
     }
-    fputc('\n', stdout);
     print_tensors(json_object_get(report, "tensors"));
     fputc('\n', stdout);
     print_totals(json_object_get(report, "totals"));
@@ -295,9 +301,14 @@ static void print_report(const json_t *report)
 int verb_inspect(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"json", 'j', NULL, 0, "One JSON object instead of columns", 0}, {0}};
+        {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0}, {0}};
     static const struct argp argp = {
-        .options = known, .parser = parse, .args_doc = "MODEL", .doc = "Shows what a GGUF file holds."};
+        .options = known,
+        .parser = parse,
+        .args_doc = "MODEL",
+        .doc =
+            "Shows what a GGUF file holds. Exit status 1 when no worker can run it; what can be read of it "
+            "is shown all the same."};
     struct options options = {0};
     struct error err = {0};
     struct gguf *gguf;
@@ -315,6 +326,11 @@ int verb_inspect(int argc, char **argv)
     } else {
         print_report(json);
     }
+    const char *refused = json_string_value(json_object_get(json, "refused"));
+    if (refused) {
+        fflush(stdout);
+        program_error("no worker can run it: %s", refused);
+    }
     json_decref(json);
-    return EXIT_SUCCESS;
+    return refused ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -6,15 +6,15 @@
 
 #include <argp.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/command/arguments.h"
-#include "client/command/direct.h"
+#include "client/command/lone_sequence.h"
 #include "client/command/verbs.h"
 #include "common/bytes.h"
-#include "common/log.h"
+#include "common/output_file.h"
+#include "proto/launch.h"
 #include "worker/model/model.h"
 
 struct options {
@@ -60,7 +60,7 @@ static int parse(int key, char *arg, struct argp_state *state)
         options->portable = true;
         return 0;
     case 'j':
-        options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, 1024);
+        options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, LAUNCH_MAX_THREADS);
         return 0;
     case 'c':
         options->chunk = (uint32_t)argument_number(state, "--chunk", arg, 1, 4096);
@@ -78,75 +78,70 @@ static int parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option known[] = {
-    {"tokens", 't', "ID,ID,…", 0, "The ids to feed, no others are added", 0},
-    {"out", 'o', "FILE", 0, "Where to write float32, little-endian; - is standard output", 0},
-    {"all", 'a', NULL, 0, "The logits after every id, not after the last alone", 0},
-    {"device", 'd', "NAME", 0, "auto (default), cpu, …", 0},
-    {"float-activations", 'f', NULL, 0, "The plain path: no activation is rounded to 8 bits", 0},
-    {"portable", 'p', NULL, 0, "The plain C kernels", 0},
-    {"threads", 'j', "N", 0, "Default: all cores", 0},
-    {"chunk", 'c', "N", 0, "Most ids of one step (default 512)", 0},
+    {"tokens", 't', "ID,ID,...", 0, "The ids to feed; no others are added", 0},
+    {"out", 'o', "FILE", 0, "Where to write little-endian float32; - is stdout", 0},
+    {"all", 'a', NULL, 0, "The logits after every id, not only after the last", 0},
+    {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
+    {"float-activations", 'f', NULL, 0, "Round no activation to 8 bits", 0},
+    {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
+    {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
+    {"chunk", 'c', "N", 0, "Most ids of one step (512)", 0},
     {0}};
 
-static int write_floats(const char *path, const float *floats, size_t n, struct error *err)
-{
-    bool to_stdout = strcmp(path, "-") == 0;
-    FILE *file = to_stdout ? stdout : fopen(path, "wb");
-    if (!file)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    bool complete = fwrite(floats, sizeof *floats, n, file) == n && fflush(file) == 0;
-    int saved = errno;
-    if (!to_stdout && fclose(file) != 0 && complete) {
-        complete = false;
-        saved = errno;
-    }
-    return complete ? 0 : error_set(err, -saved, "%s: %s", path, strerror(saved));
-}
-
 static int run(const struct options *options, const struct model *model, const struct backend_ops *backend,
-               struct error *err)
+               struct output_file *out, struct error *err)
 {
     uint32_t n = (uint32_t)options->ids.len, n_vocab = model->params.n_vocab;
     for (uint32_t i = 0; i < n; i++)
         if ((uint32_t)options->ids.data[i] >= n_vocab)
             return error_set(err, -EINVAL, "there is no id %d: the vocabulary has %u", options->ids.data[i],
                              n_vocab);
-    struct direct_config config = {.model = model,
-                                   .backend = backend,
-                                   .n_context = n,
-                                   .chunk = options->chunk < n ? options->chunk : n,
-                                   .n_threads = options->n_threads,
-                                   .float_activations = options->float_activations,
-                                   .portable = options->portable};
+    struct lone_sequence_config config = {.model = model,
+                                          .backend = backend,
+                                          .n_context = n,
+                                          .chunk = options->chunk < n ? options->chunk : n,
+                                          .n_threads = options->n_threads,
+                                          .float_activations = options->float_activations,
+                                          .portable = options->portable};
     size_t n_floats = (size_t)n_vocab * (options->all ? n : 1);
     float *logits = calloc(n_floats, sizeof *logits);
     if (!logits)
         return error_set(err, -ENOMEM, "no memory for %zu logits", n_floats);
-    struct direct *direct = NULL;
-    int r = direct_new(&config, &direct, err);
+    struct lone_sequence *sequence = NULL;
+    int r = lone_sequence_new(&config, &sequence, err);
     if (r == 0)
-        r = direct_feed(direct, options->ids.data, n, options->all, logits, err);
+        r = lone_sequence_feed(sequence, options->ids.data, n, options->all, logits, err);
     if (r == 0)
-        r = write_floats(options->out, logits, n_floats, err);
-    direct_free(direct);
+        r = output_file_write(out, logits, n_floats * sizeof *logits, err);
+    lone_sequence_free(sequence);
     free(logits);
     return r;
 }
 
 int verb_logits(int argc, char **argv)
 {
-    static const struct argp argp = {.options = known,
-                                     .parser = parse,
-                                     .args_doc = "MODEL",
-                                     .doc = "Writes the logits that follow the given ids."};
+    static const struct argp argp = {
+        .options = known,
+        .parser = parse,
+        .args_doc = "MODEL",
+        .doc = "Writes the logits that follow the given ids, as the device's kernels make them. An "
+               "output file is complete or not there."};
     struct options options = {.device = "auto", .chunk = 512};
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     struct error err = {0};
     struct model *model = NULL;
     const struct backend_ops *backend;
-    int r = direct_open(options.path, options.device, &model, &backend, &err);
+    struct output_file out;
+    int r = lone_sequence_open_model(options.path, options.device, &model, &backend, &err);
     if (r == 0)
-        r = run(&options, model, backend, &err);
+        r = gguf_check_output(model->gguf, options.out, &err);
+    /* Before the work, so that a name that cannot be written is not found out at its end. */
+    if (r == 0)
+        r = output_file_open(&out, strcmp(options.out, "-") == 0 ? "/dev/stdout" : options.out, &err);
+    if (r == 0) {
+        r = run(&options, model, backend, &out, &err);
+        r = r == 0 ? output_file_commit(&out, &err) : output_file_discard(&out, r);
+    }
     model_free(model);
     ids_deinit(&options.ids);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;

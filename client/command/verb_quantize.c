@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* quern quantize: a model in F32, F16 or BF16 to a smaller one. The work is worker/model/quantize.c. */
+/* quern quantize: a model in F32, F16 or BF16 to a smaller one. The work is worker/convert/quantize.c. */
 
 #include <argp.h>
 #include <inttypes.h>
@@ -9,7 +9,8 @@
 #include "client/command/arguments.h"
 #include "client/command/verbs.h"
 #include "common/clock.h"
-#include "worker/model/quantize.h"
+#include "common/utf8.h"
+#include "worker/convert/quantize.h"
 
 struct options {
     const char *in, *out;
@@ -57,7 +58,7 @@ static void show(void *arg, const struct quantize_step *step)
 {
     struct totals *totals = arg;
     char name[48];
-    gguf_printable(step->from->name, sizeof name, name);
+    utf8_printable(step->from->name, sizeof name, name);
     fprintf(stderr, "[%3zu/%zu] %-32s %6" PRIu64 " x %-6" PRIu64 " %4s -> %-4s %8.2f MB\n", step->i + 1,
             step->n, name, step->from->dims[0], step->from->dims[1], format_traits(step->from->format)->name,
             format_traits(step->format)->name, (double)step->size / 1e6);
@@ -68,7 +69,7 @@ static void show(void *arg, const struct quantize_step *step)
 int verb_quantize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"threads", 't', "N", 0, "Default: one for each core", 0},
+        {"threads", 't', "N", 0, "Threads (default: one for each core)", 0},
         {"requantize", 'r', NULL, 0, "Take a file that is quantized already; its loss adds to the new one",
          0},
         {0}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* quern synth: a random-weight model of a real shape. The work is worker/model/synth.c. */
+/* quern synth: a random-weight model of a real shape. The work is worker/convert/synth.c. */
 
 #include <argp.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "client/command/arguments.h"
 #include "client/command/verbs.h"
 #include "common/clock.h"
-#include "worker/model/synth.h"
+#include "worker/convert/synth.h"
 
 struct options {
     const struct synth_shape *shape;

@@ -11,8 +11,9 @@
 #include <string.h>
 
 #include "client/command/arguments.h"
+#include "client/command/io.h"
 #include "client/command/verbs.h"
-#include "worker/model/tokenizer.h"
+#include "worker/tokenizer/tokenizer.h"
 
 struct options {
     const char *path;
@@ -31,20 +32,6 @@ static int parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static int read_all(FILE *in, struct buffer *ret_text, struct error *err)
-{
-    char chunk[65536];
-    size_t n;
-    while ((n = fread(chunk, 1, sizeof chunk, in)) > 0) {
-        if (ret_text->len + n > TOKENIZER_MAX_TEXT)
-            return error_set(err, -EMSGSIZE, "the text is longer than %zu bytes", TOKENIZER_MAX_TEXT);
-        int r = buffer_append(ret_text, chunk, n);
-        if (r < 0)
-            return error_set(err, r, "no memory for the text");
-    }
-    return ferror(in) ? error_set(err, -EIO, "stdin: %s", strerror(errno)) : 0;
-}
-
 static int tokenize(const struct options *options, struct error *err)
 {
     struct gguf *gguf = NULL;
@@ -58,7 +45,7 @@ static int tokenize(const struct options *options, struct error *err)
             error_prefix(err, r, "%s", options->path);
     }
     if (r == 0)
-        r = read_all(stdin, &text, err);
+        r = io_read_stdin(&text, TOKENIZER_MAX_TEXT, "the text", err);
     if (r == 0) {
         r = tokenizer_encode(tokenizer, (struct bytes){text.data, text.len},
                              options->special ? TOKENIZER_ADD_SPECIAL | TOKENIZER_PARSE_SPECIAL : 0, &ids);
@@ -82,12 +69,18 @@ static int tokenize(const struct options *options, struct error *err)
 int verb_tokenize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"special", 's', NULL, 0, "add BOS and EOS as the file says, and parse control tokens in the text",
+        {"special", 's', NULL, 0, "Add BOS and EOS as the file says, and parse control tokens in the text",
          0},
         {NULL, 0, NULL, 0, NULL, 0},
     };
     static const struct argp argp = {
-        known, parse, "MODEL", "Prints the token ids of the text on stdin, on one line.", NULL, NULL, NULL};
+        known,
+        parse,
+        "MODEL",
+        "Prints the token ids of the text on stdin, on one line. A newline at its end is part of it.",
+        NULL,
+        NULL,
+        NULL};
     struct options options = {0};
     struct error err = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &options);

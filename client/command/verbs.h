@@ -5,7 +5,8 @@
 /* The verbs of the quern command: a file each, verb_NAME.c.
  *
  * A verb gets its own arguments, argv[0] being "quern NAME", parses them with argp(3), and returns the exit
- * status: 0 success, 1 failure, 2 usage. Data goes to stdout, everything else to stderr. */
+ * status: 0 success, 1 failure, 2 usage; 128 + a signal that ended it. Data goes to stdout, everything else
+ * to stderr. */
 
 #include "common/error.h"
 
@@ -16,14 +17,23 @@ typedef int verb_main(int argc, char **argv);
 
 struct verb {
     const char *name;
-    const char *summary; /* one line of `quern --help` */
+    const char *summary; /* one line of the list */
     verb_main *main;
 };
 
-/* The table, ended by a NULL name. */
-extern const struct verb verbs[];
+struct verb_table {
+    const char *program;      /* "quern bench" */
+    const char *noun;         /* what the table holds one of: "benchmark" */
+    const char *placeholder;  /* how the usage calls it: "NAME" */
+    const struct verb *verbs; /* ended by a NULL name */
+};
 
-verb_main verb_bench, verb_chat, verb_inspect, verb_logits, verb_quantize, verb_run, verb_serve, verb_status,
-    verb_synth, verb_tokenize, verb_top;
+/* Finds the verb that argv[1] names, runs it and returns its exit status. --help, -h, -? and `help` list the
+ * table, `help NAME` is `NAME --help`; a name that is not there is a usage error that suggests the nearest.
+ */
+int verb_dispatch(const struct verb_table *table, int argc, char **argv);
+
+verb_main verb_bench, verb_chat, verb_inspect, verb_keys, verb_logits, verb_quantize, verb_run, verb_serve,
+    verb_status, verb_synth, verb_tokenize, verb_top;
 
 #endif

@@ -1,74 +1,71 @@
 /* SPDX-License-Identifier: MIT */
-/* Status and tokenize: a question with a reference, waited for.
+/* The answer to a question (status, tokenize) that is waited for: one at a time, known by its reference.
  *
- * One question at a time. It is asked again every second until its answer comes: that costs nothing, and a
- * broker that restarts in between is met in stride. The answer is copied out of the message into memory that
- * the client owns until the next question. */
+ * It is copied out of the message into memory that the client owns until the next question. Texts are made
+ * fit for a terminal on the way: where they come from anybody may write them. */
 
-#include "client/lib/client.h"
+#include "client/lib/question.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "common/utf8.h"
 
 /* Copies a text into `*memory` (which is large enough), zero-terminated. */
 static const char *keep(char **memory, struct bytes text)
 {
-    char *kept = *memory;
-    if (text.len > 0)
-        memcpy(kept, text.data, text.len);
-    kept[text.len] = 0;
+    char *kept = utf8_printable(text, text.len + 1, *memory);
     *memory += text.len + 1;
     return kept;
 }
 
+/* How a value of the message becomes one of the public struct, and what room it takes in memory for texts. */
+#define KEEP_NAME(value)      keep(&texts, value)
+#define KEEP_NAME_OR_0(value) keep(&texts, value)
+#define KEEP_TEXT_OR_0(value) keep(&texts, value)
+#define KEEP_STATE(value)     worker_state_name(value)
+#define KEEP_FLAG(value)      (value)
+#define KEEP_U32_OR_0(value)  (value)
+#define KEEP_U64(value)       (value)
+#define KEEP_U64_OR_0(value)  (value)
+#define KEEP_REAL(value)      (value)
+#define ROOM_OF(value)        _Generic((value), struct bytes : room_of_text(&(value)), default : 0)
+
+static size_t room_of_text(const void *text)
+{
+    return ((const struct bytes *)text)->len + 1;
+}
+
+static size_t room_of_worker(const struct worker_status *from)
+{
+    size_t room = 0;
+#define ADD_ROOM(type, name) room += ROOM_OF(from->name);
+    WORKER_STATUS_FIELDS(ADD_ROOM)
+    return room;
+}
+
 static void keep_status(struct quern *client, const struct message *message)
 {
-    size_t n = message->status_ok.workers.n, bytes = message->status_ok.version.len + 1;
+    size_t n = message->status_ok.workers.n, room = message->status_ok.version.len + 1;
     const struct worker_status *from = message->status_ok.workers.items;
     for (size_t i = 0; i < n; i++)
-        bytes += from[i].name.len + from[i].device.len + from[i].model.len + from[i].reason.len + 4;
-    char *memory = malloc(n * sizeof(struct quern_worker) + bytes);
+        room += room_of_worker(&from[i]);
+    char *memory = calloc(1, n * sizeof(struct quern_worker) + room);
     if (!memory)
         return; /* asked again */
     free(client->status_memory);
     client->status_memory = memory;
     struct quern_worker *workers = (struct quern_worker *)(void *)memory;
     char *texts = memory + n * sizeof *workers;
-    for (size_t i = 0; i < n; i++)
-        workers[i] = (struct quern_worker){
-            .name = keep(&texts, from[i].name),
-            .device = keep(&texts, from[i].device),
-            .model = keep(&texts, from[i].model),
-            .state = worker_state_name(from[i].state),
-            .pid = from[i].pid,
-            .incarnation = from[i].incarnation,
-            .restarts = from[i].restarts,
-            .active = from[i].active,
-            .waiting = from[i].waiting,
-            .slots = from[i].slots,
-            .kv_free = from[i].kv_free,
-            .kv_total = from[i].kv_total,
-            .steps = from[i].steps,
-            .tokens = from[i].tokens,
-            .cache_hits = from[i].cache_hits,
-            .tokens_per_s = from[i].tokens_per_s,
-            .reason = keep(&texts, from[i].reason),
-        };
-    client->status = (struct quern_status){
-        .boot = message->status_ok.boot,
-        .draining = message->status_ok.draining,
-        .version = keep(&texts, message->status_ok.version),
-        .sessions = message->status_ok.sessions,
-        .queued = message->status_ok.queued,
-        .running = message->status_ok.running,
-        .admitted = message->status_ok.admitted,
-        .ended = message->status_ok.ended,
-        .rejected = message->status_ok.rejected,
-        .tokens = message->status_ok.tokens,
-        .journal_bytes = message->status_ok.journal_bytes,
-        .workers = workers,
-        .n_workers = n,
-    };
+#define KEEP_OF_WORKER(type, name) workers[i].name = KEEP_##type(from[i].name);
+    for (size_t i = 0; i < n; i++) {
+        WORKER_STATUS_FIELDS(KEEP_OF_WORKER)
+    }
+#define KEEP_OF_POOL(type, name) client->status.name = KEEP_##type(message->status_ok.name);
+    POOL_STATUS_FIELDS(KEEP_OF_POOL)
+    client->status.workers = workers;
+    client->status.n_workers = n;
     client->question.answered = true;
 }
 
@@ -84,67 +81,10 @@ void question_answer(struct quern *client, const struct message *message)
         question->answered =
             ids_append(&client->tokens, message->tokenize_ok.ids.items, message->tokenize_ok.ids.n) == 0;
     } else if (message->kind == MESSAGE_ERROR && message->error.ref == question->ref) {
+        char reason[PROTO_MAX_TEXT_BYTES + 1];
         question->code = -EREMOTEIO;
-        error_set(&question->err, 0, "%s: %.*s", proto_error_name(message->error.error),
-                  (int)message->error.text.len, (const char *)message->error.text.data);
+        error_set(&question->err, 0, "%s: %s", proto_error_name(message->error.error),
+                  utf8_printable(message->error.text, sizeof reason, reason));
         question->answered = true;
     }
-}
-
-/* Sends the message, and again, until the answer to `ref` is there. */
-static int ask(struct quern *client, const struct message *message, uint64_t ref, int timeout_ms,
-               struct quern_error *ret_err)
-{
-    client->question = (struct question){.ref = ref};
-    uint64_t start = clock_ns(), sent = 0;
-    int r = 0;
-    while (r >= 0 && !client->question.answered) {
-        uint64_t now = clock_ns();
-        struct error err = {0};
-        if (now - start >= (uint64_t)timeout_ms * CLOCK_NS_PER_MS) {
-            error_set(&err, 0, "the broker at %s did not answer within %d ms", client->endpoint, timeout_ms);
-            r = client_say(ret_err, -ETIMEDOUT, &err);
-            break;
-        }
-        if (client->state == SESSION_OPEN && now - sent >= SILENCE_NS) {
-            r = session_send(client, message, &err);
-            sent = now;
-            if (r < 0 && r != -EAGAIN) {
-                client_say(ret_err, r, &err);
-                break;
-            }
-        }
-        r = quern_dispatch(client, 20, ret_err);
-    }
-    if (client->question.answered)
-        r = client->question.code < 0 ? client_say(ret_err, client->question.code, &client->question.err) : 0;
-    client->question = (struct question){0};
-    return r;
-}
-
-int quern_status(struct quern *client, int timeout_ms, const struct quern_status **ret_status,
-                 struct quern_error *err)
-{
-    struct message message = {.kind = MESSAGE_STATUS};
-    message.status.ref = ++client->last_ref;
-    int r = ask(client, &message, message.status.ref, timeout_ms, err);
-    if (r == 0)
-        *ret_status = &client->status;
-    return r;
-}
-
-int quern_tokenize(struct quern *client, const char *model, const char *text, size_t text_len, bool special,
-                   int timeout_ms, const int32_t **ret_ids, size_t *ret_n, struct quern_error *err)
-{
-    struct message message = {.kind = MESSAGE_TOKENIZE};
-    message.tokenize.ref = ++client->last_ref;
-    message.tokenize.model = bytes_of_string(model ? model : "");
-    message.tokenize.text = (struct bytes){text, text_len};
-    message.tokenize.special = special;
-    int r = ask(client, &message, message.tokenize.ref, timeout_ms, err);
-    if (r == 0) {
-        *ret_ids = client->tokens.data;
-        *ret_n = client->tokens.len;
-    }
-    return r;
 }

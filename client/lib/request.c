@@ -7,146 +7,28 @@
  *                                      └──unknown, nothing received──▶ SENT
  *
  * The encoded generate is kept as long as the request lives, so that it can be sent again byte for byte: the
- * pool takes the same bytes under the same id for the same request. That is also why the seed is chosen here
- * and not left to the broker: sent again to another broker, it makes the same output. */
+ * pool takes the same bytes under the same id for the same request. */
 
-#include "client/lib/client.h"
+#include "client/lib/request.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct request *request_find(struct quern *client, const struct id128 *id)
-{
-    struct request *request;
-    HASH_FIND(hh, client->requests, id, sizeof *id, request);
-    return request && !request->over ? request : NULL;
-}
+#include "client/lib/delivery.h"
+#include "client/lib/outgoing.h"
+#include "client/lib/request_encode.h"
+#include "client/lib/stream.h"
 
-void request_free(struct quern *client, struct request *request)
-{
-    HASH_DEL(client->requests, request);
-    stream_drop_held(request);
-    buffer_deinit(&request->wire);
-    free(request);
-}
-
-static struct request *request_new(struct quern *client, struct id128 id, quern_output_fn *fn, void *arg)
-{
-    struct request *request = calloc(1, sizeof *request);
-    if (!request)
-        return NULL;
-    request->id = id;
-    request->fn = fn;
-    request->arg = arg;
-    request->sent_ns = request->heard_ns = clock_ns();
-    HASH_ADD(hh, client->requests, id, sizeof request->id, request);
-    return request;
-}
-
-void quern_request_init(struct quern_request *request)
-{
-    struct generation defaults;
-    generation_defaults(&defaults);
-    *request = (struct quern_request){
-        .max_tokens = defaults.max_tokens,
-        .temperature = defaults.temperature,
-        .top_k = defaults.top_k,
-        .top_p = defaults.top_p,
-        .min_p = defaults.min_p,
-        .repetition_penalty = defaults.repetition_penalty,
-    };
-}
-
-static struct bytes optional_text(const char *text)
-{
-    return text ? bytes_of_string(text) : (struct bytes){"", 0};
-}
-
-/* Lists whose items have another type on the wire; freed by the caller. */
-struct converted {
-    struct chat_message *messages;
-    struct bytes *stop;
-};
-
-static int convert_prompt(const struct quern_request *from, struct prompt *to, struct converted *converted,
-                          struct error *err)
-{
-    int forms = (from->text != NULL) + (from->ids != NULL) + (from->messages != NULL);
-    if (forms != 1)
-        return error_set(err, -EINVAL, "a request has one prompt: text, ids or messages; this one has %d",
-                         forms);
-    to->special = from->special;
-    if (from->text) {
-        to->form = PROMPT_TEXT;
-        to->text = (struct bytes){from->text, from->text_len ? from->text_len : strlen(from->text)};
-    } else if (from->ids) {
-        to->form = PROMPT_IDS;
-        to->ids = (struct id_list){from->ids, from->n_ids};
-    } else {
-        converted->messages = calloc(from->n_messages + 1, sizeof *converted->messages);
-        if (!converted->messages)
-            return error_set(err, -ENOMEM, "out of memory");
-        for (size_t i = 0; i < from->n_messages; i++)
-            converted->messages[i] = (struct chat_message){optional_text(from->messages[i].role),
-                                                           optional_text(from->messages[i].content)};
-        to->form = PROMPT_CHAT;
-        to->chat.items = converted->messages;
-        to->chat.n = from->n_messages;
-    }
-    return 0;
-}
-
-static int convert(const struct quern_request *from, struct generation *to, struct converted *converted,
-                   struct error *err)
-{
-    int r = convert_prompt(from, &to->prompt, converted, err);
-    if (r < 0)
-        return r;
-    converted->stop = calloc(from->n_stop + 1, sizeof *converted->stop);
-    if (!converted->stop)
-        return error_set(err, -ENOMEM, "out of memory");
-    for (size_t i = 0; i < from->n_stop; i++)
-        converted->stop[i] = optional_text(from->stop[i]);
-    to->stop = (struct text_list){converted->stop, from->n_stop};
-    to->stop_ids = (struct id_list){from->stop_ids, from->n_stop_ids};
-    to->model = optional_text(from->model);
-    to->max_tokens = from->max_tokens;
-    to->temperature = from->temperature;
-    to->top_k = from->top_k;
-    to->top_p = from->top_p;
-    to->min_p = from->min_p;
-    to->repetition_penalty = from->repetition_penalty;
-    to->has_seed = true;
-    to->seed = from->has_seed ? from->seed : random_u64();
-    to->logprobs = from->logprobs;
-    to->priority = from->priority;
-    to->deadline_ms = from->deadline_ms;
-    to->on_disconnect = from->keep_s > 0 ? DISCONNECT_KEEP : DISCONNECT_CANCEL;
-    to->keep_s = from->keep_s;
-    to->cache_salt = optional_text(from->cache_salt);
-    return 0;
-}
-
-/* Encodes the generate into request->wire. */
-static int encode_request(struct request *request, const struct quern_request *from, struct error *err)
-{
-    struct message message = {.kind = MESSAGE_GENERATE};
-    struct converted converted = {0};
-    message.generate.id = request->id;
-    int r = convert(from, &message.generate.generation, &converted, err);
-    if (r == 0)
-        r = message_encode_or_say(&message, &request->wire, err);
-    request->seed = message.generate.generation.seed;
-    free(converted.messages);
-    free(converted.stop);
-    return r;
-}
+#define SILENCE_NS (1 * CLOCK_NS_PER_S)    /* without a frame: ask */
+#define END_NS     (100 * CLOCK_NS_PER_MS) /* from the DEALER's end to the last frame */
+#define PAGE_NS    (1 * CLOCK_NS_PER_S)    /* without a page: ask again */
 
 static int send_generate(struct quern *client, struct request *request, struct error *err)
 {
-    int r = session_send_bytes(client, &request->wire, err);
+    int r = outgoing_bytes(client, &request->wire, err);
     request->sent_ns = request->heard_ns = client->now;
     if (r == 0)
         request->state = REQUEST_SENT;
@@ -158,40 +40,35 @@ int quern_generate(struct quern *client, const struct quern_request *from, quern
 {
     struct error err = {0};
     if (client->state == SESSION_BROKEN)
-        return client_say(ret_err, client->broken, &client->broken_err);
-    struct request *request = request_new(client, random_id(), fn, arg);
+        return state_say(ret_err, client->broken, &client->broken_err);
+    struct request *request = state_add_request(client, state_random_id(), fn, arg);
     if (!request)
-        return client_say(ret_err, -ENOMEM, NULL);
+        return state_say(ret_err, -ENOMEM, NULL);
     client->now = clock_ns();
-    int r = encode_request(request, from, &err);
+    int r = request_encode(&client->limits, &request->id, from, &request->wire, &request->seed, &err);
     if (r == 0)
-        r = session_check_size(client, request->wire.len, &err);
+        r = outgoing_check_size(client, request->wire.len, &err);
     /* Otherwise it is sent when the session is open again. */
     if (r == 0 && client->state == SESSION_OPEN)
         r = send_generate(client, request, &err);
     if (r < 0) {
-        request_free(client, request);
-        return client_say(ret_err, r, &err);
+        state_remove_request(client, request);
+        return state_say(ret_err, r, &err);
     }
     if (ret_id)
         memcpy(ret_id->bytes, request->id.bytes, 16);
     return 0;
 }
 
-static int send_cancel(struct quern *client, struct request *request, struct error *err)
+/* Says cancel, to a pool that knows the request; again by the timer until it is acknowledged. */
+static void press_cancel(struct quern *client, struct request *request)
 {
-    struct message message = {.kind = MESSAGE_CANCEL};
-    message.cancel.id = request->id;
-    int r = session_send(client, &message, err);
-    request->cancels += r == 0;
-    return r;
-}
-
-/* Once the pool knows the request again. */
-static void repeat_cancel(struct quern *client, struct request *request)
-{
-    if (request->cancel_lost && send_cancel(client, request, NULL) == 0)
-        request->cancel_lost = false;
+    bool known = request->state == REQUEST_SENT || request->state == REQUEST_LIVE;
+    bool waits = request->cancels > 0 && client->now - request->cancel_ns < SILENCE_NS;
+    if (!request->cancel_wanted || !known || waits || client->state != SESSION_OPEN)
+        return;
+    request->cancel_ns = client->now;
+    request->cancels += outgoing_cancel(client, request, NULL) == 0;
 }
 
 int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *ret_err)
@@ -199,29 +76,23 @@ int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *r
     struct id128 wanted;
     struct error err = {0};
     memcpy(wanted.bytes, id.bytes, 16);
-    struct request *request = request_find(client, &wanted);
+    struct request *request = state_find_request(client, &wanted);
     if (!request) {
         error_set(&err, 0, "there is no such request, or it has ended");
-        return client_say(ret_err, -ENOENT, &err);
+        return state_say(ret_err, -ENOENT, &err);
     }
-    if (client->state != SESSION_OPEN) {
-        request->cancel_lost = true;
-        return 0;
-    }
-    int r = send_cancel(client, request, &err);
-    return r < 0 ? client_say(ret_err, r, &err) : 0;
+    request->cancel_wanted = true;
+    client->now = clock_ns();
+    press_cancel(client, request);
+    return 0;
 }
 
 static int send_attach(struct quern *client, struct request *request, struct error *err)
 {
-    struct message message = {.kind = MESSAGE_ATTACH};
-    message.attach.session = request->session; /* zero: our own */
-    message.attach.id = request->id;
-    message.attach.next = request->next;
     request->state = REQUEST_ATTACHING;
     request->replaying = false;
     request->sent_ns = request->heard_ns = client->now;
-    return session_send(client, &message, err);
+    return outgoing_attach(client, request, err);
 }
 
 int quern_attach(struct quern *client, struct quern_id session, struct quern_id id, quern_output_fn *fn,
@@ -231,22 +102,22 @@ int quern_attach(struct quern *client, struct quern_id session, struct quern_id 
     struct error err = {0};
     memcpy(wanted.bytes, id.bytes, 16);
     if (client->state == SESSION_BROKEN)
-        return client_say(ret_err, client->broken, &client->broken_err);
-    if (request_find(client, &wanted)) {
+        return state_say(ret_err, client->broken, &client->broken_err);
+    if (state_find_request(client, &wanted)) {
         error_set(&err, 0, "this request is here already");
-        return client_say(ret_err, -EEXIST, &err);
+        return state_say(ret_err, -EEXIST, &err);
     }
-    struct request *request = request_new(client, wanted, fn, arg);
+    struct request *request = state_add_request(client, wanted, fn, arg);
     if (!request)
-        return client_say(ret_err, -ENOMEM, NULL);
+        return state_say(ret_err, -ENOMEM, NULL);
     memcpy(request->session.bytes, session.bytes, 16);
     request->attached = true;
     request->state = REQUEST_ATTACHING;
     client->now = clock_ns();
     int r = client->state == SESSION_OPEN ? send_attach(client, request, &err) : 0;
     if (r < 0) {
-        request_free(client, request);
-        return client_say(ret_err, r, &err);
+        state_remove_request(client, request);
+        return state_say(ret_err, r, &err);
     }
     return 0;
 }
@@ -263,23 +134,12 @@ const char *quern_reason_name(enum quern_reason reason)
 
 /* ---- what the broker says ---- */
 
-void request_end_locally(struct quern *client, struct request *request, const char *error, const char *text)
-{
-    snprintf(request->end_text, sizeof request->end_text, "%s", text);
-    request->end = (struct quern_end){.reason = QUERN_ERROR,
-                                      .error = error,
-                                      .text = request->end_text,
-                                      .seed = request->seed,
-                                      .output_tokens = (uint32_t)request->next};
-    stream_finish(client, request);
-}
-
-void requests_end_all(struct quern *client, const char *error, const char *text)
+void requests_fail_all(struct quern *client, const char *error, const char *text)
 {
     struct request *request, *next;
     HASH_ITER(hh, client->requests, request, next)
     {
-        request_end_locally(client, request, error, text);
+        delivery_fail(client, request, error, bytes_of_string(text), 0);
     }
 }
 
@@ -288,8 +148,7 @@ void requests_opened(struct quern *client, bool again)
     struct request *request, *next;
     HASH_ITER(hh, client->requests, request, next)
     {
-        request->cancel_lost |= request->cancels > 0;
-        request->cancels = 0;
+        request->cancels = 0; /* their answers went with the session */
         /* A full socket is no harm: the timer sends again. */
         if (request->state == REQUEST_NEW || request->state == REQUEST_SENT)
             send_generate(client, request, NULL);
@@ -301,6 +160,7 @@ void requests_opened(struct quern *client, bool again)
 static void request_timer(struct quern *client, struct request *request)
 {
     uint64_t now = client->now;
+    press_cancel(client, request);
     switch (request->state) {
     case REQUEST_NEW:
         if (now - request->sent_ns >= SILENCE_NS)
@@ -336,7 +196,7 @@ void requests_timers(struct quern *client)
 
 void request_accepted(struct quern *client, const struct message *message)
 {
-    struct request *request = request_find(client, &message->accepted.id);
+    struct request *request = state_find_request(client, &message->accepted.id);
     if (!request)
         return;
     if (request->state == REQUEST_SENT)
@@ -345,12 +205,12 @@ void request_accepted(struct quern *client, const struct message *message)
     if (epoch_compare(message->accepted.epoch, request->epoch) > 0)
         request->epoch = message->accepted.epoch;
     request->heard_ns = client->now;
-    repeat_cancel(client, request);
+    press_cancel(client, request);
 }
 
 void request_attached(struct quern *client, const struct message *message)
 {
-    struct request *request = request_find(client, &message->attach_ok.id);
+    struct request *request = state_find_request(client, &message->attach_ok.id);
     if (!request || request->state != REQUEST_ATTACHING)
         return;
     request->state = REQUEST_LIVE;
@@ -359,58 +219,96 @@ void request_attached(struct quern *client, const struct message *message)
     if (epoch_compare(message->attach_ok.epoch, request->epoch) > 0)
         request->epoch = message->attach_ok.epoch;
     request->heard_ns = client->now;
-    repeat_cancel(client, request);
+    press_cancel(client, request);
     stream_ask(client, request);
+}
+
+void request_cancelled(struct quern *client, const struct message *message)
+{
+    struct request *request = state_find_request(client, &message->cancel_ok.id);
+    if (request && request->cancels > 0) {
+        request->cancels--;
+        request->cancel_wanted = false;
+    }
+}
+
+void request_frame(struct quern *client, const struct frame *frame, const void *data, size_t len)
+{
+    struct request *request = state_find_request(client, &frame->id);
+    if (!request)
+        return;
+    request->heard_ns = client->now;
+    if (request->state == REQUEST_SENT)
+        request->state = REQUEST_LIVE; /* `accepted` is on its way, on another socket */
+    stream_frame(client, request, frame, data, len);
+}
+
+void request_page(struct quern *client, const struct message *message)
+{
+    struct request *request = state_find_request(client, &message->replay_ok.id);
+    if (!request)
+        return;
+    request->heard_ns = client->now;
+    stream_page(client, request, message);
 }
 
 void request_end_told(struct quern *client, const struct message *message)
 {
-    struct request *request = request_find(client, &message->end.id);
+    struct request *request = state_find_request(client, &message->end.id);
     if (!request)
         return;
     if (request->state == REQUEST_SENT)
         request->state = REQUEST_LIVE;
-    request_set_end(request, &message->end.end);
+    delivery_set_end(request, &message->end.end);
     request->end_told = true;
     request->end_count = message->end.count;
     request->heard_ns = client->now;
+}
+
+/* Sends it to a broker that never heard of it: nothing that came of an earlier one counts, its epoch least of
+ * all. Boots are counted in the run directory, and a machine that starts with an empty one counts from one.
+ */
+static void begin_anew(struct quern *client, struct request *request)
+{
+    request->epoch = (struct epoch){0};
+    request->replaying = false;
+    request->fruitless = 0;
+    state_drop_held(request);
+    send_generate(client, request, NULL);
 }
 
 /* The broker does not know the request, though it had accepted it once. */
 static void request_forgotten(struct quern *client, struct request *request)
 {
     if (request->end_told && request->next == request->end_count) {
-        stream_finish(client, request);
+        delivery_end(client, request);
     } else if (request->wire.len > 0 && request->next == 0 && request->off == 0 && !request->end_told) {
-        send_generate(client, request, NULL);
+        begin_anew(client, request);
     } else {
         char text[128];
         snprintf(text, sizeof text, "the broker no longer knows this request; %" PRIu64 " tokens had come",
                  request->next);
-        request_end_locally(client, request, "worker_lost", text);
+        delivery_fail(client, request, "worker_lost", bytes_of_string(text), 0);
     }
 }
 
-void request_refused(struct quern *client, struct request *request, const struct message *message)
+void request_refused(struct quern *client, const struct message *message)
 {
+    struct request *request = state_find_request(client, &message->error.id);
     enum proto_error error = message->error.error;
     bool unknown = error == PROTO_UNKNOWN_REQUEST;
+    if (!request)
+        return;
     if (request->state == REQUEST_LIVE && unknown && request->cancels > 0) {
         request->cancels--; /* ended while the cancel was under way; its end is too */
+        request->cancel_wanted = false;
         return;
     }
     if (request->state == REQUEST_LIVE && !(unknown && request->replaying))
         return;
-    if (unknown && !request->attached && request->state != REQUEST_SENT) {
+    if (unknown && !request->attached && request->state != REQUEST_SENT)
         request_forgotten(client, request);
-        return;
-    }
-    snprintf(request->end_text, sizeof request->end_text, "%.*s", (int)message->error.text.len,
-             (const char *)message->error.text.data);
-    request->end = (struct quern_end){.reason = QUERN_ERROR,
-                                      .error = proto_error_name(error),
-                                      .text = request->end_text,
-                                      .retry_after_ms = message->error.retry_after_ms,
-                                      .seed = request->seed};
-    stream_finish(client, request);
+    else
+        delivery_fail(client, request, proto_error_name(error), message->error.text,
+                      message->error.retry_after_ms);
 }

@@ -7,86 +7,47 @@
  *   BROKEN: no common version, or silence beyond patience. For good.
  *
  * The session's identity stays the same over all of it. Nothing is sent twice at once: each step is repeated
- * by its own timer until its answer comes. */
+ * by its own timer until its answer comes. A broker that does not take the first hello is believed; one that
+ * had taken it and has no room for the moment, as it may after a restart, is asked again while patience
+ * lasts. */
 
-#include "client/lib/client.h"
+#include "client/lib/session.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <zmq.h>
 
+#include "client/lib/outgoing.h"
+#include "client/lib/request.h"
+#include "common/utf8.h"
+
+#define HELLO_NS      (1 * CLOCK_NS_PER_S)
+#define PING_NS       (1 * CLOCK_NS_PER_S)
 #define JOIN_FIRST_NS (20 * CLOCK_NS_PER_MS)
 #define JOIN_MAX_NS   (1 * CLOCK_NS_PER_S)
 
-uint64_t random_u64(void)
-{
-    uint64_t number = 0;
-    /* Up to 256 bytes from the kernel's pool, once seeded, cannot fail or come short. */
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        abort();
-    return number;
-}
-
-struct id128 random_id(void)
-{
-    struct id128 id;
-    if (getrandom(&id, sizeof id, 0) != sizeof id)
-        abort();
-    return id;
-}
-
-int session_check_size(const struct quern *client, size_t len, struct error *err)
-{
-    size_t max = client->limits.request_bytes ? client->limits.request_bytes : PROTO_MAX_REQUEST_BYTES;
-    return len > max ? error_set(err, -EMSGSIZE, "the message has %zu bytes, the pool takes %zu", len, max)
-                     : 0;
-}
-
-int session_send_bytes(struct quern *client, const struct buffer *bytes, struct error *err)
-{
-    int r = session_check_size(client, bytes->len, err);
-    if (r < 0)
-        return r;
-    if (zmq_send(client->dealer, bytes->data, bytes->len, ZMQ_DONTWAIT) >= 0)
-        return 0;
-    if (errno == EAGAIN)
-        return error_set(err, -EAGAIN, "too many messages to %s are under way already", client->endpoint);
-    return error_set(err, -errno, "%s: %s", client->endpoint, zmq_strerror(errno));
-}
-
-int session_send(struct quern *client, const struct message *message, struct error *err)
-{
-    client->out.len = 0;
-    int r = message_encode_or_say(message, &client->out, err);
-    return r < 0 ? r : session_send_bytes(client, &client->out, err);
-}
-
-void session_break(struct quern *client, int code, const char *text)
+static void break_for_good(struct quern *client, int code, const char *text)
 {
     client->state = SESSION_BROKEN;
     client->broken = error_set(&client->broken_err, code, "%s", text);
-    requests_end_all(client, "worker_lost", text);
+    requests_fail_all(client, "worker_lost", text);
 }
 
 void session_start(struct quern *client)
 {
-    struct message message = {.kind = MESSAGE_HELLO};
-    message.hello.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
-    message.hello.session = client->session;
+    if (client->state == SESSION_OPEN)
+        client->closed_ns = client->now;
     client->state = SESSION_HELLO;
     client->hello_ns = client->now;
-    session_send(client, &message, NULL);
+    outgoing_hello(client);
 }
 
-static void session_join(struct quern *client)
+static void join(struct quern *client)
 {
-    struct message message = {.kind = MESSAGE_JOIN};
-    message.join.nonce = client->nonce;
     client->join_ns = client->now;
-    session_send(client, &message, NULL);
+    outgoing_join(client);
 }
 
 static char *copy_text(struct bytes text)
@@ -125,13 +86,15 @@ static void remember_models(struct quern *client, const struct model_info *from,
     }
 }
 
-/* The first endpoint that is reached the way the broker was, else the first. */
-static struct bytes choose_stream(const struct quern *client, const struct text_list *stream)
+/* The first endpoint that is reached the way the broker was. No other: who answers on the network has no
+ * business to point at sockets of this machine. */
+static const struct bytes *choose_stream(const struct quern *client, const struct text_list *stream)
 {
+    size_t scheme = (size_t)(strstr(client->endpoint, "://") - client->endpoint) + 3;
     for (size_t i = 0; i < stream->n; i++)
-        if (stream->items[i].len > 6 && memcmp(stream->items[i].data, client->endpoint, 6) == 0)
-            return stream->items[i];
-    return stream->items[0];
+        if (stream->items[i].len > scheme && memcmp(stream->items[i].data, client->endpoint, scheme) == 0)
+            return &stream->items[i];
+    return NULL;
 }
 
 static int connect_stream(struct quern *client, struct bytes chosen)
@@ -158,27 +121,47 @@ void session_hello_ok(struct quern *client, const struct message *message)
         snprintf(
             text, sizeof text, "the pool speaks versions %u to %u of the protocol, this program %d to %d",
             message->hello_ok.proto.min, message->hello_ok.proto.max, PROTO_VERSION_MIN, PROTO_VERSION_MAX);
-        session_break(client, -EPROTO, text);
+        break_for_good(client, -EPROTO, text);
         return;
     }
-    if (message->hello_ok.stream.n == 0) {
-        session_break(client, -EPROTO, "the pool told no endpoint of its stream");
+    const struct bytes *stream = choose_stream(client, &message->hello_ok.stream);
+    if (!stream) {
+        snprintf(text, sizeof text, "the pool at %.160s told no endpoint of its stream that is reached so",
+                 client->endpoint);
+        break_for_good(client, -EPROTO, text);
         return;
     }
-    int r = connect_stream(client, choose_stream(client, &message->hello_ok.stream));
+    int r = connect_stream(client, *stream);
     if (r < 0) {
-        struct bytes name = message->hello_ok.stream.items[0];
-        snprintf(text, sizeof text, "the pool's stream %.*s: %s", (int)name.len, (const char *)name.data,
-                 zmq_strerror(-r));
-        session_break(client, r, text);
+        snprintf(text, sizeof text, "the pool's stream %.*s: %s", (int)stream->len,
+                 (const char *)stream->data, zmq_strerror(-r));
+        break_for_good(client, r, text);
         return;
     }
     client->limits = message->hello_ok.limits;
     remember_models(client, message->hello_ok.models.items, message->hello_ok.models.n);
     client->state = SESSION_JOIN;
-    client->nonce = random_u64();
+    client->nonce = state_random_u64();
     client->join_wait_ns = JOIN_FIRST_NS;
-    session_join(client);
+    join(client);
+}
+
+void session_lost(struct quern *client)
+{
+    if (client->state == SESSION_OPEN || client->state == SESSION_JOIN)
+        session_start(client);
+}
+
+void session_refused(struct quern *client, const struct message *message)
+{
+    enum proto_error error = message->error.error;
+    bool for_now = error == PROTO_OVERLOADED || error == PROTO_DRAINING;
+    char reason[PROTO_MAX_TEXT_BYTES + 1], text[PROTO_MAX_TEXT_BYTES + 64];
+    if (client->state != SESSION_HELLO || (for_now && client->opened_before))
+        return;
+    snprintf(text, sizeof text, "the pool refuses: %s: %s", proto_error_name(error),
+             utf8_printable(message->error.text, sizeof reason, reason));
+    break_for_good(client, for_now ? -EAGAIN : -EPROTO, text);
 }
 
 void session_welcome(struct quern *client, uint64_t nonce)
@@ -190,6 +173,23 @@ void session_welcome(struct quern *client, uint64_t nonce)
     client->opened_before = true;
     client->ping_ns = client->now;
     requests_opened(client, again);
+}
+
+/* Whoever is silent is not waited for any longer; nor is one who answers, but not what was asked. */
+static void judge_patience(struct quern *client)
+{
+    bool reopens = client->opened_before && client->state != SESSION_OPEN;
+    uint64_t silent = client->now - client->heard_ns, closed = reopens ? client->now - client->closed_ns : 0;
+    char text[384];
+    if (silent < client->patience_ns && closed < client->patience_ns)
+        return;
+    if (silent >= client->patience_ns)
+        snprintf(text, sizeof text, "the broker at %s has not answered for %.1f s", client->endpoint,
+                 (double)silent / CLOCK_NS_PER_S);
+    else
+        snprintf(text, sizeof text, "the session at %s was lost, and could not be opened again for %.1f s",
+                 client->endpoint, (double)closed / CLOCK_NS_PER_S);
+    break_for_good(client, -ETIMEDOUT, text);
 }
 
 void session_timers(struct quern *client)
@@ -205,16 +205,16 @@ void session_timers(struct quern *client)
         client->join_wait_ns *= 2;
         if (client->join_wait_ns > JOIN_MAX_NS)
             client->join_wait_ns = JOIN_MAX_NS;
-        session_join(client);
+        join(client);
         break;
     case SESSION_OPEN:
         if (client->now - client->ping_ns >= PING_NS) {
-            struct message message = {.kind = MESSAGE_PING};
             client->ping_ns = client->now;
-            session_send(client, &message, NULL);
+            outgoing_ping(client);
         }
         break;
     case SESSION_BROKEN:
-        break;
+        return;
     }
+    judge_patience(client);
 }

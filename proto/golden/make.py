@@ -87,14 +87,15 @@ SESSION = Bin(bytes(range(16)))
 ID = Bin(bytes(range(0xF0, 0x100)))
 DIGEST = Bin(bytes.fromhex("9e107d9d372bb6826bd81d3542a419d6"))
 EPOCH = [7, 1]
-FIXED = {"max_tokens": 256, "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.0}
+FIXED = {"max_tokens": 256, "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.0,
+         "presence_penalty": 0.0, "frequency_penalty": 0.0}
 END = {"reason": "length", "usage": {"prompt_tokens": 9, "output_tokens": 3},
        "timing": {"queue_ms": 0.25, "prefill_ms": 12.5, "decode_ms": 30.0}}
 FAILED = {"reason": "error", "error": "model_error", "text": "no finite logit",
           "usage": {"prompt_tokens": 9, "cached_tokens": 5, "output_tokens": 3},
           "timing": {"queue_ms": 0.0, "prefill_ms": 0.0, "decode_ms": 0.0}}
 FRAME = {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 0, "off": 0, "ids": [17], "text": " the"}
-LIMITS = {"request_bytes": 4194304, "prompt_ids": 524288, "stops": 16, "stop_bytes": 256, "stop_ids": 64, "logprobs": 20}
+LIMITS = {"request_bytes": 4194304, "prompt_ids": 524288, "stops": 16, "stop_bytes": 256, "stop_ids": 64, "logprobs": 20, "logit_bias": 1024}
 
 GOOD = [
     ("hello", {"k": "hello", "proto": [1, 1], "session": SESSION}),
@@ -106,7 +107,8 @@ GOOD = [
         {"role": "system", "content": ""}, {"role": "user", "content": "Wie groß? 🌾"}], **FIXED}),
     ("generate, every key", {
         "k": "generate", "id": ID, "prompt": "<|x|>", "special": True, "model": "demo", "max_tokens": 1,
-        "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.25, "seed": 0,
+        "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.25,
+        "presence_penalty": -2.0, "frequency_penalty": 0.5, "logit_bias": [[2, F32(-100.0)], [70000, F32(1.5)]], "seed": 0,
         "stop": ["\n", "END"], "stop_ids": [2, 32000], "logprobs": 21, "priority": -8, "deadline_ms": 1500,
         "on_disconnect": "keep", "keep_s": 30, "cache_salt": "tenant", "require": ["grammar"]}),
     ("cancel", {"k": "cancel", "id": ID}),
@@ -167,7 +169,8 @@ OTHERWISE = [
     ("k comes last", {"nonce": 3, "k": "join"}),
     ("unknown keys", {"k": "join", "x": {"y": [None, 1.5, Bin(b"z")]}, "nonce": 3, "later": "?"}),
     ("defaults left out", {"k": "generate", "id": ID, "prompt": "Hi"}),
-    ("integers for reals", {"k": "generate", "id": ID, "prompt": "Hi", "temperature": 1, "top_p": 1}),
+    ("integers for reals", {"k": "generate", "id": ID, "prompt": "Hi", "temperature": 1, "top_p": 1,
+                            "logit_bias": [[5, -100], [6, 3]]}),
     ("zeros written out", {"k": "ping", "ref": 0}),
 ]
 
@@ -190,7 +193,18 @@ BAD = [
     ("a negative counter", {"k": "ack", "wseq": -1}, "ack: wseq: -1 is outside 0 … 9007199254740992"),
     ("temperature is NaN", {**GENERATE, "temperature": float("nan")}, "generate: temperature: nan is outside 0 … 100"),
     ("temperature is infinite", {**GENERATE, "temperature": float("inf")}, "generate: temperature: inf is outside 0 … 100"),
-    ("top_p is zero", {**GENERATE, "top_p": 0.0}, "generate: top_p: 0 is outside above 0 … 1"),
+    ("top_p is above one", {**GENERATE, "top_p": 1.5}, "generate: top_p: 1.5 is outside 0 … 1"),
+    ("a repetition penalty that would overflow", {**GENERATE, "repetition_penalty": 1e-38},
+     "generate: repetition_penalty: 1e-38 is outside 0.01 … 100"),
+    ("a presence penalty out of range", {**GENERATE, "presence_penalty": -2.5},
+     "generate: presence_penalty: -2.5 is outside -2 … 2"),
+    ("a bias out of range", {**GENERATE, "logit_bias": [[1, 1.0], [2, 100.5]]},
+     "generate: logit_bias: item 1: 100.5 is outside -100 … 100"),
+    ("a bias that is NaN", {**GENERATE, "logit_bias": [[1, float("nan")]]},
+     "generate: logit_bias: item 0: nan is outside -100 … 100"),
+    ("biases as a map", {**GENERATE, "logit_bias": {"1": 1.0}}, "generate: logit_bias: expected pairs of id and bias"),
+    ("a bias without an id", {**GENERATE, "logit_bias": [[1.0]]}, "generate: logit_bias: item 0: expected pairs of id and bias"),
+    ("too many biases", {**GENERATE, "logit_bias": [[1, 1]] * 1025}, "generate: logit_bias: 1025 items are more than 1024"),
     ("priority out of range", {**GENERATE, "priority": 9}, "generate: priority: 9 is outside -8 … 8"),
     ("an empty prompt", {**GENERATE, "prompt": ""}, "generate: prompt: is empty"),
     ("an empty list of messages", {**GENERATE, "prompt": []}, "generate: prompt: is empty"),

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tests/conformance/reference.h"
-#include "worker/model/tokenizer.h"
+#include "worker/tokenizer/tokenizer.h"
 
 static bool equal(const struct ids *ids, const json_t *expected)
 {

@@ -2,8 +2,8 @@
 /* A chat template, whatever its bytes, is compiled or refused, renders a conversation or fails with a reason
  * on one line, and ends: the bounds on steps, memory and depth hold. What the messages say is marked as the
  * user's wherever it comes out: their words hold a letter that no template can spell, and no byte of it may
- * come out unmarked. For libFuzzer the sources are worker/model/chat_template.c, worker/model/jinja and
- * common. */
+ * come out unmarked. For libFuzzer the sources are worker/template/chat_template.c, worker/template/jinja,
+ * worker/tokenizer, worker/gguf and common. */
 
 #include "tests/fuzz/driver.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/model/chat_template.h"
+#include "worker/template/chat_template.h"
 
 /* Ends a template's part of the input; what follows is the user's. */
 static const char separator[] = "\n=====\n";
@@ -29,6 +29,8 @@ static void check_marks(const struct chat_text *text)
 {
     if (text->text.len != text->from_user.len)
         abort();
+    if (text->text.len == 0) /* and no data */
+        return;
     const uint8_t *at = text->text.data, *end = at + text->text.len;
     while (at < end && (at = memmem(at, (size_t)(end - at), letter, 4))) {
         if (memchr(text->from_user.data + (at - text->text.data), 0, 4))

@@ -10,7 +10,9 @@
 
 #include "tests/fuzz/driver.h"
 
-#include "client/lib/client.h"
+#include "client/lib/incoming.h"
+#include "client/lib/request.h"
+#include "client/lib/session.h"
 
 #include <stdlib.h>
 #include <zmq.h>
@@ -79,6 +81,7 @@ static void start_requests(void)
     struct quern_id id, session = {{9}};
     client->state = SESSION_OPEN;
     client->opened_before = true;
+    client->limits = (struct limits){.prompt_ids = 2};
     memset(seen, 0, sizeof seen);
     quern_request_init(&request);
     request.ids = prompt;
@@ -133,7 +136,7 @@ static void stream_op(struct script *script, unsigned which)
     if (message_encode(&message, &wire) != 0 ||
         message_decode(client->frame_decoder, wire.data, wire.len, &decoded, NULL) != 0)
         abort();
-    stream_frame(client, &decoded.frame, wire.data, wire.len);
+    request_frame(client, &decoded.frame, wire.data, wire.len);
 }
 
 static void page_op(struct script *script, unsigned which)
@@ -157,7 +160,7 @@ static void page_op(struct script *script, unsigned which)
     page.replay_ok.done = shape & 4;
     page.replay_ok.frames.items = items;
     page.replay_ok.frames.n = n;
-    stream_page(client, &page);
+    incoming_message(client, &page);
     for (size_t i = 0; i < n; i++)
         buffer_deinit(&frames[i]);
 }
@@ -171,34 +174,41 @@ static void verdict_op(struct script *script, unsigned which)
     switch (b & 7) {
     case 0:
     case 1:
+        message.kind = MESSAGE_ACCEPTED;
         message.accepted.id = request_ids[which];
         message.accepted.epoch = an_epoch(b);
-        request_accepted(client, &message);
-        return;
+        break;
     case 2:
     case 3:
+        message.kind = MESSAGE_ATTACH_OK;
         message.attach_ok.id = request_ids[which];
         message.attach_ok.epoch = an_epoch(b);
-        request_attached(client, &message);
-        return;
+        break;
     case 4:
     case 5:
+        message.kind = MESSAGE_END;
         message.end.id = request_ids[which];
         message.end.count = take(script) & 15;
         message.end.end.reason = END_STOP;
-        request_end_told(client, &message);
-        return;
-    default: {
-        struct request *request = request_find(client, &request_ids[which]);
+        break;
+    case 6:
+        if (b & 8) {
+            message.kind = MESSAGE_CANCEL_OK;
+            message.cancel_ok.id = request_ids[which];
+            break;
+        }
+        /* fall through */
+    default:
+        message.kind = MESSAGE_ERROR;
+        message.error.has_id = true;
+        message.error.id = request_ids[which];
         message.error.error = errors[b >> 6];
         message.error.text = BYTES_LITERAL("no");
-        if (request)
-            request_refused(client, request, &message);
     }
-    }
+    incoming_message(client, &message);
 }
 
-/* The session: opened again, by the broker's own boot or another. */
+/* The session: opened again, by the broker's own boot or another; lost, or refused. */
 static void session_op(struct script *script)
 {
     struct bytes endpoint = bytes_of_string(ENDPOINT);
@@ -210,9 +220,16 @@ static void session_op(struct script *script)
     if (b & 2)
         session_start(client);
     if (b & 4)
-        session_hello_ok(client, &message);
+        incoming_message(client, &message);
     if (b & 8)
         session_welcome(client, client->nonce);
+    if (b & 0x30) {
+        static const enum proto_error errors[] = {PROTO_HELLO_REQUIRED, PROTO_OVERLOADED, PROTO_UNSUPPORTED};
+        struct message no = {.kind = MESSAGE_ERROR};
+        no.error.error = errors[(b >> 4 & 3) - 1];
+        no.error.text = BYTES_LITERAL("not now");
+        incoming_message(client, &no);
+    }
 }
 
 static void run_op(struct script *script)
@@ -257,6 +274,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         run_op(&script);
     struct request *request, *next;
     HASH_ITER(hh, client->requests, request, next)
-    request_free(client, request);
+    state_remove_request(client, request);
     return 0;
 }

@@ -2,8 +2,9 @@
 /* A GGUF file, whatever its bytes, is parsed or refused with a reason, and everything that a parsed file
  * points to lies inside the bytes. What parses is opened as a model with its tokenizer too. Memory stays in
  * proportion to the input: the driver's and libFuzzer's limits see to that. For libFuzzer the sources are
- * worker/model and common. */
+ * worker/gguf, worker/tokenizer, worker/template, worker/model and common. */
 
+#include "common/utf8.h"
 #include "tests/fuzz/driver.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static void walk(const struct gguf *gguf)
     for (size_t i = 0; i < gguf_n_pairs(gguf); i++) {
         const struct gguf_pair *pair = gguf_pair_at(gguf, i);
         read_all(pair->key);
-        gguf_printable(pair->key, sizeof name, name);
+        utf8_printable(pair->key, sizeof name, name);
         if (pair->value.type == GGUF_STRING)
             read_all(pair->value.string);
         else if (pair->value.type == GGUF_ARRAY)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Any text is tokenized by a "llama" and by a "gpt2" vocabulary and comes back from its tokens byte by byte;
  * text that is not UTF-8 is refused. The first byte of the input picks the flags and the pre-tokenizer. For
- * libFuzzer the sources are worker/model and common. */
+ * libFuzzer the sources are worker/gguf, worker/tokenizer and common. */
 
 #include "tests/fuzz/driver.h"
 
@@ -11,7 +11,7 @@
 #include <utf8proc.h>
 
 #include "tests/fuzz/vocabularies.h"
-#include "worker/model/tokenizer.h"
+#include "worker/tokenizer/tokenizer.h"
 
 static bool is_utf8(const uint8_t *data, size_t len)
 {
@@ -54,7 +54,11 @@ static void run(const struct tokenizer *tokenizer, struct bytes text, unsigned f
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static const char *const pres[] = {"gpt-2", "llama-bpe", "qwen2", "starcoder", "falcon", "deepseek-llm"};
+    static const char *const pres[] = {
+        "gpt-2",          "llama-bpe",  "qwen2",  "starcoder", "falcon", "deepseek-llm", "deepseek-v3",
+        "deepseek-coder", "gpt-4o",     "tekken", "kimi-k2",   "youtu",  "qwen35",       "seed-coder",
+        "bailingmoe",     "exaone-moe", "viking", "chameleon", "laguna", "minicpm5",
+    };
     enum { N_PRES = sizeof pres / sizeof pres[0] };
     static struct tokenizer *spm[2], *bpe[N_PRES];
     if (!spm[0]) {

@@ -34,6 +34,19 @@ static const char *const templates[] = {
     "{{ {'b': [1, none, true], 'a': 'x'} | dictsort }}{{ 'a' if 1 < 2 <= 3 else 'b' }}{{ range(3, 0, -1) | "
     "unique }}"
     "{{ messages[2].tool_calls[0].arguments | tojson }}{{ not -1 | abs is even and none is none }}",
+    "{% macro each(l) %}{% for x in l %}{{ caller(x, loop.cycle('a', 'b')) }}{% endfor %}{% endmacro %}"
+    "{% call(m, c='z') each(messages) %}{{ c }}{{ m.role.center(9, '*') }}{% endcall %}{% with a = 1, b = "
+    "(2, "
+    "'x') %}"
+    "{{ '{0:>4}{1!r:*^9}{2[1]:.3f}'.format(a, b, [1, 2]) }}{{ '%s-%05.1f|%(x)s' % (a, 2.5) }}{% endwith %}",
+    "{{ 'a <b>' | safe + messages[1].content }}{{ messages[1].content.partition(' ') }}{{ 'a,b'.rsplit(',', "
+    "1) "
+    "}}"
+    "{% block x %}{{ 'ab'.replace('', '-') }}{{ none | selectattr('a') | list }}{{ [1, 2, 3] | batch(2, 0) }}"
+    "{% endblock %}{{ 'abc'.rfind('c', 1) }}{{ 'x'.zfill(5) }}{{ '%d%%' | format(3) }}{{ [1, 'a'] | "
+    "tojson(separators=(',', ':')) }}{{ messages | groupby('role') | list | length }}{{ "
+    "'a\\nb'.splitlines(true) "
+    "}}",
 };
 
 void fuzz_seeds(void)

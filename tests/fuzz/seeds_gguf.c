@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include "common/rundir.h"
-#include "worker/model/gguf.h"
-#include "worker/model/synth.h"
+#include "worker/gguf/gguf.h"
+#include "worker/convert/synth.h"
+#include "worker/model/architecture.h"
 
 static void add_file(const char *path)
 {
@@ -23,25 +24,54 @@ static void add_file(const char *path)
     fclose(file);
 }
 
-static void add_model(const char *path, const char *type, bool tied, uint32_t columns)
+static void add_model(const char *path, const char *type, struct synth_shape shape)
 {
-    struct synth_shape shape = {.name = "seed",
-                                .n_vocab = 360,
-                                .n_context = 32,
+    struct error err;
+    shape.name = "seed";
+    shape.n_vocab = 360;
+    shape.n_context = 32;
+    shape.n_layers = 1;
+    shape.norm_epsilon = 1e-5f;
+    shape.rope_base = 10000;
+    if (synth_write(&shape, mixture_by_name(type), 1, path, &err) < 0)
+        abort();
+    add_file(path);
+}
+
+/* One of each kind of attention and feed-forward. */
+static struct synth_shape shape_of(const char *architecture, uint32_t columns)
+{
+    return (struct synth_shape){.architecture = architecture,
                                 .n_embd = columns,
-                                .n_layers = 1,
                                 .n_heads = 2,
                                 .n_kv_heads = 1,
                                 .head_dim = columns / 2,
-                                .n_ff = columns,
-                                .rms_epsilon = 1e-5f,
-                                .rope_base = 10000,
-                                .rope_factor = tied ? 8 : 0,
-                                .tied = tied,
-                                .biases = !tied};
+                                .n_ff = columns};
+}
+
+/* A file whose heads, multiplied in 32 bits, are few. */
+static void add_overflow(const char *path)
+{
+    static const uint32_t n_heads = 65537, head_dim = 65536;
+    struct synth_shape shape = shape_of(NULL, 32);
     struct error err;
-    if (synth_write(&shape, mixture_by_name(type), 1, path, &err) < 0)
+    struct gguf *gguf;
+    struct gguf_writer *writer;
+    add_model(path, "F16", shape);
+    if (gguf_open(path, &gguf, &err) < 0 || gguf_writer_new(&writer) < 0)
         abort();
+    for (size_t i = 0; i < gguf_n_pairs(gguf); i++) {
+        struct gguf_pair pair = *gguf_pair_at(gguf, i);
+        if (bytes_equal(pair.key, BYTES_LITERAL("llama.attention.head_count")))
+            pair.value.u = n_heads;
+        if (bytes_equal(pair.key, BYTES_LITERAL("llama.attention.key_length")))
+            pair.value.u = head_dim;
+        gguf_writer_pair(writer, &pair);
+    }
+    if (gguf_writer_write(writer, path, &err) < 0)
+        abort();
+    gguf_writer_free(writer);
+    gguf_free(gguf);
     add_file(path);
 }
 
@@ -76,8 +106,22 @@ void fuzz_seeds(void)
         abort();
     snprintf(path, sizeof path, "%s/seed.gguf", dir);
     add_metadata(path);
-    add_model(path, "Q4_0", true, 32);
-    add_model(path, "F16", false, 32);
-    add_model(path, "Q4_K_M", true, 256);
+    struct synth_shape shape = shape_of(NULL, 32);
+    shape.tied = true;
+    shape.rope_factor = 8;
+    add_model(path, "Q4_0", shape);
+    shape.tied = false;
+    shape.biases = true;
+    add_model(path, "F16", shape);
+    shape = shape_of(NULL, 256);
+    shape.tied = true;
+    add_model(path, "Q4_K_M", shape);
+    for (size_t i = 0; architectures[i]; i++) {
+        shape = shape_of(architectures[i]->name, 32);
+        shape.window = 8;
+        shape.n_experts = i % 2 ? 0 : 3;
+        add_model(path, "Q8_0", shape);
+    }
+    add_overflow(path);
     rundir_remove(dir);
 }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/lib/quern.h"
+#include <quern.h>
 #include "common/bytes.h"
 
 struct answer {

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/lib/quern.h"
+#include <quern.h>
 #include "common/clock.h"
 #include "tests/integration/pool.h"
 

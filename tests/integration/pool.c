@@ -41,21 +41,40 @@ static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *form
 #define READY_S  60
 #define MAX_ARGS 40
 
+void environment_open(char ret_dir[RUNDIR_PATH_MAX + 1])
+{
+    struct error err = {0};
+    REQUIRE(rundir_temporary(ret_dir, &err) == 0, "%s", err.text);
+    setenv("TMPDIR", ret_dir, 1);
+    setenv("XDG_RUNTIME_DIR", ret_dir, 1);
+    unsetenv("QUERN_MODEL");
+}
+
+void environment_close(const char *dir)
+{
+    unsetenv("TMPDIR");
+    unsetenv("XDG_RUNTIME_DIR");
+    rundir_remove(dir);
+}
+
 const char *build_path(const char *name)
 {
-    /* The running program is BUILD/tests/integration/PROGRAM. */
     static char path[4096];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     REQUIRE(n > 0, "/proc/self/exe: %s", strerror(errno));
     path[n] = 0;
-    for (int i = 0; i < 3; i++) {
+    for (;;) { /* up to the folder that ninja builds in */
         char *slash = strrchr(path, '/');
         REQUIRE(slash, "the program does not lie in a build folder");
+        size_t room = sizeof path - (size_t)(slash - path);
+        snprintf(slash, room, "/build.ninja");
+        bool top = access(path, F_OK) == 0;
         *slash = 0;
+        if (!top)
+            continue;
+        snprintf(slash, room, "/%s", name);
+        return path;
     }
-    size_t len = strlen(path);
-    snprintf(path + len, sizeof path - len, "/%s", name);
-    return path;
 }
 
 const char *tiny_model(void)
@@ -96,12 +115,13 @@ static void spawn_broker(struct pool *pool, const char *model, va_list args)
     snprintf(pool->frontend, sizeof pool->frontend, "ipc://%s/frontend", pool->rundir);
     snprintf(pool->backend, sizeof pool->backend, "ipc://%s/backend", pool->rundir);
     snprintf(pool->stream, sizeof pool->stream, "ipc://%s/stream", pool->rundir);
-    snprintf(pool->log, sizeof pool->log, "%s.log", pool->rundir);
+    if (!pool->log[0])
+        snprintf(pool->log, sizeof pool->log, "%s.log", pool->rundir);
 
-    const char *argv[MAX_ARGS] = {build_path("quern-broker"), model, "--rundir", pool->rundir};
-    char program[4096];
-    snprintf(program, sizeof program, "%s", argv[0]);
-    argv[0] = program;
+    char name[256], program[4096];
+    snprintf(name, sizeof name, "%s/quern-broker", pool->programs ? pool->programs : ".");
+    snprintf(program, sizeof program, "%s", build_path(name));
+    const char *argv[MAX_ARGS] = {program, model, "--rundir", pool->rundir};
     collect(argv, 4, args);
 
     pid_t test = getpid();
@@ -144,7 +164,7 @@ void pool_start(struct pool *pool, const char *model, ...)
     spawn_broker(pool, model, args);
     va_end(args);
     uint64_t until = clock_ns() + READY_S * CLOCK_NS_PER_S;
-    while (!pool_says(pool, "ready:", 0)) {
+    while (!pool_is_ready(pool)) {
         int status;
         if (await_end(pool, 0, &status))
             die("the pool ended with %d before it was ready:\n%s", status, pool_log(pool));
@@ -152,6 +172,14 @@ void pool_start(struct pool *pool, const char *model, ...)
             die("the pool is not ready after %d s:\n%s", READY_S, pool_log(pool));
         nap_ms(10);
     }
+}
+
+void pool_spawn(struct pool *pool, const char *model, ...)
+{
+    va_list args;
+    va_start(args, model);
+    spawn_broker(pool, model, args);
+    va_end(args);
 }
 
 int pool_fails(struct pool *pool, int timeout_s, const char *model, ...)
@@ -166,14 +194,20 @@ int pool_fails(struct pool *pool, int timeout_s, const char *model, ...)
     return status;
 }
 
+int pool_wait(struct pool *pool, int timeout_s)
+{
+    int status;
+    REQUIRE(pool->broker > 0, "no broker runs");
+    if (!await_end(pool, timeout_s, &status))
+        die("the broker is still there after %d s:\n%s", timeout_s, pool_log(pool));
+    return status;
+}
+
 int pool_stop(struct pool *pool, int signal, int timeout_s)
 {
     REQUIRE(pool->broker > 0, "no broker runs");
     kill(pool->broker, signal);
-    int status;
-    if (!await_end(pool, timeout_s, &status))
-        die("the broker is still there %d s after signal %d:\n%s", timeout_s, signal, pool_log(pool));
-    return status;
+    return pool_wait(pool, timeout_s);
 }
 
 void pool_forget(struct pool *pool)
@@ -215,6 +249,20 @@ bool pool_says(const struct pool *pool, const char *text, int timeout_s)
         nap_ms(10);
     }
     return true;
+}
+
+bool pool_is_ready(const struct pool *pool)
+{
+    const char *log = pool_log(pool);
+    return strncmp(log, "ready:", 6) == 0 || strstr(log, "\nready:");
+}
+
+unsigned pool_log_lines(const struct pool *pool)
+{
+    unsigned n = 0;
+    for (const char *text = pool_log(pool); *text; text++)
+        n += *text == '\n';
+    return n;
 }
 
 /* The value after an option in a process's command line, or NULL; lives until the next call. */

@@ -4,7 +4,11 @@
 
 /* A real pool for a test: quern-broker and its workers, in a fresh run directory, from the build folder that
  * the running test lies in. When something is off, a function says what, with the pool's own log, and aborts
- * the program. */
+ * the program.
+ *
+ * A zeroed struct is a pool that was never started. Set before it is: `rundir`, to use a directory
+ * that exists; `log`, when two pools use the same; `programs`, for the broker of another folder, beside its
+ * own worker. */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -12,7 +16,8 @@
 #include "common/rundir.h"
 
 struct pool {
-    pid_t broker;
+    pid_t broker;         /* 0: none runs */
+    const char *programs; /* folder of the build folder with quern-broker and quern-worker; NULL: its top */
     char rundir[RUNDIR_PATH_MAX + 1];
     char frontend[RUNDIR_PATH_MAX + 32]; /* endpoints */
     char backend[RUNDIR_PATH_MAX + 32];
@@ -20,22 +25,31 @@ struct pool {
     char log[RUNDIR_PATH_MAX + 32]; /* file with the broker's and the workers' stderr */
 };
 
+/* For tests of commands that look for a pool themselves: makes a directory where everything temporary goes,
+ * so that it can be counted, and where no pool of the machine is found. It is removed at the end. */
+void environment_open(char ret_dir[RUNDIR_PATH_MAX + 1]);
+void environment_close(const char *dir);
+
 /* Path of a program or file of the build folder; lives until the next call. */
 const char *build_path(const char *name);
 
 /* The model that pool tests serve: made at build time by `quern synth tiny Q8_0`. */
 const char *tiny_model(void);
 
-/* Starts quern-broker MODEL --rundir … plus the arguments, ended by NULL, and waits until it says "ready:".
- */
+/* Starts quern-broker MODEL --rundir … plus the arguments, ended by NULL, and waits until it serves. */
 void pool_start(struct pool *pool, const char *model, ...) __attribute__((sentinel));
+
+/* The same without waiting. */
+void pool_spawn(struct pool *pool, const char *model, ...) __attribute__((sentinel));
 
 /* Starts a broker that is expected to end by itself within `timeout_s`; returns its exit status (128 +
  * signal). The log stays readable until pool_forget. */
 int pool_fails(struct pool *pool, int timeout_s, const char *model, ...) __attribute__((sentinel));
 
-/* Sends the signal and waits until the broker is gone; returns its exit status, or 128 + the signal that
- * ended it. */
+/* Waits until the broker is gone; returns its exit status, or 128 + the signal that ended it. */
+int pool_wait(struct pool *pool, int timeout_s);
+
+/* Sends the signal, then waits like pool_wait. */
 int pool_stop(struct pool *pool, int signal, int timeout_s);
 
 /* Ends what is left of the pool and removes its directory. */
@@ -44,8 +58,13 @@ void pool_forget(struct pool *pool);
 /* True when the log holds the text; waits for it up to `timeout_s`. */
 bool pool_says(const struct pool *pool, const char *text, int timeout_s);
 
+/* True when the broker serves: a line that begins with "ready:" is its own, and says so of all its workers.
+ */
+bool pool_is_ready(const struct pool *pool);
+
 /* The whole log, for a failure's message; lives until the next call. */
 const char *pool_log(const struct pool *pool);
+unsigned pool_log_lines(const struct pool *pool);
 
 /* Pids of the workers now alive, by name order "worker-0" …; 0 where none is. Asks the broker's children in
  * /proc. */

@@ -4,8 +4,9 @@
 #include "tests/integration/pool.h"
 #include "tests/unit/run.h"
 
+#include "common/bytes.h"
 #include "common/clock.h"
-#include "worker/model/gguf.h"
+#include "worker/gguf/gguf.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -31,8 +32,34 @@ static int copy_tensor(void *arg, void *to, size_t size)
     return 0;
 }
 
-/* The tiny model with a chat template. */
-static void make_model(void)
+/* A key that is written anew. */
+#define TOKENS "tokenizer.ggml.tokens"
+
+/* Every piece of more than one character, with an escape sequence before it. */
+static void write_loud_tokens(struct gguf_writer *writer, const struct gguf *gguf)
+{
+    const struct gguf_value *tokens = gguf_find(gguf, TOKENS);
+    ck_assert_ptr_nonnull(tokens);
+    size_t n = tokens->array.n, cursor = 0;
+    struct bytes *items = calloc(n, sizeof *items);
+    struct buffer text = {0};
+    ck_assert_int_eq(buffer_reserve(&text, n * 64), 0); /* items point into it */
+    for (size_t i = 0; i < n; i++) {
+        struct bytes piece = gguf_array_next_string(tokens, &cursor);
+        const char *sequence = memchr(piece.data, '<', piece.len) ? "" : "\033[7m";
+        size_t at = text.len;
+        ck_assert_uint_lt(piece.len, 60);
+        ck_assert_int_eq(buffer_append(&text, sequence, strlen(sequence)), 0);
+        ck_assert_int_eq(buffer_append(&text, piece.data, piece.len), 0);
+        items[i] = (struct bytes){text.data + at, text.len - at};
+    }
+    ck_assert_int_eq(gguf_writer_strings(writer, TOKENS, items, n), 0);
+    buffer_deinit(&text);
+    free(items);
+}
+
+/* The tiny model with a chat template; `loud`: one whose text drives a terminal. */
+static void make_model(bool loud)
 {
     struct gguf *gguf;
     struct gguf_writer *writer;
@@ -40,7 +67,10 @@ static void make_model(void)
     ck_assert_msg(gguf_open(tiny_model(), &gguf, &err) == 0, "%s", err.text);
     ck_assert_int_eq(gguf_writer_new(&writer), 0);
     for (size_t i = 0; i < gguf_n_pairs(gguf); i++)
-        ck_assert_int_eq(gguf_writer_pair(writer, gguf_pair_at(gguf, i)), 0);
+        if (!loud || !bytes_equal(gguf_pair_at(gguf, i)->key, BYTES_LITERAL(TOKENS)))
+            ck_assert_int_eq(gguf_writer_pair(writer, gguf_pair_at(gguf, i)), 0);
+    if (loud)
+        write_loud_tokens(writer, gguf);
     ck_assert_int_eq(gguf_writer_string(writer, "tokenizer.chat_template", template), 0);
     for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(gguf, i);
@@ -58,7 +88,7 @@ static void make_model(void)
 static void set_up(void)
 {
     ck_assert_int_eq(rundir_temporary(dir, NULL), 0);
-    make_model();
+    make_model(false);
 }
 
 static void tear_down(void)
@@ -80,6 +110,9 @@ static pid_t start(int *ret_terminal, char *const *argv)
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         setenv("TERM", "dumb", 1);
+        setenv("LANG", "C", 1); /* however little the terminal says it can */
+        unsetenv("LC_ALL");
+        unsetenv("LC_CTYPE");
         execv(program, argv);
         _exit(127);
     }
@@ -190,6 +223,93 @@ START_TEST(a_refused_turn_does_not_end_the_conversation)
 }
 END_TEST
 
+/* The line is what the editor shows of it: a character that got lost on the way is missing there too. */
+START_TEST(what_is_typed_is_utf8_whatever_the_locale_says)
+{
+    int terminal;
+    char *argv[] = {"quern", "chat", "--model", model, "-n", "8", NULL};
+    pid_t pid = start(&terminal, argv);
+    expect(terminal, "> ");
+    type(terminal, "Gr\xc3\xbc\xc3\x9f dich\r");
+    expect(terminal, "Gr\xc3\xbc\xc3\x9f dich");
+    expect(terminal, "> ");
+    type(terminal, "/exit\r");
+    ck_assert_int_eq(end_of(pid, terminal), 0);
+}
+END_TEST
+
+START_TEST(a_conversation_that_is_too_long_says_what_to_do)
+{
+    int terminal;
+    /* Without the end of text (2) an answer is as long as it may be. */
+    char *argv[] = {"quern", "chat", "--model",      model,    "--ctx", "96",
+                    "-n",    "60",   "--logit-bias", "2:-100", NULL};
+    pid_t pid = start(&terminal, argv);
+    expect(terminal, "> ");
+    type(terminal, "One\r");
+    expect(terminal, "quern: the answer was cut at 60 tokens");
+    expect(terminal, "> ");
+    type(terminal, "Two\r");
+    expect(terminal, "quern: too_long: ");
+    expect(terminal, "/reset begins a new conversation");
+    expect(terminal, "> ");
+    type(terminal, "/reset\r");
+    expect(terminal, "> ");
+    type(terminal, "Two\r");
+    expect(terminal, "quern: the answer was cut at 60 tokens");
+    expect(terminal, "> ");
+    type(terminal, "/exit\r");
+    ck_assert_int_eq(end_of(pid, terminal), 0);
+}
+END_TEST
+
+/* All that a program shows until it ends, zero-terminated, in `screen`. */
+static void gather_screen(int terminal)
+{
+    ssize_t n;
+    while (shown < sizeof screen - 1 && (n = read(terminal, screen + shown, sizeof screen - 1 - shown)) > 0)
+        shown += (size_t)n;
+    screen[shown] = 0;
+}
+
+START_TEST(what_a_model_says_does_not_drive_the_terminal)
+{
+    static char piped[1 << 16];
+    int terminal;
+    make_model(true);
+    ck_assert_int_eq(run_program(piped, sizeof piped, "quern", "run", "--model", model, "-n", "60", "--seed",
+                                 "5", "Hello", NULL),
+                     0);
+    ck_assert_ptr_nonnull(strstr(piped, "\033[7m")); /* a pipe gets the bytes as they are */
+    char *argv[] = {"quern", "run", "--model", model, "-n", "60", "--seed", "5", "Hello", NULL};
+    pid_t pid = start(&terminal, argv);
+    gather_screen(terminal);
+    ck_assert_ptr_nonnull(strstr(screen, "?[7m"));
+    ck_assert_ptr_null(strchr(screen, '\033'));
+    ck_assert_int_eq(end_of(pid, terminal), 0);
+    char *chat[] = {"quern", "chat", "--model", model, "-n", "60", "--seed", "5", NULL};
+    pid = start(&terminal, chat);
+    expect(terminal, "> ");
+    type(terminal, "Hello\r");
+    expect(terminal, "?[7m");
+    expect(terminal, "> ");
+    ck_assert_ptr_null(strchr(screen, '\033'));
+    type(terminal, "/exit\r");
+    ck_assert_int_eq(end_of(pid, terminal), 0);
+}
+END_TEST
+
+START_TEST(help_tells_how_long_an_answer_may_be)
+{
+    char help[8192];
+    ck_assert_int_eq(run_program(help, sizeof help, "quern", "chat", "--help", NULL), 0);
+    ck_assert_ptr_null(strstr(help, "256"));
+    ck_assert_ptr_nonnull(strstr(help, "a quarter of the"));
+    ck_assert_int_eq(run_program(help, sizeof help, "quern", "run", "--help", NULL), 0);
+    ck_assert_ptr_nonnull(strstr(help, "(256)"));
+}
+END_TEST
+
 START_TEST(turns_may_come_from_a_pipe)
 {
     char command[4096], answers[65536] = "";
@@ -207,11 +327,11 @@ START_TEST(turns_may_come_from_a_pipe)
     ck_assert_int_eq(run_program(first, sizeof first, "quern", "run", "--model", model, "-n", "6", "--seed",
                                  "2", "Hello", NULL),
                      0);
-    size_t n = strlen(first);
-    ck_assert_uint_gt(n, 0);
+    size_t n = strlen(first); /* with a newline, as each answer of the conversation */
+    ck_assert_uint_gt(n, 1);
     ck_assert_int_eq(strncmp(answers, first, n), 0);
-    ck_assert_uint_gt(len, 2 * n + 2);
-    ck_assert_int_eq(strncmp(answers + len - n - 1, first, n), 0);
+    ck_assert_uint_gt(len, 2 * n);
+    ck_assert_str_eq(answers + len - n, first);
 }
 END_TEST
 
@@ -230,6 +350,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_conversation_goes_on_from_turn_to_turn);
     tcase_add_test(tests, an_interrupt_stops_the_answer_and_not_the_program);
     tcase_add_test(tests, a_refused_turn_does_not_end_the_conversation);
+    tcase_add_test(tests, what_is_typed_is_utf8_whatever_the_locale_says);
+    tcase_add_test(tests, a_conversation_that_is_too_long_says_what_to_do);
+    tcase_add_test(tests, what_a_model_says_does_not_drive_the_terminal);
+    tcase_add_test(tests, help_tells_how_long_an_answer_may_be);
     tcase_add_test(tests, turns_may_come_from_a_pipe);
     tcase_add_test(tests, a_model_without_a_template_is_refused_with_advice);
 }

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "worker/gguf/gguf.h"
+
 static char dir[RUNDIR_PATH_MAX + 1];
 static char floats[RUNDIR_PATH_MAX + 20], small[RUNDIR_PATH_MAX + 20];
 static char out[1 << 20];
@@ -91,6 +93,83 @@ START_TEST(a_bad_file_is_a_failure_and_a_bad_command_a_usage_error)
 }
 END_TEST
 
+/* The exit status of `quern` with these arguments and redirections, as a shell reads them. */
+static int shell(const char *words)
+{
+    char command[8192];
+    snprintf(command, sizeof command, "'%s' %s", build_path("quern"), words);
+    return WEXITSTATUS(system(command));
+}
+
+/* A model without its last tensor: everything can be read, nothing can be run. */
+START_TEST(a_file_that_cannot_be_run_is_shown_and_is_a_failure)
+{
+    struct gguf *gguf;
+    struct gguf_writer *writer;
+    ck_assert_int_eq(gguf_open(floats, &gguf, NULL), 0);
+    ck_assert_int_eq(gguf_writer_new(&writer), 0);
+    for (size_t i = 0; i < gguf_n_pairs(gguf); i++)
+        ck_assert_int_eq(gguf_writer_pair(writer, gguf_pair_at(gguf, i)), 0);
+    ck_assert_int_eq(gguf_writer_write(writer, small, NULL), 0);
+    gguf_writer_free(writer);
+    gguf_free(gguf);
+    char command[4 * RUNDIR_PATH_MAX];
+    snprintf(command, sizeof command, "inspect '%s' >/dev/null 2>'%s/said'", small, dir);
+    ck_assert_int_eq(shell(command), 1);
+    snprintf(command, sizeof command, "%s/said", dir);
+    FILE *file = fopen(command, "r");
+    out[fread(out, 1, sizeof out - 1, file)] = 0;
+    fclose(file);
+    ck_assert_int_eq(strncmp(out, "quern: no worker can run it: ", 29), 0);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", small, NULL), 1);
+    ck_assert_ptr_nonnull(strstr(out, "general.architecture                         llama\n"));
+    ck_assert_ptr_nonnull(strstr(out, "0 tensors, "));
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--json", small, NULL), 1);
+    json_t *report = json_loads(out, 0, NULL);
+    ck_assert(json_is_string(json_object_get(report, "refused")));
+    ck_assert(json_is_null(json_object_get(report, "hyperparameters")));
+    json_decref(report);
+}
+END_TEST
+
+static long size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (long)st.st_size : -1;
+}
+
+START_TEST(logits_are_written_whole_or_not_at_all)
+{
+    char to[RUNDIR_PATH_MAX + 20], link[RUNDIR_PATH_MAX + 20];
+    snprintf(to, sizeof to, "%s/logits", dir);
+    snprintf(link, sizeof link, "%s/link", dir);
+#define LOGITS(...) run_program(out, sizeof out, "quern", "logits", floats, __VA_ARGS__, NULL)
+    ck_assert_int_eq(LOGITS("--tokens", "1,2", "--out", to), 0);
+    ck_assert_int_eq(size_of(to), 512 * 4);
+    ck_assert_int_eq(LOGITS("--tokens", "1,2,3", "--all", "--out", to), 0);
+    ck_assert_int_eq(size_of(to), 3 * 512 * 4);
+    /* A failure leaves what was there. */
+    ck_assert_int_eq(LOGITS("--tokens", "1,2,99999", "--out", to), 1);
+    ck_assert_int_eq(size_of(to), 3 * 512 * 4);
+    /* The model is not written over, whatever it is called. */
+    long before = size_of(floats);
+    ck_assert_int_eq(symlink(floats, link), 0);
+    ck_assert_int_eq(LOGITS("--tokens", "1,2", "--out", floats), 1);
+    ck_assert_int_eq(LOGITS("--tokens", "1,2", "--out", link), 1);
+    ck_assert_int_eq(size_of(floats), before);
+    ck_assert_int_eq(LOGITS("--tokens", "1,2", "--out", "/dev/null"), 0);
+    ck_assert_int_eq(LOGITS("--tokens", "1,2", "--out", "/dev/full"), 1);
+    ck_assert_int_eq(LOGITS("--tokens", "1,2", "--out", "/nowhere/logits"), 1);
+    char words[4 * RUNDIR_PATH_MAX];
+    for (int i = 0; i < 2; i++) {
+        snprintf(words, sizeof words, "logits '%s' --tokens 1,2 --out %s >'%s'", floats,
+                 i ? "-" : "/dev/stdout", to);
+        ck_assert_int_eq(shell(words), 0);
+        ck_assert_int_eq(size_of(to), 512 * 4);
+    }
+}
+END_TEST
+
 /* The output of `quern tokenize` on this text; `option` may be NULL. */
 static int tokenize(const char *text, size_t len, const char *option)
 {
@@ -124,14 +203,6 @@ START_TEST(text_on_stdin_becomes_ids_on_one_line)
 }
 END_TEST
 
-/* The exit status of `quern` with these arguments and redirections, as a shell reads them. */
-static int shell(const char *words)
-{
-    char command[8192];
-    snprintf(command, sizeof command, "'%s' %s", build_path("quern"), words);
-    return WEXITSTATUS(system(command));
-}
-
 START_TEST(an_output_that_is_not_whole_is_a_failure)
 {
     char words[2 * RUNDIR_PATH_MAX];
@@ -163,6 +234,8 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_model_is_made_shrunk_and_shown);
     tcase_add_test(tests, columns_show_every_tensor_and_the_sum);
+    tcase_add_test(tests, a_file_that_cannot_be_run_is_shown_and_is_a_failure);
+    tcase_add_test(tests, logits_are_written_whole_or_not_at_all);
     tcase_add_test(tests, text_on_stdin_becomes_ids_on_one_line);
     tcase_add_test(tests, an_output_that_is_not_whole_is_a_failure);
     tcase_add_test(tests, a_model_never_replaces_what_is_no_regular_file);

@@ -139,12 +139,13 @@ static void peer_send(struct peer *peer, const struct message *message)
     buffer_deinit(&out);
 }
 
-/* The next message within a second that is not a pong; false when none came. */
-static bool peer_receive(struct peer *peer, struct message *ret_message)
+#define PATIENCE_MS 30000 /* for what must come: a loaded machine is no failure */
+
+/* The next message within `ms`; false when none came. */
+static bool peer_receive(struct peer *peer, int ms, struct message *ret_message)
 {
     static uint8_t bytes[1 << 16];
-    int timeout = 1000;
-    zmq_setsockopt(peer->socket, ZMQ_RCVTIMEO, &timeout, sizeof timeout);
+    zmq_setsockopt(peer->socket, ZMQ_RCVTIMEO, &ms, sizeof ms);
     int n = zmq_recv(peer->socket, bytes, sizeof bytes, 0);
     if (n < 0)
         return false;
@@ -159,14 +160,15 @@ static void peer_hello(struct peer *peer, uint8_t session)
     hello.hello.session.bytes[0] = session;
     hello.hello.session.bytes[15] = 1;
     peer_send(peer, &hello);
-    ck_assert(peer_receive(peer, &reply));
+    ck_assert(peer_receive(peer, PATIENCE_MS, &reply));
     ck_assert_int_eq(reply.kind, MESSAGE_HELLO_OK);
 }
 
 static void expect_error(struct peer *peer, enum proto_error error, const char *names)
 {
     struct message reply;
-    ck_assert_msg(peer_receive(peer, &reply), "no reply, expected the error %s", proto_error_name(error));
+    ck_assert_msg(peer_receive(peer, PATIENCE_MS, &reply), "no reply, expected the error %s",
+                  proto_error_name(error));
     ck_assert_msg(reply.kind == MESSAGE_ERROR, "a %s instead of an error", message_kind_name(reply.kind));
     ck_assert_msg(reply.error.error == error, "%s instead of %s", proto_error_name(reply.error.error),
                   proto_error_name(error));
@@ -252,10 +254,16 @@ START_TEST(values_out_of_range_are_named_each)
         {"temperature", "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00", 9}, /* NaN */
         {"temperature", "\xff", 1},                                 /* −1 */
         {"temperature", "\xa1x", 2},                                /* a text */
-        {"top_p", "\x00", 1},                                       /* 0 is outside (0, 1] */
-        {"top_p", "\x02", 1},                                       /* 2 */
-        {"min_p", "\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00", 9},       /* infinity */
+        {"top_p", "\xff", 1},
+        {"top_p", "\x02", 1},                                 /* 2 */
+        {"min_p", "\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00", 9}, /* infinity */
         {"repetition_penalty", "\x00", 1},
+        {"repetition_penalty", "\xcb\x38\x0b\x38\xfb\x9d\xaa\x78\xe4", 9}, /* 1e-38 */
+        {"presence_penalty", "\x03", 1},
+        {"frequency_penalty", "\xfd", 1},
+        {"logit_bias", "\x91\x92\x05\x65", 4}, /* [[5, 101]] */
+        {"logit_bias", "\x91\x92\xff\x01", 4}, /* [[−1, 1]] */
+        {"logit_bias", "\x81\x05\x01", 3},     /* a map */
         {"top_k", "\xff", 1},
         {"max_tokens", "\x00", 1},
         {"max_tokens", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", 9},
@@ -316,14 +324,15 @@ START_TEST(the_same_request_twice_is_one_and_another_body_is_a_conflict)
     struct message reply;
     peer_hello(&peer, 13);
     send_generate_with(&peer, "max_tokens", "\x02", 1, 77);
-    ck_assert(peer_receive(&peer, &reply));
+    ck_assert(peer_receive(&peer, PATIENCE_MS, &reply));
     ck_assert_int_eq(reply.kind, MESSAGE_ACCEPTED);
     ck_assert(!reply.accepted.again);
     uint64_t seed = reply.accepted.seed;
     send_generate_with(&peer, "max_tokens", "\x02", 1, 77);
     int ends = 0;
     bool again = false;
-    while (peer_receive(&peer, &reply)) {
+    while (!again || ends == 0) {
+        ck_assert(peer_receive(&peer, PATIENCE_MS, &reply));
         if (reply.kind == MESSAGE_ACCEPTED) {
             ck_assert(reply.accepted.again);
             ck_assert_uint_eq(reply.accepted.seed, seed);
@@ -331,8 +340,8 @@ START_TEST(the_same_request_twice_is_one_and_another_body_is_a_conflict)
         }
         ends += reply.kind == MESSAGE_END;
     }
-    ck_assert(again);
-    ck_assert_int_ge(ends, 1);
+    while (peer_receive(&peer, 500, &reply)) /* its end may be told twice, its acceptance may not */
+        ck_assert_int_eq(reply.kind, MESSAGE_END);
     send_generate_with(&peer, "max_tokens", "\x03", 1, 77);
     expect_error(&peer, PROTO_CONFLICT, "");
     peer_close(&peer);
@@ -347,7 +356,7 @@ START_TEST(an_oversized_frame_harms_only_its_sender)
     ck_assert_ptr_nonnull(big);
     zmq_send(peer.socket, big, len, 0);
     struct message reply;
-    ck_assert(!peer_receive(&peer, &reply));
+    ck_assert(!peer_receive(&peer, 1000, &reply));
     free(big);
     peer_close(&peer);
     still_answers();

@@ -5,9 +5,11 @@
 #include "tests/integration/pool.h"
 #include "tests/unit/run.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,7 +133,6 @@ START_TEST(a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is
 }
 END_TEST
 
-/* Longer than a lease and than the patience with a silent worker: what was silent was the broker. */
 /* Keeps every client's session alive for some seconds. */
 static void dispatch_all(struct quern **clients, int n, int seconds)
 {
@@ -141,6 +142,7 @@ static void dispatch_all(struct quern **clients, int n, int seconds)
             quern_dispatch(clients[i], 10, NULL);
 }
 
+/* Longer than a lease and than the patience with a silent worker: what was silent was the broker. */
 START_TEST(a_broker_that_stood_still_blames_nobody)
 {
     enum { N = 16 };
@@ -173,6 +175,59 @@ START_TEST(a_broker_that_stood_still_blames_nobody)
 }
 END_TEST
 
+#define LONG_RUN                                                                                             \
+    "run", "--connect", pool.rundir, "--raw", "--ids", "--seed", "7", "-n", "3000", "wait for me", NULL
+
+static pid_t start_long_run(int *ret_out)
+{
+    int out[2];
+    char program[4096];
+    snprintf(program, sizeof program, "%s", build_path("quern"));
+    ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(out[1], STDOUT_FILENO);
+        execl(program, "quern", LONG_RUN);
+        _exit(127);
+    }
+    close(out[1]);
+    *ret_out = out[0];
+    return pid;
+}
+
+/* Longer than a lease, shorter than the grace; the worker stands still too, or the request would have ended
+ * before its client is missed, but not for so long that it is taken for dead. */
+START_TEST(a_client_that_is_stopped_for_longer_than_its_lease_loses_nothing)
+{
+    static char text[65536], undisturbed[65536];
+    size_t len = 0;
+    int out, status;
+    pid_t worker;
+    pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
+    ck_assert_int_eq(pool_worker_pids(&pool, &worker, 1), 1);
+    ck_assert_int_eq(run_program(undisturbed, sizeof undisturbed, "quern", LONG_RUN), 0);
+    ck_assert_uint_gt(strlen(undisturbed), 1000);
+    pid_t run = start_long_run(&out);
+    ck_assert_int_eq(read(out, text, 1), 1);
+    ck_assert_int_eq(kill(worker, SIGSTOP), 0);
+    ck_assert_int_eq(kill(run, SIGSTOP), 0);
+    usleep(6500000);
+    ck_assert_int_eq(kill(worker, SIGCONT), 0);
+    usleep(1000000);
+    ck_assert_int_eq(kill(run, SIGCONT), 0);
+    for (ssize_t n = 1; n > 0; n = read(out, text + len, sizeof text - 1 - len))
+        len += (size_t)n;
+    text[len] = 0;
+    ck_assert_int_eq(waitpid(run, &status, 0), run);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", pool_log(&pool));
+    ck_assert_str_eq(text, undisturbed);
+    close(out);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
 START_TEST(ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody)
 {
     pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
@@ -184,9 +239,9 @@ START_TEST(ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody)
     send_request(client, &request, &running);
     await_ids(client, &running, 2, 30);
     ck_assert_int_eq(kill(pool.broker, SIGINT), 0);
-    ck_assert(pool_says(&pool, "draining", 5));
+    ck_assert(pool_says(&pool, "draining", 30));
     ask(client, "too late", 4, &late);
-    await_answers(client, &late, 1, 10);
+    await_answers(client, &late, 1, 30);
     ck_assert_str_eq(late.error, "draining");
     await_answers(client, &running, 1, 60);
     ck_assert_int_eq(running.reason, QUERN_LENGTH);
@@ -209,7 +264,7 @@ START_TEST(a_second_signal_ends_at_once)
     send_request(client, &request, &running);
     await_ids(client, &running, 2, 30);
     ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
-    ck_assert(pool_says(&pool, "draining", 5));
+    ck_assert(pool_says(&pool, "draining", 30));
     pool_stop(&pool, SIGTERM, 5);
     ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 0);
     answer_deinit(&running);
@@ -270,21 +325,12 @@ START_TEST(a_foreign_address_without_keys_is_refused)
 }
 END_TEST
 
-/* Lines of the log that the test's pool wrote. */
-static int log_lines(void)
-{
-    int n = 0;
-    for (const char *p = pool_log(&pool); *p; p++)
-        n += *p == '\n';
-    return n;
-}
-
 START_TEST(a_missing_model_is_one_line_and_no_train_of_restarts)
 {
     int status = pool_fails(&pool, 5, "/nowhere/missing.gguf", "--workers", "2", NULL);
     ck_assert_int_eq(status, 1);
     ck_assert_msg(strstr(pool_log(&pool), "/nowhere/missing.gguf"), "%s", pool_log(&pool));
-    ck_assert_msg(log_lines() == 1, "%s", pool_log(&pool));
+    ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
 }
 END_TEST
 
@@ -303,6 +349,17 @@ START_TEST(a_file_that_is_no_model_ends_the_pool_with_its_reason)
 }
 END_TEST
 
+START_TEST(workers_of_one_machine_promise_its_memory_once)
+{
+    struct pool crowded = {0};
+    /* Tera bytes: refused by each, in numbers that say who shares what. */
+    pool_spawn(&crowded, tiny_model(), "--workers", "2", "--kv-blocks", "67108864", NULL);
+    ck_assert(pool_says(&crowded, "for each of 2 workers do not fit: ", 30));
+    pool_stop(&crowded, SIGTERM, 20);
+    pool_forget(&crowded);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
@@ -311,6 +368,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_stopped_worker_is_noticed_by_its_lack_of_progress);
     tcase_add_test(tests, a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is_lost);
     tcase_add_test(tests, a_broker_that_stood_still_blames_nobody);
+    tcase_add_test(tests, a_client_that_is_stopped_for_longer_than_its_lease_loses_nothing);
     tcase_add_test(tests, ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody);
     tcase_add_test(tests, a_second_signal_ends_at_once);
     tcase_add_test(tests, workers_do_not_outlive_a_killed_broker_for_ever);
@@ -319,6 +377,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_foreign_address_without_keys_is_refused);
     tcase_add_test(tests, a_missing_model_is_one_line_and_no_train_of_restarts);
     tcase_add_test(tests, a_file_that_is_no_model_ends_the_pool_with_its_reason);
+    tcase_add_test(tests, workers_of_one_machine_promise_its_memory_once);
 }
 
 int main(void)

@@ -6,7 +6,16 @@
  * Sanitizer builds set CK_FORK=no, so that leaks are seen where they are made. */
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+/* Whether each test has a process of its own: one that is to abort needs it. */
+static inline bool tests_fork(void)
+{
+    const char *fork = getenv("CK_FORK");
+    return !fork || *fork != 'n';
+}
 
 static inline int run_suite(Suite *suite)
 {

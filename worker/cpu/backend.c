@@ -16,6 +16,16 @@
 
 _Static_assert(KERNELS_TOKENS == BACKEND_BLOCK_TOKENS, "kernels and engine agree on what a KV block is");
 
+#define STEP_MS       100
+#define ALONE_MS      1000
+#define CHUNK_LEAST   8 /* rows of one product: as fast, a row, as any more */
+#define CHUNK_MOST    512
+#define MAX_ROWS      512
+#define MOST_STOP_IDS 1024 /* each is compared with each id sampled */
+
+/* Tickets of copies, which are done when they are given. */
+#define COPY_TICKET (1ull << 63)
+
 struct backend {
     const struct model *model;
     struct memory memory;
@@ -26,25 +36,44 @@ struct backend {
     struct stepper stepper;
     struct slot *slots; /* [n_slots] */
     uint32_t n_slots, n_context;
+    uint64_t copies; /* so far */
 };
+
+/* What this backend cannot do is refused, not ignored. */
+static int check_abilities(const struct backend_config *config, struct error *err)
+{
+    if (config->n_devices > 1 || (config->n_devices == 1 && config->devices[0] != 0))
+        return error_set(err, -ENODEV,
+                         "there is one cpu device, number 0; %u were asked for, the first is %u",
+                         config->n_devices, config->devices[0]);
+    if (config->kv_type != BACKEND_KV_DEFAULT && config->kv_type != BACKEND_KV_F16)
+        return error_set(err, -ENOTSUP, "the cpu keeps keys and values in f16 only");
+    if (config->weights)
+        return error_set(err, -ENOTSUP, "the cpu packs weights into memory of its own, not into a store");
+    return 0;
+}
+
+static int cpu_check(const struct model *model, struct error *err)
+{
+    return forward_check(model, 0, err);
+}
 
 static int check_config(const struct backend_config *config, struct error *err)
 {
-    const struct model_params *params = &config->model->params;
-    if (config->n_slots == 0 || config->n_context == 0 || config->max_rows == 0)
-        return error_set(err, -EINVAL, "slots, context and rows of a step must be at least 1");
-    if (params->n_kv_heads == 0 || params->n_heads % params->n_kv_heads != 0)
-        return error_set(err, -EINVAL, "%u query heads cannot share %u key heads", params->n_heads,
-                         params->n_kv_heads);
-    return 0;
+    int r = check_abilities(config, err);
+    if (r < 0)
+        return r;
+    if (config->n_slots == 0 || config->n_context == 0)
+        return error_set(err, -EINVAL, "slots and context must be at least 1");
+    return forward_check(config->model, config->n_context, err);
 }
 
 static int open_parts(struct backend *backend, const struct backend_config *config, struct error *err)
 {
     const struct model *model = config->model;
-    int r = threads_new(config->n_threads, config->cpus, config->n_cpus, &backend->threads, err);
+    int r = threads_new(config->cpu.n_threads, config->cpu.cpus, config->cpu.n_cpus, &backend->threads, err);
     if (r == 0)
-        r = weights_init(&backend->weights, model, &backend->memory, backend->threads, err);
+        r = weights_init(&backend->weights, model, &backend->memory, backend->threads, config, err);
     if (r == 0)
         r = kv_init(&backend->kv, &model->params, config->n_blocks,
                     (uint64_t)config->n_slots * backend_blocks_for(config->n_context), &backend->memory, err);
@@ -52,7 +81,7 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
         return r;
 
     /* The variable is for comparing tables on one machine without another build. */
-    const char *wanted = config->portable ? "portable" : getenv("QUERN_KERNELS");
+    const char *wanted = config->cpu.portable ? "portable" : getenv("QUERN_KERNELS");
     const struct kernels *kernels = kernels_by_name(wanted);
     if (!kernels)
         return error_set(err, -EINVAL, "QUERN_KERNELS: this machine has no kernels \"%s\"", wanted);
@@ -61,8 +90,8 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
                                         .threads = backend->threads,
                                         .kv = &backend->kv,
                                         .weights = &backend->weights,
-                                        .max_rows = config->max_rows};
-    r = forward_init(&backend->forward, &backend->memory, config->float_activations, err);
+                                        .max_rows = backend_rows_for(config, MAX_ROWS)};
+    r = forward_init(&backend->forward, &backend->memory, config->cpu.float_activations, err);
     if (r < 0)
         return r;
 
@@ -72,7 +101,7 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
                                         .slots = backend->slots,
                                         .n_slots = config->n_slots,
                                         .n_blocks = backend->kv.n_blocks,
-                                        .max_rows = config->max_rows,
+                                        .max_rows = backend->forward.max_rows,
                                         .progress = config->progress,
                                         .progress_arg = config->progress_arg};
     r = backend->slots ? stepper_init(&backend->stepper) : -ENOMEM;
@@ -105,6 +134,7 @@ static int cpu_open(const struct backend_config *config, struct backend **ret_ba
     backend->model = config->model;
     backend->n_slots = config->n_slots;
     backend->n_context = config->n_context;
+    backend->memory.n_sharers = config->n_sharers;
     r = open_parts(backend, config, err);
     if (r < 0) {
         cpu_close(backend);
@@ -118,12 +148,22 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
 {
     uint32_t n_threads = threads_count(backend->threads);
     *ret_info = (struct backend_info){
-        .n_blocks = backend->kv.n_blocks,
-        .block_bytes = backend->kv.block_size * sizeof *backend->kv.pool,
-        .weight_bytes = backend->weights.bytes + matrix_row_bytes(backend->model->token_embd),
+        .n_groups = 1,
+        .groups = {{.n_layers = backend->kv.n_layers,
+                    .n_blocks = backend->kv.n_blocks,
+                    .block_bytes = backend->kv.block_size * sizeof *backend->kv.pool}},
+        .kv_type = BACKEND_KV_F16,
+        .kv_layout = kv_layout(&backend->kv),
+        .weight_bytes =
+            backend->weights.bytes + matrix_row_bytes(backend->model->tensors[TENSOR_EMBEDDING].weight),
         .memory_bytes = backend->memory.total,
+        .most_flights = 1,
+        .most_stop_ids = MOST_STOP_IDS,
         .max_rows = backend->forward.max_rows,
-        .synchronous = true,
+        .step_ms = STEP_MS,
+        .alone_ms = ALONE_MS,
+        .chunk_least = CHUNK_LEAST,
+        .chunk_most = CHUNK_MOST,
     };
     snprintf(ret_info->device, sizeof ret_info->device, "cpu %s, %u thread%s", backend->forward.kernels->name,
              n_threads, n_threads == 1 ? "" : "s");
@@ -131,7 +171,8 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
 
 static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
 {
-    if (slot >= backend->n_slots || backend->slots[slot].open)
+    if (slot >= backend->n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS ||
+        params->position % BACKEND_BLOCK_TOKENS != 0)
         return -EINVAL;
     return slot_init(&backend->slots[slot], params, backend_blocks_for(backend->n_context),
                      backend->model->params.n_vocab);
@@ -151,9 +192,11 @@ static int cpu_submit(struct backend *backend, const struct backend_step *step, 
 static int cpu_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
                     const struct backend_result **ret_results, struct error *err)
 {
-    const struct step_results *results = stepper_results(&backend->stepper, ticket);
+    if (ticket > COPY_TICKET && ticket - COPY_TICKET <= backend->copies)
+        return 0;
+    const struct step_results *results = stepper_take(&backend->stepper, ticket);
     if (!results)
-        return error_set(err, -EINVAL, "the results of step %llu are gone", (unsigned long long)ticket);
+        return error_set(err, -EINVAL, "no ticket %llu is open", (unsigned long long)ticket);
     if (results->status < 0)
         return results->status;
     *ret_results = results->results;
@@ -162,36 +205,50 @@ static int cpu_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
 
 static void cpu_trim(struct backend *backend, uint32_t slot, uint32_t position)
 {
-    if (slot < backend->n_slots && backend_blocks_for(position) < backend->slots[slot].n_blocks)
-        backend->slots[slot].n_blocks = backend_blocks_for(position);
+    if (slot < backend->n_slots)
+        slot_trim(&backend->slots[slot], position);
 }
 
-static int cpu_blocks_read(struct backend *backend, const uint32_t *blocks, uint32_t n, void *out)
+static int copy(struct backend *backend, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)
 {
     const struct kv *kv = &backend->kv;
     size_t bytes = kv->block_size * sizeof *kv->pool;
-    for (uint32_t i = 0; i < n; i++) {
-        if (blocks[i] >= kv->n_blocks)
+    if (copy->group != 0)
+        return -EINVAL;
+    for (uint32_t i = 0; i < copy->n; i++)
+        if (copy->blocks[i] >= kv->n_blocks)
             return -EINVAL;
-        memcpy((uint8_t *)out + i * bytes, kv->pool + blocks[i] * kv->block_size, bytes);
+    for (uint32_t i = 0; i < copy->n; i++) {
+        uint8_t *host = (uint8_t *)copy->host + i * bytes;
+        uint16_t *block = kv->pool + copy->blocks[i] * kv->block_size;
+        if (out)
+            memcpy(host, block, bytes);
+        else
+            memcpy(block, host, bytes);
     }
+    *ret_ticket = COPY_TICKET + ++backend->copies;
     return 0;
 }
 
-static int cpu_blocks_write(struct backend *backend, const uint32_t *blocks, uint32_t n, const void *in)
+static int cpu_copy_out(struct backend *backend, const struct backend_copy *what, uint64_t *ret_ticket)
 {
-    const struct kv *kv = &backend->kv;
-    size_t bytes = kv->block_size * sizeof *kv->pool;
-    for (uint32_t i = 0; i < n; i++) {
-        if (blocks[i] >= kv->n_blocks)
-            return -EINVAL;
-        memcpy(kv->pool + blocks[i] * kv->block_size, (const uint8_t *)in + i * bytes, bytes);
-    }
+    return copy(backend, what, true, ret_ticket);
+}
+
+static int cpu_copy_in(struct backend *backend, const struct backend_copy *what, uint64_t *ret_ticket)
+{
+    return copy(backend, what, false, ret_ticket);
+}
+
+/* A CPU that fails takes the process with it. */
+static int cpu_verdict(struct backend *backend, struct error *err)
+{
     return 0;
 }
 
 const struct backend_ops backend_cpu = {
     .name = "cpu",
+    .check = cpu_check,
     .open = cpu_open,
     .close = cpu_close,
     .info = cpu_info,
@@ -200,6 +257,7 @@ const struct backend_ops backend_cpu = {
     .submit = cpu_submit,
     .poll = cpu_poll,
     .trim = cpu_trim,
-    .blocks_read = cpu_blocks_read,
-    .blocks_write = cpu_blocks_write,
+    .copy_out = cpu_copy_out,
+    .copy_in = cpu_copy_in,
+    .verdict = cpu_verdict,
 };

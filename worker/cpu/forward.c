@@ -1,139 +1,66 @@
 /* SPDX-License-Identifier: MIT */
-/* The pass: embedding, layers, head.
+/* The pass: embedding, layers, head, as the model's description says (worker/model/description.h).
  *
  * All threads run the same function and meet at a barrier after each phase; within a phase they claim rows,
  * groups of weight rows, or attention tasks. A phase reads what earlier phases wrote and writes what only its
  * own claims touch, so barriers are the only order there is:
  *
- *   rows: (stream += delta;) norm, round  →  weights: q k v  →  rows: turn, store in the cache
+ *   rows: (stream += delta;) norm, round  →  weights: q k v  →  rows: norm and turn heads, store in the cache
  *   →  tasks: attention  →  rows: round  →  weights: output projection = delta
- *   →  rows: stream += delta; norm, round  →  weights: gate, up  →  rows: silu · up, round  →  weights: down
+ *   →  rows: stream += delta; norm, round  →  weights: gate, up  →  rows: activation, round  →  weights: down
  *
- * Logits are made for at most FORWARD_LOGITS rows at a time and handed out before the next ones. */
+ * A parallel layer leaves out the second norm: gate and up read the first one's rows, which nothing has
+ * touched, and the attention's delta joins the stream before down overwrites it. Logits are made for at most
+ * FORWARD_LOGITS rows at a time and handed out before the next ones. */
 
 #include "worker/cpu/forward.h"
 
 #include <errno.h>
-#include <math.h>
+#include <string.h>
+
+#include "worker/model/traits.h"
 
 /* Rows times bytes of weights below which one thread is faster than several that meet at barriers: some
  * hundred microseconds of work. Who computes an output does not change it. */
 #define SMALL_PASS ((uint64_t)8 << 20)
 
-static uint32_t padded(uint32_t n)
+/* What this pass executes. A trait that is new to description.h is refused until it stands here. */
+#define EXECUTED                                                                                             \
+    (TRAIT_BIT(TRAIT_NORM_RMS) | TRAIT_BIT(TRAIT_NORM_LAYER) | TRAIT_BIT(TRAIT_NORM_AFTER) |                 \
+     TRAIT_BIT(TRAIT_NORM_OFFSET) | TRAIT_BIT(TRAIT_PARALLEL) | TRAIT_BIT(TRAIT_POSITIONS) |                 \
+     TRAIT_BIT(TRAIT_ROTARY_PAIRS) | TRAIT_BIT(TRAIT_ROTARY_HALVES) | TRAIT_BIT(TRAIT_ROTARY_SCALING) |      \
+     TRAIT_BIT(TRAIT_BIASES) | TRAIT_BIT(TRAIT_QK_NORM) | TRAIT_BIT(TRAIT_WINDOW) |                          \
+     TRAIT_BIT(TRAIT_ATTENTION_CAP) | TRAIT_BIT(TRAIT_LOGIT_CAP) | TRAIT_BIT(TRAIT_SCALES) |                 \
+     TRAIT_BIT(TRAIT_SILU) | TRAIT_BIT(TRAIT_GELU) | TRAIT_BIT(TRAIT_RELU_SQUARED) |                         \
+     TRAIT_BIT(TRAIT_UNGATED) | TRAIT_BIT(TRAIT_SLICES))
+
+int forward_check(const struct model *model, uint32_t n_context, struct error *err)
 {
-    return (n + KERNELS_BLOCK - 1) / KERNELS_BLOCK * KERNELS_BLOCK;
+    if (model->tensors[TENSOR_POSITIONS].weight && n_context > model->params.n_context)
+        return error_set(err, -EINVAL, "a context of %u is beyond the model's %u learned positions",
+                         n_context, model->params.n_context);
+    return model_check_traits(model, EXECUTED, "the CPU backend", err);
 }
 
-static int take_floats(struct memory *memory, size_t rows, size_t stride, float **ret_floats)
+static void scale(float *x, uint32_t n, float factor)
 {
-    void *floats;
-    int r = memory_take(memory, rows * stride * sizeof(float), &floats);
-    if (r == 0)
-        *ret_floats = floats;
-    return r;
+    for (uint32_t i = 0; factor != 1 && i < n; i++)
+        x[i] *= factor;
 }
 
-static int take_activations(struct memory *memory, uint32_t rows, uint32_t stride, struct activations *x)
+/* A model without such a norm hands its input on. */
+static void normalize(const struct kernels *kernels, const struct norm *norm, const struct vector *vector,
+                      const float *x, uint32_t n, float *out)
 {
-    void *quants, *half_sums;
-    uint32_t blocks = stride / KERNELS_BLOCK;
-    x->stride = stride;
-    int r = take_floats(memory, rows, stride, &x->values);
-    if (r == 0)
-        r = take_floats(memory, rows, blocks, &x->scales);
-    if (r == 0)
-        r = take_floats(memory, rows, blocks, &x->sums);
-    if (r == 0)
-        r = memory_take(memory, (size_t)rows * stride, &quants);
-    if (r == 0)
-        r = memory_take(memory, (size_t)rows * blocks * 2 * sizeof(int16_t), &half_sums);
-    if (r < 0)
-        return r;
-    x->quants = quants;
-    x->half_sums = half_sums;
-    return 0;
-}
-
-static int take_scratch(struct forward *forward, struct memory *memory, bool float_activations)
-{
-    uint32_t n = threads_count(forward->threads);
-    const struct model_params *params = &forward->model->params;
-    size_t columns = float_activations ? forward->weights->max_columns : 0;
-    void *attention, *multiply;
-    int r = memory_take(memory, n * sizeof(float *), &attention);
-    if (r == 0)
-        r = memory_take(memory, n * sizeof(float *), &multiply);
-    if (r < 0)
-        return r;
-    forward->attention_scratch = attention;
-    forward->multiplier.scratch = multiply;
-    size_t floats = attention_scratch(forward->kv, params->n_heads / params->n_kv_heads);
-    for (uint32_t i = 0; i < n && r == 0; i++) {
-        r = take_floats(memory, 1, floats, &forward->attention_scratch[i]);
-        if (r == 0)
-            r = take_floats(memory, columns, KERNELS_ROWS, &forward->multiplier.scratch[i]);
+    if (!vector->weight) {
+        if (out != x)
+            memcpy(out, x, n * sizeof *out);
+    } else if (norm->kind == NORM_RMS) {
+        kernels->rms_norm(x, vector->weight, n, norm->epsilon, out);
+    } else {
+        kernels->layer_norm(x, vector->weight, vector->bias, n, norm->epsilon, out);
     }
-    return r;
 }
-
-static int take_workspace(struct forward *forward, struct memory *memory)
-{
-    const struct model_params *params = &forward->model->params;
-    uint32_t rows = forward->max_rows;
-    forward->embd_stride = padded(params->n_embd);
-    forward->q_stride = padded(params->n_heads * params->head_dim);
-    forward->kv_stride = padded(params->n_kv_heads * params->head_dim);
-    forward->ff_stride = padded(params->n_ff);
-    forward->vocab_stride = padded(params->n_vocab);
-    const struct {
-        float **floats;
-        uint32_t rows, stride;
-    } all[] = {
-        {&forward->stream, rows, forward->embd_stride},
-        {&forward->delta, rows, forward->embd_stride},
-        {&forward->q, rows, forward->q_stride},
-        {&forward->k, rows, forward->kv_stride},
-        {&forward->v, rows, forward->kv_stride},
-        {&forward->gate, rows, forward->ff_stride},
-        {&forward->up, rows, forward->ff_stride},
-        {&forward->cos_sin, rows, params->rope_dims},
-        {&forward->logits, rows < FORWARD_LOGITS ? rows : FORWARD_LOGITS, forward->vocab_stride},
-    };
-    int r = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all && r == 0; i++)
-        r = take_floats(memory, all[i].rows, all[i].stride, all[i].floats);
-    if (r == 0)
-        r = take_activations(memory, rows, forward->embd_stride, &forward->normed);
-    if (r == 0)
-        r = take_activations(memory, rows, forward->q_stride, &forward->attended);
-    if (r == 0)
-        r = take_activations(memory, rows, forward->ff_stride, &forward->gated);
-    return r;
-}
-
-int forward_init(struct forward *forward, struct memory *memory, bool float_activations, struct error *err)
-{
-    const struct model_params *params = &forward->model->params;
-    void *tasks, *frequencies;
-    forward->multiplier = (struct multiplier){forward->kernels, forward->threads, float_activations, NULL};
-    int r = take_workspace(forward, memory);
-    if (r == 0)
-        r = take_scratch(forward, memory, float_activations);
-    if (r == 0)
-        r = memory_take(memory, forward->max_rows * sizeof *forward->tasks, &tasks);
-    if (r == 0)
-        r = memory_take(memory, params->rope_dims / 2 * sizeof(double), &frequencies);
-    if (r < 0)
-        return error_set(err, r, "no memory for a workspace of %u rows", forward->max_rows);
-    forward->tasks = tasks;
-    forward->frequencies = frequencies;
-    const struct gguf_tensor *factors = forward->model->rope_freqs;
-    rope_frequencies(params, factors ? factors->data : NULL, forward->frequencies);
-    return 0;
-}
-
-/* ---- phases over rows ---- */
 
 static void round_row(const struct forward *forward, const struct activations *x, uint32_t row)
 {
@@ -141,55 +68,89 @@ static void round_row(const struct forward *forward, const struct activations *x
         forward->kernels->quantize(x, row);
 }
 
-static void norm_row(const struct forward *forward, uint32_t row, const float *weight, uint32_t to)
+/* Row `row` of the stream, normed, becomes row `to` of what the next products read. */
+static void norm_row(const struct forward *forward, uint32_t row, const struct norm *norm,
+                     const struct vector *vector, uint32_t to)
 {
-    const struct model_params *params = &forward->model->params;
     const struct activations *x = &forward->normed;
-    forward->kernels->rms_norm(forward->stream + (size_t)row * forward->embd_stride, weight, params->n_embd,
-                               params->rms_epsilon, x->values + (size_t)to * x->stride);
+    normalize(forward->kernels, norm, vector, forward->stream + (size_t)row * forward->embd_stride,
+              forward->model->params.n_embd, x->values + (size_t)to * x->stride);
     round_row(forward, x, to);
 }
 
-static void add_delta(const struct forward *forward, uint32_t row)
+/* stream += delta, which a half of layer l has made and whose own norm has the role `post_norm`. */
+static void add_delta(const struct forward *forward, uint32_t l, enum tensor_role post_norm, uint32_t row)
 {
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const struct vector *vector = &forward->weights->layers[l].vectors[post_norm];
     size_t at = (size_t)row * forward->embd_stride;
-    forward->kernels->add(forward->stream + at, forward->delta + at, forward->embd_stride);
+    float *delta = forward->delta + at;
+    normalize(forward->kernels, &traits->norm, vector, delta, forward->model->params.n_embd, delta);
+    scale(delta, forward->embd_stride, traits->residual_scale);
+    forward->kernels->add(forward->stream + at, delta, forward->embd_stride);
+}
+
+static void read_row(const struct gguf_tensor *tensor, uint32_t row, float *out)
+{
+    const uint8_t *from = (const uint8_t *)tensor->data + (size_t)row * matrix_row_bytes(tensor);
+    format_traits(tensor->format)->to_float(from, out, tensor->dims[0]);
 }
 
 static void embed_row(const struct forward *forward, uint32_t row)
 {
     const struct model *model = forward->model;
-    const struct gguf_tensor *embd = model->token_embd;
+    const struct gguf_tensor *positions = model->tensors[TENSOR_POSITIONS].weight;
     const struct forward_row *r = &forward->pass->rows[row];
-    const uint8_t *from = (const uint8_t *)embd->data + (size_t)r->id * matrix_row_bytes(embd);
-    format_traits(embd->format)
-        ->to_float(from, forward->stream + (size_t)row * forward->embd_stride, embd->dims[0]);
-    rope_angles(forward->frequencies, model->params.rope_dims / 2, r->position,
-                forward->cos_sin + (size_t)row * model->params.rope_dims);
+    float *stream = forward->stream + (size_t)row * forward->embd_stride;
+    float *delta = forward->delta + (size_t)row * forward->embd_stride; /* free as long as no layer has run */
+    read_row(model->tensors[TENSOR_EMBEDDING].weight, (uint32_t)r->id, stream);
+    scale(stream, forward->embd_stride, model->params.embedding_scale);
+    if (positions) {
+        read_row(positions, r->position, delta);
+        forward->kernels->add(stream, delta, forward->embd_stride);
+    }
+    for (uint32_t i = 0; i < forward->n_rotations; i++) {
+        const struct rotation *rotation = &forward->rotations[i];
+        rotary_angles(rotation->frequencies, rotation->rotary.dims / 2, r->position,
+                      rotation->cos_sin + (size_t)row * rotation->rotary.dims);
+    }
 }
 
-static void store_row(const struct forward *forward, uint32_t row, uint32_t layer)
+static void norm_heads(const struct forward *forward, const struct norm *norm, const struct vector *vector,
+                       float *heads, uint32_t n_heads)
+{
+    uint32_t dim = forward->model->params.head_dim;
+    for (uint32_t h = 0; h < n_heads && vector->weight; h++, heads += dim)
+        normalize(forward->kernels, norm, vector, heads, dim, heads);
+}
+
+static void store_row(const struct forward *forward, uint32_t row, uint32_t l)
 {
     const struct model_params *params = &forward->model->params;
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct rotation *rotation = &forward->rotations[forward->rotation_of[l]];
     const struct forward_row *r = &forward->pass->rows[row];
+    const float *cos_sin = rotation->cos_sin + (size_t)row * rotation->rotary.dims;
     float *q = forward->q + (size_t)row * forward->q_stride;
     float *k = forward->k + (size_t)row * forward->kv_stride;
     const float *v = forward->v + (size_t)row * forward->kv_stride;
-    const float *cos_sin = forward->cos_sin + (size_t)row * params->rope_dims;
-    rope_turn(q, params->n_heads, params->head_dim, cos_sin, params->rope_dims / 2);
-    rope_turn(k, params->n_kv_heads, params->head_dim, cos_sin, params->rope_dims / 2);
-    float scale = 1.0f / sqrtf((float)params->head_dim);
-    for (uint32_t i = 0; i < params->n_heads * params->head_dim; i++)
-        q[i] *= scale;
-    kv_store(forward->kv, forward->kernels, r->table[r->position / KERNELS_TOKENS], layer,
+    norm_heads(forward, &traits->norm, &layer->vectors[TENSOR_Q_NORM], q, params->n_heads);
+    norm_heads(forward, &traits->norm, &layer->vectors[TENSOR_K_NORM], k, params->n_kv_heads);
+    rotary_turn(&rotation->rotary, q, params->n_heads, params->head_dim, cos_sin);
+    rotary_turn(&rotation->rotary, k, params->n_kv_heads, params->head_dim, cos_sin);
+    scale(q, params->n_heads * params->head_dim, traits->attention_scale);
+    kv_store(forward->kv, forward->kernels, r->table[r->position / KERNELS_TOKENS], l,
              r->position % KERNELS_TOKENS, k, v);
 }
 
-static void gate_row(const struct forward *forward, uint32_t row)
+static void activate_row(const struct forward *forward, uint32_t row, const struct layer_traits *traits)
 {
-    const struct activations *x = &forward->gated;
+    const struct activations *x = &forward->activated;
     size_t at = (size_t)row * forward->ff_stride;
-    forward->kernels->silu_multiply(forward->gate + at, forward->up + at, forward->ff_stride, x->values + at);
+    const float *up = forward->up + at, *gate = forward->gate + at;
+    forward->kernels->activate[traits->activation](traits->gated ? gate : up, traits->gated ? up : NULL,
+                                                   forward->ff_stride, x->values + at);
     round_row(forward, x, row);
 }
 
@@ -198,18 +159,19 @@ static void gate_row(const struct forward *forward, uint32_t row)
 static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
 {
     const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
     const uint32_t n = forward->pass->n_rows, n_kv_heads = forward->kv->n_heads;
     uint32_t i, end;
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (l > 0)
-            add_delta(forward, i);
-        norm_row(forward, i, layer->attn_norm, i);
+            add_delta(forward, l - 1, TENSOR_FFN_POST_NORM, i);
+        norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_ATTENTION_NORM], i);
     }
     threads_barrier(forward->threads);
 
-    const struct product inputs[] = {{&layer->q, forward->q, forward->q_stride},
-                                     {&layer->k, forward->k, forward->kv_stride},
-                                     {&layer->v, forward->v, forward->kv_stride}};
+    const struct product inputs[] = {{&layer->matrices[TENSOR_Q], forward->q, forward->q_stride},
+                                     {&layer->matrices[TENSOR_K], forward->k, forward->kv_stride},
+                                     {&layer->matrices[TENSOR_V], forward->v, forward->kv_stride}};
     multiplier_share(&forward->multiplier, inputs, 3, &forward->normed, n, index);
     threads_barrier(forward->threads);
 
@@ -217,16 +179,23 @@ static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
         store_row(forward, i, l);
     threads_barrier(forward->threads);
 
+    const struct attention attention = {.kv = forward->kv,
+                                        .kernels = forward->kernels,
+                                        .layer = l,
+                                        .group = forward->model->params.n_heads / n_kv_heads,
+                                        .window = traits->window,
+                                        .cap = traits->attention_cap};
     while (threads_claim(forward->threads, forward->n_tasks * n_kv_heads, 1, &i, &end))
-        attention_run(forward->kv, forward->kernels, &forward->tasks[i / n_kv_heads], l, i % n_kv_heads,
-                      forward->model->params.n_heads / n_kv_heads, forward->attention_scratch[index]);
+        attention_run(&attention, &forward->tasks[i / n_kv_heads], i % n_kv_heads,
+                      forward->attention_scratch[index]);
     threads_barrier(forward->threads);
 
     while (threads_claim(forward->threads, n, 1, &i, &end))
         round_row(forward, &forward->attended, i);
     threads_barrier(forward->threads);
 
-    const struct product output = {&layer->output, forward->delta, forward->embd_stride};
+    const struct product output = {&layer->matrices[TENSOR_ATTENTION_OUTPUT], forward->delta,
+                                   forward->embd_stride};
     multiplier_share(&forward->multiplier, &output, 1, &forward->attended, n, index);
     threads_barrier(forward->threads);
 }
@@ -234,25 +203,39 @@ static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
 static void feed_forward_half(struct forward *forward, uint32_t l, uint32_t index)
 {
     const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
     const uint32_t n = forward->pass->n_rows;
     uint32_t i, end;
+    if (!traits->parallel) {
+        while (threads_claim(forward->threads, n, 1, &i, &end)) {
+            add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+            norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_FFN_NORM], i);
+        }
+        threads_barrier(forward->threads);
+    }
+
+    const struct product inputs[] = {{&layer->matrices[TENSOR_UP], forward->up, forward->ff_stride},
+                                     {&layer->matrices[TENSOR_GATE], forward->gate, forward->ff_stride}};
+    multiplier_share(&forward->multiplier, inputs, traits->gated ? 2 : 1, &forward->normed, n, index);
+    threads_barrier(forward->threads);
+
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        add_delta(forward, i);
-        norm_row(forward, i, layer->ffn_norm, i);
+        if (traits->parallel)
+            add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+        activate_row(forward, i, traits);
     }
     threads_barrier(forward->threads);
 
-    const struct product inputs[] = {{&layer->gate, forward->gate, forward->ff_stride},
-                                     {&layer->up, forward->up, forward->ff_stride}};
-    multiplier_share(&forward->multiplier, inputs, 2, &forward->normed, n, index);
-    threads_barrier(forward->threads);
+    const struct product output = {&layer->matrices[TENSOR_DOWN], forward->delta, forward->embd_stride};
+    multiplier_share(&forward->multiplier, &output, 1, &forward->activated, n, index);
+}
 
-    while (threads_claim(forward->threads, n, 1, &i, &end))
-        gate_row(forward, i);
-    threads_barrier(forward->threads);
-
-    const struct product output = {&layer->down, forward->delta, forward->embd_stride};
-    multiplier_share(&forward->multiplier, &output, 1, &forward->gated, n, index);
+static void finish_logits(const struct forward *forward, float *logits)
+{
+    const struct model_params *params = &forward->model->params;
+    scale(logits, params->n_vocab, params->logit_scale);
+    if (params->logit_cap > 0)
+        forward->kernels->soft_cap(logits, forward->vocab_stride, params->logit_cap);
 }
 
 /* The logits of segments first … end − 1, at most FORWARD_LOGITS rows in all. */
@@ -267,8 +250,8 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
         while (row >= pass->segments[s].n_rows)
             row -= pass->segments[s++].n_rows;
         row += pass->segments[s].first_row;
-        add_delta(forward, row);
-        norm_row(forward, row, forward->weights->output_norm, i);
+        add_delta(forward, forward->model->params.n_layers - 1, TENSOR_FFN_POST_NORM, row);
+        norm_row(forward, row, &forward->model->output_norm, &forward->weights->output_norm, i);
     }
     threads_barrier(forward->threads);
 
@@ -284,9 +267,12 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
         for (uint32_t before = first; before < s; before++)
             row += pass->segments[before].n_rows;
         void *arg = pass->segments[s].arg;
-        for (; s < end && pass->segments[s].arg == arg; row += pass->segments[s++].n_rows)
-            pass->take_logits(&pass->segments[s], forward->logits + row * forward->vocab_stride,
-                              forward->vocab_stride, index);
+        for (; s < end && pass->segments[s].arg == arg; row += pass->segments[s++].n_rows) {
+            float *logits = forward->logits + (size_t)row * forward->vocab_stride;
+            for (uint32_t j = 0; j < pass->segments[s].n_rows; j++)
+                finish_logits(forward, logits + (size_t)j * forward->vocab_stride);
+            pass->take_logits(&pass->segments[s], logits, forward->vocab_stride, index);
+        }
     }
     threads_barrier(forward->threads);
 }

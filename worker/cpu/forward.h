@@ -12,7 +12,7 @@
 
 #include "worker/cpu/attention.h"
 #include "worker/cpu/kv.h"
-#include "worker/cpu/matrix.h"
+#include "worker/cpu/rotary.h"
 #include "worker/cpu/weights.h"
 
 /* Rows whose logits are in memory at once. */
@@ -43,6 +43,13 @@ struct forward_pass {
     void *progress_arg;
 };
 
+/* A way to turn that some layers share: its frequencies, and each row's cosines and sines. */
+struct rotation {
+    struct rotary rotary;
+    double *frequencies; /* [dims / 2] */
+    float *cos_sin;      /* [max_rows][dims] */
+};
+
 /* Everything a pass needs: who computes, with which weights, and the workspace. */
 struct forward {
     const struct model *model;
@@ -52,14 +59,15 @@ struct forward {
     const struct weights *weights;
     struct multiplier multiplier;
     uint32_t max_rows;
-    double *frequencies; /* [rope_dims / 2] */
+    struct rotation *rotations; /* [n_rotations], as many as differ */
+    uint32_t n_rotations;
+    uint32_t *rotation_of; /* [n_layers] */
 
     /* [max_rows] each, rows padded with zeros to a multiple of 32 */
     float *stream; /* the residual stream, n_embd */
     float *delta;  /* what a layer's half adds to it */
     float *q, *k, *v, *gate, *up;
-    float *cos_sin; /* [rope_dims] */
-    struct activations normed, attended, gated;
+    struct activations normed, attended, activated;
     float *logits;             /* [FORWARD_LOGITS][vocab padded] */
     float **attention_scratch; /* [threads] */
     uint32_t embd_stride, q_stride, kv_stride, ff_stride, vocab_stride;
@@ -70,6 +78,10 @@ struct forward {
     uint32_t n_tasks;
     atomic_bool abandoned;
 };
+
+/* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned
+ * positions. To be asked before anything is loaded. */
+int forward_check(const struct model *model, uint32_t n_context, struct error *err);
 
 /* Takes the workspace for passes of up to max_rows rows. The pointers named above it are filled in by the
  * caller and outlive it. 0, or -ENOMEM with a reason. */

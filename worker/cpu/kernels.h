@@ -2,20 +2,22 @@
 #ifndef WORKER_CPU_KERNELS_H
 #define WORKER_CPU_KERNELS_H
 
-/* The arithmetic of the CPU backend: a table of functions per instruction set.
+/* The arithmetic of the CPU backend: a struct of functions per instruction set.
  *
- * The kernel sources (kernels_*.c) are written over the eight-lane operations of lanes_*.h and compiled once
- * per instruction set; another set is another such header, or a table whose entries are replaced one by one.
+ * The kernel sources (kernels_*.c) are written over the eight-lane operations of lanes_*.h and built once per
+ * instruction set (kernels_build.h); another set is another such header, or a struct whose functions are
+ * replaced one by one.
  *
  * What every kernel promises: one output is computed by one thread, in one order of summation, whatever other
  * rows or columns the call covers. So a row's logits are the same bytes alone, in a batch, or in any
- * chunking. Tables need not agree with each other bit for bit. */
+ * chunking. Builds need not agree with each other bit for bit. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/model/format.h"
+#include "worker/gguf/format.h"
+#include "worker/model/description.h"
 
 #define KERNELS_ROWS   8  /* output rows of a group: one lane each */
 #define KERNELS_BLOCK  32 /* activations that share a scale */
@@ -32,10 +34,34 @@ struct activations {
     int16_t *half_sums; /* [rows][stride / 32][2]: Σ quant of 16 each, for formats with an offset */
 };
 
-/* Multiplies one group of weight rows by rows first … first + n − 1 of x:
- * out[i · out_stride + r] = Σ_k group[r][k] · x[first + i][k] for its 8 rows r, i < n. */
-typedef void kernel_multiply(const uint8_t *group, uint32_t n_columns, const struct activations *x,
-                             uint32_t first, uint32_t n, float *out, size_t out_stride);
+/* One group of weight rows and the activations that it meets. */
+struct group_product {
+    const uint8_t *group; /* as packing.h lays it out */
+    uint32_t n_columns;
+    const struct activations *x;
+    float *out; /* [rows of x][out_stride], the group's 8 rows of it */
+    size_t out_stride;
+};
+
+/* out[i · out_stride + r] = Σ_k group[r][k] · x[i][k] for the group's rows r and i = first … first + n − 1.
+ */
+typedef void kernel_multiply(const struct group_product *product, uint32_t first, uint32_t n);
+
+/* What a query meets: one KV block of one head, in floats. */
+struct attended_block {
+    const float *keys;       /* [dim][32 tokens] */
+    const float *values;     /* [32 tokens][value_dim] */
+    uint32_t dim, value_dim; /* the second a multiple of 8 */
+    uint32_t first, end;     /* tokens that the query sees; at least one */
+    float cap;               /* scores become cap · tanh(score / cap); 0: they stay */
+};
+
+/* The softmax of the blocks so far: begin with −∞, 0 and zeros, divide by the sum at the end. */
+struct running_softmax {
+    float largest; /* score */
+    float sum;     /* Σ e^(score − largest) */
+    float *values; /* [value_dim]: Σ e^(score − largest) · value */
+};
 
 struct kernels {
     const char *name; /* "avx2" */
@@ -48,11 +74,19 @@ struct kernels {
      * that a fault stays visible in every output. */
     void (*quantize)(const struct activations *x, uint32_t row);
 
-    /* out = x / √(mean x² + epsilon) · weight; out [n rounded up to 32], zeros at the end. */
+    /* out = x / √(mean x² + epsilon) · weight; out may be x. */
     void (*rms_norm)(const float *x, const float *weight, uint32_t n, float epsilon, float *out);
 
-    /* out = gate / (1 + e^−gate) · up, n a multiple of 8. */
-    void (*silu_multiply)(const float *gate, const float *up, uint32_t n, float *out);
+    /* The same of x − mean x, plus bias, which may be NULL. */
+    void (*layer_norm)(const float *x, const float *weight, const float *bias, uint32_t n, float epsilon,
+                       float *out);
+
+    /* By activation: out = activation(x) · factor, n a multiple of 8; factor may be NULL: 1. SiLU is
+     * x / (1 + e^−x); GELU its approximation by tanh, which is what models are trained with. */
+    void (*activate[3])(const float *x, const float *factor, uint32_t n, float *out);
+
+    /* x = cap · tanh(x / cap), n a multiple of 8. */
+    void (*soft_cap)(float *x, uint32_t n, float cap);
 
     /* x += y, n a multiple of 8. */
     void (*add)(float *x, const float *y, uint32_t n);
@@ -61,18 +95,14 @@ struct kernels {
     void (*halves_to_floats)(const uint16_t *in, uint32_t n, float *out);
     void (*floats_to_halves)(const float *in, uint32_t n, uint16_t *out);
 
-    /* One query head against the first n_tokens of one KV block: `keys` [dim][32], `values` [32][value_dim],
-     * the query scaled already. Softmax so far is kept as largest score, Σ e^(score − largest), and the
-     * weighted sum of values, acc [value_dim], a multiple of 8. Start with {-INFINITY, 0} and zeros; divide
-     * at the end. */
-    void (*attend)(const float *query, const float *keys, uint32_t dim, const float *values,
-                   uint32_t value_dim, uint32_t n_tokens, float largest_and_sum[2], float *acc);
+    /* One query head against tokens first … end − 1 of one KV block. */
+    void (*attend)(const struct attended_block *block, const float *query, struct running_softmax *softmax);
 };
 
-/* The tables that this machine can run, best first and plain C ("portable") last; NULL beyond. */
+/* The builds that this machine can run, best first and plain C ("portable") last; NULL beyond. */
 const struct kernels *kernels_at(uint32_t i);
 
-/* The table of that name, or with NULL the best. NULL when this machine has none such. */
+/* The build of that name, or with NULL the best. NULL when this machine has none such. */
 const struct kernels *kernels_by_name(const char *name);
 
 #endif

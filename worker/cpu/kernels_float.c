@@ -4,7 +4,7 @@
  * A group is [column][8 rows]. Even and odd columns are summed apart, then added: two chains of dependent
  * additions keep a single row from waiting on its own latency. */
 
-#include "worker/cpu/kernels_set.h"
+#include "worker/cpu/kernels_tile.h"
 
 LANES_INLINE f32x8 load_f32(const uint8_t *group, uint32_t k)
 {
@@ -21,12 +21,14 @@ LANES_INLINE f32x8 load_bf16(const uint8_t *group, uint32_t k)
     return f32x8_from_bf16((const uint16_t *)(const void *)group + (size_t)k * KERNELS_ROWS);
 }
 
-LANES_INLINE void float_tile(const uint8_t *group, uint32_t n_columns, const struct activations *x,
-                             uint32_t first, const int n, float *out, size_t out_stride,
+LANES_INLINE void float_tile(const struct group_product *product, uint32_t first, const int n,
                              f32x8 (*load)(const uint8_t *, uint32_t))
 {
+    const uint8_t *group = product->group;
+    const uint32_t n_columns = product->n_columns;
+    const size_t stride = product->x->stride;
+    const float *rows = product->x->values + first * stride;
     f32x8 even[TILE_MAX], odd[TILE_MAX];
-    const float *rows = x->values + (size_t)first * x->stride;
     UNROLLED
     for (int i = 0; i < n; i++)
         even[i] = odd[i] = f32x8_splat(0);
@@ -35,19 +37,19 @@ LANES_INLINE void float_tile(const uint8_t *group, uint32_t n_columns, const str
         f32x8 w0 = load(group, k), w1 = load(group, k + 1);
         UNROLLED
         for (int i = 0; i < n; i++) {
-            even[i] = f32x8_fma(w0, f32x8_splat(rows[(size_t)i * x->stride + k]), even[i]);
-            odd[i] = f32x8_fma(w1, f32x8_splat(rows[(size_t)i * x->stride + k + 1]), odd[i]);
+            even[i] = f32x8_fma(w0, f32x8_splat(rows[(size_t)i * stride + k]), even[i]);
+            odd[i] = f32x8_fma(w1, f32x8_splat(rows[(size_t)i * stride + k + 1]), odd[i]);
         }
     }
     if (k < n_columns) {
         f32x8 w = load(group, k);
         UNROLLED
         for (int i = 0; i < n; i++)
-            even[i] = f32x8_fma(w, f32x8_splat(rows[(size_t)i * x->stride + k]), even[i]);
+            even[i] = f32x8_fma(w, f32x8_splat(rows[(size_t)i * stride + k]), even[i]);
     }
     UNROLLED
     for (int i = 0; i < n; i++)
-        f32x8_store(out + (size_t)i * out_stride, even[i] + odd[i]);
+        f32x8_store(product->out + (first + (size_t)i) * product->out_stride, even[i] + odd[i]);
 }
 
 DEFINE_MULTIPLY(multiply_f32, float_tile, load_f32)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens to a row of activations between products: norms, rounding to 8 bits, the gate, conversions. */
+/* What happens to a row of activations between products: norms, rounding to 8 bits, activations, soft caps,
+ * conversions. */
 
-#include "worker/cpu/kernels_set.h"
+#include "worker/cpu/kernels_build.h"
 
 LANES_INLINE f32x8 magnitude(f32x8 v)
 {
@@ -69,17 +70,71 @@ void LANES_NAMED(rms_norm)(const float *x, const float *weight, uint32_t n, floa
         f32x8_store(out + i, f32x8_load(x + i) * f32x8_splat(factor) * f32x8_load(weight + i));
     for (uint32_t i = whole; i < n; i++)
         out[i] = x[i] * factor * weight[i];
-    uint32_t padded = (n + KERNELS_BLOCK - 1) / KERNELS_BLOCK * KERNELS_BLOCK;
-    memset(out + n, 0, (padded - n) * sizeof *out);
 }
 
-void LANES_NAMED(silu_multiply)(const float *gate, const float *up, uint32_t n, float *out)
+/* Σ over n elements of x, or of (x − mean)². */
+LANES_INLINE float total_of(const float *x, uint32_t n, float mean, const bool squared)
+{
+    f32x8 sums = f32x8_splat(0);
+    uint32_t whole = n / 8 * 8;
+    for (uint32_t i = 0; i < whole; i += 8) {
+        f32x8 v = f32x8_load(x + i) - f32x8_splat(mean);
+        sums = squared ? f32x8_fma(v, v, sums) : sums + v;
+    }
+    float total = f32x8_sum(sums);
+    for (uint32_t i = whole; i < n; i++)
+        total += squared ? (x[i] - mean) * (x[i] - mean) : x[i] - mean;
+    return total;
+}
+
+void LANES_NAMED(layer_norm)(const float *x, const float *weight, const float *bias, uint32_t n,
+                             float epsilon, float *out)
+{
+    float mean = total_of(x, n, 0, false) / (float)n;
+    float factor = 1.0f / sqrtf(total_of(x, n, mean, true) / (float)n + epsilon);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (x[i] - mean) * factor * weight[i] + (bias ? bias[i] : 0);
+}
+
+LANES_INLINE void store_product(float *out, f32x8 v, const float *factor, uint32_t i)
+{
+    f32x8_store(out + i, factor ? v * f32x8_load(factor + i) : v);
+}
+
+void LANES_NAMED(silu)(const float *x, const float *factor, uint32_t n, float *out)
 {
     f32x8 one = f32x8_splat(1);
     for (uint32_t i = 0; i < n; i += 8) {
-        f32x8 g = f32x8_load(gate + i);
-        f32x8_store(out + i, g / (one + f32x8_exp(-g)) * f32x8_load(up + i));
+        f32x8 v = f32x8_load(x + i);
+        store_product(out, v / (one + f32x8_exp(-v)), factor, i);
     }
+}
+
+/* x / 2 · (1 + tanh u) is x / (1 + e^−2u), with u = √(2/π) · (x + 0.044715 x³). */
+void LANES_NAMED(gelu)(const float *x, const float *factor, uint32_t n, float *out)
+{
+    f32x8 one = f32x8_splat(1), cubic = f32x8_splat(0.044715f), outer = f32x8_splat(-2 * 0.79788456f);
+    for (uint32_t i = 0; i < n; i += 8) {
+        f32x8 v = f32x8_load(x + i);
+        f32x8 u = f32x8_fma(v * v * v, cubic, v);
+        store_product(out, v / (one + f32x8_exp(u * outer)), factor, i);
+    }
+}
+
+void LANES_NAMED(relu_squared)(const float *x, const float *factor, uint32_t n, float *out)
+{
+    f32x8 zero = f32x8_splat(0);
+    for (uint32_t i = 0; i < n; i += 8) {
+        f32x8 v = f32x8_load(x + i);
+        v = f32x8_select(v < zero, zero, v);
+        store_product(out, v * v, factor, i);
+    }
+}
+
+void LANES_NAMED(soft_cap)(float *x, uint32_t n, float cap)
+{
+    for (uint32_t i = 0; i < n; i += 8)
+        f32x8_store(x + i, f32x8_soft_cap(f32x8_load(x + i), cap));
 }
 
 void LANES_NAMED(add)(float *x, const float *y, uint32_t n)

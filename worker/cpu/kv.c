@@ -6,6 +6,37 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/hash.h"
+
+#define KV_LAYOUT_VERSION 1 /* raised with any change of the order or the type of what a block holds */
+
+/* How many blocks: as many as were asked for, or what fits. */
+static int count_blocks(const struct memory *memory, size_t block_bytes, uint32_t asked, uint64_t wanted,
+                        uint32_t *ret_n, struct error *err)
+{
+    const uint32_t n_sharers = memory->n_sharers ? memory->n_sharers : 1;
+    struct available available;
+    if (available_read("", &available) < 0) /* a machine that does not say: the kernel will */
+        available = (struct available){UINT64_MAX, UINT64_MAX, "the machine"};
+    uint64_t fit = memory_share(memory, &available) / block_bytes;
+    uint64_t n = wanted < fit ? wanted : fit;
+    if (asked > 0) { /* not its part of what is left: one that starts again finds the others' blocks taken */
+        const uint64_t own = available.total / n_sharers;
+        n = asked;
+        fit = own > memory->total ? (own - memory->total) / block_bytes : 0;
+        fit = available.now / block_bytes < fit ? available.now / block_bytes : fit;
+    }
+    if (n == 0 || n > fit)
+        return error_set(err, -ENOMEM,
+                         "%llu KV blocks of %zu bytes for each of %u workers do not fit: %s has %llu bytes, "
+                         "%llu of them available, %zu are taken by this worker",
+                         (unsigned long long)(n ? n : 1), block_bytes, n_sharers, available.by,
+                         (unsigned long long)available.total, (unsigned long long)available.now,
+                         memory->total);
+    *ret_n = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+    return 0;
+}
+
 int kv_init(struct kv *kv, const struct model_params *params, uint32_t n_blocks, uint64_t wanted,
             struct memory *memory, struct error *err)
 {
@@ -16,25 +47,21 @@ int kv_init(struct kv *kv, const struct model_params *params, uint32_t n_blocks,
     kv->layer_size = kv->n_heads * (kv->head_keys + kv->head_values);
     kv->block_size = kv->n_layers * kv->layer_size;
     size_t block_bytes = kv->block_size * sizeof *kv->pool;
-    size_t available = memory_available();
-    if (n_blocks == 0) {
-        uint64_t fit = available ? available / 2 / block_bytes : wanted;
-        uint64_t n = wanted < fit ? wanted : fit;
-        n_blocks = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
-        if (n_blocks == 0)
-            return error_set(err, -ENOMEM, "no memory for one KV block of %zu bytes: %zu are available",
-                             block_bytes, available);
-    } else if (available && n_blocks > available / block_bytes) {
-        return error_set(err, -ENOMEM, "%u KV blocks of %zu bytes do not fit the %zu bytes available",
-                         n_blocks, block_bytes, available);
-    }
-    kv->n_blocks = n_blocks;
-    void *pool;
-    int r = memory_take(memory, n_blocks * block_bytes, &pool);
+    int r = count_blocks(memory, block_bytes, n_blocks, wanted, &kv->n_blocks, err);
     if (r < 0)
-        return error_set(err, r, "no memory for %u KV blocks of %zu bytes", n_blocks, block_bytes);
+        return r;
+    void *pool;
+    r = memory_take(memory, kv->n_blocks * block_bytes, &pool);
+    if (r < 0)
+        return error_set(err, r, "no memory for %u KV blocks of %zu bytes", kv->n_blocks, block_bytes);
     kv->pool = pool;
     return 0;
+}
+
+uint64_t kv_layout(const struct kv *kv)
+{
+    const uint32_t geometry[] = {kv->n_layers, kv->n_heads, kv->dim, kv->value_dim, KERNELS_TOKENS};
+    return hash64(geometry, sizeof geometry, KV_LAYOUT_VERSION);
 }
 
 void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,

@@ -21,10 +21,13 @@ struct kv {
     uint16_t *pool;                /* [n_blocks][block_size] */
 };
 
-/* Takes the pool. n_blocks 0: `wanted` of them, cut to half of the machine's available memory. -ENOMEM names
- * what would have been needed. */
+/* Takes the pool. n_blocks 0: `wanted` of them, cut to memory_share. -ENOMEM names what would have
+ * been needed, what there is and whose it is. */
 int kv_init(struct kv *kv, const struct model_params *params, uint32_t n_blocks, uint64_t wanted,
             struct memory *memory, struct error *err);
+
+/* Tells blocks of another geometry or order apart (backend_info.kv_layout). */
+uint64_t kv_layout(const struct kv *kv);
 
 static inline uint16_t *kv_keys(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head)
 {

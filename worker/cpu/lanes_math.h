@@ -38,6 +38,14 @@ LANES_INLINE f32x8 f32x8_exp(f32x8 x)
     return f32x8_select(x == x, result, x);
 }
 
+/* cap · tanh(x / cap), by tanh y = 1 − 2 / (e^2y + 1): no worse than cap · 2^−23 off. */
+LANES_INLINE f32x8 f32x8_soft_cap(f32x8 x, float cap)
+{
+    f32x8 one = f32x8_splat(1);
+    f32x8 e = f32x8_exp(x * f32x8_splat(2 / cap));
+    return f32x8_splat(cap) * (one - f32x8_splat(2) / (e + one));
+}
+
 /* Sums and maxima across lanes, in one fixed order. */
 LANES_INLINE float f32x8_sum(f32x8 v)
 {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "worker/model/format.h"
+#include "worker/gguf/format.h"
 
 #define LANES_NAME      "portable"
 #define LANES_NAMED(id) id##_portable

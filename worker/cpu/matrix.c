@@ -20,70 +20,96 @@ size_t matrix_row_bytes(const struct gguf_tensor *tensor)
     return format_bytes(tensor->format, tensor->dims[0]);
 }
 
-int matrix_init(struct matrix *matrix, struct memory *memory, const struct gguf_tensor *tensor,
-                const struct gguf_tensor *bias, struct error *err)
+const uint8_t *matrix_rows(const struct matrix *matrix)
 {
+    return (const uint8_t *)matrix->tensor->data + matrix->first_row * matrix_row_bytes(matrix->tensor);
+}
+
+int matrix_init(struct matrix *matrix, struct memory *memory, const struct model_tensor *from,
+                struct error *err)
+{
+    const struct gguf_tensor *tensor = from->weight;
     const struct packing *packing = packing_of(tensor->format);
     if (!packing) {
         const char *name = format_traits(tensor->format)->name;
         return error_set(err, -EINVAL, "tensor %.*s: the CPU backend cannot multiply format %s",
                          (int)tensor->name.len, (const char *)tensor->name.data, name ? name : "unknown");
     }
-    *matrix = (struct matrix){.tensor = tensor, .packing = packing};
-    matrix->n_rows = (uint32_t)tensor->dims[1];
-    matrix->n_columns = (uint32_t)tensor->dims[0];
+    *matrix = (struct matrix){.tensor = tensor,
+                              .first_row = from->first_row,
+                              .packing = packing,
+                              .n_rows = from->rows,
+                              .n_columns = from->columns};
     matrix->n_groups = (matrix->n_rows + KERNELS_ROWS - 1) / KERNELS_ROWS;
     matrix->group_bytes = (size_t)matrix->n_columns / packing->block_columns * packing->packed_block_bytes;
-    void *groups, *bias_values = NULL;
+    void *groups, *bias = NULL;
     int r = memory_take(memory, matrix->n_groups * matrix->group_bytes, &groups);
-    if (r == 0 && bias)
-        r = memory_take(memory, matrix->n_groups * KERNELS_ROWS * sizeof(float), &bias_values);
+    if (r == 0 && from->bias)
+        r = memory_take(memory, (size_t)matrix->n_groups * KERNELS_ROWS * sizeof(float), &bias);
     if (r < 0)
         return error_set(err, r, "no memory for %zu bytes of weights",
                          matrix->n_groups * matrix->group_bytes);
     matrix->groups = groups;
-    matrix->bias = bias_values;
+    matrix->bias = bias;
     if (bias)
-        format_traits(bias->format)->to_float(bias->data, matrix->bias, matrix->n_rows);
+        memcpy(bias, (const float *)from->bias->data + from->first_row, matrix->n_rows * sizeof(float));
     return 0;
 }
 
 void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros)
 {
     size_t row_bytes = matrix_row_bytes(matrix->tensor);
+    const uint8_t *from = matrix_rows(matrix);
     uint32_t n_blocks = matrix->n_columns / matrix->packing->block_columns;
     for (uint32_t g = first; g < end; g++) {
         const uint8_t *rows[KERNELS_ROWS];
         for (uint32_t r = 0; r < KERNELS_ROWS; r++) {
             uint32_t row = g * KERNELS_ROWS + r;
-            rows[r] = row < matrix->n_rows ? (const uint8_t *)matrix->tensor->data + row * row_bytes : zeros;
+            rows[r] = row < matrix->n_rows ? from + row * row_bytes : zeros;
         }
         matrix->packing->pack(rows, n_blocks, matrix->groups + g * matrix->group_bytes);
     }
 }
 
-static void multiply_groups(const struct multiplier *multiplier, const struct product *product,
-                            uint32_t first, uint32_t end, const struct activations *x, uint32_t n,
-                            uint32_t index)
+/* The weights of a group as floats, in the thread's own scratch. */
+static const uint8_t *unpacked(const struct multiplier *multiplier, const struct matrix *matrix,
+                               const uint8_t *group, uint32_t index)
 {
+    float *scratch = multiplier->scratch[index];
+    matrix->packing->unpack(group, matrix->n_columns / matrix->packing->block_columns, scratch);
+    return (const uint8_t *)scratch;
+}
+
+/* Groups of one product that a thread has claimed. */
+struct claim {
+    const struct product *product;
+    const struct activations *x;
+    uint32_t n; /* rows of x */
+    uint32_t first, end, thread;
+};
+
+static void multiply_groups(const struct multiplier *multiplier, const struct claim *claim)
+{
+    const struct product *product = claim->product;
     const struct matrix *matrix = product->matrix;
+    const struct kernels *kernels = multiplier->kernels;
     bool plain = matrix->packing->quantized && multiplier->float_activations;
-    kernel_multiply *multiply = multiplier->kernels->multiply[plain ? FORMAT_F32 : matrix->tensor->format];
-    for (uint32_t tile = 0; tile < n; tile += ROWS_PER_TILE) {
-        uint32_t rows = n - tile < ROWS_PER_TILE ? n - tile : ROWS_PER_TILE;
-        for (uint32_t g = first; g < end; g++) {
-            const uint8_t *group = matrix->groups + g * matrix->group_bytes;
-            if (plain) {
-                float *scratch = multiplier->scratch[index];
-                matrix->packing->unpack(group, matrix->n_columns / matrix->packing->block_columns, scratch);
-                group = (const uint8_t *)scratch;
-            }
-            float *out = product->out + tile * product->out_stride + (size_t)g * KERNELS_ROWS;
-            multiply(group, matrix->n_columns, x, tile, rows, out, product->out_stride);
+    kernel_multiply *multiply = kernels->multiply[plain ? FORMAT_F32 : matrix->tensor->format];
+    for (uint32_t row = 0; row < claim->n; row += ROWS_PER_TILE) {
+        uint32_t n = claim->n - row < ROWS_PER_TILE ? claim->n - row : ROWS_PER_TILE;
+        for (uint32_t g = claim->first; g < claim->end; g++) {
+            struct group_product group = {.group = matrix->groups + g * matrix->group_bytes,
+                                          .n_columns = matrix->n_columns,
+                                          .x = claim->x,
+                                          .out = product->out + (size_t)g * KERNELS_ROWS,
+                                          .out_stride = product->out_stride};
+            if (plain)
+                group.group = unpacked(multiplier, matrix, group.group, claim->thread);
+            multiply(&group, row, n);
             if (matrix->bias)
-                for (uint32_t i = 0; i < rows; i++)
-                    multiplier->kernels->add(out + i * product->out_stride,
-                                             matrix->bias + (size_t)g * KERNELS_ROWS, KERNELS_ROWS);
+                for (uint32_t i = row; i < row + n; i++)
+                    kernels->add(group.out + i * product->out_stride, matrix->bias + (size_t)g * KERNELS_ROWS,
+                                 KERNELS_ROWS);
         }
     }
 }
@@ -103,7 +129,7 @@ void multiplier_share(const struct multiplier *multiplier, const struct product 
             uint32_t from = first > base ? first - base : 0;
             uint32_t to = end - base < groups ? end - base : groups;
             if (from < to)
-                multiply_groups(multiplier, &products[i], from, to, x, n, index);
+                multiply_groups(multiplier, &(struct claim){&products[i], x, n, from, to, index});
             base += groups;
         }
     }

@@ -9,10 +9,11 @@
 #include "worker/cpu/memory.h"
 #include "worker/cpu/packing.h"
 #include "worker/cpu/threads.h"
-#include "worker/model/gguf.h"
+#include "worker/model/tensors.h"
 
 struct matrix {
-    const struct gguf_tensor *tensor; /* what it was packed from */
+    const struct gguf_tensor *tensor; /* what it was packed from, */
+    uint32_t first_row;               /* from this row on */
     const struct packing *packing;
     uint32_t n_rows, n_columns; /* outputs, inputs */
     uint32_t n_groups;          /* of eight rows; the last one is filled up with zero rows */
@@ -21,17 +22,18 @@ struct matrix {
     float *bias;     /* [n_groups · 8], or NULL */
 };
 
-/* Takes memory for a tensor [rows][columns] and its bias (may be NULL), which is converted here; the weights
- * follow by matrix_pack. -EINVAL names a format that cannot be multiplied; -ENOMEM. */
-int matrix_init(struct matrix *matrix, struct memory *memory, const struct gguf_tensor *tensor,
-                const struct gguf_tensor *bias, struct error *err);
+/* Takes memory for what plays a role and its bias, which is converted here; the weights follow by
+ * matrix_pack. -EINVAL names a format that cannot be multiplied; -ENOMEM. */
+int matrix_init(struct matrix *matrix, struct memory *memory, const struct model_tensor *from,
+                struct error *err);
 
 /* Packs groups first … end − 1. Threads may pack different groups at once. `zeros` is a row's worth of zero
  * bytes, tensor->size ÷ rows. */
 void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros);
 
-/* Bytes of one row in the file. */
+/* Bytes of one row in the file, and where a matrix's rows begin there. */
 size_t matrix_row_bytes(const struct gguf_tensor *tensor);
+const uint8_t *matrix_rows(const struct matrix *matrix);
 
 struct product {
     const struct matrix *matrix;

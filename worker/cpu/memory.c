@@ -5,8 +5,6 @@
 #include "worker/cpu/memory.h"
 
 #include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -57,16 +55,11 @@ void memory_deinit(struct memory *memory)
     memory->total = 0;
 }
 
-size_t memory_available(void)
+uint64_t memory_share(const struct memory *memory, const struct available *available)
 {
-    FILE *file = fopen("/proc/meminfo", "re");
-    if (!file)
-        return 0;
-    char line[128];
-    unsigned long long kib = 0;
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-            break;
-    fclose(file);
-    return (size_t)kib * 1024;
+    uint64_t n = memory->n_sharers ? memory->n_sharers : 1;
+    uint64_t own = available->total / n, half = available->now / 2 / n;
+    uint64_t left = own > memory->total ? own - memory->total : 0;
+    left -= left / 8; /* workspaces, requests, the model's file */
+    return left < half ? left : half;
 }

@@ -5,13 +5,17 @@
 /* The backend's memory: zeroed mappings taken while it opens and given back together when it closes. */
 
 #include <stddef.h>
+#include <stdint.h>
+
+#include "common/available.h"
 
 struct memory_piece;
 
 /* A zeroed one is empty and ready. */
 struct memory {
     struct memory_piece *pieces;
-    size_t total; /* bytes taken */
+    size_t total;       /* bytes taken */
+    uint32_t n_sharers; /* processes that divide what is available, this one included; 0 is 1 */
 };
 
 /* Takes `size` zero bytes, aligned to a page at least; large pieces ask for huge pages. Pages are committed
@@ -20,7 +24,9 @@ int memory_take(struct memory *memory, size_t size, void **ret_piece);
 
 void memory_deinit(struct memory *memory);
 
-/* Bytes the machine could give without swapping (MemAvailable); 0 when it does not say. */
-size_t memory_available(void);
+/* Bytes that may still be promised to the KV cache. Whatever is taken by then, all sharers together stay
+ * below the total: none takes more than what its equal part of it leaves, and none more than its part of half
+ * of what is available now, for pages that a sharer was promised are not taken before they are written. */
+uint64_t memory_share(const struct memory *memory, const struct available *available);
 
 #endif

@@ -6,47 +6,57 @@
  * holds the same columns of all eight.
  *
  * Packing only moves bits: no weight and no scale is rounded again, and nothing gets much larger. A group is
- * the eight rows' blocks side by side, in the order of columns. With [8] running over the rows, a *chunk*
- * being 32 bytes [8][4 columns], and "low/high nibbles" a chunk of two runs of columns at once:
- *
- *   F32 F16 BF16   per column: value [8]
- *   Q8_0   32 columns: scale f16 [8]; 8 chunks of signed bytes
- *   Q4_0   32 columns: scale f16 [8]; 4 chunks, low nibbles columns 0–15, high 16–31; value nibble − 8
- *   Q5_0   32 columns: as Q4_0, then 32 bytes [8][4] of fifth bits: bit c belongs to chunk c's column, the
- *          eight chunks being those that the nibbles make; value − 16
- *   Q4_K   256 columns: scale f16 [8], min scale f16 [8]; of 8 blocks of 32: scale u8 [8] of each, then
- *          min u8 [8] of each; 4 pairs of blocks: 8 chunks, low nibbles the even block, high the odd
- *   Q5_K   as Q4_K, then 8 chunks of fifth bits: bit j of a byte belongs to block j
- *   Q6_K   256 columns: scale f16 [8]; of 8 blocks of 32: scale i8 [8] of each half, [block][half][8];
- *          4 pairs of blocks as Q4_K; 2 quads of blocks: 8 chunks, bits 2j and 2j + 1 the top bits of block j
- *          of the quad; value − 32
- *
- * The offsets below are of the quantized formats' groups. */
+ * the eight rows' blocks side by side, in the order of columns; F32, F16 and BF16 are [column][8 rows]. The
+ * structs below are a block of eight rows in the quantized formats. In them a *chunk* is 32 bytes,
+ * [8 rows][4 columns], and nibbles are two chunks in one: the low ones and the high ones. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/model/format.h"
+#include "worker/gguf/format.h"
 
-enum {
-    PACKED_Q8_0_BYTES = 16 + 256,
-    PACKED_Q4_0_BYTES = 16 + 128,
-    PACKED_Q5_0_BITS = PACKED_Q4_0_BYTES,
-    PACKED_Q5_0_BYTES = PACKED_Q4_0_BYTES + 32,
-
-    PACKED_Q4_K_SCALES = 32,
-    PACKED_Q4_K_MINS = 96,
-    PACKED_Q4_K_NIBBLES = 160,
-    PACKED_Q4_K_BYTES = 160 + 1024,
-    PACKED_Q5_K_BITS = PACKED_Q4_K_BYTES,
-    PACKED_Q5_K_BYTES = PACKED_Q4_K_BYTES + 256,
-
-    PACKED_Q6_K_SCALES = 16,
-    PACKED_Q6_K_NIBBLES = 144,
-    PACKED_Q6_K_BITS = 144 + 1024,
-    PACKED_Q6_K_BYTES = 144 + 1024 + 512
+/* 32 columns to a scale. */
+struct packed_q8_0 {
+    uint16_t scales[8];     /* binary16, as all below */
+    uint8_t quants[8 * 32]; /* chunks of signed bytes */
 };
+
+struct packed_q4_0 { /* value nibble − 8 */
+    uint16_t scales[8];
+    uint8_t nibbles[4 * 32]; /* low: columns 0–15, high: 16–31 */
+};
+
+struct packed_q5_0 { /* value (nibble, fifth bit above) − 16 */
+    struct packed_q4_0 low;
+    uint8_t tops[32]; /* [8][4]: bit c belongs to chunk c of those that the nibbles make */
+};
+
+/* 256 columns to a scale, in eight blocks of 32 with scales of their own. */
+struct packed_q4_k {
+    uint16_t scales[8], min_scales[8];
+    uint8_t block_scales[8][8], block_mins[8][8]; /* [block][row] */
+    uint8_t nibbles[4][8 * 32]; /* [pair of blocks], chunks: low the even block, high the odd */
+};
+
+struct packed_q5_k {
+    struct packed_q4_k low;
+    uint8_t tops[8 * 32]; /* chunks: bit j of a byte belongs to block j */
+};
+
+struct packed_q6_k { /* value (nibble, two bits above) − 32 */
+    uint16_t scales[8];
+    int8_t block_scales[8][2][8]; /* [block][half][row] */
+    uint8_t nibbles[4][8 * 32];   /* as Q4_K */
+    uint8_t tops[2][8 * 32]; /* [four blocks], chunks: bits 2j and 2j + 1 belong to block j of the four */
+};
+
+_Static_assert(sizeof(struct packed_q8_0) == 16 + 256, "no padding");
+_Static_assert(sizeof(struct packed_q4_0) == 16 + 128, "no padding");
+_Static_assert(sizeof(struct packed_q5_0) == 16 + 128 + 32, "no padding");
+_Static_assert(sizeof(struct packed_q4_k) == 32 + 128 + 1024, "no padding");
+_Static_assert(sizeof(struct packed_q5_k) == 32 + 128 + 1024 + 256, "no padding");
+_Static_assert(sizeof(struct packed_q6_k) == 16 + 128 + 1024 + 512, "no padding");
 
 struct packing {
     bool quantized;              /* its kernel wants quantized activations */

@@ -9,13 +9,16 @@
 
 int slot_init(struct slot *slot, const struct backend_slot *params, uint32_t table_size, uint32_t n_vocab)
 {
-    *slot = (struct slot){.params = *params, .table_size = table_size, .last_id = -1};
-    bool penalty = params->sampling.repetition_penalty != 1.0f;
+    *slot = (struct slot){
+        .params = *params, .table_size = table_size, .position = params->position, .last_id = -1};
+    bool needs_uses = sampling_needs_uses(&params->sampling);
     slot->stop_ids = calloc(params->n_stop_ids + 1, sizeof *slot->stop_ids);
     slot->table = calloc(table_size, sizeof *slot->table);
-    if (penalty)
-        slot->counts = calloc(n_vocab, sizeof *slot->counts);
-    if (!slot->stop_ids || !slot->table || (penalty && !slot->counts)) {
+    if (needs_uses)
+        slot->uses = calloc(n_vocab, sizeof *slot->uses);
+    slot->params.sampling = (struct sampling){0};
+    if (sampling_copy(&params->sampling, &slot->params.sampling) < 0 || !slot->stop_ids || !slot->table ||
+        (needs_uses && !slot->uses)) {
         slot_deinit(slot);
         return -ENOMEM;
     }
@@ -23,8 +26,12 @@ int slot_init(struct slot *slot, const struct backend_slot *params, uint32_t tab
         memcpy(slot->stop_ids, params->stop_ids, params->n_stop_ids * sizeof *slot->stop_ids);
     slot->params.stop_ids = slot->stop_ids;
     slot->params.history = NULL;
-    for (uint32_t i = 0; i < params->n_history; i++)
-        slot_count(slot, n_vocab, params->history[i], 1);
+    for (uint32_t i = 0; i < params->n_history; i++) {
+        if (i >= params->n_prompt)
+            slot_count(slot, n_vocab, params->history[i]);
+        else if (slot->uses && params->history[i] >= 0 && (uint32_t)params->history[i] < n_vocab)
+            slot->uses[params->history[i]].in_prompt = 1;
+    }
     slot->open = true;
     return 0;
 }
@@ -33,24 +40,42 @@ void slot_deinit(struct slot *slot)
 {
     free(slot->stop_ids);
     free(slot->table);
-    free(slot->counts);
+    free(slot->uses);
+    sampling_deinit(&slot->params.sampling);
     *slot = (struct slot){0};
 }
 
-void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id, int by)
+void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id)
 {
-    if (!slot->counts || id < 0 || (uint32_t)id >= n_vocab)
-        return;
-    int count = slot->counts[id] + by;
-    slot->counts[id] = (uint16_t)(count < 0 ? 0 : count > UINT16_MAX ? UINT16_MAX : count);
+    if (slot->uses && id >= 0 && (uint32_t)id < n_vocab)
+        slot->uses[id].in_output++;
 }
 
-enum backend_end slot_accept(struct slot *slot, uint32_t n_vocab, int32_t id, uint32_t length)
+void slot_tell(struct slot *slot, const struct backend_blocks *blocks)
+{
+    if (blocks->n > 0)
+        memcpy(slot->table + slot->n_blocks, blocks->ids, blocks->n * sizeof *slot->table);
+    slot->n_blocks += blocks->n;
+}
+
+void slot_accept(struct slot *slot, uint32_t n_vocab, int32_t id, uint32_t length)
 {
     slot->last_id = id;
-    slot_count(slot, n_vocab, id, 1);
+    slot_count(slot, n_vocab, id);
+    if (length >= slot->params.end_position)
+        slot->end = BACKEND_END_LENGTH;
     for (uint32_t i = 0; i < slot->params.n_stop_ids; i++)
         if (slot->stop_ids[i] == id)
-            return BACKEND_END_STOP;
-    return length >= slot->params.end_position ? BACKEND_END_LENGTH : BACKEND_RUNNING;
+            slot->end = BACKEND_END_STOP;
+}
+
+void slot_trim(struct slot *slot, uint32_t position)
+{
+    if (position > slot->position || slot->spoiled)
+        return;
+    uint32_t keep = backend_blocks_for(position);
+    slot->position = position;
+    slot->n_blocks = keep < slot->n_blocks ? keep : slot->n_blocks;
+    slot->last_id = -1;
+    slot->end = BACKEND_RUNNING;
 }

@@ -8,22 +8,33 @@
 
 struct slot {
     bool open;
-    struct backend_slot params; /* stop_ids are the slot's own; history is not kept */
+    bool spoiled;               /* a step of it was abandoned: good for closing only */
+    struct backend_slot params; /* sampling and stop_ids are the slot's own; history is not kept */
     int32_t *stop_ids;          /* [params.n_stop_ids] */
-    uint16_t *counts;           /* [n_vocab] of prompt and output; NULL while the penalty is off */
+    struct token_use *uses;     /* [n_vocab]; NULL while no penalty looks at them */
     uint32_t *table;            /* [table_size], n_blocks of them in use */
     uint32_t table_size, n_blocks;
-    int32_t last_id; /* sampled last; −1 before */
+    uint32_t position;    /* ids whose keys and values are computed */
+    int32_t last_id;      /* sampled and not yet fed; −1: none */
+    enum backend_end end; /* what ended the sequence */
+    uint64_t checked;     /* the step that last had a set of it */
 };
 
 /* 0 or -ENOMEM. slot_deinit leaves it closed; closing a closed slot does nothing. */
 int slot_init(struct slot *slot, const struct backend_slot *params, uint32_t table_size, uint32_t n_vocab);
 void slot_deinit(struct slot *slot);
 
-/* Counts an id for the penalty, or takes that back. Ids outside the vocabulary count nothing. */
-void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id, int by);
+/* Counts an id of the output for the penalties. Ids outside the vocabulary count nothing. */
+void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id);
 
-/* The sequence, now of `length` ids, ends in `id`: is that its end? Remembers the id. */
-enum backend_end slot_accept(struct slot *slot, uint32_t n_vocab, int32_t id, uint32_t length);
+/* Appends blocks to the table; there is room. */
+void slot_tell(struct slot *slot, const struct backend_blocks *blocks);
+
+/* The sequence, now of `length` ids, ends in `id`, which was sampled: counts it, remembers it, and notes
+ * whether that is the end. */
+void slot_accept(struct slot *slot, uint32_t n_vocab, int32_t id, uint32_t length);
+
+/* As backend_ops.trim. */
+void slot_trim(struct slot *slot, uint32_t position);
 
 #endif

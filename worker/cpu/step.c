@@ -2,10 +2,10 @@
 /* A step: row sets are checked and laid out as rows, the pass runs, and its logits become ids or go to the
  * host.
  *
- * Nothing changes before the whole step has been checked; then block tables grow, and shrink again if the
- * pass is abandoned. Sampling runs on the pass's threads, one sampler each; a row set's rows come to one
- * thread and in order, so a slot needs no lock. When every row of a draft is sampled, row i is sampled as if
- * ids 1 … i had been accepted, and what the slot keeps is what the draft and the samples agree on. */
+ * Nothing changes before the whole step has been checked. Sets of slots that have ended bring no rows.
+ * Sampling runs on the pass's threads, one sampler each; a row set's rows come to one thread and in order,
+ * so a slot needs no lock, and each sample is accepted at once: the next row of a draft is sampled only if it
+ * agreed. A pass is abandoned before its first logits, or not at all; its slots are then spoiled. */
 
 #include "worker/cpu/step.h"
 
@@ -23,37 +23,62 @@ static bool wants_all(const struct backend_row_set *set)
     return set->output == BACKEND_SAMPLE_ALL || set->output == BACKEND_LOGITS_ALL;
 }
 
+/* Rows that a set brings: none once its slot has ended. */
+static uint32_t rows_of(const struct slot *slot, const struct backend_row_set *set)
+{
+    return slot->end == BACKEND_RUNNING ? set->n_ids : 0;
+}
+
+static int check_blocks(const struct stepper *stepper, const struct slot *slot,
+                        const struct backend_row_set *set)
+{
+    const struct backend_blocks *blocks = &set->blocks[0];
+    if (blocks->told != slot->n_blocks || blocks->n > slot->table_size - slot->n_blocks)
+        return -EINVAL;
+    for (uint32_t i = 0; i < blocks->n; i++)
+        if (blocks->ids[i] >= stepper->n_blocks)
+            return -EINVAL;
+    uint64_t capacity = (uint64_t)(slot->n_blocks + blocks->n) * BACKEND_BLOCK_TOKENS;
+    return (uint64_t)set->position + set->n_ids > capacity ? -EINVAL : 0;
+}
+
 static int check_set(const struct stepper *stepper, const struct backend_row_set *set)
 {
-    if (set->slot >= stepper->n_slots || !stepper->slots[set->slot].open || set->n_ids == 0)
+    if (set->slot >= stepper->n_slots || set->n_ids == 0)
         return -EINVAL;
-    const struct slot *slot = &stepper->slots[set->slot];
-    if (set->n_blocks > slot->table_size - slot->n_blocks)
+    struct slot *slot = &stepper->slots[set->slot];
+    if (!slot->open || slot->spoiled || slot->checked == stepper->checks)
         return -EINVAL;
-    uint64_t capacity = (uint64_t)(slot->n_blocks + set->n_blocks) * BACKEND_BLOCK_TOKENS;
-    if ((uint64_t)set->position + set->n_ids > capacity)
+    slot->checked = stepper->checks;
+    int r = check_blocks(stepper, slot, set);
+    if (r < 0)
+        return r;
+    if (!samples(set) && set->output != BACKEND_OUTPUT_NONE && !set->logits)
         return -EINVAL;
-    for (uint32_t i = 0; i < set->n_blocks; i++)
-        if (set->blocks[i] >= stepper->n_blocks)
-            return -EINVAL;
     if (!set->ids)
-        return set->n_ids == 1 && slot->last_id >= 0 ? 0 : -EINVAL;
+        return set->n_ids == 1 && set->position >= slot->position &&
+                       (slot->last_id >= 0 || slot->end != BACKEND_RUNNING)
+                   ? 0
+                   : -EINVAL;
+    if (set->position != slot->position)
+        return -EINVAL;
     for (uint32_t i = 0; i < set->n_ids; i++)
         if (set->ids[i] < 0 || (uint32_t)set->ids[i] >= stepper->model->params.n_vocab)
             return -EINVAL;
     return 0;
 }
 
-static int check_step(const struct stepper *stepper, const struct backend_step *step)
+static int check_step(struct stepper *stepper, const struct backend_step *step)
 {
     uint64_t rows = 0;
+    stepper->checks++;
     for (uint32_t i = 0; i < step->n_sets; i++) {
         int r = check_set(stepper, &step->sets[i]);
         if (r < 0)
             return r;
         rows += step->sets[i].n_ids;
     }
-    return rows > stepper->max_rows ? -EINVAL : 0;
+    return rows == 0 || rows > stepper->max_rows ? -EINVAL : 0;
 }
 
 /* ---- what becomes of logits ---- */
@@ -61,24 +86,33 @@ static int check_step(const struct stepper *stepper, const struct backend_step *
 static void sample_row(struct step_set *s, uint32_t row, const float *logits, uint32_t thread)
 {
     struct slot *slot = s->slot;
+    struct backend_result *result = s->result;
     const struct model *model = s->stepper->model;
+    const struct backend_row_set *set = s->set;
     struct sampler *sampler = s->stepper->samplers[thread];
-    if (s->result->end == BACKEND_END_FAULT)
-        return;
-    if (s->set->output == BACKEND_SAMPLE_ALL && row > 0)
-        slot_count(slot, model->params.n_vocab, s->set->ids[row], 1);
-    int32_t id = sampler_sample(sampler, logits, &slot->params.sampling, slot->counts, model->sample_mask,
-                                s->set->allowed, (uint64_t)s->set->position + row + 1);
+    uint32_t nth = set->output == BACKEND_SAMPLE_ALL ? row : 0; /* of the rows sampled */
+    if (nth > result->n_accepted)
+        return; /* a row before it did not agree, or ended the sequence */
+    const uint32_t *allowed =
+        set->allowed ? set->allowed + (size_t)nth * ((model->params.n_vocab + 31) / 32) : NULL;
+    const struct sampler_row from = {.logits = logits,
+                                     .position = (uint64_t)s->position + row + 1,
+                                     .uses = slot->uses,
+                                     .mask = model->sample_mask,
+                                     .allowed = allowed};
+    int32_t id = sampler_sample(sampler, &slot->params.sampling, &from);
     if (id < 0) {
-        s->result->end = BACKEND_END_FAULT;
-        s->result->n_ids = 0;
+        slot->end = BACKEND_END_FAULT;
         return;
     }
-    uint32_t n = s->result->n_ids++;
-    s->ids[n] = id;
     if (slot->params.n_logprobs)
         sampler_logprobs(sampler, logits, id, slot->params.n_logprobs - 1,
-                         s->logprobs + (size_t)n * slot->params.n_logprobs);
+                         s->logprobs + (size_t)nth * slot->params.n_logprobs);
+    s->ids[result->n_ids++] = id;
+    slot_accept(slot, model->params.n_vocab, id, s->position + row + 2);
+    if (set->output == BACKEND_SAMPLE_ALL && row + 1 < set->n_ids && set->ids[row + 1] == id &&
+        slot->end == BACKEND_RUNNING)
+        result->n_accepted++;
 }
 
 /* Called by the pass for a few neighbouring rows of a set. */
@@ -97,22 +131,18 @@ static void take_logits(const struct forward_segment *segment, const float *logi
     }
 }
 
-/* After the pass: what the slot accepts of what was sampled. */
-static void accept(struct step_set *s)
+/* After the pass: where the slot stands. */
+static void advance(struct step_set *s, int status)
 {
-    uint32_t n_vocab = s->stepper->model->params.n_vocab;
-    const struct backend_row_set *set = s->set;
-    uint32_t first = wants_all(set) ? 0 : set->n_ids - 1;
-    if (set->output == BACKEND_SAMPLE_ALL)
-        for (uint32_t row = 1; row < set->n_ids; row++)
-            slot_count(s->slot, n_vocab, set->ids[row], -1);
-    for (uint32_t i = 0; i < s->result->n_ids; i++) {
-        uint32_t length = set->position + first + i + 2;
-        s->result->end = slot_accept(s->slot, n_vocab, s->ids[i], length);
-        bool agreed = i + 1 < s->result->n_ids && set->ids[i + 1] == s->ids[i];
-        if (s->result->end != BACKEND_RUNNING || !agreed)
-            break;
+    if (status < 0) {
+        s->slot->spoiled = true;
+        return;
     }
+    if (s->n_rows > 0 && !samples(s->set))
+        s->slot->last_id = -1; /* it was fed, or others took its place */
+    if (s->n_rows > 0)
+        s->slot->position += s->set->output == BACKEND_SAMPLE_ALL ? s->result->n_accepted + 1 : s->set->n_ids;
+    s->result->end = s->slot->end;
 }
 
 /* ---- laying out ---- */
@@ -132,9 +162,9 @@ static int reserve_logprobs(struct step_results *results, size_t n)
 static uint32_t cut_segments(struct step_set *s, struct forward_segment *segments)
 {
     const struct backend_row_set *set = s->set;
-    if (set->output == BACKEND_OUTPUT_NONE)
+    if (set->output == BACKEND_OUTPUT_NONE || s->n_rows == 0)
         return 0;
-    uint32_t n = 0, end = s->first_row + set->n_ids;
+    uint32_t n = 0, end = s->first_row + s->n_rows;
     for (uint32_t row = wants_all(set) ? s->first_row : end - 1; row < end; row += FORWARD_LOGITS)
         segments[n++] =
             (struct forward_segment){row, end - row < FORWARD_LOGITS ? end - row : FORWARD_LOGITS, s};
@@ -149,23 +179,25 @@ static void lay_out(struct stepper *stepper, const struct backend_step *step, st
         const struct backend_row_set *set = &step->sets[i];
         struct step_set *s = &stepper->sets[i];
         struct slot *slot = &stepper->slots[set->slot];
-        *s = (struct step_set){.stepper = stepper, .slot = slot, .set = set, .first_row = pass->n_rows};
-        s->blocks_before = slot->n_blocks;
-        s->result = &results->results[i];
-        s->ids = results->ids + pass->n_rows;
-        s->logprobs = logprobs;
-        logprobs += samples(set) ? (size_t)set->n_ids * slot->params.n_logprobs : 0;
-        *s->result = (struct backend_result){.ids = s->ids, .end = BACKEND_RUNNING};
+        *s = (struct step_set){.stepper = stepper,
+                               .slot = slot,
+                               .set = set,
+                               .first_row = pass->n_rows,
+                               .n_rows = rows_of(slot, set),
+                               .position = slot->position,
+                               .result = &results->results[i],
+                               .ids = results->ids + pass->n_rows,
+                               .logprobs = logprobs};
+        logprobs += samples(set) ? (size_t)s->n_rows * slot->params.n_logprobs : 0;
+        *s->result = (struct backend_result){.ids = s->ids};
         if (samples(set) && slot->params.n_logprobs)
             s->result->logprobs = s->logprobs;
-        if (set->n_blocks)
-            memcpy(slot->table + slot->n_blocks, set->blocks, set->n_blocks * sizeof *slot->table);
-        slot->n_blocks += set->n_blocks;
-        for (uint32_t j = 0; j < set->n_ids; j++)
+        slot_tell(slot, &set->blocks[0]);
+        for (uint32_t j = 0; j < s->n_rows; j++)
             stepper->rows[pass->n_rows + j] =
-                (struct forward_row){set->ids ? set->ids[j] : slot->last_id, set->position + j, slot->table};
+                (struct forward_row){set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->table};
         pass->n_segments += cut_segments(s, stepper->segments + pass->n_segments);
-        pass->n_rows += set->n_ids;
+        pass->n_rows += s->n_rows;
     }
 }
 
@@ -174,7 +206,7 @@ int stepper_run(struct stepper *stepper, const struct backend_step *step, uint64
     int r = check_step(stepper, step);
     if (r < 0)
         return r;
-    struct step_results *results = &stepper->results[(stepper->tickets + 1) % 2];
+    struct step_results *results = &stepper->results;
     size_t n_logprobs = 0;
     for (uint32_t i = 0; i < step->n_sets; i++)
         if (samples(&step->sets[i]))
@@ -190,21 +222,18 @@ int stepper_run(struct stepper *stepper, const struct backend_step *step, uint64
                                 .progress_arg = stepper->progress_arg};
     lay_out(stepper, step, results, &pass);
     results->status = pass.n_rows ? forward_run(stepper->forward, &pass) : 0;
-    for (uint32_t i = 0; i < step->n_sets; i++) {
-        struct step_set *s = &stepper->sets[i];
-        if (results->status < 0)
-            s->slot->n_blocks = s->blocks_before;
-        else if (samples(s->set))
-            accept(s);
-    }
-    results->ticket = *ret_ticket = ++stepper->tickets;
+    for (uint32_t i = 0; i < step->n_sets; i++)
+        advance(&stepper->sets[i], results->status);
+    *ret_ticket = results->ticket = ++stepper->tickets;
     return 0;
 }
 
-const struct step_results *stepper_results(const struct stepper *stepper, uint64_t ticket)
+const struct step_results *stepper_take(struct stepper *stepper, uint64_t ticket)
 {
-    const struct step_results *results = &stepper->results[ticket % 2];
-    return ticket > 0 && results->ticket == ticket ? results : NULL;
+    if (ticket == 0 || stepper->results.ticket != ticket)
+        return NULL;
+    stepper->results.ticket = 0;
+    return &stepper->results;
 }
 
 int stepper_init(struct stepper *stepper)
@@ -215,12 +244,9 @@ int stepper_init(struct stepper *stepper)
     stepper->segments = calloc(rows, sizeof *stepper->segments);
     stepper->samplers = calloc(n_threads, sizeof *stepper->samplers);
     bool complete = stepper->sets && stepper->rows && stepper->segments && stepper->samplers;
-    for (int i = 0; i < 2; i++) {
-        struct step_results *results = &stepper->results[i];
-        results->results = calloc(rows, sizeof *results->results);
-        results->ids = calloc(rows, sizeof *results->ids);
-        complete = complete && results->results && results->ids;
-    }
+    stepper->results.results = calloc(rows, sizeof *stepper->results.results);
+    stepper->results.ids = calloc(rows, sizeof *stepper->results.ids);
+    complete = complete && stepper->results.results && stepper->results.ids;
     int r = complete ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < n_threads && r == 0; i++)
         r = sampler_new(stepper->model->params.n_vocab, &stepper->samplers[i]);
@@ -237,12 +263,10 @@ void stepper_deinit(struct stepper *stepper)
     free(stepper->sets);
     free(stepper->rows);
     free(stepper->segments);
-    for (int i = 0; i < 2; i++) {
-        free(stepper->results[i].results);
-        free(stepper->results[i].ids);
-        free(stepper->results[i].logprobs);
-        stepper->results[i] = (struct step_results){0};
-    }
+    free(stepper->results.results);
+    free(stepper->results.ids);
+    free(stepper->results.logprobs);
+    stepper->results = (struct step_results){0};
     stepper->samplers = NULL;
     stepper->sets = NULL;
     stepper->rows = NULL;

@@ -2,29 +2,36 @@
 #ifndef WORKER_CPU_WEIGHTS_H
 #define WORKER_CPU_WEIGHTS_H
 
-/* A model's weights packed for the kernels. */
+/* A model's weights packed for the kernels, by the roles of worker/model/tensors.h. */
 
 #include "worker/cpu/matrix.h"
+#include "worker/engine/backend.h"
 #include "worker/model/model.h"
 
+/* A norm's; NULL where the layer has none. */
+struct vector {
+    const float *weight, *bias; /* [columns rounded up to 8] */
+};
+
 struct weights_layer {
-    const float *attn_norm, *ffn_norm; /* [n_embd rounded up to 8] */
-    struct matrix q, k, v, output, gate, up, down;
+    struct matrix matrices[TENSOR_ROLES]; /* no rows where the layer has none */
+    struct vector vectors[TENSOR_ROLES];
 };
 
 struct weights {
     struct weights_layer *layers; /* [n_layers] */
-    const float *output_norm;
+    struct vector output_norm;
     struct matrix output;
     uint32_t max_columns; /* of any matrix */
     size_t bytes;         /* of all packed matrices */
     bool any_quantized;
 };
 
-/* Packs every matrix of the model with all threads. Memory is taken from `memory`; weights_deinit frees the
- * rest. -EINVAL names a tensor of a format without kernels; -ENOMEM. */
+/* Packs every matrix of the model with all threads; pages of the file are given back as they are done with.
+ * Memory is taken from `memory`; weights_deinit frees the rest. -EINVAL names a tensor of a format without
+ * kernels; -ENOMEM. The progress hook of the config is called after each matrix. */
 int weights_init(struct weights *weights, const struct model *model, struct memory *memory,
-                 struct threads *threads, struct error *err);
+                 struct threads *threads, const struct backend_config *config, struct error *err);
 void weights_deinit(struct weights *weights);
 
 #endif

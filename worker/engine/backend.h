@@ -2,17 +2,51 @@
 #ifndef WORKER_ENGINE_BACKEND_H
 #define WORKER_ENGINE_BACKEND_H
 
-/* What the engine asks of hardware: one table of functions, asynchronous.
+/* What the engine asks of hardware: one table of functions, asynchronous. This file is all that the author of
+ * a backend needs; tests/unit/worker/engine/fake.c asserts every rule of it that binds the caller.
  *
- * A *slot* is a sequence as the backend sees it: sampler state, penalty counts, the id sampled last, its
- * table of KV blocks. A *step* is one call on a ragged batch: prefill chunks, single decodes and draft
- * verification alike. submit starts a step and gives its ticket; poll waits for it. Steps finish in the order
- * of submission. The CPU finishes inside submit; a GPU may run step n + 1 before the host has read step n, so
- * a sequence that ended in step n may have one surplus row in step n + 1: its output is dropped and its
- * blocks are freed when that ticket is done.
+ * STEPS. A step is one call on a ragged batch: prefill chunks, single decodes and the verification of drafts
+ * alike. submit starts it and gives its ticket; poll waits for it. Up to info.most_flights steps are in
+ * flight, that is, submitted and not yet polled to an end; they run, finish and are polled in the order of
+ * submission. A CPU has one flight and finishes it inside submit; a device has two or more, and computes
+ * step n + 1 before the host has read step n.
  *
- * The engine owns which blocks exist and who holds them; the backend owns what is in them. A block holds
- * BACKEND_BLOCK_TOKENS positions of every layer. The one thread that opened a backend makes every call. */
+ * SLOTS. A slot is a sequence as the device sees it, and lives there: its position, the id sampled last,
+ * whether it has ended, its sampler and penalty counts, its tables of KV blocks. The host knows them only as
+ * far as it has read results. So a set without ids goes on from wherever the slot stands, whatever earlier
+ * flights made of it; a set with ids says where it begins, and the host can say so only when it has read all
+ * that moves the slot.
+ *     position   ids whose keys and values are computed: where the next row goes.
+ *     last id    sampled and not yet fed; the next row feeds it, or ids of the host take its place. There is
+ *                none after slot_open, trim, and a set that samples nothing.
+ *     end        set by the device at a stop id, at the slot's length, or where no logit is finite. Rows of
+ *                an ended slot are surplus: they have no result, and change nothing but the contents of the
+ *                slot's own blocks beyond its position.
+ *
+ * BLOCKS. The host decides which KV blocks there are and who holds them; the backend owns what is in them. A
+ * block holds BACKEND_BLOCK_TOKENS positions of every layer of its group. Groups are the layers with an equal
+ * window; each has its own pool, numbered from 0, and a slot a table for each. A slot may write any block it
+ * was told of but those below its first position, which others may hold too (prefix hits). A block must not
+ * go from one slot to another, or be copied over, while a ticket that may write it is in flight. In a group
+ * with a window, blocks wholly out of that of every row to come are never read again: the host may give them
+ * to others, and where a prefix hit lacks them, any number of the group stands for them in the table.
+ *
+ * ABANDONED STEPS. When progress says so the oldest step in flight, the one that submit is starting included,
+ * is abandoned: poll gives -ECANCELED. A device that cannot stop it any more drops what it makes. It samples
+ * nothing, and every slot in it is spoiled: of later sets for it, those in flight already included,
+ * results mean nothing and the host drops them unread; it must submit no more of them, and slot_close is all
+ * that such a slot is good for. Positions that its earlier steps computed stay valid in their blocks, to be
+ * attached elsewhere; those from the abandoned step on are undefined. Slots that were not in the abandoned
+ * step are untouched, also in flights that share them with spoiled ones.
+ *
+ * FAILURE. When submit, poll or a copy gives any other error than those it lists, the device has failed: no
+ * ticket will come to an end, verdict says why, and close is all that is left. A backend never waits without
+ * end: poll returns within its timeout, and a device that stands still becomes a verdict.
+ *
+ * MEMORY. What a step or a slot is described with is read inside submit and slot_open, and may go after them.
+ * Only what says "until the ticket is done" must live, unchanged, until poll has given the ticket an end.
+ *
+ * The one thread that opened a backend makes every call. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +59,7 @@ struct model;
 struct backend;
 
 #define BACKEND_BLOCK_TOKENS 32
+#define BACKEND_MOST_GROUPS  4 /* KV groups of a model */
 
 /* Blocks that so many positions take. */
 static inline uint32_t backend_blocks_for(uint32_t positions)
@@ -32,109 +67,228 @@ static inline uint32_t backend_blocks_for(uint32_t positions)
     return positions / BACKEND_BLOCK_TOKENS + (positions % BACKEND_BLOCK_TOKENS != 0);
 }
 
-struct backend_config {
-    const struct model *model; /* outlives the backend */
-    uint32_t n_slots;          /* sequences open at once, ≥ 1 */
-    uint32_t n_context;        /* most positions of one sequence */
-    uint32_t n_blocks;         /* KV blocks wanted; 0: n_slots · n_context, cut to what memory allows */
-    uint32_t max_rows;         /* most rows (ids) of one step */
-    uint32_t n_threads;        /* 0: all of cpus, else all cores */
-    const int *cpus;           /* cores to pin to, [n_cpus]; n_cpus 0 = unpinned */
+/* ---- opening ---- */
+
+enum backend_kv_type { BACKEND_KV_DEFAULT, BACKEND_KV_F16, BACKEND_KV_BF16, BACKEND_KV_Q8 };
+
+/* Packed weights that processes of one machine share: a memfd that one of them fills and seals. A backend
+ * that finds it empty packs into it, sets its size, and seals it against writing; one that finds it sealed
+ * maps it read-only, if its layout and the model are its own. The descriptor is borrowed until open returns.
+ * */
+struct backend_weight_store {
+    int fd;
+    uint64_t model; /* digest of the model file, written into the store and compared */
+};
+
+/* For a backend that computes on the cores of this machine; others ignore it. */
+struct backend_cpu_config {
+    uint32_t n_threads; /* 0: all of cpus, else all cores */
+    const int *cpus;    /* cores to pin to, [n_cpus]; n_cpus 0 = unpinned */
     uint32_t n_cpus;
     bool float_activations; /* the plain path: no activation is rounded to 8 bits */
     bool portable;          /* the plain C kernels even where better ones could run */
-    /* Called after each layer of a step, from the calling thread: proof of progress. True abandons the step:
-     * its sequences stand as before it, and poll says -ECANCELED. May be NULL. */
+};
+
+/* Zero means "as the backend likes" unless it says otherwise. What a backend cannot do is refused by open,
+ * never ignored: -ENOTSUP for a KV type or a weight store, -ENODEV for a device. */
+struct backend_config {
+    const struct model *model; /* outlives the backend */
+    const uint32_t *devices;   /* [n_devices] numbers of the devices to use; n_devices 0: the first */
+    uint32_t n_devices;
+    uint32_t n_slots;   /* sequences open at once, ≥ 1 */
+    uint32_t n_context; /* most positions of one sequence, ≥ 1 */
+    uint32_t
+        n_blocks; /* KV blocks wanted, of each group; 0: n_slots · n_context, cut to what memory allows */
+    uint32_t n_sharers; /* processes that take their KV blocks from the same memory, this one included; 0
+                         * is 1. What n_blocks 0 allows itself is one part of so many. */
+    uint32_t max_rows;  /* most rows (ids) of one step; below n_slots: n_slots */
+    enum backend_kv_type kv_type;
+    const struct backend_weight_store *weights; /* NULL: memory of its own */
+    struct backend_cpu_config cpu;
+    /* Proof of progress, and the way to stop. Called by the calling thread, from inside submit or poll: after
+     * each layer where the device can stop there, else at least once in each poll that waits. True abandons
+     * the oldest step in flight. While a backend opens, after each part of the weights that is where it
+     * belongs; what it says then means nothing. May be NULL. */
     bool (*progress)(void *arg);
     void *progress_arg;
 };
 
+/* Most rows of a step: as configured, or by the backend's own default, and a row for each slot at least. */
+static inline uint32_t backend_rows_for(const struct backend_config *config, uint32_t by_default)
+{
+    uint32_t rows = config->max_rows ? config->max_rows : by_default;
+    return rows < config->n_slots ? config->n_slots : rows;
+}
+
+struct backend_group { /* layers that share tables of blocks */
+    uint32_t n_layers;
+    uint32_t window;    /* positions that a row looks back on; 0: all */
+    uint32_t n_blocks;  /* KV blocks there are: numbers 0 … n_blocks − 1 */
+    size_t block_bytes; /* of one block, all layers of the group */
+};
+
 struct backend_info {
-    char device[64];     /* "cpu avx2, 2 threads" */
-    uint32_t n_blocks;   /* KV blocks there are */
-    size_t block_bytes;  /* of one block, all layers */
+    char device[64]; /* "cpu avx2, 2 threads" */
+    uint32_t n_groups;
+    struct backend_group groups[BACKEND_MOST_GROUPS];
+    enum backend_kv_type kv_type;
+    /* What bytes of KV blocks and of packed weights mean. Backends with equal ids for one model may exchange
+     * them; an id changes with any change of order, type or rounding. 0: they cannot be exchanged. */
+    uint64_t kv_layout, weight_layout;
     size_t weight_bytes; /* read for one decoded token: all matrices once (embedding: one row) */
     size_t memory_bytes; /* allocated in all */
+
+    uint32_t most_flights; /* ≥ 1. 1: steps finish inside submit */
+    uint32_t most_stop_ids;
     uint32_t max_rows;
-    bool synchronous; /* steps finish inside submit */
+
+    /* How steps are best made on this device. */
+    uint32_t step_ms;     /* budget of a step while sequences decode, ≥ 1 */
+    uint32_t alone_ms;    /* of one that only prefills: who comes next must not wait longer */
+    uint32_t chunk_least; /* rows of prefill below which a step saves no time */
+    uint32_t chunk_most;  /* rows of prefill beside sequences that decode */
 };
+
+/* ---- slots ---- */
 
 struct backend_slot {
     struct sampling sampling;
     uint32_t n_logprobs;     /* 0 = none; n: the sampled id's and n − 1 alternatives */
-    const int32_t *stop_ids; /* [n_stop_ids], copied */
+    const int32_t *stop_ids; /* [n_stop_ids], at most info.most_stop_ids */
     uint32_t n_stop_ids;
     uint32_t end_position; /* the sequence ends (length) when it has this many ids, prompt included */
-    /* [n_history] ids that count for the penalty: the prompt, and outputs before a recompute. Read in
-     * slot_open only. */
+    /* Positions that the first blocks it is told of hold already: a multiple of BACKEND_BLOCK_TOKENS; 0
+     * without a prefix hit. The slot begins there, and never writes those blocks. */
+    uint32_t position;
+    /* [n_history] ids that penalties count: the prompt, then what was sampled of it before (a recompute, a
+     * move). The first n_prompt are prompt, which counts for the repetition penalty only. Everything sampled
+     * from now on is counted by the slot. */
     const int32_t *history;
     uint32_t n_history;
+    uint32_t n_prompt;
 };
+
+/* ---- steps ---- */
 
 enum backend_output {
     BACKEND_OUTPUT_NONE, /* a prefill chunk that is not the last */
     BACKEND_SAMPLE_LAST, /* sample after the last row */
-    BACKEND_SAMPLE_ALL,  /* sample after every row: verification of a draft */
+    /* Verification: sample after every row, up to the first sample that is not the set's next id. Row i is
+     * sampled as if ids 1 … i had been sampled before it. */
+    BACKEND_SAMPLE_ALL,
     BACKEND_LOGITS_LAST, /* float logits of the last row to `logits` */
     BACKEND_LOGITS_ALL
 };
 
-struct backend_row_set { /* one sequence's part of a step */
+struct backend_blocks { /* appended to one of a slot's tables before the step */
+    const uint32_t *ids;
+    uint32_t n;
+    uint32_t told; /* blocks that the table has before these: all that the slot was told and no trim has cut,
+                    * those attached for a prefix hit included */
+};
+
+struct backend_row_set { /* one sequence's part of a step; a slot is in one set of a step at most */
     uint32_t slot;
-    uint32_t position;      /* of the first id */
-    uint32_t n_ids;         /* rows; 1 when ids is NULL */
-    const int32_t *ids;     /* [n_ids], or NULL: the id that the slot sampled last */
-    const uint32_t *blocks; /* [n_blocks] appended to the slot's block table before the step */
-    uint32_t n_blocks;
+    uint32_t n_ids; /* rows, ≥ 1; 1 when ids is NULL */
+    /* [n_ids], or NULL: the id that the slot sampled last, at the position where it stands. A flight with a
+     * sample of the slot may then still be under way. With ids, every sampling flight of it has been read;
+     * the first id takes the place of the slot's last one. */
+    const int32_t *ids;
+    /* Of the first id: the slot's own when ids are given; else the most it can be when all flights are read,
+     * which is exact unless a SAMPLE_ALL is among them. */
+    uint32_t position;
+    struct backend_blocks
+        blocks[BACKEND_MOST_GROUPS]; /* [info.n_groups]: then position + n_ids are covered */
     enum backend_output output;
-    float *logits; /* BACKEND_LOGITS_*: [rows][n_vocab] of the host */
-    /* A mask over ids for the sampled row, or NULL; such a sequence is not run ahead. */
+    /* BACKEND_LOGITS_*: [rows][n_vocab] floats of the host; written, and not to be touched, until the ticket
+     * is done. */
+    float *logits;
+    /* Masks over ids, one for each sampled row, or NULL: [sampled rows][⌈n_vocab / 32⌉], bit id % 32 of word
+     * id / 32; read until the ticket is done. Nothing of a slot is in flight when a set with masks is
+     * submitted: a masked sequence is not run ahead. */
     const uint32_t *allowed;
 };
 
 struct backend_step {
-    const struct backend_row_set *sets; /* [n_sets]; all of it is read inside submit only */
+    const struct backend_row_set *sets; /* [n_sets], ≥ 1 */
     uint32_t n_sets;
 };
 
 enum backend_end { BACKEND_RUNNING, BACKEND_END_STOP, BACKEND_END_LENGTH, BACKEND_END_FAULT };
 
-struct backend_result {             /* of one row set, in the order of the step */
-    uint32_t n_ids;                 /* sampled: 0, 1, or n_ids of the set */
-    const int32_t *ids;             /* a stop id is among them */
+/* Of one row set, in the order of the step. A set with n rows moves its slot's position by n, a SAMPLE_ALL by
+ * n_accepted + 1. A surplus set gives no ids and the end that the slot has. */
+struct backend_result {
+    /* Ids that the sequence has more: sampled ones, of which the first n_accepted are the set's own ids 1 …
+     * n_accepted again. SAMPLE_LAST gives 1; SAMPLE_ALL n_accepted + 1, so 1 when the draft was wrong at
+     * once. Fewer at an end: nothing follows a stop id, which is among them, nor the last id of the length,
+     * nor a row without a finite logit. */
+    uint32_t n_ids;
+    const int32_t *ids;
+    uint32_t n_accepted;
     const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
-    enum backend_end end; /* tested on the device. FAULT: no finite logit, nothing could be sampled */
+    enum backend_end end;           /* after them. FAULT: no finite logit, or a mask without an id */
 };
+
+/* ---- copies ---- */
+
+struct backend_copy {
+    uint32_t group;
+    const uint32_t *blocks; /* [n] */
+    uint32_t n;
+    /* Whole blocks, [n][group's block_bytes], in the backend's own layout; must live until the ticket is
+     * done, for a copy into blocks unchanged. */
+    void *host;
+};
+
+/* ---- the table ---- */
 
 struct backend_ops {
     const char *name; /* "cpu", "null", … */
 
-    /* -errno with a reason. */
+    /* -EINVAL names what the model computes and this backend cannot (worker/model/traits.h); open asks it
+     * too. NULL: any model will do. */
+    int (*check)(const struct model *model, struct error *err);
+
+    /* -errno with a reason that names the numbers: what was asked, what there is. */
     int (*open)(const struct backend_config *config, struct backend **ret_backend, struct error *err);
+    /* Flights and copies under way are dropped; their buffers are the host's again when it returns. */
     void (*close)(struct backend *backend);
     void (*info)(const struct backend *backend, struct backend_info *ret_info);
 
-    /* Takes a slot into use with an empty block table, or gives it back. 0 or -ENOMEM. */
+    /* Takes a slot into use with empty tables. 0; -EINVAL: it is open, or more stop ids than there may be;
+     * -ENOMEM. */
     int (*slot_open)(struct backend *backend, uint32_t slot, const struct backend_slot *params);
+    /* Gives it back; nothing of it is in flight. A slot that is not open stays so. */
     void (*slot_close)(struct backend *backend, uint32_t slot);
 
-    /* Starts a step. 0; -errno is a failure of the device: the backend is then good for nothing but close. */
+    /* Starts a step; at most info.most_flights are in flight. 0; -EINVAL: it breaks a rule that the backend
+     * can see, and nothing of it was done; -ENOMEM, the same. */
     int (*submit)(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket);
 
-    /* Waits for a step up to timeout_ms (0: only looks). 0 with the results [n_sets], which live until the
-     * second submit after this; -EAGAIN: not yet; -ECANCELED: abandoned by progress; other -errno: the device
-     * failed, err says how. */
+    /* Waits for a ticket up to timeout_ms (0: only looks). Tickets of steps are polled in the order of
+     * submission, each to its end once. 0 with the results [n_sets], which live until the next submit (none
+     * for a copy); -EAGAIN: not yet; -ECANCELED: the step was abandoned; -EINVAL: no such ticket is open. */
     int (*poll)(struct backend *backend, uint64_t ticket, int timeout_ms,
                 const struct backend_result **ret_results, struct error *err);
 
-    /* Forgets positions from `position` on: the block table is cut to ⌈position / 32⌉. No step of the slot is
-     * running. */
+    /* Cuts the sequence to its first `position` ids, and each table to ⌈position / 32⌉ blocks; its end is
+     * forgotten, and it has no last id. What penalties counted stays counted. Nothing of the slot is in
+     * flight, position is at most its own and not below its first; of a group with a window, the host still
+     * holds the blocks that the window of the row at `position` reaches back on. */
     void (*trim)(struct backend *backend, uint32_t slot, uint32_t position);
 
-    /* Copies whole blocks to or from host memory, info.block_bytes each, in the backend's own layout. 0 or
-     * -errno. */
-    int (*blocks_read)(struct backend *backend, const uint32_t *blocks, uint32_t n, void *out);
-    int (*blocks_write)(struct backend *backend, const uint32_t *blocks, uint32_t n, const void *in);
+    /* Copies blocks to the host or from it, in order with the steps: a copy out has what all steps submitted
+     * before it wrote, a step submitted after a copy in sees it. A ticket of its own kind: it may end before
+     * or after those of steps, and counts as no flight. 0; -EINVAL: a block or group that is not there;
+     * -EAGAIN: too many are under way, poll one first. */
+    int (*copy_out)(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket);
+    int (*copy_in)(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket);
+
+    /* 0: the device is sound. Else -errno with the reason, the same from then on: -EIO, another process may
+     * try again; -ENODEV, the device is gone; -ETIMEDOUT, it stands still. Never waits; to be asked at any
+     * time, with nothing in flight too. */
+    int (*verdict)(struct backend *backend, struct error *err);
 };
 
 /* The backends of this build. */

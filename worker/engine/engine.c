@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine: sequences through steps, results into events.
  *
- * A sequence waits, runs, and ends; preemption sends it from running back to waiting. The scheduler owns it
- * all along; the table of tags knows it until its last event. A step is a *flight* from submit to poll. A
- * synchronous backend has one flight at most; others two, so that the device computes step n + 1 while the
- * host reads step n. A sequence that ends, or is to leave, while a later flight still carries it keeps slot
- * and blocks until that flight is read, and what the flight says about it is dropped.
+ * A sequence waits, runs, and ends (sequence.h); the scheduler owns it all along, and delivery tells the
+ * owner. A step is a *flight* from submit to poll. A synchronous backend has one flight at most; others two,
+ * so that the device computes step n + 1 while the host reads step n. A sequence that ends, or is to leave,
+ * while a later flight still carries it keeps slot and blocks until that flight is read, and what the flight
+ * says about it is dropped; so is what follows an abandoned flight.
  *
- * engine_cancel only marks: it may be called from the progress hook, in the middle of submit or poll. Events
- * leave in end_sequence and deliver alone, so each sequence ends exactly once. When the device fails, all
- * sequences end with its reason, and the engine is good for nothing but engine_free. */
+ * engine_cancel only marks: it may be called from the progress hook, in the middle of submit or poll. When
+ * the device fails, all sequences end with its reason, and the engine is good for nothing but engine_free. */
 
 #include "worker/engine/engine.h"
 
@@ -18,11 +17,11 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "worker/engine/delivery.h"
 #include "worker/engine/limits.h"
+#include "worker/engine/plan.h"
 #include "worker/engine/scheduler.h"
 #include "worker/model/model.h"
-
-#include <utlist.h>
 
 #define MOST_FLIGHTS 2
 #define POLL_MS      10 /* the owner's loop comes round at least this often */
@@ -36,23 +35,19 @@ struct flight {
 struct engine {
     struct engine_config config;
     struct backend *backend;
-    struct backend_info info;
-    engine_sink *sink;
-    void *sink_arg;
-
     struct scheduler scheduler;
-    struct sequence *alive; /* uthash by tag: those whose last event is not out */
+    struct planner planner;
+    struct delivery delivery;
     uint64_t n_arrived;
-    uint32_t n_cancelled;    /* marked since the last look */
+    uint32_t n_due;          /* marked since the last look */
     uint64_t first_deadline; /* of all alive, or earlier; UINT64_MAX: none */
 
     struct flight flights[MOST_FLIGHTS]; /* a ring of most_flights: n_flights from first_flight */
     uint32_t first_flight, n_flights, most_flights;
     uint64_t last_read_ns;
 
-    struct buffer text; /* of the event being made */
     struct engine_stats stats;
-    bool failed;
+    int failed; /* -errno: why, once the device is lost */
     struct error failure;
 };
 
@@ -66,14 +61,46 @@ static void fill_defaults(struct engine_config *config)
         backend->n_slots = ENGINE_DEFAULT_SLOTS;
     if (backend->n_context == 0)
         backend->n_context = config->model->params.n_context;
-    if (backend->max_rows == 0)
-        backend->max_rows = ENGINE_DEFAULT_ROWS;
-    if (backend->max_rows < backend->n_slots)
-        backend->max_rows = backend->n_slots;
     if (config->max_waiting == 0)
         config->max_waiting = ENGINE_DEFAULT_WAITING;
-    if (config->step_ms == 0)
-        config->step_ms = ENGINE_DEFAULT_STEP_MS;
+}
+
+static int check_backend(const struct engine *engine, const struct backend_info *info, struct error *err)
+{
+    const char *name = engine->config.backend->name;
+    uint32_t n_slots = engine->config.backend_config.n_slots;
+    if (info->n_groups != 1)
+        return error_set(err, -ENOTSUP, "%s: the model has %u KV groups, the engine keeps tables for one",
+                         name, info->n_groups);
+    if (info->max_rows < n_slots || info->groups[0].n_blocks == 0)
+        return error_set(err, -EINVAL, "%s: %u rows a step and %u KV blocks are too few for %u slots", name,
+                         info->max_rows, info->groups[0].n_blocks, n_slots);
+    return 0;
+}
+
+static int open_parts(struct engine *engine, struct error *err)
+{
+    const struct engine_config *config = &engine->config;
+    struct backend_info info;
+    int r = config->backend->open(&config->backend_config, &engine->backend, err);
+    if (r < 0)
+        return r;
+    config->backend->info(engine->backend, &info);
+    r = check_backend(engine, &info, err);
+    if (r < 0)
+        return r;
+    engine->most_flights = info.most_flights < MOST_FLIGHTS ? info.most_flights : MOST_FLIGHTS;
+    r = scheduler_init(&engine->scheduler, config->backend, engine->backend, config->backend_config.n_slots);
+    if (r == 0)
+        r = planner_init(&engine->planner, &engine->scheduler, config->step_ms);
+    for (uint32_t i = 0; i < engine->most_flights && r == 0; i++)
+        r = plan_init(&engine->flights[i].plan, &engine->scheduler);
+    if (r < 0)
+        return error_set(err, r, "engine: out of memory");
+    engine->planner.draft = config->draft;
+    engine->planner.draft_arg = config->draft_arg;
+    engine->planner.most_draft = config->most_draft;
+    return 0;
 }
 
 int engine_new(const struct engine_config *config, engine_sink *sink, void *sink_arg,
@@ -84,76 +111,74 @@ int engine_new(const struct engine_config *config, engine_sink *sink, void *sink
         return error_set(err, -ENOMEM, "engine: out of memory");
     engine->config = *config;
     fill_defaults(&engine->config);
-    engine->sink = sink;
-    engine->sink_arg = sink_arg;
+    engine->delivery.sink = sink;
+    engine->delivery.sink_arg = sink_arg;
+    engine->delivery.tokenizer = config->model->tokenizer;
     engine->first_deadline = UINT64_MAX;
-
-    const struct backend_ops *ops = config->backend;
-    uint32_t n_slots = engine->config.backend_config.n_slots;
-    int r = ops->open(&engine->config.backend_config, &engine->backend, err);
-    if (r < 0)
-        goto fail;
-    ops->info(engine->backend, &engine->info);
-    engine->most_flights = engine->info.synchronous ? 1 : MOST_FLIGHTS;
-    r = engine->info.max_rows < n_slots || engine->info.n_blocks == 0 ? -EINVAL : 0;
+    int r = open_parts(engine, err);
     if (r < 0) {
-        error_set(err, r, "%s: %u rows a step and %u KV blocks are too few for %u slots", ops->name,
-                  engine->info.max_rows, engine->info.n_blocks, n_slots);
-        goto fail;
-    }
-    r = scheduler_init(&engine->scheduler, ops, engine->backend, n_slots, engine->config.step_ms);
-    for (uint32_t i = 0; i < engine->most_flights && r == 0; i++)
-        r = plan_init(&engine->flights[i].plan, n_slots);
-    if (r < 0) {
-        error_set(err, r, "engine: out of memory");
-        goto fail;
+        engine_free(engine);
+        return r;
     }
     *ret_engine = engine;
     return 0;
-fail:
-    engine_free(engine);
-    return r;
 }
 
 struct engine *engine_free(struct engine *engine)
 {
     if (!engine)
         return NULL;
-    HASH_CLEAR(hh, engine->alive); /* the scheduler has them all */
+    delivery_deinit(&engine->delivery);
     if (engine->scheduler.ops)
         scheduler_deinit(&engine->scheduler);
+    planner_deinit(&engine->planner);
     if (engine->backend)
         engine->config.backend->close(engine->backend);
     for (uint32_t i = 0; i < MOST_FLIGHTS; i++)
         plan_deinit(&engine->flights[i].plan);
-    buffer_deinit(&engine->text);
     free(engine);
     return NULL;
 }
 
 /* ---- requests ---- */
 
+static int make_sequence(struct engine *engine, const struct engine_request *request,
+                         struct sequence **ret_sequence, struct error *err)
+{
+    const struct tokenizer *tokenizer = engine->config.model->tokenizer;
+    struct sequence *sequence;
+    int r = sequence_new(request, tokenizer_end_ids(tokenizer), ++engine->n_arrived, clock_ns(), &sequence);
+    if (r < 0)
+        return error_set(err, r, "no memory for the request");
+    if (request->n_output > 0 || request->text_offset > 0)
+        r = sequence_resume(sequence, request, tokenizer, err);
+    if (r != 0) {
+        sequence_free(sequence);
+        return r == -ENOMEM ? error_set(err, r, "no memory for the request") : r;
+    }
+    *ret_sequence = sequence;
+    return 0;
+}
+
 int engine_submit(struct engine *engine, const struct engine_request *request, struct error *err)
 {
-    struct sequence *sequence;
+    struct sequence *sequence = NULL;
     if (engine->failed)
-        return error_set(err, -EIO, "%s", engine->failure.text);
-    int r = engine_check_request(request, engine->config.model, engine_context(engine),
-                                 engine_max_tokens_in_cache(engine), err);
+        return error_set(err, engine->failed, "%s", engine->failure.text);
+    int r = engine_check_request(request, engine->config.model, &engine->scheduler.info,
+                                 engine_context(engine), engine_max_tokens_in_cache(engine), err);
     if (r != 0)
         return r;
-    HASH_FIND(hh, engine->alive, &request->tag, sizeof request->tag, sequence);
-    if (sequence)
+    if (delivery_find(&engine->delivery, request->tag))
         return error_set(err, ENGINE_E_INVALID, "tag %llu is alive already",
                          (unsigned long long)request->tag);
-    if (engine->scheduler.n_waiting >= engine->config.max_waiting)
+    if (request->n_output == 0 && engine->scheduler.n_waiting >= engine->config.max_waiting)
         return error_set(err, ENGINE_E_FULL, "%u requests are waiting already", engine->scheduler.n_waiting);
-    r = sequence_new(request, tokenizer_end_ids(engine->config.model->tokenizer), engine->n_arrived,
-                     clock_ns(), &sequence);
-    if (r < 0)
-        return error_set(err, r, "out of memory for a request of %u tokens", request->n_prompt);
-    engine->n_arrived++;
-    HASH_ADD(hh, engine->alive, tag, sizeof sequence->tag, sequence);
+    r = make_sequence(engine, request, &sequence, err);
+    if (r != 0)
+        return r;
+    engine->n_due += sequence->state == SEQUENCE_DUE;
+    delivery_add(&engine->delivery, sequence);
     scheduler_enqueue(&engine->scheduler, sequence);
     if (sequence->deadline_ns != 0 && sequence->deadline_ns < engine->first_deadline)
         engine->first_deadline = sequence->deadline_ns;
@@ -162,12 +187,14 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
 
 bool engine_cancel(struct engine *engine, uint64_t tag)
 {
-    struct sequence *sequence;
-    HASH_FIND(hh, engine->alive, &tag, sizeof tag, sequence);
+    struct sequence *sequence = delivery_find(&engine->delivery, tag);
     if (!sequence)
         return false;
-    sequence->cancelled = true;
-    engine->n_cancelled++;
+    if (sequence->state != SEQUENCE_DUE) {
+        sequence->due = ENGINE_END_CANCELLED;
+        sequence_become(sequence, SEQUENCE_DUE);
+        engine->n_due++;
+    }
     return true;
 }
 
@@ -182,144 +209,85 @@ bool engine_step_is_moot(const struct engine *engine)
         return false;
     const struct plan *plan = &engine->flights[engine->first_flight].plan;
     uint64_t now = engine->first_deadline == UINT64_MAX ? 0 : clock_ns();
-    for (uint32_t i = 0; i < plan->n; i++)
-        if (!plan->sequences[i]->cancelled && !plan->sequences[i]->ended &&
-            !is_expired(plan->sequences[i], now))
+    for (uint32_t i = 0; i < plan->n; i++) {
+        const struct sequence *sequence = plan->sequences[i];
+        if (sequence->state != SEQUENCE_DUE && sequence->state != SEQUENCE_ENDED &&
+            sequence->state != SEQUENCE_SPOILED && !is_expired(sequence, now))
             return false;
+    }
     return true;
 }
 
-/* ---- events ---- */
+/* ---- ends ---- */
 
-/* Frees an ended sequence, unless a flight still carries it. */
+/* Lets a sequence go that has ended or gives its slot back, unless a flight still carries it. */
 static void let_go(struct engine *engine, struct sequence *sequence)
 {
+    bool ended = sequence->state == SEQUENCE_ENDED;
     if (sequence->in_flight > 0)
         return;
-    if (sequence->running)
+    if (sequence->slot != SEQUENCE_NO_SLOT)
         scheduler_release(&engine->scheduler, sequence);
     else
         scheduler_dequeue(&engine->scheduler, sequence);
-    sequence_free(sequence);
+    if (ended)
+        sequence_free(sequence);
 }
 
-/* Sends the last event, with what `event` holds already, and frees the tag. */
-static void end_sequence(struct engine *engine, struct sequence *sequence, struct engine_event *event,
-                         enum engine_end end, const char *fault)
+static void end(struct engine *engine, struct sequence *sequence, enum engine_end how, const char *fault)
 {
-    event->tag = sequence->tag;
-    event->end = end;
-    event->fault = fault;
-    event->n_prompt = sequence->n_prompt;
-    event->n_output = (uint32_t)sequence->ids.len - sequence->n_prompt;
-    if (sequence->first_ns) {
-        event->prefill_ns = sequence->first_ns - sequence->submitted_ns;
-        event->decode_ns = sequence->last_ns - sequence->first_ns;
-    }
-    HASH_DELETE(hh, engine->alive, sequence);
-    sequence->ended = true;
-    engine->sink(engine->sink_arg, event);
+    delivery_end(&engine->delivery, sequence, how, fault);
+    let_go(engine, sequence);
 }
 
-/* Ends a sequence that made nothing new; the text that was withheld goes with the event. */
-static void cut_off(struct engine *engine, struct sequence *sequence, enum engine_end end, const char *fault)
-{
-    struct engine_event event = {0};
-    engine->text.len = 0;
-    if (text_finish(&sequence->text, &engine->text) == 0)
-        event.text = (struct bytes){engine->text.data, engine->text.len};
-    end_sequence(engine, sequence, &event, end, fault);
-}
-
-/* Hands an id to the owner. */
-static void deliver(struct engine *engine, struct sequence *sequence, const struct backend_result *result,
-                    uint64_t now)
-{
-    enum engine_end end = ENGINE_RUNNING;
-    int32_t id = result->ids[0];
-    engine->text.len = 0;
-    int r = sequence_accept(sequence, engine->config.model->tokenizer, id, result->end, &engine->text, &end);
-    if (r < 0) {
-        cut_off(engine, sequence, ENGINE_END_FAULT, "out of memory");
-        return;
-    }
-    if (sequence->first_ns == 0)
-        sequence->first_ns = now;
-    sequence->last_ns = now;
-    engine->stats.tokens++;
-    struct engine_event event = {.tag = sequence->tag,
-                                 .ids = &id,
-                                 .n_ids = 1,
-                                 .text = {engine->text.data, engine->text.len},
-                                 .logprobs = result->logprobs,
-                                 .n_logprobs = result->logprobs ? sequence->n_logprobs : 0};
-    if (end == ENGINE_RUNNING)
-        engine->sink(engine->sink_arg, &event);
-    else
-        end_sequence(engine, sequence, &event, end, NULL);
-}
-
-/* Ends every sequence, waiting or running, that `is_due` picks. */
-static void end_due(struct engine *engine, bool (*is_due)(const struct sequence *, uint64_t now),
-                    uint64_t now, enum engine_end end)
-{
-    struct sequence *sequence, *next;
-    HASH_ITER(hh, engine->alive, sequence, next)
-    {
-        if (!is_due(sequence, now))
-            continue;
-        cut_off(engine, sequence, end, NULL);
-        let_go(engine, sequence);
-    }
-}
-
-static bool is_cancelled(const struct sequence *sequence, uint64_t now)
-{
-    return sequence->cancelled;
-}
-
-/* Ends what was cancelled or is past its deadline. */
+/* Ends what is due or past its deadline. */
 static void end_unwanted(struct engine *engine)
 {
-    if (engine->n_cancelled > 0) {
-        engine->n_cancelled = 0;
-        end_due(engine, is_cancelled, 0, ENGINE_END_CANCELLED);
-    }
-    if (engine->first_deadline == UINT64_MAX)
+    struct sequence *sequence, *next;
+    uint64_t now = engine->first_deadline == UINT64_MAX ? 0 : clock_ns();
+    bool late = engine->first_deadline <= now;
+    if (engine->n_due == 0 && !late)
         return;
-    uint64_t now = clock_ns();
-    if (now < engine->first_deadline)
-        return;
-    end_due(engine, is_expired, now, ENGINE_END_DEADLINE);
+    engine->n_due = 0;
     engine->first_deadline = UINT64_MAX;
-    for (struct sequence *sequence = engine->alive; sequence; sequence = sequence->hh.next)
-        if (sequence->deadline_ns != 0 && sequence->deadline_ns < engine->first_deadline)
+    HASH_ITER(hh, engine->delivery.alive, sequence, next)
+    {
+        if (sequence->state == SEQUENCE_DUE)
+            end(engine, sequence, sequence->due, NULL);
+        else if (is_expired(sequence, now))
+            end(engine, sequence, ENGINE_END_DEADLINE, NULL);
+        else if (sequence->deadline_ns != 0 && sequence->deadline_ns < engine->first_deadline)
             engine->first_deadline = sequence->deadline_ns;
+    }
 }
 
-/* ---- steps ---- */
-
-/* The device is lost: everyone hears why. */
+/* The device is lost: everyone hears why, in the device's own words where it has some. */
 static int fail(struct engine *engine, int code, struct error *err)
 {
     struct sequence *sequence, *next;
-    engine->failed = true;
-    HASH_ITER(hh, engine->alive, sequence, next)
+    struct error reason = {0};
+    const char *name = engine->config.backend->name;
+    int verdict = engine->config.backend->verdict(engine->backend, &reason);
+    if (verdict < 0) {
+        code = verdict;
+        error_set(&engine->failure, code, "%s: %s", name, reason.text);
+    }
+    engine->failed = code;
+    HASH_ITER(hh, engine->delivery.alive, sequence, next)
     {
-        cut_off(engine, sequence, ENGINE_END_FAULT, engine->failure.text);
+        delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT, engine->failure.text);
     }
     return error_set(err, code, "%s", engine->failure.text);
 }
 
+/* ---- steps ---- */
+
 static void admit(struct engine *engine)
 {
     struct sequence *sequence;
-    while ((sequence = scheduler_next(&engine->scheduler))) {
-        if (scheduler_start(&engine->scheduler, sequence) == 0)
-            continue;
-        cut_off(engine, sequence, ENGINE_END_FAULT, "out of memory");
-        let_go(engine, sequence);
-    }
+    while ((sequence = scheduler_next(&engine->scheduler)))
+        if (scheduler_start(&engine->scheduler, sequence) < 0)
+            end(engine, sequence, ENGINE_END_FAULT, "out of memory");
 }
 
 /* Submits a step if there is anything to do. 1: did; 0: nothing; -errno. */
@@ -327,7 +295,7 @@ static int launch(struct engine *engine)
 {
     struct flight *flight =
         &engine->flights[(engine->first_flight + engine->n_flights) % engine->most_flights];
-    scheduler_plan(&engine->scheduler, &flight->plan);
+    plan_build(&engine->planner, &flight->plan);
     if (flight->plan.n == 0)
         return 0;
     flight->submitted_ns = clock_ns();
@@ -342,23 +310,22 @@ static int launch(struct engine *engine)
     return 1;
 }
 
-/* Takes one sequence's part of a flight. */
-static void take(struct engine *engine, struct sequence *sequence, const struct backend_result *result,
-                 uint64_t now)
+/* Takes one sequence's part of a flight; without a result it was abandoned. */
+static void take(struct engine *engine, struct sequence *sequence, const struct backend_row_set *set,
+                 const struct backend_result *result, uint64_t now)
 {
-    sequence->in_flight--;
-    if (!sequence->ended && sequence->cancelled)
-        cut_off(engine, sequence, ENGINE_END_CANCELLED, NULL);
-    else if (!sequence->ended && !result) /* abandoned: it starts again from what it has */
-        sequence->preempted = true;
-    else if (!sequence->ended && result->end == BACKEND_END_FAULT)
-        cut_off(engine, sequence, ENGINE_END_FAULT, "the model gave no finite logit to sample from");
-    else if (!sequence->ended && result->n_ids > 0)
-        deliver(engine, sequence, result, now);
-    if (sequence->ended)
+    uint32_t n = sequence_settle(sequence, set, result);
+    bool counts = sequence->state == SEQUENCE_PREFILLING || sequence->state == SEQUENCE_DECODING ||
+                  sequence->state == SEQUENCE_LEAVING;
+    if (n > 0)
+        delivery_ids(&engine->delivery, sequence, result, n, now);
+    if (counts && sequence->state != SEQUENCE_ENDED && result->end == BACKEND_END_FAULT)
+        delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT,
+                     "the model gave no finite logit to sample from");
+    if (sequence->state == SEQUENCE_DUE)
+        delivery_end(&engine->delivery, sequence, sequence->due, NULL);
+    if (sequence->state != SEQUENCE_PREFILLING && sequence->state != SEQUENCE_DECODING)
         let_go(engine, sequence);
-    else if (sequence->preempted)
-        scheduler_settle(&engine->scheduler, sequence);
 }
 
 /* Reads the oldest flight. 0, -EAGAIN when it is not done yet, or another -errno. */
@@ -380,7 +347,7 @@ static int land(struct engine *engine)
     if (!abandoned) {
         uint64_t from =
             flight->submitted_ns > engine->last_read_ns ? flight->submitted_ns : engine->last_read_ns;
-        scheduler_measure(&engine->scheduler, &flight->plan, now - from);
+        plan_measure(&engine->planner, &flight->plan, now - from);
         engine->stats.prefill_tokens += flight->plan.prefill_rows;
         engine->stats.steps++;
     }
@@ -388,14 +355,14 @@ static int land(struct engine *engine)
     engine->first_flight = (engine->first_flight + 1) % engine->most_flights;
     engine->n_flights--;
     for (uint32_t i = 0; i < flight->plan.n; i++)
-        take(engine, flight->plan.sequences[i], abandoned ? NULL : &results[i], now);
+        take(engine, flight->plan.sequences[i], &flight->plan.sets[i], abandoned ? NULL : &results[i], now);
     return 0;
 }
 
 int engine_step(struct engine *engine, struct error *err)
 {
     if (engine->failed)
-        return error_set(err, -EIO, "%s", engine->failure.text);
+        return error_set(err, engine->failed, "%s", engine->failure.text);
     end_unwanted(engine);
     admit(engine);
     int launched = 0, landed = 0;
@@ -407,7 +374,7 @@ int engine_step(struct engine *engine, struct error *err)
         landed = land(engine);
     if (landed < 0 && landed != -EAGAIN)
         return fail(engine, landed, err);
-    return engine->alive != NULL || engine->n_flights > 0;
+    return engine->delivery.alive != NULL || engine->n_flights > 0;
 }
 
 /* ---- what there is ---- */
@@ -422,11 +389,12 @@ void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
     ret_stats->blocks_free = blocks_available(scheduler->blocks);
     ret_stats->blocks_total = blocks_total(scheduler->blocks);
     ret_stats->preemptions = scheduler->preemptions;
+    ret_stats->tokens = engine->delivery.tokens;
     for (const struct sequence *s = scheduler->waiting; s; s = s->next)
         ret_stats->waiting_tokens += s->ids.len;
     for (uint32_t i = 0; i < scheduler->n_running; i++)
-        if (scheduler->running[i]->computed < scheduler->running[i]->n_prefill)
-            ret_stats->waiting_tokens += scheduler->running[i]->n_prefill - scheduler->running[i]->computed;
+        if (scheduler->running[i]->state == SEQUENCE_PREFILLING)
+            ret_stats->waiting_tokens += sequence_wants(scheduler->running[i]);
 }
 
 uint32_t engine_context(const struct engine *engine)
@@ -436,11 +404,11 @@ uint32_t engine_context(const struct engine *engine)
 
 uint32_t engine_max_tokens_in_cache(const struct engine *engine)
 {
-    uint64_t tokens = (uint64_t)engine->info.n_blocks * BACKEND_BLOCK_TOKENS;
+    uint64_t tokens = (uint64_t)engine->scheduler.info.groups[0].n_blocks * BACKEND_BLOCK_TOKENS;
     return tokens > UINT32_MAX ? UINT32_MAX : (uint32_t)tokens;
 }
 
 const struct backend_info *engine_backend_info(const struct engine *engine)
 {
-    return &engine->info;
+    return &engine->scheduler.info;
 }

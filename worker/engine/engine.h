@@ -23,17 +23,28 @@ struct engine_config {
     const struct model *model; /* outlives the engine; has a tokenizer */
     const struct backend_ops *backend;
     struct backend_config backend_config; /* model is filled in from above; 0 fields get defaults */
-    uint32_t max_waiting;                 /* requests queued inside the engine; beyond: ENGINE_E_FULL */
-    uint32_t step_ms; /* budget of a step while sequences decode, ten times that of one that only prefills; 0:
-                       * 100 (a CPU's) */
+    uint32_t max_waiting; /* requests queued inside the engine; beyond: ENGINE_E_FULL, but for resumed ones */
+    uint32_t step_ms;     /* budget of a step while sequences decode; 0: as the backend says */
+    /* Drafts: proposes up to `most` ids that may follow the `n` of a sequence, and returns how many. They are
+     * verified in one step, and several ids may come of it; which ids come does not change. NULL: none. */
+    uint32_t (*draft)(void *arg, const int32_t *ids, uint32_t n, uint32_t most, int32_t *ret_draft);
+    void *draft_arg;
+    uint32_t most_draft; /* ids of one draft */
 };
 
-/* A request. Everything is copied in engine_submit. */
+/* A request. Everything is copied in engine_submit.
+ *
+ * One that was begun elsewhere is resumed: `output` has the ids that are published of it, text_offset the
+ * bytes of its text. It goes on with the id and the byte after them, as if nothing had happened; events bring
+ * what is new, and the text that the outputs make beyond the offset. */
 struct engine_request {
     uint64_t tag;          /* the owner's name for it, unique among those alive */
     const int32_t *prompt; /* [n_prompt] ids, n_prompt ≥ 1 */
     uint32_t n_prompt;
-    uint32_t max_tokens; /* ≥ 1 */
+    const int32_t *output; /* [n_output] ids made before; n_output ≤ max_tokens */
+    uint32_t n_output;
+    uint64_t text_offset;
+    uint32_t max_tokens; /* ≥ 1, those made before included */
     struct sampling sampling;
     const struct bytes *stop; /* [n_stop] stop strings, not empty */
     uint32_t n_stop;
@@ -65,9 +76,11 @@ struct engine_event {
     const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
     uint32_t n_logprobs;
     enum engine_end end;
-    const char *fault;                     /* ENGINE_END_FAULT: why */
-    uint32_t n_prompt, n_cached, n_output; /* at the end */
-    uint64_t prefill_ns, decode_ns;        /* at the end: submit → first token; first → last token */
+    const char *fault; /* ENGINE_END_FAULT: why */
+    /* At the end. n_cached: of the prompt and the outputs before, not computed but found; n_output counts the
+     * outputs before, too. */
+    uint32_t n_prompt, n_cached, n_output;
+    uint64_t prefill_ns, decode_ns; /* at the end: submit → first token; first → last token */
 };
 
 /* Takes an event; its pointers live during the call. Called inside engine_step only. */

@@ -1,27 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Every check of a request, one after the other, each with the value that is wrong. Comparisons are written
- * so that NaN fails them. */
+/* Every check of a request, one after the other, each with the value that is wrong. */
 
 #include "worker/engine/limits.h"
 
-#include <math.h>
-
 #include "worker/model/model.h"
-
-static int check_sampling(const struct sampling *s, struct error *err)
-{
-    if (!(s->temperature >= 0) || !isfinite(s->temperature))
-        return error_set(err, ENGINE_E_INVALID, "temperature is %g, not a number from 0",
-                         (double)s->temperature);
-    if (!(s->top_p > 0 && s->top_p <= 1))
-        return error_set(err, ENGINE_E_INVALID, "top_p is %g, not above 0 and at most 1", (double)s->top_p);
-    if (!(s->min_p >= 0 && s->min_p <= 1))
-        return error_set(err, ENGINE_E_INVALID, "min_p is %g, not between 0 and 1", (double)s->min_p);
-    if (!(s->repetition_penalty > 0) || !isfinite(s->repetition_penalty))
-        return error_set(err, ENGINE_E_INVALID, "repetition_penalty is %g, not above 0",
-                         (double)s->repetition_penalty);
-    return 0;
-}
 
 static int check_ids(const char *what, const int32_t *ids, uint32_t n, uint32_t n_vocab, struct error *err)
 {
@@ -32,8 +14,22 @@ static int check_ids(const char *what, const int32_t *ids, uint32_t n, uint32_t 
     return 0;
 }
 
-int engine_check_request(const struct engine_request *request, const struct model *model, uint32_t n_context,
-                         uint32_t n_cache, struct error *err)
+static int check_stops(const struct engine_request *request, const struct model *model,
+                       const struct backend_info *info, struct error *err)
+{
+    size_t n_end = tokenizer_end_ids(model->tokenizer).n;
+    if (request->n_stop_ids + n_end > info->most_stop_ids)
+        return error_set(err, ENGINE_E_INVALID, "stop_ids: %u and the model's own %zu; the device takes %u",
+                         request->n_stop_ids, n_end, info->most_stop_ids);
+    for (uint32_t i = 0; i < request->n_stop; i++)
+        if (request->stop[i].len == 0)
+            return error_set(err, ENGINE_E_INVALID, "stop[%u] is empty", i);
+    return check_ids("stop_ids", request->stop_ids, request->n_stop_ids, model->params.n_vocab, err);
+}
+
+int engine_check_request(const struct engine_request *request, const struct model *model,
+                         const struct backend_info *info, uint32_t n_context, uint32_t n_cache,
+                         struct error *err)
 {
     if (request->n_prompt == 0)
         return error_set(err, ENGINE_E_INVALID, "the prompt is empty");
@@ -48,16 +44,21 @@ int engine_check_request(const struct engine_request *request, const struct mode
         return error_set(err, ENGINE_E_TOO_LONG,
                          "prompt (%u) + max_tokens (%u) = %llu tokens; the KV cache holds %u",
                          request->n_prompt, request->max_tokens, (unsigned long long)total, n_cache);
-    int r = check_sampling(&request->sampling, err);
+    if (sampling_check(&request->sampling, model->params.n_vocab, err) < 0)
+        return ENGINE_E_INVALID;
+    int r = check_ids("prompt", request->prompt, request->n_prompt, model->params.n_vocab, err);
     if (r == 0)
-        r = check_ids("prompt", request->prompt, request->n_prompt, model->params.n_vocab, err);
+        r = check_ids("output", request->output, request->n_output, model->params.n_vocab, err);
     if (r == 0)
-        r = check_ids("stop_ids", request->stop_ids, request->n_stop_ids, model->params.n_vocab, err);
+        r = check_stops(request, model, info, err);
     if (r != 0)
         return r;
-    for (uint32_t i = 0; i < request->n_stop; i++)
-        if (request->stop[i].len == 0)
-            return error_set(err, ENGINE_E_INVALID, "stop[%u] is empty", i);
+    if (request->n_output > request->max_tokens)
+        return error_set(err, ENGINE_E_INVALID, "%u ids of output are more than max_tokens (%u)",
+                         request->n_output, request->max_tokens);
+    if (request->priority > ENGINE_MOST_PRIORITY || request->priority < -ENGINE_MOST_PRIORITY)
+        return error_set(err, ENGINE_E_INVALID, "priority is %d; %d to %d are possible", request->priority,
+                         -ENGINE_MOST_PRIORITY, ENGINE_MOST_PRIORITY);
     if (request->n_logprobs > ENGINE_MOST_LOGPROBS || request->n_logprobs > model->params.n_vocab)
         return error_set(err, ENGINE_E_INVALID, "logprobs is %u; at most %u are told", request->n_logprobs,
                          ENGINE_MOST_LOGPROBS);

@@ -11,15 +11,15 @@
 
 /* What fields of engine_config that are 0 become. */
 #define ENGINE_DEFAULT_SLOTS   32
-#define ENGINE_DEFAULT_ROWS    512
 #define ENGINE_DEFAULT_WAITING 1024
-#define ENGINE_DEFAULT_STEP_MS 100
 
 #define ENGINE_MOST_LOGPROBS 256
+#define ENGINE_MOST_PRIORITY 1000 /* either way; each is worth some waiting, which has to be countable */
 
 /* 0, ENGINE_E_INVALID or ENGINE_E_TOO_LONG with the reason. `n_context` and `n_cache`: most positions of one
  * sequence, by the model and by the KV blocks there are. */
-int engine_check_request(const struct engine_request *request, const struct model *model, uint32_t n_context,
-                         uint32_t n_cache, struct error *err);
+int engine_check_request(const struct engine_request *request, const struct model *model,
+                         const struct backend_info *info, uint32_t n_context, uint32_t n_cache,
+                         struct error *err);
 
 #endif

@@ -14,12 +14,22 @@
 
 #include "worker/model/model.h"
 
-#define NULL_RESULT_SETS 3 /* results live until the second submit after them */
+#define STEP_MS       100
+#define ALONE_MS      1000
+#define CHUNK_LEAST   8
+#define CHUNK_MOST    512
+#define MAX_ROWS      512
+#define MOST_STOP_IDS 1024
+#define COPY_TICKET   (1ull << 63) /* of copies, which are done when it is given */
 
 struct null_slot {
+    bool open, spoiled;
     uint64_t seed;
     uint32_t end_position, n_logprobs, n_stop_ids;
     int32_t *stop_ids;
+    uint32_t position, told; /* ids fed, blocks told of */
+    bool sampled;            /* has a last id */
+    enum backend_end end;
 };
 
 struct null_results {
@@ -27,6 +37,7 @@ struct null_results {
     int32_t *ids;                   /* [max_rows] */
     struct logprob *logprobs;       /* [cap_logprobs], grown on demand */
     size_t cap_logprobs;
+    uint64_t ticket; /* 0 once they were polled */
     bool abandoned;
 };
 
@@ -36,8 +47,8 @@ struct backend {
     int32_t *printable; /* [n_printable] */
     uint32_t n_printable;
     struct null_slot *slots; /* [n_slots] */
-    uint64_t ticket;         /* of the last step */
-    struct null_results sets[NULL_RESULT_SETS];
+    uint64_t steps, copies;  /* so far */
+    struct null_results results;
 };
 
 static bool is_printable(const struct tokenizer *tokenizer, int32_t id)
@@ -76,11 +87,9 @@ static void null_close(struct backend *backend)
         return;
     for (uint32_t i = 0; backend->slots && i < backend->config.n_slots; i++)
         free(backend->slots[i].stop_ids);
-    for (int i = 0; i < NULL_RESULT_SETS; i++) {
-        free(backend->sets[i].results);
-        free(backend->sets[i].ids);
-        free(backend->sets[i].logprobs);
-    }
+    free(backend->results.results);
+    free(backend->results.ids);
+    free(backend->results.logprobs);
     free(backend->slots);
     free(backend->printable);
     free(backend);
@@ -88,20 +97,21 @@ static void null_close(struct backend *backend)
 
 static int null_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
+    if (config->n_devices > 0 || config->weights || config->kv_type != BACKEND_KV_DEFAULT)
+        return error_set(err, -ENOTSUP, "the null backend has no devices, no weights and no KV type");
     struct backend *backend = calloc(1, sizeof *backend);
     if (!backend)
         return error_set(err, -ENOMEM, "null backend: out of memory");
     backend->config = *config;
+    uint32_t max_rows = backend->config.max_rows = backend_rows_for(config, MAX_ROWS);
     uint32_t per_slot = config->n_context / BACKEND_BLOCK_TOKENS + 1;
     backend->n_blocks = config->n_blocks ? config->n_blocks : config->n_slots * per_slot;
     backend->slots = calloc(config->n_slots, sizeof *backend->slots);
     int r = backend->slots ? collect_ids(backend) : -ENOMEM;
-    for (int i = 0; i < NULL_RESULT_SETS && r == 0; i++) {
-        backend->sets[i].results = calloc(config->max_rows, sizeof *backend->sets[i].results);
-        backend->sets[i].ids = calloc(config->max_rows, sizeof *backend->sets[i].ids);
-        if (!backend->sets[i].results || !backend->sets[i].ids)
-            r = -ENOMEM;
-    }
+    backend->results.results = calloc(max_rows, sizeof *backend->results.results);
+    backend->results.ids = calloc(max_rows, sizeof *backend->results.ids);
+    if (r == 0 && (!backend->results.results || !backend->results.ids))
+        r = -ENOMEM;
     if (r < 0) {
         null_close(backend);
         return error_set(err, r,
@@ -114,16 +124,23 @@ static int null_open(const struct backend_config *config, struct backend **ret_b
 
 static void null_info(const struct backend *backend, struct backend_info *ret_info)
 {
-    *ret_info = (struct backend_info){.device = "null",
-                                      .n_blocks = backend->n_blocks,
-                                      .block_bytes = BACKEND_BLOCK_TOKENS,
-                                      .max_rows = backend->config.max_rows,
-                                      .synchronous = true};
+    *ret_info = (struct backend_info){
+        .device = "null",
+        .n_groups = 1,
+        .groups = {{.n_layers = 1, .n_blocks = backend->n_blocks, .block_bytes = BACKEND_BLOCK_TOKENS}},
+        .most_flights = 1,
+        .most_stop_ids = MOST_STOP_IDS,
+        .max_rows = backend->config.max_rows,
+        .step_ms = STEP_MS,
+        .alone_ms = ALONE_MS,
+        .chunk_least = CHUNK_LEAST,
+        .chunk_most = CHUNK_MOST};
 }
 
 static int null_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
 {
-    struct null_slot *s = &backend->slots[slot];
+    if (slot >= backend->config.n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS)
+        return -EINVAL;
     int32_t *stop_ids = NULL;
     if (params->n_stop_ids > 0) {
         stop_ids = malloc(params->n_stop_ids * sizeof *stop_ids);
@@ -131,9 +148,13 @@ static int null_slot_open(struct backend *backend, uint32_t slot, const struct b
             return -ENOMEM;
         memcpy(stop_ids, params->stop_ids, params->n_stop_ids * sizeof *stop_ids);
     }
-    free(s->stop_ids);
-    *s = (struct null_slot){params->sampling.seed, params->end_position, params->n_logprobs,
-                            params->n_stop_ids, stop_ids};
+    backend->slots[slot] = (struct null_slot){.open = true,
+                                              .seed = params->sampling.seed,
+                                              .end_position = params->end_position,
+                                              .n_logprobs = params->n_logprobs,
+                                              .n_stop_ids = params->n_stop_ids,
+                                              .stop_ids = stop_ids,
+                                              .position = params->position};
     return 0;
 }
 
@@ -209,72 +230,141 @@ static void write_logprobs(const struct backend *backend, int32_t id, uint32_t n
                         : (struct logprob){backend->printable[(i - 1) % backend->n_printable], -100};
 }
 
+static int check_set(const struct backend *backend, const struct backend_row_set *set)
+{
+    if (set->slot >= backend->config.n_slots || set->n_ids == 0)
+        return -EINVAL;
+    const struct null_slot *slot = &backend->slots[set->slot];
+    uint64_t covered = (uint64_t)(slot->told + set->blocks[0].n) * BACKEND_BLOCK_TOKENS;
+    bool placed = set->ids ? set->position == slot->position
+                           : set->position >= slot->position && set->n_ids == 1 &&
+                                 (slot->sampled || slot->end != BACKEND_RUNNING);
+    bool told = set->blocks[0].told == slot->told && (uint64_t)set->position + set->n_ids <= covered;
+    return slot->open && !slot->spoiled && placed && told ? 0 : -EINVAL;
+}
+
+/* Samples a row set's ids to `ids`; its result. */
+static struct backend_result sample(struct backend *backend, const struct backend_row_set *set, int32_t *ids,
+                                    struct logprob *logprobs)
+{
+    struct null_slot *slot = &backend->slots[set->slot];
+    struct backend_result result = {.ids = ids, .logprobs = slot->n_logprobs ? logprobs : NULL};
+    size_t mask_words = (backend->config.model->params.n_vocab + 31) / 32;
+    bool all = set->output == BACKEND_SAMPLE_ALL;
+    bool agreed = true;
+    for (uint32_t row = all ? 0 : set->n_ids - 1; row < set->n_ids && agreed && slot->end == BACKEND_RUNNING;
+         row++) {
+        const uint32_t *allowed = set->allowed ? set->allowed + (all ? row * mask_words : 0) : NULL;
+        uint32_t position = slot->position + row + 1;
+        int32_t id = id_at(backend, slot->seed, position, allowed);
+        slot->end = end_of(slot, id, position);
+        if (id < 0)
+            break;
+        write_logprobs(backend, id, slot->n_logprobs, logprobs + (size_t)result.n_ids * slot->n_logprobs);
+        ids[result.n_ids++] = id;
+        slot->sampled = true;
+        agreed = all && slot->end == BACKEND_RUNNING && row + 1 < set->n_ids && set->ids[row + 1] == id;
+        result.n_accepted += agreed;
+    }
+    return result;
+}
+
+static struct backend_result run_set(struct backend *backend, const struct backend_row_set *set, int32_t *ids,
+                                     struct logprob *logprobs)
+{
+    struct null_slot *slot = &backend->slots[set->slot];
+    struct backend_result result = {.ids = ids};
+    slot->told += set->blocks[0].n;
+    if (slot->end == BACKEND_RUNNING) {
+        if (set->output == BACKEND_LOGITS_LAST || set->output == BACKEND_LOGITS_ALL)
+            write_logits(backend, set, slot->seed);
+        else if (set->output != BACKEND_OUTPUT_NONE)
+            result = sample(backend, set, ids, logprobs);
+        slot->sampled = set->output == BACKEND_SAMPLE_LAST || set->output == BACKEND_SAMPLE_ALL;
+        slot->position += set->output == BACKEND_SAMPLE_ALL ? result.n_accepted + 1 : set->n_ids;
+    }
+    result.end = slot->end;
+    return result;
+}
+
 static int null_submit(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket)
 {
-    uint64_t ticket = backend->ticket + 1;
-    struct null_results *set = &backend->sets[ticket % NULL_RESULT_SETS];
-    size_t n_logprobs = 0, used_logprobs = 0;
-    uint32_t rows = 0;
+    struct null_results *results = &backend->results;
+    size_t n_logprobs = 0;
+    uint64_t rows = 0;
     for (uint32_t i = 0; i < step->n_sets; i++) {
+        int r = check_set(backend, &step->sets[i]);
+        if (r < 0)
+            return r;
         rows += step->sets[i].n_ids;
         n_logprobs += (size_t)step->sets[i].n_ids * backend->slots[step->sets[i].slot].n_logprobs;
     }
-    if (rows > backend->config.max_rows)
-        return -E2BIG;
-    if (reserve_logprobs(set, n_logprobs) < 0)
+    if (rows == 0 || rows > backend->config.max_rows)
+        return -EINVAL;
+    if (reserve_logprobs(results, n_logprobs) < 0)
         return -ENOMEM;
-    int32_t *ids = set->ids;
+    int32_t *ids = results->ids;
+    struct logprob *logprobs = results->logprobs;
     for (uint32_t i = 0; i < step->n_sets; i++) {
-        const struct backend_row_set *rows_of = &step->sets[i];
-        const struct null_slot *slot = &backend->slots[rows_of->slot];
-        struct backend_result *result = &set->results[i];
-        *result = (struct backend_result){.ids = ids};
-        if (rows_of->output == BACKEND_LOGITS_LAST || rows_of->output == BACKEND_LOGITS_ALL)
-            write_logits(backend, rows_of, slot->seed);
-        if (rows_of->output != BACKEND_SAMPLE_LAST && rows_of->output != BACKEND_SAMPLE_ALL)
-            continue;
-        result->logprobs = slot->n_logprobs ? set->logprobs + used_logprobs : NULL;
-        uint32_t row = rows_of->output == BACKEND_SAMPLE_ALL ? 0 : rows_of->n_ids - 1;
-        for (; row < rows_of->n_ids && result->end == BACKEND_RUNNING; row++) {
-            uint32_t position = rows_of->position + row + 1;
-            int32_t id = id_at(backend, slot->seed, position, rows_of->allowed);
-            result->end = end_of(slot, id, position);
-            if (id < 0)
-                break;
-            *ids++ = id;
-            result->n_ids++;
-            write_logprobs(backend, id, slot->n_logprobs, set->logprobs + used_logprobs);
-            used_logprobs += slot->n_logprobs;
-        }
+        results->results[i] = run_set(backend, &step->sets[i], ids, logprobs);
+        ids += step->sets[i].n_ids;
+        if (logprobs)
+            logprobs += (size_t)step->sets[i].n_ids * backend->slots[step->sets[i].slot].n_logprobs;
     }
-    set->abandoned = backend->config.progress && backend->config.progress(backend->config.progress_arg);
-    *ret_ticket = backend->ticket = ticket;
+    results->abandoned = backend->config.progress && backend->config.progress(backend->config.progress_arg);
+    for (uint32_t i = 0; i < step->n_sets && results->abandoned; i++)
+        backend->slots[step->sets[i].slot].spoiled = true;
+    *ret_ticket = results->ticket = ++backend->steps;
     return 0;
 }
 
 static int null_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
                      const struct backend_result **ret_results, struct error *err)
 {
-    if (ticket == 0 || ticket > backend->ticket || ticket + NULL_RESULT_SETS <= backend->ticket)
-        return error_set(err, -EINVAL, "null backend: no step %llu", (unsigned long long)ticket);
-    const struct null_results *set = &backend->sets[ticket % NULL_RESULT_SETS];
-    if (set->abandoned)
+    struct null_results *results = &backend->results;
+    if (ticket > COPY_TICKET && ticket - COPY_TICKET <= backend->copies)
+        return 0;
+    if (ticket == 0 || ticket != results->ticket)
+        return error_set(err, -EINVAL, "null backend: no ticket %llu is open", (unsigned long long)ticket);
+    results->ticket = 0;
+    if (results->abandoned)
         return -ECANCELED;
-    *ret_results = set->results;
+    *ret_results = results->results;
     return 0;
 }
 
-static void null_trim(struct backend *backend, uint32_t slot, uint32_t position)
+static void null_trim(struct backend *backend, uint32_t index, uint32_t position)
 {
+    struct null_slot *slot = &backend->slots[index];
+    if (!slot->open || slot->spoiled || position > slot->position)
+        return;
+    uint32_t keep = backend_blocks_for(position);
+    slot->position = position;
+    slot->told = keep < slot->told ? keep : slot->told;
+    slot->sampled = false;
+    slot->end = BACKEND_RUNNING;
 }
 
-static int null_blocks_read(struct backend *backend, const uint32_t *blocks, uint32_t n, void *out)
+static int null_copy(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket)
 {
-    memset(out, 0, (size_t)n * BACKEND_BLOCK_TOKENS);
+    if (copy->group != 0)
+        return -EINVAL;
+    for (uint32_t i = 0; i < copy->n; i++)
+        if (copy->blocks[i] >= backend->n_blocks)
+            return -EINVAL;
+    *ret_ticket = COPY_TICKET + ++backend->copies;
     return 0;
 }
 
-static int null_blocks_write(struct backend *backend, const uint32_t *blocks, uint32_t n, const void *in)
+static int null_copy_out(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket)
+{
+    int r = null_copy(backend, copy, ret_ticket);
+    if (r == 0)
+        memset(copy->host, 0, (size_t)copy->n * BACKEND_BLOCK_TOKENS);
+    return r;
+}
+
+static int null_verdict(struct backend *backend, struct error *err)
 {
     return 0;
 }
@@ -288,5 +378,6 @@ const struct backend_ops backend_null = {.name = "null",
                                          .submit = null_submit,
                                          .poll = null_poll,
                                          .trim = null_trim,
-                                         .blocks_read = null_blocks_read,
-                                         .blocks_write = null_blocks_write};
+                                         .copy_out = null_copy_out,
+                                         .copy_in = null_copy,
+                                         .verdict = null_verdict};

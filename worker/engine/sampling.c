@@ -9,11 +9,13 @@
  * may hold one of the k are looked into. Probabilities are summed as fixed-point integers, so that the sum
  * has no order and a parallel implementation gets the same bits.
  *
- * A logit that is not finite is never a candidate. */
+ * Biases come as a list and are spread over a table of the vocabulary for the time of one call. A logit that
+ * is not finite is never a candidate. */
 
 #include "worker/engine/sampling.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -35,6 +37,7 @@ struct sampler {
     uint64_t sums[DIGITS];
     uint32_t *scratch; /* [n_vocab] indices of the descent */
     float *tops;       /* [⌈n_vocab / GROUP⌉] */
+    float *biases;     /* [n_vocab], zero between calls */
     struct candidate candidates[];
 };
 
@@ -46,7 +49,8 @@ int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler)
     sampler->n_vocab = n_vocab;
     sampler->scratch = malloc(((size_t)n_vocab + 1) * sizeof *sampler->scratch);
     sampler->tops = malloc(((size_t)n_vocab / GROUP + 1) * sizeof *sampler->tops);
-    if (!sampler->scratch || !sampler->tops) {
+    sampler->biases = calloc((size_t)n_vocab + 1, sizeof *sampler->biases);
+    if (!sampler->scratch || !sampler->tops || !sampler->biases) {
         sampler_free(sampler);
         return -ENOMEM;
     }
@@ -59,10 +63,26 @@ struct sampler *sampler_free(struct sampler *sampler)
     if (sampler) {
         free(sampler->scratch);
         free(sampler->tops);
+        free(sampler->biases);
     }
     free(sampler);
     return NULL;
 }
+
+bool sampling_needs_uses(const struct sampling *sampling)
+{
+    return sampling->repetition_penalty != 1 || sampling->presence_penalty != 0 ||
+           sampling->frequency_penalty != 0;
+}
+
+/* One row of logits, what may be sampled of it, and what changes its logits. */
+struct row {
+    const float *logits;            /* [n_vocab] */
+    const uint32_t *mask, *allowed; /* NULL: everything */
+    const struct token_use *uses;   /* [n_vocab]; NULL: no penalty */
+    const float *biases;            /* [n_vocab]; NULL: none */
+    float repetition, presence, frequency;
+};
 
 static uint64_t key_of(float logit, uint32_t id)
 {
@@ -87,40 +107,59 @@ static uint32_t key_id(uint64_t key)
     return ~(uint32_t)key;
 }
 
-static float penalized(float logit, float penalty)
+/* The logit of an id that was used, after penalties. Only the repetition penalty scales, so only it can leave
+ * the range of float: what is added or taken off is far below half a unit in the last place there. */
+static float penalized(const struct row *row, float logit, struct token_use use)
 {
-    return logit > 0 ? logit / penalty : logit * penalty;
+    if (!isfinite(logit))
+        return logit;
+    logit = logit > 0 ? logit / row->repetition : logit * row->repetition;
+    logit = logit > FLT_MAX ? FLT_MAX : logit < -FLT_MAX ? -FLT_MAX : logit;
+    return use.in_output > 0 ? logit - (row->presence + row->frequency * (float)use.in_output) : logit;
+}
+
+/* The uses of the group from `base` on, or NULL when it has none, as most have: to see that takes vector
+ * registers, if the count is a constant. */
+static const struct token_use *group_uses(const struct row *row, uint32_t base, uint32_t n)
+{
+    uint32_t used = n < GROUP;
+    if (!row->uses)
+        return NULL;
+    for (uint32_t i = 0; n == GROUP && i < GROUP; i++)
+        used |= row->uses[base + i].in_prompt | row->uses[base + i].in_output;
+    return used ? row->uses + base : NULL;
 }
 
 /* Which of the 32 ids from `base` on may be sampled. */
-static uint32_t group_word(const struct sampler *sampler, const uint32_t *mask, const uint32_t *allowed,
-                           uint32_t base)
+static uint32_t group_word(const struct sampler *sampler, const struct row *row, uint32_t base)
 {
     uint32_t left = sampler->n_vocab - base;
     uint32_t word = left < GROUP ? (1u << left) - 1 : UINT32_MAX;
-    if (mask)
-        word &= mask[base / GROUP];
-    return allowed ? word & allowed[base / GROUP] : word;
+    if (row->mask)
+        word &= row->mask[base / GROUP];
+    return row->allowed ? word & row->allowed[base / GROUP] : word;
 }
 
-/* Fills candidates with every id that may be sampled, less those of groups whose largest logit (`tops`, or
- * NULL) is below `least`; returns how many, and the largest key. */
-static uint32_t gather(struct sampler *sampler, const float *logits, float penalty, const uint16_t *counts,
-                       const uint32_t *mask, const uint32_t *allowed, const float *tops, float least,
-                       uint64_t *ret_best)
+/* Fills candidates with every id that may be sampled, less those of groups whose top is below `least` (−∞:
+ * all groups, whose tops then need not be known); returns how many, and the largest key. */
+static uint32_t gather(struct sampler *sampler, const struct row *row, float least, uint64_t *ret_best)
 {
+    const float *logits = row->logits, *biases = row->biases;
     uint32_t n = 0;
     uint64_t best = 0;
     for (uint32_t base = 0; base < sampler->n_vocab; base += GROUP) {
-        if (tops && tops[base / GROUP] < least)
+        if (least > -INFINITY && sampler->tops[base / GROUP] < least)
             continue;
-        uint32_t word = group_word(sampler, mask, allowed, base);
+        uint32_t word = group_word(sampler, row, base), left = sampler->n_vocab - base;
+        const struct token_use *uses = group_uses(row, base, left < GROUP ? left : GROUP);
         for (uint32_t i = 0; i < GROUP && word >> i; i++) {
             if (!(word >> i & 1))
                 continue;
             float logit = logits[base + i];
-            if (counts && counts[base + i])
-                logit = penalized(logit, penalty);
+            if (uses && (uses[i].in_prompt | uses[i].in_output))
+                logit = penalized(row, logit, uses[i]);
+            if (biases)
+                logit += biases[base + i];
             if (!isfinite(logit))
                 continue;
             uint64_t key = key_of(logit, base + i);
@@ -193,13 +232,12 @@ static float group_top(const float *logits, uint32_t word)
 
 /* Writes the largest logit of each group. Returns a logit that at least `k` ids reach, or −∞: each of the k
  * groups with the largest ones has such an id. What is below it can be in no top-k. */
-static float group_tops(struct sampler *sampler, const float *logits, const uint32_t *mask,
-                        const uint32_t *allowed, uint32_t k)
+static float group_tops(struct sampler *sampler, const struct row *row, uint32_t k)
 {
     uint32_t n = 0;
     float highest = -INFINITY;
     for (uint32_t base = 0; base < sampler->n_vocab; base += GROUP) {
-        float top = group_top(logits + base, group_word(sampler, mask, allowed, base));
+        float top = group_top(row->logits + base, group_word(sampler, row, base));
         sampler->tops[base / GROUP] = top;
         highest = top > highest ? top : highest;
         if (isfinite(top))
@@ -223,18 +261,19 @@ static uint32_t keep_from(struct sampler *sampler, uint32_t n, uint64_t threshol
 static uint32_t filter_by_mass(struct sampler *sampler, uint32_t n, const struct sampling *sampling,
                                float best)
 {
+    float temperature = (float)sampling->temperature;
     uint64_t total = 0;
     for (uint32_t i = 0; i < n; i++) {
-        float x = (key_logit(sampler->candidates[i].key) - best) / sampling->temperature;
+        float x = (key_logit(sampler->candidates[i].key) - best) / temperature;
         sampler->candidates[i].mass = (uint64_t)(expf(x) * (float)MASS_ONE);
         total += sampler->candidates[i].mass;
     }
     if (sampling->top_p < 1) {
-        uint64_t target = (uint64_t)ceil((double)total * (double)sampling->top_p);
+        uint64_t target = (uint64_t)ceil((double)total * sampling->top_p);
         n = keep_from(sampler, n, key_threshold(sampler, n, true, target ? target : 1));
     }
     if (sampling->min_p > 0) {
-        uint64_t least = (uint64_t)ceil((double)MASS_ONE * (double)sampling->min_p);
+        uint64_t least = (uint64_t)ceil((double)MASS_ONE * sampling->min_p);
         uint32_t kept = 0;
         for (uint32_t i = 0; i < n; i++)
             if (sampler->candidates[i].mass >= least)
@@ -249,6 +288,7 @@ static uint32_t filter_by_mass(struct sampler *sampler, uint32_t n, const struct
 static int32_t draw(const struct sampler *sampler, uint32_t n, const struct sampling *sampling, float best,
                     uint64_t position)
 {
+    float temperature = (float)sampling->temperature;
     uint32_t key[2] = {(uint32_t)sampling->seed, (uint32_t)(sampling->seed >> 32)};
     uint32_t random[4], block = UINT32_MAX;
     uint64_t winner = 0;
@@ -266,7 +306,7 @@ static int32_t draw(const struct sampler *sampler, uint32_t n, const struct samp
          * logarithm. The mass is e^x cut to 40 bits, hence the one unit and the slack. */
         if (1 - u > ((double)c->mass + 1) * (1.001 / (double)MASS_ONE) * odds)
             continue;
-        double x = (double)((key_logit(c->key) - best) / sampling->temperature);
+        double x = (double)((key_logit(c->key) - best) / temperature);
         double score = x - log(-log(u));
         if (score > highest || (score == highest && c->key > winner)) {
             highest = score;
@@ -277,20 +317,17 @@ static int32_t draw(const struct sampler *sampler, uint32_t n, const struct samp
     return (int32_t)key_id(winner);
 }
 
-int32_t sampler_sample(struct sampler *sampler, const float *logits, const struct sampling *sampling,
-                       const uint16_t *counts, const uint32_t *mask, const uint32_t *allowed,
-                       uint64_t position)
+/* Samples of a row whose changes are all known. */
+static int32_t sample_row(struct sampler *sampler, const struct row *row, const struct sampling *sampling,
+                          uint64_t position)
 {
-    bool greedy = sampling->temperature == 0 || sampling->top_k == 1;
+    bool greedy = (float)sampling->temperature == 0 || sampling->top_k == 1;
     uint32_t k = greedy ? 1 : sampling->top_k;
-    if (sampling->repetition_penalty == 1)
-        counts = NULL;
-    /* A small top-k needs a look at a few groups only; with a penalty their order is not known yet. */
-    bool by_groups = k > 0 && k <= sampler->n_vocab / GROUP / 4 && !counts;
-    float least = by_groups ? group_tops(sampler, logits, mask, allowed, k) : -INFINITY;
+    /* A small top-k needs a look at a few groups only; where logits change their order is not known yet. */
+    bool by_groups = k > 0 && k <= sampler->n_vocab / GROUP / 4 && !row->uses && !row->biases;
+    float least = by_groups ? group_tops(sampler, row, k) : -INFINITY;
     uint64_t best;
-    uint32_t n = gather(sampler, logits, sampling->repetition_penalty, counts, mask, allowed,
-                        by_groups ? sampler->tops : NULL, least, &best);
+    uint32_t n = gather(sampler, row, least, &best);
     if (n == 0)
         return -1;
     if (greedy)
@@ -299,6 +336,28 @@ int32_t sampler_sample(struct sampler *sampler, const float *logits, const struc
         n = keep_from(sampler, n, key_threshold(sampler, n, false, k));
     n = filter_by_mass(sampler, n, sampling, key_logit(best));
     return draw(sampler, n, sampling, key_logit(best), position);
+}
+
+int32_t sampler_sample(struct sampler *sampler, const struct sampling *sampling,
+                       const struct sampler_row *from)
+{
+    const struct logit_bias_list *list = &sampling->logit_bias;
+    const struct row row = {.logits = from->logits,
+                            .mask = from->mask,
+                            .allowed = from->allowed,
+                            .uses = sampling_needs_uses(sampling) ? from->uses : NULL,
+                            .biases = list->n > 0 ? sampler->biases : NULL,
+                            .repetition = (float)sampling->repetition_penalty,
+                            .presence = (float)sampling->presence_penalty,
+                            .frequency = (float)sampling->frequency_penalty};
+    for (size_t i = 0; i < list->n; i++)
+        if ((uint32_t)list->items[i].id < sampler->n_vocab)
+            sampler->biases[list->items[i].id] += list->items[i].bias;
+    int32_t id = sample_row(sampler, &row, sampling, from->position);
+    for (size_t i = 0; i < list->n; i++)
+        if ((uint32_t)list->items[i].id < sampler->n_vocab)
+            sampler->biases[list->items[i].id] = 0;
+    return id;
 }
 
 static int by_key_descending(const void *a, const void *b)
@@ -311,7 +370,8 @@ void sampler_logprobs(struct sampler *sampler, const float *logits, int32_t samp
                       struct logprob *ret_logprobs)
 {
     uint64_t best;
-    uint32_t found = gather(sampler, logits, 1, NULL, NULL, NULL, NULL, 0, &best);
+    const struct row row = {.logits = logits};
+    uint32_t found = gather(sampler, &row, -INFINITY, &best);
     double sum = 0;
     for (uint32_t i = 0; i < found; i++)
         sum += (double)expf(key_logit(sampler->candidates[i].key) - key_logit(best));

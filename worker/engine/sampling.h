@@ -2,26 +2,37 @@
 #ifndef WORKER_ENGINE_SAMPLING_H
 #define WORKER_ENGINE_SAMPLING_H
 
-/* Sampling: a pure function of (logits, parameters, penalty counts, seed, position).
+/* Sampling: a pure function of (logits, parameters, counts of what was used, seed, position).
  *
- * Order: ids outside the mask drop out; repetition penalty over prompt and output (a positive logit is
- * divided by it, a negative one multiplied; Keskar et al. 2019, arXiv:1909.05858); temperature; top-k; top-p
- * over what is left; min-p relative to the most likely; ties keep the lower id. Then the argmax of logit +
- * Gumbel noise, the noise a function of Philox4x32-10(seed, position, id) (Salmon et al. 2011), so that
- * nothing depends on the batch, the step or the device. Greedy iff temperature = 0 or top_k = 1. This is the
- * plain C that every backend is compared with. */
+ * Order:
+ *   1. Ids outside the masks and logits that are not finite drop out.
+ *   2. repetition_penalty, for ids that stand in prompt or output: a positive logit is divided by it, a
+ * negative one multiplied (Keskar et al. 2019, arXiv:1909.05858). It comes first because it scales, and what
+ * it is defined on is the model's own score.
+ *   3. presence_penalty is subtracted from the logits of ids that stand in the output, frequency_penalty once
+ *      for each time they do. The prompt does not count.
+ *   4. logit_bias is added: last, so that a ban or a choice holds whatever the penalties say.
+ *   5. The result is cut to the range of float: no legal value makes an infinity that drops an id.
+ *   6. temperature; top-k; top-p over what is left; min-p relative to the most likely; ties keep the lower
+ * id.
+ *   7. The argmax of logit + Gumbel noise, the noise a function of Philox4x32-10(seed, position, id) (Salmon
+ * et al. 2011), so that nothing depends on the batch, the step or the device. Greedy, the argmax after 5, iff
+ * temperature as a float is 0 or top_k is 1. All arithmetic up to 6 is in float. This is the plain C that
+ * every backend is compared with. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sampling {
-    float temperature;        /* ≥ 0 */
-    uint32_t top_k;           /* 0 = off */
-    float top_p;              /* (0, 1]; 1 = off */
-    float min_p;              /* [0, 1]; 0 = off */
-    float repetition_penalty; /* > 0; 1 = off */
-    uint64_t seed;
+#include "common/sampling.h"
+
+/* How often an id was used: what penalties look at. */
+struct token_use {
+    uint32_t in_prompt : 1;
+    uint32_t in_output : 31; /* times */
 };
+
+/* Whether sampling looks at uses at all: the backend then keeps them, [n_vocab] for each sequence. */
+bool sampling_needs_uses(const struct sampling *sampling);
 
 struct logprob {
     int32_t id;
@@ -33,13 +44,18 @@ struct sampler;
 int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler); /* -ENOMEM */
 struct sampler *sampler_free(struct sampler *sampler);
 
-/* Samples one id. `logits` [n_vocab], unchanged. `counts` [n_vocab]: how often each id stands in prompt and
- * output, or NULL when the penalty is off. `mask` [(n_vocab + 31) / 32]: set bits may be sampled; `allowed`
- * the same, or NULL (a grammar). `position` is the index in the sequence that the new id will have. -1 when
- * nothing may be sampled or no logit is finite. */
-int32_t sampler_sample(struct sampler *sampler, const float *logits, const struct sampling *sampling,
-                       const uint16_t *counts, const uint32_t *mask, const uint32_t *allowed,
-                       uint64_t position);
+/* What one id is sampled from. */
+struct sampler_row {
+    const float *logits;          /* [n_vocab], unchanged */
+    uint64_t position;            /* the index in the sequence that the new id will have */
+    const struct token_use *uses; /* [n_vocab], or NULL when sampling_needs_uses says no */
+    const uint32_t *mask;         /* [(n_vocab + 31) / 32]: set bits may be sampled; NULL: all */
+    const uint32_t *allowed;      /* the same, of a grammar */
+};
+
+/* Samples one id; -1 when nothing may be sampled or no logit is finite. */
+int32_t sampler_sample(struct sampler *sampler, const struct sampling *sampling,
+                       const struct sampler_row *row);
 
 /* Writes the sampled id's log probability and then those of the `n` most likely ids: n + 1 entries. */
 void sampler_logprobs(struct sampler *sampler, const float *logits, int32_t sampled, uint32_t n,

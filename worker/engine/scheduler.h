@@ -2,11 +2,10 @@
 #ifndef WORKER_ENGINE_SCHEDULER_H
 #define WORKER_ENGINE_SCHEDULER_H
 
-/* Who runs, who waits, and what a step is made of.
+/* Who runs, who waits, and who holds which KV blocks.
  *
- * The scheduler owns the waiting list, the slots and the KV blocks, and opens and closes the backend's slots.
- * It submits nothing and knows no events: the engine asks it for a plan, submits that, and tells it what came
- * of it. */
+ * The scheduler owns the waiting list, the slots and the blocks, and opens and closes the backend's slots. It
+ * submits nothing and knows no events; what a step is made of is plan.h's. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,18 +14,11 @@
 #include "worker/engine/blocks.h"
 #include "worker/engine/sequence.h"
 
-struct plan { /* a step, and whose each of its row sets is */
-    struct backend_row_set *sets;
-    struct sequence **sequences;
-    uint32_t n;
-    uint32_t decode_rows, prefill_rows;
-};
-
 struct scheduler {
     const struct backend_ops *ops;
     struct backend *backend;
-    uint32_t n_slots, max_rows;
-    uint64_t step_ns; /* budget of a step while sequences decode */
+    struct backend_info info;
+    uint32_t n_slots;
 
     struct sequence *waiting; /* utlist, in order of admission */
     uint32_t n_waiting;
@@ -34,21 +26,15 @@ struct scheduler {
     uint32_t n_running;
     uint32_t *free_slots; /* [n_slots], a stack */
     struct blocks *blocks;
-
-    double row_ns;    /* measured: a row of prefill, 0 before the first */
-    double decode_ns; /* measured: a step that only decodes */
     uint64_t preemptions;
 };
 
 /* The backend is open and outlives the scheduler. 0 or -ENOMEM. */
 int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, struct backend *backend,
-                   uint32_t n_slots, uint32_t step_ms);
+                   uint32_t n_slots);
 
 /* Frees the scheduler's own memory and every sequence in it; touches no slot of the backend. */
 void scheduler_deinit(struct scheduler *scheduler);
-
-int plan_init(struct plan *plan, uint32_t n_slots); /* 0 or -ENOMEM */
-void plan_deinit(struct plan *plan);
 
 /* Puts a sequence into the waiting list, or takes it out. */
 void scheduler_enqueue(struct scheduler *scheduler, struct sequence *sequence);
@@ -60,19 +46,13 @@ struct sequence *scheduler_next(struct scheduler *scheduler);
 /* Gives a waiting sequence a slot. 0; -ENOMEM leaves it waiting. */
 int scheduler_start(struct scheduler *scheduler, struct sequence *sequence);
 
-/* Takes slot and blocks from a running sequence that has no step in flight; it is then in no list. */
+/* Takes slot and blocks from a sequence that has no step in flight; it is then in no list, or, if it was
+ * preempted or spoiled, in the waiting list, to be computed again from all its ids. */
 void scheduler_release(struct scheduler *scheduler, struct sequence *sequence);
 
-/* Sends a running sequence back to the waiting list, to be computed again from all its ids: at once, or once
- * its steps in flight are done and the engine calls scheduler_settle. */
-void scheduler_preempt(struct scheduler *scheduler, struct sequence *sequence);
-void scheduler_settle(struct scheduler *scheduler, struct sequence *sequence);
-
-/* Builds a step: the next token of every sequence that decodes, then chunks of prompts within the budget;
- * allots blocks and preempts for them. Its sequences count the step as in flight from here on. */
-void scheduler_plan(struct scheduler *scheduler, struct plan *ret_plan);
-
-/* Learns how long a step took. */
-void scheduler_measure(struct scheduler *scheduler, const struct plan *plan, uint64_t ns);
+/* Allots blocks so that positions below `end` of a running sequence have one, and preempts its juniors for
+ * them; returns how far they reach. A preempted sequence whose steps are in flight leaves when the engine
+ * releases it. */
+uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence, uint32_t end);
 
 #endif

@@ -4,25 +4,49 @@
 
 /* One request inside the engine: its ids, its text, and how far the backend has been asked to go.
  *
- * Three counts order its life: `computed` ≤ `n_planned`, and `ids.len` ≤ `n_planned`. computed: positions
- * submitted to the backend. n_planned: ids there will be when every submitted step is done. ids.len: ids the
- * host has read. The fields are the engine's and the scheduler's; functions here touch no other module. */
+ *                   ┌──────────── flights read ──────── LEAVING ◀── preempted
+ *                   ▼                                      ▲
+ *     new ──▶ WAITING ──slot──▶ PREFILLING ──last chunk──▶ DECODING      (each ──▶ DUE ──▶ ENDED)
+ *                   ▲                                      ▼
+ *                   └──────────── flights read ──────── SPOILED ◀── a step was abandoned
+ *
+ * The state says what it does; `slot` whether it holds one, and so whether it stands in the waiting list or
+ * among the running. sequence_plan and sequence_settle alone move its progress: the first when a step is
+ * built, the second when that step was read. The functions here touch no other module. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/bytes.h"
+#include "common/clock.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/text.h"
-#include "worker/model/tokenizer.h"
+#include "worker/tokenizer/tokenizer.h"
 
 #include <uthash.h>
+
+#define SEQUENCE_NO_SLOT UINT32_MAX
+
+/* What a priority class and a deadline are worth: who is a class lower waits no longer than this for those
+ * who come after it, and so does who has no deadline, or one further off, for those who have one. */
+#define SEQUENCE_CLASS_NS    (30 * (int64_t)CLOCK_NS_PER_S)
+#define SEQUENCE_PRESSING_NS (30 * CLOCK_NS_PER_S)
+
+enum sequence_state {
+    SEQUENCE_WAITING,    /* for a slot */
+    SEQUENCE_PREFILLING, /* its slot is fed from ids */
+    SEQUENCE_DECODING,   /* its slot goes on from what it sampled */
+    SEQUENCE_LEAVING,    /* preempted; what its flights bring still counts */
+    SEQUENCE_SPOILED,    /* what its flights bring means nothing */
+    SEQUENCE_DUE,        /* ends at the next look, as `due` says */
+    SEQUENCE_ENDED       /* its last event is out; lives on only until its flights are read */
+};
 
 struct sequence {
     /* what was asked */
     uint64_t tag;
-    struct sampling sampling;
-    struct ids stop_ids; /* the model's and the request's */
+    struct sampling sampling; /* a copy of its own */
+    struct ids stop_ids;      /* the model's and the request's */
     uint32_t n_logprobs;
     uint32_t n_prompt;
     uint32_t end_position; /* n_prompt + max_tokens */
@@ -33,38 +57,76 @@ struct sequence {
     /* what it made */
     struct ids ids; /* prompt, then output */
     struct text text;
+    struct buffer unsent; /* text that goes out with the next event */
     uint64_t submitted_ns, first_ns, last_ns;
 
     /* where it stands */
-    bool running;       /* holds a slot; else it waits */
-    bool cancelled;     /* the owner wants it gone */
-    bool preempted;     /* gives its slot back when no step of it is in flight */
-    bool ended;         /* its last event is out; lives on only until its steps are done */
-    uint32_t slot;      /* when running */
-    uint32_t in_flight; /* submitted steps that have not been read */
-    uint32_t n_prefill; /* positions below it are fed from ids, those above from the slot's last sample */
-    uint32_t computed, n_planned;
-    uint32_t n_blocks;
-    uint32_t *blocks; /* [⌈end_position / 32⌉] room */
+    enum sequence_state state;
+    enum engine_end due; /* in SEQUENCE_DUE */
+    bool started;        /* it ran before, here or elsewhere */
+    uint32_t slot;       /* or SEQUENCE_NO_SLOT */
+    uint32_t n_prefill;  /* ids that it had when it got its slot: the slot is fed these */
+    uint32_t fed;        /* positions submitted: what the slot's will be, at most */
+    uint32_t in_flight;  /* submitted sets that were not read */
+    uint32_t n_cached;   /* positions that were filled when it first got a slot */
+    uint32_t n_blocks;   /* of its table, those attached before the start included */
+    uint32_t n_told;     /* of them, its slot knows */
+    uint32_t *blocks;    /* [⌈end_position / 32⌉] room */
 
     struct sequence *prev, *next; /* in the waiting list */
     UT_hash_handle hh;            /* by tag, among those alive */
 };
 
-/* Copies the request. 0 or -ENOMEM. */
+const char *sequence_state_name(enum sequence_state state);
+
+/* Copies the request, in SEQUENCE_WAITING. 0 or -ENOMEM. */
 int sequence_new(const struct engine_request *request, struct ids_view end_ids, uint64_t arrival,
                  uint64_t now, struct sequence **ret_sequence);
 struct sequence *sequence_free(struct sequence *sequence);
 
-/* Order of admission: priority, then the earlier deadline, then arrival. */
+/* Goes back to where the request's outputs left off: their text is made again, what was not published of it
+ * is unsent, and a request that was complete already is due. 0, -ENOMEM, or ENGINE_E_INVALID with the reason
+ * when outputs and offset contradict the request. */
+int sequence_resume(struct sequence *sequence, const struct engine_request *request,
+                    const struct tokenizer *tokenizer, struct error *err);
+
+/* Changes the state; a change that the picture above does not show is a programming error and aborts. */
+void sequence_become(struct sequence *sequence, enum sequence_state state);
+
+/* Attaches blocks that hold its first `n` · 32 ids already, fewer than it has; the caller has taken a
+ * reference to each. Before it gets a slot. */
+void sequence_attach(struct sequence *sequence, const uint32_t *blocks, uint32_t n);
+
+/* Gets a slot: what is attached is filled, the rest of its ids are to be fed. */
+void sequence_start(struct sequence *sequence, uint32_t slot);
+
+/* Has lost its slot and its blocks; flights are read. */
+void sequence_leave(struct sequence *sequence);
+
+/* Rows that it wants of the next step: what is left of its ids, or 1 of a decode, or 0. */
+uint32_t sequence_wants(const struct sequence *sequence);
+
+/* Makes the next `rows` rows, no more than it wants and has blocks for, a set of a step. With n_draft > 0,
+ * for one that decodes and has nothing in flight, the ids draft[1 … n_draft] are verified with the next row;
+ * draft[0] is filled in, and the array lives until the submit. */
+void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uint32_t n_draft,
+                   struct backend_row_set *ret_set);
+
+/* That set was read, or abandoned: result NULL. How many of the result's ids count. */
+uint32_t sequence_settle(struct sequence *sequence, const struct backend_row_set *set,
+                         const struct backend_result *result);
+
+/* Takes ids that the backend sampled, up to the end that a stop string makes, and how it judged the last.
+ * Appends their text to `out`, and at an end what was withheld. How many were taken, or -ENOMEM. */
+int sequence_accept(struct sequence *sequence, const struct tokenizer *tokenizer, const int32_t *ids,
+                    uint32_t n, enum backend_end verdict, struct buffer *out, enum engine_end *ret_end);
+
+/* Order of admission: priority; those that ran before, in order of arrival; the earlier deadline that
+ * presses; arrival. Priorities and deadlines count as said above. */
 bool sequence_goes_before(const struct sequence *a, const struct sequence *b);
 
-/* Order of seniority: priority, then arrival. It never changes, so the most senior always finishes. */
+/* Order of seniority: priority, then arrival, likewise. It never changes and all that comes later is junior
+ * in the end, so everyone becomes the most senior, who always finishes. */
 bool sequence_is_senior(const struct sequence *a, const struct sequence *b);
-
-/* Takes the id that the backend sampled and how it judged it; appends its text to `out`, and at an end the
- * text that was withheld. 0 or -ENOMEM. */
-int sequence_accept(struct sequence *sequence, const struct tokenizer *tokenizer, int32_t id,
-                    enum backend_end verdict, struct buffer *out, enum engine_end *ret_end);
 
 #endif

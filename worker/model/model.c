@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Models: the tensors of the llama architecture, found by name and checked by shape.
+/* Models: every role that the description asks for gets its tensor, found by name and checked by shape.
  *
  * A model owns its gguf, whose mapping every tensor points into, and its tokenizer. One pass asks for each
  * tensor by name and ticks it off; what is left over afterwards is refused, because a tensor that no one
- * asked for means a computation that no one does. Nothing is read from the weights but the few rope factors.
+ * asked for means a computation that no one does. Tensors that several roles share are found whole and then
+ * dealt out as slices. Nothing is read from the weights but the few rotary factors.
  *
  * Matrices may have the formats of matrix_formats, the one place to add another when backends can compute
- * with it. Norms, biases and rope factors are F32. */
+ * with it. Norms, biases and rotary factors are F32. */
 
 #include "worker/model/model.h"
 
@@ -17,16 +18,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/model/params.h"
+#include "common/utf8.h"
+#include "worker/model/hyperparameters.h"
 
 static const enum format matrix_formats[] = {FORMAT_F32,  FORMAT_F16,  FORMAT_BF16, FORMAT_Q8_0, FORMAT_Q4_0,
                                              FORMAT_Q5_0, FORMAT_Q4_K, FORMAT_Q5_K, FORMAT_Q6_K};
 
-/* attn_norm, q, k, v, output, ffn_norm, gate, up, down */
-#define LEAST_LAYER_TENSORS 9
-
 struct finder {
     const struct gguf *gguf;
+    const struct architecture *architecture;
+    const struct model_params *params;
     bool *used; /* [tensors of the file] */
     struct error *err;
 };
@@ -39,13 +40,13 @@ static bool is_matrix_format(enum format format)
     return false;
 }
 
-/* Looks a tensor up and ticks it off. Leaves NULL when there is none. */
-static void find(struct finder *finder, const char *name, const struct gguf_tensor **ret_tensor)
+/* Looks a tensor up and ticks it off; NULL when there is none. */
+static const struct gguf_tensor *take(struct finder *finder, const char *name)
 {
     const struct gguf_tensor *tensor = gguf_find_tensor(finder->gguf, name);
     if (tensor)
         finder->used[tensor - gguf_tensor_at(finder->gguf, 0)] = true;
-    *ret_tensor = tensor;
+    return tensor;
 }
 
 static int check_vector(const struct finder *finder, const char *name, const struct gguf_tensor *tensor,
@@ -62,116 +63,137 @@ static int check_vector(const struct finder *finder, const char *name, const str
     return 0;
 }
 
-static int find_vector(struct finder *finder, const char *name, uint64_t n,
-                       const struct gguf_tensor **ret_tensor)
+static int check_matrix(const struct finder *finder, const char *name, const struct gguf_tensor *tensor,
+                        const struct tensor_shape *shape)
 {
-    find(finder, name, ret_tensor);
-    if (!*ret_tensor)
-        return error_set(finder->err, -EINVAL, "tensor %s is missing", name);
-    return check_vector(finder, name, *ret_tensor, n);
-}
-
-static int find_optional_vector(struct finder *finder, const char *name, uint64_t n,
-                                const struct gguf_tensor **ret_tensor)
-{
-    find(finder, name, ret_tensor);
-    return *ret_tensor ? check_vector(finder, name, *ret_tensor, n) : 0;
-}
-
-static int find_matrix(struct finder *finder, const char *name, uint64_t rows, uint64_t columns,
-                       const struct gguf_tensor **ret_tensor)
-{
-    find(finder, name, ret_tensor);
-    const struct gguf_tensor *tensor = *ret_tensor;
-    if (!tensor)
-        return error_set(finder->err, -EINVAL, "tensor %s is missing", name);
-    if (tensor->dims[0] != columns || tensor->dims[1] != rows || tensor->dims[2] != 1 || tensor->dims[3] != 1)
+    if (tensor->dims[0] != shape->columns || tensor->dims[1] != shape->rows || tensor->dims[3] != 1)
         return error_set(finder->err, -EINVAL,
-                         "tensor %s has %" PRIu64 " rows of %" PRIu64 ", %" PRIu64 " of %" PRIu64
+                         "tensor %s has %" PRIu64 " rows of %" PRIu64 ", %" PRIu32 " of %" PRIu32
                          " are needed",
-                         name, tensor->dims[1], tensor->dims[0], rows, columns);
+                         name, tensor->dims[1], tensor->dims[0], shape->rows, shape->columns);
+    if (tensor->dims[2] != shape->count)
+        return error_set(finder->err, -EINVAL, "tensor %s has %" PRIu64 " matrices, %" PRIu32 " are needed",
+                         name, tensor->dims[2], shape->count);
     if (!is_matrix_format(tensor->format))
         return error_set(finder->err, -EINVAL, "tensor %s has format %s, which is not supported", name,
                          format_traits(tensor->format)->name);
     return 0;
 }
 
-/* NAME.weight and, if there is one, NAME.bias. */
-static int find_linear(struct finder *finder, uint32_t layer, const char *name, uint64_t rows,
-                       uint64_t columns, const struct gguf_tensor **ret_weight,
-                       const struct gguf_tensor **ret_bias)
+/* The tensor of a role and its bias; `parts` are the roles it is shared by, or itself. */
+static int find(struct finder *finder, enum tensor_role role, uint32_t layer, const struct experts *experts,
+                tensor_set parts, struct model_tensor *ret_tensor)
 {
-    char full[64];
-    snprintf(full, sizeof full, "blk.%" PRIu32 ".%s.weight", layer, name);
-    int r = find_matrix(finder, full, rows, columns, ret_weight);
-    if (r < 0)
-        return r;
-    snprintf(full, sizeof full, "blk.%" PRIu32 ".%s.bias", layer, name);
-    return find_optional_vector(finder, full, rows, ret_bias);
+    struct tensor_shape shape = tensor_shape(finder->params, experts, role);
+    bool vector = tensor_is_vector(role);
+    char name[TENSOR_NAME_SIZE];
+    struct model_tensor found = {
+        .rows = vector ? 1 : shape.rows, .columns = shape.columns, .count = shape.count};
+    found.weight = take(finder, tensor_name(role, layer, false, name));
+    if (!found.weight)
+        return error_set(finder->err, -EINVAL, "tensor %s is missing", name);
+    int r = vector ? check_vector(finder, name, found.weight, shape.columns)
+                   : check_matrix(finder, name, found.weight, &shape);
+    const struct architecture *architecture = finder->architecture;
+    if (r == 0 && (architecture->biases | architecture->optional_biases) & parts) {
+        found.bias = take(finder, tensor_name(role, layer, true, name));
+        if (found.bias)
+            r = check_vector(finder, name, found.bias, vector ? shape.columns : shape.rows);
+        else if (architecture->biases & parts)
+            r = error_set(finder->err, -EINVAL, "tensor %s is missing", name);
+    }
+    if (r == 0)
+        *ret_tensor = found;
+    return r;
 }
 
-static int find_layer(struct finder *finder, const struct model_params *params, uint32_t i,
-                      struct model_layer *layer)
+/* Finds a tensor; where several roles share it, deals its rows out to them in their order. */
+static int find_role(struct finder *finder, enum tensor_role role, uint32_t i, struct model_layer *layer)
 {
-    uint64_t d = params->n_embd, ff = params->n_ff;
-    uint64_t q = (uint64_t)params->n_heads * params->head_dim;
-    uint64_t kv = (uint64_t)params->n_kv_heads * params->head_dim;
-    const struct {
-        const char *name;
-        uint64_t rows, columns;
-        const struct gguf_tensor **weight, **bias;
-    } linears[] = {{"attn_q", q, d, &layer->attn_q, &layer->attn_q_bias},
-                   {"attn_k", kv, d, &layer->attn_k, &layer->attn_k_bias},
-                   {"attn_v", kv, d, &layer->attn_v, &layer->attn_v_bias},
-                   {"attn_output", d, q, &layer->attn_output, &layer->attn_output_bias},
-                   {"ffn_gate", ff, d, &layer->ffn_gate, &layer->ffn_gate_bias},
-                   {"ffn_up", ff, d, &layer->ffn_up, &layer->ffn_up_bias},
-                   {"ffn_down", d, ff, &layer->ffn_down, &layer->ffn_down_bias}};
-    char name[64];
-    snprintf(name, sizeof name, "blk.%" PRIu32 ".attn_norm.weight", i);
-    int r = find_vector(finder, name, d, &layer->attn_norm);
-    if (r == 0) {
-        snprintf(name, sizeof name, "blk.%" PRIu32 ".ffn_norm.weight", i);
-        r = find_vector(finder, name, d, &layer->ffn_norm);
+    struct model_tensor tensor;
+    tensor_set parts = tensor_parts(role);
+    int r = find(finder, role, i, &layer->traits.experts, parts, &tensor);
+    if (r < 0)
+        return r;
+    if (parts == TENSOR_BIT(role)) {
+        layer->tensors[role] = tensor;
+        return 0;
     }
-    for (size_t l = 0; l < sizeof linears / sizeof linears[0] && r == 0; l++)
-        r = find_linear(finder, i, linears[l].name, linears[l].rows, linears[l].columns, linears[l].weight,
-                        linears[l].bias);
+    for (enum tensor_role part = 0; part < TENSOR_ROLES; part++) {
+        if (!(parts & TENSOR_BIT(part)))
+            continue;
+        layer->tensors[part] = tensor;
+        layer->tensors[part].rows = tensor_shape(finder->params, NULL, part).rows;
+        tensor.first_row += layer->tensors[part].rows;
+    }
+    return 0;
+}
+
+static int find_layer(struct finder *finder, uint32_t i, struct model_layer *layer)
+{
+    layer->traits = architecture_layer(finder->architecture, finder->params, i);
+    tensor_set tensors = architecture_layer_tensors(finder->architecture, &layer->traits);
+    char name[TENSOR_NAME_SIZE];
+    if ((tensors & TENSOR_BIT(TENSOR_QKV)) &&
+        !gguf_find_tensor(finder->gguf, tensor_name(TENSOR_QKV, i, false, name)))
+        tensors = (tensors & ~TENSOR_BIT(TENSOR_QKV)) | tensor_parts(TENSOR_QKV);
+    int r = 0;
+    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++)
+        if (tensors & TENSOR_BIT(role))
+            r = find_role(finder, role, i, layer);
     return r;
 }
 
 /* A factor of 0 or NaN would make every angle infinite. */
-static int check_rope_freqs(const struct model *model, struct error *err)
+static int check_rotary_factors(const struct model *model, struct error *err)
 {
-    if (!model->rope_freqs)
-        return 0;
-    const float *factors = model->rope_freqs->data;
-    for (uint32_t i = 0; i < model->params.rope_dims / 2; i++)
+    const struct gguf_tensor *tensor = model->tensors[TENSOR_ROTARY_FACTORS].weight;
+    const float *factors = tensor ? tensor->data : NULL;
+    char name[TENSOR_NAME_SIZE];
+    for (uint32_t i = 0; tensor && i < tensor->dims[0]; i++)
         if (!(factors[i] > 0) || !isfinite(factors[i]))
-            return error_set(err, -EINVAL, "rope_freqs.weight holds %g at %" PRIu32, (double)factors[i], i);
+            return error_set(err, -EINVAL, "%s holds %g at %" PRIu32,
+                             tensor_name(TENSOR_ROTARY_FACTORS, 0, false, name), (double)factors[i], i);
+    return 0;
+}
+
+/* The embedding's rows are the vocabulary. */
+static int count_vocabulary(const struct finder *finder, struct model_params *params)
+{
+    char name[TENSOR_NAME_SIZE];
+    const struct gguf_tensor *tensor =
+        gguf_find_tensor(finder->gguf, tensor_name(TENSOR_EMBEDDING, 0, false, name));
+    if (!tensor)
+        return error_set(finder->err, -EINVAL, "tensor %s is missing", name);
+    if (tensor->dims[1] > INT32_MAX / 2)
+        return error_set(finder->err, -EINVAL, "tensor %s has too many rows", name);
+    params->n_vocab = (uint32_t)tensor->dims[1];
     return 0;
 }
 
 static int find_outer_tensors(struct finder *finder, struct model *model)
 {
-    struct model_params *params = &model->params;
-    find(finder, "token_embd.weight", &model->token_embd);
-    if (!model->token_embd)
-        return error_set(finder->err, -EINVAL, "tensor token_embd.weight is missing");
-    if (model->token_embd->dims[1] > INT32_MAX)
-        return error_set(finder->err, -EINVAL, "token_embd.weight has too many rows");
-    params->n_vocab = (uint32_t)model->token_embd->dims[1];
-    int r = find_matrix(finder, "token_embd.weight", params->n_vocab, params->n_embd, &model->token_embd);
-    if (r == 0)
-        r = find_vector(finder, "output_norm.weight", params->n_embd, &model->output_norm);
-    if (r == 0)
-        r = find_optional_vector(finder, "rope_freqs.weight", params->rope_dims / 2, &model->rope_freqs);
-    if (r == 0)
-        r = check_rope_freqs(model, finder->err);
-    model->output = model->token_embd;
-    if (r == 0 && gguf_find_tensor(finder->gguf, "output.weight"))
-        r = find_matrix(finder, "output.weight", params->n_vocab, params->n_embd, &model->output);
-    return r;
+    const struct architecture *architecture = finder->architecture;
+    bool turns = architecture->layer.rotary.kind != ROTARY_NONE;
+    const struct {
+        enum tensor_role role;
+        bool wanted, optional;
+    } all[] = {{TENSOR_EMBEDDING, true, false},
+               {TENSOR_POSITIONS, architecture->positions, false},
+               {TENSOR_ROTARY_FACTORS, turns, true},
+               {TENSOR_OUTPUT_NORM, true, false},
+               {TENSOR_OUTPUT, true, true}};
+    char name[TENSOR_NAME_SIZE];
+    int r = count_vocabulary(finder, &model->params);
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && r == 0; i++) {
+        enum tensor_role role = all[i].role;
+        bool there = gguf_find_tensor(finder->gguf, tensor_name(role, 0, false, name)) != NULL;
+        if (all[i].wanted && (there || !all[i].optional))
+            r = find(finder, role, 0, NULL, TENSOR_BIT(role), &model->tensors[role]);
+    }
+    if (r == 0 && !model->tensors[TENSOR_OUTPUT].weight)
+        model->tensors[TENSOR_OUTPUT] = model->tensors[TENSOR_EMBEDDING];
+    return r < 0 ? r : check_rotary_factors(model, finder->err);
 }
 
 static int refuse_leftovers(const struct finder *finder)
@@ -179,28 +201,39 @@ static int refuse_leftovers(const struct finder *finder)
     for (size_t i = 0; i < gguf_n_tensors(finder->gguf); i++) {
         char name[64];
         if (!finder->used[i])
-            return error_set(finder->err, -EINVAL, "tensor %s has no place in a llama model",
-                             gguf_printable(gguf_tensor_at(finder->gguf, i)->name, sizeof name, name));
+            return error_set(finder->err, -EINVAL, "tensor %s has no place in a %s model",
+                             utf8_printable(gguf_tensor_at(finder->gguf, i)->name, sizeof name, name),
+                             finder->architecture->name);
     }
     return 0;
 }
 
-static int find_tensors(struct model *model, struct error *err)
+/* Before memory is taken for as many layers as the file says. */
+static int check_layer_count(const struct finder *finder, size_t n_tensors)
+{
+    struct layer_traits first = architecture_layer(finder->architecture, finder->params, 0);
+    int least = __builtin_popcount(architecture_layer_tensors(finder->architecture, &first));
+    if (finder->params->n_layers > n_tensors / (size_t)least)
+        return error_set(finder->err, -EINVAL,
+                         "%s.block_count is %" PRIu32 ", but there are only %zu tensors",
+                         finder->architecture->name, finder->params->n_layers, n_tensors);
+    return 0;
+}
+
+static int find_tensors(struct model *model, const struct architecture *architecture, struct error *err)
 {
     size_t n_tensors = gguf_n_tensors(model->gguf);
     uint32_t n_layers = model->params.n_layers;
-    if (n_layers > n_tensors / LEAST_LAYER_TENSORS)
-        return error_set(err, -EINVAL, "llama.block_count is %" PRIu32 ", but there are only %zu tensors",
-                         n_layers, n_tensors);
-    struct finder finder = {.gguf = model->gguf, .used = calloc(n_tensors, sizeof(bool)), .err = err};
+    struct finder finder = {
+        .gguf = model->gguf, .architecture = architecture, .params = &model->params, .err = err};
+    int r = check_layer_count(&finder, n_tensors);
+    if (r < 0)
+        return r;
+    finder.used = calloc(n_tensors, sizeof(bool));
     model->layers = calloc(n_layers, sizeof *model->layers);
-    if (!finder.used || !model->layers) {
-        free(finder.used);
-        return -ENOMEM;
-    }
-    int r = find_outer_tensors(&finder, model);
+    r = finder.used && model->layers ? find_outer_tensors(&finder, model) : -ENOMEM;
     for (uint32_t i = 0; i < n_layers && r == 0; i++)
-        r = find_layer(&finder, &model->params, i, &model->layers[i]);
+        r = find_layer(&finder, i, &model->layers[i]);
     if (r == 0)
         r = refuse_leftovers(&finder);
     free(finder.used);
@@ -210,12 +243,12 @@ static int find_tensors(struct model *model, struct error *err)
 /* Padding rows of the head and unused tokens never come out. Without a tokenizer every row may. */
 static int fill_sample_mask(struct model *model, struct error *err)
 {
+    char name[TENSOR_NAME_SIZE];
     uint32_t n = model->params.n_vocab;
     uint32_t size = model->tokenizer ? tokenizer_size(model->tokenizer) : n;
     if (size > n)
-        return error_set(err, -EINVAL,
-                         "the vocabulary has %" PRIu32 " tokens, token_embd.weight only %" PRIu32 " rows",
-                         size, n);
+        return error_set(err, -EINVAL, "the vocabulary has %" PRIu32 " tokens, %s only %" PRIu32 " rows",
+                         size, tensor_name(TENSOR_EMBEDDING, 0, false, name), n);
     model->sample_mask = calloc((n + 31) / 32, sizeof *model->sample_mask);
     if (!model->sample_mask)
         return -ENOMEM;
@@ -227,9 +260,12 @@ static int fill_sample_mask(struct model *model, struct error *err)
 
 static int load(const char *path, bool with_tokenizer, struct model *model, struct error *err)
 {
-    int r = params_read(model->gguf, path, &model->params, err);
+    const struct architecture *architecture;
+    int r = hyperparameters_read(model->gguf, path, &architecture, &model->params, err);
     if (r == 0)
-        r = find_tensors(model, err);
+        r = find_tensors(model, architecture, err);
+    if (r == 0)
+        model->output_norm = model->layers[0].traits.norm;
     if (r == 0 && with_tokenizer)
         r = tokenizer_new(model->gguf, &model->tokenizer, err);
     if (r == 0)

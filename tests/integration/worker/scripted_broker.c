@@ -16,8 +16,9 @@
 
 #include "common/clock.h"
 #include "common/shm.h"
-#include "worker/model/gguf.h"
-#include "worker/model/synth.h"
+#include "common/utf8.h"
+#include "worker/gguf/gguf.h"
+#include "worker/convert/synth.h"
 
 #define MOST_EXTRAS 16
 
@@ -44,7 +45,7 @@ static void add_template(const char *path, const char *chat_template)
     for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
         const struct gguf_tensor *from = gguf_tensor_at(gguf, i);
         char name[256];
-        gguf_printable(from->name, sizeof name, name);
+        utf8_printable(from->name, sizeof name, name);
         ck_assert_int_eq(gguf_writer_tensor(writer, name, from->n_dims, from->dims, from->format, copy_tensor,
                                             (void *)from),
                          0);
@@ -168,6 +169,7 @@ static bool hear(struct scripted *s, int ms, struct message *ret_message)
         if (ret_message->kind != MESSAGE_HEARTBEAT)
             return true;
         s->heartbeats++;
+        s->heartbeat = *ret_message;
         struct message pong = {.kind = MESSAGE_PONG};
         pong.pong.ref = ret_message->heartbeat.ref;
         if (!s->mute)
@@ -248,7 +250,7 @@ struct message assignment(uint8_t id, uint32_t n_prompt, uint32_t max_tokens)
     message.assign.generation.prompt.ids = (struct id_list){prompt, n_prompt};
     message.assign.generation.max_tokens = max_tokens;
     message.assign.generation.has_seed = true;
-    message.assign.generation.seed = 42;
+    message.assign.generation.sampling.seed = 42;
     return message;
 }
 

@@ -29,7 +29,8 @@ struct scripted {
     uint8_t control_bytes[1 << 16], frame_bytes[1 << 16]; /* what the last message taken borrows */
     uint8_t topic[PROTO_TOPIC_BYTES];
     uint64_t heartbeats;
-    bool mute; /* heartbeats get no answer */
+    struct message heartbeat; /* the last one */
+    bool mute;                /* heartbeats get no answer */
     struct board *board;
 };
 

@@ -12,6 +12,7 @@
 #include <zmq.h>
 
 #include "common/program.h"
+#include "worker/convert/synth.h"
 
 #define ARGS(...)                                                                                            \
     (const char *const[])                                                                                    \
@@ -320,6 +321,16 @@ START_TEST(on_a_real_device_a_long_prefill_can_be_cancelled_and_heartbeats_go_on
 }
 END_TEST
 
+START_TEST(loading_moves_the_counter_that_proves_progress)
+{
+    struct scripted *s = scripted_new(ARGS("--device", "cpu", "--threads", "2"));
+    expect(s, MESSAGE_REGISTER);
+    /* Seven matrices a layer, and the head. */
+    ck_assert_uint_ge(atomic_load(&s->board->slots[1].layers), 7 * synth_shape_by_name("tiny")->n_layers + 1);
+    scripted_free(s);
+}
+END_TEST
+
 START_TEST(what_cannot_be_served_ends_with_its_reason)
 {
     struct scripted *s = scripted_new(NULL);
@@ -481,6 +492,34 @@ START_TEST(text_is_tokenized_for_clients)
 }
 END_TEST
 
+START_TEST(of_those_that_wait_for_a_slot_the_highest_priority_starts_first)
+{
+    struct scripted *s = scripted_new(ARGS("--device", "cpu", "--slots", "1"));
+    struct told low = {0}, high = {0};
+    struct frame frame;
+    handshake(s);
+    /* A prefill during which the others arrive. */
+    struct message first = assignment(1, 3500, 20), second = assignment(2, 5, 300),
+                   third = assignment(3, 5, 20);
+    second.assign.generation.priority = -8;
+    third.assign.generation.priority = 8;
+    say(s, &first);
+    say(s, &second);
+    say(s, &third);
+    while (!high.ended) {
+        ck_assert(next_frame(s, WAIT_MS, &frame));
+        if (frame.id.bytes[0] == 2)
+            take_frame(&low, &frame);
+        else if (frame.id.bytes[0] == 3)
+            take_frame(&high, &frame);
+    }
+    ck_assert_uint_eq(low.ids.len, 0);
+    told_deinit(&low);
+    told_deinit(&high);
+    scripted_free(s);
+}
+END_TEST
+
 START_TEST(a_worker_that_the_broker_does_not_know_registers_again_and_keeps_its_frames)
 {
     struct scripted *s = scripted_new(NULL);
@@ -512,6 +551,16 @@ END_TEST
 
 /* ---- ends ---- */
 
+static void wait_for_state(struct scripted *s, enum worker_state state)
+{
+    struct board_snapshot snapshot = {0};
+    for (int ms = 0; ms < WAIT_MS && snapshot.state != state; ms++) {
+        usleep(1000);
+        board_read(&s->board->slots[1], &snapshot);
+    }
+    ck_assert_str_eq(worker_state_name(snapshot.state), worker_state_name(state));
+}
+
 START_TEST(sigterm_finishes_what_runs_refuses_more_and_ends_with_0_once_all_is_acknowledged)
 {
     struct scripted *s = scripted_new(ARGS("--frame-us", "0"));
@@ -529,7 +578,7 @@ START_TEST(sigterm_finishes_what_runs_refuses_more_and_ends_with_0_once_all_is_a
     }
     ck_assert_int_lt(ended, 12);
     kill(s->worker, SIGTERM);
-    usleep(300000);
+    wait_for_state(s, WORKER_DRAINING);
     struct message late = assignment(50, 5, 5);
     say(s, &late);
     while (ended + refused < 13) {
@@ -628,12 +677,14 @@ static void add(TCase *tests)
     tcase_add_test(tests, at_a_full_window_no_token_is_made_until_an_acknowledgement);
     tcase_add_test(tests, a_cancel_ends_its_request_alone);
     tcase_add_test(tests, on_a_real_device_a_long_prefill_can_be_cancelled_and_heartbeats_go_on);
+    tcase_add_test(tests, loading_moves_the_counter_that_proves_progress);
     tcase_add_test(tests, what_cannot_be_served_ends_with_its_reason);
     tcase_add_test(tests, a_conversation_goes_through_the_models_template);
     tcase_add_test(tests, a_template_that_refuses_or_does_not_compile_costs_only_conversations);
     tcase_add_test(tests, an_assignment_said_twice_is_one_generation_and_a_newer_epoch_replaces_it);
     tcase_add_test(tests, noise_from_the_broker_harms_nothing);
     tcase_add_test(tests, text_is_tokenized_for_clients);
+    tcase_add_test(tests, of_those_that_wait_for_a_slot_the_highest_priority_starts_first);
     tcase_add_test(tests, a_worker_that_the_broker_does_not_know_registers_again_and_keeps_its_frames);
     tcase_add_test(tests, sigterm_finishes_what_runs_refuses_more_and_ends_with_0_once_all_is_acknowledged);
     tcase_add_test(tests, a_second_sigterm_ends_at_once);

@@ -2,14 +2,15 @@
 /* A worker without a model, for tests of the broker: it speaks the whole protocol, and misbehaves on demand.
  *
  * The model file's first word says how it starts: "permanent" ends with the status of a permanent failure,
- * "crash" dies at once, "slow" takes two seconds to load, anything else serves. A prompt says what it does
- * with a request:
+ * "crash" dies at once, "slow" takes two seconds to load, "early" says that it is ready and takes them then,
+ * anything else serves. A prompt says what it does with a request:
  *
  *     count N     N frames of one token, then the end
  *     twice N     the same, each frame published twice
  *     gap N       the same, but the second frame is published only when asked for again
  *     tail N      the same, but the last frame is published only when asked for again
  *     wait        one frame, then nothing until it is cancelled
+ *     deaf        the same, and a cancel is not heeded
  *     refuse      `finished` with an error, and no frame
  *     die         two frames, then SIGKILL
  *     garbage     bytes that are no frame
@@ -147,6 +148,8 @@ static void assigned(struct fake *fake, const struct message *message)
     } else if (strcmp(text, "wait") == 0) {
         publish(fake, make_frame(fake, message, 0, true, NULL));
         remember(fake, message);
+    } else if (strcmp(text, "deaf") == 0) {
+        publish(fake, make_frame(fake, message, 0, true, NULL));
     } else if (strcmp(text, "refuse") == 0) {
         finished(fake, message, 0, &refusal);
     } else if (strcmp(text, "die") == 0) {
@@ -269,7 +272,9 @@ int main(int argc, char **argv)
     }
     if (strcmp(word, "crash") == 0)
         abort();
-    if (strcmp(word, "slow") == 0)
+    if (strcmp(word, "early") == 0)
+        fputs("09:41:00.000 worker-0 info ready: fake\n", stderr);
+    if (strcmp(word, "early") == 0 || strcmp(word, "slow") == 0)
         sleep(2);
     fake.name = argument(argc, argv, "--name");
     fake.incarnation = (uint32_t)atoi(argument(argc, argv, "--incarnation"));

@@ -47,7 +47,7 @@ START_TEST(a_seed_is_drawn_only_for_those_who_chose_none)
     admission_fix(&request, &generation, 42, 1000);
     ck_assert_uint_eq(request.seed, 42);
     generation.has_seed = true;
-    generation.seed = 7;
+    generation.sampling.seed = 7;
     admission_fix(&request, &generation, 42, 1000);
     ck_assert_uint_eq(request.seed, 7);
 }

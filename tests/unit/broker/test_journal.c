@@ -157,6 +157,24 @@ START_TEST(a_log_within_its_reservation_never_fails)
 }
 END_TEST
 
+START_TEST(what_an_append_would_take_is_known_before)
+{
+    struct journal journal = {.limit = 1 << 20};
+    struct journal_log log = {0};
+    char frame[3000] = {0};
+    ck_assert_int_eq(journal_reserve(&journal, &log, 2000), 0);
+    bool grew = false;
+    for (size_t len = 1; len < sizeof frame; len += 7) {
+        uint64_t growth = journal_growth(&log, len), used = journal.used;
+        ck_assert_int_eq(journal_append(&journal, &log, 1, 0, frame, len), 0);
+        ck_assert_uint_eq(journal.used, used + growth);
+        grew |= growth > 0;
+    }
+    ck_assert(grew);
+    journal_release(&journal, &log);
+}
+END_TEST
+
 START_TEST(a_log_beyond_its_reservation_takes_what_is_left_and_then_is_refused)
 {
     struct journal journal = {.limit = 8000};
@@ -186,6 +204,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_reservation_is_charged_at_once_and_given_back);
     tcase_add_test(tests, only_ended_requests_count_as_room_that_could_be_made);
     tcase_add_test(tests, a_log_within_its_reservation_never_fails);
+    tcase_add_test(tests, what_an_append_would_take_is_known_before);
     tcase_add_test(tests, a_log_beyond_its_reservation_takes_what_is_left_and_then_is_refused);
 }
 

@@ -44,6 +44,27 @@ START_TEST(numbers_out_of_range_are_named)
 }
 END_TEST
 
+START_TEST(each_number_has_its_bounds)
+{
+    static const struct {
+        const char *option;
+        unsigned long long least, most;
+    } cases[] = {{"workers", 1, 64},         {"ctx", 1, 1u << 24}, {"slots", 1, 4096},
+                 {"kv-blocks", 1, 1u << 26}, {"threads", 1, 1024}, {"frame-us", 0, 1000000},
+                 {"owner", 1, 2147483647}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct options options;
+        char words[4][64];
+        const unsigned long long values[] = {cases[i].least, cases[i].most, cases[i].most + 1,
+                                             cases[i].least - 1};
+        for (int k = 0; k < 4; k++) {
+            snprintf(words[k], sizeof words[k], "--%s=%llu", cases[i].option, values[k]);
+            ck_assert_msg(PARSE(&options, NULL, "m.gguf", words[k]) == (k < 2 ? 0 : -EINVAL), "%s", words[k]);
+        }
+    }
+}
+END_TEST
+
 START_TEST(the_command_line_wins_over_the_file)
 {
     char rundir[RUNDIR_PATH_MAX + 1], path[RUNDIR_PATH_MAX + 8];
@@ -105,6 +126,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, the_command_line_fills_every_field);
     tcase_add_test(tests, numbers_out_of_range_are_named);
+    tcase_add_test(tests, each_number_has_its_bounds);
     tcase_add_test(tests, the_command_line_wins_over_the_file);
     tcase_add_test(tests, only_addresses_of_this_machine_are_loopback);
 }

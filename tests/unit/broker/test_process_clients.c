@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The broker as a process, from its sockets: clients that leave, attach, stay silent or do not read. */
 
-#include "tests/unit/broker/pool.h"
+#include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
 #include <string.h>
@@ -93,21 +93,95 @@ START_TEST(an_attached_request_streams_to_its_new_session)
 }
 END_TEST
 
-START_TEST(a_silent_session_loses_its_lease)
+/* Waits until the pool has so many sessions; only `client_b`, who asks, gives signs of life. */
+static void await_sessions(uint32_t sessions)
+{
+    uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
+    while (client_status(&client_b).status_ok.sessions != sessions) {
+        ck_assert_uint_lt(clock_ns(), until);
+        usleep(100000);
+    }
+}
+
+static uint32_t n_running(void)
+{
+    return client_status(&client_b).status_ok.running;
+}
+
+START_TEST(a_client_that_was_stopped_finds_its_request_running_though_its_lease_is_over)
 {
     open_pool(NULL);
     client_generate(&client_a, 'r', "wait", NULL);
     client_expect(&client_a, MESSAGE_ACCEPTED);
     client_open(&client_b, &the_pool, 'b');
-    for (int i = 0; i < 13; i++) { /* six and a half seconds, in which only `other` gives signs of life */
-        struct message ping = {.kind = MESSAGE_PING, .ping = {.ref = (uint64_t)i}};
-        client_send(&client_b, &ping);
-        ck_assert_uint_eq(client_expect(&client_b, MESSAGE_PONG).pong.ref, (uint64_t)i);
-        usleep(500000);
-    }
-    struct message ping = {.kind = MESSAGE_PING};
+    await_sessions(1);
+    struct message ping = {.kind = MESSAGE_PING}, cancel = named(MESSAGE_CANCEL, 'r');
     client_send(&client_a, &ping);
     ck_assert_int_eq(expect_error(&client_a), PROTO_HELLO_REQUIRED);
+    ck_assert_uint_eq(n_running(), 1);
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client_a.session}};
+    client_send(&client_a, &hello);
+    client_expect(&client_a, MESSAGE_HELLO_OK);
+    client_send(&client_a, &cancel);
+    ck_assert_int_eq(client_expect(&client_a, MESSAGE_END).end.end.reason, END_CANCELLED);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_stopped_client_that_is_killed_has_left)
+{
+    int linger = 0;
+    open_pool(NULL);
+    client_generate(&client_a, 'r', "wait", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    client_open(&client_b, &the_pool, 'b');
+    await_sessions(1);
+    ck_assert_uint_eq(n_running(), 1);
+    zmq_close(client_a.stream);
+    uint64_t closed = clock_ns();
+    client_await_idle(&client_b, 1);
+    ck_assert_uint_lt(clock_ns() - closed, 10 * CLOCK_NS_PER_S); /* the grace would last for longer */
+    client_a.stream = zmq_socket(client_a.context, ZMQ_SUB);     /* for its end */
+    zmq_setsockopt(client_a.stream, ZMQ_LINGER, &linger, sizeof linger);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_client_that_says_bye_has_left_though_it_still_listens)
+{
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_generate(&client_a, 'r', "wait", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    struct message bye = {.kind = MESSAGE_BYE};
+    client_send(&client_a, &bye);
+    client_expect(&client_a, MESSAGE_BYE_OK);
+    uint64_t left = clock_ns();
+    client_await_idle(&client_b, 1);
+    ck_assert_uint_lt(clock_ns() - left, 10 * CLOCK_NS_PER_S); /* a grace would last for longer */
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_silent_session_that_listens_to_nothing_is_cancelled_with_its_lease)
+{
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    struct client mute;
+    client_connect(&mute, &the_pool);
+    memset(&mute.session, 'm', sizeof mute.session);
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = mute.session}};
+    client_send(&mute, &hello);
+    client_generate(&mute, 'r', "wait", NULL);
+    client_expect(&mute, MESSAGE_ACCEPTED);
+    await_sessions(1);
+    uint64_t closed = clock_ns();
+    client_await_idle(&client_b, 1);
+    ck_assert_uint_lt(clock_ns() - closed, 10 * CLOCK_NS_PER_S); /* the grace would last for longer */
+    client_close(&mute);
     client_close(&client_b);
     close_pool();
 }
@@ -157,6 +231,30 @@ START_TEST(a_client_that_does_not_read_slows_nobody_and_can_replay)
 }
 END_TEST
 
+START_TEST(a_page_asked_for_by_a_client_that_does_not_read_comes_when_it_does)
+{
+    enum { QUESTIONS = 4000 }; /* their answers fill both pipes and the outbox behind them */
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'r', "count 1000", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    struct message question = {.kind = MESSAGE_STATUS}, replay = named(MESSAGE_REPLAY, 'r');
+    for (int i = 0; i < QUESTIONS; i++)
+        client_send(&client_a, &question);
+    client_send(&client_a, &replay);
+    replay.replay.next = 500; /* asked again: what it lacks now counts, and one page comes */
+    client_send(&client_a, &replay);
+    replay = named(MESSAGE_REPLAY, 'x');
+    client_send(&client_a, &replay);
+    struct message page = client_expect(&client_a, MESSAGE_REPLAY_OK);
+    ck_assert_uint_eq(page.replay_ok.from, 500);
+    ck_assert_uint_eq(page.replay_ok.next, 1000);
+    ck_assert(page.replay_ok.done);
+    ck_assert_int_eq(expect_error(&client_a), PROTO_UNKNOWN_REQUEST);
+    close_pool();
+}
+END_TEST
+
 START_TEST(beyond_what_the_journal_can_hold_requests_are_told_when_to_come_back)
 {
     enum { REQUESTS = 6000 };
@@ -193,9 +291,13 @@ static void add(TCase *tests)
     tcase_add_test(tests, nobody_hears_sessions_that_he_cannot_name);
     tcase_add_test(tests, a_client_that_leaves_has_its_requests_cancelled_or_kept_as_they_asked);
     tcase_add_test(tests, an_attached_request_streams_to_its_new_session);
-    tcase_add_test(tests, a_silent_session_loses_its_lease);
+    tcase_add_test(tests, a_client_that_was_stopped_finds_its_request_running_though_its_lease_is_over);
+    tcase_add_test(tests, a_stopped_client_that_is_killed_has_left);
+    tcase_add_test(tests, a_client_that_says_bye_has_left_though_it_still_listens);
+    tcase_add_test(tests, a_silent_session_that_listens_to_nothing_is_cancelled_with_its_lease);
     tcase_add_test(tests, a_kept_request_is_cancelled_when_its_time_is_up);
     tcase_add_test(tests, a_client_that_does_not_read_slows_nobody_and_can_replay);
+    tcase_add_test(tests, a_page_asked_for_by_a_client_that_does_not_read_comes_when_it_does);
     tcase_add_test(tests, beyond_what_the_journal_can_hold_requests_are_told_when_to_come_back);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The broker as a process, from its sockets: garbage, strangers, and workers that die, stall or lie. */
 
-#include "tests/unit/broker/pool.h"
+#include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
 #include <stdio.h>
@@ -28,27 +28,57 @@ START_TEST(a_message_above_the_bound_costs_its_sender_the_connection_and_nobody_
 }
 END_TEST
 
-START_TEST(a_worker_of_an_earlier_broker_is_sent_away)
+/* client_b speaks to the broker as workers do. */
+static void connect_as_worker(void)
 {
     char endpoint[POOL_ENDPOINT_MAX];
-    open_pool(NULL);
     client_connect(&client_b, &the_pool);
-    pool_endpoint(&the_pool, "backend", endpoint);
-    ck_assert_int_eq(zmq_connect(client_b.control, endpoint), 0);
+    ck_assert_int_eq(zmq_connect(client_b.control, pool_endpoint(&the_pool, "backend", endpoint)), 0);
     zmq_disconnect(client_b.control, pool_endpoint(&the_pool, "frontend", endpoint));
+}
+
+static void expect_no_registration(uint32_t incarnation, uint32_t pid, const char *stream)
+{
     struct message enroll = {.kind = MESSAGE_REGISTER};
     enroll.register_.proto = (struct version_range){1, 1};
     enroll.register_.name = BYTES_LITERAL("worker-0");
-    enroll.register_.incarnation = 1;
-    enroll.register_.pid = 1;
+    enroll.register_.incarnation = incarnation;
+    enroll.register_.pid = pid;
     enroll.register_.slots = 1;
     enroll.register_.context = 1;
-    enroll.register_.stream = BYTES_LITERAL("ipc:///tmp/nowhere");
+    enroll.register_.stream = bytes_of_string(stream);
     enroll.register_.model = BYTES_LITERAL("m");
     enroll.register_.digest = BYTES_LITERAL("0123456789abcdef");
     client_send(&client_b, &enroll);
     ck_assert_int_eq(expect_error(&client_b), PROTO_BAD_REQUEST);
     client_expect(&client_b, MESSAGE_DRAIN);
+}
+
+START_TEST(a_worker_of_an_earlier_broker_is_sent_away)
+{
+    open_pool(NULL);
+    connect_as_worker();
+    expect_no_registration(1, 1, "ipc:///tmp/nowhere");
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+/* It was under way when its process died. */
+START_TEST(a_registration_that_comes_after_its_worker_died_is_refused)
+{
+    char stream[POOL_ENDPOINT_MAX], name[48];
+    uint64_t count;
+    open_pool(NULL);
+    connect_as_worker();
+    struct message pool = client_status(&client_a);
+    uint32_t pid = pool.status_ok.workers.items[0].pid;
+    snprintf(name, sizeof name, "worker-0-%llu-1", (unsigned long long)pool.status_ok.boot);
+    client_generate(&client_a, 'd', "die", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'd', &count, NULL), END_ERROR);
+    expect_no_registration(1, pid, pool_endpoint(&the_pool, name, stream));
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
     client_close(&client_b);
     close_pool();
 }
@@ -161,9 +191,8 @@ END_TEST
 
 START_TEST(a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on)
 {
-    static const char *const two[] = {"--workers", "2", NULL};
     uint64_t count, started = clock_ns();
-    open_pool(two);
+    open_pool("--workers", "2", NULL);
     client_generate(&client_a, 's', "stall", NULL);
     for (int i = 0; clock_ns() - started < 20 * CLOCK_NS_PER_S; i++) {
         struct message ping = {.kind = MESSAGE_PING};
@@ -186,6 +215,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, a_message_above_the_bound_costs_its_sender_the_connection_and_nobody_else);
     tcase_add_test(tests, a_worker_of_an_earlier_broker_is_sent_away);
+    tcase_add_test(tests, a_registration_that_comes_after_its_worker_died_is_refused);
     tcase_add_test(tests, garbage_on_every_socket_harms_nobody);
     tcase_add_test(tests, subscriptions_of_strangers_keep_nobody_out);
     tcase_add_test(tests, a_worker_that_dies_fails_its_requests_and_comes_back);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The broker as a process, from its sockets: requests and their ends. */
 
-#include "tests/unit/broker/pool.h"
+#include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
 #include <signal.h>
@@ -125,9 +125,8 @@ static void soon(struct generation *generation)
 
 START_TEST(a_deadline_that_passes_in_the_queue_ends_the_request_undispatched)
 {
-    static const char *const slots[] = {"--workers", "1", NULL};
     uint64_t count;
-    open_pool(slots);
+    open_pool("--workers", "1", NULL);
     /* The fake has four slots, and a few more for refilling: 8 fill it whatever the margin is. */
     for (uint8_t i = 0; i < 8; i++)
         client_generate(&client_a, i, "wait", NULL);
@@ -140,6 +139,27 @@ START_TEST(a_deadline_that_passes_in_the_queue_ends_the_request_undispatched)
     client_send(&client_a, &cancel); /* this one is still queued */
     ck_assert_int_eq(client_read(&client_a, 7, &count, NULL), END_CANCELLED);
     ck_assert_uint_eq(count, 0);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_cancel_and_a_deadline_hold_though_the_worker_does_not_heed_them)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'c', "deaf", NULL);
+    ck_assert_int_eq(client_frame(&client_a, 30000).kind, MESSAGE_FRAME);
+    struct message cancel = named(MESSAGE_CANCEL, 'c');
+    client_send(&client_a, &cancel);
+    struct message last = client_frame(&client_a, 30000);
+    ck_assert(last.frame.has_end);
+    ck_assert_uint_eq(last.frame.seq, 1);
+    ck_assert_int_eq(last.frame.end.reason, END_CANCELLED);
+    client_generate(&client_a, 'd', "deaf", soon);
+    ck_assert_int_eq(client_read(&client_a, 'd', &count, NULL), END_DEADLINE);
+    ck_assert_uint_eq(count, 1);
+    client_generate(&client_a, 'r', "count 10", NULL); /* the worker is none the worse for it */
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
     close_pool();
 }
 END_TEST
@@ -192,9 +212,8 @@ END_TEST
 
 START_TEST(status_shows_the_workers_and_the_counts)
 {
-    static const char *const two[] = {"--workers", "2", NULL};
     uint64_t count;
-    open_pool(two);
+    open_pool("--workers", "2", NULL);
     client_generate(&client_a, 'r', "count 10", NULL);
     client_read(&client_a, 'r', &count, NULL);
     struct message question = {.kind = MESSAGE_STATUS, .status = {.ref = 9}};
@@ -222,6 +241,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_replay_gives_the_frames_again_from_any_position);
     tcase_add_test(tests, a_request_that_the_worker_refuses_ends_with_the_workers_error);
     tcase_add_test(tests, a_deadline_that_passes_in_the_queue_ends_the_request_undispatched);
+    tcase_add_test(tests, a_cancel_and_a_deadline_hold_though_the_worker_does_not_heed_them);
     tcase_add_test(tests, what_cannot_be_served_is_refused_by_name);
     tcase_add_test(tests, tokenize_goes_to_a_worker_and_back_under_the_clients_ref);
     tcase_add_test(tests, status_shows_the_workers_and_the_counts);

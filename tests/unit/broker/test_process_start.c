@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /* The broker as a process, from its sockets: how the broker starts and stops. */
 
-#include "tests/unit/broker/pool.h"
+#include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <czmq.h>
 
+#include "common/clock.h"
+
 START_TEST(a_pool_starts_where_a_killed_broker_left_its_sockets)
 {
-    struct pool killed;
+    struct pool killed = {0};
     char path[RUNDIR_PATH_MAX + 32];
-    pool_start(&killed, "ok", NULL);
-    ck_assert(pool_said(&killed, 0, "ready:"));
+    pool_start(&killed, fake_model(&killed, "ok"), NULL);
     snprintf(path, sizeof path, "%s/worker-0-1-1", killed.rundir);
     ck_assert_int_eq(access(path, F_OK), 0);
-    kill(killed.pid, SIGKILL);
-    ck_assert_int_eq(pool_wait(&killed), -SIGKILL);
-    pool_start_in(&the_pool, killed.rundir, "ok", NULL);
-    ck_assert_msg(pool_said(&the_pool, 0, "ready:"), "%s", the_pool.said);
+    ck_assert_int_eq(pool_stop(&killed, SIGKILL, PATIENCE_S), 128 + SIGKILL);
+    unlink(killed.log);
+    strcpy(the_pool.rundir, killed.rundir);
+    pool_start(&the_pool, fake_model(&the_pool, "ok"), NULL);
     ck_assert_int_eq(access(path, F_OK), -1);
     client_open(&client_a, &the_pool, 'a');
     client_generate(&client_a, 'r', "count 1", NULL);
@@ -33,17 +36,15 @@ END_TEST
 
 START_TEST(tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_it)
 {
-    char rundir[RUNDIR_PATH_MAX + 1], path[RUNDIR_PATH_MAX + 32], address[64], endpoint[64];
-    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
-    snprintf(path, sizeof path, "%s/key", rundir);
+    char path[RUNDIR_PATH_MAX + 32], address[64], endpoint[64];
+    const char *model = fake_model(&the_pool, "ok");
+    snprintf(path, sizeof path, "%s/key", the_pool.rundir);
     snprintf(address, sizeof address, "0.0.0.0:%d", 20000 + getpid() % 20000);
     snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1%s", strchr(address, ':'));
     zsys_handler_set(NULL);
     zcert_t *server = zcert_new(), *mine = zcert_new();
     ck_assert_int_eq(zcert_save_secret(server, path), 0);
-    const char *const arguments[] = {"--tcp", address, "--curve-key", path, NULL};
-    pool_start_in(&the_pool, rundir, "ok", arguments);
-    ck_assert_msg(pool_said(&the_pool, 0, "ready:"), "%s", the_pool.said);
+    pool_start(&the_pool, model, "--tcp", address, "--curve-key", path, NULL);
 
     struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}}};
     client_connect(&client_a, &the_pool);
@@ -67,38 +68,32 @@ START_TEST(tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_i
 }
 END_TEST
 
-static unsigned lines(const char *text)
-{
-    unsigned n = 0;
-    for (; *text; text++)
-        n += *text == '\n';
-    return n;
-}
+/* Starts a broker of fakes that is expected to end with `status`, with one line, which holds `text`. */
+#define fails_in_one_line(pool, behaviour, status, text, ...)                                                \
+    do {                                                                                                     \
+        int r = pool_fails(pool, PATIENCE_S, fake_model(pool, behaviour), __VA_ARGS__);                      \
+        ck_assert_int_eq(r, status);                                                                         \
+        ck_assert_msg(strstr(pool_log(pool), text) && pool_log_lines(pool) == 1, "%s", pool_log(pool));      \
+    } while (0)
 
 START_TEST(a_permanent_failure_is_said_in_one_line_and_not_tried_again)
 {
-    static const char *const two[] = {"--workers", "2", NULL};
-    pool_start(&the_pool, "permanent", two);
-    ck_assert_int_eq(pool_wait(&the_pool), 1);
-    ck_assert_msg(strstr(the_pool.said, "not a model") && lines(the_pool.said) == 1, "%s", the_pool.said);
-    pool_stop(&the_pool);
+    fails_in_one_line(&the_pool, "permanent", 1, "not a model", "--workers", "2", NULL);
+    pool_forget(&the_pool);
 }
 END_TEST
 
-START_TEST(a_missing_model_or_a_second_pool_is_one_line)
+START_TEST(a_second_pool_or_an_open_door_without_a_key_is_one_line)
 {
-    struct pool second;
+    struct pool second = {0};
     open_pool(NULL);
-    pool_start_in(&second, the_pool.rundir, "ok", NULL);
-    ck_assert_int_eq(pool_wait(&second), 1);
-    ck_assert_msg(strstr(second.said, the_pool.rundir) && lines(second.said) == 1, "%s", second.said);
-    static const char *const bad_tcp[] = {"--tcp", "0.0.0.0:5999", NULL};
-    char rundir[RUNDIR_PATH_MAX + 1];
-    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
-    pool_start_in(&second, rundir, "ok", bad_tcp);
-    ck_assert_int_eq(pool_wait(&second), 1);
-    ck_assert_msg(strstr(second.said, "0.0.0.0:5999") && lines(second.said) == 1, "%s", second.said);
-    rundir_remove(rundir);
+    strcpy(second.rundir, the_pool.rundir);
+    snprintf(second.log, sizeof second.log, "%s.second", second.rundir);
+    fails_in_one_line(&second, "ok", 1, the_pool.rundir, NULL);
+    unlink(second.log);
+    struct pool third = {0};
+    fails_in_one_line(&third, "ok", 1, "0.0.0.0:5999", "--tcp", "0.0.0.0:5999", NULL);
+    pool_forget(&third);
     close_pool();
 }
 END_TEST
@@ -106,7 +101,7 @@ END_TEST
 START_TEST(requests_made_while_the_model_loads_wait_for_it)
 {
     uint64_t count;
-    pool_start(&the_pool, "slow", NULL);
+    pool_spawn(&the_pool, fake_model(&the_pool, "slow"), NULL);
     client_open(&client_a, &the_pool, 'a');
     client_generate(&client_a, 'r', "count 10", NULL);
     client_expect(&client_a, MESSAGE_ACCEPTED);
@@ -118,29 +113,23 @@ END_TEST
 
 START_TEST(a_wrong_command_line_is_one_line_and_status_2)
 {
-    static const char *const lines_of_arguments[][3] = {
-        {"--workers", "0", NULL}, {"--tcp", "nowhere", NULL}, {"--config", "/nonexistent", NULL}};
-    for (size_t i = 0; i < sizeof lines_of_arguments / sizeof *lines_of_arguments; i++) {
-        pool_start(&the_pool, "ok", lines_of_arguments[i]);
-        ck_assert_int_eq(pool_wait(&the_pool), 2);
-        ck_assert_msg(lines(the_pool.said) == 1, "%s", the_pool.said);
-        pool_stop(&the_pool);
+    static const char *const wrong[][2] = {
+        {"--workers", "0"}, {"--tcp", "nowhere"}, {"--config", "/nonexistent"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        fails_in_one_line(&the_pool, "ok", 2, "", wrong[i][0], wrong[i][1], NULL);
+        pool_forget(&the_pool);
     }
 }
 END_TEST
 
 START_TEST(a_port_in_use_is_one_line)
 {
-    struct pool second;
-    char rundir[RUNDIR_PATH_MAX + 1], port[64];
+    struct pool second = {0};
+    char port[64];
     snprintf(port, sizeof port, "127.0.0.1:%d", 20000 + getpid() % 20000);
-    const char *const tcp[] = {"--tcp", port, NULL};
-    open_pool(tcp);
-    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
-    pool_start_in(&second, rundir, "ok", tcp);
-    ck_assert_int_eq(pool_wait(&second), 1);
-    ck_assert_msg(strstr(second.said, port) && lines(second.said) == 1, "%s", second.said);
-    rundir_remove(rundir);
+    open_pool("--tcp", port, NULL);
+    fails_in_one_line(&second, "ok", 1, port, "--tcp", port, NULL);
+    pool_forget(&second);
     close_pool();
 }
 END_TEST
@@ -150,8 +139,8 @@ START_TEST(sigterm_refuses_new_requests_and_finishes_the_others)
     open_pool(NULL);
     client_generate(&client_a, 'w', "wait", NULL);
     ck_assert_int_eq(client_frame(&client_a, 30000).kind, MESSAGE_FRAME);
-    kill(the_pool.pid, SIGTERM);
-    ck_assert(pool_said(&the_pool, 0, "draining"));
+    kill(the_pool.broker, SIGTERM);
+    ck_assert(pool_says(&the_pool, "draining", PATIENCE_S));
     client_generate(&client_a, 'r', "count 1", NULL);
     ck_assert_int_eq(expect_error(&client_a), PROTO_DRAINING);
     struct message cancel = named(MESSAGE_CANCEL, 'w');
@@ -159,7 +148,33 @@ START_TEST(sigterm_refuses_new_requests_and_finishes_the_others)
     struct message last = client_frame(&client_a, 30000);
     ck_assert(last.frame.has_end);
     ck_assert_int_eq(client_expect(&client_a, MESSAGE_END).end.end.reason, END_CANCELLED);
-    ck_assert_int_eq(pool_wait(&the_pool), 0);
+    ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);
+    close_pool();
+}
+END_TEST
+
+static void other_model(struct generation *generation)
+{
+    generation->model = BYTES_LITERAL("another");
+}
+
+START_TEST(sigterm_leaves_when_clients_have_read_what_was_sent_to_them)
+{
+    enum { REFUSALS = 8000 }; /* they fill both pipes and the outbox behind them */
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    for (int i = 0; i < REFUSALS; i++)
+        client_generate(&client_a, 'r', "count 1", other_model);
+    uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
+    while (client_status(&client_b).status_ok.rejected < REFUSALS)
+        ck_assert_uint_lt(clock_ns(), until);
+    kill(the_pool.broker, SIGTERM);
+    ck_assert(pool_says(&the_pool, "draining", PATIENCE_S));
+    usleep(500000); /* its workers end in no time */
+    for (int i = 0; i < REFUSALS; i++)
+        ck_assert_int_eq(client_next(&client_a).kind, MESSAGE_ERROR);
+    client_close(&client_b);
+    ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);
     close_pool();
 }
 END_TEST
@@ -170,11 +185,11 @@ START_TEST(a_second_signal_ends_at_once_and_leaves_no_worker_behind)
     pid_t worker = (pid_t)client_status(&client_a).status_ok.workers.items[0].pid;
     client_generate(&client_a, 'w', "wait", NULL);
     ck_assert_int_eq(client_frame(&client_a, 30000).kind, MESSAGE_FRAME);
-    kill(the_pool.pid, SIGINT);
-    ck_assert(pool_said(&the_pool, 0, "draining"));
-    kill(the_pool.pid, SIGINT);
+    kill(the_pool.broker, SIGINT);
+    ck_assert(pool_says(&the_pool, "draining", PATIENCE_S));
+    kill(the_pool.broker, SIGINT);
     ck_assert_int_eq(client_expect(&client_a, MESSAGE_END).end.end.error, PROTO_DRAINING);
-    ck_assert_int_eq(pool_wait(&the_pool), 0);
+    ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);
     ck_assert_int_eq(kill(worker, 0), -1);
     close_pool();
 }
@@ -182,11 +197,42 @@ END_TEST
 
 START_TEST(a_crash_loop_stops_with_its_reason)
 {
-    pool_start(&the_pool, "crash", NULL);
-    ck_assert_int_eq(pool_wait(&the_pool), 1);
-    ck_assert_msg(strstr(the_pool.said, "killed by signal 6"), "%s", the_pool.said);
-    ck_assert_uint_eq(lines(the_pool.said), 5);
-    pool_stop(&the_pool);
+    ck_assert_int_eq(pool_fails(&the_pool, 60, fake_model(&the_pool, "crash"), NULL), 1);
+    ck_assert_msg(strstr(pool_log(&the_pool), "killed by signal 6"), "%s", pool_log(&the_pool));
+    ck_assert_uint_eq(pool_log_lines(&the_pool), 5);
+    pool_forget(&the_pool);
+}
+END_TEST
+
+START_TEST(a_worker_that_calls_itself_ready_is_not_yet_a_pool)
+{
+    pool_start(&the_pool, fake_model(&the_pool, "early"), NULL);
+    ck_assert_ptr_nonnull(strstr(pool_log(&the_pool), "info ready:"));
+    ck_assert_msg(strstr(pool_log(&the_pool), "\nready: ipc://"), "%s", pool_log(&the_pool));
+    client_open(&client_a, &the_pool, 'a');
+    ck_assert_int_eq(client_status(&client_a).status_ok.workers.items[0].state, WORKER_READY);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_broker_whose_stderr_nobody_reads_serves_and_ends)
+{
+    uint64_t count;
+    char junk[4096] = {0};
+    const char *model = fake_model(&the_pool, "ok");
+    snprintf(the_pool.log, sizeof the_pool.log, "%s.fifo", the_pool.rundir);
+    ck_assert_int_eq(mkfifo(the_pool.log, 0600), 0);
+    int fifo = open(the_pool.log, O_RDWR | O_NONBLOCK);
+    while (write(fifo, junk, sizeof junk) > 0)
+        ;
+    pool_spawn(&the_pool, model, NULL);
+    client_open(&client_a, &the_pool, 'a');
+    client_generate(&client_a, 'd', "die", NULL); /* a death is worth a line */
+    ck_assert_int_eq(client_read(&client_a, 'd', &count, NULL), END_ERROR);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    close_pool();
+    close(fifo);
 }
 END_TEST
 
@@ -195,13 +241,16 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_pool_starts_where_a_killed_broker_left_its_sockets);
     tcase_add_test(tests, tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_it);
     tcase_add_test(tests, a_permanent_failure_is_said_in_one_line_and_not_tried_again);
-    tcase_add_test(tests, a_missing_model_or_a_second_pool_is_one_line);
+    tcase_add_test(tests, a_second_pool_or_an_open_door_without_a_key_is_one_line);
     tcase_add_test(tests, requests_made_while_the_model_loads_wait_for_it);
     tcase_add_test(tests, a_wrong_command_line_is_one_line_and_status_2);
     tcase_add_test(tests, a_port_in_use_is_one_line);
     tcase_add_test(tests, sigterm_refuses_new_requests_and_finishes_the_others);
+    tcase_add_test(tests, sigterm_leaves_when_clients_have_read_what_was_sent_to_them);
     tcase_add_test(tests, a_second_signal_ends_at_once_and_leaves_no_worker_behind);
     tcase_add_test(tests, a_crash_loop_stops_with_its_reason);
+    tcase_add_test(tests, a_worker_that_calls_itself_ready_is_not_yet_a_pool);
+    tcase_add_test(tests, a_broker_whose_stderr_nobody_reads_serves_and_ends);
 }
 
 int main(void)

@@ -92,6 +92,31 @@ START_TEST(ended_requests_stand_in_the_order_of_their_ends)
 }
 END_TEST
 
+START_TEST(room_is_made_of_the_oldest_ended_requests_and_of_no_more_than_it_takes)
+{
+    struct ledger ledger = {.seed = 1};
+    struct journal journal = {.limit = 3000};
+    struct request *requests[3];
+    for (uint8_t i = 0; i < 3; i++) {
+        requests[i] = ledger_add(&ledger, key(1, i));
+        ck_assert_int_eq(journal_reserve(&journal, &requests[i]->log, 1000), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        ledger_ended(&ledger, requests[i], (uint64_t)i);
+        journal_settle(&journal, &requests[i]->log, 1000);
+    }
+    ledger_make_room(&ledger, &journal, 900);
+    ck_assert_ptr_eq(ledger.ended, requests[1]);
+    ck_assert_uint_eq(journal.used, 2000);
+    ledger_make_room(&ledger, &journal, 1000);
+    ck_assert_uint_eq(ledger.n, 2);
+    ledger_make_room(&ledger, &journal, 3000); /* more than there can be: one that runs is never forgotten */
+    ck_assert_uint_eq(ledger.n, 1);
+    ledger_remove(&ledger, &journal, requests[2]);
+    ck_assert_uint_eq(journal.used, 0);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_request_is_found_by_session_and_id_only);
@@ -99,6 +124,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_attach_never_hides_a_request_of_the_new_session);
     tcase_add_test(tests, the_same_body_is_known_before_and_after_the_end);
     tcase_add_test(tests, ended_requests_stand_in_the_order_of_their_ends);
+    tcase_add_test(tests, room_is_made_of_the_oldest_ended_requests_and_of_no_more_than_it_takes);
 }
 
 int main(void)

@@ -62,12 +62,14 @@ START_TEST(only_ten_seconds_without_progress_while_busy_are_a_stall)
 {
     struct stall stall = {0};
     uint64_t now = 1;
-    ck_assert(!stall_check(&stall, true, 5, now));
-    ck_assert(!stall_check(&stall, true, 5, now + 9999 * MS));
-    ck_assert(stall_check(&stall, true, 5, now + 10000 * MS));
-    ck_assert(!stall_check(&stall, true, 6, now + 10000 * MS));
-    ck_assert(!stall_check(&stall, true, 6, now + 19999 * MS));
-    ck_assert(stall_check(&stall, true, 6, now + 20000 * MS));
+    ck_assert(!stall_check(&stall, true, 5, STALL_MS, now));
+    ck_assert(!stall_check(&stall, true, 5, STALL_MS, now + 9999 * MS));
+    ck_assert(stall_check(&stall, true, 5, STALL_MS, now + 10000 * MS));
+    ck_assert(!stall_check(&stall, true, 6, STALL_MS, now + 10000 * MS));
+    ck_assert(!stall_check(&stall, true, 6, STALL_MS, now + 19999 * MS));
+    ck_assert(stall_check(&stall, true, 6, STALL_MS, now + 20000 * MS));
+    ck_assert(!stall_check(&stall, true, 6, STALL_LOADING_MS, now + 69999 * MS)); /* slower where it loads */
+    ck_assert(stall_check(&stall, true, 6, STALL_LOADING_MS, now + 70000 * MS));
 }
 END_TEST
 
@@ -76,9 +78,9 @@ START_TEST(idle_time_never_counts_as_a_stall)
     struct stall stall = {0};
     uint64_t now = 1;
     for (int i = 0; i < 100; i++)
-        ck_assert(!stall_check(&stall, false, 5, now += 1000 * MS));
-    ck_assert(!stall_check(&stall, true, 5, now + 9999 * MS));
-    ck_assert(stall_check(&stall, true, 5, now + 10000 * MS));
+        ck_assert(!stall_check(&stall, false, 5, STALL_MS, now += 1000 * MS));
+    ck_assert(!stall_check(&stall, true, 5, STALL_MS, now + 9999 * MS));
+    ck_assert(stall_check(&stall, true, 5, STALL_MS, now + 10000 * MS));
 }
 END_TEST
 

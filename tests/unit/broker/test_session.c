@@ -2,6 +2,7 @@
 /* Sessions: who says hello with the 16 bytes owns the session, one peer at a time. */
 
 #include "broker/session.h"
+#include "broker/request.h"
 #include "common/clock.h"
 #include "tests/unit/run.h"
 
@@ -92,6 +93,56 @@ START_TEST(sessions_are_bounded)
 }
 END_TEST
 
+START_TEST(a_request_is_bound_to_one_session_or_abandoned_never_both)
+{
+    struct sessions sessions = {.seed = 3};
+    struct id128 id = {{1}}, other = {{2}};
+    struct peer here = peer_named(1), there = peer_named(2);
+    struct session *a = session_open(&sessions, id, &here, 100);
+    struct session *b = session_open(&sessions, other, &there, 100);
+    struct request request = {0};
+    session_unbind(&sessions, &request); /* it is nowhere yet */
+    session_bind(&sessions, a, &request);
+    ck_assert_ptr_eq(a->requests, &request);
+    session_abandon(&sessions, &request, 50);
+    ck_assert_ptr_null(a->requests);
+    ck_assert_ptr_null(request.session);
+    ck_assert_ptr_eq(sessions.abandoned, &request);
+    sessions_stood_still(&sessions, 7, 100);
+    ck_assert_uint_eq(request.abandoned_until, 57);
+    session_bind(&sessions, b, &request);
+    ck_assert_ptr_null(sessions.abandoned);
+    ck_assert_ptr_eq(b->requests, &request);
+    session_unbind(&sessions, &request);
+    ck_assert_ptr_null(b->requests);
+    close_all(&sessions);
+}
+END_TEST
+
+START_TEST(a_page_is_owed_once_a_request_and_not_to_the_next_peer)
+{
+    struct sessions sessions = {.seed = 3};
+    struct id128 id = {{1}}, a = {{10}}, b = {{11}}, first;
+    struct peer before = peer_named(1), after = peer_named(2);
+    struct session *session = session_open(&sessions, id, &before, 100);
+    uint64_t next;
+    session_owe(&sessions, session, a, 5);
+    session_owe(&sessions, session, b, 6);
+    session_owe(&sessions, session, a, 7);
+    ck_assert_uint_eq(sessions.n_owed, 2);
+    ck_assert(session_pay(&sessions, session, &first, &next));
+    ck_assert_mem_eq(&first, &a, sizeof a);
+    ck_assert_uint_eq(next, 7);
+    for (unsigned i = 0; i < 2 * SESSION_MAX_OWED; i++)
+        session_owe(&sessions, session, (struct id128){{(uint8_t)i, (uint8_t)(i >> 8), 1}}, 0);
+    ck_assert_uint_eq(session->n_owed, SESSION_MAX_OWED);
+    session_open(&sessions, id, &after, 200);
+    ck_assert(!session_pay(&sessions, session, &first, &next));
+    ck_assert_uint_eq(sessions.n_owed, 0);
+    close_all(&sessions);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_session_is_found_by_its_id_and_by_its_peer);
@@ -99,6 +150,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_peer_that_opens_another_session_leaves_the_first);
     tcase_add_test(tests, a_lease_runs_from_the_last_sign_of_life);
     tcase_add_test(tests, sessions_are_bounded);
+    tcase_add_test(tests, a_request_is_bound_to_one_session_or_abandoned_never_both);
+    tcase_add_test(tests, a_page_is_owed_once_a_request_and_not_to_the_next_peer);
 }
 
 int main(void)

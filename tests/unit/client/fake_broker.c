@@ -35,6 +35,7 @@ struct fake_broker {
     bool knows_session, forgot;
     uint64_t boot;
     uint32_t move;
+    char prompt[256];
     struct fake_request requests[MAX_REQUESTS];
     int n_requests;
 };
@@ -48,12 +49,14 @@ static void reply(struct fake_broker *b, const struct message *message)
     zmq_send(b->router, b->out.data, b->out.len, 0);
 }
 
-static void refuse(struct fake_broker *b, const struct id128 *id, enum proto_error error, const char *text)
+static void refuse(struct fake_broker *b, const struct id128 *id, uint64_t ref, enum proto_error error,
+                   const char *text)
 {
     struct message m = {.kind = MESSAGE_ERROR};
     m.error.has_id = id != NULL;
     if (id)
         m.error.id = *id;
+    m.error.ref = ref;
     m.error.error = error;
     m.error.text = bytes_of_string(text);
     m.error.retry_after_ms = error == PROTO_OVERLOADED ? 70 : 0;
@@ -139,7 +142,7 @@ static void play(struct fake_broker *b, struct fake_request *request)
         case STEP_FORGET:
             b->knows_session = false;
             b->forgot = true;
-            b->boot++;
+            b->boot = b->config.next_boot ? b->config.next_boot : b->boot + 1;
             b->move = 0;
             request->step++;
             return;
@@ -162,23 +165,50 @@ static struct fake_request *find(struct fake_broker *b, const struct id128 *id)
     return NULL;
 }
 
+static void note_request(struct fake_broker *b, const struct generation *generation)
+{
+    const struct prompt *prompt = &generation->prompt;
+    FILE *out = fmemopen(b->prompt, sizeof b->prompt, "w");
+    if (prompt->form == PROMPT_TEXT)
+        fprintf(out, "text %.*s", (int)prompt->text.len, (const char *)prompt->text.data);
+    else
+        fprintf(out, prompt->form == PROMPT_IDS ? "ids" : "chat");
+    for (size_t i = 0; prompt->form == PROMPT_IDS && i < prompt->ids.n; i++)
+        fprintf(out, " %d", prompt->ids.items[i]);
+    for (size_t i = 0; prompt->form == PROMPT_CHAT && i < prompt->chat.n; i++) {
+        const struct chat_message *m = &prompt->chat.items[i];
+        fprintf(out, " %.*s: %.*s", (int)m->role.len, (const char *)m->role.data, (int)m->content.len,
+                (const char *)m->content.data);
+    }
+    if (generation->on_disconnect == DISCONNECT_KEEP)
+        fprintf(out, ", keep %u", generation->keep_s);
+    else
+        fprintf(out, ", cancel");
+    if (generation->cache_salt.len > 0)
+        fprintf(out, ", salt %.*s", (int)generation->cache_salt.len,
+                (const char *)generation->cache_salt.data);
+    fclose(out);
+}
+
 static void on_generate(struct fake_broker *b, const struct message *message)
 {
     struct message m = {.kind = MESSAGE_ACCEPTED};
     if (b->config.refusal) {
-        refuse(b, &message->generate.id, PROTO_OVERLOADED, b->config.refusal);
+        refuse(b, &message->generate.id, 0, PROTO_OVERLOADED, b->config.refusal);
         return;
     }
     struct fake_request *request = find(b, &message->generate.id);
+    note_request(b, &message->generate.generation);
     m.accepted.id = message->generate.id;
     m.accepted.epoch = (struct epoch){b->boot, b->move};
-    m.accepted.seed = message->generate.generation.seed;
+    m.accepted.seed = message->generate.generation.sampling.seed;
     m.accepted.again = request != NULL;
     reply(b, &m);
     if (request || b->n_requests == MAX_REQUESTS)
         return;
     request = &b->requests[b->n_requests++];
-    *request = (struct fake_request){.id = message->generate.id, .step = b->config.script};
+    const int *script = b->forgot && b->config.next_script ? b->config.next_script : b->config.script;
+    *request = (struct fake_request){.id = message->generate.id, .step = script};
     play(b, request);
 }
 
@@ -186,7 +216,7 @@ static void on_replay(struct fake_broker *b, const struct message *message)
 {
     struct fake_request *request = find(b, &message->replay.id);
     if (!request) {
-        refuse(b, &message->replay.id, PROTO_UNKNOWN_REQUEST, "unknown");
+        refuse(b, &message->replay.id, 0, PROTO_UNKNOWN_REQUEST, "unknown");
         return;
     }
     if (request->waits) {
@@ -224,7 +254,7 @@ static void on_attach(struct fake_broker *b, const struct message *message)
     if (b->forgot && b->config.forgets_requests)
         b->n_requests = 0, request = NULL;
     if (!request) {
-        refuse(b, &message->attach.id, PROTO_UNKNOWN_REQUEST, "unknown");
+        refuse(b, &message->attach.id, 0, PROTO_UNKNOWN_REQUEST, "unknown");
         return;
     }
     m.attach_ok.id = request->id;
@@ -236,17 +266,29 @@ static void on_attach(struct fake_broker *b, const struct message *message)
 
 static void on_hello(struct fake_broker *b, const struct message *message)
 {
-    struct bytes stream = bytes_of_string(b->stream_endpoint);
+    struct bytes stream = bytes_of_string(b->config.stream ? b->config.stream : b->stream_endpoint);
     uint8_t digest[16] = {7};
     struct model_info model = {
         .name = BYTES_LITERAL("fake"), .digest = {digest, 16}, .context = 512, .chat = true};
     struct message m = {.kind = MESSAGE_HELLO_OK};
+    if ((b->forgot || b->config.refuses_first) && b->config.hellos_refused-- > 0) {
+        refuse(b, NULL, 0, PROTO_OVERLOADED, "too many sessions");
+        return;
+    }
     b->session = message->hello.session;
     b->knows_session = true;
     m.hello_ok.proto = (struct version_range){1, 1};
+    if (b->config.version)
+        m.hello_ok.proto = (struct version_range){b->config.version, b->config.version};
     m.hello_ok.boot = b->boot;
     m.hello_ok.stream = (struct text_list){&stream, 1};
-    m.hello_ok.limits = (struct limits){.request_bytes = 4096};
+    m.hello_ok.limits = (struct limits){.request_bytes = 4096,
+                                        .prompt_ids = 8,
+                                        .stops = 2,
+                                        .stop_bytes = 4,
+                                        .stop_ids = 3,
+                                        .logprobs = 1,
+                                        .logit_bias = 1};
     m.hello_ok.lease_ms = 5000;
     m.hello_ok.models.items = &model;
     m.hello_ok.models.n = 1;
@@ -289,7 +331,7 @@ static void on_message(struct fake_broker *b, const struct message *message)
         return;
     }
     if (!b->knows_session) {
-        refuse(b, NULL, PROTO_HELLO_REQUIRED, "hello first");
+        refuse(b, NULL, 0, PROTO_HELLO_REQUIRED, "hello first");
         return;
     }
     if (message->kind == MESSAGE_JOIN) {
@@ -303,15 +345,29 @@ static void on_message(struct fake_broker *b, const struct message *message)
         on_generate(b, message);
         break;
     case MESSAGE_REPLAY:
-        on_replay(b, message);
+        if (!b->config.no_replays)
+            on_replay(b, message);
         break;
     case MESSAGE_ATTACH:
         on_attach(b, message);
+        break;
+    case MESSAGE_CANCEL:
+        if (b->config.cancels_unknown)
+            refuse(b, &message->cancel.id, 0, PROTO_UNKNOWN_REQUEST, "unknown");
+        if (b->config.cancels_unknown || b->config.cancels_lost-- > 0)
+            break;
+        m.kind = MESSAGE_CANCEL_OK;
+        m.cancel_ok.id = message->cancel.id;
+        reply(b, &m);
         break;
     case MESSAGE_STATUS:
         on_status(b, message->status.ref);
         break;
     case MESSAGE_TOKENIZE:
+        if (b->config.knows_no_ids) {
+            refuse(b, NULL, message->tokenize.ref, PROTO_NO_WORKER, "none is ready");
+            break;
+        }
         m.kind = MESSAGE_TOKENIZE_OK;
         m.tokenize_ok.ref = message->tokenize.ref;
         m.tokenize_ok.ids = (struct id_list){ids, 3};
@@ -364,11 +420,24 @@ struct fake_broker *fake_broker_new(const struct fake_config *config, char ret_f
     zmq_setsockopt(b->stream, ZMQ_LINGER, &zero, sizeof zero);
     snprintf(endpoint, sizeof endpoint, "ipc://%s/frontend", b->folder);
     snprintf(b->stream_endpoint, sizeof b->stream_endpoint, "ipc://%s/stream", b->folder);
+    if (config->tcp) {
+        int is_v6 = config->tcp[0] == '[';
+        snprintf(endpoint, sizeof endpoint, "tcp://%s:*", config->tcp);
+        strcpy(b->stream_endpoint, endpoint);
+        zmq_setsockopt(b->router, ZMQ_IPV6, &is_v6, sizeof is_v6);
+        zmq_setsockopt(b->stream, ZMQ_IPV6, &is_v6, sizeof is_v6);
+    }
     zmq_msg_init(&b->peer);
-    if (zmq_bind(b->router, endpoint) != 0 || zmq_bind(b->stream, b->stream_endpoint) != 0 ||
-        pthread_create(&b->thread, NULL, run, b) != 0)
+    if (zmq_bind(b->router, endpoint) != 0 || zmq_bind(b->stream, b->stream_endpoint) != 0)
         abort();
     strcpy(ret_folder, b->folder);
+    if (config->tcp) { /* the system chose the ports */
+        size_t size = RUNDIR_PATH_MAX + 1, stream_size = sizeof b->stream_endpoint;
+        zmq_getsockopt(b->router, ZMQ_LAST_ENDPOINT, ret_folder, &size);
+        zmq_getsockopt(b->stream, ZMQ_LAST_ENDPOINT, b->stream_endpoint, &stream_size);
+    }
+    if (pthread_create(&b->thread, NULL, run, b) != 0)
+        abort();
     return b;
 }
 
@@ -397,4 +466,9 @@ int fake_broker_count(const struct fake_broker *broker, const char *kind)
         if (strcmp(message_kind_name((enum message_kind)k), kind) == 0)
             return atomic_load(&broker->counts[k]);
     return -1;
+}
+
+const char *fake_broker_prompt(const struct fake_broker *broker)
+{
+    return broker->prompt;
 }

@@ -23,13 +23,24 @@ enum {
 };
 
 struct fake_config {
-    int n_frames;          /* of a request's output; the last carries the end */
-    const int *script;     /* ends with STEP_STOP */
-    int page_frames;       /* frames of one page of a replay */
-    bool forgets_requests; /* after STEP_FORGET: attach is answered with unknown_request */
-    const char *refusal;   /* a generate is answered with this error */
-    bool silent;           /* answers nothing but the opening */
-    int welcomes_lost;     /* so many joins go without a welcome */
+    int n_frames;           /* of a request's output; the last carries the end */
+    const int *script;      /* ends with STEP_STOP */
+    int page_frames;        /* frames of one page of a replay */
+    const int *next_script; /* after STEP_FORGET, if it differs */
+    uint64_t next_boot;     /* then; 0: one more than before */
+    bool forgets_requests;  /* after STEP_FORGET: attach is answered with unknown_request */
+    const char *refusal;    /* a generate is answered with this error */
+    bool silent;            /* answers nothing but the opening */
+    int hellos_refused;     /* after STEP_FORGET so many hellos are answered with "overloaded" */
+    bool knows_no_ids;      /* a tokenize is answered with "no_worker" */
+    bool no_replays;        /* a replay is not answered */
+    bool refuses_first;     /* before it too */
+    bool cancels_unknown;   /* a cancel is answered with unknown_request */
+    int cancels_lost;       /* so many of them vanish; further ones are acknowledged */
+    uint32_t version;       /* of the protocol; 0: ours */
+    const char *stream;     /* the endpoint that it tells, if not its own */
+    const char *tcp;        /* bound there, as "127.0.0.1"; the folder is an endpoint */
+    int welcomes_lost;      /* so many joins go without a welcome */
 };
 
 struct fake_broker;
@@ -43,5 +54,10 @@ const char *fake_broker_folder(const struct fake_broker *broker);
 
 /* How many messages of a kind it got. */
 int fake_broker_count(const struct fake_broker *broker, const char *kind);
+
+/* The prompt of the last generate, once its request has ended, as "text Hi", "ids 1 2" or "chat user: Hi";
+ * and what becomes of it without its session: ", cancel" or ", keep 30"; then the salt of
+ * its cache if it has one: ", salt mine". */
+const char *fake_broker_prompt(const struct fake_broker *broker);
 
 #endif

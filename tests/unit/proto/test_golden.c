@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The golden vectors (proto/golden/messages.json, written by a codec that shares no code with ours) and
- * PROTOCOL.md, against the codec. */
+/* The golden vectors (proto/golden/messages.json, written by a codec that shares no code with ours) against
+ * the codec. */
 
 #include "proto/fields.h"
 #include "tests/unit/run.h"
@@ -194,44 +194,6 @@ START_TEST(each_bad_vector_is_refused_with_its_text)
 }
 END_TEST
 
-static void check_documented(const char *document, const char *kind, const char *word)
-{
-    char quoted[80];
-    snprintf(quoted, sizeof quoted, "`%s`", word);
-    ck_assert_msg(strstr(document, quoted) != NULL, "%s of %s is not in PROTOCOL.md", quoted, kind);
-}
-
-static void check_table_documented(const char *document, const char *kind, const struct field_table *table)
-{
-    for (unsigned i = 0; i < table->n; i++) {
-        check_documented(document, kind, table->fields[i].key);
-        if (table->fields[i].table)
-            check_table_documented(document, kind, table->fields[i].table);
-    }
-}
-
-START_TEST(the_document_names_every_kind_key_and_error)
-{
-    FILE *file = fopen(GOLDEN_FOLDER "/../PROTOCOL.md", "r");
-    ck_assert_ptr_nonnull(file);
-    char *document = calloc(1, 1 << 20);
-    ck_assert_uint_gt(fread(document, 1, (1 << 20) - 1, file), 0);
-    fclose(file);
-    for (int k = 1; k < MESSAGE_KIND_COUNT; k++) {
-        const char *kind = message_kind_name((enum message_kind)k);
-        check_documented(document, kind, kind);
-        check_table_documented(document, kind, field_table_of((enum message_kind)k));
-    }
-    for (int e = 1; e < PROTO_ERROR_COUNT; e++)
-        check_documented(document, "errors", proto_error_name((enum proto_error)e));
-    for (int e = 0; e < END_REASON_COUNT; e++)
-        check_documented(document, "reasons", end_reason_name((enum end_reason)e));
-    for (int s = 0; s < WORKER_STATE_COUNT; s++)
-        check_documented(document, "states", worker_state_name((enum worker_state)s));
-    free(document);
-}
-END_TEST
-
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, setup, teardown);
@@ -239,7 +201,6 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_bytes_of_each_vector_are_its_json);
     tcase_add_test(tests, each_good_vector_decodes_and_encodes_to_the_same_bytes);
     tcase_add_test(tests, each_bad_vector_is_refused_with_its_text);
-    tcase_add_test(tests, the_document_names_every_kind_key_and_error);
 }
 
 int main(void)

@@ -136,11 +136,11 @@ START_TEST(what_a_generate_leaves_out_becomes_the_default)
     struct generation got = decoded(minimal, sizeof minimal - 1).generate.generation;
     ck_assert_uint_eq(got.max_tokens, 256);
     ck_assert_uint_eq(got.max_tokens, expected.max_tokens);
-    ck_assert_double_eq(got.temperature, 0.8);
-    ck_assert_uint_eq(got.top_k, 40);
-    ck_assert_double_eq(got.top_p, 0.95);
-    ck_assert_double_eq(got.min_p, 0.05);
-    ck_assert_double_eq(got.repetition_penalty, 1);
+    ck_assert_double_eq(got.sampling.temperature, 0.8);
+    ck_assert_uint_eq(got.sampling.top_k, 40);
+    ck_assert_double_eq(got.sampling.top_p, 0.95);
+    ck_assert_double_eq(got.sampling.min_p, 0.05);
+    ck_assert_double_eq(got.sampling.repetition_penalty, 1);
     ck_assert(!got.has_seed);
     ck_assert_int_eq(got.on_disconnect, DISCONNECT_CANCEL);
 }
@@ -149,16 +149,16 @@ END_TEST
 START_TEST(an_explicit_zero_is_not_replaced_by_a_default)
 {
     struct message sent = a_generate();
-    sent.generate.generation.temperature = 0;
-    sent.generate.generation.top_k = 0;
-    sent.generate.generation.min_p = 0;
+    sent.generate.generation.sampling.temperature = 0;
+    sent.generate.generation.sampling.top_k = 0;
+    sent.generate.generation.sampling.min_p = 0;
     sent.generate.generation.has_seed = true;
     struct generation got = sent_and_received(&sent).generate.generation;
-    ck_assert_double_eq(got.temperature, 0);
-    ck_assert_uint_eq(got.top_k, 0);
-    ck_assert_double_eq(got.min_p, 0);
+    ck_assert_double_eq(got.sampling.temperature, 0);
+    ck_assert_uint_eq(got.sampling.top_k, 0);
+    ck_assert_double_eq(got.sampling.min_p, 0);
     ck_assert(got.has_seed);
-    ck_assert_uint_eq(got.seed, 0);
+    ck_assert_uint_eq(got.sampling.seed, 0);
 }
 END_TEST
 
@@ -166,7 +166,7 @@ START_TEST(an_integer_is_a_real_too)
 {
     static const char wired[] = "\x84\xa1k\xa8generate\xa2id\xc4\x10"
                                 "0123456789abcdef\xa6prompt\xa2Hi\xabtemperature\x01";
-    ck_assert_double_eq(decoded(wired, sizeof wired - 1).generate.generation.temperature, 1);
+    ck_assert_double_eq(decoded(wired, sizeof wired - 1).generate.generation.sampling.temperature, 1);
 }
 END_TEST
 
@@ -218,12 +218,19 @@ START_TEST(sampling_values_out_of_range_are_refused)
     } cases[] = {{"temperature", NAN},
                  {"temperature", -0.1},
                  {"temperature", INFINITY},
-                 {"top_p", 0},
+                 {"top_p", -0.01},
                  {"top_p", 1.01},
                  {"top_p", NAN},
                  {"min_p", -1},
                  {"min_p", 2},
                  {"repetition_penalty", 0},
+                 {"repetition_penalty", 1e-38},
+                 {"repetition_penalty", 101},
+                 {"presence_penalty", -2.1},
+                 {"presence_penalty", 2.1},
+                 {"frequency_penalty", -2.1},
+                 {"frequency_penalty", 2.1},
+                 {"frequency_penalty", NAN},
                  {"repetition_penalty", NAN}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         msgpack_sbuffer out;
@@ -295,11 +302,11 @@ START_TEST(what_would_not_decode_is_not_encoded)
     ck_assert_int_eq(buffer_append(&wire, "kept", 4), 0);
     ck_assert_int_eq(message_encode(&message, &wire), -EINVAL);
     message = a_generate();
-    message.generate.generation.top_p = NAN;
+    message.generate.generation.sampling.top_p = NAN;
     ck_assert_int_eq(message_encode(&message, &wire), -EINVAL);
     struct error err = {0};
     ck_assert_int_eq(message_encode_or_say(&message, &wire, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "generate: top_p: nan is outside above 0 … 1");
+    ck_assert_str_eq(err.text, "generate: top_p: nan is outside 0 … 1");
     message = a_generate();
     message.generate.generation.max_tokens = 0;
     ck_assert_int_eq(message_encode(&message, &wire), -EINVAL);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "worker/model/model.h"
-#include "worker/model/synth.h"
+#include "worker/convert/synth.h"
 
 /* Wide enough for superblocks of 256; four query heads share two key heads. */
 static const struct synth_shape small_shape = {.name = "small",
@@ -22,7 +22,7 @@ static const struct synth_shape small_shape = {.name = "small",
                                                .n_kv_heads = 2,
                                                .head_dim = 64,
                                                .n_ff = 512,
-                                               .rms_epsilon = 1e-5f,
+                                               .norm_epsilon = 1e-5f,
                                                .rope_base = 10000,
                                                .rope_factor = 4,
                                                .biases = true};
@@ -37,7 +37,7 @@ static const struct synth_shape odd_shape = {.name = "odd",
                                              .n_kv_heads = 1,
                                              .head_dim = 10,
                                              .n_ff = 51,
-                                             .rms_epsilon = 1e-5f,
+                                             .norm_epsilon = 1e-5f,
                                              .rope_base = 10000,
                                              .tied = true};
 

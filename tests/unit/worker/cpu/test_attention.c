@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention over the paged cache against the textbook in double, on every kernel table. */
+/* Attention over the paged cache against the textbook in double, on every build of the kernels. */
 
 #include "worker/cpu/attention.h"
+#include "worker/cpu/rotary.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/cpu/random_weights.h"
 
@@ -15,6 +16,8 @@ struct scene {
     struct memory memory;
     struct kv kv;
     uint32_t group, n_heads, dim;
+    uint32_t window;
+    float cap;
     float keys[N_TOKENS][2 * 40], values[N_TOKENS][2 * 40]; /* as stored: rounded to half precision */
     float queries[N_TOKENS][6 * 40], out[N_TOKENS][6 * 40];
     uint32_t table[4];
@@ -65,39 +68,49 @@ static void attend(struct scene *s, const struct kernels *kernels, uint32_t firs
                                   .query_stride = 6 * 40,
                                   .out = s->out[first],
                                   .out_stride = 6 * 40};
+    struct attention attention = {
+        .kv = &s->kv, .kernels = kernels, .layer = 1, .group = s->group, .window = s->window, .cap = s->cap};
     for (uint32_t h = 0; h < 2; h++)
-        attention_run(&s->kv, kernels, &task, 1, h, s->group, scratch);
+        attention_run(&attention, &task, h, scratch);
     free(scratch);
 }
 
 static void check_row(const struct scene *s, uint32_t t)
 {
+    uint32_t from = s->window && t >= s->window ? t - s->window + 1 : 0;
     for (uint32_t h = 0; h < s->n_heads; h++) {
         const float *query = s->queries[t] + h * s->dim;
         uint32_t kv_at = h / s->group * s->dim;
         double weights[N_TOKENS], total = 0;
-        for (uint32_t i = 0; i <= t; i++) {
+        for (uint32_t i = from; i <= t; i++) {
             double score = 0;
             for (uint32_t d = 0; d < s->dim; d++)
                 score += (double)query[d] * s->keys[i][kv_at + d];
-            weights[i] = exp(score);
+            weights[i] = exp(s->cap > 0 ? s->cap * tanh(score / s->cap) : score);
             total += weights[i];
         }
         for (uint32_t d = 0; d < s->dim; d++) {
             double expected = 0;
-            for (uint32_t i = 0; i <= t; i++)
+            for (uint32_t i = from; i <= t; i++)
                 expected += weights[i] / total * s->values[i][kv_at + d];
-            ck_assert_double_eq_tol((double)s->out[t][h * s->dim + d], expected, 2e-6);
+            /* A cap multiplies the rounding of a tanh. */
+            ck_assert_double_eq_tol((double)s->out[t][h * s->dim + d], expected, 2e-6 + 1e-7 * s->cap);
         }
     }
 }
 
 START_TEST(attention_is_the_weighted_mean_of_what_a_row_may_see)
 {
-    static const uint32_t dims[] = {8, 10, 32, 40};
-    for (size_t i = 0; i < 4; i++) {
+    static const struct {
+        uint32_t dim, window;
+        float cap;
+    } cases[] = {{8, 0, 0},  {10, 0, 0},  {32, 0, 0},  {40, 0, 0}, {16, 1, 0},
+                 {24, 7, 0}, {32, 32, 3}, {40, 33, 0}, {8, 75, 1}, {8, 1000, 50}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct kernels *kernels = kernels_at((uint32_t)_i);
-        struct scene *s = make_scene(kernels, dims[i]);
+        struct scene *s = make_scene(kernels, cases[i].dim);
+        s->window = cases[i].window;
+        s->cap = cases[i].cap;
         for (uint32_t first = 0; first < N_TOKENS; first += ATTENTION_TILE)
             attend(s, kernels, first, N_TOKENS - first < ATTENTION_TILE ? N_TOKENS - first : ATTENTION_TILE);
         for (uint32_t t = 0; t < N_TOKENS; t++)
@@ -111,6 +124,7 @@ START_TEST(a_row_gives_the_same_bits_whatever_tile_it_is_in)
 {
     const struct kernels *kernels = kernels_at((uint32_t)_i);
     struct scene *s = make_scene(kernels, 40);
+    s->window = _i % 2 ? 0 : 41;
     for (uint32_t t = 0; t < N_TOKENS; t++)
         attend(s, kernels, t, 1);
     struct scene *alone = malloc(sizeof *alone);
@@ -128,21 +142,26 @@ END_TEST
 
 START_TEST(pairs_turn_by_their_frequency)
 {
-    struct model_params params = {.rope_dims = 6, .rope_base = 10000, .rope_scale = 2};
+    struct rotary rotary = {.kind = _i ? ROTARY_HALVES : ROTARY_PAIRS,
+                            .dims = 6,
+                            .base = 10000,
+                            .scaling = ROTARY_LINEAR,
+                            .factor = 2};
     const float factors[] = {1, 4, 0.5f};
     double frequencies[3];
     float cos_sin[6], heads[2][8], before[2][8];
-    rope_frequencies(&params, factors, frequencies);
-    rope_angles(frequencies, 3, 1234, cos_sin);
+    rotary_frequencies(&rotary, factors, frequencies);
+    rotary_angles(frequencies, 3, 1234, cos_sin);
     for (int i = 0; i < 16; i++)
         heads[i / 8][i % 8] = before[i / 8][i % 8] = random_float();
-    rope_turn(heads[0], 2, 8, cos_sin, 3);
+    rotary_turn(&rotary, heads[0], 2, 8, cos_sin);
     for (int h = 0; h < 2; h++) {
         for (int i = 0; i < 3; i++) {
+            int a = _i ? i : 2 * i, b = _i ? i + 3 : 2 * i + 1;
             double angle = 1234 / 2.0 / (double)factors[i] * pow(10000, -2.0 * i / 6);
-            double x = (double)before[h][2 * i], y = (double)before[h][2 * i + 1];
-            ck_assert_double_eq_tol((double)heads[h][2 * i], x * cos(angle) - y * sin(angle), 1e-6);
-            ck_assert_double_eq_tol((double)heads[h][2 * i + 1], x * sin(angle) + y * cos(angle), 1e-6);
+            double x = (double)before[h][a], y = (double)before[h][b];
+            ck_assert_double_eq_tol((double)heads[h][a], x * cos(angle) - y * sin(angle), 1e-6);
+            ck_assert_double_eq_tol((double)heads[h][b], x * sin(angle) + y * cos(angle), 1e-6);
         }
         ck_assert_float_eq(heads[h][6], before[h][6]);
         ck_assert_float_eq(heads[h][7], before[h][7]);
@@ -158,6 +177,16 @@ START_TEST(a_pool_beyond_memory_is_refused_with_both_numbers)
     struct error err = {0};
     ck_assert_int_eq(kv_init(&kv, &params, 4000000000u, 0, &memory, &err), -ENOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "4000000000 KV blocks of 1048576000 bytes"));
+    memory.n_sharers = 4000000; /* each would have a block, all together not */
+    ck_assert_int_eq(kv_init(&kv, &params, 1, 0, &memory, &err), -ENOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "each of 4000000 workers"));
+    struct available available; /* the other's weights need as much as these */
+    ck_assert_int_eq(available_read("", &available), 0);
+    memory = (struct memory){.total = available.total / 2, .n_sharers = 2};
+    params.n_layers = 1;
+    ck_assert_int_eq(kv_init(&kv, &params, 1, 0, &memory, &err), -ENOMEM);
+    params.n_layers = 1000;
+    memory = (struct memory){0};
     ck_assert_int_eq(kv_init(&kv, &params, 0, 4000000000u, &memory, &err), 0);
     ck_assert_uint_ge(kv.n_blocks, 1);
     ck_assert_uint_lt(kv.n_blocks, 4000000000u);
@@ -172,7 +201,7 @@ static void add(TCase *tests)
         n++;
     tcase_add_loop_test(tests, attention_is_the_weighted_mean_of_what_a_row_may_see, 0, n);
     tcase_add_loop_test(tests, a_row_gives_the_same_bits_whatever_tile_it_is_in, 0, n);
-    tcase_add_test(tests, pairs_turn_by_their_frequency);
+    tcase_add_loop_test(tests, pairs_turn_by_their_frequency, 0, 2);
     tcase_add_test(tests, a_pool_beyond_memory_is_refused_with_both_numbers);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The promise that a request's logits are the same bytes, whatever it shares the machine with: alone or in a
- * batch, in chunks of any size, on one thread or two, after a preemption. Held on each kernel table, with
- * rounded and with float activations. */
+ * batch, in chunks of any size, on one thread or two, after a preemption. Held on each build of the kernels,
+ * with rounded and with float activations. */
 
 #include "worker/engine/backend.h"
 #include "worker/cpu/kernels.h"
@@ -35,13 +35,13 @@ static void open_slot(struct rig *rig, uint32_t slot)
 
 static struct rig open_rig(const struct model *model, struct variant variant, uint32_t n_threads)
 {
-    struct backend_config config = {.model = model,
-                                    .n_slots = N_SLOTS,
-                                    .n_context = 128,
-                                    .n_blocks = N_BLOCKS,
-                                    .max_rows = 256,
-                                    .n_threads = n_threads,
-                                    .float_activations = variant.float_activations};
+    struct backend_config config = {
+        .model = model,
+        .n_slots = N_SLOTS,
+        .n_context = 128,
+        .n_blocks = N_BLOCKS,
+        .max_rows = 256,
+        .cpu = {.n_threads = n_threads, .float_activations = variant.float_activations}};
     setenv("QUERN_KERNELS", variant.kernels, 1);
     struct rig rig = {.model = model};
     struct error err = {0};
@@ -69,8 +69,7 @@ static struct backend_row_set rows_of(struct rig *rig, uint32_t slot, uint32_t p
                                   .position = position,
                                   .n_ids = n,
                                   .ids = ids + position,
-                                  .blocks = rig->order + rig->next,
-                                  .n_blocks = need - have,
+                                  .blocks = {{rig->order + rig->next, need - have, have}},
                                   .output = BACKEND_LOGITS_ALL,
                                   .logits = logits + (size_t)position * rig->model->params.n_vocab};
     rig->next += need - have;

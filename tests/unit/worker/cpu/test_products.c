@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Products through matrix.h, on every kernel table, against sums in double. */
+/* Products through matrix.h, on every build of the kernels, against sums in double. */
 
 #include "worker/cpu/matrix.h"
 #include "tests/unit/run.h"
@@ -13,6 +13,7 @@
 struct case_of {
     struct memory memory;
     struct gguf_tensor tensor;
+    struct model_tensor role; /* its whole */
     struct matrix matrix;
     struct activations x;
     float *out; /* [MAX_ROWS][out_stride] */
@@ -58,7 +59,8 @@ static struct case_of *make_case(enum format format, uint32_t rows, uint32_t col
     c->tensor = (struct gguf_tensor){.n_dims = 2, .dims = {columns, rows, 1, 1}, .format = format};
     c->tensor.data = random_row(format, (size_t)rows * columns);
     c->tensor.size = format_bytes(format, (size_t)rows * columns);
-    ck_assert_int_eq(matrix_init(&c->matrix, &c->memory, &c->tensor, NULL, NULL), 0);
+    c->role = (struct model_tensor){.weight = &c->tensor, .rows = rows, .columns = columns, .count = 1};
+    ck_assert_int_eq(matrix_init(&c->matrix, &c->memory, &c->role, NULL), 0);
     uint8_t *zeros = calloc(columns, 8);
     matrix_pack(&c->matrix, 0, c->matrix.n_groups, zeros);
     free(zeros);
@@ -194,10 +196,38 @@ START_TEST(a_bias_is_added_to_every_row)
     float bias_values[9] = {0, 0, 0, 0, 0, 0, 0, 0, 2.5f};
     struct gguf_tensor bias = {.n_dims = 1, .dims = {9, 1, 1, 1}, .format = FORMAT_F32, .data = bias_values};
     uint8_t *groups = c->matrix.groups;
-    ck_assert_int_eq(matrix_init(&c->matrix, &c->memory, &c->tensor, &bias, NULL), 0);
+    c->role.bias = &bias;
+    ck_assert_int_eq(matrix_init(&c->matrix, &c->memory, &c->role, NULL), 0);
     c->matrix.groups = groups;
     multiply(c, kernels, 5, false, 1);
     ck_assert_float_eq(c->out[4 * c->out_stride + 8], plain + 2.5f);
+    free_case(c);
+}
+END_TEST
+
+START_TEST(a_slice_of_a_tensor_multiplies_as_its_rows_do)
+{
+    const struct kernels *kernels = kernels_at(0);
+    struct case_of *c = make_case(tested_formats[_i], 33, 256, kernels);
+    multiply(c, kernels, 3, false, 1);
+    float whole[3][33], *zeros = calloc(256, 8);
+    for (int i = 0; i < 3; i++)
+        memcpy(whole[i], c->out + (size_t)i * c->out_stride, sizeof whole[i]);
+    float bias_values[33];
+    for (int i = 0; i < 33; i++)
+        bias_values[i] = (float)i;
+    struct gguf_tensor bias = {.n_dims = 1, .dims = {33, 1, 1, 1}, .format = FORMAT_F32, .data = bias_values};
+    c->role.bias = &bias;
+    c->role.first_row = 13;
+    c->role.rows = 11;
+    ck_assert_int_eq(matrix_init(&c->matrix, &c->memory, &c->role, NULL), 0);
+    matrix_pack(&c->matrix, 0, c->matrix.n_groups, (uint8_t *)zeros);
+    multiply(c, kernels, 3, false, 1);
+    for (int i = 0; i < 3; i++)
+        for (int r = 0; r < 11; r++)
+            ck_assert_float_eq(c->out[(size_t)i * c->out_stride + (size_t)r],
+                               whole[i][13 + r] + (float)(13 + r));
+    free(zeros);
     free_case(c);
 }
 END_TEST
@@ -211,7 +241,8 @@ START_TEST(a_format_that_cannot_be_multiplied_is_named)
                                  .n_dims = 2,
                                  .dims = {256, 8, 1, 1},
                                  .format = FORMAT_IQ4_XS};
-    ck_assert_int_eq(matrix_init(&matrix, &memory, &tensor, NULL, &err), -EINVAL);
+    struct model_tensor role = {.weight = &tensor, .rows = 8, .columns = 256, .count = 1};
+    ck_assert_int_eq(matrix_init(&matrix, &memory, &role, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "blk.3.ffn_up.weight"));
     ck_assert_ptr_nonnull(strstr(err.text, "IQ4_XS"));
 }
@@ -222,6 +253,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, products_are_the_sums_they_stand_for, 0, (int)N_TESTED_FORMATS);
     tcase_add_loop_test(tests, a_row_alone_gives_the_same_bits_as_in_a_batch, 0, (int)N_TESTED_FORMATS);
     tcase_add_test(tests, a_bias_is_added_to_every_row);
+    tcase_add_loop_test(tests, a_slice_of_a_tensor_multiplies_as_its_rows_do, 0, (int)N_TESTED_FORMATS);
     tcase_add_test(tests, a_format_that_cannot_be_multiplied_is_named);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens to rows between products, on every kernel table. */
+/* What happens to rows between products, on every build of the kernels. */
 
 #include "worker/cpu/kernels.h"
 #include "tests/unit/run.h"
+#include "tests/unit/worker/cpu/activations.h"
 #include "tests/unit/worker/cpu/random_weights.h"
 
 #include <math.h>
@@ -71,9 +72,75 @@ START_TEST(the_norm_is_the_root_mean_square)
         kernels->rms_norm(x, weight, n, 1e-5f, out);
         for (uint32_t i = 0; i < n; i++)
             ck_assert_double_eq_tol((double)out[i], x[i] / sqrt(squares / n + 1e-5) * weight[i], 1e-6);
-        for (uint32_t i = n; i < (n + 31) / 32 * 32; i++)
-            ck_assert_float_eq(out[i], 0);
+        for (uint32_t i = n; i < N; i++)
+            ck_assert(isnan(out[i])); /* untouched */
+        kernels->rms_norm(x, weight, n, 1e-5f, x);
+        ck_assert_mem_eq(x, out, n * sizeof *x);
     }
+}
+END_TEST
+
+START_TEST(the_layer_norm_takes_the_mean_off_and_adds_a_bias)
+{
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    for (uint32_t n = 1; n <= N; n++) {
+        float x[N], weight[N], bias[N], out[N];
+        double mean = 0, squares = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            x[i] = random_float() * 3 + 2;
+            weight[i] = random_float();
+            bias[i] = random_float();
+            mean += (double)x[i] / n;
+        }
+        for (uint32_t i = 0; i < n; i++)
+            squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+        for (int with_bias = 0; with_bias < 2; with_bias++) {
+            kernels->layer_norm(x, weight, with_bias ? bias : NULL, n, 1e-5f, out);
+            for (uint32_t i = 0; i < n; i++) {
+                double expected = ((double)x[i] - mean) / sqrt(squares / n + 1e-5) * (double)weight[i];
+                ck_assert_double_eq_tol((double)out[i], expected + (with_bias ? (double)bias[i] : 0), 1e-5);
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(activations_are_what_their_names_say)
+{
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    for (enum activation activation = ACTIVATION_SILU; activation <= ACTIVATION_RELU_SQUARED; activation++)
+        for (float x = -30; x < 30; x += 0.37f) {
+            float in[8] = {x, 0, -x, x / 7, x / 100, 1000, -1000, x}, factor[8], out[8];
+            for (int i = 0; i < 8; i++)
+                factor[i] = random_float();
+            kernels->activate[activation](in, NULL, 8, out);
+            for (int i = 0; i < 8; i++) {
+                double expected = activated(activation, (double)in[i]);
+                ck_assert_double_eq_tol((double)out[i], expected,
+                                        1e-6 * (fabs((double)in[i]) + expected) + 1e-30);
+            }
+            float plain[8];
+            memcpy(plain, out, sizeof plain);
+            kernels->activate[activation](in, factor, 8, out);
+            for (int i = 0; i < 8; i++)
+                ck_assert_float_eq(out[i], plain[i] * factor[i]);
+        }
+}
+END_TEST
+
+START_TEST(a_soft_cap_bends_towards_its_limit)
+{
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    for (float cap = 0.5f; cap < 100; cap *= 3)
+        for (float x = -300; x < 300; x += 7.3f) {
+            float in[8] = {x, -x, x / 10, x / 100, x / 1000, 1e9f, -1e9f, 0}, out[8];
+            memcpy(out, in, sizeof out);
+            kernels->soft_cap(out, 8, cap);
+            for (int i = 0; i < 8; i++) {
+                double expected = (double)cap * tanh((double)in[i] / (double)cap);
+                ck_assert_double_eq_tol((double)out[i], expected, 4e-7 * (double)cap);
+            }
+        }
 }
 END_TEST
 
@@ -86,7 +153,7 @@ START_TEST(the_gate_is_exact_to_a_few_units_in_the_last_place)
             gate[i] = start + 0.001f * (float)i;
             up[i] = 1;
         }
-        kernels->silu_multiply(gate, up, 8, out);
+        kernels->activate[ACTIVATION_SILU](gate, up, 8, out);
         for (int i = 0; i < 8; i++) {
             double expected = gate[i] / (1 + exp(-(double)gate[i]));
             ck_assert_msg(fabs((double)out[i] - expected) <= 6e-7 * fabs(expected) + 1e-35,
@@ -105,7 +172,7 @@ START_TEST(the_gate_gives_the_same_bits_at_every_place)
             gate[i] = value;
             up[i] = 0.7f;
         }
-        kernels->silu_multiply(gate, up, 16, out);
+        kernels->activate[ACTIVATION_SILU](gate, up, 16, out);
         for (int i = 1; i < 16; i++)
             ck_assert_mem_eq(&out[i], &out[0], sizeof(float));
     }
@@ -166,6 +233,9 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, rounding_to_8_bits_is_within_half_a_step, 0, n);
     tcase_add_loop_test(tests, what_is_not_finite_stays_visible, 0, n);
     tcase_add_loop_test(tests, the_norm_is_the_root_mean_square, 0, n);
+    tcase_add_loop_test(tests, the_layer_norm_takes_the_mean_off_and_adds_a_bias, 0, n);
+    tcase_add_loop_test(tests, activations_are_what_their_names_say, 0, n);
+    tcase_add_loop_test(tests, a_soft_cap_bends_towards_its_limit, 0, n);
     tcase_add_loop_test(tests, the_gate_is_exact_to_a_few_units_in_the_last_place, 0, n);
     tcase_add_loop_test(tests, the_gate_gives_the_same_bits_at_every_place, 0, n);
     tcase_add_loop_test(tests, every_half_precision_number_converts, 0, n);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See fake.h. Steps are queued by submit and executed by poll, in order: as late as the contract allows. */
+/* The backend of fake.h. Steps are queued by submit and executed by poll, in order: as late as the contract
+ * allows. What the contract leaves undefined is made as bad as can be: results are scribbled over when their
+ * time is up, surplus rows and abandoned steps write junk into their slots' blocks, sets that follow an
+ * abandoned step give ids that the model never gives. */
 
 #include "tests/unit/worker/engine/fake.h"
 
@@ -9,109 +12,91 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/hash.h"
 #include "worker/model/model.h"
-
-/* ---- the model ---- */
-
-struct tokenizer {
-    int32_t end;
-};
-
-static const struct tokenizer fake_tokenizer = {FAKE_END};
-static uint32_t fake_mask[(FAKE_VOCAB + 31) / 32] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, 1};
-
-const struct model fake_model = {.params = {.name = "fake", .n_vocab = FAKE_VOCAB, .n_context = 4096},
-                                 .tokenizer = (struct tokenizer *)&fake_tokenizer,
-                                 .sample_mask = fake_mask};
-
-struct bytes tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, bool first)
-{
-    static uint8_t all[256];
-    if (id < 0 || id > 255)
-        return (struct bytes){0};
-    all[id] = (uint8_t)id;
-    return (struct bytes){&all[id], 1};
-}
-
-struct ids_view tokenizer_end_ids(const struct tokenizer *tokenizer)
-{
-    return (struct ids_view){&tokenizer->end, 1};
-}
-
-uint32_t tokenizer_size(const struct tokenizer *tokenizer)
-{
-    return FAKE_END + 1;
-}
-
-enum token_type tokenizer_type(const struct tokenizer *tokenizer, int32_t id)
-{
-    return id == FAKE_END ? TOKEN_CONTROL : TOKEN_NORMAL;
-}
-
-int32_t fake_next(uint64_t seed, const int32_t *ids, uint32_t n)
-{
-    uint64_t hash = seed * 0x9e3779b97f4a7c15ull + n;
-    for (uint32_t i = 0; i < n; i++)
-        hash = (hash ^ (uint64_t)ids[i]) * 0x100000001b3ull + (hash >> 29);
-    hash ^= hash >> 32;
-    return hash % 97 == 0 ? FAKE_END : (int32_t)('a' + hash / 97 % 6);
-}
-
-/* ---- the backend ---- */
 
 struct fake_script fake_script;
 
-#define QUEUE 4 /* steps remembered */
+#define QUEUE         4 /* steps remembered */
+#define COPIES        4
+#define COPY_TICKET   (1ull << 32)
+#define MOST_STOP_IDS 16
+#define MASK_WORDS    ((FAKE_VOCAB + 31) / 32)
+#define UNTOUCHED     (-1234.5f) /* in logits that are not written yet */
+
+enum { JUNK = -7, NOBODY = -1 };
 
 struct fake_slot {
     bool open;
     struct backend_slot params;
-    int32_t *history;
-    int32_t *stop_ids;
+    int32_t *history, *stop_ids;
+    /* as the host has told it */
     uint32_t *table;
     uint32_t n_table;
-    uint32_t submitted; /* positions */
-    bool samples;       /* a submitted row set samples */
-    int32_t last;       /* sampled */
-    uint32_t in_flight;
+    uint32_t most; /* positions when every flight is done, at most */
+    uint32_t in_flight, sampling_in_flight;
+    /* on the device */
+    uint32_t position;
+    int32_t last; /* sampled; −1: none */
+    enum backend_end end;
+    bool spoiled;
 };
 
 struct fake_step {
     uint32_t n;
-    struct backend_row_set *sets; /* ids copied */
+    struct backend_row_set *sets; /* [n_slots] */
     struct backend_result *results;
-    int32_t *ids;
+    uint64_t *mask_hashes; /* [n_slots] */
+    int32_t *ids;          /* [max_rows]: of the sets */
+    int32_t *sampled;      /* [max_rows] */
     uint32_t polls;
     bool abandoned;
+};
+
+struct fake_copy {
+    uint64_t ticket; /* 0: free */
+    uint64_t after;  /* steps submitted before it */
+    bool out, done;
+    uint32_t *blocks;
+    uint32_t n;
+    void *host;
 };
 
 struct backend {
     struct backend_config config;
     uint32_t n_blocks;
-    int32_t (*kv)[BACKEND_BLOCK_TOKENS];
-    int32_t *owner; /* slot of each block, or −1 */
+    int32_t (*kv)[BACKEND_BLOCK_TOKENS]; /* ids in place of keys and values */
+    int32_t *writer;                     /* the slot that may write each block, or NOBODY */
+    uint32_t *readers;                   /* slots that each block was attached to */
     struct fake_slot *slots;
     struct fake_step steps[QUEUE];
-    uint64_t submitted, executed;
+    struct fake_copy copies[COPIES];
+    uint64_t submitted, executed, n_copies;
 };
 
 static int fake_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
+    assert(config->n_slots > 0 && config->n_context > 0);
     struct backend *b = calloc(1, sizeof *b);
-    assert(config->n_slots > 0 && config->max_rows >= config->n_slots && config->n_context > 0);
     b->config = *config;
-    uint32_t per_slot = (config->n_context + BACKEND_BLOCK_TOKENS - 1) / BACKEND_BLOCK_TOKENS;
-    b->n_blocks = config->n_blocks ? config->n_blocks : config->n_slots * per_slot;
+    b->config.max_rows = backend_rows_for(config, 512);
+    b->n_blocks =
+        config->n_blocks ? config->n_blocks : config->n_slots * backend_blocks_for(config->n_context);
     b->kv = calloc(b->n_blocks, sizeof *b->kv);
-    b->owner = malloc(b->n_blocks * sizeof *b->owner);
-    memset(b->owner, 0xff, b->n_blocks * sizeof *b->owner);
+    b->readers = calloc(b->n_blocks, sizeof *b->readers);
+    b->writer = calloc(b->n_blocks, sizeof *b->writer);
+    for (uint32_t i = 0; i < b->n_blocks; i++)
+        b->writer[i] = NOBODY;
     b->slots = calloc(config->n_slots, sizeof *b->slots);
     for (uint32_t i = 0; i < config->n_slots; i++)
         b->slots[i].table = calloc(b->n_blocks, sizeof(uint32_t));
     for (int i = 0; i < QUEUE; i++) {
-        b->steps[i].sets = calloc(config->n_slots, sizeof *b->steps[i].sets);
-        b->steps[i].results = calloc(config->n_slots, sizeof *b->steps[i].results);
-        b->steps[i].ids = calloc(config->max_rows, sizeof *b->steps[i].ids);
+        struct fake_step *step = &b->steps[i];
+        step->sets = calloc(config->n_slots, sizeof *step->sets);
+        step->results = calloc(config->n_slots, sizeof *step->results);
+        step->mask_hashes = calloc(config->n_slots, sizeof *step->mask_hashes);
+        step->ids = calloc(b->config.max_rows, sizeof *step->ids);
+        step->sampled = calloc(b->config.max_rows, sizeof *step->sampled);
     }
     fake_script.steps = fake_script.most_rows = fake_script.open_slots = 0;
     *ret_backend = b;
@@ -134,38 +119,62 @@ static void fake_close(struct backend *b)
     for (int i = 0; i < QUEUE; i++) {
         free(b->steps[i].sets);
         free(b->steps[i].results);
+        free(b->steps[i].mask_hashes);
         free(b->steps[i].ids);
+        free(b->steps[i].sampled);
     }
+    for (int i = 0; i < COPIES; i++)
+        free(b->copies[i].blocks);
     free(b->slots);
-    free(b->owner);
+    free(b->writer);
+    free(b->readers);
     free(b->kv);
     free(b);
 }
 
 static void fake_info(const struct backend *b, struct backend_info *ret_info)
 {
+    uint32_t least = fake_script.chunk_least;
     *ret_info = (struct backend_info){.device = "fake",
-                                      .n_blocks = b->n_blocks,
-                                      .block_bytes = sizeof *b->kv,
+                                      .n_groups = 1,
+                                      .groups = {{1, 0, b->n_blocks, sizeof *b->kv}},
+                                      .most_flights = fake_script.asynchronous ? 2 : 1,
+                                      .most_stop_ids = MOST_STOP_IDS,
                                       .max_rows = b->config.max_rows,
-                                      .synchronous = !fake_script.asynchronous};
+                                      .step_ms = 100,
+                                      .alone_ms = fake_script.alone_ms ? fake_script.alone_ms : 1000,
+                                      .chunk_least = least ? least : 8,
+                                      .chunk_most = 512};
 }
+
+/* ---- slots ---- */
 
 static int fake_slot_open(struct backend *b, uint32_t index, const struct backend_slot *params)
 {
     struct fake_slot *slot = &b->slots[index];
     assert(index < b->config.n_slots && !slot->open && slot->in_flight == 0 && slot->n_table == 0);
-    slot->open = true;
-    slot->params = *params;
+    assert(params->n_stop_ids <= MOST_STOP_IDS && params->n_prompt <= params->n_history);
+    assert(params->position % BACKEND_BLOCK_TOKENS == 0 && params->position < params->n_history);
+    uint32_t *table = slot->table;
+    *slot = (struct fake_slot){.open = true,
+                               .params = *params,
+                               .table = table,
+                               .most = params->position,
+                               .position = params->position,
+                               .last = -1};
     slot->history = malloc((params->n_history + 1) * sizeof(int32_t));
     slot->stop_ids = malloc((params->n_stop_ids + 1) * sizeof(int32_t));
     memcpy(slot->history, params->history, params->n_history * sizeof(int32_t));
-    memcpy(slot->stop_ids, params->stop_ids, params->n_stop_ids * sizeof(int32_t));
-    slot->submitted = 0;
-    slot->samples = false;
-    slot->last = -1;
+    if (params->n_stop_ids > 0)
+        memcpy(slot->stop_ids, params->stop_ids, params->n_stop_ids * sizeof(int32_t));
     fake_script.open_slots++;
     return 0;
+}
+
+/* Blocks that were full when the slot was opened. */
+static uint32_t attached(const struct fake_slot *slot)
+{
+    return slot->params.position / BACKEND_BLOCK_TOKENS;
 }
 
 static void fake_slot_close(struct backend *b, uint32_t index)
@@ -173,104 +182,279 @@ static void fake_slot_close(struct backend *b, uint32_t index)
     struct fake_slot *slot = &b->slots[index];
     assert(slot->open && slot->in_flight == 0);
     for (uint32_t i = 0; i < slot->n_table; i++)
-        b->owner[slot->table[i]] = -1;
+        if (i < attached(slot))
+            b->readers[slot->table[i]]--;
+        else
+            b->writer[slot->table[i]] = NOBODY;
     slot->n_table = 0;
     slot->open = false;
     drop_slot(slot);
     fake_script.open_slots--;
 }
 
-/* The contract that the caller must keep for one row set. */
+/* ---- what the caller must keep ---- */
+
+static void take_block(struct backend *b, uint32_t index, uint32_t block)
+{
+    struct fake_slot *slot = &b->slots[index];
+    assert(block < b->n_blocks);
+    if (slot->n_table < attached(slot)) {
+        int32_t writer = b->writer[block]; /* may go on, behind the end of the block */
+        assert(writer == NOBODY || writer != (int32_t)index);
+        b->readers[block]++;
+    } else {
+        assert(b->writer[block] == NOBODY && b->readers[block] == 0);
+        b->writer[block] = (int32_t)index;
+    }
+    slot->table[slot->n_table++] = block;
+}
+
+static uint32_t sampled_rows(const struct backend_row_set *set)
+{
+    return set->output == BACKEND_SAMPLE_ALL ? set->n_ids : set->output == BACKEND_SAMPLE_LAST;
+}
+
+static uint32_t logit_rows(const struct backend_row_set *set)
+{
+    return set->output == BACKEND_LOGITS_ALL ? set->n_ids : set->output == BACKEND_LOGITS_LAST;
+}
+
+static void check_ids(const struct fake_slot *slot, const struct backend_row_set *set)
+{
+    if (!set->ids) {
+        assert(set->n_ids == 1 && (slot->sampling_in_flight > 0 || slot->last >= 0));
+        return;
+    }
+    assert(slot->sampling_in_flight == 0 && slot->end == BACKEND_RUNNING);
+    if (slot->last >= 0)
+        assert(set->ids[0] == slot->last);
+    for (uint32_t i = 0; slot->last < 0 && i < set->n_ids; i++)
+        assert(set->position + i < slot->params.n_history && slot->history[set->position + i] == set->ids[i]);
+}
+
 static void take_set(struct backend *b, const struct backend_row_set *set)
 {
     struct fake_slot *slot = &b->slots[set->slot];
-    assert(slot->open && set->n_ids > 0 && set->position == slot->submitted);
-    assert(set->ids || (set->n_ids == 1 && slot->samples));
-    for (uint32_t i = 0; i < set->n_blocks; i++) {
-        assert(set->blocks[i] < b->n_blocks && b->owner[set->blocks[i]] == -1);
-        b->owner[set->blocks[i]] = (int32_t)set->slot;
-        slot->table[slot->n_table++] = set->blocks[i];
-    }
-    slot->submitted += set->n_ids;
-    assert(slot->n_table * BACKEND_BLOCK_TOKENS >= slot->submitted);
-    assert(slot->submitted < slot->params.end_position); /* the last id is never computed on */
-    for (uint32_t i = 0; set->ids && i < set->n_ids; i++)
-        assert(set->position + i < slot->params.n_history && slot->history[set->position + i] == set->ids[i]);
-    slot->samples |= set->output == BACKEND_SAMPLE_LAST;
+    assert(set->slot < b->config.n_slots && slot->open && !slot->spoiled && set->n_ids > 0);
+    assert(set->position == slot->most);
+    check_ids(slot, set);
+    assert(set->blocks[0].told == slot->n_table);
+    for (uint32_t i = 0; i < set->blocks[0].n; i++)
+        take_block(b, set->slot, set->blocks[0].ids[i]);
+    for (int i = 1; i < BACKEND_MOST_GROUPS; i++)
+        assert(set->blocks[i].n == 0);
+    slot->most += set->n_ids;
+    assert(slot->n_table * BACKEND_BLOCK_TOKENS >= slot->most);
+    assert(slot->most < slot->params.end_position); /* the last id is never computed on */
+    assert(!set->allowed || (slot->in_flight == 0 && sampled_rows(set) > 0)); /* masked: not run ahead */
+    assert((set->logits != NULL) == (logit_rows(set) > 0));
+    slot->sampling_in_flight += sampled_rows(set) > 0;
     slot->in_flight++;
+    for (uint32_t i = 0; i < logit_rows(set) * FAKE_VOCAB; i++)
+        set->logits[i] = UNTOUCHED;
+}
+
+static uint64_t mask_hash(const struct backend_row_set *set)
+{
+    size_t words = (size_t)sampled_rows(set) * MASK_WORDS;
+    return set->allowed ? hash64(set->allowed, words * sizeof *set->allowed, 1) : 0;
+}
+
+/* Results live until the next submit. */
+static void scribble(struct backend *b)
+{
+    for (int i = 0; i < QUEUE; i++) {
+        struct fake_step *step = &b->steps[i];
+        memset(step->results, 0xee, b->config.n_slots * sizeof *step->results);
+        memset(step->sampled, 0xee, b->config.max_rows * sizeof *step->sampled);
+    }
 }
 
 static int fake_submit(struct backend *b, const struct backend_step *from, uint64_t *ret_ticket)
 {
     if (b->submitted + 1 == fake_script.submit_fails_at)
         return -EIO;
-    assert(from->n_sets > 0 && b->submitted - b->executed < 2);
+    assert(from->n_sets > 0 && b->submitted - b->executed < (fake_script.asynchronous ? 2 : 1));
+    scribble(b);
     struct fake_step *step = &b->steps[++b->submitted % QUEUE];
     uint32_t rows = 0;
     step->n = from->n_sets;
     step->polls = 0;
     step->abandoned = false;
     for (uint32_t i = 0; i < step->n; i++) {
+        const struct backend_row_set *set = &from->sets[i];
         for (uint32_t j = 0; j < i; j++)
-            assert(from->sets[i].slot != from->sets[j].slot);
-        take_set(b, &from->sets[i]);
-        step->sets[i] = from->sets[i];
-        if (from->sets[i].ids) {
-            step->sets[i].ids =
-                memcpy(step->ids + rows, from->sets[i].ids, from->sets[i].n_ids * sizeof(int32_t));
-        }
-        rows += from->sets[i].n_ids;
-        assert(rows <= b->config.max_rows);
+            assert(set->slot != from->sets[j].slot);
+        take_set(b, set);
+        assert(rows + set->n_ids <= b->config.max_rows);
+        step->sets[i] = *set;
+        step->mask_hashes[i] = mask_hash(set);
+        if (set->ids)
+            step->sets[i].ids = memcpy(step->ids + rows, set->ids, set->n_ids * sizeof(int32_t));
+        rows += set->n_ids;
     }
     fake_script.steps++;
     if (rows > fake_script.most_rows)
         fake_script.most_rows = rows;
     if (fake_script.row_ns)
-        nanosleep(&(struct timespec){.tv_nsec = (long)(fake_script.row_ns * rows)}, NULL);
+        nanosleep(&(struct timespec){.tv_sec = (time_t)(fake_script.row_ns * rows / 1000000000),
+                                     .tv_nsec = (long)(fake_script.row_ns * rows % 1000000000)},
+                  NULL);
     if (!fake_script.asynchronous && b->config.progress)
         step->abandoned = b->config.progress(b->config.progress_arg);
     *ret_ticket = b->submitted;
     return 0;
 }
 
-static void execute_set(struct backend *b, const struct backend_row_set *set, struct backend_result *result,
-                        bool nan)
+/* ---- what the device does ---- */
+
+static int32_t *cell(struct backend *b, const struct fake_slot *slot, uint32_t position)
 {
-    struct fake_slot *slot = &b->slots[set->slot];
-    int32_t before[8192];
-    for (uint32_t i = 0; i < set->n_ids; i++) {
-        uint32_t at = set->position + i;
-        b->kv[slot->table[at / BACKEND_BLOCK_TOKENS]][at % BACKEND_BLOCK_TOKENS] =
-            set->ids ? set->ids[i] : slot->last;
-    }
-    *result = (struct backend_result){0};
-    if (set->output != BACKEND_SAMPLE_LAST)
-        return;
-    uint32_t n = set->position + set->n_ids;
-    for (uint32_t i = 0; i < n; i++)
-        before[i] = b->kv[slot->table[i / BACKEND_BLOCK_TOKENS]][i % BACKEND_BLOCK_TOKENS];
-    slot->last = fake_next(slot->params.sampling.seed, before, n);
-    result->ids = &slot->last;
-    result->n_ids = nan ? 0 : 1;
-    result->end = n + 1 >= slot->params.end_position ? BACKEND_END_LENGTH : BACKEND_RUNNING;
-    for (uint32_t i = 0; i < slot->params.n_stop_ids; i++)
-        if (slot->stop_ids[i] == slot->last)
-            result->end = BACKEND_END_STOP;
-    if (nan)
-        result->end = BACKEND_END_FAULT;
+    return &b->kv[slot->table[position / BACKEND_BLOCK_TOKENS]][position % BACKEND_BLOCK_TOKENS];
 }
 
-/* What builds on an abandoned step goes with it. */
-static void abandon_dependent(const struct fake_step *step, struct fake_step *next)
+/* Rows that mean nothing leave junk behind, in the slot's own blocks beyond where it stands. */
+static void spill(struct backend *b, const struct fake_slot *slot)
 {
-    for (uint32_t i = 0; i < step->n; i++)
-        for (uint32_t j = 0; j < next->n; j++)
-            next->abandoned |= step->sets[i].slot == next->sets[j].slot;
+    for (uint32_t at = slot->position; at < slot->n_table * BACKEND_BLOCK_TOKENS; at++)
+        *cell(b, slot, at) = JUNK;
+}
+
+/* The id after the first `n` of the sequence. */
+static int32_t next_id(struct backend *b, const struct fake_slot *slot, uint32_t n, const uint32_t *allowed)
+{
+    int32_t before[8192];
+    for (uint32_t i = 0; i < n; i++) {
+        before[i] = *cell(b, slot, i);
+        assert(i >= slot->params.position || before[i] == slot->history[i]); /* attached blocks hold it */
+    }
+    int32_t id = fake_next(slot->params.sampling.seed, before, n);
+    for (uint32_t i = 0; allowed && i < FAKE_VOCAB; i++) {
+        int32_t other = (id + (int32_t)i) % FAKE_VOCAB;
+        if (allowed[other / 32] >> (other % 32) & 1)
+            return other;
+    }
+    return id;
+}
+
+static enum backend_end end_of(const struct fake_slot *slot, uint32_t n_ids)
+{
+    for (uint32_t i = 0; i < slot->params.n_stop_ids; i++)
+        if (slot->stop_ids[i] == slot->last)
+            return BACKEND_END_STOP;
+    return n_ids >= slot->params.end_position ? BACKEND_END_LENGTH : BACKEND_RUNNING;
+}
+
+static void sample(struct backend *b, const struct backend_row_set *set, struct backend_result *result,
+                   int32_t *sampled)
+{
+    struct fake_slot *slot = &b->slots[set->slot];
+    uint32_t first = set->n_ids - sampled_rows(set);
+    result->ids = sampled;
+    for (uint32_t row = first; row < set->n_ids && slot->end == BACKEND_RUNNING; row++) {
+        if (row > first && set->ids[row] != slot->last)
+            break;
+        result->n_accepted += row > first;
+        const uint32_t *allowed = set->allowed ? set->allowed + (size_t)(row - first) * MASK_WORDS : NULL;
+        uint32_t n = slot->position + row + 1;
+        slot->last = next_id(b, slot, n, allowed);
+        slot->end = end_of(slot, n + 1);
+        sampled[result->n_ids++] = slot->last;
+    }
+}
+
+static void execute_set(struct backend *b, const struct backend_row_set *set, struct backend_result *result,
+                        int32_t *sampled)
+{
+    struct fake_slot *slot = &b->slots[set->slot];
+    *result = (struct backend_result){.end = slot->end};
+    if (slot->spoiled) {
+        static const int32_t wrong[] = {'?'};
+        *result = (struct backend_result){.n_ids = 1, .ids = wrong};
+    }
+    if (slot->spoiled || slot->end != BACKEND_RUNNING) {
+        spill(b, slot);
+        return;
+    }
+    for (uint32_t i = 0; i < set->n_ids; i++)
+        *cell(b, slot, slot->position + i) = set->ids ? set->ids[i] : slot->last;
+    for (uint32_t row = 0; row < logit_rows(set); row++)
+        for (uint32_t id = 0; id < FAKE_VOCAB; id++) {
+            float *logit = &set->logits[row * FAKE_VOCAB + id];
+            assert(*logit == UNTOUCHED);
+            uint32_t n = slot->position + set->n_ids - logit_rows(set) + row + 1;
+            *logit = (int32_t)id == next_id(b, slot, n, NULL);
+        }
+    slot->last = -1;
+    if (sampled_rows(set) > 0)
+        sample(b, set, result, sampled);
+    slot->position += set->output == BACKEND_SAMPLE_ALL ? result->n_accepted + 1 : set->n_ids;
+    if (slot->end != BACKEND_RUNNING)
+        slot->last = -1;
+    result->end = slot->end;
+}
+
+/* Copies are in order with the steps. */
+static void run_copies(struct backend *b, uint64_t steps_done)
+{
+    for (int c = 0; c < COPIES; c++) {
+        struct fake_copy *copy = &b->copies[c];
+        if (copy->ticket == 0 || copy->done || copy->after > steps_done)
+            continue;
+        for (uint32_t i = 0; i < copy->n; i++) {
+            int32_t(*host)[BACKEND_BLOCK_TOKENS] = copy->host;
+            if (copy->out)
+                memcpy(host[i], b->kv[copy->blocks[i]], sizeof *b->kv);
+            else
+                memcpy(b->kv[copy->blocks[i]], host[i], sizeof *b->kv);
+        }
+        copy->done = true;
+    }
+}
+
+static void execute(struct backend *b, struct fake_step *step, uint64_t ticket)
+{
+    int32_t *sampled = step->sampled;
+    run_copies(b, b->executed);
+    b->executed++;
+    for (uint32_t i = 0; i < step->n; i++) {
+        const struct backend_row_set *set = &step->sets[i];
+        struct fake_slot *slot = &b->slots[set->slot];
+        assert(mask_hash(set) == step->mask_hashes[i]);
+        slot->in_flight--;
+        slot->sampling_in_flight -= sampled_rows(set) > 0;
+        if (step->abandoned) {
+            spill(b, slot);
+            slot->spoiled = true;
+            continue;
+        }
+        execute_set(b, set, &step->results[i], sampled);
+        if (i == 0 && ticket == fake_script.nan_at && sampled_rows(set) > 0) {
+            step->results[i] = (struct backend_result){.end = BACKEND_END_FAULT};
+            slot->end = BACKEND_END_FAULT;
+        }
+        if (set->output == BACKEND_SAMPLE_ALL)
+            slot->most -= set->n_ids - step->results[i].n_accepted - 1;
+        sampled += set->n_ids;
+    }
+}
+
+static int poll_copy(struct backend *b, uint64_t ticket)
+{
+    struct fake_copy *copy = &b->copies[ticket % COPIES];
+    assert(copy->ticket == ticket);
+    run_copies(b, b->executed);
+    if (!copy->done)
+        return -EAGAIN;
+    copy->ticket = 0;
+    return 0;
 }
 
 static int fake_poll(struct backend *b, uint64_t ticket, int timeout_ms,
                      const struct backend_result **ret_results, struct error *err)
 {
+    if (ticket > COPY_TICKET)
+        return poll_copy(b, ticket);
     struct fake_step *step = &b->steps[ticket % QUEUE];
     assert(ticket == b->executed + 1 && ticket <= b->submitted);
     if (step->polls++ < fake_script.again)
@@ -280,21 +464,57 @@ static int fake_poll(struct backend *b, uint64_t ticket, int timeout_ms,
     if (fake_script.asynchronous && b->config.progress && b->config.progress(b->config.progress_arg))
         step->abandoned = true;
     step->abandoned |= ticket == fake_script.abandon_at;
-    b->executed++;
-    for (uint32_t i = 0; i < step->n; i++) {
-        struct fake_slot *slot = &b->slots[step->sets[i].slot];
-        slot->in_flight--;
-        if (!step->abandoned)
-            execute_set(b, &step->sets[i], &step->results[i], i == 0 && ticket == fake_script.nan_at);
-    }
-    if (step->abandoned && b->submitted > ticket)
-        abandon_dependent(step, &b->steps[(ticket + 1) % QUEUE]);
+    execute(b, step, ticket);
     *ret_results = step->results;
     return step->abandoned ? -ECANCELED : 0;
 }
 
-static void fake_trim(struct backend *b, uint32_t slot, uint32_t position)
+static void fake_trim(struct backend *b, uint32_t index, uint32_t position)
 {
+    struct fake_slot *slot = &b->slots[index];
+    assert(slot->open && !slot->spoiled && slot->in_flight == 0);
+    assert(position <= slot->position && position >= slot->params.position);
+    while (slot->n_table > backend_blocks_for(position))
+        b->writer[slot->table[--slot->n_table]] = NOBODY;
+    slot->position = slot->most = position;
+    slot->last = -1;
+    slot->end = BACKEND_RUNNING;
+}
+
+static int fake_copy(struct backend *b, const struct backend_copy *from, bool out, uint64_t *ret_ticket)
+{
+    uint64_t ticket = COPY_TICKET + b->n_copies + 1;
+    struct fake_copy *copy = &b->copies[ticket % COPIES];
+    assert(from->group == 0);
+    if (copy->ticket != 0)
+        return -EAGAIN;
+    for (uint32_t i = 0; i < from->n; i++) {
+        assert(from->blocks[i] < b->n_blocks);
+        assert(out || (b->writer[from->blocks[i]] == NOBODY && b->readers[from->blocks[i]] == 0));
+    }
+    free(copy->blocks);
+    *copy = (struct fake_copy){
+        .ticket = ticket, .after = b->submitted, .out = out, .n = from->n, .host = from->host};
+    copy->blocks = malloc((from->n + 1) * sizeof *copy->blocks);
+    memcpy(copy->blocks, from->blocks, from->n * sizeof *copy->blocks);
+    b->n_copies++;
+    *ret_ticket = ticket;
+    return 0;
+}
+
+static int fake_copy_out(struct backend *b, const struct backend_copy *copy, uint64_t *ret_ticket)
+{
+    return fake_copy(b, copy, true, ret_ticket);
+}
+
+static int fake_copy_in(struct backend *b, const struct backend_copy *copy, uint64_t *ret_ticket)
+{
+    return fake_copy(b, copy, false, ret_ticket);
+}
+
+static int fake_verdict(struct backend *b, struct error *err)
+{
+    return fake_script.verdict ? error_set(err, fake_script.verdict, "the fake is lost") : 0;
 }
 
 const struct backend_ops backend_fake = {.name = "fake",
@@ -305,4 +525,7 @@ const struct backend_ops backend_fake = {.name = "fake",
                                          .slot_close = fake_slot_close,
                                          .submit = fake_submit,
                                          .poll = fake_poll,
-                                         .trim = fake_trim};
+                                         .trim = fake_trim,
+                                         .copy_out = fake_copy_out,
+                                         .copy_in = fake_copy_in,
+                                         .verdict = fake_verdict};

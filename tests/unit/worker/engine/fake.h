@@ -28,9 +28,11 @@ struct fake_script {
     uint32_t again;           /* polls of each step that say -EAGAIN first */
     uint64_t submit_fails_at; /* step, from 1 */
     uint64_t poll_fails_at;
-    uint64_t nan_at;     /* the first sample of this step finds no finite logit */
-    uint64_t abandon_at; /* this step is abandoned, whatever progress says */
-    uint64_t row_ns;     /* time that a row takes */
+    uint64_t nan_at;                /* the first sample of this step finds no finite logit */
+    uint64_t abandon_at;            /* this step is abandoned, whatever progress says */
+    uint64_t row_ns;                /* time that a row takes */
+    uint32_t chunk_least, alone_ms; /* of backend_info; 0: 8 and 1000 */
+    int verdict;                    /* what the device says of itself */
     /* seen */
     uint64_t steps, most_rows, open_slots;
 };

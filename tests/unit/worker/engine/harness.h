@@ -19,6 +19,7 @@ struct outcome {
     enum engine_end end;
     char fault[128];
     uint32_t n_prompt, n_output;
+    uint32_t n_before; /* ids of an answer that is resumed */
     uint64_t prefill_ns, decode_ns;
     uint64_t ended_as; /* 1 for the first to end, … */
     uint64_t first_as; /* 1 for the first to get an id, … */
@@ -48,7 +49,7 @@ static inline void harness_sink(void *arg, const struct engine_event *event)
     o->prefill_ns = event->prefill_ns;
     o->decode_ns = event->decode_ns;
     o->ended_as = ++h->n_ended;
-    ck_assert_uint_eq(event->n_output, o->ids.len);
+    ck_assert_uint_eq(event->n_output, o->n_before + o->ids.len);
     ck_assert((event->end == ENGINE_END_FAULT) == (event->fault != NULL));
     snprintf(o->fault, sizeof o->fault, "%s", event->fault ? event->fault : "");
 }
@@ -94,6 +95,21 @@ static inline struct engine_request request_of(uint64_t tag, uint32_t n_prompt, 
                                    .n_prompt = n_prompt,
                                    .max_tokens = max_tokens,
                                    .sampling = {.top_p = 1, .repetition_penalty = 1, .seed = tag}};
+}
+
+/* A seed with which the request's answer has `n` ids at least. */
+static inline uint64_t lasting_seed(const struct engine_request *request, uint32_t n)
+{
+    int32_t all[8192];
+    memcpy(all, request->prompt, request->n_prompt * sizeof *all);
+    for (uint64_t seed = 1;; seed++) {
+        uint32_t made = 0;
+        while (made < n &&
+               (all[request->n_prompt + made] = fake_next(seed, all, request->n_prompt + made)) != FAKE_END)
+            made++;
+        if (made == n)
+            return seed;
+    }
 }
 
 static inline void submit(struct harness *h, const struct engine_request *request)

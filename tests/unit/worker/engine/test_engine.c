@@ -143,24 +143,29 @@ START_TEST(a_value_out_of_range_is_refused_by_name)
     struct harness *h = start(0, (struct backend_config){0});
     const struct bytes empty = {0};
     const int32_t bad_id = FAKE_VOCAB;
+    const struct logit_bias bias = {FAKE_VOCAB, 1};
     struct {
         const char *name;
         struct engine_request request;
-    } cases[14];
-    for (size_t i = 0; i < 14; i++)
+    } cases[18];
+    for (size_t i = 0; i < 18; i++)
         cases[i].request = request_of(1, 4, 4);
     size_t n = 0;
     cases[n].name = "temperature", cases[n++].request.sampling.temperature = -1;
     cases[n].name = "temperature", cases[n++].request.sampling.temperature = NAN;
     cases[n].name = "temperature", cases[n++].request.sampling.temperature = INFINITY;
-    cases[n].name = "top_p", cases[n++].request.sampling.top_p = 0;
+    cases[n].name = "top_p", cases[n++].request.sampling.top_p = 1.5;
     cases[n].name = "top_p", cases[n++].request.sampling.top_p = NAN;
     cases[n].name = "min_p", cases[n++].request.sampling.min_p = 1.5f;
     cases[n].name = "min_p", cases[n++].request.sampling.min_p = NAN;
     cases[n].name = "repetition_penalty", cases[n++].request.sampling.repetition_penalty = 0;
+    cases[n].name = "repetition_penalty", cases[n++].request.sampling.repetition_penalty = 1e-38;
+    cases[n].name = "logit_bias", cases[n++].request.sampling.logit_bias = (struct logit_bias_list){&bias, 1};
     cases[n].name = "prompt", cases[n++].request.n_prompt = 0;
     cases[n].name = "max_tokens", cases[n++].request.max_tokens = 0;
     cases[n].name = "logprobs", cases[n++].request.n_logprobs = 1000;
+    cases[n].name = "priority", cases[n++].request.priority = INT32_MAX;
+    cases[n].name = "priority", cases[n++].request.priority = INT32_MIN;
     cases[n].name = "stop[0]", cases[n].request.stop = &empty, cases[n++].request.n_stop = 1;
     cases[n].name = "stop_ids[0]", cases[n].request.stop_ids = &bad_id, cases[n++].request.n_stop_ids = 1;
     cases[n].name = "prompt[0]", cases[n].request.prompt = &bad_id, cases[n++].request.n_prompt = 1;
@@ -204,10 +209,16 @@ START_TEST(a_full_queue_says_so)
     }
     struct engine_request request = request_of(4, 4, 4);
     ck_assert_int_eq(engine_submit(h->engine, &request, &err), ENGINE_E_FULL);
-    ck_assert_int_eq(engine_step(h->engine, &err), 1); /* one starts */
+    struct engine_request resumed = request_of(5, 4, 4); /* it had its place already, elsewhere */
+    const int32_t output = 'a';
+    resumed.output = &output;
+    resumed.n_output = h->outcomes[5].n_before = 1;
+    submit(h, &resumed);
+    while (stats_of(h).waiting >= 3)
+        ck_assert_int_eq(engine_step(h->engine, &err), 1); /* two start */
     submit(h, &request);
     run_dry(h);
-    ck_assert_uint_eq(h->n_ended, 4);
+    ck_assert_uint_eq(h->n_ended, 5);
     harness_free(h);
 }
 END_TEST
@@ -258,7 +269,7 @@ START_TEST(priority_goes_first_then_the_earlier_deadline_then_arrival)
     const struct {
         int32_t priority;
         uint64_t deadline_s;
-    } given[] = {{0, 0}, {0, 0}, {1, 0}, {0, 900}, {0, 800}, {1, 700}, {-3, 0}, {-3, 100}};
+    } given[] = {{0, 0}, {0, 0}, {1, 0}, {0, 29}, {0, 28}, {1, 27}, {-3, 0}, {-3, 26}};
     const uint64_t expected[] = {6, 3, 5, 4, 1, 2, 8, 7}; /* tags */
     uint64_t now = clock_ns();
     for (uint64_t i = 0; i < 8; i++) {
@@ -270,6 +281,82 @@ START_TEST(priority_goes_first_then_the_earlier_deadline_then_arrival)
     run_dry(h);
     for (uint64_t i = 0; i < 8; i++)
         ck_assert_uint_eq(h->outcomes[expected[i]].ended_as, i + 1);
+    harness_free(h);
+}
+END_TEST
+
+/* Newcomers with deadlines never end; one without, which had to give way once, runs among them. */
+START_TEST(who_was_preempted_goes_before_newcomers)
+{
+    struct harness *h = start(_i, (struct backend_config){.n_slots = 3, .n_blocks = 8, .n_context = 256});
+    struct error err = {0};
+    uint64_t next = 2, steps = 0;
+    struct engine_request patient = request_of(1, 100, 150);
+    patient.sampling.seed = lasting_seed(&patient, 150);
+    submit(h, &patient);
+    ck_assert_int_eq(engine_step(h->engine, &err), 1);
+    for (; h->outcomes[1].end == ENGINE_RUNNING; steps++) {
+        ck_assert_uint_lt(steps, 1000);
+        while (stats_of(h).waiting < 4) {
+            bool driven_out = stats_of(h).preemptions > 0;
+            struct engine_request newcomer =
+                driven_out ? request_of(next++, 60, 30) : request_of(next++, 20, 100);
+            newcomer.priority = driven_out ? 0 : 1;
+            newcomer.deadline_ns = clock_ns() + 3600 * CLOCK_NS_PER_S;
+            submit(h, &newcomer);
+        }
+        ck_assert_int_eq(engine_step(h->engine, &err), 1);
+    }
+    ck_assert_uint_gt(stats_of(h).preemptions, 0);
+    check_outcome(h, &patient);
+    harness_free(h);
+}
+END_TEST
+
+START_TEST(a_short_prompt_waits_two_steps_behind_any_number_of_long_ones)
+{
+    static const uint64_t crowds[] = {1, 2, 3, 8, 15};
+    for (size_t c = 0; c < sizeof crowds / sizeof *crowds; c++) {
+        struct harness *h = start(_i, (struct backend_config){.n_slots = 16, .max_rows = 128});
+        struct error err;
+        uint64_t n = crowds[c];
+        for (uint64_t tag = 1; tag <= n; tag++) {
+            struct engine_request longer = request_of(tag, 3000, 1);
+            submit(h, &longer);
+        }
+        ck_assert_int_eq(engine_step(h->engine, &err), 1);
+        struct engine_request shorter = request_of(n + 1, 20, 1);
+        submit(h, &shorter);
+        uint64_t before = fake_script.steps;
+        while (h->outcomes[n + 1].end == ENGINE_RUNNING)
+            ck_assert_int_eq(engine_step(h->engine, &err), 1);
+        ck_assert_uint_le(fake_script.steps - before, _i ? 3 : 2); /* one may run ahead */
+        run_dry(h);
+        for (uint64_t tag = 1; tag <= n; tag++) {
+            struct engine_request longer = request_of(tag, 3000, 1);
+            check_outcome(h, &longer);
+        }
+        harness_free(h);
+    }
+}
+END_TEST
+
+/* Short prompts without end take half of each step; the other half is for who came first. */
+START_TEST(a_long_prompt_ends_however_many_short_ones_come)
+{
+    struct harness *h = start(_i, (struct backend_config){.n_slots = 8, .max_rows = 64});
+    struct error err;
+    uint64_t next = 2, steps = 0;
+    struct engine_request longer = request_of(1, 2000, 1);
+    submit(h, &longer);
+    for (; h->outcomes[1].end == ENGINE_RUNNING; steps++) {
+        ck_assert_uint_lt(steps, _i ? 200 : 80);
+        while (stats_of(h).waiting < 4) {
+            struct engine_request shorter = request_of(next++, 60, 1);
+            submit(h, &shorter);
+        }
+        ck_assert_int_eq(engine_step(h->engine, &err), 1);
+    }
     harness_free(h);
 }
 END_TEST
@@ -289,7 +376,7 @@ END_TEST
 START_TEST(the_least_chunk_is_shared_too)
 {
     /* A step has time for fewer than 32 rows, so chunks are of 32: 60 steps for the long prompt alone. */
-    fake_script = (struct fake_script){.row_ns = 30000};
+    fake_script = (struct fake_script){.row_ns = 30000, .chunk_least = 32};
     struct harness *h = calloc(1, sizeof *h);
     struct engine_config config = {
         .model = &fake_model, .backend = &backend_fake, .backend_config = {.n_slots = 4}, .step_ms = 1};
@@ -308,6 +395,49 @@ START_TEST(the_least_chunk_is_shared_too)
         ck_assert_int_eq(engine_step(h->engine, &err), 1);
     }
     ck_assert_int_eq(h->outcomes[2].end, ENGINE_RUNNING);
+    harness_free(h);
+}
+END_TEST
+
+START_TEST(slow_rows_are_as_few_as_the_step_has_time_for)
+{
+    /* 2 ms a row: the backend's 100 ms have room for some fifty, and its 32 for no more than sixteen. */
+    fake_script = (struct fake_script){.row_ns = 2000000};
+    struct harness *h = calloc(1, sizeof *h);
+    struct engine_config config = {.model = &fake_model,
+                                   .backend = &backend_fake,
+                                   .backend_config = {.n_slots = 4, .max_rows = 400},
+                                   .step_ms = 32};
+    ck_assert_int_eq(engine_new(&config, harness_sink, h, &h->engine, NULL), 0);
+    struct engine_request first = request_of(11, 20, 400), second = request_of(12, 100, 2);
+    first.sampling.seed = 60; /* a long answer */
+    submit(h, &first);
+    struct error err;
+    while (h->outcomes[11].ids.len < 3)
+        ck_assert_int_eq(engine_step(h->engine, &err), 1);
+    submit(h, &second);
+    fake_script.most_rows = 0;
+    while (h->outcomes[12].ids.len == 0 && h->outcomes[11].end == ENGINE_RUNNING)
+        ck_assert_int_eq(engine_step(h->engine, &err), 1);
+    ck_assert_int_eq(h->outcomes[11].end, ENGINE_RUNNING);
+    ck_assert_uint_ge(fake_script.most_rows, 8);
+    ck_assert_uint_le(fake_script.most_rows, 17);
+    harness_free(h);
+}
+END_TEST
+
+START_TEST(a_speed_that_was_slow_once_is_measured_again)
+{
+    fake_script = (struct fake_script){.row_ns = 20000000, .alone_ms = 100};
+    struct harness *h = harness_new(&(struct backend_config){.n_slots = 2, .max_rows = 400}, 0);
+    struct engine_request slow = request_of(1, 100, 1), fast = request_of(2, 2000, 1);
+    submit(h, &slow);
+    run_dry(h);
+    fake_script.row_ns = 0;
+    fake_script.most_rows = 0;
+    submit(h, &fast);
+    run_dry(h);
+    ck_assert_uint_eq(fake_script.most_rows, 400); /* it was down to 8 */
     harness_free(h);
 }
 END_TEST
@@ -343,7 +473,7 @@ END_TEST
 START_TEST(prefill_alone_keeps_to_ten_steps_time)
 {
     /* 0.5 ms a row, 1 ms a step: chunks of 20 rows would be the time, 32 are the least. */
-    fake_script = (struct fake_script){.row_ns = 500000};
+    fake_script = (struct fake_script){.row_ns = 500000, .chunk_least = 32};
     struct harness *h = calloc(1, sizeof *h);
     struct engine_config config = {.model = &fake_model,
                                    .backend = &backend_fake,
@@ -438,6 +568,60 @@ START_TEST(a_cancel_from_the_progress_hook_abandons_the_step)
 }
 END_TEST
 
+static bool progress_watches(void *arg)
+{
+    struct hook *hook = arg;
+    hook->moot_seen |= engine_step_is_moot(hook->h->engine);
+    return false;
+}
+
+/* Nobody waits for a flight of which all is to be computed again. */
+START_TEST(a_step_that_follows_an_abandoned_one_is_moot)
+{
+    struct hook hook = {0};
+    hook.h = start(1, (struct backend_config){.progress = progress_watches, .progress_arg = &hook});
+    struct engine_request request = request_of(1, 30, 30);
+    request.sampling.seed = lasting_seed(&request, 30);
+    fake_script.abandon_at = 4;
+    submit(hook.h, &request);
+    run_dry(hook.h);
+    ck_assert(hook.moot_seen);
+    check_outcome(hook.h, &request);
+    harness_free(hook.h);
+}
+END_TEST
+
+static void sink_that_cancels(void *arg, const struct engine_event *event)
+{
+    struct harness *h = arg;
+    harness_sink(h, event);
+    if (event->end != ENGINE_RUNNING && event->tag == 2)
+        ck_assert(engine_cancel(h->engine, 1));
+}
+
+START_TEST(a_cancel_from_an_event_reaches_one_that_was_about_to_start)
+{
+    fake_script = (struct fake_script){.asynchronous = _i};
+    struct harness *h = calloc(1, sizeof *h);
+    const struct engine_config config = {
+        .model = &fake_model, .backend = &backend_fake, .backend_config = {.n_slots = 1}};
+    ck_assert_int_eq(engine_new(&config, sink_that_cancels, h, &h->engine, NULL), 0);
+    for (uint64_t tag = 1; tag <= 3; tag++) {
+        struct engine_request request = request_of(tag, 10, 10);
+        if (tag == 2)
+            request.deadline_ns = 1; /* ends before the step in which the first would start */
+        submit(h, &request);
+    }
+    run_dry(h);
+    ck_assert_int_eq(h->outcomes[1].end, ENGINE_END_CANCELLED);
+    ck_assert_int_eq(h->outcomes[2].end, ENGINE_END_DEADLINE);
+    struct engine_request last = request_of(3, 10, 10);
+    check_outcome(h, &last);
+    check_idle(h);
+    harness_free(h);
+}
+END_TEST
+
 START_TEST(an_abandoned_step_costs_no_sequence_a_token)
 {
     for (uint64_t at = 1; at < 30; at++) {
@@ -507,6 +691,25 @@ static void check_failed(struct harness *h, const char *reason)
     struct engine_request late = request_of(20, 3, 3);
     ck_assert_int_eq(engine_submit(h->engine, &late, &err), -EIO);
 }
+
+START_TEST(a_device_says_itself_what_became_of_it)
+{
+    struct harness *h = start(_i, (struct backend_config){.n_slots = 3});
+    struct error err = {0};
+    struct engine_request request = request_of(1, 10, 100);
+    fake_script.poll_fails_at = 2;
+    fake_script.verdict = -ENODEV;
+    submit(h, &request);
+    int r;
+    while ((r = engine_step(h->engine, &err)) == 1)
+        ;
+    ck_assert_int_eq(r, -ENODEV);
+    ck_assert_ptr_nonnull(strstr(err.text, "fake: the fake is lost"));
+    ck_assert_ptr_nonnull(strstr(h->outcomes[1].fault, "the fake is lost"));
+    ck_assert_int_eq(engine_submit(h->engine, &request, &err), -ENODEV);
+    harness_free(h);
+}
+END_TEST
 
 START_TEST(a_device_that_fails_ends_every_request_with_the_reason)
 {
@@ -632,13 +835,21 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, one_that_needs_all_blocks_finishes_among_others, 0, 2);
     tcase_add_loop_test(tests, priority_goes_first_then_the_earlier_deadline_then_arrival, 0, 2);
     tcase_add_loop_test(tests, a_short_prompt_is_not_held_up_by_a_long_one, 0, 2);
+    tcase_add_loop_test(tests, who_was_preempted_goes_before_newcomers, 0, 2);
+    tcase_add_loop_test(tests, a_short_prompt_waits_two_steps_behind_any_number_of_long_ones, 0, 2);
+    tcase_add_loop_test(tests, a_long_prompt_ends_however_many_short_ones_come, 0, 2);
+    tcase_add_test(tests, slow_rows_are_as_few_as_the_step_has_time_for);
+    tcase_add_test(tests, a_speed_that_was_slow_once_is_measured_again);
     tcase_add_test(tests, the_least_chunk_is_shared_too);
     tcase_add_test(tests, prefill_beside_decodes_keeps_to_the_time_of_a_step);
     tcase_add_test(tests, prefill_alone_keeps_to_ten_steps_time);
     tcase_add_loop_test(tests, a_cancel_takes_effect_within_one_step_in_every_phase, 0, 2);
     tcase_add_loop_test(tests, a_cancel_from_the_progress_hook_abandons_the_step, 0, 2);
+    tcase_add_test(tests, a_step_that_follows_an_abandoned_one_is_moot);
+    tcase_add_loop_test(tests, a_cancel_from_an_event_reaches_one_that_was_about_to_start, 0, 2);
     tcase_add_loop_test(tests, an_abandoned_step_costs_no_sequence_a_token, 0, 2);
     tcase_add_loop_test(tests, a_deadline_ends_what_waits_and_what_runs, 0, 2);
+    tcase_add_loop_test(tests, a_device_says_itself_what_became_of_it, 0, 2);
     tcase_add_loop_test(tests, a_device_that_fails_ends_every_request_with_the_reason, 0, 2);
     tcase_add_loop_test(tests, logits_that_are_not_finite_end_that_sequence_alone, 0, 2);
     tcase_add_loop_test(tests, an_engine_with_requests_alive_can_be_freed, 0, 2);

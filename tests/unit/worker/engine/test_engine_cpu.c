@@ -5,7 +5,7 @@
 #include "tests/unit/run.h"
 #include "worker/engine/engine.h"
 #include "worker/model/model.h"
-#include "worker/model/synth.h"
+#include "worker/convert/synth.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +61,7 @@ static void rig_init(struct rig *rig, struct backend_config config)
     const struct engine_config engine = {
         .model = rig->model, .backend = &backend_cpu, .backend_config = config};
     ck_assert_msg(engine_new(&engine, sink, rig, &rig->engine, &err) == 0, "%s", err.text);
+    rig->layers = 0; /* the weights counted too */
 }
 
 static void rig_deinit(struct rig *rig)
@@ -74,7 +75,7 @@ static void rig_deinit(struct rig *rig)
     }
 }
 
-/* Greedy and sampled ones, with and without a penalty, of all lengths. */
+/* Greedy and sampled ones, with and without penalties and biases, of all lengths. */
 static void submit(struct rig *rig, uint64_t tag)
 {
     int32_t prompt[400];
@@ -82,6 +83,7 @@ static void submit(struct rig *rig, uint64_t tag)
     uint32_t n = 1 + (uint32_t)tag * 37 % 130;
     for (uint32_t i = 0; i < n; i++)
         prompt[i] = (int32_t)(3 + (tag * 31 + i * 17) % 480);
+    const struct logit_bias biases[] = {{(int32_t)tag + 5, 3}, {7, -100}};
     const struct engine_request request = {.tag = tag,
                                            .prompt = prompt,
                                            .n_prompt = n,
@@ -90,6 +92,9 @@ static void submit(struct rig *rig, uint64_t tag)
                                                         .top_k = tag % 2 ? 40 : 0,
                                                         .top_p = 0.95f,
                                                         .repetition_penalty = tag % 4 ? 1 : 1.2f,
+                                                        .presence_penalty = tag % 5 ? 0 : 0.4,
+                                                        .frequency_penalty = tag % 3 ? 0.3 : 0,
+                                                        .logit_bias = {biases, tag % 3},
                                                         .seed = tag * 1000},
                                            .n_logprobs = LOGPROBS};
     int r = engine_submit(rig->engine, &request, &err);
@@ -124,15 +129,15 @@ static void check_same(const struct rig *a, const struct rig *b)
 START_TEST(alone_in_a_batch_in_chunks_and_after_preemption_the_bits_are_the_same)
 {
     static struct rig alone, batched;
-    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .n_threads = 1});
+    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .cpu = {.n_threads = 1}});
     for (uint64_t tag = 0; tag < REQUESTS; tag++) {
         submit(&alone, tag);
         run_dry(&alone);
     }
-    /* Rows of a step, threads, blocks: ten that need up to seven blocks each share fifteen. */
-    const struct backend_config configs[] = {{.max_rows = 512, .n_threads = 2},
-                                             {.max_rows = 16, .n_threads = 1},
-                                             {.max_rows = 37, .n_threads = 2, .n_blocks = 15}};
+    /* Rows of a step, threads, blocks: ten that need up to six blocks each share eight. */
+    const struct backend_config configs[] = {{.max_rows = 512, .cpu = {.n_threads = 2}},
+                                             {.max_rows = 16, .cpu = {.n_threads = 1}},
+                                             {.max_rows = 37, .cpu = {.n_threads = 2}, .n_blocks = 8}};
     for (int i = 0; i < 3; i++) {
         struct backend_config config = configs[i];
         struct engine_stats stats;
@@ -155,13 +160,13 @@ END_TEST
 START_TEST(a_cancel_at_any_layer_ends_that_request_and_harms_no_other)
 {
     static struct rig alone, disturbed;
-    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .n_threads = 1});
+    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .cpu = {.n_threads = 1}});
     submit(&alone, 1);
     run_dry(&alone);
     for (uint64_t at = 1; at < 40; at += 3) {
         struct engine_stats stats;
-        rig_init(&disturbed,
-                 (struct backend_config){.n_slots = 2, .n_context = 512, .n_threads = 2, .max_rows = 16});
+        rig_init(&disturbed, (struct backend_config){
+                                 .n_slots = 2, .n_context = 512, .cpu = {.n_threads = 2}, .max_rows = 16});
         disturbed.cancel_at = at;
         submit(&disturbed, 0);
         submit(&disturbed, 1);
@@ -181,10 +186,10 @@ END_TEST
 START_TEST(a_step_abandoned_for_a_cancel_leaves_the_backend_good)
 {
     static struct rig alone, rig;
-    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .n_threads = 1});
+    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .cpu = {.n_threads = 1}});
     submit(&alone, 3);
     run_dry(&alone);
-    rig_init(&rig, (struct backend_config){.n_slots = 2, .n_context = 512, .n_threads = 1});
+    rig_init(&rig, (struct backend_config){.n_slots = 2, .n_context = 512, .cpu = {.n_threads = 1}});
     for (uint64_t at = 1; at <= 6; at++) { /* alone in its step: the step itself is given up */
         rig.cancel_at = rig.layers + at;
         submit(&rig, 0);

@@ -27,7 +27,23 @@ static struct backend_result step(struct backend *backend, const struct backend_
 }
 
 static const int32_t prompt[] = {65, 66, 67};
-static const struct backend_row_set prefill = {.n_ids = 3, .ids = prompt, .output = BACKEND_SAMPLE_LAST};
+static const uint32_t block[] = {0};
+static const struct backend_row_set prefill = {
+    .n_ids = 3, .ids = prompt, .blocks = {{block, 1, 0}}, .output = BACKEND_SAMPLE_LAST};
+
+/* Opens slot 0 and feeds the prompt. */
+static struct backend_result start(struct backend *backend, const struct backend_slot *params,
+                                   const struct backend_row_set *set)
+{
+    ck_assert_int_eq(backend_null.slot_open(backend, 0, params), 0);
+    return step(backend, set);
+}
+
+static struct backend_row_set next_at(uint32_t position)
+{
+    return (struct backend_row_set){
+        .position = position, .n_ids = 1, .blocks = {{.told = 1}}, .output = BACKEND_SAMPLE_LAST};
+}
 
 START_TEST(the_same_seed_and_position_give_the_same_printable_id_in_any_slot)
 {
@@ -35,15 +51,24 @@ START_TEST(the_same_seed_and_position_give_the_same_printable_id_in_any_slot)
     int different = 0;
     for (uint32_t seed = 0; seed < 50; seed++) {
         struct backend_slot slot = {.sampling = {.seed = seed}, .end_position = 100};
-        for (uint32_t i = 0; i < 2; i++)
-            ck_assert_int_eq(backend_null.slot_open(backend, i, &slot), 0);
-        struct backend_row_set other = {
-            .slot = 1, .position = 2, .n_ids = 1, .ids = prompt, .output = BACKEND_SAMPLE_LAST};
-        int32_t id = step(backend, &prefill).ids[0];
-        ck_assert_int_eq(step(backend, &other).ids[0], id);
+        int32_t id = start(backend, &slot, &prefill).ids[0];
+        ck_assert_int_eq(backend_null.slot_open(backend, 1, &slot), 0);
+        struct backend_row_set chunk = prefill; /* two and one in place of three */
+        chunk.slot = 1;
+        chunk.n_ids = 2;
+        chunk.output = BACKEND_OUTPUT_NONE;
+        step(backend, &chunk);
+        chunk = (struct backend_row_set){.slot = 1,
+                                         .position = 2,
+                                         .n_ids = 1,
+                                         .ids = prompt + 2,
+                                         .blocks = {{.told = 1}},
+                                         .output = BACKEND_SAMPLE_LAST};
+        ck_assert_int_eq(step(backend, &chunk).ids[0], id);
         ck_assert(id >= ' ' && id <= '~');
-        other.position = 3;
-        different += step(backend, &other).ids[0] != id;
+        chunk = next_at(3);
+        chunk.slot = 1;
+        different += step(backend, &chunk).ids[0] != id;
         for (uint32_t i = 0; i < 2; i++)
             backend_null.slot_close(backend, i);
     }
@@ -56,18 +81,20 @@ START_TEST(stop_ids_and_lengths_are_tested)
 {
     struct backend *backend = open_null();
     struct backend_slot slot = {.sampling = {.seed = 9}, .end_position = 5};
-    ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
-    int32_t first = step(backend, &prefill).ids[0];
-    ck_assert_int_eq(step(backend, &prefill).end, BACKEND_RUNNING);
+    struct backend_result result = start(backend, &slot, &prefill);
+    int32_t first = result.ids[0];
+    ck_assert_int_eq(result.end, BACKEND_RUNNING);
     backend_null.slot_close(backend, 0);
     slot.end_position = 4;
-    ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
-    ck_assert_int_eq(step(backend, &prefill).end, BACKEND_END_LENGTH);
+    ck_assert_int_eq(start(backend, &slot, &prefill).end, BACKEND_END_LENGTH);
+    struct backend_row_set surplus = next_at(3);
+    result = step(backend, &surplus);
+    ck_assert_uint_eq(result.n_ids, 0);
+    ck_assert_int_eq(result.end, BACKEND_END_LENGTH);
     backend_null.slot_close(backend, 0);
     slot.stop_ids = &first;
     slot.n_stop_ids = 1;
-    ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
-    ck_assert_int_eq(step(backend, &prefill).end, BACKEND_END_STOP);
+    ck_assert_int_eq(start(backend, &slot, &prefill).end, BACKEND_END_STOP);
     backend_null.close(backend);
 }
 END_TEST
@@ -76,15 +103,17 @@ START_TEST(a_mask_is_obeyed_and_an_empty_one_is_a_fault)
 {
     struct backend *backend = open_null();
     const struct backend_slot slot = {.end_position = 100};
-    ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
     uint32_t allowed[(FAKE_VOCAB + 31) / 32] = {0};
     struct backend_row_set set = prefill;
     set.allowed = allowed;
-    ck_assert_int_eq(step(backend, &set).end, BACKEND_END_FAULT);
+    ck_assert_int_eq(start(backend, &slot, &set).end, BACKEND_END_FAULT);
+    backend_null.slot_close(backend, 0);
     allowed['x' / 32] = 1u << ('x' % 32);
-    ck_assert_int_eq(step(backend, &set).ids[0], 'x');
+    ck_assert_int_eq(start(backend, &slot, &set).ids[0], 'x');
     allowed['x' / 32] = 0;
     allowed[0] = 1u << 3; /* not printable, but all there is */
+    set = next_at(3);
+    set.allowed = allowed;
     ck_assert_int_eq(step(backend, &set).ids[0], 3);
     backend_null.close(backend);
 }
@@ -94,39 +123,91 @@ START_TEST(outputs_are_as_asked)
 {
     struct backend *backend = open_null();
     const struct backend_slot slot = {.end_position = 100, .n_logprobs = 3};
-    ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
     struct backend_row_set set = prefill;
     set.output = BACKEND_OUTPUT_NONE;
-    ck_assert_uint_eq(step(backend, &set).n_ids, 0);
-    set.output = BACKEND_SAMPLE_ALL;
-    struct backend_result all = step(backend, &set);
-    ck_assert_uint_eq(all.n_ids, 3);
-    for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(all.logprobs[3 * i].id, all.ids[i]);
-        ck_assert(all.logprobs[3 * i].logprob > all.logprobs[3 * i + 1].logprob);
-    }
+    ck_assert_uint_eq(start(backend, &slot, &set).n_ids, 0);
     float logits[FAKE_VOCAB];
-    int32_t last = all.ids[2];
-    set.output = BACKEND_LOGITS_LAST;
-    set.logits = logits;
+    set = (struct backend_row_set){.position = 3,
+                                   .n_ids = 1,
+                                   .ids = prompt,
+                                   .blocks = {{.told = 1}},
+                                   .output = BACKEND_LOGITS_LAST,
+                                   .logits = logits};
     step(backend, &set);
-    ck_assert(logits[last] == 1 && logits[0] == 0);
+    backend_null.trim(backend, 0, 3);
+    set.output = BACKEND_SAMPLE_LAST;
+    struct backend_result one = step(backend, &set);
+    ck_assert_uint_eq(one.n_ids, 1);
+    ck_assert_int_eq(one.logprobs[0].id, one.ids[0]);
+    ck_assert(one.logprobs[0].logprob > one.logprobs[1].logprob);
+    ck_assert(logits[one.ids[0]] == 1 && logits[0] == 0);
     backend_null.close(backend);
 }
 END_TEST
 
-START_TEST(a_step_too_large_and_a_ticket_unknown_are_errors)
+START_TEST(a_draft_gives_what_agreed_of_it_and_the_id_after)
+{
+    struct backend *backend = open_null();
+    const struct backend_slot slot = {.sampling = {.seed = 3}, .end_position = 100};
+    int32_t ids[6];
+    ids[0] = start(backend, &slot, &prefill).ids[0];
+    for (uint32_t i = 1; i < 6; i++) {
+        struct backend_row_set next = next_at(2 + i);
+        ids[i] = step(backend, &next).ids[0];
+    }
+    for (uint32_t right = 0; right <= 3; right++) {
+        backend_null.slot_close(backend, 0);
+        start(backend, &slot, &prefill);
+        int32_t draft[4] = {ids[0], ids[1], ids[2], ids[3]};
+        if (right < 3)
+            draft[right + 1]++;
+        struct backend_row_set set = next_at(3);
+        set.ids = draft;
+        set.n_ids = 4;
+        set.output = BACKEND_SAMPLE_ALL;
+        struct backend_result result = step(backend, &set);
+        ck_assert_uint_eq(result.n_accepted, right);
+        ck_assert_uint_eq(result.n_ids, right + 1);
+        ck_assert_mem_eq(result.ids, ids + 1, (right + 1) * sizeof *ids);
+        struct backend_row_set next = next_at(4 + right);
+        ck_assert_int_eq(step(backend, &next).ids[0], ids[right + 2]);
+    }
+    backend_null.close(backend);
+}
+END_TEST
+
+START_TEST(what_breaks_the_contract_is_refused)
 {
     struct backend *backend = open_null();
     const struct backend_slot slot = {.end_position = 100};
     ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
+    ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), -EINVAL);
     int32_t many[17] = {0};
-    const struct backend_row_set set = {.n_ids = 17, .ids = many};
-    const struct backend_step large = {&set, 1};
+    const struct backend_row_set bad[] = {
+        {.n_ids = 17, .ids = many, .blocks = {{block, 1, 0}}},               /* too many rows */
+        {.n_ids = 1, .ids = many},                                           /* no block */
+        {.n_ids = 1, .ids = many, .blocks = {{block, 1, 1}}},                /* told of none before */
+        {.n_ids = 1, .ids = many, .blocks = {{block, 1, 0}}, .position = 1}, /* not where it stands */
+        {.n_ids = 1, .blocks = {{block, 1, 0}}},                             /* nothing was sampled */
+        {.n_ids = 1, .ids = many, .blocks = {{block, 1, 0}}, .slot = 1},     /* not open */
+        {.n_ids = 1, .ids = many, .blocks = {{block, 1, 0}}, .slot = 4},     /* not there */
+    };
     const struct backend_result *results;
     uint64_t ticket;
-    ck_assert_int_eq(backend_null.submit(backend, &large, &ticket), -E2BIG);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const struct backend_step one = {&bad[i], 1};
+        ck_assert_msg(backend_null.submit(backend, &one, &ticket) == -EINVAL, "case %zu was taken", i);
+    }
     ck_assert_int_eq(backend_null.poll(backend, 1, 0, &results, NULL), -EINVAL);
+    struct backend_row_set next = {.n_ids = 1, .ids = many, .blocks = {{block, 1, 0}}};
+    next.output = BACKEND_SAMPLE_LAST;
+    step(backend, &next);
+    next = next_at(1);
+    next.output = BACKEND_OUTPUT_NONE;
+    step(backend, &next);
+    next.position = 2;
+    const struct backend_step again = {&next, 1};
+    ck_assert_int_eq(backend_null.submit(backend, &again, &ticket), -EINVAL); /* the id was fed */
     backend_null.close(backend);
 }
 END_TEST
@@ -137,7 +218,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, stop_ids_and_lengths_are_tested);
     tcase_add_test(tests, a_mask_is_obeyed_and_an_empty_one_is_a_fault);
     tcase_add_test(tests, outputs_are_as_asked);
-    tcase_add_test(tests, a_step_too_large_and_a_ticket_unknown_are_errors);
+    tcase_add_test(tests, a_draft_gives_what_agreed_of_it_and_the_id_after);
+    tcase_add_test(tests, what_breaks_the_contract_is_refused);
 }
 
 int main(void)

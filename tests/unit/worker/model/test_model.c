@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/rundir.h"
-#include "worker/model/synth.h"
+#include "common/utf8.h"
+#include "worker/convert/synth.h"
 
 /* A change to the good model: what is dropped, set or added. */
 struct edit {
@@ -33,7 +35,7 @@ static const struct synth_shape shape = {.name = "test",
                                          .n_kv_heads = 2,
                                          .head_dim = 16,
                                          .n_ff = 96,
-                                         .rms_epsilon = 1e-5f,
+                                         .norm_epsilon = 1e-5f,
                                          .rope_base = 10000,
                                          .rope_factor = 8,
                                          .biases = true};
@@ -95,7 +97,7 @@ static void write_edited(const struct edit *edit)
         const struct gguf_tensor *t = gguf_tensor_at(base, i);
         char name[64];
         if (!is(t->name, edit->drop_tensor) && !is(t->name, edit->tensor))
-            ck_assert_int_eq(gguf_writer_tensor(w, gguf_printable(t->name, sizeof name, name), t->n_dims,
+            ck_assert_int_eq(gguf_writer_tensor(w, utf8_printable(t->name, sizeof name, name), t->n_dims,
                                                 t->dims, t->format, fill_copy, (void *)t->data),
                              0);
     }
@@ -140,16 +142,18 @@ START_TEST(a_good_model_opens_with_all_its_parts)
     ck_assert_str_eq(p->name, "test F16, random weights");
     ck_assert(p->n_vocab == 400 && p->n_context == 64 && p->n_embd == 64 && p->n_layers == 2);
     ck_assert(p->n_heads == 4 && p->n_kv_heads == 2 && p->head_dim == 16 && p->n_ff == 96);
-    ck_assert(p->rms_epsilon == 1e-5f && p->rope_base == 10000 && p->rope_dims == 16 && p->rope_scale == 1);
-    ck_assert_ptr_ne(model->output, model->token_embd);
-    ck_assert_ptr_nonnull(model->rope_freqs);
+    ck_assert(p->norm_epsilon == 1e-5f && p->rope_base == 10000 && p->rope_dims == 16 && p->rope_factor == 1);
+    ck_assert(!model_head_is_tied(model));
+    ck_assert_ptr_nonnull(model->tensors[TENSOR_ROTARY_FACTORS].weight);
     for (uint32_t i = 0; i < 2; i++) {
-        const struct model_layer *layer = &model->layers[i];
-        ck_assert(layer->attn_q_bias && layer->attn_k_bias && layer->attn_v_bias && !layer->attn_output_bias);
-        ck_assert_uint_eq(layer->attn_k->dims[1], 32);
-        ck_assert_uint_eq(layer->ffn_down->dims[0], 96);
+        const struct model_tensor *t = model->layers[i].tensors;
+        ck_assert(t[TENSOR_Q].bias && t[TENSOR_K].bias && t[TENSOR_V].bias);
+        ck_assert(!t[TENSOR_ATTENTION_OUTPUT].bias);
+        ck_assert_uint_eq(t[TENSOR_K].rows, 32);
+        ck_assert_uint_eq(t[TENSOR_DOWN].columns, 96);
+        ck_assert(!t[TENSOR_Q_NORM].weight && !t[TENSOR_ROUTER].weight);
     }
-    ck_assert_ptr_ne(model->layers[0].attn_q, model->layers[1].attn_q);
+    ck_assert_ptr_ne(model->layers[0].tensors[TENSOR_Q].weight, model->layers[1].tensors[TENSOR_Q].weight);
     ck_assert_uint_eq(tokenizer_size(model->tokenizer), 400);
     model_free(model);
 }
@@ -164,13 +168,13 @@ START_TEST(defaults_fill_in_for_what_files_leave_out)
     model_free(model);
     model =
         open_edited(&(struct edit){.drop_key = "llama.rope.freq_base", .drop_tensor = "rope_freqs.weight"});
-    ck_assert(model->params.rope_base == 10000 && !model->rope_freqs);
+    ck_assert(model->params.rope_base == 10000 && !model->tensors[TENSOR_ROTARY_FACTORS].weight);
     model_free(model);
     model = open_edited(&(struct edit){.drop_tensor = "output.weight"});
-    ck_assert_ptr_eq(model->output, model->token_embd);
+    ck_assert(model_head_is_tied(model));
     model_free(model);
     model = open_edited(&(struct edit){.drop_tensor = "blk.1.attn_q.bias"});
-    ck_assert(model->layers[0].attn_q_bias && !model->layers[1].attn_q_bias);
+    ck_assert(model->layers[0].tensors[TENSOR_Q].bias && !model->layers[1].tensors[TENSOR_Q].bias);
     model_free(model);
 }
 END_TEST
@@ -179,13 +183,13 @@ START_TEST(linear_rope_scaling_is_read_from_each_of_its_keys)
 {
     struct model *model =
         open_edited(&(struct edit){.key = "llama.rope.scaling.factor", .real = 4, .is_real = true});
-    ck_assert(model->params.rope_scale == 4);
+    ck_assert(model->params.rope_factor == 4);
     model_free(model);
     model = open_edited(&(struct edit){.key = "llama.rope.scale_linear", .real = 2, .is_real = true});
-    ck_assert(model->params.rope_scale == 2);
+    ck_assert(model->params.rope_factor == 2);
     model_free(model);
     model = open_edited(&(struct edit){.key = "llama.rope.scaling.type", .text = "none"});
-    ck_assert(model->params.rope_scale == 1);
+    ck_assert(model->params.rope_factor == 1);
     model_free(model);
 }
 END_TEST
@@ -232,9 +236,16 @@ START_TEST(a_hyperparameter_without_sense_is_named)
         {.key = "llama.attention.value_length",
          .number = 8,
          .says = "keys of length 16 with values of length 8"},
-        {.key = "llama.rope.scaling.type", .text = "yarn", .says = "rope scaling \"yarn\" is not supported"},
+        {.key = "llama.rope.scaling.type",
+         .text = "longrope",
+         .says = "rope scaling \"longrope\" is not supported"},
         {.key = "llama.rope.scaling.factor", .real = 0, .is_real = true, .says = "scaling.factor is 0"},
-        {.key = "llama.expert_count", .number = 8, .says = "mixtures of experts are not supported"},
+        {.key = "llama.expert_count", .number = 8, .says = "0 of 8 experts cannot be used"},
+        {.key = "llama.expert_used_count", .number = 2, .says = "2 of 0 experts cannot be used"},
+        {.key = "llama.attention.max_alibi_bias",
+         .real = 8,
+         .is_real = true,
+         .says = "max_alibi_bias is not supported"},
     };
     EXPECT_REFUSALS(edits);
 }
@@ -265,6 +276,110 @@ START_TEST(a_tensor_that_does_not_fit_is_named)
 }
 END_TEST
 
+/* Head counts and lengths whose product is 2^32 and a little: in 32 bits it is small, and buffers were too.
+ * The tensors to it are of the shapes that 64 bits ask for, in memory that was never written. */
+struct hostile {
+    uint8_t *file;
+    size_t size, mapped;
+};
+
+static uint8_t *put(uint8_t *to, const void *bytes, size_t n)
+{
+    memcpy(to, bytes, n);
+    return to + n;
+}
+
+/* A tensor behind the ones before, which end at *offset. */
+static uint8_t *put_tensor(uint8_t *to, uint64_t *offset, const char *name, uint64_t columns, uint64_t rows)
+{
+    uint64_t len = strlen(name), at = *offset;
+    uint32_t n_dims = rows ? 2 : 1, format = rows ? FORMAT_F16 : FORMAT_F32;
+    to = put(to, &len, sizeof len);
+    to = put(to, name, len);
+    to = put(to, &n_dims, sizeof n_dims);
+    to = put(to, &columns, sizeof columns);
+    if (rows)
+        to = put(to, &rows, sizeof rows);
+    to = put(to, &format, sizeof format);
+    *offset += (columns * (rows ? rows * 2 : 4) + 31) / 32 * 32;
+    return put(to, &at, sizeof at);
+}
+
+static uint8_t *put_key(uint8_t *to, const char *key, uint32_t type)
+{
+    uint64_t len = strlen(key);
+    to = put(to, &len, sizeof len);
+    to = put(to, key, len);
+    return put(to, &type, sizeof type);
+}
+
+static struct hostile make_hostile(uint32_t n_heads, uint32_t head_dim)
+{
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } counts[] = {{"llama.context_length", 32},
+                  {"llama.embedding_length", 1},
+                  {"llama.block_count", 1},
+                  {"llama.feed_forward_length", 1},
+                  {"llama.attention.head_count_kv", 1}};
+    uint64_t queries = (uint64_t)n_heads * head_dim, n_tensors = 11, n_pairs = 9, len = 5, offset = 0;
+    struct hostile h = {.mapped = queries * 4 + (size_t)head_dim * 4 + (1 << 16)};
+    h.file = mmap(NULL, h.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(h.file, MAP_FAILED);
+    const uint32_t version = 3;
+    const float epsilon = 1e-5f;
+    uint8_t *to = put(h.file, "GGUF", 4);
+    to = put(to, &version, sizeof version);
+    to = put(to, &n_tensors, sizeof n_tensors);
+    to = put(to, &n_pairs, sizeof n_pairs);
+    to = put(put(put_key(to, "general.architecture", GGUF_STRING), &len, sizeof len), "llama", 5);
+    to = put(put_key(to, "llama.attention.head_count", GGUF_U32), &n_heads, 4);
+    to = put(put_key(to, "llama.attention.key_length", GGUF_U32), &head_dim, 4);
+    for (size_t i = 0; i < 5; i++)
+        to = put(put_key(to, counts[i].key, GGUF_U32), &counts[i].value, 4);
+    to = put(put_key(to, "llama.attention.layer_norm_rms_epsilon", GGUF_F32), &epsilon, 4);
+    to = put_tensor(to, &offset, "token_embd.weight", 1, 8);
+    to = put_tensor(to, &offset, "output_norm.weight", 1, 0);
+    to = put_tensor(to, &offset, "blk.0.attn_norm.weight", 1, 0);
+    to = put_tensor(to, &offset, "blk.0.attn_q.weight", 1, queries);
+    to = put_tensor(to, &offset, "blk.0.attn_k.weight", 1, head_dim);
+    to = put_tensor(to, &offset, "blk.0.attn_v.weight", 1, head_dim);
+    to = put_tensor(to, &offset, "blk.0.attn_output.weight", queries, 1);
+    to = put_tensor(to, &offset, "blk.0.ffn_norm.weight", 1, 0);
+    to = put_tensor(to, &offset, "blk.0.ffn_gate.weight", 1, 1);
+    to = put_tensor(to, &offset, "blk.0.ffn_up.weight", 1, 1);
+    put_tensor(to, &offset, "blk.0.ffn_down.weight", 1, 1);
+    h.size = h.mapped;
+    return h;
+}
+
+static int open_hostile(uint32_t n_heads, uint32_t head_dim, struct error *err)
+{
+    struct hostile h = make_hostile(n_heads, head_dim);
+    struct gguf *gguf;
+    struct model *model = NULL;
+    ck_assert_msg(gguf_parse(h.file, h.size, &gguf, err) == 0, "%s", err->text);
+    int r = model_take_gguf(gguf, "hostile", false, &model, err);
+    model_free(model);
+    munmap(h.file, h.mapped);
+    return r;
+}
+
+START_TEST(no_product_of_hyperparameters_leaves_32_bits)
+{
+    struct error err = {0};
+    ck_assert_msg(open_hostile(4, 16, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(open_hostile(65537, 65536, &err), -EINVAL);
+    ck_assert_msg(strstr(err.text, "65537 heads of 65536"), "%s", err.text);
+    ck_assert_int_eq(open_hostile(65536, 2, &err), 0);
+    ck_assert_int_eq(open_hostile(65537, 2, &err), -EINVAL);
+    ck_assert_msg(strstr(err.text, "65537 heads: at most 65536"), "%s", err.text);
+    ck_assert_int_eq(open_hostile(1 << 12, (1 << 12) + 2, &err), -EINVAL);
+    ck_assert_msg(strstr(err.text, "4096 heads of 4098"), "%s", err.text);
+}
+END_TEST
+
 START_TEST(ids_beyond_the_vocabulary_are_never_sampled)
 {
     struct model *model = NULL;
@@ -286,6 +401,33 @@ START_TEST(ids_beyond_the_vocabulary_are_never_sampled)
          .drop_tensor = "output.weight",
          .says = "the vocabulary has 400 tokens, token_embd.weight only 399"}};
     EXPECT_REFUSALS(fewer);
+}
+END_TEST
+
+START_TEST(a_tensor_name_and_its_role_are_two_words_for_one_thing)
+{
+    enum tensor_role found;
+    uint32_t layer;
+    bool is_bias;
+    for (enum tensor_role role = 0; role < TENSOR_ROLES; role++)
+        for (int bias = 0; bias < 2; bias++) {
+            char name[TENSOR_NAME_SIZE], again[TENSOR_NAME_SIZE];
+            tensor_name(role, 4294967295u, bias, name);
+            ck_assert_msg(tensor_role_of(bytes_of_string(name), &found, &layer, &is_bias), "%s", name);
+            ck_assert_str_eq(tensor_name(found, layer, is_bias, again), name);
+            /* Gate and up in one tensor are called as up alone is. */
+            ck_assert(found == role || (role == TENSOR_GATE_UP && found == TENSOR_UP));
+        }
+    static const char *const others[] = {"",
+                                         "output",
+                                         "blk.attn_q.weight",
+                                         "blk.1.attn_q.weights",
+                                         "blk.01.attn_q.weight",
+                                         "blk.4294967296.attn_q.weight",
+                                         "output_norm.weight.weight",
+                                         "attn_q.weight"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!tensor_role_of(bytes_of_string(others[i]), &found, &layer, &is_bias), "%s", others[i]);
 }
 END_TEST
 
@@ -324,7 +466,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_missing_hyperparameter_is_named);
     tcase_add_test(tests, a_hyperparameter_without_sense_is_named);
     tcase_add_test(tests, a_tensor_that_does_not_fit_is_named);
+    tcase_add_test(tests, no_product_of_hyperparameters_leaves_32_bits);
     tcase_add_test(tests, ids_beyond_the_vocabulary_are_never_sampled);
+    tcase_add_test(tests, a_tensor_name_and_its_role_are_two_words_for_one_thing);
     tcase_add_test(tests, the_chat_template_is_handed_on);
     tcase_add_test(tests, the_digest_tells_models_apart);
 }

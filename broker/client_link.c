@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* To clients.
+ *
+ * A handler may be in the middle of a session when a send to it fails, so a session in trouble is only
+ * marked; the loop closes it at the end of the turn, and its requests are then cancelled or kept, as each of
+ * them asked. */
+
+#include "broker/client_link.h"
+
+#include <zmq.h>
+
+#include "common/log.h"
+
+static void send_bytes(struct client_link *link, struct session *session, const struct buffer *bytes)
+{
+    if (session->doomed)
+        return;
+    if (outbox_send(&session->outbox, link->router, &session->peer, bytes->data, bytes->len) != 0)
+        session_doom(link->sessions, session);
+    link->waiting |= session->outbox.n > 0;
+}
+
+void client_link_send(struct client_link *link, struct session *session, const struct message *message)
+{
+    struct error err = {{0}};
+    link->scratch.len = 0;
+    if (message_encode_or_say(message, &link->scratch, &err) == 0)
+        send_bytes(link, session, &link->scratch);
+    else
+        log_error("a %s cannot be encoded: %s", message_kind_name(message->kind), err.text);
+}
+
+void client_link_send_end(struct client_link *link, struct session *session, const struct request *request)
+{
+    if (request->end_message.len > 0)
+        send_bytes(link, session, &request->end_message);
+}
+
+void client_link_send_stranger(struct client_link *link, const struct peer *peer,
+                               const struct message *message)
+{
+    link->scratch.len = 0;
+    if (message_encode(message, &link->scratch) == 0)
+        outbox_try(link->router, peer, link->scratch.data, link->scratch.len);
+}
+
+void client_link_flush(struct client_link *link)
+{
+    struct session *session;
+    link->waiting = false;
+    for (session = link->sessions->by_id; session; session = session->by_id.next) {
+        if (session->outbox.n == 0 || session->doomed)
+            continue;
+        if (outbox_flush(&session->outbox, link->router, &session->peer) != 0)
+            session_doom(link->sessions, session);
+        link->waiting |= session->outbox.n > 0;
+    }
+}
+
+void client_link_deinit(struct client_link *link)
+{
+    buffer_deinit(&link->scratch);
+    if (link->router)
+        zmq_close(link->router);
+    link->router = NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_CLIENT_LINK_H
+#define BROKER_CLIENT_LINK_H
+
+/* The client link: what is sent to clients on the ROUTER that they are connected to (the frontend). Nothing
+ * here waits: what a client does not read stays in its session's outbox, and a client that is gone, or whose
+ * outbox is full, has its session doomed. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "broker/outbox.h"
+#include "broker/request.h"
+#include "broker/session.h"
+#include "common/bytes.h"
+#include "proto/message.h"
+
+struct client_link {
+    void *router;
+    struct sessions *sessions;
+    struct buffer scratch; /* the message being encoded */
+    bool waiting;          /* something could not be sent at once: client_link_flush will try */
+};
+
+void client_link_send(struct client_link *link, struct session *session, const struct message *message);
+
+/* Tells a session the end of its request. */
+void client_link_send_end(struct client_link *link, struct session *session, const struct request *request);
+
+/* To a peer that has no session: dropped if it cannot be sent at once. */
+void client_link_send_stranger(struct client_link *link, const struct peer *peer,
+                               const struct message *message);
+
+/* Sends what waits in the outboxes of all sessions. */
+void client_link_flush(struct client_link *link);
+
+void client_link_deinit(struct client_link *link);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_CONNECTIONS_H
+#define BROKER_CONNECTIONS_H
+
+/* How many connections this process accepts: as many as its limit of open files allows, but for a reserve
+ * that keeps the broker itself able to work. Further ones are closed as soon as they are made; their clients
+ * try again. Linking this module is what does it: it stands in for accept4(2). */
+
+#include <stdint.h>
+
+/* Raises the limit of open files as far as it makes sense. Returns the most connections there can be. */
+uint32_t connections_raise_limit(void);
+
+#endif

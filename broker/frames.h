@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_FRAMES_H
+#define BROKER_FRAMES_H
+
+/* Frames from workers: into the journal, on to the clients, acknowledged. The hot path of the broker. */
+
+#include "broker/broker.h"
+#include "common/error.h"
+
+/* Connects to the stream of a worker that registered. -errno with the reason. */
+int frames_open(struct broker *broker, struct worker *worker, const struct id128 *subscription,
+                struct error *err);
+
+/* Takes up to BROKER_BATCH frames; true when there may be more. */
+bool frames_drain(struct broker *broker, struct worker *worker);
+
+void frames_close(struct worker *worker);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* What clients ask.
+ *
+ * A peer is nobody until its hello, which names its session; every message then renews the session's lease.
+ * The kinds that a client may send stand in one table with their handlers. Whatever a handler refuses is
+ * answered with an error that names the request, when it has one. */
+
+#include "broker/from_clients.h"
+
+#include <string.h>
+
+#include "broker/lifecycle.h"
+#include "broker/replay.h"
+#include "broker/status.h"
+#include "broker/tokenize.h"
+
+/* What a request may `require` of this broker: version 1 has no features yet. */
+static const struct text_list features = {NULL, 0};
+
+/* ---- answers ---- */
+
+static void answer(struct broker *broker, struct session *session, const struct message *message)
+{
+    client_link_send(&broker->client_link, session, message);
+}
+
+static struct message make_error(const struct id128 *id, uint64_t ref, enum proto_error error,
+                                 const char *text)
+{
+    struct message message = {.kind = MESSAGE_ERROR};
+    message.error.has_id = id != NULL;
+    if (id)
+        message.error.id = *id;
+    message.error.ref = ref;
+    message.error.error = error;
+    message.error.text = bytes_of_string(text);
+    return message;
+}
+
+static void refuse(struct broker *broker, struct session *session, const struct id128 *id,
+                   enum proto_error error, const char *text)
+{
+    struct message message = make_error(id, 0, error, text);
+    answer(broker, session, &message);
+}
+
+static struct request *find_request(struct broker *broker, struct session *session, struct id128 id)
+{
+    struct request_key key = {session->id, id};
+    struct request *request = ledger_find(&broker->ledger, &key);
+    if (!request)
+        refuse(broker, session, &id, PROTO_UNKNOWN_REQUEST, "there is no such request, or it ended long ago");
+    return request;
+}
+
+/* ---- opening and leaving ---- */
+
+static void send_hello_ok(struct broker *broker, struct session *session)
+{
+    struct bytes stream[2];
+    for (size_t i = 0; i < broker->endpoints.n_streams; i++)
+        stream[i] = bytes_of_string(broker->endpoints.streams[i]);
+    struct model_info models[WORKER_MAX];
+    struct message ok = {.kind = MESSAGE_HELLO_OK};
+    ok.hello_ok.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
+    ok.hello_ok.features = features;
+    ok.hello_ok.boot = broker->boot;
+    ok.hello_ok.stream = (struct text_list){stream, broker->endpoints.n_streams};
+    ok.hello_ok.limits = (struct limits){.request_bytes = PROTO_MAX_REQUEST_BYTES,
+                                         .prompt_ids = PROTO_MAX_PROMPT_IDS,
+                                         .stops = PROTO_MAX_STOPS,
+                                         .stop_bytes = PROTO_MAX_STOP_BYTES,
+                                         .stop_ids = PROTO_MAX_STOP_IDS,
+                                         .logprobs = PROTO_MAX_LOGPROBS,
+                                         .logit_bias = SAMPLING_MAX_BIASES};
+    ok.hello_ok.lease_ms = SESSION_LEASE_MS;
+    ok.hello_ok.models.items = models;
+    ok.hello_ok.models.n = status_models(broker, models);
+    answer(broker, session, &ok);
+}
+
+static void hello(struct broker *broker, const struct peer *peer, const struct message *message)
+{
+    struct message no;
+    if (message->hello.proto.min > PROTO_VERSION_MAX || message->hello.proto.max < PROTO_VERSION_MIN) {
+        no = make_error(NULL, 0, PROTO_UNSUPPORTED, "hello: no protocol version in common");
+        client_link_send_stranger(&broker->client_link, peer, &no);
+        return;
+    }
+    struct session *session = session_open(&broker->sessions, message->hello.session, peer, broker->now);
+    if (!session) {
+        no = make_error(NULL, 0, PROTO_OVERLOADED, "too many sessions");
+        no.error.retry_after_ms = 1000;
+        client_link_send_stranger(&broker->client_link, peer, &no);
+        return;
+    }
+    lifecycle_adopt(broker, session);
+    send_hello_ok(broker, session);
+}
+
+static void join(struct broker *broker, struct session *session, const struct message *message,
+                 struct bytes raw)
+{
+    struct message welcome = {.kind = MESSAGE_WELCOME};
+    welcome.welcome.nonce = message->join.nonce;
+    broker->scratch.len = 0;
+    if (message_encode(&welcome, &broker->scratch) == 0)
+        stream_publish(&broker->stream, &session->id, sizeof session->id, broker->scratch.data,
+                       broker->scratch.len);
+}
+
+static void bye(struct broker *broker, struct session *session, const struct message *message,
+                struct bytes raw)
+{
+    answer(broker, session, &(struct message){.kind = MESSAGE_BYE_OK});
+    session_doom(&broker->sessions, session);
+}
+
+/* ---- requests ---- */
+
+static bool has_feature(struct bytes name)
+{
+    for (size_t i = 0; i < features.n; i++)
+        if (bytes_equal(features.items[i], name))
+            return true;
+    return false;
+}
+
+/* What no worker needs to be asked for. */
+static enum proto_error check_generation(const struct generation *generation, struct error *err)
+{
+    for (size_t i = 0; i < generation->require.n; i++)
+        if (!has_feature(generation->require.items[i]))
+            return error_set(err, PROTO_UNSUPPORTED, "generate: require: there is no \"%.*s\" here",
+                             (int)generation->require.items[i].len,
+                             (const char *)generation->require.items[i].data);
+    const struct prompt *prompt = &generation->prompt;
+    if ((prompt->form == PROMPT_TEXT && prompt->text.len == 0) ||
+        (prompt->form == PROMPT_IDS && prompt->ids.n == 0) ||
+        (prompt->form == PROMPT_CHAT && prompt->chat.n == 0))
+        return error_set(err, PROTO_BAD_REQUEST, "generate: prompt: is empty");
+    return PROTO_OK;
+}
+
+static void generate(struct broker *broker, struct session *session, const struct message *message,
+                     struct bytes raw)
+{
+    const struct id128 *id = &message->generate.id;
+    struct arrival arrival = {session, *id, &message->generate.generation, raw};
+    struct verdict verdict = {0};
+    verdict.error = check_generation(arrival.generation, &verdict.reason);
+    if (verdict.error == PROTO_OK)
+        lifecycle_admit(broker, &arrival, &verdict);
+    if (verdict.error != PROTO_OK) {
+        broker->counters.rejected++;
+        struct message no = make_error(id, 0, verdict.error, verdict.reason.text);
+        no.error.retry_after_ms = verdict.retry_ms;
+        answer(broker, session, &no);
+        return;
+    }
+    const struct request *request = verdict.request;
+    struct message accepted = {.kind = MESSAGE_ACCEPTED};
+    accepted.accepted.id = *id;
+    accepted.accepted.epoch = request->epoch;
+    accepted.accepted.seed = request->seed;
+    accepted.accepted.again = verdict.again;
+    answer(broker, session, &accepted);
+    if (request->state == REQUEST_ENDED)
+        client_link_send_end(&broker->client_link, session, request);
+}
+
+static void cancel(struct broker *broker, struct session *session, const struct message *message,
+                   struct bytes raw)
+{
+    struct request *request = find_request(broker, session, message->cancel.id);
+    if (!request)
+        return;
+    struct message ok = {.kind = MESSAGE_CANCEL_OK};
+    ok.cancel_ok.id = message->cancel.id;
+    answer(broker, session, &ok);
+    if (request->state == REQUEST_ENDED)
+        client_link_send_end(&broker->client_link, session, request);
+    else
+        lifecycle_cancel(broker, request);
+}
+
+static void replay(struct broker *broker, struct session *session, const struct message *message,
+                   struct bytes raw)
+{
+    replay_ask(broker, session, message->replay.id, message->replay.next);
+}
+
+static void attach(struct broker *broker, struct session *session, const struct message *message,
+                   struct bytes raw)
+{
+    static const struct id128 own;
+    struct request_key key = {message->attach.session, message->attach.id};
+    if (memcmp(&key.session, &own, sizeof own) == 0)
+        key.session = session->id;
+    struct request *request = ledger_find(&broker->ledger, &key);
+    if (!request) {
+        refuse(broker, session, &key.id, PROTO_UNKNOWN_REQUEST,
+               "there is no such request, or it ended long ago");
+        return;
+    }
+    if (lifecycle_attach(broker, request, session) < 0) {
+        refuse(broker, session, &key.id, PROTO_CONFLICT,
+               "attach: this session has another request of that id");
+        return;
+    }
+    struct message ok = {.kind = MESSAGE_ATTACH_OK};
+    ok.attach_ok.id = key.id;
+    ok.attach_ok.epoch = request->epoch;
+    ok.attach_ok.next = request->log.count;
+    answer(broker, session, &ok);
+    if (request->state == REQUEST_ENDED)
+        client_link_send_end(&broker->client_link, session, request);
+}
+
+/* ---- questions ---- */
+
+static void status(struct broker *broker, struct session *session, const struct message *message,
+                   struct bytes raw)
+{
+    struct worker_status workers[WORKER_MAX];
+    struct message ok;
+    status_fill(broker, message->status.ref, workers, &ok);
+    answer(broker, session, &ok);
+}
+
+static void ping(struct broker *broker, struct session *session, const struct message *message,
+                 struct bytes raw)
+{
+    struct message pong = {.kind = MESSAGE_PONG};
+    pong.pong.ref = message->ping.ref;
+    answer(broker, session, &pong);
+}
+
+static void tokenize(struct broker *broker, struct session *session, const struct message *message,
+                     struct bytes raw)
+{
+    tokenize_ask(broker, session, message);
+}
+
+/* ---- receiving ---- */
+
+typedef void handler(struct broker *broker, struct session *session, const struct message *message,
+                     struct bytes raw);
+
+static handler *const handlers[MESSAGE_KIND_COUNT] = {
+    [MESSAGE_JOIN] = join,     [MESSAGE_GENERATE] = generate, [MESSAGE_CANCEL] = cancel,
+    [MESSAGE_REPLAY] = replay, [MESSAGE_ATTACH] = attach,     [MESSAGE_STATUS] = status,
+    [MESSAGE_PING] = ping,     [MESSAGE_TOKENIZE] = tokenize, [MESSAGE_BYE] = bye,
+};
+
+static void take(struct broker *broker, const struct peer *peer, struct bytes raw)
+{
+    struct message message, no;
+    struct error err = {{0}};
+    struct session *session = session_of_peer(&broker->sessions, peer);
+    if (session && session->doomed)
+        session = NULL;
+    if (session)
+        session_renew(session, broker->now);
+    int r = message_decode(broker->decoder, raw.data, raw.len, &message, &err);
+    if (r != 0) {
+        struct id128 id;
+        bool has_id = message_decoder_failed_id(broker->decoder, &id);
+        no = make_error(has_id ? &id : NULL, 0, r < 0 ? PROTO_INTERNAL : PROTO_BAD_REQUEST, err.text);
+        if (session)
+            answer(broker, session, &no);
+        else
+            client_link_send_stranger(&broker->client_link, peer, &no);
+    } else if (message.kind == MESSAGE_HELLO) {
+        hello(broker, peer, &message);
+    } else if (!session) {
+        no = make_error(NULL, 0, PROTO_HELLO_REQUIRED, "say hello first");
+        client_link_send_stranger(&broker->client_link, peer, &no);
+    } else if (!handlers[message.kind]) {
+        no = make_error(NULL, 0, PROTO_BAD_REQUEST, "this kind is not for a client to send");
+        answer(broker, session, &no);
+    } else {
+        handlers[message.kind](broker, session, &message, raw);
+    }
+}
+
+bool from_clients_drain(struct broker *broker)
+{
+    zmq_msg_t part;
+    zmq_msg_init(&part);
+    size_t bytes = 0;
+    bool more = true;
+    for (int i = 0; i < BROKER_BATCH && bytes < BROKER_BATCH_BYTES; i++) {
+        struct peer peer;
+        more = router_receive(broker->client_link.router, &peer, &part);
+        if (!more)
+            break;
+        bytes += zmq_msg_size(&part);
+        take(broker, &peer, (struct bytes){zmq_msg_data(&part), zmq_msg_size(&part)});
+    }
+    zmq_msg_close(&part);
+    return more;
+}
+
+bool from_clients_drain_stream(struct broker *broker)
+{
+    bool left;
+    struct id128 id;
+    int i;
+    for (i = 0; i < BROKER_BATCH && stream_take(&broker->stream, &left, &id); i++)
+        if (left)
+            lifecycle_left(broker, &id);
+    return i == BROKER_BATCH;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* What workers say.
+ *
+ * A worker's process is expected: the supervisor started it, so its name, incarnation and pid are known, and
+ * nobody else may register; an orphan of a broker that was killed is told to finish and go. A registration
+ * connects to the worker's stream; once the worker saw that subscription it says `ready`, and only then
+ * requests are assigned, so no frame can be published into the void. Every other message counts only from a
+ * peer that registered; a foreign one gets an error and is ignored. */
+
+#include "broker/from_workers.h"
+
+#include <string.h>
+
+#include "broker/frames.h"
+#include "broker/lifecycle.h"
+#include "broker/tokenize.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "common/utf8.h"
+
+#define HEARTBEAT_MS 250
+
+static void refuse(struct broker *broker, const struct peer *peer, enum proto_error error, const char *text)
+{
+    struct message message = {.kind = MESSAGE_ERROR};
+    message.error.error = error;
+    message.error.text = bytes_of_string(text);
+    worker_link_send_stranger(&broker->worker_link, peer, &message);
+}
+
+/* Strangers get a line a second and no more. */
+static bool worth_a_line(struct broker *broker)
+{
+    if (broker->stranger_logged_ns != 0 && broker->now - broker->stranger_logged_ns < CLOCK_NS_PER_S)
+        return false;
+    broker->stranger_logged_ns = broker->now;
+    return true;
+}
+
+static struct worker *worker_of_peer(struct broker *broker, const struct peer *peer)
+{
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        struct worker *worker = &broker->workers[i];
+        if (worker->peer.len == peer->len && memcmp(worker->peer.bytes, peer->bytes, peer->len) == 0)
+            return worker;
+    }
+    return NULL;
+}
+
+static void copy_text(char *to, size_t size, struct bytes text)
+{
+    size_t len = text.len < size ? text.len : size - 1;
+    if (len > 0)
+        memcpy(to, text.data, len);
+    to[len] = 0;
+}
+
+/* The place whose process this is; NULL when we did not start it. */
+static struct worker *expected(struct broker *broker, const struct message *message)
+{
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        struct worker *worker = &broker->workers[i];
+        if (bytes_equal(message->register_.name, bytes_of_string(worker->name)) && worker->pid != 0 &&
+            message->register_.incarnation == worker->incarnation && message->register_.pid == worker->pid &&
+            bytes_equal(message->register_.stream, bytes_of_string(worker->endpoint)))
+            return worker;
+    }
+    return NULL;
+}
+
+static void registered(struct broker *broker, const struct peer *peer, const struct message *message)
+{
+    struct worker *worker = expected(broker, message);
+    if (!worker) {
+        if (worth_a_line(broker))
+            log_warn("refused a worker that is not ours: \"%.*s\"", (int)message->register_.name.len,
+                     (const char *)message->register_.name.data);
+        refuse(broker, peer, PROTO_BAD_REQUEST, "register: this worker was not started by this broker");
+        worker_link_send_stranger(&broker->worker_link, peer, &(struct message){.kind = MESSAGE_DRAIN});
+        return;
+    }
+    if (message->register_.proto.min > PROTO_VERSION_MAX ||
+        message->register_.proto.max < PROTO_VERSION_MIN) {
+        refuse(broker, peer, PROTO_UNSUPPORTED, "register: no protocol version in common");
+        return;
+    }
+    copy_text(worker->model, sizeof worker->model, message->register_.model);
+    copy_text(worker->device, sizeof worker->device, message->register_.device);
+    memcpy(worker->digest, message->register_.digest.data, sizeof worker->digest);
+    worker->context = message->register_.context;
+    worker->slots = message->register_.slots;
+    worker->chat = message->register_.chat;
+    worker->peer = *peer;
+    worker->state = WORKER_LOADING;
+    struct hash128 mark = hash128(worker->name, strlen(worker->name), broker->secret + worker->incarnation);
+    struct message ok = {.kind = MESSAGE_REGISTER_OK};
+    ok.register_ok.boot = broker->boot;
+    ok.register_ok.heartbeat_ms = HEARTBEAT_MS;
+    memcpy(&ok.register_ok.subscription, &mark, sizeof ok.register_ok.subscription);
+    struct error err;
+    if (!worker->stream && frames_open(broker, worker, &ok.register_ok.subscription, &err) < 0) {
+        log_error("%s: %s", worker->name, err.text);
+        supervisor_kill(&broker->supervisor, worker->index);
+        return;
+    }
+    worker_link_send(&broker->worker_link, worker, &ok, NULL);
+}
+
+/* Frames that a heartbeat promised and that are not here by the next one are lost: a gap at the end of the
+ * stream, which no later frame shows. */
+static void heartbeat(struct broker *broker, struct worker *worker, const struct message *message)
+{
+    if (worker->promised_wseq > worker->wseq && worker->drained)
+        worker_link_ask_resend(&broker->worker_link, worker, broker->now);
+    worker->promised_wseq = message->heartbeat.wseq;
+    struct message pong = {.kind = MESSAGE_PONG};
+    pong.pong.ref = message->heartbeat.ref;
+    worker_link_send(&broker->worker_link, worker, &pong, NULL);
+}
+
+/* An error is the answer to a tokenize, or to an assign that the worker could not take. */
+static void refused_by(struct broker *broker, struct worker *worker, const struct message *message)
+{
+    char text[PROTO_MAX_TEXT_BYTES + 1];
+    copy_text(text, sizeof text, message->error.text);
+    utf8_clean(text);
+    if (!message->error.has_id) {
+        tokenize_refused(broker, worker, message->error.ref, message->error.error, text);
+        return;
+    }
+    for (struct request *request = worker->requests; request; request = request->worker_next)
+        if (memcmp(&request->home.id, &message->error.id, sizeof request->home.id) == 0) {
+            lifecycle_fail(broker, request, message->error.error, "%s", text);
+            return;
+        }
+}
+
+static void take(struct broker *broker, const struct peer *peer, const void *data, size_t len)
+{
+    struct message message;
+    struct error err;
+    struct worker *worker = worker_of_peer(broker, peer);
+    if (message_decode(broker->decoder, data, len, &message, &err) != 0) {
+        if (worth_a_line(broker))
+            log_warn("%s sent what is no message: %s", worker ? worker->name : "a stranger", err.text);
+        refuse(broker, peer, PROTO_BAD_REQUEST, err.text);
+        return;
+    }
+    if (message.kind == MESSAGE_REGISTER) {
+        registered(broker, peer, &message);
+        worker = worker_of_peer(broker, peer);
+    } else if (!worker) {
+        refuse(broker, peer, PROTO_HELLO_REQUIRED, "register first");
+    }
+    if (!worker)
+        return;
+    worker->heard_ns = broker->now;
+    switch (message.kind) {
+    case MESSAGE_REGISTER:
+        break;
+    case MESSAGE_READY:
+        if (worker->state == WORKER_LOADING) {
+            worker->state = WORKER_READY;
+            broker->any_ready = true;
+            supervisor_ready(&broker->supervisor, worker->index, broker->now);
+        }
+        break;
+    case MESSAGE_HEARTBEAT:
+        heartbeat(broker, worker, &message);
+        break;
+    case MESSAGE_FINISHED:
+        lifecycle_finished(broker, worker, &message, (struct bytes){data, len});
+        break;
+    case MESSAGE_TOKENIZE_OK:
+        tokenize_answered(broker, worker, &message);
+        break;
+    case MESSAGE_ERROR:
+        refused_by(broker, worker, &message);
+        break;
+    default:
+        log_warn("%s sent a %s, which is not for a worker to send", worker->name,
+                 message_kind_name(message.kind));
+    }
+}
+
+bool from_workers_drain(struct broker *broker)
+{
+    zmq_msg_t part;
+    zmq_msg_init(&part);
+    int i;
+    for (i = 0; i < BROKER_BATCH; i++) {
+        struct peer peer;
+        if (!router_receive(broker->worker_link.router, &peer, &part))
+            break;
+        take(broker, &peer, zmq_msg_data(&part), zmq_msg_size(&part));
+    }
+    zmq_msg_close(&part);
+    return i == BROKER_BATCH;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_FROM_WORKERS_H
+#define BROKER_FROM_WORKERS_H
+
+/* What workers say on the worker link: registrations, heartbeats, ends. */
+
+#include "broker/broker.h"
+
+/* Takes up to BROKER_BATCH messages; true when there may be more. */
+bool from_workers_drain(struct broker *broker);
+
+#endif

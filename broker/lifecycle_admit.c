@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Admission: the beginning of a request's life.
+ *
+ * The same generate twice is one request, found again under (session, id). A new one is checked against what
+ * no worker needs to be asked for, its worst case is reserved in the journal, at the cost of requests that
+ * ended, and it is queued with everything fixed that a later worker must not choose anew. Until the last step
+ * succeeded nothing is changed. */
+
+#include "broker/lifecycle.h"
+
+#include "broker/scheduler.h"
+#include "common/hash.h"
+
+/* The largest context of all workers; 0 while none has registered. */
+static uint32_t largest_context(const struct broker *broker)
+{
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        if (broker->workers[i].context > largest)
+            largest = broker->workers[i].context;
+    return largest;
+}
+
+static enum proto_error refuse_model(struct bytes model, struct error *err)
+{
+    if (model.len == 0)
+        return error_set(err, PROTO_NO_WORKER, "no worker is left");
+    return error_set(err, PROTO_NO_WORKER, "no worker serves the model \"%.*s\"", (int)model.len,
+                     (const char *)model.data);
+}
+
+static enum proto_error may_enter(struct broker *broker, const struct arrival *arrival,
+                                  struct verdict *verdict)
+{
+    struct worker *worker;
+    const struct generation *generation = arrival->generation;
+    if (broker->draining)
+        return error_set(&verdict->reason, PROTO_DRAINING, "the pool is shutting down");
+    if (scheduler_pick(broker->workers, broker->n_workers, generation->model, &worker) ==
+        SCHEDULER_E_NO_WORKER)
+        return refuse_model(generation->model, &verdict->reason);
+    uint32_t context = largest_context(broker);
+    if (context > 0 && generation->max_tokens > context)
+        return error_set(&verdict->reason, PROTO_TOO_LONG, "max_tokens %u is above the context length %u",
+                         generation->max_tokens, context);
+    if (!admission_has_room(&broker->admission, arrival->body.len)) {
+        verdict->retry_ms = admission_retry_ms(&broker->admission);
+        return error_set(&verdict->reason, PROTO_OVERLOADED, "%zu requests of %zu bytes wait already",
+                         broker->admission.queued, broker->admission.queued_bytes);
+    }
+    return PROTO_OK;
+}
+
+/* Copies what was asked into a fresh request and puts it into the queue. */
+static int enqueue(struct broker *broker, struct request *request, const struct arrival *arrival)
+{
+    struct bytes model = arrival->generation->model;
+    int r = buffer_append(&request->body, arrival->body.data, arrival->body.len);
+    if (r < 0)
+        return r;
+    request->body_hash = hash128(arrival->body.data, arrival->body.len, 0);
+    if (model.len > 0) {
+        size_t at = (size_t)((const uint8_t *)model.data - (const uint8_t *)arrival->body.data);
+        request->model = (struct bytes){request->body.data + at, model.len};
+    }
+    admission_fix(request, arrival->generation, admission_draw_seed(&broker->admission), broker->now);
+    request->epoch = (struct epoch){broker->boot, 0};
+    r = queue_push(&broker->queue, request);
+    if (r == 0)
+        admission_queued(&broker->admission, request->body.len);
+    return r;
+}
+
+/* Reserves room, at the cost of the oldest ended requests, but of none if that would not be enough. */
+static int reserve(struct broker *broker, struct journal_log *log, uint64_t bytes)
+{
+    if (!journal_could_hold(&broker->journal, bytes))
+        return JOURNAL_E_FULL;
+    ledger_make_room(&broker->ledger, &broker->journal, bytes);
+    return journal_reserve(&broker->journal, log, bytes);
+}
+
+static enum proto_error refuse_for_room(struct broker *broker, const struct generation *generation,
+                                        uint64_t worst, struct verdict *verdict)
+{
+    if (worst > broker->journal.limit)
+        return error_set(
+            &verdict->reason, PROTO_TOO_LONG, "max_tokens %u could take %llu bytes, the journal holds %llu",
+            generation->max_tokens, (unsigned long long)worst, (unsigned long long)broker->journal.limit);
+    verdict->retry_ms = admission_retry_ms(&broker->admission);
+    return error_set(&verdict->reason, PROTO_OVERLOADED, "the journal is full of requests that run or wait");
+}
+
+static enum proto_error admit_new(struct broker *broker, struct request_key key,
+                                  const struct arrival *arrival, struct verdict *verdict)
+{
+    const struct generation *generation = arrival->generation;
+    struct request *request = ledger_add(&broker->ledger, key);
+    if (!request)
+        return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
+    uint64_t worst = journal_worst_case(generation->max_tokens, generation->logprobs, request_overhead());
+    int r = reserve(broker, &request->log, worst);
+    if (r == 0)
+        r = enqueue(broker, request, arrival);
+    if (r != 0) {
+        ledger_remove(&broker->ledger, &broker->journal, request);
+        if (r < 0)
+            return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
+        return refuse_for_room(broker, generation, worst, verdict);
+    }
+    session_bind(&broker->sessions, arrival->session, request);
+    broker->counters.admitted++;
+    verdict->request = request;
+    return PROTO_OK;
+}
+
+void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict)
+{
+    struct request_key key = {arrival->session->id, arrival->id};
+    struct verdict verdict = {.request = ledger_find(&broker->ledger, &key)};
+    verdict.again = verdict.request != NULL;
+    if (!verdict.again) {
+        verdict.error = may_enter(broker, arrival, &verdict);
+        if (verdict.error == PROTO_OK)
+            verdict.error = admit_new(broker, key, arrival, &verdict);
+    } else if (!request_same_body(verdict.request, arrival->body.data, arrival->body.len)) {
+        verdict.error = error_set(&verdict.reason, PROTO_CONFLICT, "this id was used for another request");
+    }
+    *ret_verdict = verdict;
+}

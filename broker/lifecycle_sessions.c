@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests and the sessions they belong to.
+ *
+ * A session closes when its client leaves (says bye, ends its subscription, cannot be sent to) or is silent
+ * beyond its lease. A request that has not ended is then abandoned: without a session, until a time at which
+ * it is cancelled. One that asked to be kept has the time it asked for. Any other has none, with one
+ * exception: a client that is silent and yet connected to the stream was most likely stopped (Ctrl-Z, a
+ * suspended machine) and comes back with all its connections, so its requests wait for a moment of grace. If
+ * it dies instead, its connections end, and that is leaving.
+ *
+ * Until it ended a request can come back: its session opens again, or another session attaches to it. */
+
+#include "broker/lifecycle.h"
+
+#include <string.h>
+
+#include <utlist.h>
+
+#include "common/clock.h"
+
+void lifecycle_adopt(struct broker *broker, struct session *session)
+{
+    struct request *request, *next;
+    DL_FOREACH_SAFE2(broker->sessions.abandoned, request, next, session_next)
+    {
+        if (memcmp(&request->current.session, &session->id, sizeof session->id) == 0)
+            session_bind(&broker->sessions, session, request);
+    }
+}
+
+int lifecycle_attach(struct broker *broker, struct request *request, struct session *session)
+{
+    int r = ledger_attach(&broker->ledger, request, session->id);
+    if (r == 0 && request->state != REQUEST_ENDED && request->session != session)
+        session_bind(&broker->sessions, session, request);
+    return r;
+}
+
+/* Until when a request of this session, which closes, goes on without it. */
+static uint64_t kept_until(const struct broker *broker, const struct session *session,
+                           const struct request *request)
+{
+    if (request->on_disconnect == DISCONNECT_KEEP)
+        return broker->now + request->keep_ns;
+    if (!session->doomed && stream_has_listener(&broker->stream, &session->id))
+        return broker->now + SESSION_GRACE_MS * CLOCK_NS_PER_MS;
+    return broker->now;
+}
+
+static void abandon_requests(struct broker *broker, struct session *session)
+{
+    struct request *request, *next;
+    DL_FOREACH_SAFE2(session->requests, request, next, session_next)
+    {
+        session_abandon(&broker->sessions, request, kept_until(broker, session, request));
+    }
+}
+
+void lifecycle_left(struct broker *broker, const struct id128 *id)
+{
+    struct session *session = session_find(&broker->sessions, id);
+    if (session) {
+        session_doom(&broker->sessions, session); /* an open session has abandoned nothing */
+        return;
+    }
+    for (struct request *request = broker->sessions.abandoned; request; request = request->session_next)
+        if (memcmp(&request->current.session, id, sizeof *id) == 0 &&
+            request->on_disconnect != DISCONNECT_KEEP && request->abandoned_until > broker->now)
+            request->abandoned_until = broker->now;
+}
+
+static void cancel_abandoned(struct broker *broker)
+{
+    struct request *request, *next;
+    DL_FOREACH_SAFE2(broker->sessions.abandoned, request, next, session_next)
+    {
+        if (request->abandoned_until > broker->now)
+            continue;
+        request->abandoned_until = UINT64_MAX;
+        lifecycle_cancel(broker, request);
+    }
+}
+
+void lifecycle_close_sessions(struct broker *broker)
+{
+    struct session *session, *next;
+    broker->sessions.any_doomed = false;
+    HASH_ITER(by_id, broker->sessions.by_id, session, next)
+    {
+        if (!session->doomed && session->lease_until > broker->now)
+            continue;
+        abandon_requests(broker, session);
+        session_close(&broker->sessions, session);
+    }
+    cancel_abandoned(broker);
+}

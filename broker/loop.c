@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker's loop.
+ *
+ * One turn: wait until something can be read or is due; take what came, in batches, from workers first, so
+ * that what a worker published before it died is in before its death is; then signals; then what time brings;
+ * then assign; then send what could not be sent before. Nothing in a turn waits.
+ *
+ *     SERVING ──SIGTERM, SIGINT, SIGHUP──▶ DRAINING ──nothing runs or waits──▶ STOPPING ──▶ end
+ *
+ * DRAINING refuses new requests and finishes the others, restarting workers if it must. STOPPING has asked
+ * the workers to end, and goes on sending to clients what waits for them to read. After a few seconds it
+ * kills what has not ended and leaves. A second signal skips all that. */
+
+#include "broker/loop.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "broker/frames.h"
+#include "broker/from_clients.h"
+#include "broker/from_workers.h"
+#include "broker/lifecycle.h"
+#include "broker/processes.h"
+#include "broker/replay.h"
+#include "broker/tokenize.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+#define TICK_NS    (100 * CLOCK_NS_PER_MS) /* leases, stalls, retention */
+#define RETRY_NS   (2 * CLOCK_NS_PER_MS)   /* outboxes: a ROUTER does not say when one peer can take more */
+#define STOP_NS    (5 * CLOCK_NS_PER_S)    /* for workers to end, and clients to read what is theirs */
+#define TRIM_NS    (10 * CLOCK_NS_PER_S)
+#define LATE_NS    CLOCK_NS_PER_S /* a tick so late means that we stood still ourselves */
+#define POLL_FIXED 4
+#define POLL_MAX   (POLL_FIXED + 2 * WORKER_MAX)
+
+/* ---- one turn ---- */
+
+struct turn {
+    zmq_pollitem_t items[POLL_MAX];
+    uint64_t next_tick;
+    int signals;      /* that asked us to end */
+    uint64_t stop_at; /* STOPPING: when workers are killed; else 0 */
+    bool more;        /* a batch was full: do not wait */
+    bool announced;   /* "ready:" was printed */
+    uint64_t loading_shown_ns;
+    uint64_t next_trim_ns; /* when unused memory may be given back again */
+    bool trim_pays;        /* requests were kept at the last time: there is something to give back */
+};
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static long milliseconds_to_wait(const struct broker *broker, const struct turn *turn)
+{
+    if (turn->more)
+        return 0;
+    uint64_t due = earlier(turn->next_tick, supervisor_next(&broker->supervisor));
+    due = earlier(due, queue_next_deadline(&broker->queue));
+    if (broker->client_link.waiting || broker->worker_link.waiting)
+        due = earlier(due, broker->now + RETRY_NS);
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        if (broker->workers[i].ack_due)
+            due = earlier(due, broker->workers[i].ack_due);
+    uint64_t now = clock_ns();
+    return due <= now ? 0 : (long)((due - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS);
+}
+
+static void wait_for_something(struct broker *broker, struct turn *turn, int signal_fd)
+{
+    zmq_pollitem_t *items = turn->items;
+    int n = 0;
+    items[n++] = (zmq_pollitem_t){.socket = broker->client_link.router, .events = ZMQ_POLLIN};
+    items[n++] = (zmq_pollitem_t){.socket = broker->worker_link.router, .events = ZMQ_POLLIN};
+    items[n++] = (zmq_pollitem_t){.socket = broker->stream.socket, .events = ZMQ_POLLIN};
+    items[n++] = (zmq_pollitem_t){.fd = signal_fd, .events = ZMQ_POLLIN};
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        if (broker->workers[i].stream)
+            items[n++] = (zmq_pollitem_t){.socket = broker->workers[i].stream, .events = ZMQ_POLLIN};
+        if (broker->supervisor.children[i].log.fd >= 0)
+            items[n++] = (zmq_pollitem_t){.fd = broker->supervisor.children[i].log.fd, .events = ZMQ_POLLIN};
+    }
+    zmq_poll(items, n, milliseconds_to_wait(broker, turn));
+    broker->now = clock_ns();
+}
+
+static void take_messages(struct broker *broker, struct turn *turn)
+{
+    turn->more = false;
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        turn->more |= frames_drain(broker, &broker->workers[i]);
+    supervisor_read_logs(&broker->supervisor, broker->now);
+    turn->more |= from_workers_drain(broker);
+    turn->more |= from_clients_drain_stream(broker);
+    turn->more |= from_clients_drain(broker);
+}
+
+static void take_signals(struct broker *broker, struct turn *turn, int signal_fd)
+{
+    struct signalfd_siginfo info;
+    while (read(signal_fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo != SIGCHLD)
+            turn->signals++;
+        else
+            processes_reap(broker);
+    }
+    if (turn->signals > 0 && !broker->draining) {
+        broker->draining = true;
+        log_info("draining: %zu requests to finish", broker_n_alive(broker));
+    }
+}
+
+/* The allocator keeps what a burst took; an idle broker gives it back to the machine. */
+static void give_memory_back(const struct broker *broker, struct turn *turn)
+{
+    if (broker_n_alive(broker) > 0 || broker->now < turn->next_trim_ns)
+        return;
+    bool kept = broker->ledger.n > 0; /* its frames go later */
+    if (kept || turn->trim_pays)
+        malloc_trim(0);
+    turn->trim_pays = kept;
+    turn->next_trim_ns = broker->now + TRIM_NS;
+}
+
+/* Who did not listen for a while (stopped, swapped out) has no right to call others silent. */
+static void stood_still(struct broker *broker, uint64_t late)
+{
+    log_warn("stood still for %.1f s", (double)late / (double)CLOCK_NS_PER_S);
+    sessions_stood_still(&broker->sessions, late, broker->now);
+    supervisor_stood_still(&broker->supervisor, broker->now);
+}
+
+static void tick(struct broker *broker, struct turn *turn)
+{
+    lifecycle_expire(broker);
+    if (broker->now > turn->next_tick + LATE_NS)
+        stood_still(broker, broker->now - turn->next_tick);
+    if (broker->sessions.any_doomed)
+        lifecycle_close_sessions(broker);
+    if (turn->next_tick > broker->now)
+        return;
+    turn->next_tick = broker->now + TICK_NS;
+    lifecycle_close_sessions(broker);
+    lifecycle_end_overdue(broker);
+    lifecycle_forget(broker);
+    tokenize_expire(broker);
+    stream_make_room(&broker->stream, &broker->sessions);
+    give_memory_back(broker, turn);
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        supervisor_watch(&broker->supervisor, i, broker->workers[i].heard_ns, broker->now);
+}
+
+static void send_what_waits(struct broker *broker, struct turn *turn)
+{
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        worker_link_acknowledge(&broker->worker_link, &broker->workers[i], broker->now);
+    if (broker->client_link.waiting)
+        client_link_flush(&broker->client_link);
+    turn->more |= replay_send_owed(broker);
+    if (broker->worker_link.waiting)
+        worker_link_flush(&broker->worker_link);
+}
+
+/* ---- saying that we serve ---- */
+
+static void show_loading(const struct broker *broker, struct turn *turn, uint32_t ready)
+{
+    if (broker->now - turn->loading_shown_ns < TICK_NS || !isatty(STDERR_FILENO))
+        return;
+    turn->loading_shown_ns = broker->now;
+    static const char wheel[] = "|/-\\";
+    char text[LOG_WRITE_MAX];
+    int n = snprintf(text, sizeof text, "\r\033[K%c loading %.3000s: %u of %u workers ready",
+                     wheel[broker->now / (250 * CLOCK_NS_PER_MS) % 4], broker->options.model, ready,
+                     broker->n_workers);
+    log_write(text, (size_t)n);
+}
+
+/* Scripts wait for the line that begins with "ready:". */
+static void announce(const struct broker *broker, struct turn *turn)
+{
+    uint32_t ready = 0, settled = 0;
+    const struct worker *first = NULL;
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        bool serves = broker->workers[i].state == WORKER_READY;
+        ready += serves;
+        settled += serves || broker->workers[i].state == WORKER_FAILED;
+        if (serves && !first)
+            first = &broker->workers[i];
+    }
+    if (turn->announced || settled < broker->n_workers || ready == 0) {
+        if (!turn->announced && !broker->draining)
+            show_loading(broker, turn, ready);
+        return;
+    }
+    turn->announced = true;
+    char tcp[sizeof " tcp://" + OPTIONS_TEXT_MAX] = "", line[LOG_WRITE_MAX];
+    if (broker->options.tcp[0])
+        snprintf(tcp, sizeof tcp, " tcp://%s", broker->options.tcp);
+    int n = snprintf(line, sizeof line, "%sready: %s%s %u worker%s, model %s, context %u\n",
+                     isatty(STDERR_FILENO) ? "\r\033[K" : "", broker->endpoints.frontend, tcp, ready,
+                     ready == 1 ? "" : "s", first->model, first->context);
+    log_write(line, (size_t)n);
+    if (broker->most_connections / 2 < SESSION_MAX)
+        log_info("the limit of open files leaves room for %u clients", broker->most_connections / 2);
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        if (broker->workers[i].state == WORKER_FAILED)
+            log_error("%s failed for good: %s", broker->workers[i].name,
+                      broker->supervisor.children[i].reason);
+}
+
+/* ---- the end ---- */
+
+/* True when the loop is done. */
+static bool wind_down(struct broker *broker, struct turn *turn)
+{
+    if (turn->signals > 1)
+        return true;
+    if (turn->stop_at == 0 && broker_n_alive(broker) == 0) {
+        turn->stop_at = broker->now + STOP_NS;
+        supervisor_stop(&broker->supervisor, SIGTERM);
+    }
+    if (turn->stop_at == 0)
+        return false;
+    bool unread = broker->client_link.waiting || broker->sessions.n_owed > 0;
+    return (supervisor_alive(&broker->supervisor) == 0 && !unread) || broker->now >= turn->stop_at;
+}
+
+int broker_run(struct broker *broker, int signal_fd, struct error *err)
+{
+    struct turn turn = {.next_tick = broker->now};
+    for (;;) {
+        processes_start(broker);
+        wait_for_something(broker, &turn, signal_fd);
+        take_messages(broker, &turn);
+        take_signals(broker, &turn, signal_fd);
+        tick(broker, &turn);
+        lifecycle_dispatch(broker);
+        send_what_waits(broker, &turn);
+        if (!turn.announced)
+            announce(broker, &turn);
+        if (broker->draining && wind_down(broker, &turn))
+            return 0;
+        if (!broker->draining && supervisor_all_failed(&broker->supervisor))
+            return error_set(err, -ECHILD, "%s", broker->supervisor.children[0].reason);
+    }
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_SETUP_H
+#define BROKER_SETUP_H
+
+/* Putting a broker together, and taking it apart. */
+
+#include "broker/broker.h"
+#include "common/error.h"
+
+/* Prepares the run directory, binds, and sets up the supervisor; nothing is spawned yet. On failure
+ * everything is undone. 0 or -errno with the reason. */
+int broker_init(struct broker *broker, const struct options *options, struct error *err);
+
+/* Ends what is left, workers included, and frees everything. */
+void broker_deinit(struct broker *broker);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* To workers.
+ *
+ * Routing ids are refreshed by each registration; a worker without one cannot be sent to. A worker that is
+ * not connected any more most often just died, which is told in its own time; one that does not read is
+ * killed here. Both lose their routing id at once, so that nothing more is assigned to them. */
+
+#include "broker/worker_link.h"
+
+#include <string.h>
+
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#define RESEND_AGAIN_NS (100 * CLOCK_NS_PER_MS)
+
+static void give_up(struct worker_link *link, struct worker *worker, int r)
+{
+    if (r != OUTBOX_E_GONE)
+        log_error("%s cannot be sent to (%s): it is killed", worker->name,
+                  r == OUTBOX_E_FULL ? "it does not read" : strerror(-r));
+    worker->peer.len = 0;
+    supervisor_kill(link->supervisor, worker->index);
+}
+
+int worker_link_send(struct worker_link *link, struct worker *worker, const struct message *message,
+                     struct error *err)
+{
+    if (worker->peer.len == 0)
+        return WORKER_LINK_E_LOST;
+    struct error reason = {{0}};
+    link->scratch.len = 0;
+    int r = message_encode_or_say(message, &link->scratch, err ? err : &reason);
+    if (r < 0 && !err)
+        log_error("a %s for %s cannot be encoded: %s", message_kind_name(message->kind), worker->name,
+                  reason.text);
+    if (r < 0)
+        return r;
+    r = outbox_send(&worker->outbox, link->router, &worker->peer, link->scratch.data, link->scratch.len);
+    if (r != 0) {
+        give_up(link, worker, r);
+        return WORKER_LINK_E_LOST;
+    }
+    link->waiting |= worker->outbox.n > 0;
+    return 0;
+}
+
+void worker_link_send_stranger(struct worker_link *link, const struct peer *peer,
+                               const struct message *message)
+{
+    link->scratch.len = 0;
+    if (message_encode(message, &link->scratch) == 0)
+        outbox_try(link->router, peer, link->scratch.data, link->scratch.len);
+}
+
+void worker_link_ask_resend(struct worker_link *link, struct worker *worker, uint64_t now)
+{
+    if (worker->resend_asked && now - worker->resend_asked < RESEND_AGAIN_NS)
+        return;
+    worker->resend_asked = now;
+    struct message resend = {.kind = MESSAGE_RESEND, .resend = {.wseq = worker->wseq + 1}};
+    worker_link_send(link, worker, &resend, NULL);
+}
+
+void worker_link_acknowledge(struct worker_link *link, struct worker *worker, uint64_t now)
+{
+    if (worker->ack_due == 0 || worker->ack_due > now)
+        return;
+    struct message ack = {.kind = MESSAGE_ACK, .ack = {.wseq = worker->wseq}};
+    worker->acked_wseq = worker->wseq;
+    worker->ack_due = 0;
+    worker_link_send(link, worker, &ack, NULL);
+}
+
+void worker_link_flush(struct worker_link *link)
+{
+    link->waiting = false;
+    for (uint32_t i = 0; i < link->n_workers; i++) {
+        struct worker *worker = &link->workers[i];
+        if (worker->peer.len == 0 || worker->outbox.n == 0)
+            continue;
+        int r = outbox_flush(&worker->outbox, link->router, &worker->peer);
+        if (r != 0)
+            give_up(link, worker, r);
+        link->waiting |= r == 0 && worker->outbox.n > 0;
+    }
+}
+
+void worker_link_deinit(struct worker_link *link)
+{
+    buffer_deinit(&link->scratch);
+    if (link->router)
+        zmq_close(link->router);
+    link->router = NULL;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_WORKER_LINK_H
+#define BROKER_WORKER_LINK_H
+
+/* The worker link: what is sent to workers on the ROUTER that they are connected to. Nothing here waits: what
+ * a worker does not take at once stays in its outbox. A worker that cannot be sent to is of no use and is
+ * killed: its death is then heard of like any other, and that alone ends its requests, after what it still
+ * had published was taken in. */
+
+#include <stdbool.h>
+
+#include "broker/outbox.h"
+#include "broker/supervisor.h"
+#include "broker/worker.h"
+#include "common/bytes.h"
+#include "proto/message.h"
+
+struct worker_link {
+    void *router;
+    struct supervisor *supervisor; /* who kills */
+    struct worker *workers;        /* [n_workers] */
+    uint32_t n_workers;
+    struct buffer scratch; /* the message being encoded */
+    bool waiting;          /* something could not be sent at once: worker_link_flush will try */
+};
+
+enum { WORKER_LINK_E_LOST = 1 }; /* the worker cannot be reached: it is killed, and gets nothing more */
+
+/* 0, WORKER_LINK_E_LOST, or -errno when the message cannot be encoded, with the reason in `err`, or in
+ * the log when that is NULL. */
+int worker_link_send(struct worker_link *link, struct worker *worker, const struct message *message,
+                     struct error *err);
+
+/* To a peer that is no worker of ours: dropped if it cannot be sent at once. */
+void worker_link_send_stranger(struct worker_link *link, const struct peer *peer,
+                               const struct message *message);
+
+/* Asks the worker to publish again what follows the frames that are here, unless that was done just now. */
+void worker_link_ask_resend(struct worker_link *link, struct worker *worker, uint64_t now);
+
+/* Acknowledges the worker's frames up to here, when that is due. */
+void worker_link_acknowledge(struct worker_link *link, struct worker *worker, uint64_t now);
+
+/* Sends what waits in the outboxes of all workers. */
+void worker_link_flush(struct worker_link *link);
+
+void worker_link_deinit(struct worker_link *link);
+
+#endif

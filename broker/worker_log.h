@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_WORKER_LOG_H
+#define BROKER_WORKER_LOG_H
+
+/* The stderr of a worker: passed on line by line, the last line remembered as the reason should it die. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WORKER_LOG_LINE_MAX 1024
+
+struct worker_log {
+    int fd;                            /* read end of the worker's stderr, non-blocking; -1: closed */
+    char partial[WORKER_LOG_LINE_MAX]; /* a line that has not ended */
+    size_t partial_len;
+    char last[WORKER_LOG_LINE_MAX]; /* the last whole line, zero-terminated */
+    bool held;                      /* it has not been passed on yet */
+    uint64_t held_ns;
+};
+
+/* Takes the read end of a pipe; forgets what an earlier process said. */
+void worker_log_open(struct worker_log *log, int fd);
+
+/* Reads what there is. Each line is passed on when the next has come, or by worker_log_flush. */
+void worker_log_read(struct worker_log *log, uint64_t now);
+
+/* Passes on a line that has waited for a moment. */
+void worker_log_flush(struct worker_log *log, uint64_t now);
+
+/* The process ended: reads the rest and closes. With `keep_last` the last line is not passed on if it still
+ * waits, because the caller says it in a line of its own. */
+void worker_log_close(struct worker_log *log, bool keep_last);
+
+/* The last words as a reason: without the prefix that a log puts before them; "" when it said nothing, or
+ * nothing bad. */
+const char *worker_log_last(const struct worker_log *log);
+
+#endif

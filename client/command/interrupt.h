@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_INTERRUPT_H
+#define CLIENT_COMMAND_INTERRUPT_H
+
+/* Signals that ask a verb to end: SIGINT, SIGTERM, SIGHUP. */
+
+/* From now on the first one sets a flag instead of ending the program, so that a private pool never outlives
+ * it; a second one ends the program at once. SIGPIPE is ignored: a write says EPIPE instead. */
+void interrupt_catch(void);
+
+/* The signal that came, or 0. */
+int interrupt_signal(void);
+
+/* Forgets it: the next one is the first again. */
+void interrupt_forget(void);
+
+/* The exit status of a program that was interrupted: 128 + the signal, as a shell has it. */
+int interrupt_status(void);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* write(2) and read(2) until all is done. A Ctrl-C must get through to who waits for room, whose reader may
+ * read no more and may stay (a pager): so the wait is poll's, and a write never has to. */
+
+#include "client/command/io.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/command/interrupt.h"
+#include "common/program.h"
+#include "common/utf8.h"
+
+#define READ_BYTES 65536
+#define WAIT_MS    200
+
+int io_write(const void *data, size_t len)
+{
+    const char *at = data;
+    while (len > 0) {
+        struct pollfd writable = {.fd = STDOUT_FILENO, .events = POLLOUT};
+        if (poll(&writable, 1, WAIT_MS) <= 0) {
+            if (interrupt_signal())
+                return -EINTR;
+            continue;
+        }
+        /* A pipe that can be written to takes so much without waiting. */
+        ssize_t n = write(STDOUT_FILENO, at, len < PIPE_BUF ? len : PIPE_BUF);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n < 0) {
+            int r = -errno;
+            if (r != -EPIPE)
+                program_error("stdout: %s", strerror(-r));
+            return r;
+        }
+        at += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int io_write_text(const char *data, size_t len)
+{
+    struct buffer shown = {0};
+    if (!isatty(STDOUT_FILENO))
+        return io_write(data, len);
+    int r = utf8_append_shown(&shown, (struct bytes){data, len});
+    if (r == 0)
+        r = io_write(shown.data, shown.len);
+    else
+        program_error("out of memory");
+    buffer_deinit(&shown);
+    return r;
+}
+
+int io_read_stdin(struct buffer *ret_data, size_t max, const char *what, struct error *err)
+{
+    for (;;) {
+        if (buffer_reserve(ret_data, READ_BYTES) < 0)
+            return error_set(err, -ENOMEM, "out of memory");
+        ssize_t n = read(STDIN_FILENO, ret_data->data + ret_data->len, READ_BYTES);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_set(err, -errno, "stdin: %s", strerror(errno));
+        if (n == 0)
+            return 0;
+        ret_data->len += (size_t)n;
+        if (ret_data->len > max)
+            return error_set(err, -EMSGSIZE, "%s is longer than %zu bytes", what, max);
+    }
+}
+
+bool io_redraws(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_IO_H
+#define CLIENT_COMMAND_IO_H
+
+/* The verbs' standard input and output. Writing goes past stdio, which takes a signal in the middle of a
+ * write for a failure. */
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+/* Exit status of a verb whose reader went away (EPIPE): that of a program that SIGPIPE ended. */
+#define IO_EXIT_PIPE (128 + SIGPIPE)
+
+/* Writes all of it to stdout at once. 0; -EPIPE when whoever read it is gone and -EINTR when the user
+ * interrupted (interrupt.h) a write that waited, which is nothing to speak of; any other -errno, and a line
+ * on stderr has said so. */
+int io_write(const void *data, size_t len);
+
+/* The same for text of a model: on a terminal nothing that it would obey comes through (utf8_append_shown).
+ * `data` ends with a whole character. */
+int io_write_text(const char *data, size_t len);
+
+/* Appends stdin up to its end. -EMSGSIZE with a reason beyond `max` bytes, -ENOMEM, or -errno. `what` names
+ * it in the reason: "the prompt". */
+int io_read_stdin(struct buffer *ret_data, size_t max, const char *what, struct error *err);
+
+/* Whether lines that are there may be overwritten: a terminal, and not a dumb one. */
+bool io_redraws(int fd);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_LINE_EDITOR_H
+#define CLIENT_COMMAND_LINE_EDITOR_H
+
+/* The lines that a user types: edited, with a history, where stdin is a terminal; else the lines of stdin. */
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+struct line_editor;
+
+/* Called about twice a second while a terminal is waited for. */
+typedef void line_editor_idle(void *arg);
+
+/* 0 or -ENOMEM with a reason. */
+int line_editor_new(line_editor_idle *idle, void *arg, struct line_editor **ret_editor, struct error *err);
+struct line_editor *line_editor_free(struct line_editor *editor);
+
+/* Whether a person types. */
+bool line_editor_interactive(const struct line_editor *editor);
+
+/* The next line without its newline, valid until the next call; NULL at the end, or when a signal other than
+ * SIGINT came. Ctrl-C at a terminal gives up the line and says how to leave. */
+const char *line_editor_read(struct line_editor *editor);
+
+#endif

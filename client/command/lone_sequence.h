@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_LONE_SEQUENCE_H
+#define CLIENT_COMMAND_LONE_SEQUENCE_H
+
+/* One sequence on a backend, without an engine: for verbs and tests that look at logits or speed. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "worker/engine/backend.h"
+
+/* Opens the model at `path` and finds the device of that name. 0 or -errno with a reason. */
+int lone_sequence_open_model(const char *path, const char *device, struct model **ret_model,
+                             const struct backend_ops **ret_backend, struct error *err);
+
+struct lone_sequence;
+
+struct lone_sequence_config {
+    const struct model *model; /* outlives it */
+    const struct backend_ops *backend;
+    uint32_t n_context; /* most ids of the sequence */
+    uint32_t chunk;     /* most ids of one step */
+    uint32_t n_threads; /* 0: all cores */
+    bool float_activations, portable;
+};
+
+int lone_sequence_new(const struct lone_sequence_config *config, struct lone_sequence **ret_sequence,
+                      struct error *err);
+struct lone_sequence *lone_sequence_free(struct lone_sequence *sequence);
+
+/* Appends n ids to the sequence, in steps of up to `chunk`. `logits` gets the last id's [n_vocab], or with
+ * `all` every id's [n][n_vocab]; NULL: none. -errno with a reason. */
+int lone_sequence_feed(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, bool all,
+                       float *logits, struct error *err);
+
+/* Appends the id that `*id` names and puts the greedily sampled next one there: a step of decoding. */
+int lone_sequence_decode(struct lone_sequence *sequence, int32_t *id, struct error *err);
+
+/* Cuts the sequence to its first `position` ids. */
+void lone_sequence_rewind(struct lone_sequence *sequence, uint32_t position);
+
+void lone_sequence_info(const struct lone_sequence *sequence, struct backend_info *ret_info);
+
+#endif

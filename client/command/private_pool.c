@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of a private pool.
+ *
+ * The broker is in a process group of its own (a Ctrl-C on the terminal is ours to handle) and bound to us by
+ * PR_SET_PDEATHSIG: if this program is killed, the broker gets SIGTERM and drains. Its stderr goes to
+ * RUNDIR/log; it is ready when a line there begins with "ready:", and when it dies before, the last line is
+ * the reason. The directory is removed when the broker is gone, or by the broker when we are. */
+
+#include "client/command/private_pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/command/interrupt.h"
+#include "client/command/progress.h"
+#include "common/clock.h"
+#include "common/command_line.h"
+#include "common/program.h"
+
+#define DEFAULT_MODEL  "models/quern-demo-Q8_0.gguf"
+#define STOP_NS        (5 * CLOCK_NS_PER_S) /* from SIGTERM to SIGKILL */
+#define LOG_NAME       "log"
+#define LAST_WORDS_MAX 400
+
+/* $QUERN_MODEL, or the model that is shipped: beside the source's build folder, or where it is installed,
+ * which is first looked for from this program on, so that an installed tree can be moved. */
+static int default_model(char ret_path[PATH_MAX], struct error *err)
+{
+    static const char *const places[] = {"../" DEFAULT_MODEL, "../share/quern/" DEFAULT_MODEL,
+                                         QUERN_DATA "/" DEFAULT_MODEL};
+    const char *named = getenv("QUERN_MODEL");
+    char folder[PATH_MAX];
+    if (named && *named) {
+        snprintf(ret_path, PATH_MAX, "%s", named);
+        return 0;
+    }
+    ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    if (n < 0)
+        return error_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
+    folder[n] = 0;
+    *strrchr(folder, '/') = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char path[2 * PATH_MAX];
+        bool absolute = places[i][0] == '/';
+        snprintf(path, sizeof path, "%s/%s", absolute ? "" : folder, places[i]);
+        if (strlen(path) < PATH_MAX && access(path, R_OK) == 0) {
+            strcpy(ret_path, path);
+            return 0;
+        }
+    }
+    return error_set(
+        err, -ENOENT,
+        "no pool runs, and there is no model to start one with: name one with --model or $QUERN_MODEL, or "
+        "start a pool with quern serve (looked for %s beside %s and in %s)",
+        DEFAULT_MODEL, folder, QUERN_DATA);
+}
+
+/* In the child: becomes the broker. */
+static void become_broker(char *const *words, const char *log_path, pid_t parent)
+{
+    int null = open("/dev/null", O_RDWR);
+    int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (null < 0 || log < 0)
+        _exit(126);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) /* died before the line above */
+        _exit(126);
+    signal(SIGPIPE, SIG_DFL);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    execv(words[0], words);
+    dprintf(STDERR_FILENO, "%s: %s\n", words[0], strerror(errno));
+    _exit(127);
+}
+
+static void build_command(struct command_line *line, const char *program, const char *model,
+                          const struct private_pool *pool, const struct pool_options *options)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+        bool given;
+    } numbers[] = {{"--workers", options->workers, options->workers > 0},
+                   {"--ctx", options->context, options->context > 0},
+                   {"--slots", options->slots, options->slots > 0},
+                   {"--kv-blocks", options->kv_blocks, options->kv_blocks > 0},
+                   {"--threads", options->threads, options->threads > 0},
+                   {"--frame-us", options->frame_us, options->has_frame_us},
+                   {"--owner", (uint32_t)getpid(), true}};
+    command_line_add(line, program);
+    command_line_option(line, "--rundir", pool->rundir);
+    command_line_option(line, "--device", options->device);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].given)
+            command_line_number(line, numbers[i].name, numbers[i].value);
+    command_line_add(line, "--"); /* a model may be called -x */
+    command_line_add(line, model);
+}
+
+static int spawn(struct private_pool *pool, const struct pool_options *options, const char *model,
+                 struct error *err)
+{
+    char program[PATH_MAX], log_path[RUNDIR_PATH_MAX + 8];
+    int r = program_sibling("quern-broker", program, err);
+    if (r < 0)
+        return r;
+    struct command_line line = {0};
+    build_command(&line, program, model, pool, options);
+    snprintf(log_path, sizeof log_path, "%s/" LOG_NAME, pool->rundir);
+    char *const *words = command_line_words(&line);
+    pid_t self = getpid(), pid = words ? fork() : -1;
+    if (pid == 0)
+        become_broker(words, log_path, self);
+    if (!words)
+        r = error_set(err, -ENOMEM, "out of memory");
+    else if (pid < 0)
+        r = error_set(err, -errno, "fork: %s", strerror(errno));
+    else
+        pool->pid = pid;
+    command_line_deinit(&line);
+    return r;
+}
+
+/* Reads the broker's log: whether it is ready, and its last line. */
+static bool read_log(const struct private_pool *pool, char ret_last[LAST_WORDS_MAX])
+{
+    char path[RUNDIR_PATH_MAX + 8], line[1024];
+    bool ready = false;
+    snprintf(path, sizeof path, "%s/" LOG_NAME, pool->rundir);
+    FILE *file = fopen(path, "re");
+    ret_last[0] = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = 0;
+        ready |= strncmp(line, "ready:", 6) == 0;
+        if (line[0])
+            snprintf(ret_last, LAST_WORDS_MAX, "%.*s", LAST_WORDS_MAX - 1, line);
+    }
+    if (file)
+        fclose(file);
+    return ready;
+}
+
+/* Why it ended, without the name that a broker puts before what it says. */
+static int did_not_start(const struct private_pool *pool, struct error *err)
+{
+    static const char dress[] = "quern-broker: ";
+    char last[LAST_WORDS_MAX];
+    read_log(pool, last);
+    const char *reason = strncmp(last, dress, sizeof dress - 1) == 0 ? last + sizeof dress - 1 : last;
+    return error_set(err, -ECHILD, "the pool did not start: %s", reason[0] ? reason : "it said nothing");
+}
+
+static int wait_until_ready(struct private_pool *pool, const char *model, struct error *err)
+{
+    char last[LAST_WORDS_MAX], what[300];
+    struct progress progress;
+    const char *slash = strrchr(model, '/');
+    int r = 0;
+    snprintf(what, sizeof what, "loading %.256s", slash ? slash + 1 : model);
+    progress_start(&progress);
+    while (r == 0 && !read_log(pool, last)) {
+        if (waitpid(pool->pid, NULL, WNOHANG) == pool->pid) {
+            pool->pid = 0;
+            r = did_not_start(pool, err);
+        } else if (interrupt_signal()) {
+            r = error_set(err, -EINTR, "interrupted");
+        } else {
+            usleep(5000);
+            progress_show(&progress, what);
+        }
+    }
+    progress_end(&progress);
+    return r;
+}
+
+int private_pool_start(struct private_pool *pool, const struct pool_options *options, struct error *err)
+{
+    char model[PATH_MAX];
+    int r = 0;
+    if (options->model)
+        snprintf(model, sizeof model, "%s", options->model);
+    else
+        r = default_model(model, err);
+    if (r == 0 && access(model, R_OK) < 0)
+        r = error_set(err, -errno, "%s: %s", model, strerror(errno));
+    if (r == 0)
+        r = rundir_temporary(pool->rundir, err);
+    if (r == 0)
+        r = spawn(pool, options, model, err);
+    return r < 0 ? r : wait_until_ready(pool, model, err);
+}
+
+void private_pool_end(struct private_pool *pool)
+{
+    if (pool->pid > 0) {
+        uint64_t start = clock_ns();
+        kill(pool->pid, SIGTERM);
+        while (waitpid(pool->pid, NULL, WNOHANG) == 0) {
+            if (clock_ns() - start > STOP_NS)
+                kill(pool->pid, SIGKILL);
+            usleep(2000);
+        }
+    }
+    if (pool->rundir[0])
+        rundir_remove(pool->rundir);
+    *pool = (struct private_pool){0};
+}

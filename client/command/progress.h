@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_PROGRESS_H
+#define CLIENT_COMMAND_PROGRESS_H
+
+/* One line on the terminal that says what is being waited for, and for how long. Nothing is shown where
+ * stderr is no terminal, nor before a fifth of a second has passed. */
+
+#include <stdint.h>
+
+struct progress {
+    uint64_t started_ns, shown_ns; /* shown_ns 0: not yet */
+};
+
+void progress_start(struct progress *progress);
+
+/* Shows "WHAT, 1.2 s", at most five times a second: call it as often as you like. */
+void progress_show(struct progress *progress, const char *what);
+
+/* Takes the line away. */
+void progress_end(struct progress *progress);
+
+#endif

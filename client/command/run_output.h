@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_RUN_OUTPUT_H
+#define CLIENT_COMMAND_RUN_OUTPUT_H
+
+/* The three shapes of what quern run writes to stdout. */
+
+#include <jansson.h>
+#include <quern.h>
+#include <stdbool.h>
+
+#include "common/bytes.h"
+
+enum run_shape {
+    RUN_TEXT, /* as it is made; ends with a newline, its own or ours */
+    RUN_IDS,  /* as they are made, on one line */
+    RUN_JSON  /* one object at the end, which has everything */
+};
+
+struct run_output {
+    enum run_shape shape;
+    bool wrote_id;
+    char last;          /* byte of text written */
+    struct buffer text; /* RUN_JSON gathers */
+    json_t *ids, *logprobs;
+};
+
+void run_output_init(struct run_output *output, enum run_shape shape);
+void run_output_deinit(struct run_output *output);
+
+/* An answer_take; `arg` is a struct run_output. After an interrupt text and ids stop at once; JSON still
+ * tells all that came. */
+int run_output_take(void *arg, const struct quern_output *piece);
+
+#endif

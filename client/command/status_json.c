@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Status as JSON: the protocol's lists of fields, walked over libquern's structs. A type says by itself what
+ * it is in JSON. */
+
+#include "client/command/status_json.h"
+
+#include "proto/message.h"
+
+static json_t *of_text(const char *text)
+{
+    return json_string(text);
+}
+
+static json_t *of_flag(bool flag)
+{
+    return json_boolean(flag);
+}
+
+static json_t *of_number(uint64_t number)
+{
+    return json_integer((json_int_t)number);
+}
+
+static json_t *of_real(double real)
+{
+    return json_real(real);
+}
+
+#define JSON_OF(value)                                                                                       \
+    _Generic((value), const char *: of_text, bool: of_flag, uint32_t: of_number, uint64_t: of_number,        \
+             double: of_real)(value)
+
+static json_t *json_of_worker(const struct quern_worker *worker)
+{
+    json_t *json = json_object();
+#define SET_OF_WORKER(type, name) json_object_set_new(json, #name, JSON_OF(worker->name));
+    WORKER_STATUS_FIELDS(SET_OF_WORKER)
+    return json;
+}
+
+json_t *status_json(const struct quern_status *status)
+{
+    json_t *json = json_object(), *workers = json_array();
+#define SET_OF_POOL(type, name) json_object_set_new(json, #name, JSON_OF(status->name));
+    POOL_STATUS_FIELDS(SET_OF_POOL)
+    for (size_t i = 0; i < status->n_workers; i++)
+        json_array_append_new(workers, json_of_worker(&status->workers[i]));
+    json_object_set_new(json, "workers", workers);
+    return json;
+}

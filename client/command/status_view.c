@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* A table that fits.
+ *
+ * Every column is as wide as its widest cell. While a line is wider than the terminal, the column with the
+ * lowest rank goes; the first, which names the worker, stays. Why a worker failed is a sentence and stands
+ * below. */
+
+#include "client/command/status_view.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "common/utf8.h"
+
+#define TIMEOUT_MS 5000
+#define CELL_MAX   64 /* bytes, the zero included */
+#define GAP        2  /* blanks between columns */
+
+enum { KEY_CONNECT = 1024, KEY_SERVER_KEY }; /* beyond the keys of the verbs */
+
+static int parse(int key, char *arg, struct argp_state *state)
+{
+    struct status_arguments *arguments = state->input;
+    switch (key) {
+    case KEY_CONNECT:
+        arguments->connect = arg;
+        return 0;
+    case KEY_SERVER_KEY:
+        arguments->server_key = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option known[] = {
+    {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
+    {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 0},
+    {0},
+};
+
+const struct argp status_argp = {.options = known, .parser = parse};
+
+int status_ask(struct quern *client, const struct quern_status **ret_status, struct error *err)
+{
+    struct quern_error said = {0};
+    int r = quern_status(client, TIMEOUT_MS, ret_status, &said);
+    return r < 0 ? error_set(err, r, "%s", said.text) : 0;
+}
+
+enum column {
+    WORKER,
+    STATE,
+    PID,
+    RESTARTS,
+    ACTIVE,
+    WAITING,
+    KV_FREE,
+    TOKENS,
+    RATE,
+    MODEL,
+    DEVICE,
+    N_COLUMNS
+};
+
+static const struct {
+    const char *title;
+    int rank;  /* the lowest goes first */
+    bool text; /* begins at the left; numbers end at the right */
+} traits[N_COLUMNS] = {
+    [WORKER] = {"WORKER", 10, true},     [STATE] = {"STATE", 9, true},    [PID] = {"PID", 6, false},
+    [RESTARTS] = {"RESTARTS", 0, false}, [ACTIVE] = {"ACTIVE", 8, false}, [WAITING] = {"WAITING", 2, false},
+    [KV_FREE] = {"KV FREE", 3, false},   [TOKENS] = {"TOKENS", 4, false}, [RATE] = {"TOKENS/S", 7, false},
+    [MODEL] = {"MODEL", 5, true},        [DEVICE] = {"DEVICE", 1, true},
+};
+
+static void fill_cell(const struct quern_worker *w, enum column column, char ret_cell[CELL_MAX])
+{
+    switch (column) {
+    case WORKER:
+        utf8_printable(bytes_of_string(w->name), CELL_MAX, ret_cell);
+        break;
+    case STATE:
+        utf8_printable(bytes_of_string(w->state), CELL_MAX, ret_cell);
+        break;
+    case PID:
+        snprintf(ret_cell, CELL_MAX, "%u", w->pid);
+        break;
+    case RESTARTS:
+        snprintf(ret_cell, CELL_MAX, "%u", w->restarts);
+        break;
+    case ACTIVE:
+        snprintf(ret_cell, CELL_MAX, "%u/%u", w->active, w->slots);
+        break;
+    case WAITING:
+        snprintf(ret_cell, CELL_MAX, "%u", w->waiting);
+        break;
+    case KV_FREE:
+        snprintf(ret_cell, CELL_MAX, "%u/%u", w->kv_free, w->kv_total);
+        break;
+    case TOKENS:
+        snprintf(ret_cell, CELL_MAX, "%" PRIu64, w->tokens);
+        break;
+    case RATE:
+        snprintf(ret_cell, CELL_MAX, "%.1f", w->tokens_per_s);
+        break;
+    case MODEL:
+        utf8_printable(bytes_of_string(w->model), CELL_MAX, ret_cell);
+        break;
+    case DEVICE:
+        utf8_printable(bytes_of_string(w->device), CELL_MAX, ret_cell);
+        break;
+    case N_COLUMNS:
+        break;
+    }
+}
+
+/* Columns on the screen: characters, not bytes. */
+static size_t width_of(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += (*text & 0xc0) != 0x80;
+    return n;
+}
+
+/* Leaves in `widths` those columns that fit; 0 is a column that does not. */
+static void fit(const struct quern_status *status, size_t columns, size_t widths[N_COLUMNS])
+{
+    char cell[CELL_MAX];
+    size_t line = 0;
+    for (enum column c = 0; c < N_COLUMNS; c++) {
+        widths[c] = strlen(traits[c].title);
+        for (size_t i = 0; i < status->n_workers; i++) {
+            fill_cell(&status->workers[i], c, cell);
+            widths[c] = width_of(cell) > widths[c] ? width_of(cell) : widths[c];
+        }
+        line += widths[c] + (c > 0 ? GAP : 0);
+    }
+    for (int rank = 0; columns > 0 && line > columns && rank < traits[WORKER].rank; rank++)
+        for (enum column c = 0; c < N_COLUMNS; c++)
+            if (traits[c].rank == rank) {
+                line -= widths[c] + GAP;
+                widths[c] = 0;
+            }
+}
+
+/* One line: a worker, or for NULL the titles. */
+static void print_line(const struct quern_worker *worker, const size_t widths[N_COLUMNS])
+{
+    char line[N_COLUMNS * 2 * CELL_MAX], cell[CELL_MAX];
+    int n = 0;
+    for (enum column c = 0; c < N_COLUMNS; c++) {
+        if (widths[c] == 0)
+            continue;
+        if (worker)
+            fill_cell(worker, c, cell);
+        else
+            snprintf(cell, sizeof cell, "%s", traits[c].title);
+        int blanks = (int)(widths[c] - width_of(cell)), before = traits[c].text ? 0 : blanks;
+        n += sprintf(line + n, "%*s%s%*s", before + (c > 0 ? GAP : 0), "", cell, blanks - before, "");
+    }
+    while (n > 0 && line[n - 1] == ' ')
+        n--;
+    printf("%.*s\n", n, line);
+}
+
+void status_print(const struct quern_status *status, size_t columns)
+{
+    size_t widths[N_COLUMNS];
+    printf("broker %s%s, boot %" PRIu64 ": %u session%s, %u queued, %u running\n"
+           "%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64
+           " tokens; journal %.1f MiB\n\n",
+           status->version, status->draining ? ", draining" : "", status->boot, status->sessions,
+           status->sessions == 1 ? "" : "s", status->queued, status->running, status->admitted, status->ended,
+           status->rejected, status->tokens, (double)status->journal_bytes / (1 << 20));
+    fit(status, columns, widths);
+    print_line(NULL, widths);
+    for (size_t i = 0; i < status->n_workers; i++)
+        print_line(&status->workers[i], widths);
+    for (size_t i = 0; i < status->n_workers; i++) {
+        const struct quern_worker *w = &status->workers[i];
+        char reason[1024];
+        if (w->reason[0])
+            printf("\n%s: %s\n", w->name, utf8_printable(bytes_of_string(w->reason), sizeof reason, reason));
+    }
+}
+
+size_t status_columns(void)
+{
+    struct winsize size = {0};
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_STATUS_VIEW_H
+#define CLIENT_COMMAND_STATUS_VIEW_H
+
+/* What quern status and quern top share: whom they ask, and how they show the answer to people. */
+
+#include <argp.h>
+#include <quern.h>
+
+#include "common/error.h"
+
+struct status_arguments {
+    const char *connect, *server_key;
+};
+
+/* A child parser: its input is a struct status_arguments. */
+extern const struct argp status_argp;
+
+/* For the end of a verb's help. */
+#define STATUS_DEFAULT_POOL                                                                                  \
+    "Without --connect: the pool of the default run directory, $XDG_RUNTIME_DIR/quern or /tmp/quern-UID."
+
+/* Asks the pool once. 0 or -errno with a reason; the answer lives as long as quern_status says. */
+int status_ask(struct quern *client, const struct quern_status **ret_status, struct error *err);
+
+/* Prints totals and a table of workers to stdout. What does not fit in `columns` is left out, the least
+ * telling columns first; 0: everything fits. */
+void status_print(const struct quern_status *status, size_t columns);
+
+/* The columns of the terminal that stdout is; 0 when it is none. */
+size_t status_columns(void);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Callbacks, and the end of a request.
+ *
+ * A request knows how many ids (`next`) and how many bytes of text (`off`) were delivered; both only grow,
+ * here, so the callback sees each id and each byte once. This is the one place where a request ends: `over`
+ * is set before its last callback, so that nothing that the callback does can reach it any more, and then it
+ * is freed.
+ *
+ * What a person is meant to read comes from the broker, or from whoever passes for it: it is made fit for a
+ * terminal first. The output itself is handed on as it came. */
+
+#include "client/lib/delivery.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/utf8.h"
+
+static void call(struct quern *client, struct request *request, struct quern_output *output)
+{
+    memcpy(output->id.bytes, request->id.bytes, 16);
+    if (!output->text)
+        output->text = "";
+    client->delivered++;
+    if (request->fn)
+        request->fn(request->arg, output);
+}
+
+static const char *keep_text(struct request *request, struct bytes text)
+{
+    return utf8_printable(text, sizeof request->end_text, request->end_text);
+}
+
+void delivery_set_end(struct request *request, const struct ending *ending)
+{
+    request->end = (struct quern_end){
+        .reason = (enum quern_reason)ending->reason,
+        .error = ending->error == PROTO_OK ? "" : proto_error_name(ending->error),
+        .text = keep_text(request, ending->text),
+        .seed = request->seed,
+        .prompt_tokens = ending->usage.prompt_tokens,
+        .cached_tokens = ending->usage.cached_tokens,
+        .output_tokens = ending->usage.output_tokens,
+        .queue_ms = ending->timing.queue_ms,
+        .prefill_ms = ending->timing.prefill_ms,
+        .decode_ms = ending->timing.decode_ms,
+    };
+}
+
+void delivery_end(struct quern *client, struct request *request)
+{
+    struct quern_output output = {.index = request->next, .end = &request->end};
+    request->over = true;
+    call(client, request, &output);
+    state_remove_request(client, request);
+}
+
+void delivery_fail(struct quern *client, struct request *request, const char *error, struct bytes text,
+                   uint32_t retry_after_ms)
+{
+    request->end = (struct quern_end){.reason = QUERN_ERROR,
+                                      .error = error,
+                                      .text = keep_text(request, text),
+                                      .retry_after_ms = retry_after_ms,
+                                      .seed = request->seed,
+                                      .output_tokens = (uint32_t)request->next};
+    delivery_end(client, request);
+}
+
+bool delivery_frame(struct quern *client, struct request *request, const struct frame *frame)
+{
+    uint64_t skip = request->next - frame->seq;
+    size_t known_ids = skip < frame->ids.n ? (size_t)skip : frame->ids.n;
+    skip = request->off - frame->off;
+    size_t known_text = skip < frame->text.len ? (size_t)skip : frame->text.len;
+    struct quern_output output = {.index = request->next,
+                                  .ids = frame->ids.n ? frame->ids.items + known_ids : NULL,
+                                  .n_ids = frame->ids.n - known_ids,
+                                  .text = frame->text.data ? (const char *)frame->text.data + known_text : "",
+                                  .text_len = frame->text.len - known_text};
+    if (output.n_ids == 0 && output.text_len == 0 && !frame->has_end)
+        return false;
+    if (frame->logprobs.width > 0) {
+        _Static_assert(sizeof(struct quern_logprob) == sizeof(struct token_logprob), "one layout, two names");
+        output.n_logprobs = frame->logprobs.width;
+        output.logprobs = (const struct quern_logprob *)frame->logprobs.items + known_ids * output.n_logprobs;
+    }
+    request->next += output.n_ids;
+    request->off += output.text_len;
+    request->fruitless = 0;
+    if (frame->has_end) {
+        delivery_set_end(request, &frame->end);
+        output.end = &request->end;
+        request->over = true;
+    }
+    call(client, request, &output);
+    if (!request->over)
+        return false;
+    state_remove_request(client, request);
+    return true;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* The client's loop: what has come, then the timers.
+ *
+ * quern_dispatch takes what both sockets have and returns as soon as a callback was made. There is no thread:
+ * no callback is ever made outside of a call, and whoever does not call is not looked after, which the pool
+ * notices (its lease) and the timers forgive. */
+
+#include "client/lib/loop.h"
+
+#include <errno.h>
+#include <zmq.h>
+
+#include "client/lib/incoming.h"
+#include "client/lib/request.h"
+#include "client/lib/session.h"
+
+#define TIMERS_NS (20 * CLOCK_NS_PER_MS) /* how often timers are looked at */
+#define ABSENT_NS (2 * CLOCK_NS_PER_S)   /* without a call */
+
+static void run_timers(struct quern *client)
+{
+    /* Whoever did not call for a while has no right to call the broker silent, nor slow to open. */
+    if (client->now - client->timers_ns > ABSENT_NS)
+        client->heard_ns = client->closed_ns = client->now;
+    client->timers_ns = client->now;
+    session_timers(client);
+    requests_timers(client);
+}
+
+int loop_round(struct quern *client, int64_t wait_ms)
+{
+    zmq_pollitem_t items[2] = {{.socket = client->dealer, .events = ZMQ_POLLIN},
+                               {.socket = client->stream, .events = ZMQ_POLLIN}};
+    if (client->state == SESSION_BROKEN)
+        return client->broken;
+    int before = client->delivered;
+    bool interrupted = wait_ms > 0 && zmq_poll(items, 2, wait_ms) < 0 && errno == EINTR;
+    client->now = clock_ns();
+    incoming_take(client);
+    if (client->now - client->timers_ns >= TIMERS_NS || client->delivered == before)
+        run_timers(client);
+    if (client->state == SESSION_BROKEN)
+        return client->broken;
+    return interrupted ? -EINTR : 0;
+}
+
+int loop_refuse_inside(const struct quern *client, struct quern_error *ret_err)
+{
+    struct error err = {0};
+    if (!client->dispatching)
+        return 0;
+    error_set(&err, 0, "a call that waits was made from inside a callback");
+    return state_say(ret_err, -EBUSY, &err);
+}
+
+int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *ret_err)
+{
+    int r = loop_refuse_inside(client, ret_err);
+    if (r < 0)
+        return r;
+    client->dispatching = true;
+    client->delivered = 0;
+    uint64_t start = clock_ns();
+    r = loop_round(client, 0);
+    while (r == 0 && client->delivered == 0 && !client->question.answered) {
+        /* In short waits, for the timers of requests and of the opening. */
+        int64_t left =
+            timeout_ms < 0 ? INT64_MAX : timeout_ms - (int64_t)((clock_ns() - start) / CLOCK_NS_PER_MS);
+        if (left <= 0)
+            break;
+        int64_t step = client->requests || client->state != SESSION_OPEN ? 20 : 250;
+        r = loop_round(client, left < step ? left : step);
+    }
+    client->dispatching = false;
+    if (client->delivered > 0 || r == -EINTR)
+        return client->delivered;
+    return r < 0 ? state_say(ret_err, r, &client->broken_err) : 0;
+}

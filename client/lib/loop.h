@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_LIB_LOOP_H
+#define CLIENT_LIB_LOOP_H
+
+#include "client/lib/state.h"
+
+/* Waits at most so long for something to come, takes it, runs the timers. 0, -EINTR, or the code of a broken
+ * session. */
+int loop_round(struct quern *client, int64_t wait_ms);
+
+/* -EBUSY with a reason inside a callback, where nothing may wait; else 0. */
+int loop_refuse_inside(const struct quern *client, struct quern_error *ret_err);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages to the broker, all of them on the DEALER.
+ *
+ * libzmq keeps what is under way, up to its high-water mark; beyond, sending fails at once and is tried again
+ * by the timer of whoever wanted it. A message that is larger than the broker takes would vanish without a
+ * word, so it never gets that far. */
+
+#include "client/lib/outgoing.h"
+
+#include <errno.h>
+#include <zmq.h>
+
+int outgoing_check_size(const struct quern *client, size_t len, struct error *err)
+{
+    size_t max = client->limits.request_bytes ? client->limits.request_bytes : PROTO_MAX_REQUEST_BYTES;
+    return len > max ? error_set(err, -EMSGSIZE, "the message has %zu bytes, the pool takes %zu", len, max)
+                     : 0;
+}
+
+int outgoing_bytes(struct quern *client, const struct buffer *bytes, struct error *err)
+{
+    int r = outgoing_check_size(client, bytes->len, err);
+    if (r < 0)
+        return r;
+    if (zmq_send(client->dealer, bytes->data, bytes->len, ZMQ_DONTWAIT) >= 0)
+        return 0;
+    if (errno == EAGAIN)
+        return error_set(err, -EAGAIN, "too many messages to %s are under way already", client->endpoint);
+    return error_set(err, -errno, "%s: %s", client->endpoint, zmq_strerror(errno));
+}
+
+int outgoing_message(struct quern *client, const struct message *message, struct error *err)
+{
+    client->out.len = 0;
+    int r = message_encode_or_say(message, &client->out, err);
+    return r < 0 ? r : outgoing_bytes(client, &client->out, err);
+}
+
+int outgoing_hello(struct quern *client)
+{
+    struct message message = {.kind = MESSAGE_HELLO};
+    message.hello.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
+    message.hello.session = client->session;
+    return outgoing_message(client, &message, NULL);
+}
+
+int outgoing_join(struct quern *client)
+{
+    struct message message = {.kind = MESSAGE_JOIN};
+    message.join.nonce = client->nonce;
+    return outgoing_message(client, &message, NULL);
+}
+
+int outgoing_ping(struct quern *client)
+{
+    struct message message = {.kind = MESSAGE_PING};
+    return outgoing_message(client, &message, NULL);
+}
+
+int outgoing_bye(struct quern *client)
+{
+    struct message message = {.kind = MESSAGE_BYE};
+    return outgoing_message(client, &message, NULL);
+}
+
+int outgoing_cancel(struct quern *client, const struct request *request, struct error *err)
+{
+    struct message message = {.kind = MESSAGE_CANCEL};
+    message.cancel.id = request->id;
+    return outgoing_message(client, &message, err);
+}
+
+int outgoing_attach(struct quern *client, const struct request *request, struct error *err)
+{
+    struct message message = {.kind = MESSAGE_ATTACH};
+    message.attach.session = request->session; /* zero: our own */
+    message.attach.id = request->id;
+    message.attach.next = request->next;
+    return outgoing_message(client, &message, err);
+}
+
+int outgoing_replay(struct quern *client, const struct request *request)
+{
+    struct message message = {.kind = MESSAGE_REPLAY};
+    message.replay.id = request->id;
+    message.replay.epoch = request->epoch;
+    message.replay.next = request->next;
+    return outgoing_message(client, &message, NULL);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* A request as the program gives it, made into the bytes of a generate.
+ *
+ * All that can be seen to be wrong is refused here, before anything is sent: what is no request at all, what
+ * the protocol bounds, what the pool said it takes. The seed is chosen here and not left to the broker: the
+ * same bytes, sent again to another broker, make the same output. */
+
+#include "client/lib/request_encode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/parameters.h"
+#include "client/lib/state.h"
+
+void quern_request_init(struct quern_request *request)
+{
+    struct generation defaults;
+    generation_defaults(&defaults);
+    *request = (struct quern_request){0};
+    parameters_from_generation(&defaults, request);
+}
+
+static struct bytes optional_text(const char *text)
+{
+    return text ? bytes_of_string(text) : (struct bytes){"", 0};
+}
+
+/* Lists whose items have another type on the wire; freed by the caller. */
+struct converted {
+    struct chat_message *messages;
+    struct bytes *stop;
+    struct logit_bias *biases;
+};
+
+static int convert_prompt(const struct quern_request *from, struct prompt *to, struct converted *converted,
+                          struct error *err)
+{
+    int forms = (from->text != NULL) + (from->ids != NULL) + (from->messages != NULL);
+    if (forms != 1)
+        return error_set(err, -EINVAL, "a request has one prompt: text, ids or messages; this one has %d",
+                         forms);
+    to->special = from->special;
+    if (from->text) {
+        to->form = PROMPT_TEXT;
+        to->text = (struct bytes){from->text, from->text_len ? from->text_len : strlen(from->text)};
+    } else if (from->ids) {
+        to->form = PROMPT_IDS;
+        to->ids = (struct id_list){from->ids, from->n_ids};
+    } else {
+        converted->messages = calloc(from->n_messages + 1, sizeof *converted->messages);
+        if (!converted->messages)
+            return error_set(err, -ENOMEM, "out of memory");
+        for (size_t i = 0; i < from->n_messages; i++)
+            converted->messages[i] = (struct chat_message){optional_text(from->messages[i].role),
+                                                           optional_text(from->messages[i].content)};
+        to->form = PROMPT_CHAT;
+        to->chat.items = converted->messages;
+        to->chat.n = from->n_messages;
+    }
+    return 0;
+}
+
+static int convert(const struct quern_request *from, struct generation *to, struct converted *converted,
+                   struct error *err)
+{
+    int r = convert_prompt(from, &to->prompt, converted, err);
+    if (r < 0)
+        return r;
+    converted->stop = calloc(from->n_stop + 1, sizeof *converted->stop);
+    converted->biases = calloc(from->n_logit_bias + 1, sizeof *converted->biases);
+    if (!converted->stop || !converted->biases)
+        return error_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < from->n_stop; i++)
+        converted->stop[i] = optional_text(from->stop[i]);
+    for (size_t i = 0; i < from->n_logit_bias; i++)
+        converted->biases[i] = (struct logit_bias){from->logit_bias[i].id, from->logit_bias[i].bias};
+    to->stop = (struct text_list){converted->stop, from->n_stop};
+    to->stop_ids = (struct id_list){from->stop_ids, from->n_stop_ids};
+    to->model = optional_text(from->model);
+    parameters_to_generation(from, to);
+    if (!from->has_seed)
+        to->sampling.seed = state_random_u64();
+    to->has_seed = true;
+    to->sampling.logit_bias = (struct logit_bias_list){converted->biases, from->n_logit_bias};
+    to->on_disconnect = from->keep_s > 0 ? DISCONNECT_KEEP : DISCONNECT_CANCEL;
+    to->cache_salt = optional_text(from->cache_salt);
+    return 0;
+}
+
+/* What the pool said it takes, which another version of it may set lower than the protocol does. */
+static int check_limits(const struct limits *limits, const struct generation *generation, struct error *err)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < generation->stop.n; i++)
+        longest = generation->stop.items[i].len > longest ? generation->stop.items[i].len : longest;
+    const struct {
+        const char *what;
+        size_t has, most;
+    } bounds[] = {
+        {"ids of a prompt", generation->prompt.form == PROMPT_IDS ? generation->prompt.ids.n : 0,
+         limits->prompt_ids},
+        {"stop strings", generation->stop.n, limits->stops},
+        {"bytes of a stop string", longest, limits->stop_bytes},
+        {"stop ids", generation->stop_ids.n, limits->stop_ids},
+        {"log probabilities of an id", generation->logprobs, (size_t)limits->logprobs + 1},
+        /* 0, of a pool that knows no biases, would ignore them. */
+        {"logit biases", generation->sampling.logit_bias.n, limits->logit_bias},
+    };
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+        if (bounds[i].has > bounds[i].most)
+            return error_set(err, -EMSGSIZE, "the pool takes %zu %s, this request has %zu", bounds[i].most,
+                             bounds[i].what, bounds[i].has);
+    return 0;
+}
+
+int request_encode(const struct limits *limits, const struct id128 *id, const struct quern_request *from,
+                   struct buffer *ret_wire, uint64_t *ret_seed, struct error *err)
+{
+    struct message message = {.kind = MESSAGE_GENERATE};
+    struct converted converted = {0};
+    message.generate.id = *id;
+    int r = convert(from, &message.generate.generation, &converted, err);
+    if (r == 0)
+        r = message_encode_or_say(&message, ret_wire, err);
+    if (r == 0)
+        r = check_limits(limits, &message.generate.generation, err);
+    *ret_seed = message.generate.generation.sampling.seed;
+    free(converted.messages);
+    free(converted.stop);
+    free(converted.biases);
+    return r;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_LIB_STATE_H
+#define CLIENT_LIB_STATE_H
+
+/* Private to libquern: what a client is, and the folder's plan.
+ *
+ * What comes in changes states, and the states say what goes out: to the broker, and to the program that uses
+ * the library. Each layer calls those below it and none above; scripts/check-includes holds that.
+ *
+ *   client    life: connecting, freeing
+ *   waiting   calls that wait: status, tokenize, generate_wait
+ *   loop      one round: sockets, then timers
+ *   incoming  messages of the DEALER, frames of the stream: whom they concern
+ *   question  the answer that is waited for
+ *   session   the states of the session
+ *   request   the states of a request; request_encode makes its bytes, parameters its numbers
+ *   stream    a request's frames: order, gaps, replay
+ *   delivery  callbacks, and the end
+ *   outgoing  messages to the broker
+ *   state     the structs */
+
+#include <quern.h>
+#include <uthash.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "proto/message.h"
+
+/* Live frames kept of one request while a replay runs; beyond, they are dropped and replayed later. */
+#define HELD_MAX_FRAMES 8192
+#define HELD_MAX_BYTES  (4u << 20)
+
+enum session_state {
+    SESSION_HELLO, /* hello sent, hello_ok awaited */
+    SESSION_JOIN,  /* subscribed; joining until the welcome comes on the stream */
+    SESSION_OPEN,
+    SESSION_BROKEN /* no common version, or the broker was silent for too long: nothing works any more */
+};
+
+enum request_state {
+    REQUEST_NEW,       /* made while the session was not open: not sent yet */
+    REQUEST_SENT,      /* generate sent, no verdict yet */
+    REQUEST_ATTACHING, /* attach sent, no answer yet */
+    REQUEST_LIVE
+};
+
+struct held_frame {
+    struct held_frame *next;
+    size_t len;
+    uint8_t data[];
+};
+
+struct request {
+    struct id128 id;
+    UT_hash_handle hh;
+    enum request_state state;
+    quern_output_fn *fn;
+    void *arg;
+    uint64_t seed;
+    struct buffer wire;   /* the encoded generate, to send again; empty for an attached one */
+    struct id128 session; /* attached: the session that owned it */
+    bool attached;
+
+    struct epoch epoch;
+    uint64_t next; /* ids delivered */
+    uint64_t off;  /* bytes of text delivered */
+    bool over;     /* the end was delivered */
+
+    uint64_t sent_ns;  /* when generate or attach was sent last */
+    uint64_t heard_ns; /* when anything came for it */
+
+    bool replaying;
+    uint64_t replay_ns; /* when replay was sent last */
+    uint32_t fruitless; /* replays in a row that were done and brought nothing, after the end was told */
+    bool cancel_wanted; /* by the program, and not acknowledged yet */
+    uint64_t cancel_ns; /* when cancel was sent last */
+    uint32_t cancels;   /* sent and not answered: an unknown_request may be theirs */
+    struct held_frame *held, **held_tail;
+    size_t held_frames, held_bytes;
+
+    bool end_told; /* the DEALER's end came */
+    uint64_t end_count;
+    struct quern_end end;
+    char end_text[PROTO_MAX_TEXT_BYTES + 1];
+};
+
+struct question {
+    uint64_t ref; /* of the one that waits; 0: none */
+    bool answered;
+    int code; /* of a refusal */
+    struct error err;
+};
+
+struct quern {
+    void *context, *dealer, *stream;
+    char endpoint[256];
+    char stream_endpoint[PROTO_MAX_NAME_BYTES + 1];
+    struct id128 session;
+
+    enum session_state state;
+    int broken; /* SESSION_BROKEN: the code, with its text */
+    struct error broken_err;
+    bool opened_before;
+    struct limits limits;
+    struct quern_model *models;
+    size_t n_models;
+    uint64_t nonce, join_ns, join_wait_ns;
+    uint64_t now; /* clock_ns when this round of the loop began */
+    uint64_t hello_ns, ping_ns, timers_ns;
+    uint64_t heard_ns;  /* anything from the broker */
+    uint64_t closed_ns; /* when the session was lost last */
+    uint64_t patience_ns;
+
+    struct request *requests; /* hash by id */
+    bool dispatching;
+    int delivered; /* callbacks made in this dispatch */
+
+    struct message_decoder *decoder;       /* of messages */
+    struct message_decoder *frame_decoder; /* of frames inside them */
+    struct buffer out;
+
+    struct question question;
+    uint64_t last_ref;
+    struct quern_status status;
+    char *status_memory;
+    struct ids tokens;
+};
+
+/* The request of that id that has not ended, or NULL. */
+struct request *state_find_request(struct quern *client, const struct id128 *id);
+/* A new one, in the table; NULL when memory is short. */
+struct request *state_add_request(struct quern *client, struct id128 id, quern_output_fn *fn, void *arg);
+/* Out of the table, and freed. */
+void state_remove_request(struct quern *client, struct request *request);
+
+/* Keeps a copy of a live frame, unless too many are kept already. */
+void state_hold_frame(struct request *request, const void *data, size_t len);
+/* The frames that were kept, in order; the caller frees each. None are kept afterwards. */
+struct held_frame *state_take_held(struct request *request);
+/* Frees them. */
+void state_drop_held(struct request *request);
+
+/* A fresh random number or identity. */
+uint64_t state_random_u64(void);
+struct id128 state_random_id(void);
+
+/* Copies our error into the caller's; without a text, what the code says. Returns the code. */
+int state_say(struct quern_error *ret, int code, const struct error *err);
+
+#endif

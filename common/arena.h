@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_ARENA_H
+#define COMMON_ARENA_H
+
+/* Memory that is given back all at once: for one decoded message, one parsed template. Pointers stay where
+ * they are until the next reset. A zeroed arena is empty, without a limit, and ready. */
+
+#include <stddef.h>
+
+struct arena_chunk;
+
+struct arena {
+    size_t limit; /* bytes that may be taken; 0: as many as the machine has */
+    size_t used;
+    struct arena_chunk *chunks; /* the one in use first */
+};
+
+/* Zeroed memory for n items, aligned for anything; NULL beyond the limit or when there is none. n ≥ 1. */
+void *arena_take(struct arena *arena, size_t n, size_t size);
+
+/* Forgets everything; keeps one small chunk for what comes next. */
+void arena_reset(struct arena *arena);
+void arena_deinit(struct arena *arena);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_AVAILABLE_H
+#define COMMON_AVAILABLE_H
+
+/* How much memory this process may count on: what the machine has, within the limits of its control group
+ * and of all those above it, of either version. */
+
+#include <stdint.h>
+
+struct available {
+    uint64_t now;   /* bytes that could be taken without swapping and without passing a limit */
+    uint64_t total; /* bytes there would be if nothing else ran: the machine's, or the lowest limit */
+    char by[192];   /* what sets the total: "the machine", "control group /pool" */
+};
+
+/* Reads /proc and /sys/fs/cgroup below `root`: "" is this machine. 0; -ENOENT when it does not say. */
+int available_read(const char *root, struct available *ret_available);
+
+#endif

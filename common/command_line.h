@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_COMMAND_LINE_H
+#define COMMON_COMMAND_LINE_H
+
+/* The command line of a program that is to be started, built word by word.
+ *
+ *     struct command_line line = {0};
+ *     command_line_add(&line, "/usr/bin/quern-worker");
+ *     command_line_option(&line, "--name", name);
+ *     char *const *words = command_line_words(&line);
+ *     if (words)
+ *         execv(words[0], words);
+ *     command_line_deinit(&line);
+ *
+ * Words are copied. Where memory runs out nothing is said until command_line_words. A zeroed one is empty. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct command_line {
+    char **words; /* [n], and a NULL */
+    size_t n, cap;
+    bool failed;
+};
+
+void command_line_add(struct command_line *line, const char *word);
+
+/* NAME VALUE; nothing where `value` is NULL. */
+void command_line_option(struct command_line *line, const char *name, const char *value);
+
+/* NAME VALUE in decimal. */
+void command_line_number(struct command_line *line, const char *name, int64_t value);
+
+/* As execv(3) takes them, borrowed from the line; NULL when memory ran out. */
+char *const *command_line_words(const struct command_line *line);
+
+void command_line_deinit(struct command_line *line);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_SAMPLING_H
+#define COMMON_SAMPLING_H
+
+/* How the next id is chosen: the parameters that a request carries from the command line to the sampler.
+ *
+ * This list is the one place that names them, their bounds and their defaults. The struct below, the keys of
+ * the protocol, libquern's copy from its public struct (quern.h must have a member of the same name, or it
+ * does not compile), the options of the command line, their help and the table of PROTOCOL.md all come from
+ * it. What they do to the logits, and in which order, is in worker/engine/sampling.h.
+ *
+ * A row: name, least, most, default, the letter that stands for a value in --help, what it does. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+/* REAL rows are doubles, COUNT rows uint32_t. */
+/* clang-format off */
+#define SAMPLING_PARAMETERS(REAL, COUNT)                                                                      \
+    REAL(temperature, 0, 100, 0.8, "T", "divides the logits: above 1 is more varied; 0 = greedy")             \
+    COUNT(top_k, 0, INT32_MAX, 40, "K", "sample from the K most likely; 0 = off, 1 = greedy")                 \
+    REAL(top_p, 0, 1, 0.95, "P", "sample from the most likely that sum to P; 1 = off")                        \
+    REAL(min_p, 0, 1, 0.05, "P", "drop what is less likely than P times the most likely; 0 = off")            \
+    REAL(repetition_penalty, 0.01, 100, 1, "R", "makes what stands in prompt or output less likely; 1 = off") \
+    REAL(presence_penalty, -2, 2, 0, "R", "is taken off the logit of what stands in the output; 0 = off")     \
+    REAL(frequency_penalty, -2, 2, 0, "R", "is taken off a logit for each time it stands in the output; 0 = off")
+/* clang-format on */
+
+/* What is added to the logit of one id: −SAMPLING_MAX_BIAS all but forbids it, SAMPLING_MAX_BIAS all but
+ * forces it. */
+struct logit_bias {
+    int32_t id;
+    float bias;
+};
+
+#define SAMPLING_MAX_BIAS   100
+#define SAMPLING_MAX_BIASES 1024 /* entries of one request */
+
+struct logit_bias_list { /* an id that stands in it twice gets both */
+    const struct logit_bias *items;
+    size_t n;
+};
+
+struct sampling {
+#define SAMPLING_REAL(name, ...)  double name;
+#define SAMPLING_COUNT(name, ...) uint32_t name;
+    SAMPLING_PARAMETERS(SAMPLING_REAL, SAMPLING_COUNT)
+#undef SAMPLING_REAL
+#undef SAMPLING_COUNT
+    uint64_t seed;
+    struct logit_bias_list logit_bias; /* borrowed, or the owner's own after sampling_copy */
+};
+
+/* Greedy, with everything else off. */
+#define SAMPLING_GREEDY ((struct sampling){.top_p = 1, .repetition_penalty = 1})
+
+/* The bounds above, and that every id of logit_bias is below n_vocab (0: not checked). 0; or -EINVAL with a
+ * text that begins with the name. NaN is out of every range. */
+int sampling_check(const struct sampling *sampling, uint32_t n_vocab, struct error *err);
+
+/* A copy with lists of its own, until sampling_deinit. 0 or -ENOMEM. */
+int sampling_copy(const struct sampling *from, struct sampling *ret_sampling);
+void sampling_deinit(struct sampling *sampling); /* frees the lists; zeroed is fine */
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Walks text a character at a time; utf8proc knows what a character is. */
+
+#include "common/utf8.h"
+
+#include <utf8proc.h>
+
+/* The length of the character at `at`, of which `len` ≥ 1 bytes are there; `ret_shown` says whether it may be
+ * shown as it is. A byte that is not UTF-8 is a character that may not. */
+static size_t next(const uint8_t *at, size_t len, bool *ret_shown)
+{
+    utf8proc_int32_t point = *at;
+    utf8proc_ssize_t n = *at < 0x80 ? 1 : utf8proc_iterate(at, (utf8proc_ssize_t)len, &point);
+    *ret_shown = n > 0 && point >= 0x20 && !(point >= 0x7f && point <= 0x9f);
+    return n > 0 ? (size_t)n : 1;
+}
+
+size_t utf8_valid(struct bytes text)
+{
+    const uint8_t *data = text.data;
+    size_t i = 0;
+    while (i < text.len) {
+        if (data[i] < 0x80) {
+            i++;
+            continue;
+        }
+        utf8proc_int32_t point;
+        utf8proc_ssize_t n = utf8proc_iterate(data + i, (utf8proc_ssize_t)(text.len - i), &point);
+        if (n <= 0)
+            break;
+        i += (size_t)n;
+    }
+    return i;
+}
+
+char *utf8_clean(char *text)
+{
+    size_t len = strlen(text), to = 0;
+    bool shown;
+    for (size_t i = 0, n; i < len; i += n) {
+        n = next((const uint8_t *)text + i, len - i, &shown);
+        if (shown)
+            memmove(text + to, text + i, n); /* never forward: a character that is replaced only shrinks */
+        else
+            text[to] = '?';
+        to += shown ? n : 1;
+    }
+    text[to] = 0;
+    return text;
+}
+
+char *utf8_printable(struct bytes text, size_t size, char *ret_text)
+{
+    const uint8_t *in = text.data;
+    size_t to = 0;
+    for (size_t i = 0, n; i < text.len; i += n) {
+        bool shown;
+        n = next(in + i, text.len - i, &shown);
+        size_t put = shown ? n : 1;
+        /* Room for the dots must stay, unless all the rest fits: it never grows. */
+        if (to + (text.len - i) >= size && to + put + 3 >= size) {
+            memcpy(ret_text + to, "...", 3);
+            to += 3;
+            break;
+        }
+        if (shown)
+            memcpy(ret_text + to, in + i, n);
+        else
+            ret_text[to] = '?';
+        to += put;
+    }
+    ret_text[to] = 0;
+    return ret_text;
+}
+
+int utf8_append_shown(struct buffer *out, struct bytes text)
+{
+    const uint8_t *in = text.data;
+    int r = buffer_reserve(out, text.len);
+    for (size_t i = 0, n; i < text.len && r == 0; i += n) {
+        bool shown;
+        n = next(in + i, text.len - i, &shown);
+        if (shown || in[i] == '\n' || in[i] == '\t')
+            r = buffer_append(out, in + i, n);
+        else if (in[i] != '\r')
+            r = buffer_append(out, "?", 1);
+    }
+    return r;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_UTF8_H
+#define COMMON_UTF8_H
+
+/* Text that came from elsewhere: whether it is UTF-8, and how it may be shown.
+ *
+ * What a person sees has neither bytes that are no UTF-8 nor control characters (U+0000 to U+001F, U+007F to
+ * U+009F); each becomes a question mark. A terminal obeys them: a name in a model file, the last words of a
+ * process or what a model says could colour it, rename its window or type for the user. */
+
+#include <stddef.h>
+
+#include "common/bytes.h"
+
+/* How many bytes come before the first that is not UTF-8 (overlong forms, surrogates and what is beyond
+ * U+10FFFF are not); text.len when all of it is. */
+size_t utf8_valid(struct bytes text);
+
+/* Makes a zero-terminated text fit to be shown, on one line, in place. Returns it. */
+char *utf8_clean(char *text);
+
+/* A copy fit to be shown on one line, zero-terminated; ended by dots where `size` (at least 4) cuts it, which
+ * is never inside a character. Returns ret_text. */
+char *utf8_printable(struct bytes text, size_t size, char *ret_text);
+
+/* Appends the text as a terminal may get it: lines and tabs stay, carriage returns are left out. 0 or
+ * -ENOMEM. */
+int utf8_append_shown(struct buffer *out, struct bytes text);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef QUERN_H
+#define QUERN_H
+
+/* libquern: talk to a pool of Quern from C.
+ *
+ *     struct quern *client;
+ *     struct quern_error err;
+ *     if (quern_connect(NULL, 5000, &client, &err) != 0)
+ *         …err.text says why…
+ *     struct quern_request request;
+ *     quern_request_init(&request);
+ *     request.text = "Once upon a time";
+ *     quern_generate_wait(client, &request, on_output, NULL, &err);
+ *     quern_free(client);
+ *
+ * A client is one session with one pool. Any number of requests run at once on it; outputs come to each
+ * request's callback inside quern_dispatch, in order, without gap or repetition, and then exactly one end.
+ * What the stream loses the library asks for again; when the broker restarts it opens the session anew and
+ * picks up its requests. Nothing here blocks except for the timeouts given. A client belongs to one thread
+ * at a time; several clients may live in several threads.
+ *
+ * Return values: 0 is success; a negative -errno is a failure of the client or the connection. Where a
+ * `struct quern_error` is given it holds one line that says what is wrong; NULL is accepted. Outputs named
+ * ret_… are untouched on failure. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct quern;
+
+struct quern_error {
+    char text[512];
+};
+
+struct quern_id {
+    uint8_t bytes[16];
+};
+
+/* ---- the connection ---- */
+
+/* Connects and opens a session. `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory
+ * (anything that begins with / or .), or NULL for the default one: $XDG_RUNTIME_DIR/quern or /tmp/quern-UID.
+ * -ENOENT when no pool runs there, -EPERM when the run directory belongs to somebody else or others may enter
+ * it, -ETIMEDOUT when the pool does not answer within timeout_ms, -EPROTO when it speaks no version that we
+ * do, -EAGAIN when it takes no further session now. */
+int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_client, struct quern_error *err);
+
+/* The same over TCP to a broker that encrypts with CURVE. `server_key` is its public key: 40 characters of
+ * Z85, or the path of a certificate that holds it (as `quern keys`, czmq and pyzmq write them). Who has the
+ * wrong key gets no answer: -ETIMEDOUT. -EINVAL: no key there, the text names file and line. NULL: without
+ * encryption. */
+int quern_connect_curve(const char *endpoint, const char *server_key, int timeout_ms,
+                        struct quern **ret_client, struct quern_error *err);
+
+/* Says goodbye and frees the client; requests that still run are ended by the pool as their `keep_s` says,
+ * and get no further callback. Takes NULL; returns NULL. Not from inside a callback. */
+struct quern *quern_free(struct quern *client);
+
+/* For how long a broker that does not answer is waited for; then every request ends with the error
+ * "worker_lost" and quern_dispatch returns -ETIMEDOUT. Default 30,000. */
+void quern_set_patience(struct quern *client, uint32_t milliseconds);
+
+struct quern_model {
+    const char *name;
+    uint8_t digest[16];
+    uint32_t context; /* tokens */
+    uint32_t workers; /* that were ready when the session opened */
+    bool chat;        /* has a chat template */
+};
+
+/* The models that the pool said it serves, [*ret_n]. They live until the session is opened again, which
+ * quern_dispatch may do. */
+const struct quern_model *quern_models(const struct quern *client, size_t *ret_n);
+
+/* This session's identity, for quern_attach from another client. Keep it secret: it is the right to read. */
+struct quern_id quern_session(const struct quern *client);
+
+/* ---- requests ---- */
+
+struct quern_message {
+    const char *role; /* "system", "user", "assistant" */
+    const char *content;
+};
+
+struct quern_logit_bias {
+    int32_t id;
+    float bias; /* −100 … 100 */
+};
+
+struct quern_request {
+    /* The prompt: exactly one of these three. */
+    const char *text; /* UTF-8; text_len bytes, or zero-terminated when text_len is 0 */
+    size_t text_len;
+    const int32_t *ids; /* [n_ids] */
+    size_t n_ids;
+    const struct quern_message *messages; /* [n_messages], through the model's chat template */
+    size_t n_messages;
+    bool special; /* control tokens written out in `text` count as such */
+
+    const char *model;                         /* NULL: any */
+    uint32_t max_tokens;                       /* 256 */
+    double temperature;                        /* 0.8; 0 = greedy */
+    uint32_t top_k;                            /* 40; 0 = off */
+    double top_p;                              /* 0.95; 1 = off */
+    double min_p;                              /* 0.05; 0 = off */
+    double repetition_penalty;                 /* 1 = off */
+    double presence_penalty;                   /* 0 = off; of ids that stand in the output */
+    double frequency_penalty;                  /* 0 = off; the same for each time they stand there */
+    const struct quern_logit_bias *logit_bias; /* [n_logit_bias] added to the logits of these ids */
+    size_t n_logit_bias;
+    bool has_seed; /* false: a random one is chosen */
+    uint64_t seed;
+    const char *const *stop; /* [n_stop] strings that end the output before them */
+    size_t n_stop;
+    const int32_t *stop_ids; /* [n_stop_ids] */
+    size_t n_stop_ids;
+    uint32_t logprobs;      /* 0 = none; n: of the id made and of the n − 1 most likely */
+    int32_t priority;       /* −8 … 8, higher first */
+    uint64_t deadline_ms;   /* 0 = none */
+    uint32_t keep_s;        /* 0: ends with the session; else lives so many seconds without it */
+    const char *cache_salt; /* NULL: cached prefixes are shared with everybody */
+};
+
+/* Sets the defaults named above. */
+void quern_request_init(struct quern_request *request);
+
+/* A member of struct quern_request that is a number: what a program needs to offer it to its users. */
+struct quern_parameter {
+    const char *name;   /* of the member: "top_k" */
+    const char *letter; /* for its value in the help of an option: "K"; NULL: not what a user would choose */
+    const char *help;   /* "sample from the K most likely; 0 = off, 1 = greedy" */
+    double initial;     /* what quern_request_init sets; a seed that is not set is random */
+};
+
+/* The i-th of them; false beyond the last. */
+bool quern_parameter(size_t i, struct quern_parameter *ret_parameter);
+
+/* Sets one by name, from text. -ENOENT: there is no such number; -EINVAL: not a number, or out of range, and
+ * the text says which range. */
+int quern_request_set(struct quern_request *request, const char *name, const char *value,
+                      struct quern_error *err);
+
+/* Why a request ended. */
+enum quern_reason { QUERN_STOP, QUERN_LENGTH, QUERN_CANCELLED, QUERN_DEADLINE, QUERN_ERROR };
+const char *quern_reason_name(enum quern_reason reason); /* "stop", … */
+
+struct quern_end {
+    enum quern_reason reason;
+    const char *error;       /* QUERN_ERROR: its name in the protocol ("overloaded"); else "" */
+    const char *text;        /* what a person should read of it; else "" */
+    uint32_t retry_after_ms; /* of "overloaded" */
+    uint64_t seed;
+    uint32_t prompt_tokens, cached_tokens, output_tokens;
+    double queue_ms, prefill_ms, decode_ms;
+};
+
+struct quern_logprob {
+    int32_t id;
+    float logprob; /* natural logarithm */
+};
+
+/* A piece of a request's output. The pointers live during the callback. */
+struct quern_output {
+    struct quern_id id;
+    uint64_t index;     /* of the first id in the output */
+    const int32_t *ids; /* [n_ids]; n_ids may be 0 */
+    size_t n_ids;
+    const char *text; /* UTF-8, not zero-terminated; may lag behind the ids */
+    size_t text_len;
+    const struct quern_logprob *logprobs; /* [n_ids][n_logprobs]: the id's own first; or NULL */
+    size_t n_logprobs;
+    const struct quern_end *end; /* in the last output, else NULL */
+};
+
+/* Called inside quern_dispatch. It may call quern_generate, quern_cancel and quern_attach, nothing else: what
+ * waits is -EBUSY here. */
+typedef void quern_output_fn(void *arg, const struct quern_output *output);
+
+/* Sends a request; everything is copied. 0, and outputs will come until an end; a refusal by the pool is an
+ * end too, with the reason QUERN_ERROR. -EINVAL: a value is out of range, the text names it; -EMSGSIZE:
+ * larger than the pool takes; -EAGAIN: too much is under way already, dispatch first. */
+int quern_generate(struct quern *client, const struct quern_request *request, quern_output_fn *fn, void *arg,
+                   struct quern_id *ret_id, struct quern_error *err);
+
+/* Sends a request and dispatches until it has ended. Other requests make progress meanwhile. */
+int quern_generate_wait(struct quern *client, const struct quern_request *request, quern_output_fn *fn,
+                        void *arg, struct quern_error *err);
+
+/* Asks for the end of a request; its end comes through its callback. -ENOENT when it has ended already. */
+int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *err);
+
+/* Takes over a request of another session (keep_s), from its first output on. Outputs and the end come as if
+ * it had been made here; a request that is gone ends with the error "unknown_request". */
+int quern_attach(struct quern *client, struct quern_id session, struct quern_id id, quern_output_fn *fn,
+                 void *arg, struct quern_error *err);
+
+/* Requests that have not ended. */
+size_t quern_active(const struct quern *client);
+
+/* Takes what has come, calls callbacks, keeps the session alive. Waits at most timeout_ms (0: not at all; -1:
+ * for as long as it takes) for something to come. Call it at least every second, or the pool takes the client
+ * for gone. The number of callbacks made, 0 also when a signal cut the wait short; or a negative code, which
+ * then comes at every call: -ETIMEDOUT when the broker has not answered for the patience, or has not opened a
+ * lost session again; -EPROTO when it speaks no version that we do. Every request has got its end before. */
+int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *err);
+
+/* ---- questions; each waits for its answer at most timeout_ms, and dispatches meanwhile ---- */
+
+struct quern_worker {
+    const char *name, *device, *model;
+    const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
+    uint32_t pid, incarnation, restarts;
+    uint32_t active, waiting, slots;
+    uint32_t kv_free, kv_total;
+    uint64_t steps, tokens, cache_hits;
+    double tokens_per_s;
+    const char *reason; /* why it failed, or "" */
+};
+
+struct quern_status {
+    uint64_t boot;
+    bool draining;
+    const char *version;
+    uint32_t sessions, queued, running;
+    uint64_t admitted, ended, rejected, tokens, journal_bytes;
+    const struct quern_worker *workers;
+    size_t n_workers;
+};
+
+/* How the pool is. The answer lives until the next call with this client. */
+int quern_status(struct quern *client, int timeout_ms, const struct quern_status **ret_status,
+                 struct quern_error *err);
+
+/* The ids of a text; they live until the next call with this client. */
+int quern_tokenize(struct quern *client, const char *model, const char *text, size_t text_len, bool special,
+                   int timeout_ms, const int32_t **ret_ids, size_t *ret_n, struct quern_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/* What holds for every verb: help, versions, usage errors, exit statuses, and how an error reads. The verbs
+ * are those that --help names, so that a new one is held to it from its first day. */
+
+#include "tests/integration/pool.h"
+#include "tests/unit/run.h"
+
+#include <ctype.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "worker/engine/backend.h"
+
+#define MAX_VERBS 40
+
+static char dir[RUNDIR_PATH_MAX + 1];
+static char out[1 << 16], err[1 << 16];
+
+static void set_up(void)
+{
+    environment_open(dir);
+}
+
+static void tear_down(void)
+{
+    environment_close(dir);
+}
+
+static void read_file(const char *name, char *ret_text, size_t size)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ret_text[fread(ret_text, 1, size - 1, file)] = 0;
+    fclose(file);
+    unlink(path);
+}
+
+/* Runs a line of shell in which $Q is the folder of the programs; its exit status, with `out` and `err`. */
+static int shell(const char *line)
+{
+    char command[8192];
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", build_path("quern"));
+    *strrchr(folder, '/') = 0;
+    setenv("Q", folder, 1);
+    setenv("MODEL", tiny_model(), 1);
+    snprintf(command, sizeof command, "exec 2>'%s/err' >'%s/out' </dev/null; %s", dir, dir, line);
+    int status = system(command);
+    read_file("out", out, sizeof out);
+    read_file("err", err, sizeof err);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* The names in a list of verbs: the first word of each line that is indented by two. Returns their number. */
+static int names_of(const char *list, char ret_names[MAX_VERBS][32])
+{
+    int n = 0;
+    for (const char *line = list; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (line[0] == ' ' && line[1] == ' ' && islower((unsigned char)line[2]) && n < MAX_VERBS)
+            ck_assert_int_eq(sscanf(line, "%31s", ret_names[n++]), 1);
+    }
+    return n;
+}
+
+/* Every verb and every benchmark, as one types them after "quern". */
+static int all_verbs(char ret_verbs[MAX_VERBS][64])
+{
+    char names[MAX_VERBS][32];
+    ck_assert_int_eq(shell("$Q/quern --help"), 0);
+    int n = names_of(out, names);
+    for (int i = 0; i < n; i++)
+        snprintf(ret_verbs[i], 64, "%.31s", names[i]);
+    ck_assert_int_eq(shell("$Q/quern bench --help"), 0);
+    int n_bench = names_of(out, names);
+    ck_assert_int_gt(n, 10);
+    ck_assert_int_gt(n_bench, 2);
+    for (int i = 0; i < n_bench; i++)
+        snprintf(ret_verbs[n + i], 64, "bench %.31s", names[i]);
+    return n + n_bench;
+}
+
+/* What a person reads on any terminal: ASCII, lines of 80 columns at most. */
+static void check_readable(const char *what, const char *text)
+{
+    size_t column = 0;
+    for (const char *c = text; *c; c++) {
+        ck_assert_msg((unsigned char)*c < 0x7f, "%s is not ASCII: %.40s", what, c);
+        column = *c == '\n' ? 0 : column + 1;
+        ck_assert_msg(column <= 80, "%s has a line of more than 80 columns: %.80s", what, c - 79);
+    }
+}
+
+START_TEST(every_verb_has_help)
+{
+    static char verbs[MAX_VERBS][64], first[sizeof out];
+    int n = all_verbs(verbs);
+    for (int i = 0; i < n; i++) {
+        char line[128], usage[80];
+        snprintf(line, sizeof line, "$Q/quern %.60s --help", verbs[i]);
+        snprintf(usage, sizeof usage, "Usage: quern %.60s ", verbs[i]);
+        ck_assert_msg(shell(line) == 0, "%s --help fails: %s", verbs[i], err);
+        ck_assert_msg(begins(out, usage), "%s --help begins: %.80s", verbs[i], out);
+        ck_assert_str_eq(err, "");
+        check_readable(verbs[i], out);
+        strcpy(first, out);
+        snprintf(line, sizeof line, "$Q/quern help %.60s", verbs[i]);
+        ck_assert_int_eq(shell(line), 0);
+        ck_assert_str_eq(out, first);
+    }
+}
+END_TEST
+
+START_TEST(every_verb_refuses_what_it_does_not_know)
+{
+    static char verbs[MAX_VERBS][64];
+    int n = all_verbs(verbs);
+    for (int i = 0; i < n; i++) {
+        char line[128], prefix[80];
+        snprintf(prefix, sizeof prefix, "quern %.60s: ", verbs[i]);
+        snprintf(line, sizeof line, "$Q/quern %.60s --no-such-option", verbs[i]);
+        ck_assert_msg(shell(line) == 2, "%s", line);
+        ck_assert_msg(begins(err, prefix), "%s says: %s", verbs[i], err);
+        ck_assert_ptr_nonnull(strstr(err, "--no-such-option"));
+        ck_assert_str_eq(out, "");
+    }
+}
+END_TEST
+
+START_TEST(the_list_of_verbs_is_help_and_asking_for_nothing_is_not)
+{
+    static const char *const ways[] = {"--help",       "-h",       "-?",        "help",
+                                       "bench --help", "bench -h", "bench help"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "$Q/quern %s", ways[i]);
+        ck_assert_int_eq(shell(line), 0);
+        ck_assert(begins(out, "Usage: quern "));
+        ck_assert_str_eq(err, "");
+        check_readable(ways[i], out);
+    }
+    ck_assert_int_eq(shell("$Q/quern"), 2);
+    ck_assert_str_eq(out, "");
+    ck_assert(begins(err, "Usage: quern VERB"));
+    ck_assert_int_eq(shell("$Q/quern bench"), 2);
+    ck_assert(begins(err, "Usage: quern bench NAME"));
+}
+END_TEST
+
+START_TEST(a_name_that_is_not_there_suggests_the_nearest)
+{
+    static const struct {
+        const char *line, *said;
+    } cases[] = {
+        {"$Q/quern srve", "quern: there is no verb \"srve\"; did you mean \"serve\"?\n"},
+        {"$Q/quern tokenise", "quern: there is no verb \"tokenise\"; did you mean \"tokenize\"?\n"},
+        {"$Q/quern chta --system x", "quern: there is no verb \"chta\"; did you mean \"chat\"?\n"},
+        {"$Q/quern quant", "quern: there is no verb \"quant\"; did you mean \"quantize\"?\n"},
+        {"$Q/quern help stat", "quern: there is no verb \"stat\"; did you mean \"status\"?\n"},
+        {"$Q/quern bench pol", "quern bench: there is no benchmark \"pol\"; did you mean \"pool\"?\n"},
+        {"$Q/quern upgrade", "quern: there is no verb \"upgrade\"\n"},
+        {"$Q/quern ''", "quern: there is no verb \"\"\n"},
+        {"$Q/quern --model x", "quern: unrecognized option '--model'\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(shell(cases[i].line), 2);
+        ck_assert_str_eq(out, "");
+        ck_assert_msg(begins(err, cases[i].said), "%s says: %s", cases[i].line, err);
+        ck_assert_ptr_nonnull(strstr(err, "--help' for more information.\n"));
+    }
+}
+END_TEST
+
+START_TEST(what_is_wrong_on_a_command_line_is_named_as_it_was_typed)
+{
+    static const struct {
+        const char *line, *said;
+    } cases[] = {
+        {"$Q/quern chat hello", "quern chat: Too many arguments\n"},
+        {"$Q/quern run --temp x hi", "quern run: --temperature: \"x\" is not a number from 0 to 100\n"},
+        {"$Q/quern run -n 0 hi", "quern run: --max-tokens: \"0\" is not a number from 1 to 2147483647\n"},
+        {"$Q/quern run --top-k=-1 hi", "quern run: --top-k: \"-1\" is not a number from 0 to 2147483647\n"},
+        {"$Q/quern serve x --curve-key x", "quern serve: curve-key: it encrypts TCP, and no tcp is given\n"},
+        {"$Q/quern serve x --config /nowhere", "quern serve: /nowhere: No such file or directory\n"},
+        {"$Q/quern-worker --slots 0", "quern-worker: --slots: \"0\" is not a number from 1 to 4096\n"},
+        {"$Q/quern-worker --cpus 0,x", "quern-worker: --cpus: \"x\" is not a number from 0 to 65535\n"},
+        {"$Q/quern serve x --config /tmp", "quern serve: /tmp: Is a directory\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(shell(cases[i].line), 2);
+        ck_assert_str_eq(out, "");
+        ck_assert_msg(begins(err, cases[i].said), "%s says: %s", cases[i].line, err);
+    }
+}
+END_TEST
+
+START_TEST(every_program_tells_its_version)
+{
+    static const char *const lines[] = {"quern", "quern-broker", "quern-worker"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char line[64], said[64];
+        snprintf(said, sizeof said, "%s " QUERN_VERSION "\n", lines[i]);
+        for (int way = 0; way < 2; way++) {
+            snprintf(line, sizeof line, "$Q/%s %s", lines[i], way ? "-V" : "--version");
+            ck_assert_int_eq(shell(line), 0);
+            ck_assert_str_eq(out, said);
+        }
+    }
+    ck_assert_int_eq(shell("$Q/quern run --version"), 0);
+    ck_assert_str_eq(out, "quern " QUERN_VERSION "\n");
+}
+END_TEST
+
+/* Those that this build has, and no other. */
+START_TEST(help_offers_the_devices_that_there_are)
+{
+    static const char *const lines[] = {"quern serve",        "quern-broker",       "quern-worker",
+                                        "quern run",          "quern chat",         "quern logits",
+                                        "quern bench decode", "quern bench prefill"};
+    static const char *const devices[] = {"auto", "cpu", "null", "cuda", "emu"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "$Q/%s --help", lines[i]);
+        ck_assert_int_eq(shell(line), 0);
+        char *option = strstr(out, "--device");
+        ck_assert_msg(option != NULL, "%s", line);
+        char *end = strstr(option + 1, " --"); /* the next option */
+        ck_assert_ptr_nonnull(end);
+        *end = 0;
+        for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+            ck_assert_msg((strstr(option, devices[d]) != NULL) == (backend_by_name(devices[d]) != NULL),
+                          "%s: %s in: %s", lines[i], devices[d], option);
+    }
+}
+END_TEST
+
+START_TEST(an_error_is_a_line_of_the_command_and_not_of_a_log)
+{
+    static const struct {
+        const char *line;
+        int status;
+        const char *said;
+    } cases[] = {
+        {"$Q/quern status", 1, "quern: no pool runs in "},
+        {"$Q/quern run --model /nowhere.gguf x", 1, "quern: /nowhere.gguf: No such file or directory\n"},
+        {"$Q/quern run --model /etc/passwd x", 1,
+         "quern: the pool did not start: /etc/passwd: not a GGUF file"},
+        {"$Q/quern run --model \"$MODEL\" --device cuda x", 1, "quern: the pool did not start: "},
+        {"$Q/quern run --model \"$MODEL\"", 1, "quern: the prompt is empty\n"},
+        {"$Q/quern run --connect nowhere x", 1, "quern: nowhere is no endpoint"},
+        {"$Q/quern chat --model \"$MODEL\"", 1, "quern: the model has no chat template; "},
+        {"$Q/quern run --model \"$MODEL\" -n 1000000 x", 1, "quern: too_long: "},
+        {"$Q/quern run --model \"$MODEL\" --stop '' x", 1, "quern: generate: stop: "},
+        {"$Q/quern logits \"$MODEL\" --tokens 99999 --out -", 1, "quern: there is no id 99999"},
+        {"$Q/quern serve /nowhere.gguf", 1, "quern serve: /nowhere.gguf: No such file or directory\n"},
+        {"$Q/quern-broker /nowhere.gguf", 1, "quern-broker: /nowhere.gguf: No such file or directory\n"},
+        {"$Q/quern serve --workers 0 \"$MODEL\"", 2, "quern serve: "},
+        {"$Q/quern serve", 2, "quern serve: "},
+        {"$Q/quern logits \"$MODEL\"", 2, "quern logits: "},
+        {"$Q/quern run a b", 2, "quern run: "},
+        {"$Q/quern --version >/dev/full", 1, "quern: stdout: No space left on device\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status = shell(cases[i].line);
+        ck_assert_msg(status == cases[i].status, "%s: status %d, %s", cases[i].line, status, err);
+        ck_assert_msg(begins(err, cases[i].said), "%s says: %s", cases[i].line, err);
+        ck_assert_str_eq(out, "");
+    }
+}
+END_TEST
+
+/* Root may look everywhere: who runs as root becomes nobody for this. */
+START_TEST(a_folder_that_may_not_be_entered_is_no_folder_without_a_pool)
+{
+    char closed[128], inside[160];
+    snprintf(closed, sizeof closed, "%s/closed", dir);
+    snprintf(inside, sizeof inside, "%s/quern", closed);
+    ck_assert_int_eq(mkdir(closed, 0700), 0);
+    ck_assert_int_eq(mkdir(inside, 0700), 0);
+    ck_assert_int_eq(chmod(dir, 0755), 0);
+    bool root = getuid() == 0;
+    if (!root)
+        ck_assert_int_eq(chmod(closed, 0), 0);
+    setenv("XDG_RUNTIME_DIR", closed, 1);
+    setenv("AS", root ? "setpriv --reuid 65534 --regid 65534 --clear-groups" : "", 1);
+    int status = shell("$AS $Q/quern status");
+    chmod(closed, 0700);
+    rmdir(inside);
+    rmdir(closed);
+    ck_assert_msg(status == 1, "%d: %s", status, err);
+    ck_assert_ptr_nonnull(strstr(err, "Permission denied"));
+    ck_assert_ptr_null(strstr(err, "there is no"));
+}
+END_TEST
+
+START_TEST(text_in_a_pipe_ends_with_a_newline)
+{
+    ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" --raw --seed 4 -n 9 Once"), 0);
+    size_t len = strlen(out);
+    ck_assert_uint_gt(len, 1);
+    ck_assert_int_eq(out[len - 1], '\n');
+    ck_assert_int_ne(out[len - 2], '\n');
+}
+END_TEST
+
+START_TEST(an_answer_that_is_cut_says_so_and_json_does_not_say_it_twice)
+{
+    ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" --device null --raw -n 9 Once"), 0);
+    ck_assert_str_eq(err, "quern: the answer was cut at 9 tokens; -n allows more\n");
+    ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" --device null --raw -n 9 --json Once"), 0);
+    ck_assert_str_eq(err, "");
+    ck_assert_ptr_nonnull(strstr(out, "\"reason\": \"length\""));
+}
+END_TEST
+
+START_TEST(a_stdout_that_takes_nothing_is_told_of_once)
+{
+    ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" --raw -n 50 Once >/dev/full"), 1);
+    ck_assert_str_eq(err, "quern: stdout: No space left on device\n");
+    ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" --raw -n 50 Once >&-"), 1);
+    ck_assert_str_eq(err, "quern: stdout: Bad file descriptor\n");
+}
+END_TEST
+
+START_TEST(a_reader_that_goes_away_ends_it_quietly)
+{
+    /* The status of the first command of the pipe, as a shell with pipefail sees it. */
+    ck_assert_int_eq(
+        shell("{ $Q/quern run --model \"$MODEL\" --device null --ctx 1000000 -n 900000 x; echo $? >&2; } | "
+              "head -c 100"),
+        0);
+    ck_assert_uint_eq(strlen(out), 100);
+    ck_assert_str_eq(err, "141\n");
+}
+END_TEST
+
+/* Where a user has next to nothing: no home, no runtime directory, a folder that cannot be written. */
+START_TEST(a_bare_environment_will_do)
+{
+    ck_assert_int_eq(
+        shell("cd /proc && env -i TMPDIR=\"$TMPDIR\" $Q/quern run --model \"$MODEL\" -n 3 --ids x"), 0);
+    int ids[3];
+    ck_assert_int_eq(sscanf(out, "%d %d %d\n", &ids[0], &ids[1], &ids[2]), 3);
+}
+END_TEST
+
+START_TEST(a_prompt_is_read_from_stdin_up_to_a_bound)
+{
+    ck_assert_int_eq(shell("printf Once | $Q/quern run --model \"$MODEL\" --raw --seed 4 -n 9"), 0);
+    static char piped[sizeof out];
+    strcpy(piped, out);
+    ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" --raw --seed 4 -n 9 Once"), 0);
+    ck_assert_str_eq(out, piped);
+    ck_assert_int_eq(shell("head -c 5000000 /dev/zero | tr '\\0' x | $Q/quern run --model \"$MODEL\""), 1);
+    ck_assert_str_eq(err, "quern: the prompt is longer than 4194304 bytes\n");
+    ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" <&-"), 1);
+    ck_assert(begins(err, "quern: stdin: "));
+}
+END_TEST
+
+/* What `quern VERB` shows of a pool on a terminal so wide, until it ends; `keys` are typed once it has shown
+ * something. Its exit status, with `out`. */
+static int on_terminal(const char *verb, const struct pool *pool, unsigned short columns, const char *term,
+                       const char *keys)
+{
+    const struct winsize size = {.ws_row = 24, .ws_col = columns};
+    char program[4096];
+    struct termios before, after;
+    int terminal, status;
+    size_t len = 0;
+    snprintf(program, sizeof program, "%s", build_path("quern"));
+    pid_t pid = forkpty(&terminal, NULL, NULL, &size);
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        setenv("TERM", term, 1);
+        execl(program, "quern", verb, "--connect", pool->rundir, NULL);
+        _exit(127);
+    }
+    ck_assert_int_eq(tcgetattr(terminal, &before), 0);
+    for (ssize_t n; len < sizeof out - 1 && (n = read(terminal, out + len, sizeof out - 1 - len)) > 0;) {
+        bool first = len == 0;
+        len += (size_t)n;
+        if (first && keys)
+            ck_assert_int_eq(write(terminal, keys, strlen(keys)), (ssize_t)strlen(keys));
+    }
+    out[len] = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(tcgetattr(terminal, &after), 0);
+    ck_assert_uint_eq(after.c_lflag, before.c_lflag);
+    close(terminal);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+START_TEST(a_status_fits_the_terminal_and_top_ends_with_q)
+{
+    struct pool pool = {0};
+    pool_start(&pool, tiny_model(), "--workers", "2", NULL);
+    static const unsigned short widths[] = {200, 80, 60};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        ck_assert_int_eq(on_terminal("status", &pool, widths[i], "xterm", NULL), 0);
+        ck_assert_ptr_nonnull(strstr(out, "\nworker-1  ready"));
+        ck_assert((strstr(out, "RESTARTS") != NULL) == (widths[i] == 200));
+        for (char *line = strtok(out, "\r\n"); line; line = strtok(NULL, "\r\n"))
+            ck_assert_msg(strlen(line) <= widths[i], "wider than %u: %s", widths[i], line);
+    }
+    ck_assert_int_eq(on_terminal("top", &pool, 80, "xterm", "xq"), 0);
+    ck_assert(begins(out, "\033[H\033[J"));
+    ck_assert_ptr_nonnull(strstr(out, "\nworker-1  ready"));
+    ck_assert_int_eq(on_terminal("top", &pool, 80, "dumb", "Q"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\nworker-1  ready"));
+    ck_assert_ptr_null(strchr(out, '\033'));
+    ck_assert_int_eq(on_terminal("top", &pool, 80, "xterm", "\003"), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    pool_forget(&pool);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, every_verb_has_help);
+    tcase_add_test(tests, every_verb_refuses_what_it_does_not_know);
+    tcase_add_test(tests, the_list_of_verbs_is_help_and_asking_for_nothing_is_not);
+    tcase_add_test(tests, a_name_that_is_not_there_suggests_the_nearest);
+    tcase_add_test(tests, what_is_wrong_on_a_command_line_is_named_as_it_was_typed);
+    tcase_add_test(tests, every_program_tells_its_version);
+    tcase_add_test(tests, help_offers_the_devices_that_there_are);
+    tcase_add_test(tests, an_error_is_a_line_of_the_command_and_not_of_a_log);
+    tcase_add_test(tests, a_folder_that_may_not_be_entered_is_no_folder_without_a_pool);
+    tcase_add_test(tests, text_in_a_pipe_ends_with_a_newline);
+    tcase_add_test(tests, an_answer_that_is_cut_says_so_and_json_does_not_say_it_twice);
+    tcase_add_test(tests, a_stdout_that_takes_nothing_is_told_of_once);
+    tcase_add_test(tests, a_reader_that_goes_away_ends_it_quietly);
+    tcase_add_test(tests, a_status_fits_the_terminal_and_top_ends_with_q);
+    tcase_add_test(tests, a_bare_environment_will_do);
+    tcase_add_test(tests, a_prompt_is_read_from_stdin_up_to_a_bound);
+}
+
+int main(void)
+{
+    return run_tests("command", add);
+}

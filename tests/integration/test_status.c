@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/* Each field of status has the right value, from where it is known (the supervisor, the registration, the
+ * board, the broker's counters) to `quern status`, as JSON and as text. */
+
+#include "tests/integration/answer.h"
+#include "tests/integration/pool.h"
+#include "tests/unit/run.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct pool pool;
+static char model[RUNDIR_PATH_MAX + 32], folder[RUNDIR_PATH_MAX + 1];
+static char out[1 << 20];
+
+/* A copy of the model, so that it can go. */
+static void set_up(void)
+{
+    char command[8192];
+    ck_assert_int_eq(rundir_temporary(folder, NULL), 0);
+    snprintf(model, sizeof model, "%s/model.gguf", folder);
+    snprintf(command, sizeof command, "cp '%s' '%s'", tiny_model(), model);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void tear_down(void)
+{
+    pool_forget(&pool);
+    rundir_remove(folder);
+}
+
+static json_t *status_now(void)
+{
+    ck_assert_int_eq(
+        run_program(out, sizeof out, "quern", "status", "--json", "--connect", pool.rundir, NULL), 0);
+    json_t *json = json_loads(out, 0, NULL);
+    ck_assert_ptr_nonnull(json);
+    return json;
+}
+
+static json_int_t number(const json_t *json, const char *name)
+{
+    const json_t *value = json_object_get(json, name);
+    ck_assert_msg(json_is_integer(value), "%s is missing", name);
+    return json_integer_value(value);
+}
+
+static const char *text(const json_t *json, const char *name)
+{
+    const json_t *value = json_object_get(json, name);
+    ck_assert_msg(json_is_string(value), "%s is missing", name);
+    return json_string_value(value);
+}
+
+static double real(const json_t *json, const char *name)
+{
+    const json_t *value = json_object_get(json, name);
+    ck_assert_msg(json_is_number(value), "%s is missing", name);
+    return json_number_value(value);
+}
+
+static const json_t *worker(const json_t *status, size_t i)
+{
+    return json_array_get(json_object_get(status, "workers"), i);
+}
+
+/* Asks until worker i has that number; a report to the board and a heartbeat take their time. */
+static json_t *await_number(size_t i, const char *name, json_int_t value)
+{
+    for (int round = 0; round < 100; round++) {
+        json_t *json = status_now();
+        if (number(worker(json, i), name) == value)
+            return json;
+        json_decref(json);
+        usleep(50000);
+    }
+    ck_abort_msg("%s of worker %zu never becomes %lld: %s", name, i, (long long)value, out);
+    return NULL;
+}
+
+START_TEST(an_idle_pool_shows_what_it_is_made_of)
+{
+    pid_t pids[2];
+    pool_start(&pool, model, "--workers", "2", "--slots", "3", "--kv-blocks", "300", NULL);
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
+    json_t *json = status_now();
+    ck_assert_int_eq(number(json, "boot"), 1);
+    ck_assert(json_is_false(json_object_get(json, "draining")));
+    ck_assert_str_eq(text(json, "version"), QUERN_VERSION);
+    ck_assert_int_eq(number(json, "sessions"), 1); /* the one that asks */
+    const char *const zero[] = {"queued", "running", "admitted", "ended", "rejected", "tokens"};
+    for (size_t i = 0; i < sizeof zero / sizeof *zero; i++)
+        ck_assert_int_eq(number(json, zero[i]), 0);
+    ck_assert_int_ge(number(json, "journal_bytes"), 0);
+    ck_assert_uint_eq(json_array_size(json_object_get(json, "workers")), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *w = worker(json, i);
+        char name[16];
+        snprintf(name, sizeof name, "worker-%zu", i);
+        ck_assert_str_eq(text(w, "name"), name);
+        ck_assert_int_eq(strncmp(text(w, "device"), "cpu ", 4), 0);
+        ck_assert_int_eq(strncmp(text(w, "model"), "tiny", 4), 0);
+        ck_assert_str_eq(text(w, "state"), "ready");
+        ck_assert_str_eq(text(w, "reason"), "");
+        ck_assert_int_eq(number(w, "pid"), pids[i]);
+        ck_assert_int_eq(number(w, "incarnation"), 1);
+        ck_assert_int_eq(number(w, "slots"), 3);
+        ck_assert_int_eq(number(w, "kv_free"), 300);
+        ck_assert_int_eq(number(w, "kv_total"), 300);
+        const char *const nothing_yet[] = {"restarts", "active", "waiting", "steps", "tokens", "cache_hits"};
+        for (size_t j = 0; j < sizeof nothing_yet / sizeof *nothing_yet; j++)
+            ck_assert_int_eq(number(w, nothing_yet[j]), 0);
+        ck_assert_double_eq(real(w, "tokens_per_s"), 0);
+    }
+    json_decref(json);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+}
+END_TEST
+
+/* One worker with KV blocks for one of these prompts at a time, and room for two sequences. */
+START_TEST(a_busy_pool_shows_what_it_does)
+{
+    enum { PROMPT = 700, OUTPUT = 400, REQUESTS = 6 };
+    static int32_t prompt[PROMPT];
+    pool_start(&pool, model, "--slots", "2", "--kv-blocks", "35", NULL);
+    struct quern *client = connect_to(pool.rundir);
+    struct answer answers[REQUESTS] = {0}, refused = {0};
+    for (int i = 0; i < PROMPT; i++)
+        prompt[i] = 260 + i % 200;
+    struct quern_request request = endless(NULL, OUTPUT), wrong = endless("x", 1);
+    request.ids = prompt;
+    request.n_ids = PROMPT;
+    struct quern_logit_bias on = {77, 100}; /* never ends by itself */
+    request.logit_bias = &on;
+    request.n_logit_bias = 1;
+    for (int i = 0; i < REQUESTS; i++)
+        send_request(client, &request, &answers[i]);
+    wrong.model = "another";
+    send_request(client, &wrong, &refused);
+    await_answers(client, &refused, 1, 10);
+    await_ids(client, &answers[0], 3, 30);
+    json_t *json = await_number(0, "active", 1);
+    const json_t *w = worker(json, 0);
+    ck_assert_int_eq(number(json, "sessions"), 2);
+    ck_assert_int_eq(number(json, "admitted"), REQUESTS);
+    ck_assert_int_eq(number(json, "rejected"), 1);
+    ck_assert_int_eq(number(json, "running") + number(json, "queued"), REQUESTS - number(json, "ended"));
+    ck_assert_int_gt(number(json, "queued"), 0);
+    ck_assert_int_gt(number(json, "running"), 0);
+    ck_assert_int_gt(number(json, "journal_bytes"), 0);
+    ck_assert_int_eq(number(w, "active"), 1);
+    ck_assert_int_gt(number(w, "waiting"), 0);
+    ck_assert_int_lt(number(w, "kv_free"), 20);
+    ck_assert_int_eq(number(w, "kv_total"), 35);
+    ck_assert_int_gt(number(w, "steps"), 2);
+    ck_assert_int_gt(number(w, "tokens"), 0);
+    json_decref(json);
+    await_ids(client, &answers[0], OUTPUT / 2, 30);
+    double rate = 0;
+    for (int round = 0; round < 40 && rate == 0; round++) {
+        json = status_now();
+        rate = real(worker(json, 0), "tokens_per_s");
+        json_decref(json);
+    }
+    ck_assert_double_gt(rate, 0);
+    await_answers(client, answers, REQUESTS, 60);
+    json = await_number(0, "tokens", REQUESTS * OUTPUT);
+    ck_assert_int_eq(number(json, "ended"), REQUESTS);
+    ck_assert_int_eq(number(json, "running"), 0);
+    ck_assert_int_eq(number(json, "queued"), 0);
+    ck_assert_int_eq(number(json, "tokens"), REQUESTS * OUTPUT);
+    json_decref(json);
+    for (int i = 0; i < REQUESTS; i++)
+        answer_deinit(&answers[i]);
+    answer_deinit(&refused);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+}
+END_TEST
+
+/* Whether the text has the word, standing alone. */
+static void check_shown(const char *format, ...)
+{
+    char word[128];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(word, sizeof word, format, arguments);
+    va_end(arguments);
+    size_t len = strlen(word);
+    for (const char *at = out; (at = strstr(at, word)); at++)
+        if ((at == out || strchr(" \n", at[-1])) && strchr(" \n,;:", at[len]))
+            return;
+    ck_abort_msg("\"%s\" is not in:\n%s", word, out);
+}
+
+START_TEST(the_text_says_the_same_as_the_json)
+{
+    pool_start(&pool, model, "--slots", "3", "--kv-blocks", "300", NULL);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--connect", pool.rundir, "-n", "9",
+                                     "--logit-bias", "77:100", "x", NULL),
+                         0);
+    json_t *json = await_number(0, "tokens", 18);
+    const json_t *w = worker(json, 0);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
+    check_shown("%s", text(json, "version"));
+    check_shown("boot %d", 1);
+    ck_assert_ptr_nonnull(strstr(out, "1 session"));
+    check_shown("0 queued");
+    check_shown("0 running");
+    check_shown("2 admitted");
+    check_shown("2 ended");
+    check_shown("0 refused");
+    check_shown("18 tokens");
+    check_shown("%s", text(w, "name"));
+    check_shown("%s", text(w, "state"));
+    check_shown("%d", (int)number(w, "pid"));
+    check_shown("%d/%d", (int)number(w, "active"), (int)number(w, "slots"));
+    check_shown("%d/%d", (int)number(w, "kv_free"), (int)number(w, "kv_total"));
+    check_shown("%d", 18);
+    check_shown("%s", text(w, "model"));
+    check_shown("%s", text(w, "device"));
+    json_decref(json);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+}
+END_TEST
+
+START_TEST(a_worker_that_died_and_one_that_failed_are_told)
+{
+    pid_t pids[2];
+    pool_start(&pool, model, "--workers", "2", NULL);
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
+    kill(pids[0], SIGKILL);
+    json_t *json = await_number(0, "restarts", 1);
+    ck_assert_int_eq(number(worker(json, 0), "incarnation"), 2);
+    ck_assert_int_eq(number(worker(json, 1), "restarts"), 0);
+    json_decref(json);
+    ck_assert_int_eq(unlink(model), 0); /* permanent, for whoever starts from now on */
+    kill(pids[1], SIGKILL);
+    const char *state = "";
+    for (int round = 0; round < 100 && strcmp(state, "failed") != 0; round++) {
+        usleep(50000);
+        json = status_now();
+        state = strcmp(text(worker(json, 1), "state"), "failed") == 0 ? "failed" : "";
+        if (!state[0])
+            json_decref(json);
+    }
+    ck_assert_str_eq(state, "failed");
+    ck_assert_ptr_nonnull(strstr(text(worker(json, 1), "reason"), "model.gguf"));
+    ck_assert_int_eq(number(worker(json, 1), "pid"), 0);
+    json_decref(json);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
+    ck_assert_ptr_nonnull(strstr(out, "failed"));
+    ck_assert_ptr_nonnull(strstr(out, "model.gguf"));
+    pool_stop(&pool, SIGTERM, 10);
+}
+END_TEST
+
+START_TEST(a_pool_that_drains_says_so)
+{
+    pool_start(&pool, model, NULL);
+    struct quern *client = connect_to(pool.rundir);
+    struct answer answer = {0};
+    struct quern_request request = endless("x", 3000);
+    send_request(client, &request, &answer);
+    await_ids(client, &answer, 1, 10);
+    kill(pool.broker, SIGTERM);
+    ck_assert(pool_says(&pool, "drain", 5));
+    json_t *json = status_now();
+    ck_assert(json_is_true(json_object_get(json, "draining")));
+    ck_assert_str_eq(text(worker(json, 0), "state"), "draining");
+    json_decref(json);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
+    ck_assert_ptr_nonnull(strstr(out, "draining"));
+    await_answers(client, &answer, 1, 60);
+    answer_deinit(&answer);
+    quern_free(client);
+    pool_stop(&pool, SIGTERM, 10);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, an_idle_pool_shows_what_it_is_made_of);
+    tcase_add_test(tests, a_busy_pool_shows_what_it_does);
+    tcase_add_test(tests, the_text_says_the_same_as_the_json);
+    tcase_add_test(tests, a_worker_that_died_and_one_that_failed_are_told);
+    tcase_add_test(tests, a_pool_that_drains_says_so);
+}
+
+int main(void)
+{
+    return run_tests("status", add);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* What a real quern-worker says of itself: registration, heartbeats, the board, refusals by name. */
+
+#include "tests/integration/worker/scripted_broker.h"
+#include "tests/unit/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+#define ARGS(...)                                                                                            \
+    (const char *const[])                                                                                    \
+    {                                                                                                        \
+        __VA_ARGS__, NULL                                                                                    \
+    }
+
+/* Listens until the last heartbeat says so many. */
+static void wait_for_load(struct scripted *s, uint32_t active, uint32_t waiting)
+{
+    uint64_t until = clock_ns() + WAIT_MS * CLOCK_NS_PER_MS;
+    do {
+        ck_assert_msg(clock_ns() < until, "the last heartbeat says %u and %u", s->heartbeat.heartbeat.active,
+                      s->heartbeat.heartbeat.waiting);
+        ck_assert(said_nothing(s, 5));
+    } while (s->heartbeats == 0 || s->heartbeat.heartbeat.active != active ||
+             s->heartbeat.heartbeat.waiting != waiting);
+}
+
+static struct board_snapshot read_board(struct scripted *s)
+{
+    struct board_snapshot snapshot;
+    ck_assert_int_eq(board_read(&s->board->slots[1], &snapshot), 0);
+    return snapshot;
+}
+
+START_TEST(registration_says_what_the_worker_can)
+{
+    struct scripted *s = scripted_new(ARGS("--slots", "3", "--kv-blocks", "40", "--ctx", "2000"));
+    struct message hello = expect(s, MESSAGE_REGISTER);
+    ck_assert_uint_eq(hello.register_.slots, 3);
+    ck_assert_uint_eq(hello.register_.kv_blocks, 40);
+    ck_assert_uint_eq(hello.register_.context, 2000);
+    ck_assert_uint_eq(hello.register_.max_prompt, 40 * 32 - 1); /* the cache is less than the context */
+    ck_assert_uint_eq(hello.register_.digest.len, 16);
+    ck_assert(bytes_equal(hello.register_.device, BYTES_LITERAL("null")));
+    ck_assert_ptr_nonnull(memmem(hello.register_.model.data, hello.register_.model.len, "tiny", 4));
+    ck_assert(!hello.register_.chat);
+    ck_assert_uint_eq(hello.register_.proto.min, PROTO_VERSION_MIN);
+    ck_assert_uint_eq(hello.register_.proto.max, PROTO_VERSION_MAX);
+    expect(s, MESSAGE_REGISTER); /* said again until it is answered */
+    scripted_free(s);
+    s = scripted_new_with_template("{{ messages[0].content }}");
+    ck_assert(expect(s, MESSAGE_REGISTER).register_.chat);
+    scripted_free(s);
+}
+END_TEST
+
+START_TEST(heartbeats_and_board_tell_the_load)
+{
+    struct scripted *s = scripted_new(
+        ARGS("--slots", "1", "--ctx", "1000000", "--kv-blocks", "32000", "--frame-us", "1000000"));
+    handshake(s);
+    wait_for_load(s, 0, 0);
+    uint32_t kv_free = s->heartbeat.heartbeat.kv_free;
+    ck_assert_uint_eq(kv_free, 32000);
+    for (uint8_t id = 1; id <= 3; id++) {
+        struct message assign = assignment(id, 100, 900000);
+        say(s, &assign);
+    }
+    wait_for_load(s, 1, 2);
+    ck_assert_uint_eq(s->heartbeat.heartbeat.waiting_tokens, 200);
+    ck_assert_uint_lt(s->heartbeat.heartbeat.kv_free, kv_free);
+    usleep(1200000); /* a window of the rate */
+    struct board_snapshot board = read_board(s);
+    ck_assert_uint_eq(board.active, 1);
+    ck_assert_uint_eq(board.waiting, 2);
+    ck_assert_uint_eq(board.slots, 1);
+    ck_assert_uint_eq(board.kv_total, 32000);
+    ck_assert_uint_lt(board.kv_free, 32000);
+    ck_assert_uint_eq(board.incarnation, 3);
+    ck_assert_uint_gt(board.step_started_ns, 0);
+    ck_assert_double_gt(board.tokens_per_s, 100);
+    ck_assert_double_lt(board.tokens_per_s, 1e8);
+    uint64_t steps = atomic_load(&s->board->slots[1].steps);
+    usleep(50000);
+    ck_assert_uint_gt(atomic_load(&s->board->slots[1].steps), steps);
+    struct message cancel = {.kind = MESSAGE_CANCEL};
+    cancel.cancel.session.bytes[0] = 1;
+    for (uint8_t id = 1; id <= 3; id++) {
+        cancel.cancel.id.bytes[0] = id;
+        say(s, &cancel);
+    }
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(expect(s, MESSAGE_FINISHED).finished.end.reason, END_CANCELLED);
+    wait_for_load(s, 0, 0);
+    ck_assert_uint_eq(s->heartbeat.heartbeat.kv_free, kv_free);
+    ck_assert_uint_gt(s->heartbeat.heartbeat.wseq, 0);
+    const char *ready = strstr(worker_stderr(s), "ready: ");
+    ck_assert_ptr_nonnull(ready);
+    ck_assert_msg(!strstr(ready + 1, "ready: "), "ready is said once, not with each of %llu heartbeats: %s",
+                  (unsigned long long)s->heartbeats, worker_stderr(s));
+    ck_assert_int_eq(board.state, WORKER_READY);
+    scripted_free(s);
+}
+END_TEST
+
+START_TEST(a_prompt_in_preparation_counts_as_waiting)
+{
+    static char text[3000000];
+    struct scripted *s = scripted_new(ARGS("--ctx", "1000000", "--kv-blocks", "32000"));
+    memset(text, 'a', sizeof text);
+    handshake(s);
+    struct message assign = assignment(1, 1, 5);
+    assign.assign.generation.prompt = (struct prompt){.form = PROMPT_TEXT, .text = {text, sizeof text}};
+    for (uint8_t id = 1; id <= 4; id++) {
+        assign.assign.id.bytes[0] = id;
+        say(s, &assign);
+    }
+    uint64_t heartbeats = s->heartbeats;
+    while (s->heartbeats < heartbeats + 2)
+        ck_assert(said_nothing(s, 5));
+    ck_assert_uint_ge(s->heartbeat.heartbeat.waiting, 1);
+    scripted_free(s);
+}
+END_TEST
+
+START_TEST(an_assignment_that_cannot_be_read_is_refused_under_its_id)
+{
+    struct scripted *s = scripted_new(NULL);
+    struct buffer bytes = {0};
+    struct message assign = assignment(9, 5, 5);
+    handshake(s);
+    ck_assert_int_eq(message_encode(&assign, &bytes), 0);
+    uint8_t *key = memmem(bytes.data, bytes.len, "max_tokens", 10);
+    ck_assert_ptr_nonnull(key);
+    key[10] = 0xc0; /* nil is no number */
+    say_bytes(s, bytes.data, bytes.len, false);
+    struct message answer = expect(s, MESSAGE_ERROR);
+    ck_assert(answer.error.has_id);
+    ck_assert_uint_eq(answer.error.id.bytes[0], 9);
+    ck_assert_int_eq(answer.error.error, PROTO_BAD_REQUEST);
+    ck_assert_ptr_nonnull(memmem(answer.error.text.data, answer.error.text.len, "max_tokens", 10));
+    buffer_deinit(&bytes);
+    scripted_free(s);
+}
+END_TEST
+
+START_TEST(a_frame_holds_512_ids_at_most)
+{
+    struct scripted *s = scripted_new(ARGS("--frame-us", "1000000"));
+    struct frame frame;
+    uint64_t ids = 0, most = 0;
+    handshake(s);
+    struct message assign = assignment(1, 5, 3000);
+    say(s, &assign);
+    do {
+        ck_assert(next_frame(s, WAIT_MS, &frame));
+        ck_assert_uint_eq(frame.seq, ids);
+        ids += frame.ids.n;
+        most = frame.ids.n > most ? frame.ids.n : most;
+    } while (!frame.has_end);
+    ck_assert_uint_eq(ids, 3000);
+    ck_assert_uint_eq(most, 512);
+    scripted_free(s);
+}
+END_TEST
+
+START_TEST(times_are_told_and_the_queue_is_the_brokers)
+{
+    struct scripted *s = scripted_new(NULL);
+    handshake(s);
+    struct message assign = assignment(1, 5, 100);
+    assign.assign.queue_us = 12500;
+    say(s, &assign);
+    struct message finished = expect(s, MESSAGE_FINISHED);
+    ck_assert_double_eq_tol(finished.finished.end.timing.queue_ms, 12.5, 1e-6);
+    ck_assert_double_gt(finished.finished.end.timing.prefill_ms, 0);
+    ck_assert_double_lt(finished.finished.end.timing.prefill_ms, WAIT_MS);
+    ck_assert_double_gt(finished.finished.end.timing.decode_ms, 0);
+    ck_assert_double_lt(finished.finished.end.timing.decode_ms, WAIT_MS);
+    ck_assert_uint_eq(finished.finished.end.usage.prompt_tokens, 5);
+    ck_assert_uint_eq(finished.finished.end.usage.output_tokens, 100);
+    scripted_free(s);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, registration_says_what_the_worker_can);
+    tcase_add_test(tests, heartbeats_and_board_tell_the_load);
+    tcase_add_test(tests, a_prompt_in_preparation_counts_as_waiting);
+    tcase_add_test(tests, an_assignment_that_cannot_be_read_is_refused_under_its_id);
+    tcase_add_test(tests, a_frame_holds_512_ids_at_most);
+    tcase_add_test(tests, times_are_told_and_the_queue_is_the_brokers);
+}
+
+int main(void)
+{
+    return run_tests("worker reports", add);
+}

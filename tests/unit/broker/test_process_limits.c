@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker as a process, when something runs out: descriptors, patience, room in the run directory. */
+
+#include "tests/unit/broker/client.h"
+#include "tests/unit/run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#include "broker/restart.h"
+
+/* Sets the broker's soft limit of open files; returns the one before. */
+static rlim_t limit_files(rlim_t files)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(prlimit(the_pool.broker, RLIMIT_NOFILE, NULL, &limit), 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = files;
+    ck_assert_int_eq(prlimit(the_pool.broker, RLIMIT_NOFILE, &limit, NULL), 0);
+    return before;
+}
+
+/* A connection that never says a word. */
+static int connect_mutely(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", the_pool.rundir, name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+START_TEST(more_connections_than_descriptors_end_neither_the_broker_nor_its_sessions)
+{
+    enum { CONNECTIONS = 400 };
+    int fds[CONNECTIONS];
+    uint64_t count;
+    open_pool(NULL);
+    limit_files(256);
+    for (int i = 0; i < CONNECTIONS; i++)
+        fds[i] = connect_mutely(i % 2 ? "frontend" : "stream");
+    /* A worker that dies meanwhile is started again: it has descriptors of the reserve. */
+    client_generate(&client_a, 'd', "die", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'd', &count, NULL), END_ERROR);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+    client_open(&client_b, &the_pool, 'b'); /* there is room again */
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_until_it_can)
+{
+    enum { MORE_THAN_A_CRASH_LOOP = RESTART_MAX_DEATHS + 1 };
+    uint64_t count;
+    open_pool(NULL);
+    rlim_t before = limit_files(8);
+    client_generate(&client_a, 'd', "die", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'd', &count, NULL), END_ERROR);
+    for (int failures = 0; failures < MORE_THAN_A_CRASH_LOOP;) {
+        struct message ping = {.kind = MESSAGE_PING};
+        client_send(&client_a, &ping);
+        client_expect(&client_a, MESSAGE_PONG);
+        usleep(100000);
+        failures = 0;
+        for (const char *text = pool_log(&the_pool); (text = strstr(text, "Too many open files")); text++)
+            failures++;
+    }
+    limit_files(before);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    close_pool();
+}
+END_TEST
+
+static void write_file(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("mine", file);
+    fclose(file);
+}
+
+START_TEST(files_that_are_no_sockets_are_left_where_they_are)
+{
+    char notes[RUNDIR_PATH_MAX + 32], frontend[RUNDIR_PATH_MAX + 32];
+    const char *model = fake_model(&the_pool, "ok");
+    snprintf(notes, sizeof notes, "%s/worker-notes.txt", the_pool.rundir);
+    snprintf(frontend, sizeof frontend, "%s/frontend", the_pool.rundir);
+    write_file(notes);
+    write_file(frontend);
+    ck_assert_int_eq(pool_fails(&the_pool, PATIENCE_S, model, NULL), 1);
+    ck_assert_msg(strstr(pool_log(&the_pool), "frontend is in the way"), "%s", pool_log(&the_pool));
+    ck_assert_int_eq(access(frontend, F_OK), 0);
+    unlink(frontend);
+    open_pool(NULL);
+    client_close(&client_a);
+    ck_assert_int_eq(pool_stop(&the_pool, SIGTERM, PATIENCE_S), 0);
+    ck_assert_int_eq(access(frontend, F_OK), -1);
+    ck_assert_int_eq(access(notes, F_OK), 0);
+    pool_forget(&the_pool);
+}
+END_TEST
+
+/* Established connections to this port of 127.0.0.1 whose server asks, when they are silent, whether the
+ * client is there: the kernel shows its timer as "02". */
+static int watched_connections(unsigned port)
+{
+    char line[256];
+    unsigned local, state, timer;
+    int n = 0;
+    FILE *table = fopen("/proc/net/tcp", "r");
+    ck_assert_ptr_nonnull(table);
+    while (fgets(line, sizeof line, table))
+        if (sscanf(line, " %*u: %*x:%x %*x:%*x %x %*x:%*x %x", &local, &state, &timer) == 3 &&
+            local == port && state == 1)
+            n += timer == 2;
+    fclose(table);
+    return n;
+}
+
+START_TEST(a_client_that_vanished_from_the_network_does_not_keep_its_descriptors)
+{
+    unsigned port = 20000 + (unsigned)getpid() % 20000;
+    char address[64], endpoint[64];
+    snprintf(address, sizeof address, "127.0.0.1:%u", port);
+    open_pool("--tcp", address, NULL);
+    client_connect(&client_b, &the_pool);
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", port + i);
+        ck_assert_int_eq(zmq_connect(i ? client_b.stream : client_b.control, endpoint), 0);
+    }
+    for (int i = 0; i < 100 && (!watched_connections(port) || !watched_connections(port + 1)); i++)
+        usleep(50000);
+    ck_assert_int_eq(watched_connections(port), 1);
+    ck_assert_int_eq(watched_connections(port + 1), 1);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, more_connections_than_descriptors_end_neither_the_broker_nor_its_sessions);
+    tcase_add_test(tests, a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_until_it_can);
+    tcase_add_test(tests, files_that_are_no_sockets_are_left_where_they_are);
+    tcase_add_test(tests, a_client_that_vanished_from_the_network_does_not_keep_its_descriptors);
+}
+
+int main(void)
+{
+    return run_tests("broker process: limits", add);
+}

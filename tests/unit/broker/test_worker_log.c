@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* What a worker says: its last line is remembered, without the dress of a log, fit for a message. */
+
+#include "broker/worker_log.h"
+#include "tests/unit/run.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The last log of a process that wrote this and ended. */
+static const char *last_of(struct worker_log *log, const char *said)
+{
+    int fds[2];
+    ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr)); /* where the lines before the last go */
+    ck_assert_int_eq(pipe(fds), 0);
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    ck_assert_int_eq(write(fds[1], said, strlen(said)), (ssize_t)strlen(said));
+    close(fds[1]);
+    worker_log_open(log, fds[0]);
+    worker_log_close(log, true);
+    ck_assert_int_eq(log->fd, -1);
+    return worker_log_last(log);
+}
+
+START_TEST(the_last_line_is_the_reason)
+{
+    struct worker_log log;
+    ck_assert_str_eq(last_of(&log, "one\ntwo\n"), "two");
+    ck_assert_str_eq(last_of(&log, "one\ntwo"), "two");
+    ck_assert_str_eq(last_of(&log, "one\n\n\n"), "one");
+    ck_assert_str_eq(last_of(&log, ""), "");
+}
+END_TEST
+
+START_TEST(the_dress_of_a_log_line_is_taken_off)
+{
+    struct worker_log log;
+    ck_assert_str_eq(last_of(&log, "09:41:00.123 worker-0 error m.gguf: not GGUF\n"), "m.gguf: not GGUF");
+    ck_assert_str_eq(last_of(&log, "09:41:00.123 worker-0 info ready\n"), "");
+    ck_assert_str_eq(last_of(&log, "09:41:00.123\n"), "09:41:00.123");
+}
+END_TEST
+
+START_TEST(a_line_without_end_is_cut_and_not_lost)
+{
+    char said[3 * WORKER_LOG_LINE_MAX];
+    struct worker_log log;
+    memset(said, 'x', sizeof said - 1);
+    said[sizeof said - 1] = 0;
+    said[sizeof said - 2] = 'y';
+    const char *last = last_of(&log, said);
+    ck_assert_uint_lt(strlen(last), WORKER_LOG_LINE_MAX);
+    ck_assert_int_eq(last[strlen(last) - 1], 'y');
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, the_last_line_is_the_reason);
+    tcase_add_test(tests, the_dress_of_a_log_line_is_taken_off);
+    tcase_add_test(tests, a_line_without_end_is_cut_and_not_lost);
+}
+
+int main(void)
+{
+    return run_tests("broker/log", add);
+}

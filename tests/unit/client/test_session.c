@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/* libquern against brokers that restart, forget, refuse, fall silent, or are not there. */
+
+#include "common/clock.h"
+#include "tests/unit/client/fixture.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+START_TEST(a_welcome_that_is_lost_is_asked_for_again)
+{
+    static const int script[] = {0, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 1, .script = script, .welcomes_lost = 3});
+    ck_assert_int_eq(fake_broker_count(broker, "join"), 4);
+    generate(&g);
+    check_whole(&g, 1);
+    stop();
+}
+END_TEST
+
+START_TEST(a_restarted_broker_is_met_again_and_the_request_goes_on)
+{
+    static const int script[] = {0, 1, STEP_FORGET, 4, 5, STEP_END, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 6, .script = script});
+    generate(&g);
+    check_whole(&g, 6);
+    ck_assert_int_eq(fake_broker_count(broker, "hello"), 2);
+    ck_assert_int_ge(fake_broker_count(broker, "attach"), 1);
+    size_t n_models;
+    quern_models(client, &n_models);
+    ck_assert_uint_eq(n_models, 1); /* told twice, known once */
+    stop();
+}
+END_TEST
+
+START_TEST(a_cancel_that_a_restart_swallowed_is_said_again)
+{
+    static const int script[] = {0, STEP_FORGET, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 6, .script = script});
+    struct quern_id id = send_request(&g);
+    DISPATCH_UNTIL(g.n_ids > 0);
+    ck_assert_int_eq(quern_cancel(client, id, NULL), 0);
+    DISPATCH_UNTIL(fake_broker_count(broker, "cancel") == 2);
+    stop();
+}
+END_TEST
+
+START_TEST(what_was_only_queued_is_sent_again_to_a_restarted_broker)
+{
+    static const int script[] = {STEP_FORGET, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 2, .script = script, .forgets_requests = true});
+    send_request(&g);
+    /* Until it was forgotten, refused and sent again; from then on silence brings the frames by replay,
+     * unless the broker forgets again, which its script does each time it is sent: twice is enough. */
+    DISPATCH_UNTIL(fake_broker_count(broker, "generate") == 2);
+    ck_assert_int_eq(g.ends, 0);
+    stop();
+}
+END_TEST
+
+/* A machine that was set up anew, or that keeps its run directory in memory, counts its boots from one. */
+START_TEST(a_request_sent_again_streams_though_the_boot_number_fell)
+{
+    static const int script[] = {STEP_FORGET, STEP_STOP}, next_script[] = {0, 1, 2, 3, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 4,
+                               .script = script,
+                               .next_script = next_script,
+                               .next_boot = 1,
+                               .forgets_requests = true,
+                               .no_replays = true});
+    send_request(&g);
+    DISPATCH_UNTIL(g.ends == 1);
+    check_whole(&g, 4);
+    stop();
+}
+END_TEST
+
+START_TEST(tokens_that_a_restart_lost_end_the_request_with_a_reason)
+{
+    static const int script[] = {0, 1, STEP_FORGET, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 6, .script = script, .forgets_requests = true});
+    generate(&g);
+    ck_assert_int_eq(g.ends, 1);
+    ck_assert_int_eq(g.n_ids, 4);
+    ck_assert_int_eq(g.reason, QUERN_ERROR);
+    ck_assert_str_eq(g.error, "worker_lost");
+    ck_assert_ptr_nonnull(strstr(g.error_text, "4 tokens"));
+    stop();
+}
+END_TEST
+
+START_TEST(a_broker_that_is_full_after_a_restart_is_asked_again)
+{
+    static const int script[] = {0, 1, STEP_FORGET, 4, 5, STEP_END, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 6, .script = script, .hellos_refused = 2});
+    generate(&g);
+    check_whole(&g, 6);
+    ck_assert_int_eq(fake_broker_count(broker, "hello"), 4);
+    stop();
+}
+END_TEST
+
+START_TEST(a_session_that_cannot_be_opened_again_ends_everything_with_a_reason)
+{
+    static const int script[] = {0, STEP_FORGET, STEP_STOP};
+    struct gathered g = {0};
+    char large[6000] = "";
+    memset(large, 'a', sizeof large - 1);
+    struct quern_error err = {0};
+    start((struct fake_config){.n_frames = 6, .script = script, .hellos_refused = 1000});
+    quern_set_patience(client, 2500);
+    send_request(&g);
+    DISPATCH_UNTIL(fake_broker_count(broker, "hello") == 2);
+    /* What is to be sent later is judged now. */
+    struct quern_request request = a_request();
+    request.text = large;
+    ck_assert_int_eq(quern_generate(client, &request, gather, NULL, NULL, &err), -EMSGSIZE);
+    ck_assert_uint_eq(quern_active(client), 1);
+    ck_assert_int_eq(dispatch_until_broken(&err), -ETIMEDOUT);
+    ck_assert_msg(strstr(err.text, "could not be opened again"), "%s", err.text);
+    ck_assert_int_eq(g.ends, 1);
+    ck_assert_str_eq(g.error, "worker_lost");
+    stop();
+}
+END_TEST
+
+START_TEST(a_broker_that_falls_silent_ends_everything_with_a_reason)
+{
+    struct gathered g = {0};
+    struct quern_error err = {0};
+    start((struct fake_config){.silent = true});
+    quern_set_patience(client, 300);
+    struct quern_request request = a_request();
+    send_request(&g);
+    ck_assert_int_eq(dispatch_until_broken(&err), -ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(err.text, "has not answered"));
+    ck_assert_uint_eq(g.retry_after_ms, 0);
+    ck_assert_int_eq(g.ends, 1);
+    ck_assert_int_eq(g.reason, QUERN_ERROR);
+    ck_assert_int_eq(quern_generate(client, &request, gather, &g, NULL, &err), -ETIMEDOUT);
+    stop();
+}
+END_TEST
+
+START_TEST(a_stream_is_reached_the_way_the_broker_was_or_not_at_all)
+{
+    char folder[RUNDIR_PATH_MAX + 1];
+    struct quern_error err = {0};
+    struct fake_config config = {.stream = "tcp://127.0.0.1:1"};
+    broker = fake_broker_new(&config, folder);
+    ck_assert_int_eq(quern_connect(folder, 5000, &client, &err), -EPROTO);
+    ck_assert_msg(strstr(err.text, "no endpoint of its stream"), "%s", err.text);
+    fake_broker_free(broker);
+}
+END_TEST
+
+/* Descriptors of this process whose TCP asks, after ten seconds of silence, whether the other end is there.
+ * The fake broker lives here too, and does not. */
+static int watched_connections(void)
+{
+    int n = 0;
+    for (int fd = 3; fd < 256; fd++) {
+        int asks = 0, idle_s = 0;
+        socklen_t size = sizeof(int);
+        if (getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &asks, &size) == 0 && asks &&
+            getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &size) == 0)
+            n += idle_s <= 10;
+    }
+    return n;
+}
+
+START_TEST(a_broker_whose_machine_went_down_is_noticed_by_both_connections)
+{
+    static const int script[] = {0, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 1, .script = script, .tcp = "127.0.0.1"});
+    ck_assert_int_eq(watched_connections(), 2);
+    generate(&g);
+    check_whole(&g, 1);
+    stop();
+}
+END_TEST
+
+static bool machine_has_ipv6(void)
+{
+    struct sockaddr_in6 loopback = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool has = fd >= 0 && bind(fd, (struct sockaddr *)&loopback, sizeof loopback) == 0;
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
+START_TEST(a_pool_is_reached_by_ipv6)
+{
+    static const int script[] = {0, STEP_STOP};
+    struct gathered g = {0};
+    if (!machine_has_ipv6())
+        return;
+    start((struct fake_config){.n_frames = 1, .script = script, .tcp = "[::1]"});
+    generate(&g);
+    check_whole(&g, 1);
+    stop();
+}
+END_TEST
+
+START_TEST(a_pool_that_is_not_there_is_named)
+{
+    struct quern_error err = {0};
+    struct quern *none = NULL;
+    ck_assert_int_eq(quern_connect("/nowhere", 100, &none, &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "/nowhere/frontend"));
+    ck_assert_int_eq(quern_connect("ipc:///tmp/quern-test-nobody", 100, &none, &err), -ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(err.text, "ipc:///tmp/quern-test-nobody"));
+    ck_assert_int_eq(quern_connect("nonsense", 100, &none, &err), -EINVAL);
+    ck_assert_int_lt(quern_connect("tcp://nonsense", 100, &none, &err), 0);
+    ck_assert_ptr_null(none);
+    ck_assert_ptr_null(quern_free(NULL));
+}
+END_TEST
+
+START_TEST(a_run_directory_that_a_stranger_could_have_made_is_not_trusted)
+{
+    struct quern_error err = {0};
+    struct quern *none = NULL;
+    start((struct fake_config){0});
+    const char *folder = fake_broker_folder(broker);
+    ck_assert_int_eq(chmod(folder, 0755), 0);
+    ck_assert_int_eq(quern_connect(folder, 1000, &none, &err), -EPERM);
+    ck_assert_msg(strstr(err.text, folder) && strstr(err.text, "mode 0755"), "%s", err.text);
+    ck_assert_int_eq(chmod(folder, 0700), 0);
+    if (getuid() == 0) { /* who may give files away */
+        ck_assert_int_eq(chown(folder, 12345, 12345), 0);
+        ck_assert_int_eq(quern_connect(folder, 1000, &none, &err), -EPERM);
+        ck_assert_msg(strstr(err.text, folder) && strstr(err.text, "user 12345"), "%s", err.text);
+        ck_assert_int_eq(chown(folder, 0, 0), 0);
+    }
+    ck_assert_ptr_null(none);
+    ck_assert_int_eq(fake_broker_count(broker, "hello"), 1);
+    stop();
+}
+END_TEST
+
+START_TEST(a_pool_of_another_version_is_told_apart)
+{
+    char folder[RUNDIR_PATH_MAX + 1];
+    struct quern_error err = {0};
+    struct fake_config config = {.version = 9};
+    broker = fake_broker_new(&config, folder);
+    ck_assert_int_eq(quern_connect(folder, 5000, &client, &err), -EPROTO);
+    ck_assert_str_eq(err.text, "the pool speaks versions 9 to 9 of the protocol, this program 1 to 1");
+    fake_broker_free(broker);
+}
+END_TEST
+
+START_TEST(a_broker_without_room_is_believed_at_the_first_hello)
+{
+    char folder[RUNDIR_PATH_MAX + 1];
+    struct quern_error err = {0};
+    struct fake_config config = {.hellos_refused = 1, .refuses_first = true};
+    broker = fake_broker_new(&config, folder);
+    ck_assert_int_eq(quern_connect(folder, 5000, &client, &err), -EAGAIN);
+    ck_assert_str_eq(err.text, "the pool refuses: overloaded: too many sessions");
+    fake_broker_free(broker);
+}
+END_TEST
+
+START_TEST(who_did_not_call_for_long_does_not_blame_the_broker)
+{
+    static const int script[] = {0, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 1, .script = script});
+    quern_set_patience(client, 500);
+    usleep(2500000);
+    generate(&g);
+    check_whole(&g, 1);
+    stop();
+}
+END_TEST
+
+START_TEST(who_was_stopped_while_a_session_opens_again_does_not_blame_the_broker)
+{
+    static const int script[] = {0, 1, STEP_FORGET, 4, 5, STEP_END, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 6, .script = script, .hellos_refused = 1});
+    quern_set_patience(client, 2200);
+    send_request(&g);
+    DISPATCH_UNTIL(fake_broker_count(broker, "hello") == 2);
+    usleep(2500000);
+    DISPATCH_UNTIL(g.ends == 1);
+    check_whole(&g, 6);
+    stop();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, a_welcome_that_is_lost_is_asked_for_again);
+    tcase_add_test(tests, a_restarted_broker_is_met_again_and_the_request_goes_on);
+    tcase_add_test(tests, a_cancel_that_a_restart_swallowed_is_said_again);
+    tcase_add_test(tests, what_was_only_queued_is_sent_again_to_a_restarted_broker);
+    tcase_add_test(tests, a_request_sent_again_streams_though_the_boot_number_fell);
+    tcase_add_test(tests, tokens_that_a_restart_lost_end_the_request_with_a_reason);
+    tcase_add_test(tests, a_broker_that_is_full_after_a_restart_is_asked_again);
+    tcase_add_test(tests, a_session_that_cannot_be_opened_again_ends_everything_with_a_reason);
+    tcase_add_test(tests, a_broker_that_falls_silent_ends_everything_with_a_reason);
+    tcase_add_test(tests, a_stream_is_reached_the_way_the_broker_was_or_not_at_all);
+    tcase_add_test(tests, a_broker_whose_machine_went_down_is_noticed_by_both_connections);
+    tcase_add_test(tests, a_pool_is_reached_by_ipv6);
+    tcase_add_test(tests, a_pool_that_is_not_there_is_named);
+    tcase_add_test(tests, a_run_directory_that_a_stranger_could_have_made_is_not_trusted);
+    tcase_add_test(tests, a_pool_of_another_version_is_told_apart);
+    tcase_add_test(tests, a_broker_without_room_is_believed_at_the_first_hello);
+    tcase_add_test(tests, who_did_not_call_for_long_does_not_blame_the_broker);
+    tcase_add_test(tests, who_was_stopped_while_a_session_opens_again_does_not_blame_the_broker);
+}
+
+int main(void)
+{
+    return run_tests("client session", add);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/utf8.h"
+#include "tests/unit/run.h"
+
+#include <stdlib.h>
+
+START_TEST(what_is_utf8_ends_at_the_first_byte_that_is_not)
+{
+    static const struct {
+        const char *text;
+        size_t valid;
+    } cases[] = {{"", 0},
+                 {"plain", 5},
+                 {"M\xc3\xbchle \xf0\x9f\x8c\xbe", 11},
+                 {"a\xff", 1},
+                 {"ab\xc3", 2},             /* cut */
+                 {"\xc0\xaf", 0},           /* overlong */
+                 {"a\xed\xa0\x80", 1},      /* a surrogate */
+                 {"ab\xf4\x90\x80\x80", 2}, /* beyond U+10FFFF */
+                 {"\x80", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_uint_eq(utf8_valid(bytes_of_string(cases[i].text)), cases[i].valid);
+}
+END_TEST
+
+START_TEST(what_cannot_be_shown_becomes_question_marks)
+{
+    static const struct {
+        const char *in, *out;
+    } cases[] = {{"", ""},
+                 {"a\tb\x7f\n", "a?b??"},
+                 {"\033[2J", "?[2J"},
+                 {"\xff\xc3.\xc3", "??.?"},
+                 {"x\xc2\x9b"
+                  "31my\xc2\xa0",
+                  "x?31my\xc2\xa0"}, /* U+009B is an escape sequence's beginning in one character */
+                 {"\xc3\xa4\xe2\x82", "\xc3\xa4??"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        strcpy(text, cases[i].in);
+        ck_assert_ptr_eq(utf8_clean(text), text);
+        ck_assert_str_eq(text, cases[i].out);
+    }
+}
+END_TEST
+
+START_TEST(printable_text_is_cut_between_characters_and_valid)
+{
+    static const struct {
+        const char *in;
+        size_t size;
+        const char *out;
+    } cases[] = {{"name", 5, "name"},
+                 {"names", 5, "n..."},
+                 {"", 4, ""},
+                 {"a\tb\x7f", 16, "a?b?"},
+                 {"\xff\xc3(\xc3", 16,
+                  "?"
+                  "?(?"},
+                 {"M\xc3\xbchle", 7, "M\xc3\xbchle"},
+                 {"M\xc3\xbchlen", 7, "M\xc3\xbc..."},
+                 {"\xc3\xbc\xc3\xbc\xc3\xbc", 6, "\xc3\xbc..."},
+                 {"\xf0\x9f\x8c\xbe", 4, "..."}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *out = malloc(cases[i].size); /* of its own, so that a sanitizer sees one byte too many */
+        ck_assert_str_eq(utf8_printable(bytes_of_string(cases[i].in), cases[i].size, out), cases[i].out);
+        free(out);
+    }
+}
+END_TEST
+
+START_TEST(a_terminal_gets_lines_and_tabs_and_nothing_that_it_obeys)
+{
+    struct buffer out = {0};
+    static const char in[] = "a\tb\r\n\033]0;title\a \xc2\x9b"
+                             "2J M\xc3\xbchle \xff\0.";
+    static const char shown[] = "a\tb\n?]0;title? ?2J M\xc3\xbchle ??.";
+    ck_assert_int_eq(utf8_append_shown(&out, (struct bytes){"> ", 2}), 0);
+    ck_assert_int_eq(utf8_append_shown(&out, (struct bytes){in, sizeof in - 1}), 0);
+    ck_assert_uint_eq(out.len, 2 + sizeof shown - 1);
+    ck_assert_mem_eq(out.data + 2, shown, sizeof shown - 1);
+    buffer_deinit(&out);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, what_is_utf8_ends_at_the_first_byte_that_is_not);
+    tcase_add_test(tests, what_cannot_be_shown_becomes_question_marks);
+    tcase_add_test(tests, printable_text_is_cut_between_characters_and_valid);
+    tcase_add_test(tests, a_terminal_gets_lines_and_tabs_and_nothing_that_it_obeys);
+}
+
+int main(void)
+{
+    return run_tests("utf8", add);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The model of fake.h: byte tokens, and a next id that is a hash of all before it. */
+
+#include "tests/unit/worker/engine/fake.h"
+
+#include "worker/model/model.h"
+
+struct tokenizer {
+    int32_t end;
+};
+
+static const struct tokenizer fake_tokenizer = {FAKE_END};
+static uint32_t fake_mask[(FAKE_VOCAB + 31) / 32] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, 1};
+
+const struct model fake_model = {.params = {.name = "fake", .n_vocab = FAKE_VOCAB, .n_context = 4096},
+                                 .tokenizer = (struct tokenizer *)&fake_tokenizer,
+                                 .sample_mask = fake_mask};
+
+struct bytes tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, bool first)
+{
+    static uint8_t all[256];
+    if (id < 0 || id > 255)
+        return (struct bytes){0};
+    all[id] = (uint8_t)id;
+    return (struct bytes){&all[id], 1};
+}
+
+struct ids_view tokenizer_end_ids(const struct tokenizer *tokenizer)
+{
+    return (struct ids_view){&tokenizer->end, 1};
+}
+
+uint32_t tokenizer_size(const struct tokenizer *tokenizer)
+{
+    return FAKE_END + 1;
+}
+
+enum token_type tokenizer_type(const struct tokenizer *tokenizer, int32_t id)
+{
+    return id == FAKE_END ? TOKEN_CONTROL : TOKEN_NORMAL;
+}
+
+int32_t fake_next(uint64_t seed, const int32_t *ids, uint32_t n)
+{
+    uint64_t hash = seed * 0x9e3779b97f4a7c15ull + n;
+    for (uint32_t i = 0; i < n; i++)
+        hash = (hash ^ (uint64_t)ids[i]) * 0x100000001b3ull + (hash >> 29);
+    hash ^= hash >> 32;
+    return hash % 97 == 0 ? FAKE_END : (int32_t)('a' + hash / 97 % 6);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* The preparer against prompt_encode called directly: the same ids, in the promised order, and nothing of
+ * what was taken back. Preparations are held up by a text that takes long. */
+
+#include "tests/unit/run.h"
+#include "worker/prepare.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/rundir.h"
+#include "worker/convert/synth.h"
+
+#define WAIT_MS 20000
+#define LONG    (400 * 1000) /* bytes: a twentieth of a second and more */
+
+struct fixture {
+    char folder[RUNDIR_PATH_MAX + 1];
+    struct model *model;
+    struct prompt_encoder encoder;
+    struct preparer *preparer;
+    char *long_text;
+    int order[64]; /* arg of what was delivered */
+    int n;
+};
+
+static struct fixture *current; /* for `delivered`, which gets a number */
+
+static struct fixture *fixture_new(void)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct error err = {0};
+    char path[RUNDIR_PATH_MAX + 32];
+    ck_assert_int_eq(rundir_temporary(f->folder, &err), 0);
+    snprintf(path, sizeof path, "%s/model.gguf", f->folder);
+    ck_assert_int_eq(synth_write(synth_shape_by_name("tiny"), mixture_by_name("F16"), 1, path, &err), 0);
+    ck_assert_int_eq(model_open(path, true, &f->model, &err), 0);
+    prompt_encoder_init(&f->encoder, f->model);
+    ck_assert_int_eq(preparer_new(&f->encoder, &f->preparer, &err), 0);
+    f->long_text = malloc(LONG);
+    for (size_t i = 0; i < LONG; i++)
+        f->long_text[i] = "many words, 123 "[i % 16];
+    current = f;
+    return f;
+}
+
+static void fixture_free(struct fixture *f)
+{
+    ck_assert(preparer_free(f->preparer, WAIT_MS));
+    prompt_encoder_deinit(&f->encoder);
+    model_free(f->model);
+    rundir_remove(f->folder);
+    free(f->long_text);
+    free(f);
+}
+
+static void delivered(void *arg, struct preparation *preparation)
+{
+    (void)preparation;
+    current->order[current->n++] = (int)(intptr_t)arg;
+}
+
+static struct prompt text_prompt(const char *text, size_t len)
+{
+    return (struct prompt){.form = PROMPT_TEXT, .text = {text, len}};
+}
+
+static void add(struct fixture *f, struct preparation *preparation, const struct prompt *prompt,
+                int32_t priority, int number)
+{
+    *preparation = (struct preparation){
+        .prompt = prompt, .priority = priority, .done = delivered, .arg = (void *)(intptr_t)number};
+    ck_assert(preparer_add(f->preparer, preparation));
+}
+
+/* Delivers until n have come in all. */
+static void deliver_until(struct fixture *f, int n)
+{
+    struct pollfd item = {preparer_fd(f->preparer), POLLIN, 0};
+    while (f->n < n) {
+        ck_assert_int_eq(poll(&item, 1, WAIT_MS), 1);
+        preparer_deliver(f->preparer);
+    }
+    ck_assert_int_eq(f->n, n);
+}
+
+/* The descriptor says nothing when there is nothing: a loop that polls it would never rest. */
+static bool is_quiet(struct fixture *f)
+{
+    struct pollfd item = {preparer_fd(f->preparer), POLLIN, 0};
+    return poll(&item, 1, 0) == 0;
+}
+
+static void wait_until_busy(struct fixture *f)
+{
+    uint64_t until = clock_ns() + WAIT_MS * CLOCK_NS_PER_MS;
+    while (preparer_busy_since(f->preparer) == 0)
+        ck_assert_uint_lt(clock_ns(), until);
+}
+
+START_TEST(ids_are_those_of_the_encoder_and_reasons_too)
+{
+    struct fixture *f = fixture_new();
+    static const char *const texts[] = {"Hello there", "", "\xff", "123 words"};
+    struct preparation preparations[4];
+    struct prompt prompts[4];
+    for (int i = 0; i < 4; i++) {
+        prompts[i] = text_prompt(texts[i], strlen(texts[i]));
+        add(f, &preparations[i], &prompts[i], 0, i);
+    }
+    ck_assert_uint_eq(preparer_pending(f->preparer), 4);
+    deliver_until(f, 4);
+    ck_assert_uint_eq(preparer_pending(f->preparer), 0);
+    ck_assert(is_quiet(f));
+    for (int i = 0; i < 4; i++) {
+        struct ids ids = {0};
+        struct refusal refusal = {0};
+        bool ok = prompt_encode(&f->encoder, &prompts[i], &ids, &refusal);
+        ck_assert_int_eq(f->order[i], i);
+        ck_assert_int_eq(preparations[i].ok, ok);
+        ck_assert_str_eq(preparations[i].refusal.reason.text, refusal.reason.text);
+        ck_assert_int_eq(preparations[i].refusal.error, refusal.error);
+        ck_assert_uint_eq(preparations[i].ids.len, ids.len);
+        for (size_t k = 0; k < ids.len; k++)
+            ck_assert_int_eq(preparations[i].ids.data[k], ids.data[k]);
+        ids_deinit(&ids);
+        ids_deinit(&preparations[i].ids);
+    }
+    ck_assert(!preparations[2].ok);
+    ck_assert_int_eq(preparations[2].refusal.error, PROTO_BAD_REQUEST);
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(priority_comes_first_then_arrival_then_what_is_soon_done)
+{
+    struct fixture *f = fixture_new();
+    struct preparation preparations[7];
+    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG);
+    add(f, &preparations[0], &long_one, 0, 0);
+    wait_until_busy(f);
+    add(f, &preparations[1], &brief, -1, 1);
+    add(f, &preparations[2], &long_one, 0, 2);
+    add(f, &preparations[3], &long_one, 0, 3);
+    add(f, &preparations[4], &brief, 0, 4);
+    add(f, &preparations[5], &brief, 0, 5);
+    add(f, &preparations[6], &long_one, 1, 6);
+    deliver_until(f, 7);
+    static const int order[] = {0, 6, 4, 5, 2, 3, 1};
+    for (int i = 0; i < 7; i++) {
+        ck_assert_int_eq(f->order[i], order[i]);
+        ids_deinit(&preparations[i].ids);
+    }
+    ck_assert_uint_eq(preparer_busy_since(f->preparer), 0);
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(a_low_priority_waits_half_a_minute_longer_and_not_for_ever)
+{
+    struct fixture *f = fixture_new();
+    struct preparation preparations[5];
+    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG);
+    add(f, &preparations[0], &long_one, 9, 0);
+    wait_until_busy(f);
+    add(f, &preparations[1], &brief, -1, 1);
+    add(f, &preparations[2], &brief, -1, 2);
+    preparations[1].expected_ns -= 31 * CLOCK_NS_PER_S; /* it has waited so long */
+    preparations[2].expected_ns -= 28 * CLOCK_NS_PER_S;
+    add(f, &preparations[3], &brief, 0, 3);
+    add(f, &preparations[4], &brief, 1, 4);
+    deliver_until(f, 5);
+    static const int order[] = {0, 4, 1, 3, 2};
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(f->order[i], order[i]);
+        ids_deinit(&preparations[i].ids);
+    }
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(what_is_taken_back_is_never_delivered)
+{
+    struct fixture *f = fixture_new();
+    struct preparation preparations[4];
+    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG);
+    add(f, &preparations[0], &long_one, 0, 0);
+    wait_until_busy(f);
+    add(f, &preparations[1], &brief, 0, 1);
+    add(f, &preparations[2], &brief, 0, 2);
+    ck_assert(!preparer_remove(f->preparer, &preparations[0])); /* the thread has it */
+    ck_assert(preparer_remove(f->preparer, &preparations[1]));  /* it waits */
+    ck_assert_uint_eq(preparer_pending(f->preparer), 2);
+    deliver_until(f, 2);
+    ck_assert_int_eq(f->order[1], 2);
+    add(f, &preparations[3], &brief, 0, 3);
+    struct pollfd item = {preparer_fd(f->preparer), POLLIN, 0};
+    ck_assert_int_eq(poll(&item, 1, WAIT_MS), 1);
+    ck_assert(preparer_remove(f->preparer, &preparations[3])); /* it is done and not delivered */
+    ck_assert(is_quiet(f));
+    ck_assert_uint_eq(preparer_deliver(f->preparer), 0);
+    ck_assert_uint_eq(preparer_pending(f->preparer), 0);
+    ck_assert_int_eq(f->n, 2);
+    ids_deinit(&preparations[0].ids);
+    ids_deinit(&preparations[2].ids);
+    ids_deinit(&preparations[3].ids);
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(the_queue_is_bounded_in_number_and_bytes)
+{
+    struct fixture *f = fixture_new();
+    struct preparation *preparations = calloc(PREPARE_MOST + 1, sizeof *preparations);
+    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG);
+    add(f, &preparations[0], &long_one, 9, 0);
+    wait_until_busy(f);
+    size_t n = 1;
+    for (; n <= PREPARE_MOST_BYTES / LONG; n++)
+        add(f, &preparations[n], &long_one, 0, (int)n);
+    preparations[n] = (struct preparation){.prompt = &long_one, .done = delivered};
+    ck_assert(!preparer_add(f->preparer, &preparations[n]));
+    for (; n < PREPARE_MOST; n++)
+        add(f, &preparations[n], &brief, 0, (int)n);
+    preparations[n] = (struct preparation){.prompt = &brief, .done = delivered};
+    ck_assert(!preparer_add(f->preparer, &preparations[n]));
+    for (size_t i = 1; i < PREPARE_MOST_BYTES / LONG; i++)
+        if (preparer_remove(f->preparer, &preparations[i]))
+            ids_deinit(&preparations[i].ids);
+    ck_assert(preparer_add(f->preparer, &preparations[n])); /* room was given back */
+    ck_assert(preparer_free(f->preparer, WAIT_MS));         /* with work left */
+    f->preparer = NULL;
+    for (size_t i = 0; i <= PREPARE_MOST; i++)
+        ids_deinit(&preparations[i].ids);
+    free(preparations);
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(a_preparer_that_does_not_end_in_time_is_left_alone)
+{
+    struct fixture *f = fixture_new();
+    struct preparation preparation;
+    struct prompt long_one = text_prompt(f->long_text, LONG);
+    add(f, &preparation, &long_one, 0, 0);
+    wait_until_busy(f);
+    ck_assert(!preparer_free(f->preparer, 0));
+    ck_assert(preparer_free(f->preparer, WAIT_MS)); /* it was whole all the time */
+    f->preparer = NULL;
+    ids_deinit(&preparation.ids);
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(a_bound_in_tokens_refuses_a_text_before_it_is_split)
+{
+    struct fixture *f = fixture_new();
+    struct prompt long_one = text_prompt(f->long_text, LONG);
+    struct ids ids = {0};
+    struct refusal refusal = {0};
+    prompt_encoder_bound(&f->encoder, 100);
+    ck_assert_uint_eq(f->encoder.most_bytes, 100 * f->encoder.longest_token);
+    ck_assert_uint_gt(f->encoder.longest_token, 1);
+    ck_assert(!prompt_encode(&f->encoder, &long_one, &ids, &refusal));
+    ck_assert_int_eq(refusal.error, PROTO_TOO_LONG);
+    ck_assert_ptr_nonnull(strstr(refusal.reason.text, "400000"));
+    ck_assert_uint_eq(ids.len, 0);
+    ck_assert(prompt_encode_text(&f->encoder, (struct bytes){f->long_text, 100000}, false, &ids, &refusal));
+    ck_assert_uint_gt(ids.len, 10000);
+    ids_deinit(&ids);
+    fixture_free(f);
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+    tcase_add_test(tests, ids_are_those_of_the_encoder_and_reasons_too);
+    tcase_add_test(tests, priority_comes_first_then_arrival_then_what_is_soon_done);
+    tcase_add_test(tests, a_low_priority_waits_half_a_minute_longer_and_not_for_ever);
+    tcase_add_test(tests, what_is_taken_back_is_never_delivered);
+    tcase_add_test(tests, the_queue_is_bounded_in_number_and_bytes);
+    tcase_add_test(tests, a_preparer_that_does_not_end_in_time_is_left_alone);
+    tcase_add_test(tests, a_bound_in_tokens_refuses_a_text_before_it_is_split);
+}
+
+int main(void)
+{
+    return run_tests("prepare", add_tests);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernels of one instruction set, put together. */
+
+#include "worker/cpu/kernels_build.h"
+
+const struct kernels LANES_NAMED(kernels) = {
+    .name = LANES_NAME,
+    .multiply =
+        {
+            [FORMAT_F32] = LANES_NAMED(multiply_f32),
+            [FORMAT_F16] = LANES_NAMED(multiply_f16),
+            [FORMAT_BF16] = LANES_NAMED(multiply_bf16),
+            [FORMAT_Q8_0] = LANES_NAMED(multiply_q8_0),
+            [FORMAT_Q4_0] = LANES_NAMED(multiply_q4_0),
+            [FORMAT_Q5_0] = LANES_NAMED(multiply_q5_0),
+            [FORMAT_Q4_K] = LANES_NAMED(multiply_q4_k),
+            [FORMAT_Q5_K] = LANES_NAMED(multiply_q5_k),
+            [FORMAT_Q6_K] = LANES_NAMED(multiply_q6_k),
+        },
+    .quantize = LANES_NAMED(quantize),
+    .rms_norm = LANES_NAMED(rms_norm),
+    .layer_norm = LANES_NAMED(layer_norm),
+    .activate =
+        {
+            [ACTIVATION_SILU] = LANES_NAMED(silu),
+            [ACTIVATION_GELU] = LANES_NAMED(gelu),
+            [ACTIVATION_RELU_SQUARED] = LANES_NAMED(relu_squared),
+        },
+    .soft_cap = LANES_NAMED(soft_cap),
+    .add = LANES_NAMED(add),
+    .halves_to_floats = LANES_NAMED(halves_to_floats),
+    .floats_to_halves = LANES_NAMED(floats_to_halves),
+    .attend = LANES_NAMED(attend),
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_KERNELS_BUILD_H
+#define WORKER_CPU_KERNELS_BUILD_H
+
+/* What the kernel sources of one instruction set share: their names end in the set's own, so that several
+ * builds link into one program. kernels_build.c puts each together. */
+
+#include "worker/cpu/kernels.h"
+#include "worker/cpu/lanes_math.h"
+
+extern kernel_multiply LANES_NAMED(multiply_f32), LANES_NAMED(multiply_f16), LANES_NAMED(multiply_bf16);
+extern kernel_multiply LANES_NAMED(multiply_q8_0), LANES_NAMED(multiply_q4_0), LANES_NAMED(multiply_q5_0);
+extern kernel_multiply LANES_NAMED(multiply_q4_k), LANES_NAMED(multiply_q5_k), LANES_NAMED(multiply_q6_k);
+
+void LANES_NAMED(quantize)(const struct activations *x, uint32_t row);
+void LANES_NAMED(rms_norm)(const float *x, const float *weight, uint32_t n, float epsilon, float *out);
+void LANES_NAMED(layer_norm)(const float *x, const float *weight, const float *bias, uint32_t n,
+                             float epsilon, float *out);
+void LANES_NAMED(silu)(const float *x, const float *factor, uint32_t n, float *out);
+void LANES_NAMED(gelu)(const float *x, const float *factor, uint32_t n, float *out);
+void LANES_NAMED(relu_squared)(const float *x, const float *factor, uint32_t n, float *out);
+void LANES_NAMED(soft_cap)(float *x, uint32_t n, float cap);
+void LANES_NAMED(add)(float *x, const float *y, uint32_t n);
+void LANES_NAMED(halves_to_floats)(const uint16_t *in, uint32_t n, float *out);
+void LANES_NAMED(floats_to_halves)(const float *in, uint32_t n, uint16_t *out);
+void LANES_NAMED(attend)(const struct attended_block *block, const float *query,
+                         struct running_softmax *softmax);
+
+extern const struct kernels LANES_NAMED(kernels);
+
+#endif

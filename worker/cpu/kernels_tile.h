@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_KERNELS_TILE_H
+#define WORKER_CPU_KERNELS_TILE_H
+
+/* The frame of every product with quantized weights: a tile of a few activation rows meets a group's blocks
+ * one after the other, so that weights are unpacked once for all of them. A format brings a function that
+ * adds one block's products to the rows' sums; all of it is inlined into one loop for each number of rows. */
+
+#include "worker/cpu/kernels_build.h"
+#include "worker/cpu/packing.h"
+
+#define TILE_MAX 8
+
+/* The activations that a block of weights meets: `n` rows (a constant) from `first_row`, from `column` on. */
+struct tile {
+    const struct activations *x;
+    size_t first_row;
+    uint32_t column;
+    int n;
+};
+
+LANES_INLINE const int8_t *tile_quants(const struct tile *tile, int i, uint32_t column)
+{
+    return tile->x->quants + (tile->first_row + (size_t)i) * tile->x->stride + tile->column + column;
+}
+
+/* The block of 32 activations that `column` of row i lies in: its place in scales, sums and half_sums. */
+LANES_INLINE size_t tile_block(const struct tile *tile, int i, uint32_t column)
+{
+    return (tile->first_row + (size_t)i) * (tile->x->stride / KERNELS_BLOCK) +
+           (tile->column + column) / KERNELS_BLOCK;
+}
+
+/* Adds what one packed block gives to the sums of the tile's rows. */
+typedef void tile_add(const void *block, const struct tile *tile, f32x8 sums[TILE_MAX]);
+
+/* A single activation row waits for memory: ask for the weights that come a few blocks later. A page ahead is
+ * far enough for the memory's latency, and near enough that the lines are still there when they are needed
+ * (measured: 27.5 → 30.7 ids a second of a 1.2 B model). Addresses beyond the weights are no more than hints.
+ */
+LANES_INLINE void prefetch_ahead(const uint8_t *group, uint32_t bytes, const int n)
+{
+    if (n > 1)
+        return;
+    for (uint32_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(group + 4096 + i);
+}
+
+/* Rows first … first + n − 1. `columns` and `bytes` are of one packed block; these, `n` and `add` are
+ * constants. */
+LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t first, const int n,
+                                const uint32_t columns, const uint32_t bytes, tile_add *add)
+{
+    const uint8_t *block = product->group;
+    const uint32_t n_columns = product->n_columns;
+    f32x8 sums[TILE_MAX];
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        sums[i] = f32x8_splat(0);
+    for (uint32_t column = 0; column < n_columns; column += columns, block += bytes) {
+        const struct tile tile = {product->x, first, column, n};
+        prefetch_ahead(block, bytes, n);
+        add(block, &tile, sums);
+    }
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        f32x8_store(product->out + (first + (size_t)i) * product->out_stride, sums[i]);
+}
+
+/* Defines the kernel_multiply `name` from `tile`, an inlined function for a few activation rows; further
+ * arguments are handed to it, and are constants. Where loops are unrolled it is compiled for eight, four, two
+ * and one rows, else for any number up to eight. */
+#if defined(LANES_UNROLL)
+#define DEFINE_MULTIPLY(name, tile, ...)                                                                     \
+    void LANES_NAMED(name)(const struct group_product *product, uint32_t first, uint32_t n)                  \
+    {                                                                                                        \
+        uint32_t i = first, end = first + n;                                                                 \
+        for (; end - i >= 8; i += 8)                                                                         \
+            tile(product, i, 8, __VA_ARGS__);                                                                \
+        if (end - i >= 4) {                                                                                  \
+            tile(product, i, 4, __VA_ARGS__);                                                                \
+            i += 4;                                                                                          \
+        }                                                                                                    \
+        if (end - i >= 2) {                                                                                  \
+            tile(product, i, 2, __VA_ARGS__);                                                                \
+            i += 2;                                                                                          \
+        }                                                                                                    \
+        if (end - i == 1)                                                                                    \
+            tile(product, i, 1, __VA_ARGS__);                                                                \
+    }
+#else
+#define DEFINE_MULTIPLY(name, tile, ...)                                                                     \
+    void LANES_NAMED(name)(const struct group_product *product, uint32_t first, uint32_t n)                  \
+    {                                                                                                        \
+        for (uint32_t i = first, end = first + n; i < end; i += TILE_MAX)                                    \
+            tile(product, i, (int)(end - i < TILE_MAX ? end - i : TILE_MAX), __VA_ARGS__);                   \
+    }
+#endif
+
+/* The same for a quantized format whose groups are structs `block` of `columns` columns. */
+#define DEFINE_BLOCK_MULTIPLY(name, columns, block, add)                                                     \
+    DEFINE_MULTIPLY(name, multiply_tile, columns, sizeof(block), add)
+
+#endif

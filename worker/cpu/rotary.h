@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_ROTARY_H
+#define WORKER_CPU_ROTARY_H
+
+/* Rotary positions (Su et al. 2021, arXiv:2104.09864): pairs of dims turn by an angle in proportion to the
+ * position. */
+
+#include "worker/model/description.h"
+
+/* Frequencies of the pairs, [dims / 2]: base, linear scaling and the file's own factors (may be NULL). */
+void rotary_frequencies(const struct rotary *rotary, const float *factors, double *ret_frequencies);
+
+/* Cosine and sine of each pair at a position, [n_pairs][2]. */
+void rotary_angles(const double *frequencies, uint32_t n_pairs, uint32_t position, float *ret_cos_sin);
+
+/* Turns the leading dims of each head [n_heads][dim]. */
+void rotary_turn(const struct rotary *rotary, float *heads, uint32_t n_heads, uint32_t dim,
+                 const float *cos_sin);
+
+#endif

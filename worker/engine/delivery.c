@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Every event leaves through `send` alone, and one with an end takes the sequence out of the table first: its
+ * tag is free when the owner hears of it. A sequence that has ended is never delivered to again. */
+
+#include "worker/engine/delivery.h"
+
+#include <assert.h>
+
+void delivery_deinit(struct delivery *delivery)
+{
+    HASH_CLEAR(hh, delivery->alive);
+    buffer_deinit(&delivery->text);
+}
+
+void delivery_add(struct delivery *delivery, struct sequence *sequence)
+{
+    HASH_ADD(hh, delivery->alive, tag, sizeof sequence->tag, sequence);
+}
+
+struct sequence *delivery_find(const struct delivery *delivery, uint64_t tag)
+{
+    struct sequence *sequence;
+    HASH_FIND(hh, delivery->alive, &tag, sizeof tag, sequence);
+    return sequence;
+}
+
+static void send(struct delivery *delivery, struct sequence *sequence, struct engine_event *event)
+{
+    event->tag = sequence->tag;
+    event->text = (struct bytes){delivery->text.data, delivery->text.len};
+    if (event->end != ENGINE_RUNNING) {
+        event->n_prompt = sequence->n_prompt;
+        event->n_cached = sequence->n_cached;
+        event->n_output = (uint32_t)sequence->ids.len - sequence->n_prompt;
+        if (sequence->first_ns) {
+            event->prefill_ns = sequence->first_ns - sequence->submitted_ns;
+            event->decode_ns = sequence->last_ns - sequence->first_ns;
+        }
+        HASH_DELETE(hh, delivery->alive, sequence);
+        sequence_become(sequence, SEQUENCE_ENDED);
+    }
+    delivery->sink(delivery->sink_arg, event);
+}
+
+/* Begins an event's text with what waited for it. 0 or -ENOMEM. */
+static int begin_text(struct delivery *delivery, struct sequence *sequence)
+{
+    delivery->text.len = 0;
+    if (sequence->unsent.len == 0)
+        return 0;
+    int r = buffer_append(&delivery->text, sequence->unsent.data, sequence->unsent.len);
+    if (r == 0)
+        buffer_deinit(&sequence->unsent);
+    return r;
+}
+
+void delivery_end(struct delivery *delivery, struct sequence *sequence, enum engine_end end,
+                  const char *fault)
+{
+    assert(sequence->state != SEQUENCE_ENDED);
+    struct engine_event event = {.end = end, .fault = fault};
+    size_t whole = 0;
+    if (begin_text(delivery, sequence) == 0)
+        whole = delivery->text.len;
+    if (text_finish(&sequence->text, &delivery->text) < 0)
+        delivery->text.len = whole;
+    send(delivery, sequence, &event);
+}
+
+void delivery_ids(struct delivery *delivery, struct sequence *sequence, const struct backend_result *result,
+                  uint32_t n, uint64_t now)
+{
+    struct engine_event event = {.ids = result->ids,
+                                 .logprobs = result->logprobs,
+                                 .n_logprobs = result->logprobs ? sequence->n_logprobs : 0};
+    int taken = begin_text(delivery, sequence);
+    if (taken == 0)
+        taken = sequence_accept(sequence, delivery->tokenizer, result->ids, n, result->end, &delivery->text,
+                                &event.end);
+    if (taken < 0) {
+        delivery_end(delivery, sequence, ENGINE_END_FAULT, "out of memory");
+        return;
+    }
+    event.n_ids = (uint32_t)taken;
+    if (sequence->first_ns == 0)
+        sequence->first_ns = now;
+    sequence->last_ns = now;
+    delivery->tokens += event.n_ids;
+    send(delivery, sequence, &event);
+}

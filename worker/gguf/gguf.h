@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GGUF_GGUF_H
+#define WORKER_GGUF_GGUF_H
+
+/* GGUF files, versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), mapped and not
+ * read.
+ *
+ * Every count, length and offset of the file is checked before use; nothing is trusted. A file in parts
+ * (NAME-00001-of-0000N.gguf, keys split.no, split.count, split.tensors.count) is opened by its first part.
+ * Strings and arrays of the metadata and the tensor data point into the mapping and live as long as the
+ * `struct gguf`. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "worker/gguf/format.h"
+
+/* The file's own numbers. */
+enum gguf_type {
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STRING,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64,
+    GGUF_TYPE_COUNT
+};
+
+struct gguf_value {
+    enum gguf_type type;
+    union {
+        uint64_t u;          /* unsigned integers, bool */
+        int64_t i;           /* signed integers */
+        double f;            /* reals */
+        struct bytes string; /* not zero-terminated; may hold any bytes */
+        struct {
+            enum gguf_type type; /* never GGUF_ARRAY: nested arrays are refused */
+            uint64_t n;
+            struct bytes raw; /* the elements as they stand in the file (strings: u64 length + bytes each) */
+        } array;
+    };
+};
+
+struct gguf_pair {
+    struct bytes key;
+    struct gguf_value value;
+};
+
+#define GGUF_MAX_DIMS 4
+
+struct gguf_tensor {
+    struct bytes name;
+    uint32_t n_dims;
+    uint64_t dims[GGUF_MAX_DIMS]; /* fastest first; 1 beyond n_dims */
+    enum format format;
+    const void *data; /* rows one after the other; dims[0] is a multiple of the format's block */
+    size_t size;      /* bytes */
+};
+
+struct gguf;
+
+/* Opens and checks a file and all its parts. 0; -errno; or -EINVAL with the reason: not GGUF, truncated, a
+ * tensor outside the file or over another, a dimension overflow, an unknown type, a missing part. */
+int gguf_open(const char *path, struct gguf **ret_gguf, struct error *err);
+
+/* Parses one file that is in memory already, aligned to 8 bytes; the bytes are borrowed. For fuzzing and
+ * tests; knows no other parts. */
+int gguf_parse(const void *data, size_t len, struct gguf **ret_gguf, struct error *err);
+
+struct gguf *gguf_free(struct gguf *gguf);
+
+/* -EEXIST with a reason when PATH is one of the files that `gguf` was opened from, any part of it, by that
+ * name or another (symbolic link, hard link): who writes there destroys what he reads. */
+int gguf_check_output(const struct gguf *gguf, const char *path, struct error *err);
+
+uint32_t gguf_version(const struct gguf *gguf);
+size_t gguf_n_pairs(const struct gguf *gguf);
+const struct gguf_pair *gguf_pair_at(const struct gguf *gguf, size_t i);
+size_t gguf_n_tensors(const struct gguf *gguf);
+const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t i);
+
+/* Looks up by name; NULL when there is none. */
+const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key);
+const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name);
+
+/* Typed reads. Integers of any width are accepted where they fit. 0; 1 (GGUF_E_MISSING) when the key is
+ * absent; or -EINVAL with a reason when it has another type or does not fit. */
+enum { GGUF_E_MISSING = 1 };
+int gguf_u32(const struct gguf *gguf, const char *key, uint32_t *ret_value, struct error *err);
+int gguf_f32(const struct gguf *gguf, const char *key, float *ret_value, struct error *err);
+int gguf_bool(const struct gguf *gguf, const char *key, bool *ret_value, struct error *err);
+int gguf_string(const struct gguf *gguf, const char *key, struct bytes *ret_value, struct error *err);
+
+/* Element `i` < n of an array: integers of any width or bools; reals, or integers as reals; strings. Walking
+ * an array of strings by index from 0 upwards is linear in all: the caller keeps `cursor` (start with 0), a
+ * byte offset into raw. */
+int64_t gguf_array_int(const struct gguf_value *array, uint64_t i);
+double gguf_array_real(const struct gguf_value *array, uint64_t i);
+struct bytes gguf_array_next_string(const struct gguf_value *array, size_t *cursor);
+
+/* Gives the pages of the mapping that lie wholly within these bytes back to the system: they stay readable,
+ * and come from the file again when they are touched. For who has copied what it needs. Borrowed bytes are
+ * left alone. */
+void gguf_give_back(const struct gguf *gguf, const void *data, size_t size);
+
+/* A fingerprint of the whole model: XXH3-128 over the metadata and, of every tensor, name, shape, format and
+ * size and a sample of its data (the first and last 4 KiB). Two files that differ only deep inside one tensor
+ * could collide; pools treat equal digests as equal models. */
+void gguf_digest(const struct gguf *gguf, uint8_t ret_digest[16]);
+
+/* ---- writing (synth, quantize, tests) ---- */
+
+struct gguf_writer;
+int gguf_writer_new(struct gguf_writer **ret_writer);
+struct gguf_writer *gguf_writer_free(struct gguf_writer *writer);
+
+/* Adds metadata; keys and values are copied. 0 or -ENOMEM, as for the others. */
+int gguf_writer_u32(struct gguf_writer *writer, const char *key, uint32_t value);
+int gguf_writer_f32(struct gguf_writer *writer, const char *key, float value);
+int gguf_writer_bool(struct gguf_writer *writer, const char *key, bool value);
+int gguf_writer_string(struct gguf_writer *writer, const char *key, const char *value);
+/* Any pair of another file; general.alignment is left out, it is this file's own matter. */
+int gguf_writer_pair(struct gguf_writer *writer, const struct gguf_pair *pair);
+int gguf_writer_strings(struct gguf_writer *writer, const char *key, const struct bytes *items, size_t n);
+int gguf_writer_i32s(struct gguf_writer *writer, const char *key, const int32_t *items, size_t n);
+int gguf_writer_f32s(struct gguf_writer *writer, const char *key, const float *items, size_t n);
+
+/* Announces a tensor; its data is asked for, in the order of announcement, while the file is written: `fill`
+ * writes `size` bytes to `out` and returns 0 or a negative code, which ends the writing. */
+typedef int gguf_fill(void *arg, void *out, size_t size);
+int gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t n_dims, const uint64_t *dims,
+                       enum format format, gguf_fill *fill, void *arg);
+
+/* Writes it all, or leaves PATH as it was (common/output_file.h). PATH must not be a file that data comes
+ * from: gguf_check_output. */
+int gguf_writer_write(struct gguf_writer *writer, const char *path, struct error *err);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* Prompts to ids.
+ *
+ * The broker has checked the shape of a generation; what needs the model is checked here. Text is tokenized
+ * with the model's own special tokens at its ends, a conversation goes through the model's template. Nothing
+ * here changes after prompt_encoder_bound, so the thread that prepares prompts and the loop read it at the
+ * same time. */
+
+#include "worker/prompt.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(ret_refusal->reason.text, sizeof ret_refusal->reason.text, format, arguments);
+    va_end(arguments);
+    ret_refusal->error = error;
+    return false;
+}
+
+static void open_chat(struct prompt_encoder *encoder, struct bytes source)
+{
+    const struct tokenizer *tokenizer = encoder->tokenizer;
+    if (source.len == 0) {
+        error_set(&encoder->no_chat, 0, "the model has no chat template: send text or token ids");
+        return;
+    }
+    int32_t bos = tokenizer_bos(tokenizer), eos = tokenizer_eos(tokenizer);
+    const struct bytes none = {"", 0};
+    int r = chat_template_new(source, bos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, bos),
+                              eos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, eos), &encoder->chat,
+                              &encoder->no_chat);
+    if (r < 0)
+        error_prefix(&encoder->no_chat, r, "the model's chat template cannot be used");
+}
+
+void prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model)
+{
+    *encoder =
+        (struct prompt_encoder){.tokenizer = model->tokenizer, .longest_token = 1, .most_bytes = SIZE_MAX};
+    for (uint32_t id = 0; id < tokenizer_size(model->tokenizer); id++) {
+        size_t len = tokenizer_name(model->tokenizer, (int32_t)id).len;
+        if (len > encoder->longest_token)
+            encoder->longest_token = len;
+    }
+    open_chat(encoder, model->chat_template);
+}
+
+void prompt_encoder_deinit(struct prompt_encoder *encoder)
+{
+    encoder->chat = chat_template_free(encoder->chat);
+}
+
+void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens)
+{
+    encoder->most_bytes = encoder->longest_token * most_tokens;
+}
+
+static bool encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct ids *ids,
+                        struct refusal *ret_refusal)
+{
+    if (!encoder->chat)
+        return refuse(ret_refusal, PROTO_UNSUPPORTED, "%s", encoder->no_chat.text);
+    struct chat_turn *turns = calloc(prompt->chat.n, sizeof *turns);
+    if (!turns)
+        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
+    for (size_t i = 0; i < prompt->chat.n; i++)
+        turns[i] = (struct chat_turn){prompt->chat.items[i].role, prompt->chat.items[i].content};
+    int r = chat_template_encode(encoder->chat, encoder->tokenizer, turns, prompt->chat.n,
+                                 encoder->most_bytes, ids, &ret_refusal->reason);
+    free(turns);
+    ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
+    if (r != 0 && ret_refusal->reason.text[0] == 0)
+        error_set(&ret_refusal->reason, 0, "the conversation could not be made a prompt");
+    return r == 0;
+}
+
+static bool encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,
+                        struct ids *ids, struct refusal *ret_refusal)
+{
+    unsigned flags = TOKENIZER_ADD_SPECIAL | (special ? TOKENIZER_PARSE_SPECIAL : 0);
+    int r = tokenizer_encode(encoder->tokenizer, text, flags, ids);
+    if (r == -EILSEQ)
+        return refuse(ret_refusal, PROTO_BAD_REQUEST, "the text is not UTF-8");
+    if (r < 0)
+        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the text");
+    return true;
+}
+
+bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,
+                        struct ids *ret_ids, struct refusal *ret_refusal)
+{
+    if (!encode_text(encoder, text, special, ret_ids, ret_refusal))
+        return false;
+    if (ret_ids->len > PROTO_MAX_PROMPT_IDS)
+        return refuse(ret_refusal, PROTO_TOO_LONG, "the text has too many tokens for one message");
+    return true;
+}
+
+bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct ids *ret_ids,
+                   struct refusal *ret_refusal)
+{
+    if (prompt->form == PROMPT_CHAT) {
+        if (!encode_chat(encoder, prompt, ret_ids, ret_refusal))
+            return false;
+    } else {
+        if (prompt->text.len > encoder->most_bytes)
+            return refuse(ret_refusal, PROTO_TOO_LONG, "the prompt has %zu bytes, at most %zu can fit",
+                          prompt->text.len, encoder->most_bytes);
+        if (!encode_text(encoder, prompt->text, prompt->special, ret_ids, ret_refusal))
+            return false;
+    }
+    return ret_ids->len > 0 ? true : refuse(ret_refusal, PROTO_BAD_REQUEST, "the prompt is empty");
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_PROMPT_H
+#define WORKER_PROMPT_H
+
+/* A text or a conversation → the token ids of a prompt, by the model's tokenizer and chat template.
+ *
+ * Immutable once open; threads share it. A call takes the time that its text takes: about a second for the
+ * largest message of a client, while a step of the engine takes milliseconds. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "proto/message.h"
+#include "worker/model/model.h"
+#include "worker/template/chat_template.h"
+
+/* Why a request is not served: the name that the protocol has for it, and a line for people. */
+struct refusal {
+    enum proto_error error;
+    struct error reason;
+};
+
+struct prompt_encoder {
+    const struct tokenizer *tokenizer;
+    struct chat_template *chat; /* NULL: none, or none that can be used */
+    struct error no_chat;       /* then: why */
+    size_t longest_token;       /* bytes of the longest name of a token, ≥ 1 */
+    size_t most_bytes; /* of a text: one that is longer has more tokens than fit, however it is cut */
+};
+
+/* Opens the encoder of a model, which outlives it and has a tokenizer. A chat template that cannot be used is
+ * no failure: `no_chat` says why conversations are refused. */
+void prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model);
+void prompt_encoder_deinit(struct prompt_encoder *encoder);
+
+/* Bounds texts by the most tokens that a sequence may have. A token stands for no more bytes than its name
+ * has, so a text has a least number of tokens, known before it is split. */
+void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens);
+
+/* Appends the ids of a prompt that is a text or a conversation. False with the reason: not UTF-8, longer than
+ * the bound, empty, refused by the template, without memory. */
+bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct ids *ret_ids,
+                   struct refusal *ret_refusal);
+
+/* The same for a text whose ids are wanted for themselves, whatever a sequence may hold; one message holds
+ * PROTO_MAX_PROMPT_IDS of them. An empty text has the ids that the model puts at its ends, perhaps none. */
+bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,
+                        struct ids *ret_ids, struct refusal *ret_refusal);
+
+/* Writes the refusal; false, so that a caller can return it. */
+bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_PUBLISH_H
+#define WORKER_PUBLISH_H
+
+/* What requests made, into frames: gathered in the output of each request, flushed to the stream. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "proto/message.h"
+#include "worker/engine/engine.h"
+#include "worker/link.h"
+#include "worker/stream.h"
+
+/* The output of one request; part of the request, and zeroed but for the fields above the blank line. */
+struct output {
+    uint8_t topic[PROTO_TOPIC_BYTES]; /* session ‖ id */
+    struct epoch epoch;
+    double queue_ms;
+
+    /* made, and not yet in a frame */
+    struct ids ids;
+    struct buffer text;
+    struct buffer logprobs; /* of struct token_logprob, [ids.len][width] */
+    uint32_t width;
+    uint64_t seq, off;                          /* of the first id and byte of them */
+    uint64_t flushed_ns;                        /* when the last frame went */
+    struct output *next_pending, *prev_pending; /* utlist of those with something to flush */
+    bool is_pending;
+};
+
+struct publisher {
+    struct stream *stream;  /* frames go there */
+    struct link *link;      /* and `finished` there */
+    uint64_t frame_ns;      /* tokens made within this time share a frame */
+    struct output *pending; /* utlist */
+};
+
+/* The stream and the link outlive it. */
+void publisher_init(struct publisher *publisher, struct stream *stream, struct link *link, uint32_t frame_us);
+
+/* Gathers what an event brings. Its end, if it has one, is the caller's to publish. */
+void publish_event(struct publisher *publisher, struct output *output, const struct engine_event *event);
+
+/* Sends what is left of a request with its end, on both sockets. */
+void publish_end(struct publisher *publisher, struct output *output, const struct ending *ending);
+
+/* Sends what waits: all of it after a step of frame_ns or longer, else what was held back for that time. */
+void publish_due(struct publisher *publisher, uint64_t now, uint64_t step_ns);
+
+/* Drops what is gathered and not sent: from now on the request says nothing. Frees the memory. */
+void publish_drop(struct publisher *publisher, struct output *output);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_REPORT_H
+#define WORKER_REPORT_H
+
+/* The worker's slot of the board: a snapshot now and then, and the counter that proves progress. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "proto/board.h"
+#include "worker/engine/engine.h"
+
+struct report {
+    struct board *board;
+    size_t board_bytes;
+    struct board_slot *slot; /* NULL: no board */
+    uint32_t incarnation;
+    uint64_t next_ns; /* when the next snapshot is due */
+    uint64_t rate_since_ns, rate_tokens;
+    double tokens_per_s;
+};
+
+/* What a snapshot says. */
+struct report_facts {
+    enum worker_state state;
+    uint64_t step_started_ns;    /* of the running step; 0: idle */
+    const struct engine *engine; /* NULL: not loaded */
+    uint32_t unstarted;          /* requests that the engine does not have yet */
+};
+
+/* Maps the board that `fd` holds, and closes the descriptor; −1: there is no board, and nothing is ever
+ * written. 0 or -errno with a reason. Close a report of zeroes, too. */
+int report_open(struct report *report, int fd, uint32_t slot, uint32_t incarnation, struct error *err);
+void report_close(struct report *report);
+
+/* Something was done: a layer, a part of the model loaded, a prompt prepared. From any thread. */
+void report_progress(struct report *report);
+
+/* Writes the snapshot; the next one is due `ns` later. */
+void report_write(struct report *report, const struct report_facts *facts, uint64_t now, uint64_t ns);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* Questions of clients for the ids of a text.
+ *
+ * Each gets exactly one answer: `tokenize_ok` or an error, under its ref. The broker listens for ten seconds;
+ * a question that has waited that long is answered without work, so that a pile of them cannot hold up the
+ * prompts behind it. */
+
+#include "worker/tokenize.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+
+#include <utlist.h>
+
+#define PATIENCE_NS (10 * CLOCK_NS_PER_S)
+
+struct question {
+    struct tokenize *owner;
+    struct received *received; /* the message */
+    struct prompt prompt;      /* its text */
+    struct preparation preparation;
+    uint64_t asked_ns;
+    struct question *next, *prev;
+};
+
+void tokenize_init(struct tokenize *tokenize, struct link *link, struct preparer *preparer)
+{
+    *tokenize = (struct tokenize){.link = link, .preparer = preparer};
+}
+
+static void free_question(struct question *question)
+{
+    DL_DELETE(question->owner->questions, question);
+    ids_deinit(&question->preparation.ids);
+    received_free(question->received);
+    free(question);
+}
+
+void tokenize_deinit(struct tokenize *tokenize)
+{
+    struct question *question, *next;
+    DL_FOREACH_SAFE(tokenize->questions, question, next)
+    {
+        free_question(question);
+    }
+}
+
+static void answer_error(struct link *link, uint64_t ref, enum proto_error error, const char *text)
+{
+    struct message answer = {.kind = MESSAGE_ERROR};
+    answer.error.ref = ref;
+    answer.error.error = error;
+    answer.error.text = bytes_of_string(text);
+    link_send(link, &answer);
+}
+
+/* preparer_deliver's call. */
+static void on_done(void *arg, struct preparation *preparation)
+{
+    struct question *question = arg;
+    struct link *link = question->owner->link;
+    uint64_t ref = question->received->message.tokenize.ref;
+    struct message answer = {.kind = MESSAGE_TOKENIZE_OK};
+    answer.tokenize_ok.ref = ref;
+    answer.tokenize_ok.ids = (struct id_list){preparation->ids.data, preparation->ids.len};
+    if (preparation->ok)
+        link_send(link, &answer);
+    else
+        answer_error(link, ref, preparation->refusal.error, preparation->refusal.reason.text);
+    free_question(question);
+}
+
+void tokenize_take(struct tokenize *tokenize)
+{
+    struct question *question = calloc(1, sizeof *question);
+    struct received *received = link_keep(tokenize->link);
+    const struct message *message = &received->message;
+    if (!question) {
+        answer_error(tokenize->link, message->tokenize.ref, PROTO_INTERNAL, "the worker is out of memory");
+        received_free(received);
+        return;
+    }
+    question->owner = tokenize;
+    question->received = received;
+    question->asked_ns = clock_ns();
+    question->prompt = (struct prompt){
+        .form = PROMPT_TEXT, .text = message->tokenize.text, .special = message->tokenize.special};
+    question->preparation = (struct preparation){
+        .prompt = &question->prompt, .text_only = true, .done = on_done, .arg = question};
+    DL_APPEND(tokenize->questions, question);
+    if (preparer_add(tokenize->preparer, &question->preparation))
+        return;
+    answer_error(tokenize->link, message->tokenize.ref, PROTO_OVERLOADED,
+                 "too many texts wait for their tokens");
+    free_question(question);
+}
+
+void tokenize_expire(struct tokenize *tokenize, uint64_t now)
+{
+    struct question *first;
+    while ((first = tokenize->questions) && now > first->asked_ns + PATIENCE_NS &&
+           preparer_remove(tokenize->preparer, &first->preparation)) {
+        answer_error(tokenize->link, first->received->message.tokenize.ref, PROTO_DEADLINE,
+                     "the text waited too long for its tokens");
+        free_question(first);
+    }
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_TOKENIZE_H
+#define WORKER_TOKENIZE_H
+
+/* Texts whose ids a client asks for: prepared like prompts, answered on the worker link. */
+
+#include <stdint.h>
+
+#include "worker/link.h"
+#include "worker/prepare.h"
+
+struct question;
+
+struct tokenize {
+    struct link *link;
+    struct preparer *preparer;
+    struct question *questions; /* utlist, in order of arrival */
+};
+
+/* The link and the preparer outlive the questions, but for tokenize_deinit. */
+void tokenize_init(struct tokenize *tokenize, struct link *link, struct preparer *preparer);
+
+/* Forgets the questions. The preparer must have ended. */
+void tokenize_deinit(struct tokenize *tokenize);
+
+/* Takes a `tokenize`, the message that the link received last. */
+void tokenize_take(struct tokenize *tokenize);
+
+/* Gives up questions that have waited so long that nobody listens any more. */
+void tokenize_expire(struct tokenize *tokenize, uint64_t now);
+
+#endif

@@ -27,7 +27,7 @@ static int grow(void **data, size_t *cap, size_t need, size_t size)
     return 0;
 }
 
-int buffer_reserve(struct buffer *buffer, size_t more)
+int buffer_grow(struct buffer *buffer, size_t more)
 {
     if (more > SIZE_MAX - buffer->len)
         return -ENOMEM;
@@ -35,18 +35,6 @@ int buffer_reserve(struct buffer *buffer, size_t more)
     int r = grow(&data, &buffer->cap, buffer->len + more, 1);
     buffer->data = data;
     return r;
-}
-
-int buffer_append(struct buffer *buffer, const void *data, size_t len)
-{
-    if (len == 0)
-        return 0;
-    int r = buffer_reserve(buffer, len);
-    if (r < 0)
-        return r;
-    memcpy(buffer->data + buffer->len, data, len);
-    buffer->len += len;
-    return 0;
 }
 
 void buffer_consume(struct buffer *buffer, size_t len)
@@ -79,11 +67,6 @@ int ids_append(struct ids *ids, const int32_t *data, size_t n)
     memcpy(ids->data + ids->len, data, n * sizeof *data);
     ids->len += n;
     return 0;
-}
-
-int ids_push(struct ids *ids, int32_t id)
-{
-    return ids_append(ids, &id, 1);
 }
 
 void ids_deinit(struct ids *ids)

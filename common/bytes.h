@@ -37,10 +37,25 @@ struct buffer {
 };
 
 /* Makes room for `more` further bytes. 0, or -ENOMEM with the buffer unchanged. */
-int buffer_reserve(struct buffer *buffer, size_t more);
+int buffer_grow(struct buffer *buffer, size_t more);
+static inline int buffer_reserve(struct buffer *buffer, size_t more)
+{
+    return more <= buffer->cap - buffer->len ? 0 : buffer_grow(buffer, more);
+}
 
-/* Appends a copy of the bytes. 0, or -ENOMEM with the buffer unchanged. */
-int buffer_append(struct buffer *buffer, const void *data, size_t len);
+/* Appends a copy of the bytes. 0, or -ENOMEM with the buffer unchanged. Inline, as ids_push is: several times
+ * for every token, a few bytes each. */
+static inline int buffer_append(struct buffer *buffer, const void *data, size_t len)
+{
+    if (len == 0)
+        return 0;
+    int r = buffer_reserve(buffer, len);
+    if (r < 0)
+        return r;
+    memcpy(buffer->data + buffer->len, data, len);
+    buffer->len += len;
+    return 0;
+}
 
 /* Drops the first `len` bytes (at most all) and moves the rest to the front. */
 void buffer_consume(struct buffer *buffer, size_t len);
@@ -57,7 +72,13 @@ struct ids {
 
 /* Appends. 0, or -ENOMEM with the list unchanged. */
 int ids_append(struct ids *ids, const int32_t *data, size_t n);
-int ids_push(struct ids *ids, int32_t id);
+static inline int ids_push(struct ids *ids, int32_t id)
+{
+    if (ids->len == ids->cap)
+        return ids_append(ids, &id, 1);
+    ids->data[ids->len++] = id;
+    return 0;
+}
 void ids_deinit(struct ids *ids);
 
 #endif

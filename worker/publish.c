@@ -136,7 +136,8 @@ static int gather_logprobs(struct output *output, const struct engine_event *eve
 
 static int gather(struct output *output, const struct engine_event *event)
 {
-    int r = ids_append(&output->ids, event->ids, event->n_ids);
+    int r = event->n_ids == 1 ? ids_push(&output->ids, event->ids[0])
+                              : ids_append(&output->ids, event->ids, event->n_ids);
     if (r == 0)
         r = buffer_append(&output->text, event->text.data, event->text.len);
     return r == 0 && event->logprobs ? gather_logprobs(output, event) : r;

@@ -243,48 +243,65 @@ static int check_set(const struct backend *backend, const struct backend_row_set
     return slot->open && !slot->spoiled && placed && told ? 0 : -EINVAL;
 }
 
-/* Samples a row set's ids to `ids`; its result. */
-static struct backend_result sample(struct backend *backend, const struct backend_row_set *set, int32_t *ids,
-                                    struct logprob *logprobs)
+/* Samples after a row into the result; false where nothing follows it. */
+static inline bool sample(const struct backend *backend, struct null_slot *slot, uint32_t position,
+                          const uint32_t *allowed, struct backend_result *result, int32_t *ids,
+                          struct logprob *logprobs)
 {
-    struct null_slot *slot = &backend->slots[set->slot];
-    struct backend_result result = {.ids = ids, .logprobs = slot->n_logprobs ? logprobs : NULL};
-    size_t mask_words = (backend->config.model->params.n_vocab + 31) / 32;
-    bool all = set->output == BACKEND_SAMPLE_ALL;
-    bool agreed = true;
-    for (uint32_t row = all ? 0 : set->n_ids - 1; row < set->n_ids && agreed && slot->end == BACKEND_RUNNING;
-         row++) {
-        const uint32_t *allowed = set->allowed ? set->allowed + (all ? row * mask_words : 0) : NULL;
-        uint32_t position = slot->position + row + 1;
-        int32_t id = id_at(backend, slot->seed, position, allowed);
-        slot->end = end_of(slot, id, position);
-        if (id < 0)
-            break;
-        write_logprobs(backend, id, slot->n_logprobs, logprobs + (size_t)result.n_ids * slot->n_logprobs);
-        ids[result.n_ids++] = id;
-        slot->sampled = true;
-        agreed = all && slot->end == BACKEND_RUNNING && row + 1 < set->n_ids && set->ids[row + 1] == id;
-        result.n_accepted += agreed;
-    }
-    return result;
+    int32_t id = id_at(backend, slot->seed, position, allowed);
+    slot->end = end_of(slot, id, position);
+    if (id < 0)
+        return false;
+    if (slot->n_logprobs > 0)
+        write_logprobs(backend, id, slot->n_logprobs, logprobs + (size_t)result->n_ids * slot->n_logprobs);
+    ids[result->n_ids++] = id;
+    slot->sampled = true;
+    return slot->end == BACKEND_RUNNING;
 }
 
-static struct backend_result run_set(struct backend *backend, const struct backend_row_set *set, int32_t *ids,
-                                     struct logprob *logprobs)
+/* A draft, up to the first id that is not what would have been sampled. */
+static void verify(const struct backend *backend, const struct backend_row_set *set,
+                   struct backend_result *result, int32_t *ids, struct logprob *logprobs)
 {
     struct null_slot *slot = &backend->slots[set->slot];
-    struct backend_result result = {.ids = ids};
+    size_t mask_words = (backend->config.model->params.n_vocab + 31) / 32;
+    bool agreed = true;
+    for (uint32_t row = 0; row < set->n_ids && agreed; row++) {
+        const uint32_t *allowed = set->allowed ? set->allowed + row * mask_words : NULL;
+        agreed = sample(backend, slot, slot->position + row + 1, allowed, result, ids, logprobs) &&
+                 row + 1 < set->n_ids && set->ids[row + 1] == ids[row];
+        result->n_accepted += agreed;
+    }
+}
+
+/* Runs a row set, with its ids to `ids`. */
+static void run_set(const struct backend *backend, const struct backend_row_set *set, int32_t *ids,
+                    struct logprob *logprobs, struct backend_result *ret_result)
+{
+    struct null_slot *slot = &backend->slots[set->slot];
+    *ret_result = (struct backend_result){.ids = ids, .logprobs = slot->n_logprobs ? logprobs : NULL};
     slot->told += set->blocks[0].n;
     if (slot->end == BACKEND_RUNNING) {
-        if (set->output == BACKEND_LOGITS_LAST || set->output == BACKEND_LOGITS_ALL)
+        uint32_t moved = set->n_ids;
+        slot->sampled = false;
+        switch (set->output) {
+        case BACKEND_OUTPUT_NONE:
+            break;
+        case BACKEND_SAMPLE_LAST:
+            sample(backend, slot, slot->position + set->n_ids, set->allowed, ret_result, ids, logprobs);
+            break;
+        case BACKEND_SAMPLE_ALL:
+            verify(backend, set, ret_result, ids, logprobs);
+            moved = ret_result->n_accepted + 1;
+            break;
+        case BACKEND_LOGITS_LAST:
+        case BACKEND_LOGITS_ALL:
             write_logits(backend, set, slot->seed);
-        else if (set->output != BACKEND_OUTPUT_NONE)
-            result = sample(backend, set, ids, logprobs);
-        slot->sampled = set->output == BACKEND_SAMPLE_LAST || set->output == BACKEND_SAMPLE_ALL;
-        slot->position += set->output == BACKEND_SAMPLE_ALL ? result.n_accepted + 1 : set->n_ids;
+            break;
+        }
+        slot->position += moved;
     }
-    result.end = slot->end;
-    return result;
+    ret_result->end = slot->end;
 }
 
 static int null_submit(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket)
@@ -306,7 +323,7 @@ static int null_submit(struct backend *backend, const struct backend_step *step,
     int32_t *ids = results->ids;
     struct logprob *logprobs = results->logprobs;
     for (uint32_t i = 0; i < step->n_sets; i++) {
-        results->results[i] = run_set(backend, &step->sets[i], ids, logprobs);
+        run_set(backend, &step->sets[i], ids, logprobs, &results->results[i]);
         ids += step->sets[i].n_ids;
         if (logprobs)
             logprobs += (size_t)step->sets[i].n_ids * backend->slots[step->sets[i].slot].n_logprobs;

@@ -57,7 +57,9 @@ void plan_deinit(struct plan *plan)
 static uint32_t add_rows(struct planner *planner, struct plan *plan, struct sequence *sequence, uint32_t rows,
                          int32_t *draft, uint32_t n_draft)
 {
-    uint32_t end = scheduler_allot(planner->scheduler, sequence, sequence->fed + rows + n_draft);
+    uint32_t end = sequence->fed + rows + n_draft;
+    if (end > sequence->n_blocks * BACKEND_BLOCK_TOKENS)
+        end = scheduler_allot(planner->scheduler, sequence, end);
     if (end <= sequence->fed)
         return 0;
     uint32_t reach = end - sequence->fed;

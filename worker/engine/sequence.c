@@ -156,13 +156,6 @@ void sequence_leave(struct sequence *sequence)
 
 /* ---- progress ---- */
 
-uint32_t sequence_wants(const struct sequence *sequence)
-{
-    if (sequence->state == SEQUENCE_PREFILLING)
-        return sequence->n_prefill - sequence->fed;
-    return sequence->state == SEQUENCE_DECODING && sequence->fed + 1 < sequence->end_position;
-}
-
 void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uint32_t n_draft,
                    struct backend_row_set *ret_set)
 {

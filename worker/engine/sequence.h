@@ -104,7 +104,12 @@ void sequence_start(struct sequence *sequence, uint32_t slot);
 void sequence_leave(struct sequence *sequence);
 
 /* Rows that it wants of the next step: what is left of its ids, or 1 of a decode, or 0. */
-uint32_t sequence_wants(const struct sequence *sequence);
+static inline uint32_t sequence_wants(const struct sequence *sequence)
+{
+    if (sequence->state == SEQUENCE_PREFILLING)
+        return sequence->n_prefill - sequence->fed;
+    return sequence->state == SEQUENCE_DECODING && sequence->fed + 1 < sequence->end_position;
+}
 
 /* Makes the next `rows` rows, no more than it wants and has blocks for, a set of a step. With n_draft > 0,
  * for one that decodes and has nothing in flight, the ids draft[1 … n_draft] are verified with the next row;

@@ -60,13 +60,13 @@ END_TEST
 START_TEST(heartbeats_and_board_tell_the_load)
 {
     struct scripted *s = scripted_new(
-        ARGS("--slots", "1", "--ctx", "1000000", "--kv-blocks", "32000", "--frame-us", "1000000"));
+        ARGS("--slots", "1", "--ctx", "8000000", "--kv-blocks", "250000", "--frame-us", "1000000"));
     handshake(s);
     wait_for_load(s, 0, 0);
     uint32_t kv_free = s->heartbeat.heartbeat.kv_free;
-    ck_assert_uint_eq(kv_free, 32000);
+    ck_assert_uint_eq(kv_free, 250000);
     for (uint8_t id = 1; id <= 3; id++) {
-        struct message assign = assignment(id, 100, 900000);
+        struct message assign = assignment(id, 100, 7900000);
         say(s, &assign);
     }
     wait_for_load(s, 1, 2);
@@ -77,8 +77,8 @@ START_TEST(heartbeats_and_board_tell_the_load)
     ck_assert_uint_eq(board.active, 1);
     ck_assert_uint_eq(board.waiting, 2);
     ck_assert_uint_eq(board.slots, 1);
-    ck_assert_uint_eq(board.kv_total, 32000);
-    ck_assert_uint_lt(board.kv_free, 32000);
+    ck_assert_uint_eq(board.kv_total, 250000);
+    ck_assert_uint_lt(board.kv_free, 250000);
     ck_assert_uint_eq(board.incarnation, 3);
     ck_assert_uint_gt(board.step_started_ns, 0);
     ck_assert_double_gt(board.tokens_per_s, 100);

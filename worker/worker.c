@@ -65,6 +65,7 @@ struct worker {
     uint64_t next_look_ns;    /* then: when to look at the sockets again */
     uint64_t step_started_ns; /* of the running step; 0: idle */
     uint64_t done_ns;         /* draining and nothing runs any more, since then; 0: not yet */
+    int failure;              /* -errno: what became of the device, in FAILED */
 };
 
 static volatile sig_atomic_t asked_to_end;
@@ -214,6 +215,7 @@ static void step(struct worker *worker, uint64_t now)
     if (r >= 0)
         return;
     log_error("%s", err.text);
+    worker->failure = r;
     assignments_abandon(&worker->assignments, PROTO_MODEL_ERROR, "the worker's device failed");
     enter_state(worker, WORKER_FAILED);
 }
@@ -431,5 +433,8 @@ int worker_run(const struct worker_options *options)
     run_loop(&worker);
     log_info("ended");
     bool failed = worker.state == WORKER_FAILED;
-    return end(&worker, failed ? WORKER_FAILED : WORKER_ABSENT, failed ? EXIT_FAILURE : EXIT_SUCCESS);
+    if (!failed)
+        return end(&worker, WORKER_ABSENT, EXIT_SUCCESS);
+    /* Where the device is gone, the next process would not find it either. */
+    return end(&worker, WORKER_FAILED, worker.failure == -ENODEV ? PROGRAM_EXIT_PERMANENT : EXIT_FAILURE);
 }

@@ -263,7 +263,8 @@ struct backend_ops {
     void (*slot_close)(struct backend *backend, uint32_t slot);
 
     /* Starts a step; at most info.most_flights are in flight. 0; -EINVAL: it breaks a rule that the backend
-     * can see, and nothing of it was done; -ENOMEM, the same. */
+     * can see, and nothing of it was done; -ENOMEM, the same: the device is sound, and takes a smaller step.
+     */
     int (*submit)(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket);
 
     /* Waits for a ticket up to timeout_ms (0: only looks). Tickets of steps are polled in the order of
@@ -286,8 +287,8 @@ struct backend_ops {
     int (*copy_in)(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket);
 
     /* 0: the device is sound. Else -errno with the reason, the same from then on: -EIO, another process may
-     * try again; -ENODEV, the device is gone; -ETIMEDOUT, it stands still. Never waits; to be asked at any
-     * time, with nothing in flight too. */
+     * try again; -ENODEV, the device is gone, and no other process will find it; -ETIMEDOUT, it stands still.
+     * Never waits; to be asked at any time, with nothing in flight too. */
     int (*verdict)(struct backend *backend, struct error *err);
 };
 

@@ -285,29 +285,17 @@ static int fail(struct engine *engine, int code, struct error *err)
 static void admit(struct engine *engine)
 {
     struct sequence *sequence;
-    while ((sequence = scheduler_next(&engine->scheduler)))
-        if (scheduler_start(&engine->scheduler, sequence) < 0)
-            end(engine, sequence, ENGINE_END_FAULT, "out of memory");
-}
-
-/* Submits a step if there is anything to do. 1: did; 0: nothing; -errno. */
-static int launch(struct engine *engine)
-{
-    struct flight *flight =
-        &engine->flights[(engine->first_flight + engine->n_flights) % engine->most_flights];
-    plan_build(&engine->planner, &flight->plan);
-    if (flight->plan.n == 0)
-        return 0;
-    flight->submitted_ns = clock_ns();
-    engine->n_flights++; /* before submit: the progress hook asks about it */
-    const struct backend_step step = {flight->plan.sets, flight->plan.n};
-    int r = engine->config.backend->submit(engine->backend, &step, &flight->ticket);
-    if (r < 0) {
-        error_set(&engine->failure, r, "%s: a step could not be started: %s", engine->config.backend->name,
-                  strerror(-r));
-        return r;
+    while ((sequence = scheduler_next(&engine->scheduler))) {
+        struct error reason;
+        int r = scheduler_start(&engine->scheduler, sequence);
+        if (r == -ENOMEM)
+            error_set(&reason, r, "%s: out of memory for the sequence", engine->config.backend->name);
+        else if (r < 0)
+            error_set(&reason, r, "%s: the sequence was refused: %s", engine->config.backend->name,
+                      strerror(-r));
+        if (r < 0)
+            end(engine, sequence, ENGINE_END_FAULT, reason.text);
     }
-    return 1;
 }
 
 /* Takes one sequence's part of a flight; without a result it was abandoned. */
@@ -326,6 +314,66 @@ static void take(struct engine *engine, struct sequence *sequence, const struct 
         delivery_end(&engine->delivery, sequence, sequence->due, NULL);
     if (sequence->state != SEQUENCE_PREFILLING && sequence->state != SEQUENCE_DECODING)
         let_go(engine, sequence);
+}
+
+/* Ends the request of a step that has no other and was refused all the same. */
+static void end_refused(struct engine *engine, struct plan *plan, int code)
+{
+    struct error reason;
+    struct sequence *sequence = plan->sequences[0];
+    const char *name = engine->config.backend->name;
+    if (code == -ENOMEM)
+        error_set(&reason, code, "%s: out of memory for a step (%u rows)", name, plan->sets[0].n_ids);
+    else
+        error_set(&reason, code, "%s: a step (%u rows) was refused: %s", name, plan->sets[0].n_ids,
+                  strerror(-code));
+    if (sequence->state != SEQUENCE_DUE)
+        delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT, reason.text);
+    plan_cut(plan, 0);
+    take(engine, sequence, &plan->sets[0], NULL, 0);
+}
+
+/* Submits the plan, or as much of it as the backend takes: of a step that it refuses, for want of memory or
+ * by its rules, nothing was done and the device is sound. So half of it is tried, down to one sequence, whose
+ * request ends if that is refused too; those left out are computed again, as after an abandoned step. 0 with
+ * the plan as it is in flight, empty if nothing is; else -errno: the device failed. */
+static int submit_what_fits(struct engine *engine, struct flight *flight)
+{
+    struct plan *plan = &flight->plan;
+    for (;;) {
+        const struct backend_step step = {plan->sets, plan->n};
+        int r = engine->config.backend->submit(engine->backend, &step, &flight->ticket);
+        if (r != -ENOMEM && r != -EINVAL)
+            return r;
+        if (plan->n == 1) {
+            end_refused(engine, plan, r);
+            return 0;
+        }
+        uint32_t had = plan->n;
+        plan_cut(plan, had / 2);
+        for (uint32_t i = plan->n; i < had; i++)
+            take(engine, plan->sequences[i], &plan->sets[i], NULL, 0);
+    }
+}
+
+/* Submits a step if there is anything to do. 1: did; 0: nothing; -errno. */
+static int launch(struct engine *engine)
+{
+    struct flight *flight =
+        &engine->flights[(engine->first_flight + engine->n_flights) % engine->most_flights];
+    plan_build(&engine->planner, &flight->plan);
+    if (flight->plan.n == 0)
+        return 0;
+    flight->submitted_ns = clock_ns();
+    engine->n_flights++; /* before submit: the progress hook asks about it */
+    int r = submit_what_fits(engine, flight);
+    if (r < 0) {
+        error_set(&engine->failure, r, "%s: a step could not be started: %s", engine->config.backend->name,
+                  strerror(-r));
+        return r;
+    }
+    engine->n_flights -= flight->plan.n == 0;
+    return flight->plan.n > 0;
 }
 
 /* Reads the oldest flight. 0, -EAGAIN when it is not done yet, or another -errno. */

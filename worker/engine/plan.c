@@ -178,6 +178,17 @@ void plan_build(struct planner *planner, struct plan *ret_plan)
     add_prompts(planner, ret_plan, prefill_budget(planner, ret_plan->decode_rows));
 }
 
+void plan_cut(struct plan *plan, uint32_t n)
+{
+    plan->n = n;
+    plan->decode_rows = plan->prefill_rows = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct backend_row_set *set = &plan->sets[i];
+        bool decodes = !set->ids || set->output == BACKEND_SAMPLE_ALL;
+        *(decodes ? &plan->decode_rows : &plan->prefill_rows) += set->n_ids;
+    }
+}
+
 /* ---- speed ---- */
 
 static double learn(double old, double seen)

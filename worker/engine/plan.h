@@ -39,6 +39,9 @@ void plan_deinit(struct plan *plan);
 /* Builds a step. Its sequences count the step as in flight from here on. */
 void plan_build(struct planner *planner, struct plan *ret_plan);
 
+/* Keeps the first n sets of a built plan. What was planned of the others is the caller's to settle. */
+void plan_cut(struct plan *plan, uint32_t n);
+
 /* Learns how long a step took. */
 void plan_measure(struct planner *planner, const struct plan *plan, uint64_t ns);
 

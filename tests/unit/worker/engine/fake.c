@@ -270,10 +270,22 @@ static void scribble(struct backend *b)
     }
 }
 
+static bool refuses(const struct backend *b, const struct backend_step *step)
+{
+    if (fake_script.most_sets > 0 && step->n_sets > fake_script.most_sets)
+        return true;
+    for (uint32_t i = 0; fake_script.refused_seed != 0 && i < step->n_sets; i++)
+        if (b->slots[step->sets[i].slot].params.sampling.seed == fake_script.refused_seed)
+            return true;
+    return false;
+}
+
 static int fake_submit(struct backend *b, const struct backend_step *from, uint64_t *ret_ticket)
 {
     if (b->submitted + 1 == fake_script.submit_fails_at)
         return -EIO;
+    if (fake_script.refusal < 0 && refuses(b, from))
+        return fake_script.refusal;
     assert(from->n_sets > 0 && b->submitted - b->executed < (fake_script.asynchronous ? 2 : 1));
     scribble(b);
     struct fake_step *step = &b->steps[++b->submitted % QUEUE];

@@ -28,6 +28,11 @@ struct fake_script {
     uint32_t again;           /* polls of each step that say -EAGAIN first */
     uint64_t submit_fails_at; /* step, from 1 */
     uint64_t poll_fails_at;
+    /* Not 0: -errno of submit for a step of more sets than most_sets (0: any number) or with a slot of this
+     * seed; nothing of it is done. */
+    int refusal;
+    uint32_t most_sets;
+    uint64_t refused_seed;
     uint64_t nan_at;                /* the first sample of this step finds no finite logit */
     uint64_t abandon_at;            /* this step is abandoned, whatever progress says */
     uint64_t row_ns;                /* time that a row takes */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The backends of a worker whose device fails at its tenth step: "gone" for good, "broken" so that another
+ * process may try again. Stands in for worker/engine/backends.c. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "worker/engine/backend.h"
+
+#define LAST_STEP 10
+
+static struct backend_ops ops;
+static int verdict;
+
+static int failing_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
+                        const struct backend_result **ret_results, struct error *err)
+{
+    if (ticket == LAST_STEP)
+        return error_set(err, -EIO, "no answer");
+    return backend_null.poll(backend, ticket, timeout_ms, ret_results, err);
+}
+
+static int failing_verdict(struct backend *backend, struct error *err)
+{
+    return error_set(err, verdict, verdict == -ENODEV ? "the device is gone" : "the device is broken");
+}
+
+const struct backend_ops *backend_by_name(const char *name)
+{
+    ops = backend_null;
+    ops.poll = failing_poll;
+    ops.verdict = failing_verdict;
+    verdict = strcmp(name, "gone") == 0 ? -ENODEV : -EIO;
+    return &ops;
+}

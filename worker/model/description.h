@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum rotary_scaling { ROTARY_UNSCALED, ROTARY_LINEAR, ROTARY_YARN };
+
 struct model_params {
     char architecture[32]; /* as the file names it */
     char name[128];        /* general.name, or the file's base name */
@@ -41,14 +43,16 @@ struct model_params {
     float rope_base, rope_factor;
     uint32_t rope_trained_context;
     uint32_t n_experts, n_experts_used, n_shared_experts, n_expert_ff;
-    enum rotary_scaling { ROTARY_UNSCALED, ROTARY_LINEAR, ROTARY_YARN } rope_scaling;
+    enum rotary_scaling rope_scaling;
+};
+
+enum norm_kind {
+    NORM_RMS,  /* x / √(mean x² + epsilon) · weight */
+    NORM_LAYER /* the same of x − mean x, plus a bias */
 };
 
 struct norm {
-    enum norm_kind {
-        NORM_RMS,  /* x / √(mean x² + epsilon) · weight */
-        NORM_LAYER /* the same of x − mean x, plus a bias */
-    } kind;
+    enum norm_kind kind;
     float epsilon;
     float offset; /* added to the weights */
 };
@@ -56,12 +60,14 @@ struct norm {
 /* Which norms a layer's halves have: of their input, of their output, or both. */
 enum norm_place { NORM_BEFORE = 1, NORM_AFTER = 2, NORM_BOTH = NORM_BEFORE | NORM_AFTER };
 
+enum rotary_kind {
+    ROTARY_NONE,
+    ROTARY_PAIRS, /* dims 2i and 2i + 1 of a head turn together */
+    ROTARY_HALVES /* dims i and i + dims / 2 */
+};
+
 struct rotary {
-    enum rotary_kind {
-        ROTARY_NONE,
-        ROTARY_PAIRS, /* dims 2i and 2i + 1 of a head turn together */
-        ROTARY_HALVES /* dims i and i + dims / 2 */
-    } kind;
+    enum rotary_kind kind;
     uint32_t dims; /* leading dims of a head that turn; even */
     float base;    /* pair i turns by position · base^(−2i / dims) */
     enum rotary_scaling scaling;
@@ -69,12 +75,16 @@ struct rotary {
     uint32_t trained_context; /* YaRN: the length before scaling */
 };
 
+enum expert_gating { GATING_SOFTMAX, GATING_SIGMOID };
+
 struct experts {
     uint32_t n; /* 0: a plain feed-forward half */
     uint32_t n_used, n_shared;
     uint32_t n_ff;
-    enum expert_gating { GATING_SOFTMAX, GATING_SIGMOID } gating;
+    enum expert_gating gating;
 };
+
+enum activation { ACTIVATION_SILU, ACTIVATION_GELU, ACTIVATION_RELU_SQUARED };
 
 struct layer_traits {
     struct norm norm;
@@ -88,7 +98,7 @@ struct layer_traits {
     float attention_cap; /* c: scores become c · tanh(score / c); 0: none */
     uint32_t window;     /* positions that a token sees, its own included; 0: all before it */
 
-    enum activation { ACTIVATION_SILU, ACTIVATION_GELU, ACTIVATION_RELU_SQUARED } activation;
+    enum activation activation;
     bool gated; /* activation(gate) · up; else activation(up) */
     struct experts experts;
 };

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_KERNELS_H
+#define CUDA_KERNELS_H
+
+/* The kernels, each as a function that queues it on a stream: 0 or a fault (device.h).
+ *
+ * Pointers are to device memory unless said otherwise. n_rows is a count of the grid and may be more than the
+ * step has: rows whose struct step_row is dead are computed on whatever there is, finite or not, and touch
+ * nothing that others read. What is launched depends on the arguments alone, so a recorded launch serves
+ * every step of that many rows.
+ *
+ * Rows of activations are padded to a multiple of 256 columns; what is beyond the columns is zero. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda/device.h"
+#include "cuda/state.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "worker/gguf/format.h"
+#include "worker/model/description.h"
+
+/* ---- weights ---- */
+
+/* A matrix as kernels read it: layout.h packs it. */
+struct device_matrix {
+    enum format format;
+    uint32_t n_rows, n_columns; /* outputs, inputs */
+    uint32_t padded_columns;    /* to 256 */
+    const void *planes[4];      /* by format: layout.h */
+    const float *bias;          /* [n_rows], or NULL */
+};
+
+struct device_vector {
+    const float *weight, *bias; /* NULL: none */
+};
+
+/* ---- activations ---- */
+
+/* What products read. Blocks of 32 have a scale: value ≈ scale · quant; `sums` is scale · the sum of the
+ * quants, which formats with minimums need. */
+struct device_activations {
+    float *values;        /* [rows][stride] */
+    int8_t *quants;       /* [rows][stride] */
+    float *scales, *sums; /* [rows][stride / 32] */
+    uint32_t stride;
+};
+
+/* stream = scale · row of `embedding` (as in the file: planes[0] is rows of the file's blocks) + row of
+ * `positions`, when there is one. [n_rows][stride] */
+int kernels_embed(struct device_stream *queue, const struct step_row *rows, uint32_t n_rows,
+                  const struct device_matrix *embedding, const struct device_matrix *positions, float scale,
+                  float *stream, uint32_t stride);
+
+/* What a layer's half does to the stream, and what the next products read, in one kernel:
+ *
+ *   stream += residual_scale · post_norm(delta)      where delta is given
+ *   out = norm(stream), as floats and quantized
+ *
+ * With `outputs`, row i of out is made from row outputs[i] of the stream. A vector without a weight is no
+ * norm: post_norm then hands delta on, norm the stream. */
+struct norm_step {
+    float *stream;      /* [rows][stride] */
+    const float *delta; /* [rows][stride], or NULL */
+    uint32_t stride, n_columns;
+    struct norm norm, post_norm;
+    struct device_vector vector, post_vector;
+    float residual_scale;
+    const uint32_t *outputs; /* [n_rows], or NULL: row i */
+    struct device_activations out;
+};
+int kernels_norm(struct device_stream *queue, const struct norm_step *norm, uint32_t n_rows);
+
+/* quants, scales and sums from values. */
+int kernels_quantize(struct device_stream *queue, const struct device_activations *x, uint32_t n_columns,
+                     uint32_t n_rows);
+
+/* out[row][i] = bias[i] + weights[i] · x[row], for up to KERNELS_PRODUCTS matrices that read the same x in
+ * one launch. F32, F16 and BF16 matrices read x.values, others x.quants. `reproducible`: an output's bits
+ * depend on its row alone, not on n_rows. */
+#define KERNELS_PRODUCTS 3
+struct device_product {
+    const struct device_matrix *matrix;
+    float *out; /* [n_rows][out_stride] */
+    uint32_t out_stride;
+};
+int kernels_multiply(struct device_stream *queue, const struct device_product *products, uint32_t n_products,
+                     const struct device_activations *x, uint32_t n_rows, bool reproducible);
+
+/* out = activation(gate) · up, or activation(up) where gate is NULL; as floats and quantized. */
+int kernels_activate(struct device_stream *queue, enum activation activation, const float *gate,
+                     const float *up, uint32_t in_stride, uint32_t n_columns,
+                     const struct device_activations *out, uint32_t n_rows);
+
+/* logits = cap · tanh(scale · logits / cap), cap 0: scale · logits. [n_rows][stride], n_vocab of each */
+int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, uint32_t n_vocab, float scale,
+                   float cap, uint32_t n_rows);
+
+/* ---- attention ---- */
+
+/* The KV pool. What a block looks like inside is attention.cu's own matter: KV_BLOCK positions of one layer's
+ * keys and values take layer_bytes, layers stand one after the other in a block. Block n_blocks, the last, is
+ * the dummy that dead rows write to. */
+struct device_kv {
+    uint8_t *pool; /* [n_blocks + 1][n_layers][layer_bytes] */
+    uint32_t n_blocks, n_layers, n_heads, dim;
+    size_t layer_bytes, block_bytes;
+};
+size_t kernels_kv_layer_bytes(uint32_t n_kv_heads, uint32_t dim);
+
+/* Between the q k v products and attention, in one kernel: heads of q and k normed where q_norm and k_norm
+ * have a weight; turned as `rotary` says; q scaled; k and v stored in the pool. */
+struct heads_step {
+    float *q, *k;   /* [rows][q_stride], [rows][kv_stride] */
+    const float *v; /* [rows][kv_stride] */
+    uint32_t q_stride, kv_stride;
+    uint32_t n_heads, layer;
+    struct norm norm;
+    struct device_vector q_norm, k_norm;
+    struct rotary rotary;
+    const float *frequencies; /* [rotary.dims / 2], radians a position, scaling and factors included */
+    float attention_scale;
+    struct device_kv kv;
+};
+int kernels_heads(struct device_stream *queue, const struct heads_step *heads, const struct slots *slots,
+                  const struct step_row *rows, uint32_t n_rows);
+
+/* Attention of every row over what its sequence's blocks hold up to its position, into out.values, and
+ * quantized. Sequences are cut into pieces of ATTENTION_PIECE positions that never depend on the batch;
+ * partial results are merged in their order. `scratch`: kernels_attention_scratch bytes. */
+#define ATTENTION_PIECE 256
+struct attention_step {
+    const float *q; /* [rows][q_stride], turned and scaled */
+    uint32_t q_stride, n_heads, layer;
+    uint32_t window;
+    float cap;
+    struct device_kv kv;
+    struct device_activations out;
+    void *scratch;
+};
+size_t kernels_attention_scratch(const struct device_kv *kv, uint32_t n_heads, uint32_t max_rows,
+                                 uint32_t n_context);
+
+/* Once a step, before the layers: the work list of the step's attention, into `scratch`. */
+int kernels_attention_plan(struct device_stream *queue, const struct device_kv *kv, uint32_t n_heads,
+                           uint32_t n_context, const struct step_row *rows, uint32_t n_rows, void *scratch);
+int kernels_attention(struct device_stream *queue, const struct attention_step *attention,
+                      const struct slots *slots, const struct step_row *rows, uint32_t n_rows);
+
+/* Copies whole blocks between the pool and a dense array [n][block_bytes]; `blocks` is device memory. */
+int kernels_copy_blocks(struct device_stream *queue, const struct device_kv *kv, const uint32_t *blocks,
+                        uint32_t n, uint8_t *dense, bool out);
+
+/* ---- the ends of a step ---- */
+
+/* First: appends blocks to tables, makes rows and outputs. Rows from the step's own number on, up to n_rows,
+ * become dead. */
+int kernels_resolve(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
+                    uint32_t n_rows);
+
+/* Last: samples for every set that asks for it, in the order of its rows, as worker/engine/sampling.h says,
+ * bit for bit where the arithmetic is the same; accepts drafts; advances slots and their uses; writes log
+ * probabilities, results and, last of all, the step's number into the mailbox. `logits` are those of the
+ * step's outputs, [n_outputs][stride]; `masks` as in struct step_set, or NULL. */
+struct sample_step {
+    const float *logits;
+    uint32_t stride;
+    const uint32_t *masks;
+    const struct mailbox *mailboxes; /* [MAILBOXES], in device memory, of pinned memory */
+    void *scratch;                   /* kernels_sample_scratch bytes */
+};
+size_t kernels_sample_scratch(uint32_t n_vocab, uint32_t max_sets);
+int kernels_sample(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
+                   const struct sample_step *sample, uint32_t max_sets);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

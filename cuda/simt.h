@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_SIMT_H
+#define CUDA_SIMT_H
+
+/* What kernels are written with, and nothing else: under nvcc this is CUDA, under the host's C++ compiler an
+ * emulator (emu/), so that every kernel runs in the ordinary tests.
+ *
+ * Kernels are C with templates: no exceptions, no library, no global state. They use
+ *   __global__, __device__, threadIdx, blockIdx, blockDim, gridDim (of type uint3/dim3)
+ *   simt_shared<T>()                the block's dynamic shared memory as a T; its size goes to simt_launch
+ *   simt_barrier()                  __syncthreads
+ *   simt_warp_barrier()             __syncwarp, all lanes
+ *   simt_shuffle(v, lane), simt_shuffle_xor(v, mask), simt_ballot(p)    all 32 lanes of a warp take part
+ *   simt_warp_sum(v), simt_warp_max(v)    reductions by xor: every lane gets the same bits
+ *   simt_dp4a(a, b, c)              c + the dot product of four int8 pairs
+ *   simt_mma_s8(…), simt_mma_f16(…) warp matrix products (m16n8k32 int8, m16n8k16 f16), fragments as in PTX
+ *   simt_atomic_add, simt_atomic_max (uint32_t, uint64_t; float add only where order may not matter)
+ *   simt_fence()                    __threadfence; simt_fence_system() before a flag that the host polls
+ *   simt_load16(p)                  one 16-byte load of global memory that is read once (streaming)
+ *   half_t, bf16_t                  16 bits of storage; simt_float(x), simt_half(f), simt_bf16(f)
+ * PTX and launches stand here only. No block waits for another. Every lane of a warp, and every thread of a
+ * block, meets every warp operation and barrier: a thread that has nothing to do takes part with a neutral
+ * value, and leaves a kernel early only together with its whole block. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Queues kernel<<<grid, block, shared_bytes>>>(arguments). 0 or a fault of the device (device.h); `name` is
+ * what a fault or a timing is reported under.
+ *
+ *     simt_launch(stream, "norm", norm_rows<256>, {n_rows, 1, 1}, {256, 1, 1}, sizeof(struct norm_shared),
+ * args);
+ */
+
+#define SIMT_LANES 32
+
+struct half_t {
+    uint16_t bits;
+};
+struct bf16_t {
+    uint16_t bits;
+};
+
+struct simt_dim {
+    uint32_t x, y, z;
+};
+
+#ifdef __CUDACC__
+#include "cuda/simt_cuda.h"
+#else
+#include "cuda/emu/simt_emu.h"
+#endif
+
+#endif

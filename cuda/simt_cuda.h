@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_SIMT_CUDA_H
+#define CUDA_SIMT_CUDA_H
+
+/* simt.h under nvcc. All PTX is here. */
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include "cuda/device_cuda.h"
+
+#define SIMT_ALL 0xffffffffu /* the lanes of a warp */
+
+template <class T> __device__ static inline T *simt_shared()
+{
+    extern __shared__ uint4 simt_shared_memory[];
+    return (T *)simt_shared_memory;
+}
+
+/* ---- meetings ---- */
+
+__device__ static inline void simt_barrier(void)
+{
+    __syncthreads();
+}
+
+__device__ static inline void simt_warp_barrier(void)
+{
+    __syncwarp();
+}
+
+template <class T> __device__ static inline T simt_shuffle(T value, uint32_t lane)
+{
+    return __shfl_sync(SIMT_ALL, value, (int)lane);
+}
+
+template <class T> __device__ static inline T simt_shuffle_xor(T value, uint32_t mask)
+{
+    return __shfl_xor_sync(SIMT_ALL, value, (int)mask);
+}
+
+__device__ static inline uint32_t simt_ballot(bool vote)
+{
+    return __ballot_sync(SIMT_ALL, vote);
+}
+
+template <class T> __device__ static inline T simt_warp_sum(T value)
+{
+    for (uint32_t mask = 16; mask > 0; mask /= 2)
+        value += simt_shuffle_xor(value, mask);
+    return value;
+}
+
+template <class T> __device__ static inline T simt_warp_max(T value)
+{
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        T other = simt_shuffle_xor(value, mask);
+        value = other > value ? other : value;
+    }
+    return value;
+}
+
+/* ---- arithmetic ---- */
+
+__device__ static inline int32_t simt_dp4a(int32_t a, int32_t b, int32_t c)
+{
+    return __dp4a(a, b, c);
+}
+
+__device__ static inline float simt_float(half_t x)
+{
+    return __half2float(__ushort_as_half(x.bits));
+}
+
+__device__ static inline float simt_float(bf16_t x)
+{
+    return __uint_as_float((uint32_t)x.bits << 16);
+}
+
+__device__ static inline half_t simt_half(float x)
+{
+    return half_t{__half_as_ushort(__float2half_rn(x))};
+}
+
+__device__ static inline bf16_t simt_bf16(float x)
+{
+    uint32_t bits = __float_as_uint(x);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return bf16_t{(uint16_t)(bits >> 16 | 0x40)};
+    return bf16_t{(uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+__device__ static inline uint32_t simt_atomic_add(uint32_t *at, uint32_t value)
+{
+    return atomicAdd(at, value);
+}
+
+__device__ static inline float simt_atomic_add(float *at, float value)
+{
+    return atomicAdd(at, value);
+}
+
+__device__ static inline uint64_t simt_atomic_add(uint64_t *at, uint64_t value)
+{
+    return atomicAdd((unsigned long long *)at, (unsigned long long)value);
+}
+
+__device__ static inline uint32_t simt_atomic_max(uint32_t *at, uint32_t value)
+{
+    return atomicMax(at, value);
+}
+
+__device__ static inline uint64_t simt_atomic_max(uint64_t *at, uint64_t value)
+{
+    return atomicMax((unsigned long long *)at, (unsigned long long)value);
+}
+
+__device__ static inline void simt_fence(void)
+{
+    __threadfence();
+}
+
+__device__ static inline void simt_fence_system(void)
+{
+    __threadfence_system();
+}
+
+struct alignas(16) simt_16 {
+    uint32_t words[4];
+};
+
+__device__ static inline struct simt_16 simt_load16(const void *from)
+{
+    struct simt_16 value;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(value.words[0]), "=r"(value.words[1]), "=r"(value.words[2]), "=r"(value.words[3])
+                 : "l"(__cvta_generic_to_global(from)));
+    return value;
+}
+
+/* ---- launches ---- */
+
+template <class... P, class... A>
+static inline int simt_launch(struct device_stream *stream, const char *name, void (*kernel)(P...),
+                              struct simt_dim grid, struct simt_dim block, size_t shared_bytes, A... args)
+{
+    int r = device_cuda_before_launch(stream, name, (const void *)kernel, shared_bytes);
+    if (r < 0)
+        return r;
+    kernel<<<dim3(grid.x, grid.y, grid.z), dim3(block.x, block.y, block.z), shared_bytes,
+             device_cuda_stream(stream)>>>(args...);
+    return device_cuda_after_launch(stream, name);
+}
+
+#endif

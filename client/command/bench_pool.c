@@ -3,10 +3,10 @@
  *
  * A private pool with the null device, so everything but the model is real: worker, broker, journal, sockets,
  * this client. Throughput is that of many requests at once; every id is checked to be the next one, every
- * count to match its end, and each seed is used by two requests, whose ids must be the same. Latency is that
- * of requests of one token, from quern_generate to the end, both ways through the pool: once while it is idle
- * and once while the throughput run is under way. All of it is done twice, with frames as they are made by
- * default and with a frame for every token. */
+ * count to match its end, and each seed is used by two requests (the last of an odd number by one), whose ids
+ * must be the same. Latency is that of requests of one token, from quern_generate to the end, both ways
+ * through the pool: once while it is idle and once while the throughput run is under way. All of it is done
+ * twice, with frames as they are made by default and with a frame for every token. */
 
 #include <argp.h>
 #include <errno.h>
@@ -299,7 +299,7 @@ static int parse(int key, char *arg, struct argp_state *state)
     struct options *options = state->input;
     switch (key) {
     case 's':
-        options->requests = (uint32_t)argument_number(state, "--requests", arg, 2, 4096) & ~1u;
+        options->requests = (uint32_t)argument_number(state, "--requests", arg, 2, 4096);
         return 0;
     case 'n':
         options->tokens = (uint32_t)argument_number(state, "-n", arg, 1, 1 << 20);
@@ -331,7 +331,7 @@ static int parse(int key, char *arg, struct argp_state *state)
 int bench_pool(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"requests", 's', "N", 0, "Requests at once, an even number (64)", 0},
+        {"requests", 's', "N", 0, "Requests at once (64)", 0},
         {NULL, 'n', "N", 0, "Tokens of each (4096)", 0},
         {"workers", 'w', "N", 0, "Workers (1)", 0},
         {"probes", 'p', "N", 0, "Requests of one token, for the latency (1000)", 0},

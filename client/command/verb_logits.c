@@ -24,19 +24,13 @@ struct options {
     bool all, float_activations, portable;
 };
 
-static void parse_ids(struct argp_state *state, struct ids *ids, const char *list)
+static void parse_ids(struct argp_state *state, struct ids *ids, char *list)
 {
     ids->len = 0;
-    for (const char *p = list; *p;) {
-        char *end;
-        errno = 0;
-        long id = strtol(p, &end, 10);
-        bool ends = *end == 0 || (*end == ',' && end[1] != 0);
-        if (end == p || errno || id < 0 || id > INT32_MAX || !ends)
-            argp_error(state, "--tokens takes ids with commas between them, not \"%s\"", list);
+    for (char *item; (item = strsep(&list, ","));) {
+        uint64_t id = argument_number(state, "--tokens", item, 0, INT32_MAX);
         if (ids_push(ids, (int32_t)id) < 0)
             argp_failure(state, EXIT_FAILURE, ENOMEM, "%s", "--tokens");
-        p = *end ? end + 1 : end;
     }
 }
 

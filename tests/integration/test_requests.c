@@ -373,6 +373,18 @@ START_TEST(the_pool_benchmark_checks_every_token_of_a_client_that_was_stopped)
 }
 END_TEST
 
+START_TEST(the_pool_benchmark_takes_an_odd_number_of_requests)
+{
+    char text[4096];
+    ck_assert_int_eq(run_program(text, sizeof text, "quern", "bench", "pool", "--json", "-s", "3", "-n", "50",
+                                 "-r", "1", "-p", "20", "-f", "0", NULL),
+                     0);
+    json_t *json = json_loads(text, 0, NULL);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "requests")), 3);
+    json_decref(json);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 120);
@@ -388,6 +400,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_cannot_be_done_is_said);
     tcase_add_test(tests, an_encrypted_pool_answers_whoever_has_its_key);
     tcase_add_test(tests, a_deadline_ends_the_run_with_a_failure);
+    tcase_add_test(tests, the_pool_benchmark_takes_an_odd_number_of_requests);
     tcase_add_test(tests, the_pool_benchmark_checks_every_token_of_a_client_that_was_stopped);
 }
 

@@ -312,7 +312,8 @@ static int read_architecture(const struct gguf *gguf, const struct architecture 
     if (*ret_architecture)
         return 0;
     for (size_t i = 0, n = 0; architectures[i] && n < sizeof known; i++)
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? " " : "", architectures[i]->name);
+        if (!architectures[i]->always_experts)
+            n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? " " : "", architectures[i]->name);
     return error_set(err, -EINVAL, "architecture \"%s\" is not supported (these are: %s)",
                      utf8_printable(name, sizeof text, text), known);
 }

@@ -22,4 +22,5 @@ const struct architecture architecture_qwen2 = {
 
 const struct architecture architecture_qwen3 = {.name = "qwen3", .layer = QWEN3_LAYER};
 
-const struct architecture architecture_qwen3moe = {.name = "qwen3moe", .layer = QWEN3_LAYER};
+const struct architecture architecture_qwen3moe = {
+    .name = "qwen3moe", .layer = QWEN3_LAYER, .always_experts = true};

@@ -213,7 +213,10 @@ END_TEST
 START_TEST(a_hyperparameter_without_sense_is_named)
 {
     static const struct edit edits[] = {
-        {.key = "general.architecture", .text = "sphinx", .says = "architecture \"sphinx\" is not supported"},
+        {.key = "general.architecture",
+         .text = "sphinx",
+         .says = "architecture \"sphinx\" is not supported (these are: llama qwen2 qwen3 gemma2 gemma3 phi2 "
+                 "phi3 gpt2)"},
         {.key = "llama.attention.head_count", .number = 0, .says = "llama.attention.head_count is 0"},
         {.key = "llama.attention.head_count_kv", .number = 3, .says = "4 heads cannot share 3"},
         {.key = "llama.attention.head_count", .text = "four", .says = "head_count has type string"},

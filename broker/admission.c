@@ -7,6 +7,8 @@
 
 #include "broker/admission.h"
 
+#include <errno.h>
+
 #include "common/clock.h"
 #include "common/hash.h"
 
@@ -15,25 +17,108 @@
 
 #define BYTES_PER_TOKEN 4 /* of a text, roughly: only to compare the load of workers */
 
-bool admission_has_room(const struct admission *admission, size_t bytes)
+/* ---- room ---- */
+
+/* What a session without requests has. */
+static const struct share nothing;
+
+static const struct share *share_of(const struct admission *admission, const struct id128 *session)
 {
-    return admission->queued < admission->max_queued && bytes <= admission->max_queued_bytes &&
-           admission->queued_bytes <= admission->max_queued_bytes - bytes;
+    const struct share *share = share_find(&admission->shares, session);
+    return share ? share : &nothing;
 }
 
-void admission_queued(struct admission *admission, size_t bytes)
+/* A returned request is queued whatever the bound is. */
+static size_t left(size_t limit, size_t used)
+{
+    return used < limit ? limit - used : 0;
+}
+
+enum proto_error admission_check_queue(const struct admission *admission, const struct id128 *session,
+                                       size_t bytes, struct error *reason)
+{
+    const struct share *share = share_of(admission, session);
+    size_t requests_left = left(admission->max_queued, admission->queued);
+    size_t bytes_left = left(admission->max_queued_bytes, admission->queued_bytes);
+    if (requests_left == 0 || bytes_left < bytes)
+        return error_set(reason, PROTO_OVERLOADED, "the queue is full: %zu requests of %zu bytes wait",
+                         admission->queued, admission->queued_bytes);
+    if (!share_allows(share->queued, 1, requests_left))
+        return error_set(reason, PROTO_OVERLOADED,
+                         "this session's share of the queue is full: %zu requests of it wait", share->queued);
+    if (!share_allows(share->queued_bytes, bytes, bytes_left))
+        return error_set(reason, PROTO_OVERLOADED,
+                         "this session's share of the queue is full: %zu bytes of prompts wait, and %zu more "
+                         "are too many now",
+                         share->queued_bytes, bytes);
+    return PROTO_OK;
+}
+
+/* One long request may need more than a share, and would never find the journal empty enough; it gets what it
+ * needs if its session has nothing else, and something is left for others. */
+static bool journal_allows(uint64_t had, uint64_t more, uint64_t free, uint64_t limit)
+{
+    uint64_t others = limit / ADMISSION_OTHERS_OF_JOURNAL;
+    return share_allows(had, more, free) || (had == 0 && free > others && more <= free - others);
+}
+
+enum proto_error admission_check_journal(const struct admission *admission, const struct id128 *session,
+                                         uint64_t bytes, const struct journal *journal, struct error *reason)
+{
+    uint64_t had = share_of(admission, session)->journal_bytes;
+    uint64_t free = journal->limit - (journal->used - journal->settled);
+    if (!journal_allows(0, bytes, journal->limit, journal->limit))
+        return error_set(
+            reason, PROTO_TOO_LONG,
+            "max_tokens and logprobs could take %llu bytes of the journal, a request has at most "
+            "%llu",
+            (unsigned long long)bytes,
+            (unsigned long long)(journal->limit - journal->limit / ADMISSION_OTHERS_OF_JOURNAL));
+    if (!journal_could_hold(journal, bytes))
+        return error_set(reason, PROTO_OVERLOADED, "the journal is full of requests that run or wait");
+    if (!journal_allows(had, bytes, free, journal->limit))
+        return error_set(reason, PROTO_OVERLOADED,
+                         "this session's share of the journal is full: its requests could take %llu bytes, "
+                         "and %llu more are too many now",
+                         (unsigned long long)had, (unsigned long long)bytes);
+    return PROTO_OK;
+}
+
+int admission_entered(struct admission *admission, struct request *request)
+{
+    request->share = share_take(&admission->shares, &request->home.session);
+    if (!request->share)
+        return -ENOMEM;
+    request->share->journal_bytes += request->log.reserved;
+    return 0;
+}
+
+void admission_withdrawn(struct admission *admission, struct request *request)
+{
+    request->share->journal_bytes -= request->log.reserved;
+    share_release(&admission->shares, request->share);
+    request->share = NULL;
+}
+
+void admission_queued(struct admission *admission, const struct request *request)
 {
     admission->queued++;
-    admission->queued_bytes += bytes;
+    admission->queued_bytes += request->body.len;
+    request->share->queued++;
+    request->share->queued_bytes += request->body.len;
 }
 
-void admission_dequeued(struct admission *admission, size_t bytes)
+void admission_dequeued(struct admission *admission, const struct request *request)
 {
     admission->queued--;
-    admission->queued_bytes -= bytes;
+    admission->queued_bytes -= request->body.len;
+    request->share->queued--;
+    request->share->queued_bytes -= request->body.len;
 }
 
-void admission_ended(struct admission *admission, uint64_t now)
+/* ---- the estimate ---- */
+
+static void count_end(struct admission *admission, uint64_t now)
 {
     if (admission->window_ns == 0)
         admission->window_ns = now;
@@ -48,12 +133,20 @@ void admission_ended(struct admission *admission, uint64_t now)
     admission->window_ended++;
 }
 
+void admission_ended(struct admission *admission, struct request *request, uint64_t now)
+{
+    admission_withdrawn(admission, request);
+    count_end(admission, now);
+}
+
 uint32_t admission_retry_ms(const struct admission *admission)
 {
     double rate = admission->ended_per_s > 0 ? admission->ended_per_s : 1;
     double ms = 1000.0 * ((double)admission->queued / 8 + 1) / rate;
     return ms < 100 ? 100 : ms > 10000 ? 10000 : (uint32_t)ms;
 }
+
+/* ---- what is fixed ---- */
 
 uint64_t admission_draw_seed(struct admission *admission)
 {

@@ -2,21 +2,29 @@
 #ifndef BROKER_ADMISSION_H
 #define BROKER_ADMISSION_H
 
-/* Whether a request may enter the queue, and when to come back if not.
+/* Whether a request may enter, and when to come back if not.
  *
- * The queue is bounded in requests and in bytes of what was asked; the journal bounds all requests together.
- * Beyond, a client is told `overloaded` with a time to wait, estimated from how fast requests end. */
+ * The queue is bounded in requests and in bytes of what was asked, the journal in bytes of what may be made;
+ * of each a session has a share of its own (share.h). Beyond, a client is told `overloaded` with what is
+ * full, and a time to wait that is estimated from how fast requests end. */
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "broker/journal.h"
 #include "broker/request.h"
+#include "broker/share.h"
+#include "common/error.h"
 
 #define ADMISSION_MAX_QUEUED       8192
 #define ADMISSION_MAX_QUEUED_BYTES ((size_t)64 << 20)
 
-struct admission { /* zeroed but for the limits and the secret: idle */
+/* One in so many bytes of the journal is left for others by a session's first request, however long. */
+#define ADMISSION_OTHERS_OF_JOURNAL 8
+
+struct admission { /* zeroed but for the limits, the secret and the shares' seed: idle */
     size_t max_queued, max_queued_bytes;
+    struct shares shares;
     uint64_t secret; /* from which seeds are drawn */
     uint64_t draws;
     size_t queued, queued_bytes;
@@ -25,15 +33,25 @@ struct admission { /* zeroed but for the limits and the secret: idle */
     uint32_t window_ended;
 };
 
-/* True when a message of `bytes` may be queued. */
-bool admission_has_room(const struct admission *admission, size_t bytes);
+/* Whether the session may queue a message of `bytes`: PROTO_OK, or PROTO_OVERLOADED with what is full. */
+enum proto_error admission_check_queue(const struct admission *admission, const struct id128 *session,
+                                       size_t bytes, struct error *reason);
 
-/* The request entered or left the queue. */
-void admission_queued(struct admission *admission, size_t bytes);
-void admission_dequeued(struct admission *admission, size_t bytes);
+/* The same of `bytes` of the journal; PROTO_TOO_LONG when no session could ever have them. */
+enum proto_error admission_check_journal(const struct admission *admission, const struct id128 *session,
+                                         uint64_t bytes, const struct journal *journal, struct error *reason);
 
-/* A request ended; feeds the estimate. */
-void admission_ended(struct admission *admission, uint64_t now);
+/* The request, whose room in the journal is reserved, counts for its session: until admission_ended, or until
+ * admission_withdrawn, if it never was queued. 0 or -ENOMEM. */
+int admission_entered(struct admission *admission, struct request *request);
+void admission_withdrawn(struct admission *admission, struct request *request);
+
+/* It entered or left the queue. */
+void admission_queued(struct admission *admission, const struct request *request);
+void admission_dequeued(struct admission *admission, const struct request *request);
+
+/* It ended, and its log is not settled yet; feeds the estimate. */
+void admission_ended(struct admission *admission, struct request *request, uint64_t now);
 
 /* When to try again: the time in which an eighth of the queue drains, 100 ms to 10 s. */
 uint32_t admission_retry_ms(const struct admission *admission);

@@ -38,7 +38,7 @@ static void tell(const struct request *request, enum request_state next, const c
 static void leave_queue(struct broker *broker, struct request *request)
 {
     queue_remove(&broker->queue, request);
-    admission_dequeued(&broker->admission, request->body.len);
+    admission_dequeued(&broker->admission, request);
 }
 
 static uint64_t milliseconds_left(const struct request *request, uint64_t now)
@@ -89,7 +89,8 @@ static bool dispatch_first(struct broker *broker, struct request *request)
     if (r < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "cannot be handed to a worker: %s", err.text);
     } else if (r == 0) {
-        leave_queue(broker, request);
+        queue_take(&broker->queue, request);
+        admission_dequeued(&broker->admission, request);
         tell(request, REQUEST_RUNNING, worker->name);
         request->state = REQUEST_RUNNING;
         worker_take(worker, request);
@@ -145,9 +146,9 @@ void lifecycle_end(struct broker *broker, struct request *request, const struct 
     if (request->session)
         client_link_send_end(&broker->client_link, request->session, request);
     session_unbind(&broker->sessions, request);
+    admission_ended(&broker->admission, request, broker->now);
     ledger_ended(&broker->ledger, request, broker->now);
     journal_settle(&broker->journal, &request->log, request_overhead());
-    admission_ended(&broker->admission, broker->now);
     broker->counters.ended++;
 }
 
@@ -243,7 +244,7 @@ void lifecycle_returned(struct broker *broker, struct request *request)
     }
     tell(request, REQUEST_QUEUED, "its worker is ending");
     request->state = REQUEST_QUEUED;
-    admission_queued(&broker->admission, request->body.len);
+    admission_queued(&broker->admission, request);
 }
 
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason)

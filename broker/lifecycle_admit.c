@@ -21,6 +21,11 @@ static uint32_t largest_context(const struct broker *broker)
     return largest;
 }
 
+static uint64_t worst_case(const struct generation *generation)
+{
+    return journal_worst_case(generation->max_tokens, generation->logprobs, request_overhead());
+}
+
 static enum proto_error refuse_model(struct bytes model, struct error *err)
 {
     if (model.len == 0)
@@ -43,12 +48,15 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     if (context > 0 && generation->max_tokens > context)
         return error_set(&verdict->reason, PROTO_TOO_LONG, "max_tokens %u is above the context length %u",
                          generation->max_tokens, context);
-    if (!admission_has_room(&broker->admission, arrival->body.len)) {
+    const struct id128 *session = &arrival->session->id;
+    enum proto_error no =
+        admission_check_queue(&broker->admission, session, arrival->body.len, &verdict->reason);
+    if (no == PROTO_OK)
+        no = admission_check_journal(&broker->admission, session, worst_case(generation), &broker->journal,
+                                     &verdict->reason);
+    if (no == PROTO_OVERLOADED)
         verdict->retry_ms = admission_retry_ms(&broker->admission);
-        return error_set(&verdict->reason, PROTO_OVERLOADED, "%zu requests of %zu bytes wait already",
-                         broker->admission.queued, broker->admission.queued_bytes);
-    }
-    return PROTO_OK;
+    return no;
 }
 
 /* Copies what was asked into a fresh request and puts it into the queue. */
@@ -65,48 +73,37 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     }
     admission_fix(request, arrival->generation, admission_draw_seed(&broker->admission), broker->now);
     request->epoch = (struct epoch){broker->boot, 0};
+    r = admission_entered(&broker->admission, request);
+    if (r < 0)
+        return r;
     r = queue_push(&broker->queue, request);
     if (r == 0)
-        admission_queued(&broker->admission, request->body.len);
+        admission_queued(&broker->admission, request);
+    else
+        admission_withdrawn(&broker->admission, request);
     return r;
 }
 
-/* Reserves room, at the cost of the oldest ended requests, but of none if that would not be enough. */
-static int reserve(struct broker *broker, struct journal_log *log, uint64_t bytes)
+/* Reserves the worst case, which there is room for, at the cost of the oldest ended requests. */
+static int reserve(struct broker *broker, struct request *request, const struct generation *generation)
 {
-    if (!journal_could_hold(&broker->journal, bytes))
-        return JOURNAL_E_FULL;
+    uint64_t bytes = worst_case(generation);
     ledger_make_room(&broker->ledger, &broker->journal, bytes);
-    return journal_reserve(&broker->journal, log, bytes);
-}
-
-static enum proto_error refuse_for_room(struct broker *broker, const struct generation *generation,
-                                        uint64_t worst, struct verdict *verdict)
-{
-    if (worst > broker->journal.limit)
-        return error_set(
-            &verdict->reason, PROTO_TOO_LONG, "max_tokens %u could take %llu bytes, the journal holds %llu",
-            generation->max_tokens, (unsigned long long)worst, (unsigned long long)broker->journal.limit);
-    verdict->retry_ms = admission_retry_ms(&broker->admission);
-    return error_set(&verdict->reason, PROTO_OVERLOADED, "the journal is full of requests that run or wait");
+    return journal_reserve(&broker->journal, &request->log, bytes);
 }
 
 static enum proto_error admit_new(struct broker *broker, struct request_key key,
                                   const struct arrival *arrival, struct verdict *verdict)
 {
-    const struct generation *generation = arrival->generation;
     struct request *request = ledger_add(&broker->ledger, key);
     if (!request)
         return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
-    uint64_t worst = journal_worst_case(generation->max_tokens, generation->logprobs, request_overhead());
-    int r = reserve(broker, &request->log, worst);
+    int r = reserve(broker, request, arrival->generation);
     if (r == 0)
         r = enqueue(broker, request, arrival);
     if (r != 0) {
         ledger_remove(&broker->ledger, &broker->journal, request);
-        if (r < 0)
-            return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
-        return refuse_for_room(broker, generation, worst, verdict);
+        return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
     }
     session_bind(&broker->sessions, arrival->session, request);
     broker->counters.admitted++;

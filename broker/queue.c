@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* A binary heap for each priority class.
+/* Heaps of heaps.
  *
- * Within a class the heap is ordered by (deadline, arrival), so its top has the class's earliest deadline:
- * both the next request and the next one to expire are found among the tops. A request knows its place, so
- * that a cancelled one leaves the middle of the heap in logarithmic time. */
+ *     class ──▶ lanes, by (turn, their first request) ──▶ requests of one session, by (due, arrival)
+ *
+ * A lane that gave a request stands in the next turn, and so does one that is new: who comes back with
+ * request after request, or as a new session each time, finds those who wait before him. Turns of a class
+ * thus differ by one at most. A deadline moves a request forward among those of its session, and its session
+ * within the turn; more requests get nobody more turns.
+ *
+ * Between classes only those requests are compared whose turn it is. One of a lower class so waits for none
+ * that came later than its class is worth, though others that came earlier may wait behind that one.
+ *
+ * Deadlines have a heap of their own, because the first to expire may stand anywhere. A request knows its
+ * place in both heaps, so that a cancelled one leaves in logarithmic time. */
 
 #include "broker/queue.h"
 
@@ -11,107 +20,212 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static struct queue_class *class_of(struct queue *queue, const struct request *request)
+#include "common/hash.h"
+
+/* ---- order ---- */
+
+/* When it is to start, in terms of the middle class. */
+static int64_t due(const struct request *request)
 {
-    int priority = request->priority;
-    if (priority < QUEUE_PRIORITY_MIN)
-        priority = QUEUE_PRIORITY_MIN;
-    if (priority > QUEUE_PRIORITY_MAX)
-        priority = QUEUE_PRIORITY_MAX;
-    return &queue->classes[priority - QUEUE_PRIORITY_MIN];
+    uint64_t ns = request->arrived_ns + QUEUE_PRESSING_NS;
+    if (request->deadline_ns < ns)
+        ns = request->deadline_ns;
+    return (int64_t)ns - request->priority * QUEUE_CLASS_NS;
 }
 
-static bool before(const struct request *a, const struct request *b)
+static bool presses_more(const struct request *a, const struct request *b)
 {
-    if (a->deadline_ns != b->deadline_ns)
-        return a->deadline_ns < b->deadline_ns;
-    return a->queue_order < b->queue_order;
+    int64_t x = due(a), y = due(b);
+    return x != y ? x < y : a->queue_order < b->queue_order;
 }
 
-static void put(struct queue_class *class, size_t at, struct request *request)
+static struct request *request_of(const struct heap_node *node)
 {
-    class->items[at] = request;
-    request->queue_index = at;
+    return HEAP_ITEM(node, struct request, queue_node);
 }
 
-/* Moves the request at `at` up or down to where it belongs. */
-static void settle(struct queue_class *class, size_t at)
+static bool request_before(const struct heap_node *a, const struct heap_node *b)
 {
-    struct request *request = class->items[at];
-    while (at > 0 && before(request, class->items[(at - 1) / 2])) {
-        put(class, at, class->items[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child + 1 < class->n && before(class->items[child + 1], class->items[child]))
-            child++;
-        if (child >= class->n || !before(class->items[child], request))
-            break;
-        put(class, at, class->items[child]);
-        at = child;
-    }
-    put(class, at, request);
+    return presses_more(request_of(a), request_of(b));
+}
+
+static bool deadline_before(const struct heap_node *a, const struct heap_node *b)
+{
+    return HEAP_ITEM(a, struct request, deadline_node)->deadline_ns <
+           HEAP_ITEM(b, struct request, deadline_node)->deadline_ns;
+}
+
+static struct queue_lane *lane_of(const struct heap_node *node)
+{
+    return HEAP_ITEM(node, struct queue_lane, node);
+}
+
+static struct request *first_of(const struct queue_lane *lane)
+{
+    return request_of(heap_first(&lane->requests));
+}
+
+static bool lane_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct queue_lane *x = lane_of(a), *y = lane_of(b);
+    return x->turn != y->turn ? x->turn < y->turn : presses_more(first_of(x), first_of(y));
+}
+
+/* ---- lanes ---- */
+
+static unsigned hash_of(const struct queue *queue, const struct queue_lane_key *key)
+{
+    return (unsigned)hash64(key, sizeof *key, queue->seed);
+}
+
+static struct queue_lane_key key_of(const struct request *request)
+{
+    _Static_assert(sizeof(struct queue_lane_key) == sizeof(struct id128) + sizeof(int32_t), "no padding");
+    return (struct queue_lane_key){request->home.session, request->priority - QUEUE_PRIORITY_MIN};
+}
+
+static struct queue_lane *find_lane(const struct queue *queue, const struct queue_lane_key *key)
+{
+    struct queue_lane *lane;
+    HASH_FIND_BYHASHVALUE(hh, queue->by_key, key, sizeof *key, hash_of(queue, key), lane);
+    return lane;
+}
+
+static void free_lane(struct queue *queue, struct queue_lane *lane)
+{
+    HASH_DEL(queue->by_key, lane);
+    heap_deinit(&lane->requests);
+    free(lane);
+}
+
+/* A new lane with its first request, in the next turn. 0 or -ENOMEM. */
+static int add_lane(struct queue *queue, const struct queue_lane_key *key, struct request *request)
+{
+    struct queue_class *class = &queue->classes[key->class];
+    struct queue_lane *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return -ENOMEM;
+    lane->key = *key;
+    lane->turn = class->turn + 1;
+    lane->requests.before = request_before;
+    HASH_ADD_BYHASHVALUE(hh, queue->by_key, key, sizeof lane->key, hash_of(queue, key), lane);
+    int r = heap_push(&lane->requests, &request->queue_node);
+    if (r == 0)
+        r = heap_push(&class->lanes, &lane->node);
+    if (r < 0)
+        free_lane(queue, lane);
+    return r;
+}
+
+static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct request *request)
+{
+    int r = heap_push(&lane->requests, &request->queue_node);
+    if (r == 0)
+        heap_settle(&queue->classes[lane->key.class].lanes, &lane->node);
+    return r;
+}
+
+/* ---- the queue ---- */
+
+void queue_init(struct queue *queue, uint64_t seed)
+{
+    *queue = (struct queue){.seed = seed, .deadlines.before = deadline_before};
+    for (int i = 0; i < QUEUE_CLASSES; i++)
+        queue->classes[i].lanes.before = lane_before;
 }
 
 int queue_push(struct queue *queue, struct request *request)
 {
-    struct queue_class *class = class_of(queue, request);
-    if (class->n == class->cap) {
-        size_t cap = class->cap ? class->cap * 2 : 16;
-        struct request **items = realloc(class->items, cap * sizeof *items);
-        if (!items)
-            return -ENOMEM;
-        class->items = items;
-        class->cap = cap;
-    }
+    if (request->priority < QUEUE_PRIORITY_MIN)
+        request->priority = QUEUE_PRIORITY_MIN;
+    if (request->priority > QUEUE_PRIORITY_MAX)
+        request->priority = QUEUE_PRIORITY_MAX;
+    bool expires = request->deadline_ns != UINT64_MAX;
+    if (expires && heap_push(&queue->deadlines, &request->deadline_node) < 0)
+        return -ENOMEM;
     request->queue_order = queue->order++;
-    put(class, class->n++, request);
-    settle(class, class->n - 1);
-    queue->n++;
-    return 0;
+    struct queue_lane_key key = key_of(request);
+    struct queue_lane *lane = find_lane(queue, &key);
+    int r = lane ? add_to_lane(queue, lane, request) : add_lane(queue, &key, request);
+    if (r == 0)
+        queue->n++;
+    else if (expires)
+        heap_remove(&queue->deadlines, &request->deadline_node);
+    return r;
 }
 
 struct request *queue_first(const struct queue *queue)
 {
-    for (int i = QUEUE_CLASSES - 1; queue->n > 0 && i >= 0; i--)
-        if (queue->classes[i].n > 0)
-            return queue->classes[i].items[0];
-    return NULL;
+    struct request *first = NULL;
+    for (int i = QUEUE_CLASSES - 1; queue->n > 0 && i >= 0; i--) {
+        const struct heap_node *node = heap_first(&queue->classes[i].lanes);
+        struct request *request = node ? first_of(lane_of(node)) : NULL;
+        if (request && (!first || due(request) < due(first)))
+            first = request;
+    }
+    return first;
+}
+
+static struct request *first_to_expire(const struct queue *queue)
+{
+    const struct heap_node *node = heap_first(&queue->deadlines);
+    return node ? HEAP_ITEM(node, struct request, deadline_node) : NULL;
 }
 
 struct request *queue_expired(const struct queue *queue, uint64_t now)
 {
-    for (int i = 0; queue->n > 0 && i < QUEUE_CLASSES; i++)
-        if (queue->classes[i].n > 0 && queue->classes[i].items[0]->deadline_ns <= now)
-            return queue->classes[i].items[0];
-    return NULL;
+    struct request *request = first_to_expire(queue);
+    return request && request->deadline_ns <= now ? request : NULL;
 }
 
 uint64_t queue_next_deadline(const struct queue *queue)
 {
-    uint64_t next = UINT64_MAX;
-    for (int i = 0; queue->n > 0 && i < QUEUE_CLASSES; i++)
-        if (queue->classes[i].n > 0 && queue->classes[i].items[0]->deadline_ns < next)
-            next = queue->classes[i].items[0]->deadline_ns;
-    return next;
+    const struct request *request = first_to_expire(queue);
+    return request ? request->deadline_ns : UINT64_MAX;
+}
+
+/* Takes the request out of its lane, which then stands in turn `turn`, if there is more in it. */
+static void leave(struct queue *queue, struct request *request, struct queue_lane *lane, uint64_t turn)
+{
+    struct heap *lanes = &queue->classes[lane->key.class].lanes;
+    if (request->deadline_ns != UINT64_MAX)
+        heap_remove(&queue->deadlines, &request->deadline_node);
+    queue->n--;
+    if (lane->requests.n == 1) {
+        heap_remove(lanes, &lane->node);
+        free_lane(queue, lane);
+        return;
+    }
+    heap_remove(&lane->requests, &request->queue_node);
+    lane->turn = turn;
+    heap_settle(lanes, &lane->node);
+}
+
+void queue_take(struct queue *queue, struct request *request)
+{
+    struct queue_lane_key key = key_of(request);
+    struct queue_lane *lane = find_lane(queue, &key);
+    struct queue_class *class = &queue->classes[key.class];
+    class->turn = lane->turn;
+    leave(queue, request, lane, class->turn + 1);
 }
 
 void queue_remove(struct queue *queue, struct request *request)
 {
-    struct queue_class *class = class_of(queue, request);
-    size_t at = request->queue_index;
-    struct request *last = class->items[--class->n];
-    queue->n--;
-    if (last == request)
-        return;
-    put(class, at, last);
-    settle(class, at);
+    struct queue_lane_key key = key_of(request);
+    struct queue_lane *lane = find_lane(queue, &key);
+    leave(queue, request, lane, lane->turn);
 }
 
 void queue_deinit(struct queue *queue)
 {
+    struct queue_lane *lane, *next;
+    HASH_ITER(hh, queue->by_key, lane, next)
+    {
+        free_lane(queue, lane);
+    }
     for (int i = 0; i < QUEUE_CLASSES; i++)
-        free(queue->classes[i].items);
-    *queue = (struct queue){0};
+        heap_deinit(&queue->classes[i].lanes);
+    heap_deinit(&queue->deadlines);
+    queue->n = 0;
 }

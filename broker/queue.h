@@ -2,31 +2,64 @@
 #ifndef BROKER_QUEUE_H
 #define BROKER_QUEUE_H
 
-/* The queue of admitted requests: priority class first, then the earliest deadline, then the order of
- * arrival. It borrows the requests. */
+/* The queue of admitted requests: who is next. It borrows the requests.
+ *
+ * Within a priority class sessions share in turn: in one turn each session that waits there gives one
+ * request, its most pressing. A request presses the more the sooner it is due: 30 s after it came, or at its
+ * deadline if that is sooner. Within a turn the most pressing goes first, and so it does between classes,
+ * each class higher being worth 30 s. So every moment is passed by what comes later, and nobody waits for
+ * ever, whatever others ask for. */
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include <uthash.h>
+
 #include "broker/request.h"
+#include "common/clock.h"
+#include "common/heap.h"
 
 #define QUEUE_PRIORITY_MIN (-8)
 #define QUEUE_PRIORITY_MAX 8
 #define QUEUE_CLASSES      (QUEUE_PRIORITY_MAX - QUEUE_PRIORITY_MIN + 1)
 
-struct queue_class {
-    struct request **items; /* a heap: items[0] is the next */
-    size_t n, cap;
+/* What a priority class and a deadline are worth; a worker's engine orders its own by the same. */
+#define QUEUE_CLASS_NS    (30 * (int64_t)CLOCK_NS_PER_S)
+#define QUEUE_PRESSING_NS (30 * CLOCK_NS_PER_S)
+
+struct queue_lane_key {
+    struct id128 session; /* who asked first */
+    int32_t class;
 };
 
-struct queue { /* zeroed: empty */
+struct queue_lane { /* what one session has waiting in one class; there while that is something */
+    struct queue_lane_key key;
+    struct heap requests; /* the most pressing first */
+    uint64_t turn;        /* in which its first one goes */
+    struct heap_node node;
+    UT_hash_handle hh;
+};
+
+struct queue_class {
+    struct heap lanes; /* the one whose turn it is first */
+    uint64_t turn;     /* of the request that was taken last */
+};
+
+struct queue {
+    uint64_t seed; /* of the hash: sessions are chosen by clients */
     struct queue_class classes[QUEUE_CLASSES];
+    struct queue_lane *by_key;
+    struct heap deadlines; /* requests that have one */
     size_t n;
     uint64_t order;
 };
 
-/* Adds; reads priority (clamped into range) and deadline_ns, writes queue_index and queue_order. 0 or
- * -ENOMEM. */
+/* Empty; the caller sets the seed. */
+void queue_init(struct queue *queue, uint64_t seed);
+void queue_deinit(struct queue *queue);
+
+/* Adds; reads home, arrived_ns, priority (clamped into range) and deadline_ns, which must not change while it
+ * waits. 0 or -ENOMEM. */
 int queue_push(struct queue *queue, struct request *request);
 
 /* The request that is next, not removed; NULL when empty. */
@@ -38,9 +71,8 @@ struct request *queue_expired(const struct queue *queue, uint64_t now);
 /* The earliest deadline of all, UINT64_MAX when there is none. */
 uint64_t queue_next_deadline(const struct queue *queue);
 
-/* Removes a request that is in the queue. */
+/* Removes a request that is in the queue: because its turn has come, or without one. */
+void queue_take(struct queue *queue, struct request *request);
 void queue_remove(struct queue *queue, struct request *request);
-
-void queue_deinit(struct queue *queue);
 
 #endif

@@ -17,6 +17,7 @@
 #include "broker/journal.h"
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "common/heap.h"
 #include "proto/message.h"
 
 enum request_state {
@@ -35,6 +36,7 @@ struct request_key {
 _Static_assert(sizeof(struct request_key) == PROTO_TOPIC_BYTES, "a key is a topic");
 
 struct session;
+struct share;
 struct worker;
 
 struct request {
@@ -57,14 +59,15 @@ struct request {
     uint64_t keep_ns; /* DISCONNECT_KEEP: how long it runs on alone */
 
     /* Where it is. */
-    size_t queue_index;       /* place in its class of the queue */
-    uint64_t queue_order;     /* order of arrival there */
-    struct worker *worker;    /* while assigned */
-    struct session *session;  /* while bound to an open one; NULL once ended */
-    uint64_t abandoned_until; /* while abandoned: when it is cancelled; else 0 */
-    bool finished;            /* the worker said so, in finished_message, but frames are still missing */
-    uint64_t cancelled_ns;    /* REQUEST_CANCELLING: since when */
-    uint64_t ended_ns;        /* REQUEST_ENDED: since when */
+    struct share *share;                        /* until it ends */
+    struct heap_node queue_node, deadline_node; /* in the queue */
+    uint64_t queue_order;                       /* order of arrival there */
+    struct worker *worker;                      /* while assigned */
+    struct session *session;                    /* while bound to an open one; NULL once ended */
+    uint64_t abandoned_until;                   /* while abandoned: when it is cancelled; else 0 */
+    bool finished;         /* the worker said so, in finished_message, but frames are still missing */
+    uint64_t cancelled_ns; /* REQUEST_CANCELLING: since when */
+    uint64_t ended_ns;     /* REQUEST_ENDED: since when */
     struct request *worker_prev, *worker_next;   /* the worker's list */
     struct request *session_prev, *session_next; /* the session's list, or the list of abandoned ones */
     struct request *ended_prev, *ended_next;     /* ended ones, oldest first */

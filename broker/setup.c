@@ -30,7 +30,8 @@ static int check_model(const char *path, struct error *err)
 static void init_tables(struct broker *broker)
 {
     broker->journal.limit = JOURNAL_LIMIT_BYTES;
-    broker->ledger.seed = broker->sessions.seed = broker->secret;
+    broker->ledger.seed = broker->sessions.seed = broker->admission.shares.seed = broker->secret;
+    queue_init(&broker->queue, broker->secret);
     broker->admission.secret = broker->secret;
     broker->admission.max_queued = ADMISSION_MAX_QUEUED;
     broker->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;

@@ -1,24 +1,135 @@
 /* SPDX-License-Identifier: MIT */
-/* Admission: the bounds of the queue, the time to come back, and what is fixed at the door. */
+/* Admission: shares of the queue and of the journal, the time to come back, and what is fixed at the door. */
 
 #include "broker/admission.h"
 #include "common/clock.h"
 #include "tests/unit/run.h"
 
-START_TEST(the_queue_is_bounded_in_requests_and_in_bytes)
+static const struct id128 ann = {{'a'}}, bob = {{'b'}}, eve = {{'e'}};
+
+static struct request make(struct id128 session, size_t bytes, uint64_t journal_bytes)
 {
-    struct admission admission = {.max_queued = 2, .max_queued_bytes = 100};
-    ck_assert(admission_has_room(&admission, 100));
-    ck_assert(!admission_has_room(&admission, 101));
-    admission_queued(&admission, 60);
-    ck_assert(!admission_has_room(&admission, 41));
-    ck_assert(admission_has_room(&admission, 40));
-    admission_queued(&admission, 10);
-    ck_assert(!admission_has_room(&admission, 1));
-    admission_dequeued(&admission, 60);
-    ck_assert(admission_has_room(&admission, 90));
+    return (struct request){.home.session = session, .body.len = bytes, .log.reserved = journal_bytes};
+}
+
+static void enter(struct admission *admission, struct request *request)
+{
+    ck_assert_int_eq(admission_entered(admission, request), 0);
+    admission_queued(admission, request);
+}
+
+static void end(struct admission *admission, struct request *request)
+{
+    admission_dequeued(admission, request);
+    admission_ended(admission, request, CLOCK_NS_PER_S);
+}
+
+/* What the refusal of a message of so many bytes says; "" when there is room. */
+static const char *refusal(const struct admission *admission, struct id128 session, size_t bytes)
+{
+    static struct error reason;
+    enum proto_error error = admission_check_queue(admission, &session, bytes, &reason);
+    ck_assert(error == PROTO_OK || error == PROTO_OVERLOADED);
+    return error == PROTO_OK ? "" : reason.text;
+}
+
+#define FULL                           "the queue is full: "
+#define SHARE_FULL                     "this session's share of the queue is full: "
+#define ck_assert_begins(text, prefix) ck_assert_mem_eq(text, prefix, sizeof(prefix) - 1)
+
+START_TEST(of_the_queue_a_session_has_as_much_as_it_leaves_free)
+{
+    struct admission admission = {.max_queued = 8, .max_queued_bytes = 1000};
+    struct request requests[8];
+    for (int i = 0; i < 4; i++) {
+        ck_assert_str_eq(refusal(&admission, ann, 1), "");
+        requests[i] = make(ann, 1, 0);
+        enter(&admission, &requests[i]);
+    }
+    ck_assert_begins(refusal(&admission, ann, 1), SHARE_FULL "4 requests");
+    for (int i = 4; i < 6; i++) {
+        ck_assert_str_eq(refusal(&admission, bob, 1), "");
+        requests[i] = make(bob, 1, 0);
+        enter(&admission, &requests[i]);
+    }
+    ck_assert_begins(refusal(&admission, bob, 1), SHARE_FULL "2 requests");
+    ck_assert_str_eq(refusal(&admission, eve, 1), ""); /* who has nothing finds room */
+    requests[6] = make(eve, 1, 0);
+    enter(&admission, &requests[6]);
+    end(&admission, &requests[0]);
+    ck_assert_begins(refusal(&admission, ann, 1), SHARE_FULL "3 requests"); /* others want it now */
+    for (int i = 1; i < 7; i++)
+        end(&admission, &requests[i]);
+    ck_assert_ptr_null(admission.shares.by_session);
+    ck_assert_uint_eq(admission.queued, 0);
 }
 END_TEST
+
+START_TEST(of_the_bytes_of_prompts_a_session_has_as_much_as_it_leaves_free)
+{
+    struct admission admission = {.max_queued = 100, .max_queued_bytes = 1000};
+    struct request a = make(ann, 300, 0), b = make(bob, 349, 0), c = make(eve, 350, 0);
+    ck_assert_begins(refusal(&admission, ann, 501), SHARE_FULL "0 bytes of prompts wait, and 501 more");
+    ck_assert_str_eq(refusal(&admission, ann, 500), "");
+    enter(&admission, &a);
+    ck_assert_begins(refusal(&admission, ann, 201), SHARE_FULL);
+    ck_assert_str_eq(refusal(&admission, ann, 200), "");
+    ck_assert_str_eq(refusal(&admission, bob, 350), "");
+    enter(&admission, &b);
+    enter(&admission, &c); /* as a request that came back from its worker */
+    ck_assert_begins(refusal(&admission, eve, 2), FULL "3 requests of 999 bytes");
+    end(&admission, &a);
+    end(&admission, &b);
+    end(&admission, &c);
+    ck_assert_uint_eq(admission.queued_bytes, 0);
+}
+END_TEST
+
+START_TEST(of_the_journal_a_session_has_as_much_as_it_leaves_free)
+{
+    struct admission admission = {.max_queued = 100, .max_queued_bytes = 1000};
+    struct journal journal = {.limit = 1000};
+    struct request request = make(ann, 1, 0);
+    struct error reason;
+    ck_assert_int_eq(journal_reserve(&journal, &request.log, 400), 0);
+    enter(&admission, &request);
+    ck_assert_int_eq(admission_check_journal(&admission, &ann, 100, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(admission_check_journal(&admission, &ann, 101, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_begins(reason.text, "this session's share of the journal is full: ");
+    ck_assert_int_eq(admission_check_journal(&admission, &bob, 300, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(admission_check_journal(&admission, &bob, 601, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_begins(reason.text, "the journal is full");
+    end(&admission, &request);
+    journal_settle(&journal, &request.log, 400); /* what has ended makes room */
+    ck_assert_int_eq(admission_check_journal(&admission, &ann, 500, &journal, &reason), PROTO_OK);
+    journal_release(&journal, &request.log);
+}
+END_TEST
+
+START_TEST(a_first_request_may_be_long_but_leaves_an_eighth_of_the_journal)
+{
+    struct admission admission = {.max_queued = 100, .max_queued_bytes = 1000};
+    struct journal journal = {.limit = 800};
+    struct request request = make(ann, 1, 0);
+    struct error reason;
+    ck_assert_int_eq(admission_check_journal(&admission, &ann, 701, &journal, &reason), PROTO_TOO_LONG);
+    ck_assert_int_eq(admission_check_journal(&admission, &ann, 700, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(journal_reserve(&journal, &request.log, 600), 0);
+    enter(&admission, &request);
+    ck_assert_int_eq(admission_check_journal(&admission, &ann, 1, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_int_eq(admission_check_journal(&admission, &bob, 101, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_int_eq(admission_check_journal(&admission, &bob, 100, &journal, &reason), PROTO_OK);
+    end(&admission, &request);
+    journal_release(&journal, &request.log);
+}
+END_TEST
+
+static void end_at(struct admission *admission, uint64_t now)
+{
+    struct request request = make(ann, 1, 0);
+    ck_assert_int_eq(admission_entered(admission, &request), 0);
+    admission_ended(admission, &request, now);
+}
 
 START_TEST(the_retry_time_follows_the_rate_of_ends_and_is_bounded)
 {
@@ -27,13 +138,13 @@ START_TEST(the_retry_time_follows_the_rate_of_ends_and_is_bounded)
     ck_assert_uint_eq(admission_retry_ms(&admission), 10000);
     uint64_t now = CLOCK_NS_PER_S;
     for (int i = 0; i < 10000; i++)
-        admission_ended(&admission, now += CLOCK_NS_PER_MS);
+        end_at(&admission, now += CLOCK_NS_PER_MS);
     uint32_t at_a_thousand = admission_retry_ms(&admission);
     ck_assert_uint_ge(at_a_thousand, 900);
     ck_assert_uint_le(at_a_thousand, 1100);
     admission.queued = 0;
     ck_assert_uint_eq(admission_retry_ms(&admission), 100);
-    admission_ended(&admission, now + 100 * CLOCK_NS_PER_S);
+    end_at(&admission, now + 100 * CLOCK_NS_PER_S);
     admission.queued = 8000;
     ck_assert_uint_eq(admission_retry_ms(&admission), 10000);
 }
@@ -88,7 +199,10 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_test(tests, the_queue_is_bounded_in_requests_and_in_bytes);
+    tcase_add_test(tests, of_the_queue_a_session_has_as_much_as_it_leaves_free);
+    tcase_add_test(tests, of_the_bytes_of_prompts_a_session_has_as_much_as_it_leaves_free);
+    tcase_add_test(tests, of_the_journal_a_session_has_as_much_as_it_leaves_free);
+    tcase_add_test(tests, a_first_request_may_be_long_but_leaves_an_eighth_of_the_journal);
     tcase_add_test(tests, the_retry_time_follows_the_rate_of_ends_and_is_bounded);
     tcase_add_test(tests, a_seed_is_drawn_only_for_those_who_chose_none);
     tcase_add_test(tests, a_deadline_counts_from_arrival_and_an_endless_one_is_none);

@@ -1,105 +1,235 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue: class, then deadline, then arrival; and nothing is lost on the way out of the middle. */
+/* The queue: sessions in turn, classes and deadlines by what they are worth; nobody waits for ever, and
+ * nothing is lost on the way out of the middle. */
 
 #include "broker/queue.h"
 #include "tests/unit/run.h"
 
 #include <stdlib.h>
 
-static struct request make(int32_t priority, uint64_t deadline)
+#define S CLOCK_NS_PER_S
+
+static struct queue queue;
+
+static void set_up(void)
 {
-    return (struct request){.priority = priority, .deadline_ns = deadline};
+    queue_init(&queue, 5);
 }
 
-static struct request *pop(struct queue *queue)
+static void tear_down(void)
 {
-    struct request *request = queue_first(queue);
+    queue_deinit(&queue);
+}
+
+/* What is left is taken before its test forgets it. */
+static void empty(void)
+{
+    while (queue_first(&queue))
+        queue_remove(&queue, queue_first(&queue));
+    ck_assert_uint_eq(queue.n, 0);
+    ck_assert_ptr_null(queue.by_key);
+    ck_assert_uint_eq(queue_next_deadline(&queue), UINT64_MAX);
+}
+
+static struct request make(uint8_t session, int32_t priority, uint64_t arrived_ns)
+{
+    return (struct request){.home.session = {{session}},
+                            .priority = priority,
+                            .arrived_ns = arrived_ns,
+                            .deadline_ns = UINT64_MAX};
+}
+
+static void push(struct request *request)
+{
+    ck_assert_int_eq(queue_push(&queue, request), 0);
+}
+
+static struct request *take(void)
+{
+    struct request *request = queue_first(&queue);
     if (request)
-        queue_remove(queue, request);
+        queue_take(&queue, request);
     return request;
 }
 
-START_TEST(a_higher_class_goes_first_whatever_the_deadlines)
+START_TEST(a_class_is_worth_thirty_seconds_and_no_more)
 {
-    struct queue queue = {0};
-    struct request low = make(-1, 5), middle = make(0, 1), high = make(3, UINT64_MAX);
-    queue_push(&queue, &low);
-    queue_push(&queue, &middle);
-    queue_push(&queue, &high);
-    ck_assert_ptr_eq(pop(&queue), &high);
-    ck_assert_ptr_eq(pop(&queue), &middle);
-    ck_assert_ptr_eq(pop(&queue), &low);
-    ck_assert_ptr_null(pop(&queue));
-    queue_deinit(&queue);
+    struct request low = make(1, -1, 0), early = make(2, 0, 29 * S), late = make(2, 0, 31 * S);
+    push(&low);
+    push(&early);
+    push(&late);
+    ck_assert_ptr_eq(take(), &early);
+    ck_assert_ptr_eq(take(), &low);
+    ck_assert_ptr_eq(take(), &late);
+    ck_assert_ptr_null(take());
+    empty();
 }
 END_TEST
 
-START_TEST(within_a_class_the_earliest_deadline_goes_first_then_the_first_to_come)
+START_TEST(a_low_priority_is_served_while_higher_ones_keep_coming)
 {
-    struct queue queue = {0};
-    struct request a = make(0, UINT64_MAX), b = make(0, 20), c = make(0, UINT64_MAX), d = make(0, 10);
-    queue_push(&queue, &a);
-    queue_push(&queue, &b);
-    queue_push(&queue, &c);
-    queue_push(&queue, &d);
-    ck_assert_uint_eq(queue_next_deadline(&queue), 10);
-    ck_assert_ptr_eq(pop(&queue), &d);
-    ck_assert_ptr_eq(pop(&queue), &b);
-    ck_assert_ptr_eq(pop(&queue), &a);
-    ck_assert_ptr_eq(pop(&queue), &c);
-    ck_assert_uint_eq(queue_next_deadline(&queue), UINT64_MAX);
-    queue_deinit(&queue);
+    struct request low = make(1, -1, 0), others[100];
+    push(&low);
+    for (unsigned i = 0; i < 100; i++) { /* one a second, and no slot for more */
+        others[i] = make(2, 0, i * S);
+        push(&others[i]);
+        if (take() == &low)
+            break;
+        ck_assert_uint_lt(i, 99);
+    }
+    empty();
 }
 END_TEST
 
-START_TEST(an_expired_request_is_found_behind_a_higher_class)
+START_TEST(a_deadline_counts_as_far_as_it_presses)
 {
-    struct queue queue = {0};
-    struct request high = make(8, 100), low = make(-8, 50);
-    queue_push(&queue, &high);
-    queue_push(&queue, &low);
-    ck_assert_ptr_null(queue_expired(&queue, 49));
-    ck_assert_ptr_eq(queue_expired(&queue, 50), &low);
+    struct request first = make(1, 0, 0), pressing = make(1, 0, 1 * S), far = make(1, 0, 2 * S);
+    pressing.deadline_ns = 20 * S;
+    far.deadline_ns = 3600 * S;
+    push(&far);
+    push(&first);
+    push(&pressing);
+    ck_assert_uint_eq(queue_next_deadline(&queue), 20 * S);
+    ck_assert_ptr_eq(take(), &pressing);
+    ck_assert_uint_eq(queue_next_deadline(&queue), 3600 * S);
+    ck_assert_ptr_eq(take(), &first);
+    ck_assert_ptr_eq(take(), &far);
+    empty();
+}
+END_TEST
+
+START_TEST(a_request_without_a_deadline_is_served_while_others_with_one_keep_coming)
+{
+    struct request patient = make(1, 0, 0), others[100];
+    push(&patient);
+    for (unsigned i = 0; i < 100; i++) {
+        others[i] = make(1, 0, i * S);
+        others[i].deadline_ns = (i + 2) * S;
+        push(&others[i]);
+        if (take() == &patient)
+            break;
+        ck_assert_uint_lt(i, 99);
+    }
+    empty();
+}
+END_TEST
+
+START_TEST(sessions_share_in_turn_however_much_one_of_them_asks_for)
+{
+    enum { MANY = 1000 };
+    static struct request flood[MANY];
+    struct request a = make(2, 0, 5 * S), b = make(2, 0, 5 * S), c = make(3, 0, 6 * S);
+    for (int i = 0; i < MANY; i++) {
+        flood[i] = make(1, 0, 0);
+        flood[i].deadline_ns = 1 * S; /* as pressing as can be */
+        push(&flood[i]);
+    }
+    ck_assert_ptr_eq(take(), &flood[0]);
+    push(&a);
+    push(&b);
+    push(&c);
+    ck_assert_ptr_eq(take(), &flood[1]);
+    ck_assert_ptr_eq(take(), &a);
+    ck_assert_ptr_eq(take(), &c);
+    ck_assert_ptr_eq(take(), &flood[2]);
+    ck_assert_ptr_eq(take(), &b);
+    ck_assert_ptr_eq(take(), &flood[3]);
+    ck_assert_ptr_eq(take(), &flood[4]);
+    empty();
+}
+END_TEST
+
+START_TEST(who_comes_back_at_once_finds_those_who_wait_before_him)
+{
+    struct request again[10], waiting = make(2, 0, 0);
+    again[0] = make(1, 0, 0);
+    again[0].deadline_ns = 1;
+    push(&again[0]);
+    push(&waiting);
+    for (unsigned i = 1; take() != &waiting; i++) {
+        ck_assert_uint_lt(i, 3);
+        again[i] = make((uint8_t)(10 + i), 0, 0); /* as a new session, too */
+        again[i].deadline_ns = 1;
+        push(&again[i]);
+    }
+    empty();
+}
+END_TEST
+
+START_TEST(a_request_that_leaves_without_its_turn_costs_its_session_none)
+{
+    struct request a = make(1, 0, 0), b = make(1, 0, 1), other = make(2, 0, 2);
+    push(&a);
+    push(&b);
+    push(&other);
+    queue_remove(&queue, &a); /* cancelled */
+    ck_assert_ptr_eq(take(), &b);
+    ck_assert_ptr_eq(take(), &other);
+    empty();
+}
+END_TEST
+
+START_TEST(an_expired_request_is_found_wherever_it_stands)
+{
+    struct request high = make(1, 8, 0), low = make(1, -8, 0);
+    high.deadline_ns = 100 * S;
+    low.deadline_ns = 50 * S;
+    push(&high);
+    push(&low);
+    ck_assert_ptr_null(queue_expired(&queue, 50 * S - 1));
+    ck_assert_ptr_eq(queue_expired(&queue, 50 * S), &low);
     queue_remove(&queue, &low);
-    ck_assert_ptr_null(queue_expired(&queue, 99));
-    ck_assert_ptr_eq(queue_expired(&queue, 100), &high);
-    queue_deinit(&queue);
+    ck_assert_ptr_null(queue_expired(&queue, 100 * S - 1));
+    ck_assert_ptr_eq(queue_expired(&queue, 100 * S), &high);
+    empty();
 }
 END_TEST
 
-START_TEST(requests_removed_from_anywhere_leave_the_order_intact)
+/* Against the rule said the slow way, with requests that come, go and are cancelled. */
+START_TEST(each_turn_gives_every_session_that_waits_one_request)
 {
-    enum { N = 500 };
+    enum { N = 2000, SESSIONS = 7 };
     static struct request requests[N];
-    struct queue queue = {0};
-    srand(7);
+    unsigned waiting[SESSIONS] = {0}, taken[SESSIONS] = {0};
+    srand(11);
     for (int i = 0; i < N; i++) {
-        requests[i] = make(rand() % 3, (uint64_t)(rand() % 100));
-        ck_assert_int_eq(queue_push(&queue, &requests[i]), 0);
+        unsigned session = (unsigned)(rand() % SESSIONS);
+        requests[i] = make((uint8_t)session, 0, (uint64_t)(rand() % 100) * S);
+        if (rand() % 2)
+            requests[i].deadline_ns = requests[i].arrived_ns + (uint64_t)(rand() % 60) * S;
+        push(&requests[i]);
+        waiting[session]++;
     }
-    for (int i = 0; i < N; i += 3)
+    for (int i = 0; i < N; i += 5) {
         queue_remove(&queue, &requests[i]);
-    size_t left = queue.n;
-    struct request *before = pop(&queue), *next;
-    for (; (next = pop(&queue)); before = next, left--) {
-        ck_assert_int_ge(before->priority, next->priority);
-        if (before->priority != next->priority)
-            continue;
-        ck_assert_uint_le(before->deadline_ns, next->deadline_ns);
-        if (before->deadline_ns == next->deadline_ns)
-            ck_assert_uint_lt(before->queue_order, next->queue_order);
+        waiting[requests[i].home.session.bytes[0]]--;
     }
-    ck_assert_uint_eq(left, 1);
-    queue_deinit(&queue);
+    for (struct request *request; (request = take());) {
+        unsigned session = request->home.session.bytes[0];
+        waiting[session]--;
+        taken[session]++;
+        for (unsigned other = 0; other < SESSIONS; other++)
+            if (waiting[other] > 0)
+                ck_assert_uint_le(taken[session], taken[other] + 1);
+    }
+    for (unsigned session = 0; session < SESSIONS; session++)
+        ck_assert_uint_eq(waiting[session], 0);
+    empty();
 }
 END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_test(tests, a_higher_class_goes_first_whatever_the_deadlines);
-    tcase_add_test(tests, within_a_class_the_earliest_deadline_goes_first_then_the_first_to_come);
-    tcase_add_test(tests, an_expired_request_is_found_behind_a_higher_class);
-    tcase_add_test(tests, requests_removed_from_anywhere_leave_the_order_intact);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_class_is_worth_thirty_seconds_and_no_more);
+    tcase_add_test(tests, a_low_priority_is_served_while_higher_ones_keep_coming);
+    tcase_add_test(tests, a_deadline_counts_as_far_as_it_presses);
+    tcase_add_test(tests, a_request_without_a_deadline_is_served_while_others_with_one_keep_coming);
+    tcase_add_test(tests, sessions_share_in_turn_however_much_one_of_them_asks_for);
+    tcase_add_test(tests, who_comes_back_at_once_finds_those_who_wait_before_him);
+    tcase_add_test(tests, a_request_that_leaves_without_its_turn_costs_its_session_none);
+    tcase_add_test(tests, an_expired_request_is_found_wherever_it_stands);
+    tcase_add_test(tests, each_turn_gives_every_session_that_waits_one_request);
 }
 
 int main(void)

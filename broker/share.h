@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_SHARE_H
+#define BROKER_SHARE_H
+
+/* What each session has of that which all of them share: the queue and the journal.
+ *
+ * The rule is the same for everything that is shared: with what it asks for a session may have as much as
+ * then is left free. One alone gets half of it, each of n a part in n + 1, and there is always something free
+ * for who comes next. What was given is not taken back: who has more than he would get now waits until that
+ * has ended. (Admission makes one exception, for long requests.) */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include "proto/message.h"
+
+struct share { /* of the session that asked first; there while a request of it has not ended */
+    struct id128 session;
+    size_t requests;             /* that have not ended */
+    size_t queued, queued_bytes; /* of those, which wait */
+    uint64_t journal_bytes;      /* reserved for those that have not ended */
+    UT_hash_handle hh;
+};
+
+struct shares {    /* zeroed but for the seed: nobody has anything */
+    uint64_t seed; /* of the hash */
+    struct share *by_session;
+};
+
+/* The share of a session; NULL when it has nothing. */
+struct share *share_find(const struct shares *shares, const struct id128 *session);
+
+/* Counts a request of the session; NULL when memory is short. */
+struct share *share_take(struct shares *shares, const struct id128 *session);
+
+/* Counts it no more; the last one takes the share along. */
+void share_release(struct shares *shares, struct share *share);
+
+/* The rule: whether who has `had` may have `more`, of which `free` are left. */
+static inline bool share_allows(uint64_t had, uint64_t more, uint64_t free)
+{
+    return more <= free && had <= free - more && more <= free - more - had;
+}
+
+#endif

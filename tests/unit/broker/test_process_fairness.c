@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker as a process, beside a client that wants everything: what it gets, and what others still do. */
+
+#include "tests/unit/broker/client.h"
+#include "tests/unit/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Sends a generate under a number; numbers below 2^16 give distinct ids. */
+static void generate(struct client *client, unsigned number, const char *prompt, uint32_t max_tokens,
+                     uint32_t logprobs)
+{
+    struct message generate = {.kind = MESSAGE_GENERATE};
+    memcpy(&generate.generate.id, &number, sizeof number);
+    generation_defaults(&generate.generate.generation);
+    generate.generate.generation.prompt.text = bytes_of_string(prompt);
+    generate.generate.generation.max_tokens = max_tokens;
+    generate.generate.generation.logprobs = logprobs;
+    client_send(client, &generate);
+}
+
+/* Reads verdicts on `n` requests: how many were accepted. All others are `overloaded` and say `reason`. */
+static unsigned read_verdicts(struct client *client, unsigned n, const char *reason)
+{
+    unsigned accepted = 0;
+    for (unsigned i = 0; i < n;) {
+        struct message message = client_next(client);
+        i += message.kind == MESSAGE_ACCEPTED || message.kind == MESSAGE_ERROR;
+        accepted += message.kind == MESSAGE_ACCEPTED;
+        if (message.kind != MESSAGE_ERROR)
+            continue;
+        char text[PROTO_MAX_TEXT_BYTES + 1];
+        snprintf(text, sizeof text, "%.*s", (int)message.error.text.len,
+                 (const char *)message.error.text.data);
+        ck_assert_int_eq(message.error.error, PROTO_OVERLOADED);
+        ck_assert_uint_ge(message.error.retry_after_ms, 100);
+        ck_assert_msg(strstr(text, reason) != NULL, "\"%s\" does not say \"%s\"", text, reason);
+    }
+    return accepted;
+}
+
+static void cancel(struct client *client, unsigned number)
+{
+    struct message cancel = {.kind = MESSAGE_CANCEL};
+    memcpy(&cancel.cancel.id, &number, sizeof number);
+    client_send(client, &cancel);
+}
+
+START_TEST(a_session_with_one_request_does_not_wait_behind_all_of_another)
+{
+    enum { FLOOD = 2000 };
+    uint64_t count;
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    for (unsigned i = 0; i < FLOOD; i++)
+        generate(&client_a, i, "wait", 1, 0);
+    ck_assert_uint_eq(read_verdicts(&client_a, FLOOD, ""), FLOOD);
+    client_generate(&client_b, 'b', "count 3", NULL);
+    client_expect(&client_b, MESSAGE_ACCEPTED);
+    /* Two of the first give their slots up: one for the flood, one for the other session. */
+    cancel(&client_a, 0);
+    cancel(&client_a, 1);
+    ck_assert_int_eq(client_read(&client_b, 'b', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 3);
+    ck_assert_uint_gt(client_status(&client_b).status_ok.queued, FLOOD - 20);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(one_session_does_not_fill_the_queue)
+{
+    enum { FLOOD = 6000, HALF = 4096 };
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    for (unsigned i = 0; i < FLOOD; i++)
+        generate(&client_a, i, "wait", 1, 0);
+    unsigned accepted = read_verdicts(&client_a, FLOOD, "this session's share of the queue is full");
+    ck_assert_uint_ge(accepted, HALF);
+    ck_assert_uint_le(accepted, HALF + 20); /* those that run */
+    for (unsigned i = 0; i < FLOOD; i++)
+        generate(&client_b, i, "wait", 1, 0);
+    accepted = read_verdicts(&client_b, FLOOD, "this session's share of the queue is full");
+    ck_assert_uint_ge(accepted, HALF / 2);
+    ck_assert_uint_le(accepted, HALF / 2 + 20);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(one_session_does_not_fill_the_journal)
+{
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    for (unsigned i = 0; i < 6; i++) /* 44 MB each, of 268 */
+        generate(&client_a, i, "wait", 100000, 21);
+    ck_assert_uint_eq(read_verdicts(&client_a, 6, "this session's share of the journal is full"), 3);
+    generate(&client_b, 1, "wait", 100000, 21);
+    ck_assert_uint_eq(read_verdicts(&client_b, 1, ""), 1);
+    cancel(&client_a, 0);
+    client_expect(&client_a, MESSAGE_END);
+    generate(&client_a, 9, "wait", 100000, 1); /* what ended is free again */
+    ck_assert_uint_eq(read_verdicts(&client_a, 1, ""), 1);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, a_session_with_one_request_does_not_wait_behind_all_of_another);
+    tcase_add_test(tests, one_session_does_not_fill_the_queue);
+    tcase_add_test(tests, one_session_does_not_fill_the_journal);
+}
+
+int main(void)
+{
+    return run_tests("broker process: fairness", add);
+}

@@ -38,6 +38,8 @@ struct device_properties {
     size_t l2_bytes, total_bytes;
 };
 
+extern const char device_kind[]; /* "cuda" or "emu" */
+
 /* Devices there are. 0 with the number; -ENODEV: no driver, or none it can use, with the reason. */
 int device_count(uint32_t *ret_n, struct error *err);
 

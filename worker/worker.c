@@ -26,6 +26,7 @@
 #include "common/log.h"
 #include "common/program.h"
 #include "worker/assign.h"
+#include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
 #include "worker/link.h"
 #include "worker/model/model.h"
@@ -295,9 +296,13 @@ static void run_loop(struct worker *worker)
 static int open_engine(struct worker *worker, struct error *err)
 {
     const struct worker_options *options = worker->options;
-    const struct backend_ops *backend = backend_by_name(options->device);
-    if (!backend)
-        return error_set(err, -ENODEV, "there is no device \"%s\" in this build", options->device);
+    const struct backend_ops *backend;
+    struct error note;
+    int r = backend_choose(options->device, worker->model, &backend, &note, err);
+    if (r < 0)
+        return r;
+    if (note.text[0])
+        log_warn("%s", note.text);
     if (options->context > worker->model->params.n_context)
         log_warn("a context of %u is more than the %u that the model was trained for", options->context,
                  worker->model->params.n_context);

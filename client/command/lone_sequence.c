@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/program.h"
+#include "worker/engine/backends.h"
 #include "worker/model/model.h"
 
 struct lone_sequence {
@@ -22,13 +24,20 @@ struct lone_sequence {
 int lone_sequence_open_model(const char *path, const char *device, struct model **ret_model,
                              const struct backend_ops **ret_backend, struct error *err)
 {
-    const struct backend_ops *backend = backend_by_name(device);
-    if (!backend)
-        return error_set(err, -ENODEV, "this build has no device \"%s\"", device);
-    int r = model_open(path, false, ret_model, err);
-    if (r == 0)
-        *ret_backend = backend;
-    return r;
+    struct model *model;
+    struct error note;
+    int r = model_open(path, false, &model, err);
+    if (r < 0)
+        return r;
+    r = backend_choose(device, model, ret_backend, &note, err);
+    if (r < 0) {
+        model_free(model);
+        return r;
+    }
+    if (note.text[0])
+        program_error("%s", note.text);
+    *ret_model = model;
+    return 0;
 }
 
 static int open_backend(struct lone_sequence *sequence, const struct lone_sequence_config *config,

@@ -17,7 +17,7 @@
 #include "client/command/verbs.h"
 #include "common/program.h"
 #include "common/utf8.h"
-#include "worker/engine/backend.h"
+#include "worker/engine/backends.h"
 #include "worker/model/model.h"
 
 #define SHOWN_ELEMENTS 4
@@ -148,10 +148,12 @@ static json_t *totals_json(const struct gguf *gguf)
 static json_t *hyperparameters_json(const char *path, json_t **ret_digest, struct error *err)
 {
     struct model *model;
-    const struct backend_ops *backend = backend_by_name("auto");
+    const struct backend_ops *backend;
+    struct error note;
     if (model_open(path, false, &model, err) < 0)
         return json_null();
-    if (backend->check && backend->check(model, err) < 0) {
+    if (backend_choose("auto", model, &backend, &note, err) == 0 && backend->check &&
+        backend->check(model, err) < 0) {
         model_free(model);
         return json_null();
     }

@@ -57,6 +57,8 @@ struct device {
 
 /* ---- life ---- */
 
+const char device_kind[] = "emu";
+
 int device_count(uint32_t *ret_n, struct error *err)
 {
     *ret_n = 1;

@@ -6,6 +6,7 @@
 #include "tests/unit/run.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "worker/engine/backend.h"
+#include "worker/engine/backends.h"
 
 #define MAX_VERBS 40
 
@@ -230,7 +231,7 @@ START_TEST(every_program_tells_its_version)
 }
 END_TEST
 
-/* Those that this build has, and no other. */
+/* Those that there are, whether or not in this machine. */
 START_TEST(help_offers_the_devices_that_there_are)
 {
     static const char *const lines[] = {"quern serve",        "quern-broker",       "quern-worker",
@@ -247,9 +248,14 @@ START_TEST(help_offers_the_devices_that_there_are)
         ck_assert_ptr_nonnull(end);
         *end = 0;
         for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
-            ck_assert_msg((strstr(option, devices[d]) != NULL) == (backend_by_name(devices[d]) != NULL),
-                          "%s: %s in: %s", lines[i], devices[d], option);
+            ck_assert_msg(strstr(option, devices[d]), "%s: %s in: %s", lines[i], devices[d], option);
     }
+    const struct backend_ops *ops;
+    struct error note, refused = {0};
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        ck_assert_int_ne(backend_choose(devices[d], NULL, &ops, &note, &refused), -EINVAL);
+    ck_assert_int_eq(backend_choose("gpu", NULL, &ops, &note, &refused), -EINVAL);
+    ck_assert_str_eq(refused.text, "there is no device \"gpu\"; there are " QUERN_DEVICES);
 }
 END_TEST
 
@@ -264,7 +270,12 @@ START_TEST(an_error_is_a_line_of_the_command_and_not_of_a_log)
         {"$Q/quern run --model /nowhere.gguf x", 1, "quern: /nowhere.gguf: No such file or directory\n"},
         {"$Q/quern run --model /etc/passwd x", 1,
          "quern: the pool did not start: /etc/passwd: not a GGUF file"},
-        {"$Q/quern run --model \"$MODEL\" --device cuda x", 1, "quern: the pool did not start: "},
+        {"QUERN_PLUGINS=/nowhere $Q/quern run --model \"$MODEL\" --device cuda x", 1,
+         "quern: the pool did not start: no device \"cuda\": there is no quern-cuda.so in /nowhere"},
+        {"$Q/quern run --model \"$MODEL\" --device gpu x", 1,
+         "quern: the pool did not start: there is no device \"gpu\"; "},
+        {"QUERN_PLUGINS=/nowhere $Q/quern logits \"$MODEL\" --tokens 1 --device emu --out -", 1,
+         "quern: no device \"emu\": there is no quern-emu.so in /nowhere\n"},
         {"$Q/quern run --model \"$MODEL\"", 1, "quern: the prompt is empty\n"},
         {"$Q/quern run --connect nowhere x", 1, "quern: nowhere is no endpoint"},
         {"$Q/quern chat --model \"$MODEL\"", 1, "quern: the model has no chat template; "},

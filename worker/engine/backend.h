@@ -292,11 +292,8 @@ struct backend_ops {
     int (*verdict)(struct backend *backend, struct error *err);
 };
 
-/* The backends of this build. */
+/* The backends that every build has; backends.h finds them and others by name. */
 extern const struct backend_ops backend_cpu;  /* worker/cpu */
 extern const struct backend_ops backend_null; /* worker/engine: tokens for free, to measure everything else */
-
-/* "auto", "cpu", "null", …: NULL for a name this build does not have. */
-const struct backend_ops *backend_by_name(const char *name);
 
 #endif

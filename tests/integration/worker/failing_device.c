@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "worker/engine/backend.h"
+#include "worker/engine/backends.h"
 
 #define LAST_STEP 10
 
@@ -25,11 +25,14 @@ static int failing_verdict(struct backend *backend, struct error *err)
     return error_set(err, verdict, verdict == -ENODEV ? "the device is gone" : "the device is broken");
 }
 
-const struct backend_ops *backend_by_name(const char *name)
+int backend_choose(const char *name, const struct model *model, const struct backend_ops **ret_ops,
+                   struct error *ret_note, struct error *err)
 {
+    ret_note->text[0] = 0;
     ops = backend_null;
     ops.poll = failing_poll;
     ops.verdict = failing_verdict;
     verdict = strcmp(name, "gone") == 0 ? -ENODEV : -EIO;
-    return &ops;
+    *ret_ops = &ops;
+    return 0;
 }

@@ -59,7 +59,7 @@ void frames_close(struct worker *worker)
 static bool is_return(const struct request *request, const struct frame *frame)
 {
     return frame->has_end && frame->end.reason == END_ERROR && frame->end.error == PROTO_DRAINING &&
-           request->state == REQUEST_RUNNING && !request->log.first;
+           !request->log.first;
 }
 
 /* Journals the frame and passes it on. False when the worker broke the sequence. */

@@ -119,21 +119,13 @@ static void heartbeat(struct broker *broker, struct worker *worker, const struct
     worker_link_send(&broker->worker_link, worker, &pong, NULL);
 }
 
-/* An error is the answer to a tokenize, or to an assign that the worker could not take. */
+/* An error is the answer to a tokenize; what a worker cannot do for a request is told by its `finished`. */
 static void refused_by(struct broker *broker, struct worker *worker, const struct message *message)
 {
     char text[PROTO_MAX_TEXT_BYTES + 1];
     copy_text(text, sizeof text, message->error.text);
     utf8_clean(text);
-    if (!message->error.has_id) {
-        tokenize_refused(broker, worker, message->error.ref, message->error.error, text);
-        return;
-    }
-    for (struct request *request = worker->requests; request; request = request->worker_next)
-        if (memcmp(&request->home.id, &message->error.id, sizeof request->home.id) == 0) {
-            lifecycle_fail(broker, request, message->error.error, "%s", text);
-            return;
-        }
+    tokenize_refused(broker, worker, message->error.ref, message->error.error, text);
 }
 
 static void take(struct broker *broker, const struct peer *peer, const void *data, size_t len)

@@ -237,6 +237,10 @@ void lifecycle_settle_finished(struct broker *broker, struct worker *worker)
 
 void lifecycle_returned(struct broker *broker, struct request *request)
 {
+    if (request->state == REQUEST_CANCELLING) { /* there is nothing left of it to stop */
+        lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
+        return;
+    }
     worker_drop(request->worker, request);
     if (queue_push(&broker->queue, request) < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "out of memory");
@@ -292,6 +296,19 @@ void lifecycle_end_overdue(struct broker *broker)
                 lifecycle_cancel(broker, request); /* or the worker would go on when it can */
                 lifecycle_end_here(broker, request, &(struct ending){.reason = END_DEADLINE});
             }
+        }
+    }
+}
+
+void lifecycle_end_all(struct broker *broker, const char *reason)
+{
+    struct request *request;
+    while ((request = queue_first(&broker->queue)))
+        lifecycle_fail(broker, request, PROTO_DRAINING, "%s", reason);
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        while ((request = broker->workers[i].requests)) {
+            lifecycle_cancel(broker, request); /* or its worker would go on while it can */
+            lifecycle_fail(broker, request, PROTO_DRAINING, "%s", reason);
         }
     }
 }

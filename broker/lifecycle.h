@@ -51,7 +51,7 @@ void lifecycle_finished(struct broker *broker, struct worker *worker, const stru
 void lifecycle_settle_finished(struct broker *broker, struct worker *worker);
 
 /* The worker gives a request back that it has made nothing of, because it was told to end: the request waits
- * for another worker. */
+ * for another worker, or ends, if it was cancelled. */
 void lifecycle_returned(struct broker *broker, struct request *request);
 
 /* The worker's process is gone: its requests end with worker_lost. When it left (it had been told to end),
@@ -64,6 +64,9 @@ void lifecycle_expire(struct broker *broker);
 /* Ends what a worker should have ended by itself, and has not: a cancel it does not heed, a deadline that
  * passed. Now and then. */
 void lifecycle_end_overdue(struct broker *broker);
+
+/* Ends all that has not ended, with `draining` and the reason: the broker leaves. */
+void lifecycle_end_all(struct broker *broker, const char *reason);
 
 /* Forgets what ended long ago. Now and then. */
 void lifecycle_forget(struct broker *broker);

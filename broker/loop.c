@@ -7,9 +7,10 @@
  *
  *     SERVING ──SIGTERM, SIGINT, SIGHUP──▶ DRAINING ──nothing runs or waits──▶ STOPPING ──▶ end
  *
- * DRAINING refuses new requests and finishes the others, restarting workers if it must. STOPPING has asked
- * the workers to end, and goes on sending to clients what waits for them to read. After a few seconds it
- * kills what has not ended and leaves. A second signal skips all that. */
+ * DRAINING refuses new requests and finishes the others, restarting workers if it must; what has not ended
+ * when its time is up is ended. STOPPING has asked the workers to end, and goes on sending to clients what
+ * waits for them to read. After a few seconds it kills what has not ended and leaves. A second signal skips
+ * all that. */
 
 #include "broker/loop.h"
 
@@ -43,10 +44,11 @@
 struct turn {
     zmq_pollitem_t items[POLL_MAX];
     uint64_t next_tick;
-    int signals;      /* that asked us to end */
-    uint64_t stop_at; /* STOPPING: when workers are killed; else 0 */
-    bool more;        /* a batch was full: do not wait */
-    bool announced;   /* "ready:" was printed */
+    int signals;          /* that asked us to end */
+    uint64_t drain_until; /* DRAINING: when what is left is ended */
+    uint64_t stop_at;     /* STOPPING: when workers are killed; else 0 */
+    bool more;            /* a batch was full: do not wait */
+    bool announced;       /* "ready:" was printed */
     uint64_t loading_shown_ns;
     uint64_t next_trim_ns; /* when unused memory may be given back again */
     bool trim_pays;        /* requests were kept at the last time: there is something to give back */
@@ -112,7 +114,9 @@ static void take_signals(struct broker *broker, struct turn *turn, int signal_fd
     }
     if (turn->signals > 0 && !broker->draining) {
         broker->draining = true;
-        log_info("draining: %zu requests to finish", broker_n_alive(broker));
+        turn->drain_until = broker->now + broker->options.drain_seconds * CLOCK_NS_PER_S;
+        log_info("draining: %zu requests to finish, within %u s", broker_n_alive(broker),
+                 broker->options.drain_seconds);
     }
 }
 
@@ -222,6 +226,11 @@ static bool wind_down(struct broker *broker, struct turn *turn)
 {
     if (turn->signals > 1)
         return true;
+    if (broker->now >= turn->drain_until && broker_n_alive(broker) > 0) {
+        log_warn("%zu requests are not finished after %u s: they end here", broker_n_alive(broker),
+                 broker->options.drain_seconds);
+        lifecycle_end_all(broker, "the pool was stopped, and this request took too long to wait for");
+    }
     if (turn->stop_at == 0 && broker_n_alive(broker) == 0) {
         turn->stop_at = broker->now + STOP_NS;
         supervisor_stop(&broker->supervisor, SIGTERM);

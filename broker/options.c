@@ -25,6 +25,9 @@
 #include "common/number.h"
 #include "proto/launch.h"
 
+#define DRAIN_S     60 /* with the time to stop, within the 90 s that service managers give */
+#define DRAIN_MAX_S 86400
+
 enum setting_type { SETTING_TEXT, SETTING_NUMBER };
 
 static const struct setting {
@@ -42,6 +45,8 @@ static const struct setting {
      OPTIONS_TEXT_MAX + 1, 0},
     {"tcp", "HOST:PORT", "Also listen on TCP; token streams on PORT + 1", SETTING_TEXT,
      offsetof(struct options, tcp), OPTIONS_TEXT_MAX + 1, 0},
+    {"public-host", "NAME", "The name or address by which clients reach --tcp (default: its HOST)",
+     SETTING_TEXT, offsetof(struct options, public_host), OPTIONS_TEXT_MAX + 1, 0},
     {"curve-key", "FILE", "Encrypt TCP with this CURVE certificate (its secret file)", SETTING_TEXT,
      offsetof(struct options, curve_key), PATH_MAX, 0},
     {"rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", SETTING_TEXT,
@@ -56,6 +61,8 @@ static const struct setting {
      offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
     {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never", SETTING_NUMBER,
      offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
+    {"drain-seconds", "N", "When told to end, end what is not finished after so many seconds (default 60)",
+     SETTING_NUMBER, offsetof(struct options, drain_seconds), DRAIN_MAX_S, 0},
     {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
      SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
 };
@@ -149,6 +156,24 @@ static int check_tcp(const char *tcp, struct error *err)
     return options_split_tcp(tcp, host, &port, &loopback, err);
 }
 
+/* What stands in an endpoint before the port. */
+static int check_public_host(const char *host, struct error *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    size_t len = strlen(host);
+    if (host[0] != '[' && host[strspn(host, letters)] == 0)
+        return 0;
+    struct in6_addr address;
+    char inner[OPTIONS_TEXT_MAX + 1] = "";
+    if (host[0] == '[' && host[len - 1] == ']')
+        memcpy(inner, host + 1, len - 2);
+    if (inet_pton(AF_INET6, inner, &address) == 1)
+        return 0;
+    return error_set(err, -EINVAL,
+                     "public-host: \"%.80s\" is neither a name nor an address (those of IPv6 in brackets)",
+                     host);
+}
+
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err)
 {
     struct argp_option table[N_SETTINGS + 2] = {{0}};
@@ -162,11 +187,12 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         take_option,
         "MODEL",
         "Serves MODEL, a GGUF file, to the clients of the run directory with a pool of worker processes.\v"
-        "Ctrl-C or SIGTERM finishes what was asked and refuses new requests; a second one ends at once.",
+        "Ctrl-C or SIGTERM finishes what was asked and refuses new requests; after --drain-seconds, or at a "
+        "second one, what is not finished ends.",
         NULL,
         NULL,
         NULL};
-    struct options options = {.workers = 1, .device = "auto"};
+    struct options options = {.workers = 1, .device = "auto", .drain_seconds = DRAIN_S};
     struct walk walk = {&options, true, 0, err};
     argp_parse(&argp, argc, argv, 0, NULL, &walk);
     if (walk.result == 0 && options.config[0])
@@ -178,6 +204,11 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         walk.result = rundir_path(options.rundir[0] ? options.rundir : NULL, options.rundir, err);
     if (walk.result == 0 && options.tcp[0])
         walk.result = check_tcp(options.tcp, err);
+    if (walk.result == 0 && options.public_host[0])
+        walk.result = check_public_host(options.public_host, err);
+    if (walk.result == 0 && options.public_host[0] && !options.tcp[0])
+        walk.result =
+            error_set(err, -EINVAL, "public-host: it is where clients reach TCP, and no tcp is given");
     /* Whoever gives a key expects a pool on the network, and an encrypted one. */
     if (walk.result == 0 && options.curve_key[0] && !options.tcp[0])
         walk.result = error_set(err, -EINVAL, "curve-key: it encrypts TCP, and no tcp is given");

@@ -18,14 +18,16 @@ struct options {
     uint32_t workers;
     char device[OPTIONS_TEXT_MAX + 1]; /* handed to the workers */
     char tcp[OPTIONS_TEXT_MAX + 1];    /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
-    char curve_key[PATH_MAX];          /* certificate file of the server; "" = none */
+    char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
+    char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];
     /* Handed to the workers; 0 = not given. */
     uint32_t context, slots, kv_blocks, threads;
     bool has_frame_us;
     uint32_t frame_us;
-    uint32_t owner; /* process that made the run directory and removes it; 0 = nobody does */
+    uint32_t drain_seconds; /* from the first signal until what has not ended is ended */
+    uint32_t owner;         /* process that made the run directory and removes it; 0 = nobody does */
 };
 
 /* Fills in defaults, then the file named by --config, then the command line, which wins. Exits through argp

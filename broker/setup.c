@@ -77,17 +77,6 @@ int broker_init(struct broker *broker, const struct options *options, struct err
     return r;
 }
 
-/* Tells the clients of whatever has not ended. */
-static void end_requests(struct broker *broker)
-{
-    struct request *request;
-    while ((request = queue_first(&broker->queue)))
-        lifecycle_fail(broker, request, PROTO_DRAINING, "the pool was stopped");
-    for (uint32_t i = 0; i < broker->n_workers; i++)
-        while ((request = broker->workers[i].requests))
-            lifecycle_fail(broker, request, PROTO_DRAINING, "the pool was stopped");
-}
-
 static void end_workers(struct broker *broker)
 {
     struct supervisor *supervisor = &broker->supervisor;
@@ -126,7 +115,7 @@ static void free_tables(struct broker *broker)
 void broker_deinit(struct broker *broker)
 {
     if (broker->stream.socket && broker->client_link.router)
-        end_requests(broker);
+        lifecycle_end_all(broker, "the pool was stopped");
     end_workers(broker);
     free_tables(broker);
     stream_deinit(&broker->stream);

@@ -167,7 +167,9 @@ static int bind_tcp(struct broker *broker, struct error *err)
     if (r < 0)
         return r;
     /* Clients are told where the stream is: a wildcard would lead each to itself. */
-    if (strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0)
+    if (broker->options.public_host[0])
+        strcpy(host, broker->options.public_host);
+    else if (strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0)
         gethostname(host, sizeof host - 1);
     snprintf(broker->endpoints.streams[1], BROKER_ENDPOINT_MAX, "tcp://%s:%u", host, port + 1u);
     broker->endpoints.n_streams = 2;

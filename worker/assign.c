@@ -122,11 +122,13 @@ static struct request *add_request(struct assignments *assignments, const uint8_
     struct request *request = calloc(1, sizeof *request);
     struct received *received = link_keep(assignments->link);
     if (!request) { /* no way to keep it, but a way to say so */
-        struct message answer = {.kind = MESSAGE_ERROR};
-        answer.error.has_id = true;
-        answer.error.id = received->message.assign.id;
-        answer.error.error = PROTO_INTERNAL;
-        answer.error.text = BYTES_LITERAL("the worker is out of memory");
+        struct message answer = {.kind = MESSAGE_FINISHED};
+        answer.finished.session = received->message.assign.session;
+        answer.finished.id = received->message.assign.id;
+        answer.finished.epoch = received->message.assign.epoch;
+        answer.finished.end = (struct ending){.reason = END_ERROR,
+                                              .error = PROTO_INTERNAL,
+                                              .text = BYTES_LITERAL("the worker is out of memory")};
         link_send(assignments->link, &answer);
         received_free(received);
         return NULL;

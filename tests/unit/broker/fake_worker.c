@@ -11,6 +11,7 @@
  *     tail N      the same, but the last frame is published only when asked for again
  *     wait        one frame, then nothing until it is cancelled
  *     deaf        the same, and a cancel is not heeded
+ *     return      nothing; when it is cancelled, it is given back, as by a worker that was told to end
  *     refuse      `finished` with an error, and no frame
  *     die         two frames, then SIGKILL
  *     garbage     bytes that are no frame
@@ -51,6 +52,7 @@ struct fake {
     uint64_t wseq;
     struct kept kept[KEPT_MAX];          /* by wseq − 1 */
     struct message waiting[WAITING_MAX]; /* assigns that wait for a cancel; kind NONE: free */
+    bool begun[WAITING_MAX];             /* of those, one frame was made */
     struct board_slot *slot;
 };
 
@@ -120,11 +122,12 @@ static void count(struct fake *fake, const struct message *assign, uint64_t n, i
     finished(fake, assign, n, &end);
 }
 
-static void remember(struct fake *fake, const struct message *assign)
+static void remember(struct fake *fake, const struct message *assign, bool begun)
 {
     for (int i = 0; i < WAITING_MAX; i++)
         if (fake->waiting[i].kind == MESSAGE_NONE) {
             fake->waiting[i] = *assign;
+            fake->begun[i] = begun;
             return;
         }
 }
@@ -147,7 +150,9 @@ static void assigned(struct fake *fake, const struct message *message)
         count(fake, message, n, 1, n - 1);
     } else if (strcmp(text, "wait") == 0) {
         publish(fake, make_frame(fake, message, 0, true, NULL));
-        remember(fake, message);
+        remember(fake, message, true);
+    } else if (strcmp(text, "return") == 0) {
+        remember(fake, message, false);
     } else if (strcmp(text, "deaf") == 0) {
         publish(fake, make_frame(fake, message, 0, true, NULL));
     } else if (strcmp(text, "refuse") == 0) {
@@ -169,12 +174,14 @@ static void assigned(struct fake *fake, const struct message *message)
 static void cancelled(struct fake *fake, const struct message *message)
 {
     struct ending end = {.reason = END_CANCELLED, .usage = {.prompt_tokens = 1, .output_tokens = 1}};
+    struct ending back = {.reason = END_ERROR, .error = PROTO_DRAINING, .text = BYTES_LITERAL("ending")};
     for (int i = 0; i < WAITING_MAX; i++) {
         struct message *assign = &fake->waiting[i];
         if (assign->kind == MESSAGE_NONE || memcmp(&message->cancel.id, &assign->assign.id, 16) != 0)
             continue;
-        publish(fake, make_frame(fake, assign, 1, false, &end));
-        finished(fake, assign, 1, &end);
+        uint64_t made = fake->begun[i];
+        publish(fake, make_frame(fake, assign, made, false, made ? &end : &back));
+        finished(fake, assign, made, made ? &end : &back);
         assign->kind = MESSAGE_NONE;
     }
 }

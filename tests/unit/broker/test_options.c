@@ -28,6 +28,7 @@ START_TEST(the_command_line_fills_every_field)
     ck_assert_uint_eq(options.frame_us, 0);
     ck_assert_str_eq(options.tcp, "127.0.0.1:5000");
     ck_assert_uint_eq(options.slots, 0);
+    ck_assert_uint_eq(options.drain_seconds, 60);
 }
 END_TEST
 
@@ -49,9 +50,9 @@ START_TEST(each_number_has_its_bounds)
     static const struct {
         const char *option;
         unsigned long long least, most;
-    } cases[] = {{"workers", 1, 64},         {"ctx", 1, 1u << 24}, {"slots", 1, 4096},
-                 {"kv-blocks", 1, 1u << 26}, {"threads", 1, 1024}, {"frame-us", 0, 1000000},
-                 {"owner", 1, 2147483647}};
+    } cases[] = {{"workers", 1, 64},         {"ctx", 1, 1u << 24},       {"slots", 1, 4096},
+                 {"kv-blocks", 1, 1u << 26}, {"threads", 1, 1024},       {"frame-us", 0, 1000000},
+                 {"owner", 1, 2147483647},   {"drain-seconds", 0, 86400}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct options options;
         char words[4][64];
@@ -122,12 +123,36 @@ START_TEST(only_addresses_of_this_machine_are_loopback)
 }
 END_TEST
 
+START_TEST(a_public_host_is_a_name_or_an_address_of_a_pool_on_tcp)
+{
+    static const char *const good[] = {"pool.example.org", "10.1.2.3", "[fe80::1]", "my_box-2"};
+    static const char *const bad[] = {"",         "a b",    "host:7700", "tcp://host", "fe80::1",
+                                      "[fe80::1", "[host]", "[]",        "[",          "ho\nst"};
+    struct options options;
+    struct error err = {{0}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        ck_assert_int_eq(
+            PARSE(&options, NULL, "m.gguf", "--tcp", "127.0.0.1:5", "--public-host", (char *)good[i]), 0);
+        ck_assert_str_eq(options.public_host, good[i]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ck_assert_int_eq(
+            PARSE(&options, &err, "m.gguf", "--tcp", "127.0.0.1:5", "--public-host", (char *)bad[i]),
+            -EINVAL);
+        ck_assert_ptr_nonnull(strstr(err.text, "public-host"));
+    }
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--public-host", "host"), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "no tcp"));
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_command_line_fills_every_field);
     tcase_add_test(tests, numbers_out_of_range_are_named);
     tcase_add_test(tests, each_number_has_its_bounds);
     tcase_add_test(tests, the_command_line_wins_over_the_file);
+    tcase_add_test(tests, a_public_host_is_a_name_or_an_address_of_a_pool_on_tcp);
     tcase_add_test(tests, only_addresses_of_this_machine_are_loopback);
 }
 

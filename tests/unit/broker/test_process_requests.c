@@ -5,6 +5,7 @@
 #include "tests/unit/run.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 START_TEST(a_request_streams_every_token_once_and_ends_on_both_sockets)
 {
@@ -164,6 +165,22 @@ START_TEST(a_cancel_and_a_deadline_hold_though_the_worker_does_not_heed_them)
 }
 END_TEST
 
+START_TEST(a_cancelled_request_that_its_worker_gives_back_is_cancelled)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'r', "return", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    while (client_status(&client_a).status_ok.running == 0)
+        usleep(20000);
+    struct message cancel = named(MESSAGE_CANCEL, 'r');
+    client_send(&client_a, &cancel);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_CANCELLED);
+    ck_assert_uint_eq(count, 0);
+    close_pool();
+}
+END_TEST
+
 static void unknown_feature(struct generation *generation)
 {
     static const struct bytes features[] = {{"telepathy", 9}};
@@ -242,6 +259,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_request_that_the_worker_refuses_ends_with_the_workers_error);
     tcase_add_test(tests, a_deadline_that_passes_in_the_queue_ends_the_request_undispatched);
     tcase_add_test(tests, a_cancel_and_a_deadline_hold_though_the_worker_does_not_heed_them);
+    tcase_add_test(tests, a_cancelled_request_that_its_worker_gives_back_is_cancelled);
     tcase_add_test(tests, what_cannot_be_served_is_refused_by_name);
     tcase_add_test(tests, tokenize_goes_to_a_worker_and_back_under_the_clients_ref);
     tcase_add_test(tests, status_shows_the_workers_and_the_counts);

@@ -68,6 +68,22 @@ START_TEST(tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_i
 }
 END_TEST
 
+START_TEST(clients_are_sent_to_the_public_name)
+{
+    char address[64], stream[64];
+    unsigned port = 20000 + (unsigned)getpid() % 20000;
+    snprintf(address, sizeof address, "127.0.0.1:%u", port);
+    snprintf(stream, sizeof stream, "tcp://pool.example.org:%u", port + 1);
+    open_pool("--tcp", address, "--public-host", "pool.example.org", NULL);
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client_a.session}};
+    client_send(&client_a, &hello);
+    struct message ok = client_expect(&client_a, MESSAGE_HELLO_OK);
+    ck_assert_uint_eq(ok.hello_ok.stream.n, 2);
+    ck_assert(bytes_equal(ok.hello_ok.stream.items[1], bytes_of_string(stream)));
+    close_pool();
+}
+END_TEST
+
 /* Starts a broker of fakes that is expected to end with `status`, with one line, which holds `text`. */
 #define fails_in_one_line(pool, behaviour, status, text, ...)                                                \
     do {                                                                                                     \
@@ -240,6 +256,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, a_pool_starts_where_a_killed_broker_left_its_sockets);
     tcase_add_test(tests, tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_it);
+    tcase_add_test(tests, clients_are_sent_to_the_public_name);
     tcase_add_test(tests, a_permanent_failure_is_said_in_one_line_and_not_tried_again);
     tcase_add_test(tests, a_second_pool_or_an_open_door_without_a_key_is_one_line);
     tcase_add_test(tests, requests_made_while_the_model_loads_wait_for_it);

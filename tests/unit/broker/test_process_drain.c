@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker as a process, told to end while there is still work: what it waits for, and for how long. */
+
+#include "tests/unit/broker/client.h"
+#include "tests/unit/run.h"
+
+#include <signal.h>
+
+#include <zmq.h>
+
+/* Reads the end of request `name`: it was not waited for. */
+static void expect_stopped(struct client *client, uint8_t name)
+{
+    uint64_t count;
+    enum proto_error error;
+    ck_assert_int_eq(client_read(client, name, &count, &error), END_ERROR);
+    ck_assert_int_eq(error, PROTO_DRAINING);
+}
+
+START_TEST(what_is_not_finished_when_the_time_is_up_ends_and_the_broker_with_it)
+{
+    open_pool("--drain-seconds", "1", NULL);
+    client_generate(&client_a, 'w', "wait", NULL);
+    client_generate(&client_a, 'd', "deaf", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    kill(the_pool.broker, SIGTERM);
+    expect_stopped(&client_a, 'd');
+    ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);
+    ck_assert(pool_says(&the_pool, "2 requests are not finished after 1 s", 0));
+    close_pool();
+}
+END_TEST
+
+START_TEST(what_waits_in_the_queue_ends_too_when_the_time_is_up)
+{
+    open_pool("--drain-seconds", "1", NULL);
+    for (uint8_t i = 0; i < 12; i++)
+        client_generate(&client_a, i, "wait", NULL);
+    for (int i = 0; i < 12; i++)
+        client_expect(&client_a, MESSAGE_ACCEPTED);
+    kill(the_pool.broker, SIGTERM);
+    for (int i = 0; i < 12; i++) {
+        struct message end = client_expect(&client_a, MESSAGE_END);
+        ck_assert_int_eq(end.end.end.error, PROTO_DRAINING);
+    }
+    ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_draining_broker_finishes_what_takes_less_than_its_time)
+{
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'w', "wait", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    kill(the_pool.broker, SIGTERM);
+    ck_assert(pool_says(&the_pool, "draining: 1 requests", PATIENCE_S));
+    client_generate(&client_a, 'n', "count 1", NULL);
+    ck_assert_int_eq(expect_error(&client_a), PROTO_DRAINING);
+    struct message cancel = named(MESSAGE_CANCEL, 'w');
+    client_send(&client_a, &cancel);
+    ck_assert_int_eq(client_read(&client_a, 'w', &count, NULL), END_CANCELLED);
+    ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_client_that_never_reads_does_not_keep_a_draining_broker)
+{
+    enum { QUESTIONS = 6000 }; /* their answers fill both pipes and wait behind them */
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'r', "count 3000", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    struct message question = {.kind = MESSAGE_STATUS}, replay = named(MESSAGE_REPLAY, 'r');
+    for (int i = 0; i < QUESTIONS; i++)
+        client_send(&client_a, &question);
+    for (int i = 0; i < 100; i++)
+        client_send(&client_a, &replay);
+    client_open(&client_b, &the_pool, 'b'); /* all that is taken by the broker now */
+    client_close(&client_b);
+    ck_assert_int_eq(pool_stop(&the_pool, SIGTERM, PATIENCE_S), 0);
+    close_pool();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, what_is_not_finished_when_the_time_is_up_ends_and_the_broker_with_it);
+    tcase_add_test(tests, what_waits_in_the_queue_ends_too_when_the_time_is_up);
+    tcase_add_test(tests, a_draining_broker_finishes_what_takes_less_than_its_time);
+    tcase_add_test(tests, a_client_that_never_reads_does_not_keep_a_draining_broker);
+}
+
+int main(void)
+{
+    return run_tests("broker process: drain", add);
+}

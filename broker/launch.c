@@ -69,6 +69,8 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
         command_line_number(line, "--slots", options->slots);
     if (options->kv_blocks > 0)
         command_line_number(line, "--kv-blocks", options->kv_blocks);
+    if (options->has_cached_blocks)
+        command_line_number(line, "--cached-blocks", options->cached_blocks);
     int allowed[CPU_SETSIZE];
     uint32_t n_allowed = allowed_cores(allowed);
     if (n_allowed > 0) {

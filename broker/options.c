@@ -57,6 +57,8 @@ static const struct setting {
      LAUNCH_MAX_SLOTS, 1},
     {"kv-blocks", "N", "KV cache of a worker, in blocks of 32 tokens", SETTING_NUMBER,
      offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
+    {"cached-blocks", "N", "Of them, most that the prefix cache keeps; 0: none (default all)", SETTING_NUMBER,
+     offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
     {"threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
      offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
     {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never", SETTING_NUMBER,
@@ -84,6 +86,8 @@ static int set(struct options *options, const struct setting *setting, const cha
     void *field = (char *)options + setting->offset;
     if (field == &options->frame_us)
         options->has_frame_us = true;
+    if (field == &options->cached_blocks)
+        options->has_cached_blocks = true;
     if (setting->type == SETTING_NUMBER) {
         int r = number_read_u32(value, setting->least, setting->limit, field, err);
         return r < 0 ? error_prefix(err, r, "%s", setting->name) : 0;

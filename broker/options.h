@@ -24,6 +24,8 @@ struct options {
     char config[PATH_MAX];
     /* Handed to the workers; 0 = not given. */
     uint32_t context, slots, kv_blocks, threads;
+    bool has_cached_blocks;
+    uint32_t cached_blocks;
     bool has_frame_us;
     uint32_t frame_us;
     uint32_t drain_seconds; /* from the first signal until what has not ended is ended */

@@ -27,6 +27,7 @@ enum {
     KEY_BOARD_FD,
     KEY_BOARD_SLOT,
     KEY_LOCAL_WORKERS,
+    KEY_CACHED_BLOCKS,
     KEY_FRAME_US,
     KEY_ORPHAN_S
 };
@@ -40,6 +41,8 @@ static const struct argp_option options[] = {
     {"ctx", KEY_CTX, "N", 0, "Most tokens of a sequence (the model's)", 0},
     {"slots", KEY_SLOTS, "N", 0, "Sequences at once", 0},
     {"kv-blocks", KEY_KV_BLOCKS, "N", 0, "Blocks of the KV cache, 32 tokens each (what the slots need)", 0},
+    {"cached-blocks", KEY_CACHED_BLOCKS, "N", 0, "Of them, most that the prefix cache keeps; 0: none (all)",
+     0},
     {"threads", KEY_THREADS, "N", 0, "Threads (one for each core)", 0},
     {"cpus", KEY_CPUS, "LIST", 0, "Cores to run on: 0,1,...", 0},
     {"board-fd", KEY_BOARD_FD, "FD", 0, "Descriptor of the pool's board", 0},
@@ -102,6 +105,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_KV_BLOCKS:
         into->kv_blocks = number(key, arg, 1, LAUNCH_MAX_KV_BLOCKS, state);
         break;
+    case KEY_CACHED_BLOCKS:
+        into->cached_blocks = number(key, arg, 0, LAUNCH_MAX_KV_BLOCKS, state);
+        break;
     case KEY_THREADS:
         into->threads = number(key, arg, 1, LAUNCH_MAX_THREADS, state);
         break;
@@ -147,6 +153,7 @@ void worker_options_parse(int argc, char **argv, struct worker_options *ret_opti
                                            .device = "auto",
                                            .incarnation = 1,
                                            .board_fd = -1,
+                                           .cached_blocks = UINT32_MAX,
                                            .frame_us = DEFAULT_FRAME_US,
                                            .orphan_s = DEFAULT_ORPHAN_S};
     argp_parse(&argp, argc, argv, 0, NULL, ret_options);

@@ -16,6 +16,7 @@ struct worker_options {
     const char *device;
     uint32_t incarnation;
     uint32_t context, slots, kv_blocks, threads; /* 0: the default */
+    uint32_t cached_blocks; /* most that the prefix cache keeps; UINT32_MAX: all there are */
     int cpus[WORKER_MOST_CPUS];
     uint32_t n_cpus;
     int board_fd; /* -1: no board */

@@ -90,7 +90,10 @@ static int open_parts(struct engine *engine, struct error *err)
     if (r < 0)
         return r;
     engine->most_flights = info.most_flights < MOST_FLIGHTS ? info.most_flights : MOST_FLIGHTS;
-    r = scheduler_init(&engine->scheduler, config->backend, engine->backend, config->backend_config.n_slots);
+    r = scheduler_init(&engine->scheduler, config->backend, engine->backend, config->backend_config.n_slots,
+                       config->most_cached == ENGINE_NO_CACHE ? 0
+                       : config->most_cached == 0             ? UINT32_MAX
+                                                              : config->most_cached);
     if (r == 0)
         r = planner_init(&engine->planner, &engine->scheduler, config->step_ms);
     for (uint32_t i = 0; i < engine->most_flights && r == 0; i++)
@@ -179,7 +182,7 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
         return r;
     engine->n_due += sequence->state == SEQUENCE_DUE;
     delivery_add(&engine->delivery, sequence);
-    scheduler_enqueue(&engine->scheduler, sequence);
+    scheduler_add(&engine->scheduler, sequence, request->cache_salt);
     if (sequence->deadline_ns != 0 && sequence->deadline_ns < engine->first_deadline)
         engine->first_deadline = sequence->deadline_ns;
     return 0;
@@ -231,7 +234,7 @@ static void let_go(struct engine *engine, struct sequence *sequence)
     else
         scheduler_dequeue(&engine->scheduler, sequence);
     if (ended)
-        sequence_free(sequence);
+        scheduler_forget(&engine->scheduler, sequence);
 }
 
 static void end(struct engine *engine, struct sequence *sequence, enum engine_end how, const char *fault)
@@ -307,6 +310,7 @@ static void take(struct engine *engine, struct sequence *sequence, const struct 
                   sequence->state == SEQUENCE_LEAVING;
     if (n > 0)
         delivery_ids(&engine->delivery, sequence, result, n, now);
+    scheduler_offer(&engine->scheduler, sequence);
     if (counts && sequence->state != SEQUENCE_ENDED && result->end == BACKEND_END_FAULT)
         delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT,
                      "the model gave no finite logit to sample from");
@@ -434,9 +438,10 @@ void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
     ret_stats->active = scheduler->n_running;
     ret_stats->waiting = scheduler->n_waiting;
     ret_stats->slots = scheduler->n_slots;
-    ret_stats->blocks_free = blocks_available(scheduler->blocks);
+    ret_stats->blocks_free = prefix_available(scheduler->prefix);
     ret_stats->blocks_total = blocks_total(scheduler->blocks);
     ret_stats->preemptions = scheduler->preemptions;
+    ret_stats->cache_hits = scheduler->cache_hits;
     ret_stats->tokens = engine->delivery.tokens;
     for (const struct sequence *s = scheduler->waiting; s; s = s->next)
         ret_stats->waiting_tokens += s->ids.len;

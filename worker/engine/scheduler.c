@@ -19,14 +19,15 @@
 #include <utlist.h>
 
 int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, struct backend *backend,
-                   uint32_t n_slots)
+                   uint32_t n_slots, uint32_t most_cached)
 {
     *scheduler = (struct scheduler){.ops = ops, .backend = backend, .n_slots = n_slots};
     ops->info(backend, &scheduler->info);
     scheduler->running = calloc(n_slots, sizeof *scheduler->running);
     scheduler->free_slots = calloc(n_slots, sizeof *scheduler->free_slots);
     if (!scheduler->running || !scheduler->free_slots ||
-        blocks_new(scheduler->info.groups[0].n_blocks, &scheduler->blocks) < 0) {
+        blocks_new(scheduler->info.groups[0].n_blocks, &scheduler->blocks) < 0 ||
+        prefix_new(scheduler->blocks, most_cached, &scheduler->prefix) < 0) {
         scheduler_deinit(scheduler);
         return -ENOMEM;
     }
@@ -46,13 +47,14 @@ void scheduler_deinit(struct scheduler *scheduler)
         sequence_free(scheduler->running[i]);
     free(scheduler->running);
     free(scheduler->free_slots);
+    prefix_free(scheduler->prefix);
     blocks_free(scheduler->blocks);
     *scheduler = (struct scheduler){0};
 }
 
 /* ---- waiting and running ---- */
 
-void scheduler_enqueue(struct scheduler *scheduler, struct sequence *sequence)
+static void enqueue(struct scheduler *scheduler, struct sequence *sequence)
 {
     /* From the back: most arrive in order. */
     struct sequence *at = scheduler->waiting ? scheduler->waiting->prev : NULL;
@@ -65,22 +67,56 @@ void scheduler_enqueue(struct scheduler *scheduler, struct sequence *sequence)
     scheduler->n_waiting++;
 }
 
+void scheduler_add(struct scheduler *scheduler, struct sequence *sequence, struct bytes salt)
+{
+    sequence->space = prefix_enter(scheduler->prefix, salt);
+    enqueue(scheduler, sequence);
+}
+
 void scheduler_dequeue(struct scheduler *scheduler, struct sequence *sequence)
 {
     DL_DELETE(scheduler->waiting, sequence);
     scheduler->n_waiting--;
-    blocks_unref(scheduler->blocks, sequence->blocks, sequence->n_blocks); /* attached before a start */
-    sequence->n_blocks = 0;
 }
 
-struct sequence *scheduler_next(struct scheduler *scheduler)
+void scheduler_forget(struct scheduler *scheduler, struct sequence *sequence)
 {
-    struct sequence *head = scheduler->waiting;
-    if (!head || head->state != SEQUENCE_WAITING || scheduler->n_running == scheduler->n_slots)
-        return NULL;
+    prefix_leave(scheduler->prefix, sequence->space);
+    sequence_free(sequence);
+}
+
+/* Blocks of a prefix that a sequence can do with: at least its last id is fed, so that there are logits. */
+static uint32_t most_found(const struct sequence *sequence)
+{
+    return ((uint32_t)sequence->ids.len - 1) / BACKEND_BLOCK_TOKENS;
+}
+
+/* Is a running prompt, which shares the `n` blocks found for this one, about to fill the next that it wants?
+ */
+static bool is_being_filled(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
+{
+    if (n == most_found(sequence))
+        return false;
+    const int32_t *ids = sequence->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS;
+    for (uint32_t i = 0; i < scheduler->n_running; i++) {
+        const struct sequence *running = scheduler->running[i];
+        if (running->state == SEQUENCE_PREFILLING && running->space == sequence->space &&
+            running->n_offered <= n && running->n_prefill >= (n + 1) * BACKEND_BLOCK_TOKENS &&
+            (n == 0 || (running->n_blocks >= n && running->blocks[n - 1] == sequence->blocks[n - 1])) &&
+            memcmp(running->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS, ids,
+                   BACKEND_BLOCK_TOKENS * sizeof *ids) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Is there room for a sequence with `n` blocks found, beside what runs? */
+static bool fits(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
+{
     if (scheduler->n_running == 0)
-        return head; /* alone it fits: its limits were checked */
-    uint64_t need = backend_blocks_for((uint32_t)head->ids.len + 1) - head->n_blocks;
+        return true; /* alone it fits: its limits were checked */
+    uint64_t need = backend_blocks_for((uint32_t)sequence->ids.len + 1) - n;
+    need += prefix_idle(scheduler->prefix, sequence->blocks, n);
     need += scheduler->n_running;
     for (uint32_t i = 0; i < scheduler->n_running; i++) {
         const struct sequence *running = scheduler->running[i];
@@ -88,27 +124,51 @@ struct sequence *scheduler_next(struct scheduler *scheduler)
         if (running->state != SEQUENCE_ENDED && prompt > running->n_blocks)
             need += prompt - running->n_blocks;
     }
-    return need <= blocks_available(scheduler->blocks) ? head : NULL;
+    return need <= prefix_available(scheduler->prefix);
+}
+
+/* Writes the cached blocks of its prefix to the sequence's own table; how many. */
+static uint32_t find_prefix(const struct scheduler *scheduler, struct sequence *sequence)
+{
+    return prefix_find(scheduler->prefix, sequence->space, sequence->ids.data, most_found(sequence),
+                       sequence->blocks);
+}
+
+struct sequence *scheduler_next(struct scheduler *scheduler)
+{
+    if (scheduler->n_running == scheduler->n_slots)
+        return NULL;
+    for (struct sequence *head = scheduler->waiting; head; head = head->next) {
+        if (head->state != SEQUENCE_WAITING)
+            return NULL;
+        uint32_t n = find_prefix(scheduler, head);
+        if (!is_being_filled(scheduler, head, n))
+            return fits(scheduler, head, n) ? head : NULL;
+    }
+    return NULL;
 }
 
 int scheduler_start(struct scheduler *scheduler, struct sequence *sequence)
 {
     uint32_t slot = scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running];
+    uint32_t n_found = find_prefix(scheduler, sequence);
     const struct backend_slot params = {.sampling = sequence->sampling,
                                         .n_logprobs = sequence->n_logprobs,
                                         .stop_ids = sequence->stop_ids.data,
                                         .n_stop_ids = (uint32_t)sequence->stop_ids.len,
                                         .end_position = sequence->end_position,
-                                        .position = sequence->n_blocks * BACKEND_BLOCK_TOKENS,
+                                        .position = n_found * BACKEND_BLOCK_TOKENS,
                                         .history = sequence->ids.data,
                                         .n_history = (uint32_t)sequence->ids.len,
                                         .n_prompt = sequence->n_prompt};
     int r = scheduler->ops->slot_open(scheduler->backend, slot, &params);
     if (r < 0)
         return r;
-    DL_DELETE(scheduler->waiting, sequence);
-    scheduler->n_waiting--;
+    scheduler_dequeue(scheduler, sequence);
+    prefix_hold(scheduler->prefix, sequence->blocks, n_found);
+    sequence_attach(sequence, n_found);
     sequence_start(sequence, slot);
+    scheduler->cache_hits += sequence->fed;
     uint32_t at = scheduler->n_running++;
     for (; at > 0 && sequence_is_senior(sequence, scheduler->running[at - 1]); at--)
         scheduler->running[at] = scheduler->running[at - 1];
@@ -127,21 +187,30 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
             (scheduler->n_running - at) * sizeof scheduler->running[0]);
     scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running] = sequence->slot;
     scheduler->ops->slot_close(scheduler->backend, sequence->slot);
-    blocks_unref(scheduler->blocks, sequence->blocks, sequence->n_blocks);
+    prefix_release(scheduler->prefix, sequence->blocks, sequence->n_blocks);
     sequence_leave(sequence);
     if (sequence->state == SEQUENCE_WAITING) {
-        scheduler_enqueue(scheduler, sequence);
+        enqueue(scheduler, sequence);
         scheduler->preemptions++;
     }
 }
 
 /* ---- blocks ---- */
 
+void scheduler_offer(struct scheduler *scheduler, struct sequence *sequence)
+{
+    uint32_t known = (uint32_t)sequence->ids.len; /* a draft's end may be fed and not be part of the answer */
+    uint32_t end = (sequence->n_final < known ? sequence->n_final : known) / BACKEND_BLOCK_TOKENS;
+    for (; sequence->n_offered < end; sequence->n_offered++)
+        prefix_insert(scheduler->prefix, sequence->space, sequence->ids.data, sequence->blocks,
+                      sequence->n_offered);
+}
+
 /* Preempts juniors of `sequence`, the most junior first, until a block is free or on its way. True when one
  * is free now. */
 static bool make_room(struct scheduler *scheduler, const struct sequence *sequence)
 {
-    while (blocks_available(scheduler->blocks) == 0) {
+    while (prefix_available(scheduler->prefix) == 0) {
         struct sequence *victim = NULL;
         for (uint32_t i = scheduler->n_running; i-- > 0 && !victim;) {
             struct sequence *junior = scheduler->running[i];
@@ -168,11 +237,11 @@ uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence,
     uint32_t need = backend_blocks_for(end);
     if (need > sequence->n_blocks) {
         uint32_t more = need - sequence->n_blocks;
-        if (blocks_available(scheduler->blocks) == 0 && !make_room(scheduler, sequence))
+        if (prefix_available(scheduler->prefix) == 0 && !make_room(scheduler, sequence))
             more = 0;
-        if (more > blocks_available(scheduler->blocks))
-            more = blocks_available(scheduler->blocks);
-        bool taken = blocks_alloc(scheduler->blocks, more, sequence->blocks + sequence->n_blocks);
+        if (more > prefix_available(scheduler->prefix))
+            more = prefix_available(scheduler->prefix);
+        bool taken = prefix_alloc(scheduler->prefix, more, sequence->blocks + sequence->n_blocks);
         assert(taken);
         (void)taken;
         sequence->n_blocks += more;

@@ -12,6 +12,7 @@
 
 #include "worker/engine/backend.h"
 #include "worker/engine/blocks.h"
+#include "worker/engine/prefix.h"
 #include "worker/engine/sequence.h"
 
 struct scheduler {
@@ -26,25 +27,38 @@ struct scheduler {
     uint32_t n_running;
     uint32_t *free_slots; /* [n_slots], a stack */
     struct blocks *blocks;
+    struct prefix *prefix; /* through which alone blocks are taken and given back */
     uint64_t preemptions;
+    uint64_t cache_hits; /* ids that needed no prefill */
 };
 
-/* The backend is open and outlives the scheduler. 0 or -ENOMEM. */
+/* The backend is open and outlives the scheduler; the prefix cache keeps `most_cached` blocks at most. 0 or
+ * -ENOMEM. */
 int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, struct backend *backend,
-                   uint32_t n_slots);
+                   uint32_t n_slots, uint32_t most_cached);
 
 /* Frees the scheduler's own memory and every sequence in it; touches no slot of the backend. */
 void scheduler_deinit(struct scheduler *scheduler);
 
-/* Puts a sequence into the waiting list, or takes it out. */
-void scheduler_enqueue(struct scheduler *scheduler, struct sequence *sequence);
+/* Takes a new sequence over, into the waiting list; it shares prefixes with those of the same salt. */
+void scheduler_add(struct scheduler *scheduler, struct sequence *sequence, struct bytes salt);
+
+/* Takes a sequence out of the waiting list. */
 void scheduler_dequeue(struct scheduler *scheduler, struct sequence *sequence);
 
-/* The waiting sequence that may start now, or NULL; it still waits. */
+/* Frees one that is in no list. */
+void scheduler_forget(struct scheduler *scheduler, struct sequence *sequence);
+
+/* The waiting sequence that may start now, or NULL; it still waits. One whose next block a running prompt is
+ * just computing waits for that, and lets others go first: it takes the block then instead of computing it
+ * again. */
 struct sequence *scheduler_next(struct scheduler *scheduler);
 
-/* Gives a waiting sequence a slot. 0; -ENOMEM leaves it waiting. */
+/* Gives a waiting sequence a slot, and the cached blocks of its prefix. 0; -ENOMEM leaves it waiting. */
 int scheduler_start(struct scheduler *scheduler, struct sequence *sequence);
+
+/* Offers the prefix cache the blocks that are final by now. */
+void scheduler_offer(struct scheduler *scheduler, struct sequence *sequence);
 
 /* Takes slot and blocks from a sequence that has no step in flight; it is then in no list, or, if it was
  * preempted or spoiled, in the waiting list, to be computed again from all its ids. */

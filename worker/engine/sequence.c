@@ -126,11 +126,10 @@ int sequence_resume(struct sequence *sequence, const struct engine_request *requ
 
 /* ---- a slot ---- */
 
-void sequence_attach(struct sequence *sequence, const uint32_t *blocks, uint32_t n)
+void sequence_attach(struct sequence *sequence, uint32_t n)
 {
     assert(sequence->slot == SEQUENCE_NO_SLOT && sequence->n_blocks == 0);
     assert((size_t)n * BACKEND_BLOCK_TOKENS < sequence->ids.len);
-    memcpy(sequence->blocks, blocks, n * sizeof *blocks);
     sequence->n_blocks = n;
 }
 
@@ -139,7 +138,8 @@ void sequence_start(struct sequence *sequence, uint32_t slot)
     sequence_become(sequence, SEQUENCE_PREFILLING);
     sequence->slot = slot;
     sequence->n_prefill = (uint32_t)sequence->ids.len;
-    sequence->fed = sequence->n_blocks * BACKEND_BLOCK_TOKENS;
+    sequence->fed = sequence->n_final = sequence->n_blocks * BACKEND_BLOCK_TOKENS;
+    sequence->n_offered = sequence->n_blocks;
     if (!sequence->started)
         sequence->n_cached = sequence->fed;
     sequence->started = true;
@@ -149,7 +149,7 @@ void sequence_leave(struct sequence *sequence)
 {
     assert(sequence->in_flight == 0);
     sequence->slot = SEQUENCE_NO_SLOT;
-    sequence->n_blocks = sequence->n_told = sequence->fed = 0;
+    sequence->n_blocks = sequence->n_told = sequence->n_offered = sequence->fed = sequence->n_final = 0;
     if (sequence->state == SEQUENCE_LEAVING || sequence->state == SEQUENCE_SPOILED)
         sequence_become(sequence, SEQUENCE_WAITING);
 }
@@ -202,6 +202,7 @@ uint32_t sequence_settle(struct sequence *sequence, const struct backend_row_set
         }
         if (set->output == BACKEND_SAMPLE_ALL)
             sequence->fed -= set->n_ids - result->n_accepted - 1;
+        sequence->n_final += set->output == BACKEND_SAMPLE_ALL ? result->n_accepted + 1 : set->n_ids;
         return result->n_ids;
     case SEQUENCE_WAITING:
     case SEQUENCE_SPOILED:

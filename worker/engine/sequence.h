@@ -53,6 +53,7 @@ struct sequence {
     int32_t priority;
     uint64_t deadline_ns; /* 0 = none */
     uint64_t arrival;     /* grows with each request */
+    uint64_t space;       /* of the prefix cache, by the request's salt */
 
     /* what it made */
     struct ids ids; /* prompt, then output */
@@ -68,9 +69,11 @@ struct sequence {
     uint32_t n_prefill;  /* ids that it had when it got its slot: the slot is fed these */
     uint32_t fed;        /* positions submitted: what the slot's will be, at most */
     uint32_t in_flight;  /* submitted sets that were not read */
+    uint32_t n_final;    /* of them, from the first on: computed, and read to be so */
     uint32_t n_cached;   /* positions that were filled when it first got a slot */
     uint32_t n_blocks;   /* of its table, those attached before the start included */
     uint32_t n_told;     /* of them, its slot knows */
+    uint32_t n_offered;  /* of them, the prefix cache has been offered, or gave */
     uint32_t *blocks;    /* [⌈end_position / 32⌉] room */
 
     struct sequence *prev, *next; /* in the waiting list */
@@ -93,9 +96,9 @@ int sequence_resume(struct sequence *sequence, const struct engine_request *requ
 /* Changes the state; a change that the picture above does not show is a programming error and aborts. */
 void sequence_become(struct sequence *sequence, enum sequence_state state);
 
-/* Attaches blocks that hold its first `n` · 32 ids already, fewer than it has; the caller has taken a
- * reference to each. Before it gets a slot. */
-void sequence_attach(struct sequence *sequence, const uint32_t *blocks, uint32_t n);
+/* The first `n` of its blocks, which the caller has written there and holds for it, are filled with its first
+ * ids, fewer than it has. Before it gets a slot. */
+void sequence_attach(struct sequence *sequence, uint32_t n);
 
 /* Gets a slot: what is attached is filled, the rest of its ids are to be fed. */
 void sequence_start(struct sequence *sequence, uint32_t slot);

@@ -815,6 +815,7 @@ START_TEST(thousands_of_disturbed_requests_end_once_each_and_give_all_back)
     ck_assert_uint_gt(ends[ENGINE_END_DEADLINE], 10);
     ck_assert_uint_eq(ends[ENGINE_END_FAULT], 0);
     ck_assert_uint_gt(stats_of(h).preemptions, 20);
+    ck_assert_uint_gt(stats_of(h).cache_hits, 1000);
     harness_free(h);
 }
 END_TEST

@@ -157,6 +157,41 @@ START_TEST(alone_in_a_batch_in_chunks_and_after_preemption_the_bits_are_the_same
 }
 END_TEST
 
+START_TEST(what_is_found_in_the_prefix_cache_gives_the_same_bits)
+{
+    static struct rig alone, again;
+    rig_init(&alone, (struct backend_config){.n_slots = 1, .n_context = 512, .cpu = {.n_threads = 1}});
+    for (uint64_t tag = 0; tag < REQUESTS; tag++)
+        submit(&alone, tag);
+    run_dry(&alone);
+    /* Blocks: enough to find everything again, and so few that most of it is evicted in between. */
+    static const uint32_t n_blocks[] = {100, 14};
+    for (int few = 0; few < 2; few++) {
+        struct engine_stats stats;
+        rig_init(&again, (struct backend_config){.n_slots = 3,
+                                                 .n_context = 512,
+                                                 .n_blocks = n_blocks[few],
+                                                 .max_rows = 40,
+                                                 .cpu = {.n_threads = 2}});
+        for (int round = 0; round < 3; round++) {
+            for (uint64_t i = 0; i < REQUESTS; i++) { /* there and back: some of the last are still cached */
+                uint64_t tag = round % 2 ? REQUESTS - 1 - i : i;
+                struct outcome *o = &again.outcomes[tag];
+                o->ids.len = o->text.len = o->logprobs.len = 0;
+                submit(&again, tag);
+            }
+            run_dry(&again);
+            check_same(&alone, &again);
+        }
+        engine_stats(again.engine, &stats);
+        ck_assert_uint_gt(stats.cache_hits, few ? 31 : 1000);
+        ck_assert_uint_eq(stats.blocks_free, stats.blocks_total);
+        rig_deinit(&again);
+    }
+    rig_deinit(&alone);
+}
+END_TEST
+
 START_TEST(a_cancel_at_any_layer_ends_that_request_and_harms_no_other)
 {
     static struct rig alone, disturbed;
@@ -210,6 +245,7 @@ static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
     tcase_add_test(tests, alone_in_a_batch_in_chunks_and_after_preemption_the_bits_are_the_same);
+    tcase_add_test(tests, what_is_found_in_the_prefix_cache_gives_the_same_bits);
     tcase_add_test(tests, a_cancel_at_any_layer_ends_that_request_and_harms_no_other);
     tcase_add_test(tests, a_step_abandoned_for_a_cancel_leaves_the_backend_good);
 }

@@ -23,14 +23,14 @@ static void set_up(struct rig *rig)
     *rig = (struct rig){0};
     fake_script = (struct fake_script){0};
     ck_assert_int_eq(backend_fake.open(&config, &rig->backend, NULL), 0);
-    ck_assert_int_eq(scheduler_init(&rig->scheduler, &backend_fake, rig->backend, 3), 0);
+    ck_assert_int_eq(scheduler_init(&rig->scheduler, &backend_fake, rig->backend, 3, UINT32_MAX), 0);
     ck_assert_int_eq(planner_init(&rig->planner, &rig->scheduler, 0), 0);
     ck_assert_int_eq(plan_init(&rig->plan, &rig->scheduler), 0);
 }
 
 static void tear_down(struct rig *rig)
 {
-    ck_assert_uint_eq(blocks_available(rig->scheduler.blocks), 20);
+    ck_assert_uint_eq(prefix_available(rig->scheduler.prefix), 20);
     ck_assert_uint_eq(fake_script.open_slots, 0);
     plan_deinit(&rig->plan);
     planner_deinit(&rig->planner);
@@ -43,7 +43,7 @@ static struct sequence *add_sequence(struct rig *rig, const struct engine_reques
     struct sequence *sequence;
     const int32_t end = FAKE_END;
     ck_assert_int_eq(sequence_new(request, (struct ids_view){&end, 1}, ++rig->arrivals, 0, &sequence), 0);
-    scheduler_enqueue(&rig->scheduler, sequence);
+    scheduler_add(&rig->scheduler, sequence, request->cache_salt);
     return sequence;
 }
 
@@ -66,6 +66,7 @@ static uint32_t step(struct rig *rig)
         ck_assert_int_eq(
             sequence_accept(sequence, fake_model.tokenizer, results[i].ids, n, BACKEND_RUNNING, &text, &end),
             (int)n);
+        scheduler_offer(&rig->scheduler, sequence);
     }
     buffer_deinit(&text);
     return rig->plan.prefill_rows;
@@ -78,7 +79,7 @@ static void let_go(struct rig *rig, struct sequence *sequence)
         scheduler_release(&rig->scheduler, sequence);
     else
         scheduler_dequeue(&rig->scheduler, sequence);
-    sequence_free(sequence);
+    scheduler_forget(&rig->scheduler, sequence);
 }
 
 static void check_ids(const struct sequence *sequence)
@@ -104,14 +105,12 @@ START_TEST(a_sequence_begins_behind_blocks_that_are_filled)
         step(&rig);
     /* The same prompt again: two of its three blocks are full of it. */
     struct sequence *second = add_sequence(&rig, &request);
-    blocks_ref(rig.scheduler.blocks, first->blocks, 2);
-    sequence_attach(second, first->blocks, 2);
     uint32_t rows = 0;
     while (second->ids.len == 90)
         rows += step(&rig);
     ck_assert_uint_eq(rows, 90 - 64);
     ck_assert_uint_eq(second->n_cached, 64);
-    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 2);
+    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 3); /* both, and the cache */
     step(&rig);
     check_ids(first);
     let_go(&rig, first); /* the other keeps what they shared */
@@ -125,12 +124,12 @@ START_TEST(a_sequence_begins_behind_blocks_that_are_filled)
     ck_assert_uint_eq(cached, 64); /* the owner hears of it at the end */
     delivery_deinit(&delivery);
     scheduler_release(&rig.scheduler, second);
-    sequence_free(second);
+    scheduler_forget(&rig.scheduler, second);
     tear_down(&rig);
 }
 END_TEST
 
-START_TEST(who_never_starts_gives_back_what_was_attached)
+START_TEST(who_never_starts_holds_nothing)
 {
     struct rig rig;
     set_up(&rig);
@@ -139,16 +138,85 @@ START_TEST(who_never_starts_gives_back_what_was_attached)
     while (first->ids.len < 72)
         step(&rig);
     struct sequence *second = add_sequence(&rig, &request);
-    blocks_ref(rig.scheduler.blocks, first->blocks, 2);
-    sequence_attach(second, first->blocks, 2);
+    ck_assert_ptr_eq(scheduler_next(&rig.scheduler), second);
+    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 2);
     let_go(&rig, second);
-    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 1);
+    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 2);
     let_go(&rig, first);
     tear_down(&rig);
 }
 END_TEST
 
-START_TEST(a_preempted_sequence_computes_all_of_it_again)
+START_TEST(prompts_that_begin_alike_at_once_are_computed_once)
+{
+    struct rig rig;
+    uint32_t rows = 0;
+    set_up(&rig);
+    struct engine_request request = request_of(1, 150, 100), other = request_of(9, 10, 100);
+    request.sampling.seed = lasting_seed(&request, 90);
+    other.sampling.seed = lasting_seed(&other, 90);
+    struct sequence *first = add_sequence(&rig, &request), *second = add_sequence(&rig, &request),
+                    *unlike = add_sequence(&rig, &other);
+    rows += step(&rig);
+    ck_assert_int_eq(second->state, SEQUENCE_WAITING);
+    ck_assert_int_ne(unlike->state, SEQUENCE_WAITING); /* it waits for nobody */
+    while (second->ids.len == 150)
+        rows += step(&rig);
+    ck_assert_uint_eq(rows, 150 + (150 - 128) + 10);
+    ck_assert_uint_eq(second->n_cached, 128);
+    let_go(&rig, first);
+    let_go(&rig, second);
+    let_go(&rig, unlike);
+    tear_down(&rig);
+}
+END_TEST
+
+START_TEST(who_waits_for_a_prompt_that_goes_away_computes_it)
+{
+    struct rig rig;
+    set_up(&rig);
+    struct engine_request request = request_of(1, 150, 100);
+    request.sampling.seed = lasting_seed(&request, 90);
+    struct sequence *first = add_sequence(&rig, &request), *second = add_sequence(&rig, &request);
+    step(&rig);
+    uint32_t filled = first->n_final / 32 * 32;
+    ck_assert_int_eq(second->state, SEQUENCE_WAITING);
+    let_go(&rig, first);
+    step(&rig);
+    ck_assert_int_eq(second->state, SEQUENCE_PREFILLING);
+    ck_assert_uint_eq(second->n_cached, filled);
+    while (second->ids.len < 155)
+        step(&rig);
+    check_ids(second);
+    let_go(&rig, second);
+    tear_down(&rig);
+}
+END_TEST
+
+START_TEST(salts_keep_prompts_apart)
+{
+    struct rig rig;
+    set_up(&rig);
+    struct engine_request request = request_of(1, 90, 100), salted;
+    request.sampling.seed = lasting_seed(&request, 90);
+    salted = request;
+    salted.cache_salt = BYTES_LITERAL("another");
+    struct sequence *first = add_sequence(&rig, &request);
+    while (first->ids.len < 92)
+        step(&rig);
+    struct sequence *second = add_sequence(&rig, &salted), *third = add_sequence(&rig, &request);
+    while (second->ids.len < 92 || third->ids.len < 92)
+        step(&rig);
+    ck_assert_uint_eq(second->n_cached, 0);
+    ck_assert_uint_eq(third->n_cached, 64);
+    let_go(&rig, first);
+    let_go(&rig, second);
+    let_go(&rig, third);
+    tear_down(&rig);
+}
+END_TEST
+
+START_TEST(a_preempted_sequence_finds_its_blocks_again)
 {
     struct rig rig;
     set_up(&rig);
@@ -158,18 +226,17 @@ START_TEST(a_preempted_sequence_computes_all_of_it_again)
     while (first->ids.len < 95)
         step(&rig);
     struct sequence *second = add_sequence(&rig, &request);
-    blocks_ref(rig.scheduler.blocks, first->blocks, 2);
-    sequence_attach(second, first->blocks, 2);
     while (second->ids.len < 92)
         step(&rig);
     sequence_become(second, SEQUENCE_LEAVING);
     scheduler_release(&rig.scheduler, second);
     ck_assert_int_eq(second->state, SEQUENCE_WAITING);
-    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 1);
+    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 2);
     uint32_t rows = 0;
     while (second->ids.len < 96)
         rows += step(&rig);
-    ck_assert_uint_eq(rows, 92);
+    ck_assert_uint_eq(rows, 92 - 64);
+    ck_assert_uint_eq(second->n_cached, 64); /* of its first start */
     check_ids(second);
     let_go(&rig, second);
     let_go(&rig, first);
@@ -240,8 +307,11 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_sequence_begins_behind_blocks_that_are_filled);
-    tcase_add_test(tests, who_never_starts_gives_back_what_was_attached);
-    tcase_add_test(tests, a_preempted_sequence_computes_all_of_it_again);
+    tcase_add_test(tests, who_never_starts_holds_nothing);
+    tcase_add_test(tests, prompts_that_begin_alike_at_once_are_computed_once);
+    tcase_add_test(tests, who_waits_for_a_prompt_that_goes_away_computes_it);
+    tcase_add_test(tests, salts_keep_prompts_apart);
+    tcase_add_test(tests, a_preempted_sequence_finds_its_blocks_again);
     if (tests_fork())
         tcase_add_test_raise_signal(tests, a_state_that_may_not_follow_aborts, SIGABRT);
     tcase_add_test(tests, neither_priorities_nor_deadlines_keep_anyone_out_for_ever);

@@ -49,8 +49,8 @@ struct device *device_close(struct device *device); /* frees all that was alloca
 const struct device_properties *device_properties(const struct device *device);
 size_t device_free_bytes(struct device *device); /* of its memory, now */
 
-/* The first fault's code, its reason in err; 0 while there is none. */
-int device_verdict(const struct device *device, struct error *err);
+/* The first fault's code, its reason in err; 0 while there is none. Never waits. */
+int device_verdict(struct device *device, struct error *err);
 
 /* What was asked of the device so far; tests hold it still while serving. */
 struct device_counts {

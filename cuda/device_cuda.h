@@ -10,10 +10,10 @@
 
 cudaStream_t device_cuda_stream(struct device_stream *stream);
 
-/* Before: raises the kernel's limit of dynamic shared memory where it needs more than 48 KiB; after: counts,
- * and notes a fault under the kernel's name. 0 or the fault. */
+/* Before: loads the kernel, and raises its limit of dynamic shared memory where it needs more than 48 KiB;
+ * after: counts, and notes a fault under the kernel's name. 0 or the fault. */
 int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,
                               size_t shared_bytes);
-int device_cuda_after_launch(struct device_stream *stream, const char *name);
+int device_cuda_after_launch(struct device_stream *stream, const char *name, dim3 grid, dim3 block);
 
 #endif

@@ -147,9 +147,9 @@ static inline int simt_launch(struct device_stream *stream, const char *name, vo
     int r = device_cuda_before_launch(stream, name, (const void *)kernel, shared_bytes);
     if (r < 0)
         return r;
-    kernel<<<dim3(grid.x, grid.y, grid.z), dim3(block.x, block.y, block.z), shared_bytes,
-             device_cuda_stream(stream)>>>(args...);
-    return device_cuda_after_launch(stream, name);
+    const dim3 blocks(grid.x, grid.y, grid.z), threads(block.x, block.y, block.z);
+    kernel<<<blocks, threads, shared_bytes, device_cuda_stream(stream)>>>(args...);
+    return device_cuda_after_launch(stream, name, blocks, threads);
 }
 
 #endif

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+/* device.h over the CUDA runtime, which is linked statically: so the plugin loads, and says what is missing,
+ * on machines with neither toolkit nor driver.
+ *
+ * FAULTS. A kernel's fault shows in whatever call comes next, and from then on every call fails. So all calls
+ * go through `check`, which keeps the first fault with the name of the last kernel that was queued: that one,
+ * or one before it, did it. With $QUERN_CUDA_SYNC set each launch outside of a recording waits for its
+ * kernel, and the name is exact.
+ *
+ * The runtime remembers errors a second time, for cudaGetLastError, which a launch reads. What is no fault
+ * (not ready, no memory) is therefore taken from it at once. */
+
+#include "cuda/device_cuda.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/simt.h"
+
+#define DEFAULT_SHARED (48 * 1024) /* a kernel may have as much without asking */
+#define MOST_KERNELS   256         /* different ones that are remembered */
+
+struct allocation {
+    void *memory;
+    size_t bytes;
+    struct allocation *next;
+};
+
+struct device_graph {
+    cudaGraphExec_t exec;
+    uint32_t n_kernels;
+    char last_kernel[96];
+};
+
+struct device_stream {
+    struct device *device;
+    cudaStream_t stream;
+    cudaEvent_t marks[DEVICE_MARKS];
+    bool recording;
+    uint32_t n_recorded; /* kernels */
+};
+
+struct loaded_kernel { /* its code is on the device */
+    const void *kernel;
+    size_t shared_bytes; /* that it may have */
+};
+
+struct device {
+    struct device_stream stream;
+    struct device_properties properties;
+    struct device_counts counts;
+    struct allocation *allocations, *pinned;
+    struct loaded_kernel kernels[MOST_KERNELS];
+    uint32_t n_kernels;
+    char last_kernel[96]; /* "attention, grid 4,8,1 of 128,1,1 threads" */
+    bool synchronous;
+    int fault; /* -EIO, -ENODEV; 0: none */
+    struct error reason;
+};
+
+const char device_kind[] = "cuda";
+
+/* ---- errors ---- */
+
+static const char *text_of(cudaError_t e)
+{
+    return cudaGetErrorString(e);
+}
+
+/* Keeps the first fault; returns its code. */
+static int fault(struct device *device, const char *call, cudaError_t e)
+{
+    cudaGetLastError();
+    if (device->fault == 0) {
+        device->fault = e == cudaErrorNoDevice ? -ENODEV : -EIO;
+        error_set(&device->reason, 0, "%s: %s: %s (%s)%s%s", device->properties.name, call, text_of(e),
+                  cudaGetErrorName(e), device->last_kernel[0] ? "; the last kernel that was queued is " : "",
+                  device->last_kernel);
+    }
+    return device->fault;
+}
+
+/* 0; the fault that this or an earlier call met; -EINVAL, of a recording: it cannot be recorded. */
+static int check(struct device *device, const char *call, cudaError_t e)
+{
+    if (device->fault == 0 && e >= cudaErrorStreamCaptureUnsupported &&
+        e <= cudaErrorStreamCaptureWrongThread) {
+        cudaGetLastError();
+        return -EINVAL;
+    }
+    return e == cudaSuccess && device->fault == 0 ? 0 : fault(device, call, e);
+}
+
+/* For calls that may find no memory, which is no fault: -ENOMEM. */
+static int check_memory(struct device *device, const char *call, cudaError_t e)
+{
+    if (e != cudaErrorMemoryAllocation)
+        return check(device, call, e);
+    cudaGetLastError();
+    return -ENOMEM;
+}
+
+/* ---- life ---- */
+
+int device_count(uint32_t *ret_n, struct error *err)
+{
+    int n = 0, driver = 0;
+    cudaError_t e = cudaGetDeviceCount(&n);
+    if (e == cudaSuccess && n > 0) {
+        *ret_n = (uint32_t)n;
+        return 0;
+    }
+    cudaGetLastError();
+    if (e == cudaErrorNoDevice || e == cudaSuccess)
+        return error_set(err, -ENODEV, "the driver shows no GPU of NVIDIA");
+    if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+        return error_set(err, -ENODEV, "there is no driver of NVIDIA");
+    if (e == cudaErrorInsufficientDriver)
+        return error_set(err, -ENODEV, "the driver of NVIDIA is for CUDA %d.%d; this build needs %d.%d",
+                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                         CUDART_VERSION % 1000 / 10);
+    return error_set(err, -ENODEV, "the driver of NVIDIA does not start: %s (%s)", text_of(e),
+                     cudaGetErrorName(e));
+}
+
+static __global__ void nothing(void)
+{
+}
+
+/* Fills in the properties. */
+static int describe(struct device *device, uint32_t number, struct error *err)
+{
+    cudaDeviceProp p;
+    cudaFuncAttributes code;
+    cudaError_t e = cudaGetDeviceProperties(&p, (int)number);
+    if (e != cudaSuccess)
+        return error_set(err, -EIO, "GPU %u: %s (%s)", number, text_of(e), cudaGetErrorName(e));
+    struct device_properties *properties = &device->properties;
+    snprintf(properties->name, sizeof properties->name, "%.63s", p.name);
+    properties->capability = (uint32_t)(10 * p.major + p.minor);
+    properties->n_multiprocessors = (uint32_t)p.multiProcessorCount;
+    properties->shared_bytes = (uint32_t)p.sharedMemPerBlockOptin;
+    properties->l2_bytes = (size_t)p.l2CacheSize;
+    properties->total_bytes = p.totalGlobalMem;
+    e = cudaFuncGetAttributes(&code, (const void *)nothing);
+    if (e == cudaErrorNoKernelImageForDevice || e == cudaErrorInvalidDeviceFunction ||
+        e == cudaErrorUnsupportedPtxVersion)
+        return error_set(err, -ENODEV,
+                         "GPU %u, %s of compute capability %d.%d, is none that this build has code for (%s)",
+                         number, p.name, p.major, p.minor, QUERN_CUDA_ARCHITECTURES);
+    if (e != cudaSuccess)
+        return error_set(err, -EIO, "GPU %u, %s: %s (%s)", number, p.name, text_of(e), cudaGetErrorName(e));
+    return 0;
+}
+
+static int open_stream(struct device *device, struct error *err)
+{
+    struct device_stream *stream = &device->stream;
+    stream->device = device;
+    cudaError_t e = cudaStreamCreateWithFlags(&stream->stream, cudaStreamNonBlocking);
+    for (uint32_t i = 0; i < DEVICE_MARKS && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&stream->marks[i], cudaEventDisableTiming);
+    if (e != cudaSuccess)
+        return error_set(err, -EIO, "%s: %s (%s)", device->properties.name, text_of(e), cudaGetErrorName(e));
+    return 0;
+}
+
+int device_open(uint32_t number, struct device **ret_device, struct error *err)
+{
+    uint32_t n;
+    int r = device_count(&n, err);
+    if (r < 0)
+        return r;
+    if (number >= n)
+        return error_set(err, -ENODEV, "there is no GPU %u: there %s %u", number, n == 1 ? "is" : "are", n);
+    struct device *device = (struct device *)calloc(1, sizeof *device);
+    if (!device)
+        return error_set(err, -ENOMEM, "no memory");
+    device->synchronous = getenv("QUERN_CUDA_SYNC") != NULL;
+    /* The host has better things to do than to spin while it waits. */
+    cudaError_t e = cudaInitDevice((int)number, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid);
+    if (e == cudaSuccess)
+        e = cudaSetDevice((int)number);
+    if (e != cudaSuccess)
+        r = error_set(err, -EIO, "GPU %u does not start: %s (%s)", number, text_of(e), cudaGetErrorName(e));
+    if (r == 0)
+        r = describe(device, number, err);
+    if (r == 0)
+        r = open_stream(device, err);
+    if (r < 0) {
+        cudaGetLastError();
+        device_close(device);
+        return r;
+    }
+    *ret_device = device;
+    return 0;
+}
+
+/* After a fault the driver refuses these calls too, and takes everything back when the process ends. While a
+ * kernel runs they wait for it. */
+struct device *device_close(struct device *device)
+{
+    if (!device)
+        return NULL;
+    if (device->stream.recording) {
+        struct device_graph *graph;
+        if (device_record_end(&device->stream, &graph) == 0)
+            device_graph_free(graph);
+    }
+    if (device->stream.stream)
+        cudaStreamSynchronize(device->stream.stream);
+    while (device->allocations)
+        device_free(device, device->allocations->memory);
+    while (device->pinned)
+        device_pinned_free(device, device->pinned->memory);
+    for (uint32_t i = 0; i < DEVICE_MARKS; i++)
+        if (device->stream.marks[i])
+            cudaEventDestroy(device->stream.marks[i]);
+    if (device->stream.stream)
+        cudaStreamDestroy(device->stream.stream);
+    cudaGetLastError();
+    free(device);
+    return NULL;
+}
+
+const struct device_properties *device_properties(const struct device *device)
+{
+    return &device->properties;
+}
+
+size_t device_free_bytes(struct device *device)
+{
+    size_t free_bytes = 0, total = 0;
+    if (check(device, "cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total)) < 0)
+        return 0;
+    return free_bytes;
+}
+
+int device_verdict(struct device *device, struct error *err)
+{
+    /* Asks without waiting. A recording would be spoiled by it. */
+    if (device->fault == 0 && !device->stream.recording) {
+        cudaError_t e = cudaStreamQuery(device->stream.stream);
+        if (e == cudaErrorNotReady)
+            cudaGetLastError();
+        else
+            check(device, "cudaStreamQuery", e);
+    }
+    return device->fault ? error_set(err, device->fault, "%s", device->reason.text) : 0;
+}
+
+struct device_counts device_counts(const struct device *device)
+{
+    return device->counts;
+}
+
+/* ---- memory ---- */
+
+static bool remember(struct allocation **list, void *memory, size_t bytes)
+{
+    struct allocation *entry = (struct allocation *)malloc(sizeof *entry);
+    if (!entry)
+        return false;
+    *entry = allocation{memory, bytes, *list};
+    *list = entry;
+    return true;
+}
+
+/* The bytes of what is forgotten. */
+static size_t forget(struct allocation **list, const void *memory)
+{
+    for (; *list; list = &(*list)->next)
+        if ((*list)->memory == memory) {
+            struct allocation *entry = *list;
+            size_t bytes = entry->bytes;
+            *list = entry->next;
+            free(entry);
+            return bytes;
+        }
+    abort(); /* it is not ours */
+}
+
+void *device_alloc(struct device *device, size_t bytes)
+{
+    void *memory = NULL;
+    if (check_memory(device, "cudaMalloc", cudaMalloc(&memory, bytes ? bytes : 1)) < 0)
+        return NULL;
+    if (!remember(&device->allocations, memory, bytes)) {
+        cudaFree(memory);
+        return NULL;
+    }
+    device->counts.allocations++;
+    device->counts.bytes += bytes;
+    return memory;
+}
+
+void device_free(struct device *device, void *memory)
+{
+    if (!memory)
+        return;
+    device->counts.bytes -= forget(&device->allocations, memory);
+    check(device, "cudaFree", cudaFree(memory));
+}
+
+void *device_pinned(struct device *device, size_t bytes)
+{
+    void *memory = NULL;
+    if (check_memory(device, "cudaHostAlloc",
+                     cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocMapped)) < 0)
+        return NULL;
+    if (!remember(&device->pinned, memory, bytes)) {
+        cudaFreeHost(memory);
+        return NULL;
+    }
+    device->counts.allocations++;
+    return memory;
+}
+
+void device_pinned_free(struct device *device, void *memory)
+{
+    if (!memory)
+        return;
+    forget(&device->pinned, memory);
+    check(device, "cudaFreeHost", cudaFreeHost(memory));
+}
+
+/* ---- the queue ---- */
+
+struct device_stream *device_stream(struct device *device)
+{
+    return &device->stream;
+}
+
+int device_copy(struct device_stream *stream, void *to, const void *from, size_t bytes)
+{
+    if (bytes == 0)
+        return stream->device->fault;
+    return check(stream->device, "cudaMemcpyAsync",
+                 cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream));
+}
+
+int device_fill(struct device_stream *stream, void *to, int byte, size_t bytes)
+{
+    if (bytes == 0)
+        return stream->device->fault;
+    return check(stream->device, "cudaMemsetAsync", cudaMemsetAsync(to, byte, bytes, stream->stream));
+}
+
+int device_mark(struct device_stream *stream, uint32_t n)
+{
+    if (stream->recording || n >= DEVICE_MARKS)
+        return -EINVAL;
+    return check(stream->device, "cudaEventRecord", cudaEventRecord(stream->marks[n], stream->stream));
+}
+
+int device_query(struct device_stream *stream, uint32_t n)
+{
+    if (n >= DEVICE_MARKS)
+        return -EINVAL;
+    cudaError_t e = cudaEventQuery(stream->marks[n]);
+    if (e != cudaErrorNotReady)
+        return check(stream->device, "cudaEventQuery", e);
+    cudaGetLastError();
+    return stream->device->fault ? stream->device->fault : -EAGAIN;
+}
+
+int device_synchronize(struct device_stream *stream)
+{
+    if (stream->recording)
+        return -EINVAL;
+    return check(stream->device, "cudaStreamSynchronize", cudaStreamSynchronize(stream->stream));
+}
+
+/* ---- launches ---- */
+
+cudaStream_t device_cuda_stream(struct device_stream *stream)
+{
+    return stream->stream;
+}
+
+/* The first launch of a kernel loads its code, which a recording of the strict kind does not permit. */
+static int load(struct device *device, const char *name, const void *kernel, size_t shared_bytes)
+{
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    cudaFuncAttributes code;
+    cudaError_t e = cudaFuncGetAttributes(&code, kernel);
+    if (e == cudaSuccess && shared_bytes > DEFAULT_SHARED)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    return check(device, name, e);
+}
+
+int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,
+                              size_t shared_bytes)
+{
+    struct device *device = stream->device;
+    if (device->fault)
+        return device->fault;
+    uint32_t i = 0;
+    while (i < device->n_kernels && device->kernels[i].kernel != kernel)
+        i++;
+    if (i < device->n_kernels && device->kernels[i].shared_bytes >= shared_bytes)
+        return 0;
+    int r = load(device, name, kernel, shared_bytes);
+    if (r < 0 || i == MOST_KERNELS)
+        return r;
+    device->kernels[i] = loaded_kernel{kernel, shared_bytes};
+    if (i == device->n_kernels)
+        device->n_kernels++;
+    return 0;
+}
+
+int device_cuda_after_launch(struct device_stream *stream, const char *name, dim3 grid, dim3 block)
+{
+    struct device *device = stream->device;
+    cudaError_t e = cudaGetLastError();
+    snprintf(device->last_kernel, sizeof device->last_kernel, "%s, %u,%u,%u blocks of %u,%u,%u threads", name,
+             grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    if (stream->recording)
+        stream->n_recorded++;
+    else
+        device->counts.launches++;
+    if (e == cudaSuccess && device->synchronous && !stream->recording)
+        e = cudaStreamSynchronize(stream->stream);
+    return check(device, name, e);
+}
+
+/* ---- graphs ---- */
+
+int device_record(struct device_stream *stream)
+{
+    if (stream->recording)
+        return -EINVAL;
+    int r = check(stream->device, "cudaStreamBeginCapture",
+                  cudaStreamBeginCapture(stream->stream, cudaStreamCaptureModeThreadLocal));
+    if (r < 0)
+        return r;
+    stream->recording = true;
+    stream->n_recorded = 0;
+    return 0;
+}
+
+/* Makes of what was recorded something that can be launched, and brings it to the device. */
+static int instantiate(struct device_stream *stream, cudaGraph_t recorded, struct device_graph *graph)
+{
+    struct device *device = stream->device;
+    int r = check_memory(device, "cudaGraphInstantiate", cudaGraphInstantiate(&graph->exec, recorded, 0));
+    if (r == 0)
+        r = check_memory(device, "cudaGraphUpload", cudaGraphUpload(graph->exec, stream->stream));
+    graph->n_kernels = stream->n_recorded;
+    snprintf(graph->last_kernel, sizeof graph->last_kernel, "in a graph that ends with %.60s",
+             device->last_kernel);
+    return r;
+}
+
+int device_record_end(struct device_stream *stream, struct device_graph **ret_graph)
+{
+    struct device *device = stream->device;
+    if (!stream->recording)
+        return -EINVAL;
+    stream->recording = false;
+    cudaGraph_t recorded = NULL;
+    cudaError_t e = cudaStreamEndCapture(stream->stream, &recorded);
+    struct device_graph *graph = (struct device_graph *)calloc(1, sizeof *graph);
+    int r = graph ? check_memory(device, "cudaStreamEndCapture", e) : -ENOMEM;
+    if (r == 0 && !recorded)
+        r = -EINVAL; /* it was spoiled on the way */
+    if (r == 0)
+        r = instantiate(stream, recorded, graph);
+    if (recorded)
+        cudaGraphDestroy(recorded);
+    if (r < 0) {
+        device_graph_free(graph);
+        return r;
+    }
+    device->counts.captures++;
+    *ret_graph = graph;
+    return 0;
+}
+
+int device_graph_launch(struct device_stream *stream, struct device_graph *graph)
+{
+    struct device *device = stream->device;
+    if (stream->recording)
+        return -EINVAL;
+    memcpy(device->last_kernel, graph->last_kernel, sizeof device->last_kernel);
+    device->counts.graph_launches++;
+    return check(device, "cudaGraphLaunch", cudaGraphLaunch(graph->exec, stream->stream));
+}
+
+uint32_t device_graph_kernels(const struct device_graph *graph)
+{
+    return graph->n_kernels;
+}
+
+void device_graph_free(struct device_graph *graph)
+{
+    if (graph && graph->exec)
+        cudaGraphExecDestroy(graph->exec);
+    free(graph);
+}

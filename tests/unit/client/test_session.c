@@ -155,6 +155,20 @@ START_TEST(a_broker_that_falls_silent_ends_everything_with_a_reason)
 }
 END_TEST
 
+START_TEST(a_question_that_nobody_answers_is_given_up)
+{
+    const struct quern_status *status;
+    struct quern_error err = {0};
+    start((struct fake_config){.silent = true});
+    quern_set_patience(client, 60000);
+    uint64_t begun = clock_ns();
+    ck_assert_int_eq(quern_status(client, 300, &status, &err), -ETIMEDOUT);
+    ck_assert_msg(strstr(err.text, "did not answer within 300 ms"), "%s", err.text);
+    ck_assert_uint_lt(clock_ns() - begun, 30 * CLOCK_NS_PER_S);
+    stop();
+}
+END_TEST
+
 START_TEST(a_stream_is_reached_the_way_the_broker_was_or_not_at_all)
 {
     char folder[RUNDIR_PATH_MAX + 1];
@@ -317,6 +331,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_broker_that_is_full_after_a_restart_is_asked_again);
     tcase_add_test(tests, a_session_that_cannot_be_opened_again_ends_everything_with_a_reason);
     tcase_add_test(tests, a_broker_that_falls_silent_ends_everything_with_a_reason);
+    tcase_add_test(tests, a_question_that_nobody_answers_is_given_up);
     tcase_add_test(tests, a_stream_is_reached_the_way_the_broker_was_or_not_at_all);
     tcase_add_test(tests, a_broker_whose_machine_went_down_is_noticed_by_both_connections);
     tcase_add_test(tests, a_pool_is_reached_by_ipv6);

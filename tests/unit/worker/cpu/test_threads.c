@@ -126,6 +126,11 @@ START_TEST(a_core_that_is_not_there_is_named)
     int cpu = CPU_SETSIZE + 5;
     ck_assert_int_eq(threads_new(1, &cpu, 1, &threads, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "1029"));
+    cpu = CPU_SETSIZE - 1; /* a number that could be one */
+    if (sysconf(_SC_NPROCESSORS_CONF) < CPU_SETSIZE) {
+        ck_assert_int_eq(threads_new(1, &cpu, 1, &threads, &err), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(err.text, "core 1023"));
+    }
     ck_assert_int_eq(threads_new(1000000, NULL, 0, &threads, &err), -EINVAL);
     ck_assert_ptr_null(threads);
 }

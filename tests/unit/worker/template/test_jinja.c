@@ -35,6 +35,8 @@ START_TEST(expressions_bind_and_compute_as_in_python)
         {"{{ not yes or x > 6 and x <= 7 }}", "True"},
         {"{{ 1 < 2 < 3 }} {{ 1 < 3 < 2 }}", "True False"},
         {"{{ 'a' in name|lower }} {{ 9 not in items }} {{ 'b' in map }}", "True True True"},
+        {"{{ 1 if {} else 2 }}{{ 1 if {'a': 0} else 2 }}{{ 1 if namespace() else 2 }}{{ 1 if [] else 2 }}",
+         "2112"},
         {"{{ 'yes' if x == 7 else 'no' }}{{ 'x' if false }}", "yes"},
         {"{{ none_here or 'else' }} {{ name and 5 }}", "else 5"},
         {"{{ items[0] }}{{ items[-1] }}{{ items[1:] }}{{ items[::-1] }}{{ items[9] }}", "32[1, 2][2, 1, 3]"},

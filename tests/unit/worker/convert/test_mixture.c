@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* Mixtures are what their names promise to other programs: the numbers of general.file_type, and which layers
+ * get more bits, written down from published files' rule and not from ours. */
+
+#include "tests/unit/run.h"
+#include "worker/convert/mixture.h"
+
+#include <string.h>
+
+START_TEST(file_types_have_the_numbers_of_other_programs)
+{
+    static const struct {
+        const char *name;
+        uint32_t number;
+    } known[] = {{"F32", 0},     {"F16", 1},     {"Q4_0", 2},    {"Q8_0", 7},    {"Q5_0", 8},
+                 {"Q4_K_S", 14}, {"Q4_K_M", 15}, {"Q5_K_S", 16}, {"Q5_K_M", 17}, {"Q6_K", 18},
+                 {"BF16", 32},   {"Q4_K", 14},   {"Q5_K", 16}};
+    size_t n = 0;
+    for (const struct mixture *m = mixtures; m->name; m++)
+        n++;
+    ck_assert_uint_eq(n, sizeof known / sizeof known[0]);
+    for (size_t i = 0; i < n; i++) {
+        const struct mixture *mixture = mixture_by_name(known[i].name);
+        ck_assert_msg(mixture && mixture->file_type == known[i].number, "%s", known[i].name);
+    }
+    ck_assert_ptr_null(mixture_by_name("Q4_K_L"));
+}
+END_TEST
+
+/* One letter a layer: + for more bits. */
+static void check(const char *name, enum tensor_role role, const char *layers)
+{
+    const struct mixture *mixture = mixture_by_name(name);
+    uint32_t n = (uint32_t)strlen(layers);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mixture_tensor tensor = {
+            .role = role, .layer = i, .n_layers = n, .n_dims = 2, .columns = 256};
+        ck_assert_msg(mixture_format(mixture, &tensor) == (layers[i] == '+' ? mixture->more : mixture->base),
+                      "%s, layer %u of %u", name, i, n);
+    }
+}
+
+START_TEST(values_and_down_projections_get_more_bits_where_it_counts)
+{
+    check("Q4_K_M", TENSOR_DOWN, "++--+--+--+--+++");
+    check("Q4_K_M", TENSOR_V, "++--+--+--+--+++");
+    check("Q5_K_M", TENSOR_V, "++++--+--+--+--+--+--+--+--+++++");
+    check("Q4_K_M", TENSOR_Q, "----------------");
+    check("Q4_K_S", TENSOR_V, "++++------------");
+    check("Q4_K_S", TENSOR_DOWN, "++--------------");
+    check("Q8_0", TENSOR_DOWN, "----------------");
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, file_types_have_the_numbers_of_other_programs);
+    tcase_add_test(tests, values_and_down_projections_get_more_bits_where_it_counts);
+}
+
+int main(void)
+{
+    return run_tests("mixture", add);
+}

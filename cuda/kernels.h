@@ -31,27 +31,29 @@ struct device_matrix {
     enum format format;
     uint32_t n_rows, n_columns; /* outputs, inputs */
     uint32_t padded_columns;    /* to 256 */
-    const void *planes[4];      /* by format: layout.h */
+    const void *planes[4];      /* by format: layout.h; aligned to 16 bytes */
     const float *bias;          /* [n_rows], or NULL */
 };
 
 struct device_vector {
-    const float *weight, *bias; /* NULL: none */
+    const float *weight, *bias; /* aligned to 16 bytes; NULL: none */
 };
 
 /* ---- activations ---- */
 
 /* What products read. Blocks of 32 have a scale: value ≈ scale · quant; `sums` is scale · the sum of the
- * quants, which formats with minimums need. */
+ * quants, which formats with minimums need. Kernels that make them leave out what is NULL: values where no
+ * matrix reads them, or quants. */
 struct device_activations {
     float *values;        /* [rows][stride] */
-    int8_t *quants;       /* [rows][stride] */
-    float *scales, *sums; /* [rows][stride / 32] */
+    int8_t *quants;       /* [rows][stride], in the order of layout_quant_place */
+    float *scales, *sums; /* [rows][stride / 32]; there when quants are */
     uint32_t stride;
 };
 
 /* stream = scale · row of `embedding` (as in the file: planes[0] is rows of the file's blocks) + row of
- * `positions`, when there is one. [n_rows][stride] */
+ * `positions`, when there is one. [n_rows][stride]; dead rows become zeros. -EINVAL: a format that layout.h
+ * does not have. */
 int kernels_embed(struct device_stream *queue, const struct step_row *rows, uint32_t n_rows,
                   const struct device_matrix *embedding, const struct device_matrix *positions, float scale,
                   float *stream, uint32_t stride);
@@ -61,8 +63,9 @@ int kernels_embed(struct device_stream *queue, const struct step_row *rows, uint
  *   stream += residual_scale · post_norm(delta)      where delta is given
  *   out = norm(stream), as floats and quantized
  *
- * With `outputs`, row i of out is made from row outputs[i] of the stream. A vector without a weight is no
- * norm: post_norm then hands delta on, norm the stream. */
+ * With `outputs`, row i of out is made from row outputs[i] of stream and delta, and the stream stays as it
+ * is: several i may name one row. A vector without a weight is no norm: post_norm then hands delta on, norm
+ * the stream. Vectors hold norm.offset already. -EINVAL: more than 16384 columns. */
 struct norm_step {
     float *stream;      /* [rows][stride] */
     const float *delta; /* [rows][stride], or NULL */
@@ -70,8 +73,8 @@ struct norm_step {
     struct norm norm, post_norm;
     struct device_vector vector, post_vector;
     float residual_scale;
-    const uint32_t *outputs; /* [n_rows], or NULL: row i */
-    struct device_activations out;
+    const uint32_t *outputs;       /* [n_rows], or NULL: row i */
+    struct device_activations out; /* of the same stride */
 };
 int kernels_norm(struct device_stream *queue, const struct norm_step *norm, uint32_t n_rows);
 
@@ -81,7 +84,8 @@ int kernels_quantize(struct device_stream *queue, const struct device_activation
 
 /* out[row][i] = bias[i] + weights[i] · x[row], for up to KERNELS_PRODUCTS matrices that read the same x in
  * one launch. F32, F16 and BF16 matrices read x.values, others x.quants. `reproducible`: an output's bits
- * depend on its row alone, not on n_rows. */
+ * depend on its row alone, not on n_rows. -EINVAL: a format that layout.h does not have, or more columns than
+ * x. */
 #define KERNELS_PRODUCTS 3
 struct device_product {
     const struct device_matrix *matrix;

@@ -9,7 +9,8 @@
 
 #include "cuda/device_cuda.h"
 
-#define SIMT_ALL 0xffffffffu /* the lanes of a warp */
+#define SIMT_ALL    0xffffffffu /* the lanes of a warp */
+#define SIMT_UNROLL _Pragma("unroll")
 
 template <class T> __device__ static inline T *simt_shared()
 {
@@ -65,6 +66,11 @@ template <class T> __device__ static inline T simt_warp_max(T value)
 __device__ static inline int32_t simt_dp4a(int32_t a, int32_t b, int32_t c)
 {
     return __dp4a(a, b, c);
+}
+
+__device__ static inline int32_t simt_nearest(float x)
+{
+    return __float2int_rn(x);
 }
 
 __device__ static inline float simt_float(half_t x)

@@ -17,6 +17,7 @@
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define SIMT_UNROLL
 
 typedef struct simt_dim dim3;
 
@@ -124,6 +125,11 @@ static inline int32_t simt_dp4a(int32_t a, int32_t b, int32_t c)
     for (int i = 0; i < 4; i++)
         c += (int32_t)(int8_t)((uint32_t)a >> 8 * i) * (int32_t)(int8_t)((uint32_t)b >> 8 * i);
     return c;
+}
+
+static inline int32_t simt_nearest(float x)
+{
+    return (int32_t)lrintf(x);
 }
 
 static inline float simt_float(half_t x)

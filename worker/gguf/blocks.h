@@ -9,6 +9,7 @@
  * with small integer scales of their own under one or two binary16 scales. y is the value, q the stored
  * integer. */
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -97,18 +98,18 @@ struct block_iq4_xs {
     uint8_t quants[128]; /* 16 bytes a group, as in the blocks of 32 */
 };
 
-_Static_assert(sizeof(struct block_q4_0) == 18, "file layout");
-_Static_assert(sizeof(struct block_q4_1) == 20, "file layout");
-_Static_assert(sizeof(struct block_q5_0) == 22, "file layout");
-_Static_assert(sizeof(struct block_q5_1) == 24, "file layout");
-_Static_assert(sizeof(struct block_q8_0) == 34, "file layout");
-_Static_assert(sizeof(struct block_iq4_nl) == 18, "file layout");
-_Static_assert(sizeof(struct block_q2_k) == 84, "file layout");
-_Static_assert(sizeof(struct block_q3_k) == 110, "file layout");
-_Static_assert(sizeof(struct block_q4_k) == 144, "file layout");
-_Static_assert(sizeof(struct block_q5_k) == 176, "file layout");
-_Static_assert(sizeof(struct block_q6_k) == 210, "file layout");
-_Static_assert(sizeof(struct block_iq4_xs) == 136, "file layout");
+static_assert(sizeof(struct block_q4_0) == 18, "file layout");
+static_assert(sizeof(struct block_q4_1) == 20, "file layout");
+static_assert(sizeof(struct block_q5_0) == 22, "file layout");
+static_assert(sizeof(struct block_q5_1) == 24, "file layout");
+static_assert(sizeof(struct block_q8_0) == 34, "file layout");
+static_assert(sizeof(struct block_iq4_nl) == 18, "file layout");
+static_assert(sizeof(struct block_q2_k) == 84, "file layout");
+static_assert(sizeof(struct block_q3_k) == 110, "file layout");
+static_assert(sizeof(struct block_q4_k) == 144, "file layout");
+static_assert(sizeof(struct block_q5_k) == 176, "file layout");
+static_assert(sizeof(struct block_q6_k) == 210, "file layout");
+static_assert(sizeof(struct block_iq4_xs) == 136, "file layout");
 
 /* The 16 values of the IQ4 formats. */
 extern const int8_t block_iq4_values[16];

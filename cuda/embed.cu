@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* Embedding rows, read from the file's own blocks (worker/gguf/blocks.h): a row is a few kilobytes, so each
+ * thread takes single elements out of them, whatever the format. */
+
+#include "cuda/kernels.h"
+#include "cuda/layout.h"
+#include "cuda/simt.h"
+#include "worker/gguf/blocks.h"
+
+#include <errno.h>
+
+#define THREADS 256
+
+static __device__ inline float half_of(uint16_t bits)
+{
+    return simt_float(half_t{bits});
+}
+
+/* Element k of blocks of 32 that keep element i and i + 16 in one byte. */
+static __device__ inline int nibble_of(const uint8_t quants[16], uint32_t k)
+{
+    return quants[k % 16] >> (k < 16 ? 0 : 4) & 15;
+}
+
+static __device__ inline int fifth_bit_of(const uint8_t high[4], uint32_t k)
+{
+    return (high[k / 8] >> (k % 8) & 1) << 4;
+}
+
+/* block_k_scale_min, on the device. */
+static __device__ inline void scale_min_of(const uint8_t scales[12], uint32_t g, int *ret_scale, int *ret_min)
+{
+    if (g < 4) {
+        *ret_scale = scales[g] & 63;
+        *ret_min = scales[g + 4] & 63;
+    } else {
+        *ret_scale = (scales[g + 4] & 15) | (scales[g - 4] >> 6) << 4;
+        *ret_min = scales[g + 4] >> 4 | (scales[g] >> 6) << 4;
+    }
+}
+
+static __device__ inline float k_value(uint16_t scale, uint16_t min, const uint8_t scales[12], uint32_t g,
+                                       int q)
+{
+    int s, m;
+    scale_min_of(scales, g, &s, &m);
+    return half_of(scale) * (float)s * (float)q - half_of(min) * (float)m;
+}
+
+static __device__ inline float q4_k_value(const struct block_q4_k *block, uint32_t k)
+{
+    const uint32_t g = k / 32;
+    int q = block->quants[g / 2 * 32 + k % 32] >> (g % 2 * 4) & 15;
+    return k_value(block->scale, block->min, block->scales, g, q);
+}
+
+static __device__ inline float q5_k_value(const struct block_q5_k *block, uint32_t k)
+{
+    const uint32_t g = k / 32;
+    int q = block->quants[g / 2 * 32 + k % 32] >> (g % 2 * 4) & 15;
+    q |= (block->high[k % 32] >> g & 1) << 4;
+    return k_value(block->scale, block->min, block->scales, g, q);
+}
+
+static __device__ inline float q6_k_value(const struct block_q6_k *block, uint32_t k)
+{
+    const uint32_t half = k / 128, run = k % 128 / 32, i = k % 32;
+    int q = block->low[half * 64 + run % 2 * 32 + i] >> (run / 2 * 4) & 15;
+    q |= (block->high[half * 32 + i] >> (2 * run) & 3) << 4;
+    return half_of(block->scale) * (float)block->scales[k / 16] * (float)(q - 32);
+}
+
+static __device__ float element(enum format format, const void *row, uint32_t k)
+{
+    switch (format) {
+    case FORMAT_F32:
+        return ((const float *)row)[k];
+    case FORMAT_F16:
+        return simt_float(((const half_t *)row)[k]);
+    case FORMAT_BF16:
+        return simt_float(((const bf16_t *)row)[k]);
+    case FORMAT_Q8_0: {
+        const struct block_q8_0 *block = (const struct block_q8_0 *)row + k / 32;
+        return half_of(block->scale) * (float)block->quants[k % 32];
+    }
+    case FORMAT_Q4_0: {
+        const struct block_q4_0 *block = (const struct block_q4_0 *)row + k / 32;
+        return half_of(block->scale) * (float)(nibble_of(block->quants, k % 32) - 8);
+    }
+    case FORMAT_Q5_0: {
+        const struct block_q5_0 *block = (const struct block_q5_0 *)row + k / 32;
+        int q = nibble_of(block->quants, k % 32) | fifth_bit_of(block->high, k % 32);
+        return half_of(block->scale) * (float)(q - 16);
+    }
+    case FORMAT_Q4_K:
+        return q4_k_value((const struct block_q4_k *)row + k / 256, k % 256);
+    case FORMAT_Q5_K:
+        return q5_k_value((const struct block_q5_k *)row + k / 256, k % 256);
+    case FORMAT_Q6_K:
+        return q6_k_value((const struct block_q6_k *)row + k / 256, k % 256);
+    default:
+        return NAN; /* kernels_embed refuses it */
+    }
+}
+
+struct table {
+    enum format format;
+    uint32_t n_rows, n_columns;
+    const uint8_t *rows; /* NULL: no such table */
+    size_t row_bytes;
+};
+
+/* A thread per column; blockIdx.y is the row. Dead rows, and ids that no table has, become zeros. */
+static __global__ void embed_rows(const struct step_row *rows, struct table ids, struct table positions,
+                                  float scale, float *stream, uint32_t stride)
+{
+    const struct step_row row = rows[blockIdx.y];
+    const uint32_t column = blockIdx.x * THREADS + threadIdx.x;
+    float value = 0;
+    if (column >= stride)
+        return;
+    if (row.position != ROW_DEAD && column < ids.n_columns && (uint32_t)row.id < ids.n_rows) {
+        value = scale * element(ids.format, ids.rows + (size_t)row.id * ids.row_bytes, column);
+        if (positions.rows && row.position < positions.n_rows)
+            value += element(positions.format, positions.rows + row.position * positions.row_bytes, column);
+    }
+    stream[(size_t)blockIdx.y * stride + column] = value;
+}
+
+static struct table table_of(const struct device_matrix *matrix)
+{
+    if (!matrix)
+        return table{};
+    return table{matrix->format, matrix->n_rows, matrix->n_columns, (const uint8_t *)matrix->planes[0],
+                 format_bytes(matrix->format, matrix->n_columns)};
+}
+
+int kernels_embed(struct device_stream *queue, const struct step_row *rows, uint32_t n_rows,
+                  const struct device_matrix *embedding, const struct device_matrix *positions, float scale,
+                  float *stream, uint32_t stride)
+{
+    if (!layout_of(embedding->format) || (positions && !layout_of(positions->format)))
+        return -EINVAL;
+    return simt_launch(queue, "embed", embed_rows, {(stride + THREADS - 1) / THREADS, n_rows, 1},
+                       {THREADS, 1, 1}, 0, rows, table_of(embedding), table_of(positions), scale, stream,
+                       stride);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/* Products on the device against sums in double of what format_traits says the weights are. */
+
+#include "cuda/kernels.h"
+#include "cuda/layout.h"
+#include "tests/unit/cuda/on_device.h"
+#include "tests/unit/run.h"
+#include "tests/unit/worker/cpu/random_weights.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define MOST_ROWS 37
+
+/* A matrix on the device, and as floats here. */
+struct weights {
+    struct device_matrix matrix;
+    float *floats, *bias; /* [n_rows][n_columns], [n_rows] or NULL */
+};
+
+static struct weights make_weights(enum format format, uint32_t n_rows, uint32_t n_columns, bool with_bias)
+{
+    const struct layout *layout = layout_of(format);
+    size_t bytes = layout_bytes(layout, n_rows, n_columns);
+    uint8_t *file = random_row(format, (size_t)n_rows * n_columns), *packed = aligned_alloc(256, bytes);
+    uint8_t *planes[LAYOUT_PLANES];
+    layout_place(layout, n_rows, n_columns, packed, (void **)planes);
+    layout_pack(format, file, n_rows, n_columns, planes);
+    struct weights weights = {.matrix = {.format = format,
+                                         .n_rows = n_rows,
+                                         .n_columns = n_columns,
+                                         .padded_columns = layout_padded(n_columns)}};
+    layout_place(layout, n_rows, n_columns, on_device(packed, bytes), (void **)weights.matrix.planes);
+    weights.floats = malloc((size_t)n_rows * n_columns * sizeof(float));
+    for (uint32_t i = 0; i < n_rows; i++)
+        format_traits(format)->to_float(file + i * format_bytes(format, n_columns),
+                                        weights.floats + (size_t)i * n_columns, n_columns);
+    if (with_bias) {
+        weights.bias = malloc(n_rows * sizeof(float));
+        for (uint32_t i = 0; i < n_rows; i++)
+            weights.bias[i] = random_float();
+        weights.matrix.bias = on_device(weights.bias, n_rows * sizeof(float));
+    }
+    free(file);
+    free(packed);
+    return weights;
+}
+
+static void free_weights(struct weights *weights)
+{
+    free(weights->floats);
+    free(weights->bias);
+}
+
+/* MOST_ROWS rows: as floats here, on the device quantized too, and what those quants stand for. */
+struct inputs {
+    struct device_activations x;
+    float *values, *rounded; /* [MOST_ROWS][stride] */
+};
+
+static struct inputs make_inputs(uint32_t n_columns, void (*fill)(float *row, uint32_t i, uint32_t n_columns))
+{
+    struct inputs inputs = {.x.stride = layout_padded(n_columns)};
+    size_t stride = inputs.x.stride, n = MOST_ROWS * stride;
+    inputs.values = calloc(n, sizeof(float));
+    for (uint32_t i = 0; i < MOST_ROWS; i++)
+        fill(inputs.values + i * stride, i, n_columns);
+    inputs.x.values = on_device(inputs.values, n * sizeof(float));
+    inputs.x.quants = on_device(NULL, n);
+    inputs.x.scales = on_device(NULL, n / 32 * sizeof(float));
+    inputs.x.sums = on_device(NULL, n / 32 * sizeof(float));
+    ck_assert_int_eq(kernels_quantize(queue, &inputs.x, n_columns, MOST_ROWS), 0);
+    const int8_t *quants = from_device(inputs.x.quants, n);
+    const float *scales = from_device(inputs.x.scales, n / 32 * sizeof(float));
+    inputs.rounded = calloc(n, sizeof(float));
+    for (size_t i = 0; i < n; i++)
+        inputs.rounded[i] =
+            scales[i / 32] * (float)quants[i / stride * stride + layout_quant_place((uint32_t)(i % stride))];
+    return inputs;
+}
+
+static void free_inputs(struct inputs *inputs)
+{
+    free(inputs->values);
+    free(inputs->rounded);
+}
+
+static void fill_random(float *row, uint32_t i, uint32_t n_columns)
+{
+    for (uint32_t k = 0; k < n_columns; k++)
+        row[k] = random_float() * (float)(1 + i % 3);
+}
+
+/* The products, [n_rows][matrix rows + 3]; what lies beyond is still as it was. */
+static float *multiply(const struct weights *weights, const struct device_activations *x, uint32_t n_rows,
+                       bool reproducible)
+{
+    uint32_t stride = weights->matrix.n_rows + 3;
+    float *out = on_device(NULL, (size_t)n_rows * stride * sizeof(float));
+    const struct device_product product = {&weights->matrix, out, stride};
+    ck_assert_int_eq(device_fill(queue, out, 0x7b, (size_t)n_rows * stride * sizeof(float)), 0);
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, x, n_rows, reproducible), 0);
+    float *result = from_device(out, (size_t)n_rows * stride * sizeof(float));
+    for (uint32_t i = 0; i < n_rows; i++)
+        for (uint32_t beyond = stride - 3; beyond < stride; beyond++)
+            ck_assert_uint_eq(format_bits_of_float(result[i * stride + beyond]), 0x7b7b7b7b);
+    device_free(device, out);
+    return result;
+}
+
+/* The expected product, and the size that its rounding errors are to be measured by. */
+static double dot(const struct weights *weights, const float *x, uint32_t row, double *ret_size)
+{
+    const float *w = weights->floats + (size_t)row * weights->matrix.n_columns;
+    double sum = weights->bias ? weights->bias[row] : 0, size = fabs(sum);
+    for (uint32_t k = 0; k < weights->matrix.n_columns; k++) {
+        sum += (double)w[k] * (double)x[k];
+        size += fabs((double)w[k] * (double)x[k]);
+    }
+    *ret_size = size;
+    return sum;
+}
+
+static bool reads_floats(enum format format)
+{
+    return format == FORMAT_F32 || format == FORMAT_F16 || format == FORMAT_BF16;
+}
+
+/* Against what was multiplied: only rounding of floats is left. */
+static void check_products(const struct weights *weights, const struct inputs *inputs, const float *out,
+                           uint32_t n_rows)
+{
+    const float *x = reads_floats(weights->matrix.format) ? inputs->values : inputs->rounded;
+    uint32_t stride = weights->matrix.n_rows + 3;
+    for (uint32_t i = 0; i < n_rows; i++)
+        for (uint32_t row = 0; row < weights->matrix.n_rows; row++) {
+            double size, expected = dot(weights, x + (size_t)i * inputs->x.stride, row, &size);
+            ck_assert_msg(fabs((double)out[i * stride + row] - expected) <= 3e-6 * size,
+                          "%s %ux%u of %u rows: row %u of weights, %u of x: %g for %g",
+                          format_traits(weights->matrix.format)->name, weights->matrix.n_rows,
+                          weights->matrix.n_columns, n_rows, row, i, out[i * stride + row], expected);
+        }
+}
+
+/* The normalized mean square error against the inputs before they were rounded. */
+static double nmse(const struct weights *weights, const struct inputs *inputs, const float *out,
+                   uint32_t n_rows)
+{
+    double error = 0, power = 0;
+    for (uint32_t i = 0; i < n_rows; i++)
+        for (uint32_t row = 0; row < weights->matrix.n_rows; row++) {
+            double size, expected = dot(weights, inputs->values + (size_t)i * inputs->x.stride, row, &size);
+            double off = (double)out[i * (weights->matrix.n_rows + 3) + row] - expected;
+            error += off * off;
+            power += expected * expected;
+        }
+    return error / power;
+}
+
+static uint32_t columns_of(enum format format, uint32_t about)
+{
+    uint32_t block = format_traits(format)->block_elements;
+    return (about + block - 1) / block * block;
+}
+
+static const uint32_t row_counts[] = {1, 2, 3, 4, 5, 8, 9, 33, 37};
+#define N_ROW_COUNTS (sizeof row_counts / sizeof *row_counts)
+
+START_TEST(products_are_those_of_the_format)
+{
+    enum format format = tested_formats[_i];
+    open_device();
+    for (int shape = 0; shape < 3; shape++) {
+        uint32_t n_columns = columns_of(format, (uint32_t[]){70, 513, 1301}[shape]);
+        struct weights weights = make_weights(format, (uint32_t[]){1, 37, 18}[shape], n_columns, shape == 1);
+        struct inputs inputs = make_inputs(n_columns, fill_random);
+        for (size_t n = 0; n < N_ROW_COUNTS; n++) {
+            float *out = multiply(&weights, &inputs.x, row_counts[n], false);
+            check_products(&weights, &inputs, out, row_counts[n]);
+            if (shape > 0 && row_counts[n] >= 5) /* of a few outputs one may be near zero */
+                ck_assert_double_le(nmse(&weights, &inputs, out, row_counts[n]),
+                                    reads_floats(format) ? 1e-11 : 1e-4);
+        }
+        free_weights(&weights);
+        free_inputs(&inputs);
+    }
+    close_device();
+}
+END_TEST
+
+START_TEST(reproducible_rows_are_the_same_bits_in_any_number_of_rows)
+{
+    enum format format = tested_formats[_i];
+    uint32_t n_columns = columns_of(format, 800), n_outputs = 35;
+    open_device();
+    struct weights weights = make_weights(format, n_outputs, n_columns, true);
+    struct inputs inputs = make_inputs(n_columns, fill_random);
+    float *all = multiply(&weights, &inputs.x, MOST_ROWS, true);
+    check_products(&weights, &inputs, all, MOST_ROWS);
+    for (size_t c = 0; c < N_ROW_COUNTS; c++) {
+        uint32_t n = row_counts[c];
+        for (uint32_t first = 0; first + n <= MOST_ROWS; first += n > 4 ? 11 : 9) {
+            struct device_activations x = inputs.x;
+            x.values += (size_t)first * x.stride;
+            x.quants += (size_t)first * x.stride;
+            x.scales += (size_t)first * x.stride / 32;
+            x.sums += (size_t)first * x.stride / 32;
+            float *some = multiply(&weights, &x, n, true);
+            for (uint32_t i = 0; i < n; i++)
+                ck_assert_mem_eq(some + (size_t)i * (n_outputs + 3),
+                                 all + (size_t)(first + i) * (n_outputs + 3), n_outputs * sizeof(float));
+        }
+    }
+    free_weights(&weights);
+    free_inputs(&inputs);
+    close_device();
+}
+END_TEST
+
+static void fill_faults(float *row, uint32_t i, uint32_t n_columns)
+{
+    for (uint32_t k = 0; k < n_columns; k++)
+        row[k] = i % 6 == 1 ? 0 : i % 6 == 2 ? random_float() * 1e30f : random_float();
+    if (i % 6 == 3)
+        row[n_columns - 1] = NAN;
+    if (i % 6 == 5)
+        row[n_columns / 2] = INFINITY;
+}
+
+START_TEST(a_row_that_is_not_finite_leaves_the_others_alone)
+{
+    enum format format = tested_formats[_i];
+    uint32_t n_columns = columns_of(format, 300), n_outputs = 19;
+    open_device();
+    struct weights weights = make_weights(format, n_outputs, n_columns, false);
+    struct inputs inputs = make_inputs(n_columns, fill_faults);
+    for (size_t c = 0; c < 2 * N_ROW_COUNTS; c++) {
+        uint32_t n = row_counts[c / 2];
+        float *out = multiply(&weights, &inputs.x, n, c % 2);
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t row = 0; row < n_outputs; row++) {
+                float value = out[i * (n_outputs + 3) + row];
+                double size,
+                    expected = dot(&weights, inputs.values + (size_t)i * inputs.x.stride, row, &size);
+                if (i % 6 == 3 || i % 6 == 5)
+                    ck_assert_msg(!isfinite(value), "row %u: %g", i, value);
+                else if (i % 6 == 1)
+                    ck_assert_float_eq(value, 0);
+                else
+                    ck_assert_msg(fabs((double)value - expected) <= 0.02 * size, "row %u: %g for %g", i,
+                                  value, expected);
+            }
+    }
+    free_weights(&weights);
+    free_inputs(&inputs);
+    close_device();
+}
+END_TEST
+
+/* The extremes of 8 bits, and weights of all ones in every bit: what would overflow, overflows here. */
+static void fill_extremes(float *row, uint32_t i, uint32_t n_columns)
+{
+    for (uint32_t k = 0; k < n_columns; k++)
+        row[k] = i % 2 && k % 2 ? -1 : 1;
+}
+
+START_TEST(extremes_do_not_overflow)
+{
+    enum format format = tested_formats[_i];
+    uint32_t n_columns = columns_of(format, 512), n_outputs = 8;
+    size_t bytes = layout_bytes(layout_of(format), n_outputs, n_columns);
+    if (reads_floats(format))
+        return;
+    open_device();
+    struct weights weights = make_weights(format, n_outputs, n_columns, false);
+    struct inputs inputs = make_inputs(n_columns, fill_extremes);
+    uint8_t *file = random_row(format, (size_t)n_outputs * n_columns), *packed = aligned_alloc(256, bytes);
+    size_t block = format_traits(format)->block_bytes, file_bytes = format_bytes(format, n_columns);
+    for (size_t at = 0; at < n_outputs * file_bytes; at += block) {
+        size_t scale = format == FORMAT_Q6_K ? 208 : 0;
+        for (size_t i = 0; i < block; i++)
+            if (i != scale && i != scale + 1)
+                file[at + i] = format == FORMAT_Q8_0 ? 0x80 : format == FORMAT_Q6_K && i >= 192 ? 0x80 : 0xff;
+        if (format == FORMAT_Q4_K || format == FORMAT_Q5_K)
+            memset(file + at + 2, 0, 2);
+    }
+    uint8_t *planes[LAYOUT_PLANES];
+    layout_place(layout_of(format), n_outputs, n_columns, packed, (void **)planes);
+    layout_pack(format, file, n_outputs, n_columns, planes);
+    layout_place(layout_of(format), n_outputs, n_columns, on_device(packed, bytes),
+                 (void **)weights.matrix.planes);
+    for (uint32_t i = 0; i < n_outputs; i++)
+        format_traits(format)->to_float(file + i * file_bytes, weights.floats + (size_t)i * n_columns,
+                                        n_columns);
+    for (int reproducible = 0; reproducible < 2; reproducible++) {
+        check_products(&weights, &inputs, multiply(&weights, &inputs.x, 2, reproducible), 2);
+        check_products(&weights, &inputs, multiply(&weights, &inputs.x, 16, reproducible), 16);
+    }
+    free(file);
+    free(packed);
+    free_weights(&weights);
+    free_inputs(&inputs);
+    close_device();
+}
+END_TEST
+
+START_TEST(three_matrices_of_different_formats_share_a_launch)
+{
+    static const uint32_t counts[] = {1, 4, 21};
+    open_device();
+    struct weights weights[3] = {make_weights(FORMAT_Q4_K, 37, 768, true),
+                                 make_weights(FORMAT_F16, 5, 700, false),
+                                 make_weights(FORMAT_Q6_K, 16, 768, false)};
+    struct inputs inputs = make_inputs(700, fill_random);
+    for (int c = 0; c < 6; c++) {
+        struct device_product products[3];
+        uint64_t launches = device_counts(device).launches;
+        for (int i = 0; i < 3; i++) {
+            uint32_t stride = weights[i].matrix.n_rows + 3;
+            products[i] = (struct device_product){
+                &weights[i].matrix, on_device(NULL, MOST_ROWS * stride * sizeof(float)), stride};
+        }
+        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x, counts[c / 2], c % 2), 0);
+        ck_assert_uint_eq(device_counts(device).launches, launches + 1);
+        for (int i = 0; i < 3; i++)
+            check_products(
+                &weights[i], &inputs,
+                from_device(products[i].out, counts[c / 2] * products[i].out_stride * sizeof(float)),
+                counts[c / 2]);
+    }
+    for (int i = 0; i < 3; i++)
+        free_weights(&weights[i]);
+    free_inputs(&inputs);
+    close_device();
+}
+END_TEST
+
+START_TEST(what_cannot_be_multiplied_is_refused)
+{
+    open_device();
+    struct weights weights = make_weights(FORMAT_Q8_0, 4, 512, false);
+    struct inputs inputs = make_inputs(256, fill_random);
+    float *out = on_device(NULL, 64);
+    struct device_product product = {&weights.matrix, out, 4};
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, 1, false), -EINVAL);
+    weights.matrix.padded_columns = 256;
+    weights.matrix.format = FORMAT_IQ4_XS;
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, 1, false), -EINVAL);
+    free_weights(&weights);
+    free_inputs(&inputs);
+    close_device();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_loop_test(tests, products_are_those_of_the_format, 0, (int)N_TESTED_FORMATS);
+    tcase_add_loop_test(tests, reproducible_rows_are_the_same_bits_in_any_number_of_rows, 0,
+                        (int)N_TESTED_FORMATS);
+    tcase_add_loop_test(tests, a_row_that_is_not_finite_leaves_the_others_alone, 0, (int)N_TESTED_FORMATS);
+    tcase_add_loop_test(tests, extremes_do_not_overflow, 0, (int)N_TESTED_FORMATS);
+    tcase_add_test(tests, three_matrices_of_different_formats_share_a_launch);
+    tcase_add_test(tests, what_cannot_be_multiplied_is_refused);
+}
+
+int main(void)
+{
+    return run_tests("multiply", add);
+}

@@ -28,6 +28,7 @@
 #include "worker/assign.h"
 #include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
+#include "worker/gguf/truncation.h"
 #include "worker/link.h"
 #include "worker/model/model.h"
 #include "worker/prepare.h"
@@ -344,8 +345,12 @@ static int load(struct worker *worker, struct error *err)
     if (r == 0)
         r = open_engine(worker, err);
     if (r == 0)
-        prompt_encoder_bound(&worker->encoder, most_tokens(worker));
-    return r;
+        r = gguf_check_unchanged(worker->model->gguf, err);
+    if (r < 0)
+        return r;
+    model_let_go(worker->model);
+    prompt_encoder_bound(&worker->encoder, most_tokens(worker));
+    return 0;
 }
 
 /* What the worker says of itself. */
@@ -428,14 +433,17 @@ int worker_run(const struct worker_options *options)
     struct error err = {0};
     struct worker worker = {.options = options};
     catch_signals();
+    truncation_catch(options->name, EXIT_FAILURE);
     if (report_open(&worker.report, options->board_fd, options->board_slot, options->incarnation, &err) < 0)
         return give_up(&worker, EXIT_FAILURE, &err);
     enter_state(&worker, WORKER_LOADING);
     loading = 1;
     int r = load(&worker, &err);
     loading = 0;
-    if (r < 0)
-        return give_up(&worker, r == -ENOMEM ? EXIT_FAILURE : PROGRAM_EXIT_PERMANENT, &err);
+    if (r < 0) { /* memory may be free, and the file at rest, at the next start */
+        bool passing = r == -ENOMEM || r == -ESTALE;
+        return give_up(&worker, passing ? EXIT_FAILURE : PROGRAM_EXIT_PERMANENT, &err);
+    }
     if (connect_pool(&worker, &err) < 0)
         return give_up(&worker, EXIT_FAILURE, &err);
     run_loop(&worker);

@@ -12,6 +12,7 @@
 #include "client/command/verbs.h"
 #include "common/log.h"
 #include "common/program.h"
+#include "worker/gguf/truncation.h"
 
 /* What argp answers to --version, of every verb too. */
 const char *argp_program_version = "quern " QUERN_VERSION;
@@ -49,6 +50,7 @@ int main(int argc, char **argv)
     static const struct verb_table table = {"quern", "verb", "VERB", verbs};
     program_hold_standard_files();
     log_init("quern");
+    truncation_catch("quern", EXIT_FAILURE);
     atexit(check_stdout);
     argp_err_exit_status = PROGRAM_EXIT_USAGE;
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {

@@ -106,6 +106,8 @@ static int run(const struct options *options, const struct model *model, const s
     if (r == 0)
         r = lone_sequence_feed(sequence, options->ids.data, n, options->all, logits, err);
     if (r == 0)
+        r = gguf_check_unchanged(model->gguf, err);
+    if (r == 0)
         r = output_file_write(out, logits, n_floats * sizeof *logits, err);
     lone_sequence_free(sequence);
     free(logits);

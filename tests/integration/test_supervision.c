@@ -349,6 +349,42 @@ START_TEST(a_file_that_is_no_model_ends_the_pool_with_its_reason)
 }
 END_TEST
 
+START_TEST(a_model_file_that_is_truncated_or_overwritten_disturbs_nobody_who_serves)
+{
+    char dir[RUNDIR_PATH_MAX + 1], model[RUNDIR_PATH_MAX + 20], out[256];
+    ck_assert_int_eq(rundir_temporary(dir, NULL), 0);
+    snprintf(model, sizeof model, "%s/model.gguf", dir);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "synth", "tiny", "Q8_0", model, NULL), 0);
+    pool_start(&pool, model, "--workers", "1", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answers[3] = {0};
+    pid_t before, after;
+    ck_assert_int_eq(pool_worker_pids(&pool, &before, 1), 1);
+    struct quern_request request = endless("as it was before", 300);
+    send_request(client, &request, &answers[0]);
+    await_answers(client, answers, 1, 60);
+    send_request(client, &request, &answers[1]);
+    await_ids(client, &answers[1], 2, 60);
+    ck_assert_int_eq(truncate(model, 100), 0);
+    await_answers(client, answers, 2, 60);
+    ck_assert_int_eq(truncate(model, 1 << 20), 0); /* all zeros where it is read */
+    send_request(client, &request, &answers[2]);
+    await_answers(client, answers, 3, 60);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(answers[i].reason, QUERN_LENGTH);
+        ck_assert_uint_eq(answers[i].ids.len, 300);
+        ck_assert_mem_eq(answers[i].ids.data, answers[0].ids.data, 300 * sizeof(int32_t));
+    }
+    for (int i = 0; i < 3; i++)
+        answer_deinit(&answers[i]);
+    ck_assert_int_eq(pool_worker_pids(&pool, &after, 1), 1);
+    ck_assert_int_eq(before, after);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    rundir_remove(dir);
+}
+END_TEST
+
 START_TEST(workers_of_one_machine_promise_its_memory_once)
 {
     struct pool crowded = {0};
@@ -377,6 +413,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_foreign_address_without_keys_is_refused);
     tcase_add_test(tests, a_missing_model_is_one_line_and_no_train_of_restarts);
     tcase_add_test(tests, a_file_that_is_no_model_ends_the_pool_with_its_reason);
+    tcase_add_test(tests, a_model_file_that_is_truncated_or_overwritten_disturbs_nobody_who_serves);
     tcase_add_test(tests, workers_of_one_machine_promise_its_memory_once);
 }
 

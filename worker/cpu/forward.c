@@ -90,23 +90,17 @@ static void add_delta(const struct forward *forward, uint32_t l, enum tensor_rol
     forward->kernels->add(forward->stream + at, delta, forward->embd_stride);
 }
 
-static void read_row(const struct gguf_tensor *tensor, uint32_t row, float *out)
-{
-    const uint8_t *from = (const uint8_t *)tensor->data + (size_t)row * matrix_row_bytes(tensor);
-    format_traits(tensor->format)->to_float(from, out, tensor->dims[0]);
-}
-
 static void embed_row(const struct forward *forward, uint32_t row)
 {
     const struct model *model = forward->model;
-    const struct gguf_tensor *positions = model->tensors[TENSOR_POSITIONS].weight;
+    const struct table *positions = &forward->weights->positions;
     const struct forward_row *r = &forward->pass->rows[row];
     float *stream = forward->stream + (size_t)row * forward->embd_stride;
     float *delta = forward->delta + (size_t)row * forward->embd_stride; /* free as long as no layer has run */
-    read_row(model->tensors[TENSOR_EMBEDDING].weight, (uint32_t)r->id, stream);
+    table_read(&forward->weights->embedding, (uint32_t)r->id, stream);
     scale(stream, forward->embd_stride, model->params.embedding_scale);
-    if (positions) {
-        read_row(positions, r->position, delta);
+    if (positions->tensor) {
+        table_read(positions, r->position, delta);
         forward->kernels->add(stream, delta, forward->embd_stride);
     }
     for (uint32_t i = 0; i < forward->n_rotations; i++) {

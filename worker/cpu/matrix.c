@@ -71,6 +71,22 @@ void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint
     }
 }
 
+void matrix_read_row(const struct matrix *matrix, uint32_t row, float *ret_row)
+{
+    enum { AT_ONCE = 256 }; /* columns: a whole number of every format's blocks */
+    float columns[AT_ONCE][KERNELS_ROWS];
+    const struct packing *packing = matrix->packing;
+    const uint8_t *group = matrix->groups + row / KERNELS_ROWS * matrix->group_bytes;
+    for (uint32_t at = 0; at < matrix->n_columns; at += AT_ONCE) {
+        uint32_t n = matrix->n_columns - at < AT_ONCE ? matrix->n_columns - at : AT_ONCE;
+        uint32_t n_blocks = n / packing->block_columns;
+        packing->unpack(group, n_blocks, columns[0]);
+        group += (size_t)n_blocks * packing->packed_block_bytes;
+        for (uint32_t i = 0; i < n; i++)
+            ret_row[at + i] = columns[i][row % KERNELS_ROWS];
+    }
+}
+
 /* The weights of a group as floats, in the thread's own scratch. */
 static const uint8_t *unpacked(const struct multiplier *multiplier, const struct matrix *matrix,
                                const uint8_t *group, uint32_t index)

@@ -35,6 +35,9 @@ void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint
 size_t matrix_row_bytes(const struct gguf_tensor *tensor);
 const uint8_t *matrix_rows(const struct matrix *matrix);
 
+/* One row as floats, the same that the file's are. */
+void matrix_read_row(const struct matrix *matrix, uint32_t row, float *ret_row);
+
 struct product {
     const struct matrix *matrix;
     float *out;        /* [n][out_stride] */

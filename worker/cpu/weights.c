@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading: first the memory of every matrix is taken, then all threads pack them, matrix by matrix.
  *
- * The packed copy is all that serving reads, but for the embeddings: a token needs one row of them, which is
- * converted from the file's mapping on the fly. So the mapping's pages are given back behind the packing, and
- * a model is in memory once and not twice. */
+ * The packed copy is all that serving reads: embeddings too, of which a token needs one row, where the head
+ * is tied to them; else they are copied as they are. So the mapping's pages are given back behind the
+ * packing, a model is in memory once and not twice, and what becomes of its file later is no matter. */
 
 #include "worker/cpu/weights.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int take_floats(const struct gguf_tensor *tensor, float offset, struct memory *memory,
                        const float **ret_floats)
@@ -63,6 +64,17 @@ static int describe_layer(struct weights_layer *layer, const struct model_layer 
     return r;
 }
 
+static int describe_table(struct table *table, struct memory *memory, const struct gguf_tensor *tensor,
+                          const struct matrix *packed, struct error *err)
+{
+    void *rows = NULL;
+    int r = tensor && !packed ? memory_take(memory, tensor->size, &rows) : 0;
+    if (r < 0)
+        return error_set(err, r, "no memory for %zu bytes of weights", tensor->size);
+    *table = (struct table){tensor, packed, rows};
+    return 0;
+}
+
 struct packing_job {
     const struct model *model;
     struct threads *threads;
@@ -71,17 +83,37 @@ struct packing_job {
     const uint8_t *zeros;
 };
 
+/* These bytes of the file are where they belong. */
+static void done_with(const struct packing_job *job, const void *data, size_t size)
+{
+    gguf_give_back(job->model->gguf, data, size);
+    if (job->config->progress)
+        job->config->progress(job->config->progress_arg); /* proof that loading goes on */
+}
+
 static void pack_share(const struct packing_job *job, struct matrix *matrix, uint32_t index)
 {
     uint32_t first, end;
     while (threads_claim(job->threads, matrix->n_groups, 16, &first, &end))
         matrix_pack(matrix, first, end, job->zeros);
     threads_barrier(job->threads);
-    if (index != 0)
+    if (index == 0)
+        done_with(job, matrix_rows(matrix), matrix->n_rows * matrix_row_bytes(matrix->tensor));
+}
+
+static void copy_share(const struct packing_job *job, const struct table *table, uint32_t index)
+{
+    if (!table->rows)
         return;
-    gguf_give_back(job->model->gguf, matrix_rows(matrix), matrix->n_rows * matrix_row_bytes(matrix->tensor));
-    if (job->config->progress)
-        job->config->progress(job->config->progress_arg); /* proof that loading goes on */
+    const struct gguf_tensor *tensor = table->tensor;
+    size_t row_bytes = matrix_row_bytes(tensor);
+    uint32_t first, end;
+    while (threads_claim(job->threads, (uint32_t)tensor->dims[1], 256, &first, &end))
+        memcpy(table->rows + first * row_bytes, (const uint8_t *)tensor->data + first * row_bytes,
+               (end - first) * row_bytes);
+    threads_barrier(job->threads);
+    if (index == 0)
+        done_with(job, tensor->data, tensor->size);
 }
 
 static void pack_all(void *arg, uint32_t index)
@@ -94,6 +126,8 @@ static void pack_all(void *arg, uint32_t index)
                 pack_share(job, &layer->matrices[role], index);
     }
     pack_share(job, &job->weights->output, index);
+    copy_share(job, &job->weights->embedding, index);
+    copy_share(job, &job->weights->positions, index);
 }
 
 int weights_init(struct weights *weights, const struct model *model, struct memory *memory,
@@ -107,6 +141,11 @@ int weights_init(struct weights *weights, const struct model *model, struct memo
         r = describe_layer(&weights->layers[l], &model->layers[l], weights, memory, err);
     if (r == 0)
         r = describe(&weights->output, weights, memory, &model->tensors[TENSOR_OUTPUT], err);
+    if (r == 0)
+        r = describe_table(&weights->embedding, memory, model->tensors[TENSOR_EMBEDDING].weight,
+                           model_head_is_tied(model) ? &weights->output : NULL, err);
+    if (r == 0)
+        r = describe_table(&weights->positions, memory, model->tensors[TENSOR_POSITIONS].weight, NULL, err);
     if (r == 0)
         r = take_vector(&model->tensors[TENSOR_OUTPUT_NORM], &model->output_norm, memory,
                         &weights->output_norm, err);
@@ -122,6 +161,16 @@ int weights_init(struct weights *weights, const struct model *model, struct memo
     }
     free(zeros);
     return r;
+}
+
+void table_read(const struct table *table, uint32_t row, float *ret_row)
+{
+    const struct gguf_tensor *tensor = table->tensor;
+    if (table->packed)
+        matrix_read_row(table->packed, row, ret_row);
+    else
+        format_traits(tensor->format)
+            ->to_float(table->rows + row * matrix_row_bytes(tensor), ret_row, tensor->dims[0]);
 }
 
 void weights_deinit(struct weights *weights)

@@ -92,8 +92,10 @@ struct backend_cpu_config {
 /* Zero means "as the backend likes" unless it says otherwise. What a backend cannot do is refused by open,
  * never ignored: -ENOTSUP for a KV type or a weight store, -ENODEV for a device. */
 struct backend_config {
-    const struct model *model; /* outlives the backend */
-    const uint32_t *devices;   /* [n_devices] numbers of the devices to use; n_devices 0: the first */
+    /* Outlives the backend; its file need not: what the tensors hold, and their names, are read inside open
+     * only (model_let_go). */
+    const struct model *model;
+    const uint32_t *devices; /* [n_devices] numbers of the devices to use; n_devices 0: the first */
     uint32_t n_devices;
     uint32_t n_slots;   /* sequences open at once, ≥ 1 */
     uint32_t n_context; /* most positions of one sequence, ≥ 1 */

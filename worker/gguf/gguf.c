@@ -20,18 +20,28 @@
 
 #include "common/hash.h"
 #include "common/utf8.h"
+#include "worker/gguf/truncation.h"
 
 /* Far above any published model; bounds descriptors and mappings. */
 #define MAX_PARTS 1024
 
 #define DIGEST_SAMPLE 4096
 
+static void drop_map(struct gguf_map *map)
+{
+    if (map->memory) {
+        truncation_forget(map->memory);
+        munmap(map->memory, map->size);
+    }
+    free(map->path);
+}
+
 struct gguf *gguf_free(struct gguf *gguf)
 {
     if (!gguf)
         return NULL;
     for (size_t i = 0; i < gguf->n_maps; i++)
-        munmap(gguf->maps[i].memory, gguf->maps[i].size);
+        drop_map(&gguf->maps[i]);
     free(gguf->maps);
     free(gguf->by_key);
     free(gguf->by_name);
@@ -138,7 +148,7 @@ static int map_file(const char *path, struct gguf_map *ret_map, struct error *er
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_set(err, -errno, "%s", strerror(errno));
-    struct stat st;
+    struct stat st = {0};
     int r = fstat(fd, &st) < 0 ? -errno : 0;
     if (r == 0 && S_ISDIR(st.st_mode))
         r = -EISDIR;
@@ -148,16 +158,23 @@ static int map_file(const char *path, struct gguf_map *ret_map, struct error *er
         close(fd);
         return error_set(err, -EINVAL, "not a GGUF file (it is empty)");
     }
-    void *memory = MAP_FAILED;
+    struct gguf_map map = {
+        .size = (size_t)st.st_size, .device = st.st_dev, .inode = st.st_ino, .modified = st.st_mtim};
     if (r == 0) {
-        memory = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (memory == MAP_FAILED)
-            r = -errno;
+        map.memory = mmap(NULL, map.size, PROT_READ, MAP_SHARED, fd, 0);
+        r = map.memory == MAP_FAILED ? -errno : 0;
+        map.memory = r == 0 ? map.memory : NULL;
     }
     close(fd);
-    if (r < 0)
+    if (r == 0) {
+        map.path = strdup(path);
+        r = map.path ? truncation_watch(map.memory, map.size, path) : -ENOMEM;
+    }
+    if (r < 0) {
+        drop_map(&map);
         return error_set(err, r, "%s", strerror(-r));
-    *ret_map = (struct gguf_map){memory, (size_t)st.st_size, st.st_dev, st.st_ino};
+    }
+    *ret_map = map;
     return 0;
 }
 
@@ -320,6 +337,22 @@ int gguf_check_output(const struct gguf *gguf, const char *path, struct error *e
     return 0;
 }
 
+int gguf_check_unchanged(const struct gguf *gguf, struct error *err)
+{
+    for (size_t i = 0; i < gguf->n_maps; i++) {
+        const struct gguf_map *map = &gguf->maps[i];
+        struct stat st;
+        if (stat(map->path, &st) < 0 || st.st_dev != map->device || st.st_ino != map->inode)
+            continue; /* it was moved, removed or replaced: what is mapped stays */
+        if ((size_t)st.st_size != map->size)
+            return error_set(err, -ESTALE, "%s changed its size while it was read, from %zu to %zu bytes",
+                             map->path, map->size, (size_t)st.st_size);
+        if (st.st_mtim.tv_sec != map->modified.tv_sec || st.st_mtim.tv_nsec != map->modified.tv_nsec)
+            return error_set(err, -ESTALE, "%s was written to while it was read", map->path);
+    }
+    return 0;
+}
+
 int gguf_parse(const void *data, size_t len, struct gguf **ret_gguf, struct error *err)
 {
     struct gguf *gguf = calloc(1, sizeof *gguf);
@@ -350,6 +383,16 @@ void gguf_give_back(const struct gguf *gguf, const void *data, size_t size)
         if (start < end)
             madvise((void *)start, end - start, MADV_DONTNEED); /* refused, it only costs memory */
         return;
+    }
+}
+
+void gguf_let_go(struct gguf *gguf)
+{
+    for (size_t i = 0; i < gguf->n_maps; i++) {
+        struct gguf_map *map = &gguf->maps[i];
+        truncation_forget(map->memory);
+        mmap(map->memory, map->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0);
     }
 }
 

@@ -83,6 +83,11 @@ struct gguf *gguf_free(struct gguf *gguf);
  * name or another (symbolic link, hard link): who writes there destroys what he reads. */
 int gguf_check_output(const struct gguf *gguf, const char *path, struct error *err);
 
+/* -ESTALE when a file that `gguf` was opened from has another size than then, or was written to: whoever read
+ * it meanwhile has read something else than a model. The reason names the file. One that was removed, or that
+ * another took the place of, is no matter: what was opened stays. */
+int gguf_check_unchanged(const struct gguf *gguf, struct error *err);
+
 uint32_t gguf_version(const struct gguf *gguf);
 size_t gguf_n_pairs(const struct gguf *gguf);
 const struct gguf_pair *gguf_pair_at(const struct gguf *gguf, size_t i);
@@ -112,6 +117,10 @@ struct bytes gguf_array_next_string(const struct gguf_value *array, size_t *curs
  * and come from the file again when they are touched. For who has copied what it needs. Borrowed bytes are
  * left alone. */
 void gguf_give_back(const struct gguf *gguf, const void *data, size_t size);
+
+/* Lets go of the files, which may then be truncated or overwritten. Nothing that points into them, strings,
+ * arrays and names included, may be read any more: it would end the process. For who has copied all. */
+void gguf_let_go(struct gguf *gguf);
 
 /* A fingerprint of the whole model: XXH3-128 over the metadata and, of every tensor, name, shape, format and
  * size and a sample of its data (the first and last 4 KiB). Two files that differ only deep inside one tensor

@@ -5,6 +5,7 @@
 /* Shared by the gguf_*.c files only. */
 
 #include <sys/types.h>
+#include <time.h>
 
 #include "worker/gguf/gguf.h"
 
@@ -16,6 +17,8 @@ struct gguf_map {
     size_t size;
     dev_t device; /* with the inode: the file, whatever it is called */
     ino_t inode;
+    struct timespec modified; /* when it was opened */
+    char *path;
 };
 
 struct gguf {

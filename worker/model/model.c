@@ -302,6 +302,12 @@ int model_open(const char *path, bool with_tokenizer, struct model **ret_model, 
     return r < 0 ? r : model_take_gguf(gguf, path, with_tokenizer, ret_model, err);
 }
 
+void model_let_go(struct model *model)
+{
+    gguf_let_go(model->gguf);
+    model->chat_template = (struct bytes){0};
+}
+
 struct model *model_free(struct model *model)
 {
     if (!model)

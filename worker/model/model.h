@@ -44,6 +44,10 @@ struct model {
 int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err);
 struct model *model_free(struct model *model);
 
+/* Lets go of the file (gguf_let_go): from here on only what the model says of itself may be read, not what
+ * its tensors hold or are called. For who has opened a backend with it, which has all it needs. */
+void model_let_go(struct model *model);
+
 /* As model_open, of a file that is open already. Takes the gguf over, on failure too. `path` is for names and
  * reasons only. */
 int model_take_gguf(struct gguf *gguf, const char *path, bool with_tokenizer, struct model **ret_model,

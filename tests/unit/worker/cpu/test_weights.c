@@ -57,9 +57,61 @@ START_TEST(a_packed_model_is_in_memory_once)
 }
 END_TEST
 
+static void read_row_of_file(const struct gguf_tensor *tensor, uint32_t row, float *ret_row)
+{
+    const uint8_t *from = (const uint8_t *)tensor->data + row * matrix_row_bytes(tensor);
+    format_traits(tensor->format)->to_float(from, ret_row, tensor->dims[0]);
+}
+
+static void check_rows(const struct table *table, const struct gguf_tensor *tensor)
+{
+    float *wanted = calloc(tensor->dims[0], sizeof *wanted), *row = calloc(tensor->dims[0], sizeof *row);
+    for (uint32_t i = 0; i < tensor->dims[1]; i++) {
+        read_row_of_file(tensor, i, wanted);
+        table_read(table, i, row);
+        ck_assert_mem_eq(row, wanted, tensor->dims[0] * sizeof *row);
+    }
+    free(wanted);
+    free(row);
+}
+
+START_TEST(embeddings_and_positions_are_those_of_the_file_and_need_it_no_more)
+{
+    static const struct {
+        const char *architecture, *format;
+        bool tied;
+    } cases[] = {{"llama", "F32", false}, {"llama", "F32", true},   {"llama", "F16", true},
+                 {"llama", "Q8_0", true}, {"llama", "Q8_0", false}, {"llama", "Q5_0", true},
+                 {"gpt2", "F16", true},   {"gpt2", "F32", false}};
+    struct synth_shape shape = small_shape;
+    shape.architecture = cases[_i].architecture;
+    shape.tied = cases[_i].tied;
+    struct model *model = make_model(&shape, cases[_i].format), *other = make_model(&shape, cases[_i].format);
+    struct memory memory = {0};
+    struct threads *threads;
+    struct weights weights;
+    const struct backend_config config = {0};
+    ck_assert_int_eq(threads_new(2, NULL, 0, &threads, NULL), 0);
+    ck_assert_int_eq(weights_init(&weights, model, &memory, threads, &config, NULL), 0);
+    ck_assert_int_eq(weights.embedding.rows == NULL, cases[_i].tied);
+    model_let_go(model);
+    check_rows(&weights.embedding, other->tensors[TENSOR_EMBEDDING].weight);
+    if (other->tensors[TENSOR_POSITIONS].weight)
+        check_rows(&weights.positions, other->tensors[TENSOR_POSITIONS].weight);
+    else
+        ck_assert_ptr_null(weights.positions.tensor);
+    weights_deinit(&weights);
+    threads_free(threads);
+    memory_deinit(&memory);
+    model_free(model);
+    model_free(other);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, a_packed_model_is_in_memory_once, 0, 2);
+    tcase_add_loop_test(tests, embeddings_and_positions_are_those_of_the_file_and_need_it_no_more, 0, 8);
 }
 
 int main(void)

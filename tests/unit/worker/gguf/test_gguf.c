@@ -5,8 +5,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/rundir.h"
@@ -457,6 +459,45 @@ static int count_files(const char *dir)
     return n;
 }
 
+START_TEST(a_file_that_changes_is_noticed_and_one_that_is_replaced_is_not)
+{
+    char dir[RUNDIR_PATH_MAX + 1], path[100], other[100];
+    struct error err;
+    struct gguf *gguf;
+    struct stat st;
+    struct buffer file = small_file(3);
+    ck_assert_int_eq(rundir_temporary(dir, &err), 0);
+    snprintf(path, sizeof path, "%s/a.gguf", dir);
+    snprintf(other, sizeof other, "%s/b.gguf", dir);
+    for (int i = 0; i < 2; i++) {
+        FILE *out = fopen(i ? path : other, "we");
+        ck_assert_uint_eq(fwrite(file.data, 1, file.len, out), file.len);
+        fclose(out);
+    }
+    ck_assert_msg(gguf_open(path, &gguf, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(gguf_check_unchanged(gguf, &err), 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    const struct timespec later[] = {st.st_atim, {st.st_mtim.tv_sec, (st.st_mtim.tv_nsec + 1) % 1000000000}};
+    const struct timespec same[] = {st.st_atim, st.st_mtim};
+    utimensat(AT_FDCWD, path, later, 0);
+    ck_assert_int_eq(gguf_check_unchanged(gguf, &err), -ESTALE);
+    ck_assert_ptr_nonnull(strstr(err.text, "a.gguf was written to while it was read"));
+    utimensat(AT_FDCWD, path, same, 0);
+    ck_assert_int_eq(gguf_check_unchanged(gguf, &err), 0);
+    ck_assert_int_eq(truncate(path, st.st_size + 1), 0);
+    ck_assert_int_eq(gguf_check_unchanged(gguf, &err), -ESTALE);
+    ck_assert_ptr_nonnull(strstr(err.text, "a.gguf changed its size while it was read, from "));
+    ck_assert_int_eq(rename(other, path), 0);
+    ck_assert_int_eq(gguf_check_unchanged(gguf, &err), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(gguf_check_unchanged(gguf, &err), 0);
+    ck_assert_ptr_nonnull(gguf_find(gguf, "string"));
+    gguf_free(gguf);
+    rundir_remove(dir);
+    buffer_deinit(&file);
+}
+END_TEST
+
 START_TEST(a_failed_write_leaves_what_was_there)
 {
     char dir[RUNDIR_PATH_MAX + 1], path[100], part[100];
@@ -501,6 +542,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_digest_sees_metadata_names_and_data);
     tcase_add_test(tests, borrowed_bytes_are_not_given_back);
     tcase_add_test(tests, what_the_writer_writes_is_read_back);
+    tcase_add_test(tests, a_file_that_changes_is_noticed_and_one_that_is_replaced_is_not);
     tcase_add_test(tests, a_failed_write_leaves_what_was_there);
 }
 

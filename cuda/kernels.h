@@ -106,11 +106,10 @@ int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, 
 
 /* ---- attention ---- */
 
-/* The KV pool. What a block looks like inside is attention.cu's own matter: KV_BLOCK positions of one layer's
- * keys and values take layer_bytes, layers stand one after the other in a block. Block n_blocks, the last, is
- * the dummy that dead rows write to. */
+/* The KV pool. What a block looks like inside is kv.h's matter: BACKEND_BLOCK_TOKENS positions of one layer's
+ * keys and values take layer_bytes, layers stand one after the other in a block. Dead rows write nothing. */
 struct device_kv {
-    uint8_t *pool; /* [n_blocks + 1][n_layers][layer_bytes] */
+    uint8_t *pool; /* [n_blocks][n_layers][layer_bytes] */
     uint32_t n_blocks, n_layers, n_heads, dim;
     size_t layer_bytes, block_bytes;
 };
@@ -126,32 +125,40 @@ struct heads_step {
     struct norm norm;
     struct device_vector q_norm, k_norm;
     struct rotary rotary;
-    const float *frequencies; /* [rotary.dims / 2], radians a position, scaling and factors included */
+    const double *frequencies; /* [rotary.dims / 2], radians a position, scaling and factors included */
     float attention_scale;
     struct device_kv kv;
 };
 int kernels_heads(struct device_stream *queue, const struct heads_step *heads, const struct slots *slots,
                   const struct step_row *rows, uint32_t n_rows);
 
+/* Memory of attention: the work list of a step, and partial results of sequences that several blocks of
+ * threads share. The same for all launches of a backend. */
+struct attention_scratch {
+    uint8_t *memory; /* kernels_attention_scratch bytes */
+    uint32_t max_rows, n_context, n_heads;
+};
+size_t kernels_attention_scratch(const struct device_kv *kv, const struct attention_scratch *scratch);
+
+/* Once a step, before the layers: the work list of the step's attention. */
+int kernels_attention_plan(struct device_stream *queue, const struct device_kv *kv,
+                           const struct attention_scratch *scratch, const struct step_row *rows,
+                           uint32_t n_rows);
+
 /* Attention of every row over what its sequence's blocks hold up to its position, into out.values, and
  * quantized. Sequences are cut into pieces of ATTENTION_PIECE positions that never depend on the batch;
- * partial results are merged in their order. `scratch`: kernels_attention_scratch bytes. */
+ * partial results are merged in their order: the bits of a row depend on its sequence alone. n_rows is that
+ * of the plan. */
 #define ATTENTION_PIECE 256
 struct attention_step {
     const float *q; /* [rows][q_stride], turned and scaled */
-    uint32_t q_stride, n_heads, layer;
+    uint32_t q_stride, layer;
     uint32_t window;
     float cap;
     struct device_kv kv;
     struct device_activations out;
-    void *scratch;
+    struct attention_scratch scratch;
 };
-size_t kernels_attention_scratch(const struct device_kv *kv, uint32_t n_heads, uint32_t max_rows,
-                                 uint32_t n_context);
-
-/* Once a step, before the layers: the work list of the step's attention, into `scratch`. */
-int kernels_attention_plan(struct device_stream *queue, const struct device_kv *kv, uint32_t n_heads,
-                           uint32_t n_context, const struct step_row *rows, uint32_t n_rows, void *scratch);
 int kernels_attention(struct device_stream *queue, const struct attention_step *attention,
                       const struct slots *slots, const struct step_row *rows, uint32_t n_rows);
 
@@ -162,24 +169,24 @@ int kernels_copy_blocks(struct device_stream *queue, const struct device_kv *kv,
 /* ---- the ends of a step ---- */
 
 /* First: appends blocks to tables, makes rows and outputs. Rows from the step's own number on, up to n_rows,
- * become dead. */
+ * become dead, and so many outputs name row 0. */
 int kernels_resolve(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
                     uint32_t n_rows);
 
 /* Last: samples for every set that asks for it, in the order of its rows, as worker/engine/sampling.h says,
  * bit for bit where the arithmetic is the same; accepts drafts; advances slots and their uses; writes log
  * probabilities, results and, last of all, the step's number into the mailbox. `logits` are those of the
- * step's outputs, [n_outputs][stride]; `masks` as in struct step_set, or NULL. */
+ * step's outputs, at most n_outputs; `masks` as in struct step_set, or NULL. */
 struct sample_step {
-    const float *logits;
+    const float *logits; /* [outputs][stride] */
     uint32_t stride;
     const uint32_t *masks;
     const struct mailbox *mailboxes; /* [MAILBOXES], in device memory, of pinned memory */
-    void *scratch;                   /* kernels_sample_scratch bytes */
+    void *scratch;                   /* kernels_sample_scratch bytes, zero before its first use */
 };
-size_t kernels_sample_scratch(uint32_t n_vocab, uint32_t max_sets);
+size_t kernels_sample_scratch(uint32_t n_vocab, uint32_t max_outputs);
 int kernels_sample(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
-                   const struct sample_step *sample, uint32_t max_sets);
+                   const struct sample_step *sample, uint32_t n_outputs);
 
 #ifdef __cplusplus
 }

@@ -36,6 +36,8 @@ struct slot_state {
     uint64_t seed;
 };
 
+/* What is added to the logit of an id. A slot's ids are below n_vocab and distinct: what a request says twice
+ * the host adds up, as floats in the order of its list. */
 struct slot_bias {
     int32_t id;
     float bias;
@@ -50,7 +52,7 @@ struct slots {
     uint32_t *tables;          /* [n_slots][table_size]: KV block of position / 32 */
     uint32_t table_size;
     uint32_t n_slots, n_vocab;
-    const uint32_t *mask; /* [⌈n_vocab / 32⌉] ids that may ever be sampled */
+    const uint32_t *mask; /* [⌈n_vocab / 32⌉] ids that may ever be sampled; NULL: all */
 };
 
 /* ---- a step ---- */
@@ -64,8 +66,8 @@ struct step_set {
     uint32_t first_output; /* of the rows with logits, when output is not NONE */
     uint32_t told;         /* blocks in the slot's table before these */
     uint32_t first_block, n_blocks; /* in step.blocks: to append to the table */
-    uint32_t first_mask;            /* in masks, [sampled rows][⌈n_vocab / 32⌉]; UINT32_MAX: no masks */
-    uint32_t first_logprob;         /* of its log probabilities in the mailbox */
+    uint32_t first_mask;    /* in masks, [all sets' sampled rows][⌈n_vocab / 32⌉]; UINT32_MAX: none */
+    uint32_t first_logprob; /* of its log probabilities in the mailbox */
 };
 
 /* A row: one token at one position. Made by the resolving kernel from the sets and the slots. */
@@ -78,7 +80,8 @@ struct step_row {
 };
 #define ROW_DEAD UINT32_MAX
 
-/* The description, at one fixed place in device memory. The arrays it points to lie at fixed places too. */
+/* The description, at one fixed place in device memory, as are the arrays that go with it. Rows of a step are
+ * those of its sets, one after the other; outputs likewise: one of a set, or all its rows with *_ALL. */
 struct step {
     uint64_t number;  /* counts steps from 1 */
     uint32_t mailbox; /* which one takes the results */
@@ -88,7 +91,7 @@ struct step {
 struct step_memory {
     struct step *step;
     struct step_set *sets; /* [max_rows] */
-    int32_t *ids;          /* [max_rows] */
+    int32_t *ids;          /* [max_rows]: of row i, where its set is not from_slot */
     uint32_t *blocks;      /* [max_blocks] */
     /* made by kernels */
     struct step_row *rows; /* [max_rows] */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Heads between the q k v products and attention: norm, rotary turn, scale, and into the KV pool.
+ *
+ * A warp takes one head of q, or one of k together with its v. The head lies in shared memory while it is
+ * normed and turned, so that any size and either kind of pairs will do; each pair is one lane's. Angles are
+ * made in double and brought into one turn there: a float's 24 bits would be gone after a few thousand
+ * turns. */
+
+#include "cuda/kv.h"
+
+#define WARPS   4
+#define THREADS (WARPS * SIMT_LANES)
+#define TURN    6.283185307179586 /* 2π */
+
+/* x / √(mean x² + ε) · weight, or the same of x − mean x plus bias. In place; all lanes. */
+__device__ static inline void norm_head(const struct norm *norm, const struct device_vector *vector, float *x,
+                                        uint32_t dim)
+{
+    const uint32_t lane = threadIdx.x % SIMT_LANES;
+    float mean = 0;
+    if (norm->kind == NORM_LAYER) {
+        for (uint32_t i = lane; i < dim; i += SIMT_LANES)
+            mean += x[i];
+        mean = simt_warp_sum(mean) / (float)dim;
+    }
+    float squares = 0;
+    for (uint32_t i = lane; i < dim; i += SIMT_LANES)
+        squares += (x[i] - mean) * (x[i] - mean);
+    float scale = 1 / sqrtf(simt_warp_sum(squares) / (float)dim + norm->epsilon);
+    for (uint32_t i = lane; i < dim; i += SIMT_LANES)
+        x[i] = (x[i] - mean) * scale * vector->weight[i] + (vector->bias ? vector->bias[i] : 0);
+}
+
+__device__ static inline void turn_head(const struct heads_step *step, float *x, uint32_t position)
+{
+    const uint32_t n_pairs = step->rotary.dims / 2;
+    const bool pairs = step->rotary.kind == ROTARY_PAIRS;
+    for (uint32_t i = threadIdx.x % SIMT_LANES; i < n_pairs; i += SIMT_LANES) {
+        double angle = position * step->frequencies[i];
+        float turned = (float)(angle - rint(angle / TURN) * TURN);
+        float c = cosf(turned), s = sinf(turned);
+        float *a = x + (pairs ? 2 * i : i), *b = a + (pairs ? 1 : n_pairs);
+        float first = *a, second = *b;
+        *a = first * c - second * s;
+        *b = first * s + second * c;
+    }
+}
+
+/* What is beyond the range of f16 becomes its largest number: an infinity would spoil rows that must not see
+ * it, for nothing times infinity is no number. */
+__device__ static inline half_t store_half(float x)
+{
+    return simt_half(x > 65504 ? 65504.0f : x < -65504 ? -65504.0f : x);
+}
+
+__device__ static inline void store_head(const struct heads_step *step, uint32_t block, uint32_t offset,
+                                         uint32_t head, const float *keys, const float *values)
+{
+    const uint32_t dim = step->kv.dim, padded = kv_padded(dim), lane = threadIdx.x % SIMT_LANES;
+    struct kv_halves *to_keys = kv_keys(&step->kv, block, step->layer, head) + offset;
+    struct kv_halves *to_values =
+        kv_values(&step->kv, block, step->layer, head) + offset / KV_VECTOR * padded;
+    for (uint32_t i = lane; i < padded / KV_VECTOR; i += SIMT_LANES) {
+        struct kv_halves vector;
+        for (uint32_t j = 0; j < KV_VECTOR; j++)
+            vector.x[j] = store_half(i * KV_VECTOR + j < dim ? keys[i * KV_VECTOR + j] : 0);
+        to_keys[i * BACKEND_BLOCK_TOKENS] = vector;
+    }
+    for (uint32_t d = lane; d < dim; d += SIMT_LANES)
+        to_values[d].x[offset % KV_VECTOR] = store_half(values[d]);
+}
+
+/* grid (rows, heads of q and k / WARPS). Reads q, k and v once, writes q, and k and v as halves. */
+static __global__ void heads(struct heads_step step, struct slots slots, const struct step_row *rows)
+{
+    const struct step_row row = rows[blockIdx.x];
+    if (row.position == ROW_DEAD)
+        return;
+    const uint32_t lane = threadIdx.x % SIMT_LANES, dim = step.kv.dim;
+    const uint32_t head = blockIdx.y * WARPS + threadIdx.x / SIMT_LANES;
+    if (head < step.n_heads + step.kv.n_heads) {
+        const bool query = head < step.n_heads;
+        const uint32_t nth = query ? head : head - step.n_heads;
+        const struct device_vector *norm = query ? &step.q_norm : &step.k_norm;
+        float *x = simt_shared<float>() + threadIdx.x / SIMT_LANES * dim;
+        float *from = (query ? step.q + (size_t)blockIdx.x * step.q_stride
+                             : step.k + (size_t)blockIdx.x * step.kv_stride) +
+                      (size_t)nth * dim;
+        for (uint32_t i = lane; i < dim; i += SIMT_LANES)
+            x[i] = from[i];
+        if (norm->weight)
+            norm_head(&step.norm, norm, x, dim); /* each lane has its own elements so far */
+        simt_warp_barrier();
+        if (step.rotary.kind != ROTARY_NONE)
+            turn_head(&step, x, row.position);
+        simt_warp_barrier();
+        if (query) {
+            for (uint32_t i = lane; i < dim; i += SIMT_LANES)
+                from[i] = x[i] * step.attention_scale;
+        } else {
+            uint32_t block =
+                slots.tables[(size_t)row.slot * slots.table_size + row.position / BACKEND_BLOCK_TOKENS];
+            store_head(&step, block, row.position % BACKEND_BLOCK_TOKENS, nth, x,
+                       step.v + (size_t)blockIdx.x * step.kv_stride + (size_t)nth * dim);
+        }
+    }
+}
+
+int kernels_heads(struct device_stream *queue, const struct heads_step *step, const struct slots *slots,
+                  const struct step_row *rows, uint32_t n_rows)
+{
+    uint32_t n_heads = step->n_heads + step->kv.n_heads;
+    return simt_launch(queue, "heads", heads, {n_rows, (n_heads + WARPS - 1) / WARPS, 1}, {THREADS, 1, 1},
+                       WARPS * step->kv.dim * sizeof(float), *step, *slots, rows);
+}

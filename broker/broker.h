@@ -72,6 +72,7 @@ struct broker {
     struct message_decoder *frame_decoder;   /* of frames */
     struct buffer scratch;                   /* a frame or welcome being made for the stream */
     struct journal_page page;                /* the replay being answered */
+    size_t paged_bytes;                      /* of pages sent in this turn of the loop */
 
     struct journal journal;
     struct ledger ledger;

@@ -7,6 +7,7 @@
 
 #include "broker/client_link.h"
 
+#include <utlist.h>
 #include <zmq.h>
 
 #include "common/log.h"
@@ -17,7 +18,8 @@ static void send_bytes(struct client_link *link, struct session *session, const 
         return;
     if (outbox_send(&session->outbox, link->router, &session->peer, bytes->data, bytes->len) != 0)
         session_doom(link->sessions, session);
-    link->waiting |= session->outbox.n > 0;
+    else if (session->outbox.n > 0)
+        session_pend(link->sessions, session);
 }
 
 void client_link_send(struct client_link *link, struct session *session, const struct message *message)
@@ -47,14 +49,30 @@ void client_link_send_stranger(struct client_link *link, const struct peer *peer
 void client_link_flush(struct client_link *link)
 {
     struct session *session;
-    link->waiting = false;
-    for (session = link->sessions->by_id; session; session = session->by_id.next) {
-        if (session->outbox.n == 0 || session->doomed)
-            continue;
-        if (outbox_flush(&session->outbox, link->router, &session->peer) != 0)
+    DL_FOREACH2(link->sessions->pending, session, pending_next)
+    {
+        if (session->outbox.n > 0 && !session->doomed &&
+            outbox_flush(&session->outbox, link->router, &session->peer) != 0)
             session_doom(link->sessions, session);
-        link->waiting |= session->outbox.n > 0;
     }
+}
+
+void client_link_shed(struct client_link *link)
+{
+    struct session *session;
+    size_t n = 0, doomed = 0;
+    if (link->credit.waiting <= link->most_unread)
+        return;
+    DL_COUNT2(link->sessions->pending, session, n, pending_next);
+    DL_FOREACH2(link->sessions->pending, session, pending_next)
+    {
+        if (session->outbox.bytes <= link->most_unread / n)
+            continue;
+        session_doom(link->sessions, session);
+        doomed++;
+    }
+    log_warn("%zu bytes wait for clients who do not read: %zu of them are closed", link->credit.waiting,
+             doomed);
 }
 
 void client_link_deinit(struct client_link *link)

@@ -15,11 +15,16 @@
 #include "common/bytes.h"
 #include "proto/message.h"
 
+/* What may wait in the outboxes of all clients together, unless somebody sets another bound. */
+#define CLIENT_LINK_UNREAD_BYTES ((size_t)128 << 20)
+
 struct client_link {
     void *router;
     struct sessions *sessions;
-    struct buffer scratch; /* the message being encoded */
-    bool waiting;          /* something could not be sent at once: client_link_flush will try */
+    struct credit_total credit; /* what is under way to all clients */
+    struct buffer scratch;      /* the message being encoded */
+    size_t most_unread;         /* bytes that may wait in all outboxes together */
+    bool retry; /* pending sessions may have room: client_link_flush and replay_send_owed will try */
 };
 
 void client_link_send(struct client_link *link, struct session *session, const struct message *message);
@@ -31,8 +36,12 @@ void client_link_send_end(struct client_link *link, struct session *session, con
 void client_link_send_stranger(struct client_link *link, const struct peer *peer,
                                const struct message *message);
 
-/* Sends what waits in the outboxes of all sessions. */
+/* Sends what waits in the outboxes of pending sessions. */
 void client_link_flush(struct client_link *link);
+
+/* When what waits for clients to read is too much for all of them together: dooms those who have more of it
+ * than their part. Now and then. */
+void client_link_shed(struct client_link *link);
 
 void client_link_deinit(struct client_link *link);
 

@@ -193,7 +193,7 @@ int journal_read(const struct journal_log *log, uint64_t next, size_t limit, str
     page->n = 0;
     page->from = page->next = next < log->count ? next : log->count;
     page->done = false;
-    size_t bytes = 0;
+    page->bytes = 0;
     for (const struct journal_chunk *chunk = log->first; chunk; chunk = chunk->next) {
         if (chunk->end_seq < next)
             continue;
@@ -203,12 +203,12 @@ int journal_read(const struct journal_log *log, uint64_t next, size_t limit, str
             /* A frame without ids (the tail of a text, the end) at `next` may be missing too. */
             if (record->seq < next && record->seq + record->n_ids <= next)
                 continue;
-            if (page->n > 0 && bytes + record->len > limit)
+            if (page->n > 0 && page->bytes + record->len > limit)
                 return 0;
             int r = page_add(page, record);
             if (r < 0)
                 return r;
-            bytes += record->len;
+            page->bytes += record->len;
         }
     }
     page->done = true;

@@ -71,6 +71,7 @@ struct journal_page {
     struct bytes *items; /* [n], borrowed from the log: valid until it is released */
     size_t n;
     size_t cap;
+    size_t bytes;        /* of the frames */
     uint64_t from, next; /* ids covered */
     bool done;           /* the page reaches the end of the log */
 };

@@ -32,11 +32,12 @@
 #include "common/log.h"
 
 #define TICK_NS    (100 * CLOCK_NS_PER_MS) /* leases, stalls, retention */
-#define RETRY_NS   (2 * CLOCK_NS_PER_MS)   /* outboxes: a ROUTER does not say when one peer can take more */
+#define RETRY_NS   (2 * CLOCK_NS_PER_MS)   /* workers' outboxes: a ROUTER does not say when one has room */
 #define STOP_NS    (5 * CLOCK_NS_PER_S)    /* for workers to end, and clients to read what is theirs */
 #define TRIM_NS    (10 * CLOCK_NS_PER_S)
 #define LATE_NS    CLOCK_NS_PER_S /* a tick so late means that we stood still ourselves */
-#define POLL_FIXED 4
+#define POLL_WAKE  4              /* the place of the descriptor that says that clients have read */
+#define POLL_FIXED 5
 #define POLL_MAX   (POLL_FIXED + 2 * WORKER_MAX)
 
 /* ---- one turn ---- */
@@ -65,7 +66,7 @@ static long milliseconds_to_wait(const struct broker *broker, const struct turn 
         return 0;
     uint64_t due = earlier(turn->next_tick, supervisor_next(&broker->supervisor));
     due = earlier(due, queue_next_deadline(&broker->queue));
-    if (broker->client_link.waiting || broker->worker_link.waiting)
+    if (broker->worker_link.waiting)
         due = earlier(due, broker->now + RETRY_NS);
     for (uint32_t i = 0; i < broker->n_workers; i++)
         if (broker->workers[i].ack_due)
@@ -82,6 +83,7 @@ static void wait_for_something(struct broker *broker, struct turn *turn, int sig
     items[n++] = (zmq_pollitem_t){.socket = broker->worker_link.router, .events = ZMQ_POLLIN};
     items[n++] = (zmq_pollitem_t){.socket = broker->stream.socket, .events = ZMQ_POLLIN};
     items[n++] = (zmq_pollitem_t){.fd = signal_fd, .events = ZMQ_POLLIN};
+    items[n++] = (zmq_pollitem_t){.fd = broker->client_link.credit.wake_fd, .events = ZMQ_POLLIN};
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         if (broker->workers[i].stream)
             items[n++] = (zmq_pollitem_t){.socket = broker->workers[i].stream, .events = ZMQ_POLLIN};
@@ -90,6 +92,8 @@ static void wait_for_something(struct broker *broker, struct turn *turn, int sig
     }
     zmq_poll(items, n, milliseconds_to_wait(broker, turn));
     broker->now = clock_ns();
+    if (items[POLL_WAKE].revents & ZMQ_POLLIN)
+        broker->client_link.retry |= credit_total_woken(&broker->client_link.credit);
 }
 
 static void take_messages(struct broker *broker, struct turn *turn)
@@ -150,6 +154,8 @@ static void tick(struct broker *broker, struct turn *turn)
     if (turn->next_tick > broker->now)
         return;
     turn->next_tick = broker->now + TICK_NS;
+    broker->client_link.retry = true;
+    client_link_shed(&broker->client_link);
     lifecycle_close_sessions(broker);
     lifecycle_end_overdue(broker);
     lifecycle_forget(broker);
@@ -164,9 +170,12 @@ static void send_what_waits(struct broker *broker, struct turn *turn)
 {
     for (uint32_t i = 0; i < broker->n_workers; i++)
         worker_link_acknowledge(&broker->worker_link, &broker->workers[i], broker->now);
-    if (broker->client_link.waiting)
+    if (broker->client_link.retry) {
         client_link_flush(&broker->client_link);
-    turn->more |= replay_send_owed(broker);
+        broker->client_link.retry = replay_send_owed(broker);
+        turn->more |= broker->client_link.retry;
+    }
+    broker->paged_bytes = 0;
     if (broker->worker_link.waiting)
         worker_link_flush(&broker->worker_link);
 }
@@ -237,7 +246,7 @@ static bool wind_down(struct broker *broker, struct turn *turn)
     }
     if (turn->stop_at == 0)
         return false;
-    bool unread = broker->client_link.waiting || broker->sessions.n_owed > 0;
+    bool unread = broker->sessions.pending || atomic_load(&broker->client_link.credit.bytes) > 0;
     return (supervisor_alive(&broker->supervisor) == 0 && !unread) || broker->now >= turn->stop_at;
 }
 

@@ -19,6 +19,22 @@ struct outbox_item {
     uint8_t data[];
 };
 
+/* A part that waits for its routing id: nothing is sent of it unless that is. */
+static int send_counted(struct credit *credit, void *router, const struct peer *peer, const void *data,
+                        size_t len)
+{
+    zmq_msg_t message;
+    int r = credit_message(credit, data, len, &message);
+    if (r < 0)
+        return r;
+    if (zmq_send(router, peer->bytes, peer->len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
+        zmq_msg_send(&message, router, ZMQ_DONTWAIT) < 0) {
+        r = -errno;
+        zmq_msg_close(&message);
+    }
+    return r;
+}
+
 static int router_send(void *router, const struct peer *peer, const void *data, size_t len)
 {
     if (zmq_send(router, peer->bytes, peer->len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
@@ -38,6 +54,8 @@ static int push(struct outbox *outbox, const void *data, size_t len)
     DL_APPEND(outbox->first, item);
     outbox->n++;
     outbox->bytes += len;
+    if (outbox->credit)
+        credit_wait(outbox->credit, len);
     return 0;
 }
 
@@ -47,12 +65,23 @@ static void pop(struct outbox *outbox)
     DL_DELETE(outbox->first, item);
     outbox->n--;
     outbox->bytes -= item->len;
+    if (outbox->credit)
+        credit_wait_no_more(outbox->credit, item->len);
     free(item);
+}
+
+/* -EAGAIN when it has to wait. */
+static int send_now(struct outbox *outbox, void *router, const struct peer *peer, const void *data,
+                    size_t len)
+{
+    if (!outbox->credit)
+        return router_send(router, peer, data, len);
+    return credit_ask(outbox->credit) ? send_counted(outbox->credit, router, peer, data, len) : -EAGAIN;
 }
 
 int outbox_send(struct outbox *outbox, void *router, const struct peer *peer, const void *data, size_t len)
 {
-    int r = outbox->first ? -EAGAIN : router_send(router, peer, data, len);
+    int r = outbox->first ? -EAGAIN : send_now(outbox, router, peer, data, len);
     if (r == -EAGAIN)
         return push(outbox, data, len);
     return r == -EHOSTUNREACH ? OUTBOX_E_GONE : r;
@@ -61,7 +90,7 @@ int outbox_send(struct outbox *outbox, void *router, const struct peer *peer, co
 int outbox_flush(struct outbox *outbox, void *router, const struct peer *peer)
 {
     while (outbox->first) {
-        int r = router_send(router, peer, outbox->first->data, outbox->first->len);
+        int r = send_now(outbox, router, peer, outbox->first->data, outbox->first->len);
         if (r == -EAGAIN)
             return 0;
         if (r < 0)
@@ -75,6 +104,7 @@ void outbox_deinit(struct outbox *outbox)
 {
     while (outbox->first)
         pop(outbox);
+    outbox->credit = credit_free(outbox->credit);
 }
 
 void outbox_try(void *router, const struct peer *peer, const void *data, size_t len)

@@ -13,6 +13,8 @@
 
 #include <zmq.h>
 
+#include "broker/credit.h"
+
 #define OUTBOX_MAX_MESSAGES 8192
 #define OUTBOX_MAX_BYTES    ((size_t)8 << 20)
 
@@ -23,7 +25,8 @@ struct peer { /* a routing id, as the ROUTER made it or as the peer chose it */
 
 struct outbox_item;
 
-struct outbox { /* zeroed: empty */
+struct outbox {            /* zeroed: empty */
+    struct credit *credit; /* bounds what is handed to the socket; NULL: only its high-water mark does */
     struct outbox_item *first;
     size_t n, bytes;
 };
@@ -39,6 +42,7 @@ int outbox_send(struct outbox *outbox, void *router, const struct peer *peer, co
 /* Sends what the socket takes now. Same results. */
 int outbox_flush(struct outbox *outbox, void *router, const struct peer *peer);
 
+/* Drops what waits, and the credit: from now on the outbox is that of another connection. */
 void outbox_deinit(struct outbox *outbox);
 
 /* Sends to a peer without an outbox: what is not taken at once is dropped. */

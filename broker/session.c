@@ -56,6 +56,22 @@ void session_doom(struct sessions *sessions, struct session *session)
     session->doomed = sessions->any_doomed = true;
 }
 
+void session_pend(struct sessions *sessions, struct session *session)
+{
+    if (session->pending)
+        return;
+    session->pending = true;
+    DL_APPEND2(sessions->pending, session, pending_prev, pending_next);
+}
+
+void session_unpend(struct sessions *sessions, struct session *session)
+{
+    if (!session->pending)
+        return;
+    session->pending = false;
+    DL_DELETE2(sessions->pending, session, pending_prev, pending_next);
+}
+
 void session_owe(struct sessions *sessions, struct session *session, struct id128 id, uint64_t next_id)
 {
     struct owed_page *page;
@@ -72,11 +88,10 @@ void session_owe(struct sessions *sessions, struct session *session, struct id12
     page->next_id = next_id;
     DL_APPEND(session->owed, page);
     session->n_owed++;
-    sessions->n_owed++;
+    session_pend(sessions, session);
 }
 
-bool session_pay(struct sessions *sessions, struct session *session, struct id128 *ret_id,
-                 uint64_t *ret_next_id)
+bool session_pay(struct session *session, struct id128 *ret_id, uint64_t *ret_next_id)
 {
     struct owed_page *page = session->owed;
     if (!page)
@@ -85,7 +100,6 @@ bool session_pay(struct sessions *sessions, struct session *session, struct id12
     *ret_next_id = page->next_id;
     DL_DELETE(session->owed, page);
     session->n_owed--;
-    sessions->n_owed--;
     free(page);
     return true;
 }
@@ -96,8 +110,9 @@ static void drop_unsent(struct sessions *sessions, struct session *session)
     struct id128 id;
     uint64_t next_id;
     outbox_deinit(&session->outbox);
-    while (session_pay(sessions, session, &id, &next_id))
+    while (session_pay(session, &id, &next_id))
         ;
+    session_unpend(sessions, session);
 }
 
 struct session *session_open(struct sessions *sessions, struct id128 id, const struct peer *peer,
@@ -105,9 +120,17 @@ struct session *session_open(struct sessions *sessions, struct id128 id, const s
 {
     struct session *session = session_find(sessions, &id);
     struct session *earlier = session_of_peer(sessions, peer);
-    if (!session) {
-        if (sessions->n >= SESSION_MAX || !(session = calloc(1, sizeof *session)))
+    struct credit *credit = NULL;
+    if (earlier != session || !session) {
+        credit = sessions->credit ? credit_new(sessions->credit) : NULL;
+        if (sessions->credit && !credit)
             return NULL;
+    }
+    if (!session) {
+        if (sessions->n >= SESSION_MAX || !(session = calloc(1, sizeof *session))) {
+            credit_free(credit);
+            return NULL;
+        }
         session->id = id;
         HASH_ADD_BYHASHVALUE(by_id, sessions->by_id, id, sizeof session->id,
                              hash_of(sessions, &id, sizeof id), session);
@@ -121,6 +144,7 @@ struct session *session_open(struct sessions *sessions, struct id128 id, const s
         leave_peer(sessions, session);
         take_peer(sessions, session, peer);
         drop_unsent(sessions, session);
+        session->outbox.credit = credit;
     }
     session->doomed = false;
     session_renew(session, now);

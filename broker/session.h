@@ -38,13 +38,17 @@ struct session {
     struct request *requests; /* those that have not ended; list by session_prev/next */
     struct owed_page *owed;   /* list, first asked first */
     size_t n_owed;
+    bool pending; /* something waits for it in its outbox, or is owed to it: it is in the list of these */
+    struct session *pending_prev, *pending_next;
     UT_hash_handle by_id, by_peer;
 };
 
-struct sessions {  /* zeroed but for the seed: empty */
-    uint64_t seed; /* of the hashes */
+struct sessions {                /* zeroed but for the seed and the credit: empty */
+    uint64_t seed;               /* of the hashes */
+    struct credit_total *credit; /* of all that is under way to them; NULL: it is not counted */
     struct session *by_id, *by_peer;
-    size_t n, n_owed; /* sessions, and pages owed to all of them */
+    size_t n;
+    struct session *pending; /* list by pending_prev/next */
     bool any_doomed;
     struct request *abandoned; /* not ended, and their session is closed; list by session_prev/next */
 };
@@ -71,13 +75,16 @@ void session_bind(struct sessions *sessions, struct session *session, struct req
 void session_abandon(struct sessions *sessions, struct request *request, uint64_t until);
 void session_unbind(struct sessions *sessions, struct request *request);
 
-/* Remembers that the client is owed a page; one a request, the newest asking counts. What is above
- * SESSION_MAX_OWED, or memory, is not remembered. */
+/* Remembers that the client is owed a page, which makes its session pending; one a request, the newest asking
+ * counts. What is above SESSION_MAX_OWED, or memory, is not remembered. */
 void session_owe(struct sessions *sessions, struct session *session, struct id128 id, uint64_t next_id);
 
 /* Takes out what has been owed longest; false when nothing is. */
-bool session_pay(struct sessions *sessions, struct session *session, struct id128 *ret_id,
-                 uint64_t *ret_next_id);
+bool session_pay(struct session *session, struct id128 *ret_id, uint64_t *ret_next_id);
+
+/* Puts it into the list of pending ones, at its end; takes it off when nothing waits for it any more. */
+void session_pend(struct sessions *sessions, struct session *session);
+void session_unpend(struct sessions *sessions, struct session *session);
 
 /* Marks it to be closed when nobody holds a pointer to it any more. */
 void session_doom(struct sessions *sessions, struct session *session);

@@ -37,6 +37,9 @@ static void init_tables(struct broker *broker)
     broker->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;
     broker->n_workers = broker->options.workers;
     broker->client_link.sessions = &broker->sessions;
+    broker->client_link.most_unread = CLIENT_LINK_UNREAD_BYTES;
+    broker->client_link.credit.wake_fd = -1;
+    broker->sessions.credit = &broker->client_link.credit;
     broker->worker_link.supervisor = &broker->supervisor;
     broker->worker_link.workers = broker->workers;
     broker->worker_link.n_workers = broker->n_workers;
@@ -54,7 +57,9 @@ int broker_init(struct broker *broker, const struct options *options, struct err
         return error_set(err, -EIO, "no random numbers");
     init_tables(broker);
     broker->most_connections = connections_raise_limit();
-    int r = check_model(broker->options.model, err);
+    int r = credit_total_init(&broker->client_link.credit, err);
+    if (r == 0)
+        r = check_model(broker->options.model, err);
     if (r == 0)
         r = rundir_prepare(broker->options.rundir, err);
     if (r == 0)
@@ -123,6 +128,7 @@ void broker_deinit(struct broker *broker)
     worker_link_deinit(&broker->worker_link);
     if (broker->context)
         zmq_ctx_term(broker->context);
+    credit_total_deinit(&broker->client_link.credit);
     sockets_unlink(broker);
     if (broker->lock_fd >= 0)
         close(broker->lock_fd);

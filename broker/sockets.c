@@ -22,8 +22,10 @@
 
 #include "common/certificate.h"
 
-/* Messages in flight to one client before its outbox fills, and from one before it is slowed down. */
-#define CLIENT_HIGH_WATER 64
+/* Messages in flight from one client before it is slowed down; and to one, of which fewer are handed over:
+ * a socket learns late what was taken. */
+#define CLIENT_HIGH_WATER      64
+#define CLIENT_SEND_HIGH_WATER (4 * CREDIT_MESSAGES)
 
 /* For a connection to say who it is; one that stays silent gives its descriptor back. */
 #define HANDSHAKE_MS 10000
@@ -181,7 +183,8 @@ int sockets_bind(struct broker *broker, struct error *err)
     broker->context = zmq_ctx_new();
     if (!broker->context)
         return error_set(err, -errno, "libzmq: %s", zmq_strerror(errno));
-    int r = make_router(broker, &broker->client_link.router, PROTO_MAX_REQUEST_BYTES, CLIENT_HIGH_WATER, err);
+    int r = make_router(broker, &broker->client_link.router, PROTO_MAX_REQUEST_BYTES, CLIENT_SEND_HIGH_WATER,
+                        err);
     if (r == 0)
         set_int(broker->client_link.router, ZMQ_RCVHWM, CLIENT_HIGH_WATER);
     /* Workers are bounded by what is assigned to them. */

@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <zmq.h>
 
 /* Sends a generate under a number; numbers below 2^16 give distinct ids. */
 static void generate(struct client *client, unsigned number, const char *prompt, uint32_t max_tokens,
@@ -107,11 +110,92 @@ START_TEST(one_session_does_not_fill_the_journal)
 }
 END_TEST
 
+/* MB of memory that the broker has in use. */
+static double resident_mb(void)
+{
+    char path[64];
+    long pages = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)the_pool.broker);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%*d %ld", &pages), 1);
+    fclose(file);
+    return (double)(pages * sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+/* Opens a session that takes nothing out of its socket but the hello_ok, and whose socket takes nothing out
+ * of the kernel. */
+static void open_without_reading(struct client *client, uint8_t name)
+{
+    char endpoint[POOL_ENDPOINT_MAX];
+    int one = 1;
+    client_connect(client, &the_pool);
+    zmq_disconnect(client->control, pool_endpoint(&the_pool, "frontend", endpoint));
+    zmq_setsockopt(client->control, ZMQ_RCVHWM, &one, sizeof one);
+    ck_assert_int_eq(zmq_connect(client->control, endpoint), 0);
+    memset(&client->session, name, sizeof client->session);
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client->session}};
+    client_send(client, &hello);
+    client_expect(client, MESSAGE_HELLO_OK);
+}
+
+enum { MUTE = 10 };
+static struct client mute[MUTE];
+
+/* They read nothing, but are there. */
+static void keep_leases(void)
+{
+    struct message ping = {.kind = MESSAGE_PING};
+    for (int i = 0; i < MUTE; i++)
+        client_send(&mute[i], &ping);
+}
+
+START_TEST(clients_that_ask_for_pages_and_read_none_hold_little)
+{
+    enum { PAGES = 300 };
+    uint64_t count;
+    open_pool(NULL);
+    for (uint8_t i = 0; i < MUTE; i++) {
+        open_without_reading(&mute[i], i);
+        client_generate(&mute[i], 'r', "count 5000", NULL); /* in pages: three */
+    }
+    while (client_status(&client_a).status_ok.ended < MUTE) {
+        keep_leases();
+        usleep(100000);
+    }
+    double before = resident_mb();
+    struct message replay = named(MESSAGE_REPLAY, 'r');
+    for (int i = 0; i < MUTE; i++)
+        for (int k = 0; k < PAGES; k++)
+            client_send(&mute[i], &replay);
+    client_generate(&client_a, 'r', "count 1000", NULL); /* who reads is served meanwhile */
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    client_send(&client_a, &replay);
+    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_REPLAY_OK).replay_ok.next, 1000);
+    for (int i = 0; i < 10; i++) {
+        keep_leases();
+        usleep(100000);
+    }
+    double grown = resident_mb() - before;
+    ck_assert_msg(grown < 40, "%.1f MB for %d pages of which none was read", grown, MUTE * PAGES);
+    /* What is owed comes when it is wanted. */
+    replay.replay.next = 0;
+    for (int i = 0; i < MUTE; i++) {
+        client_send(&mute[i], &replay);
+        ck_assert_uint_eq(client_expect(&mute[i], MESSAGE_REPLAY_OK).replay_ok.from, 0);
+        ck_assert_uint_eq(client_expect(&mute[i], MESSAGE_REPLAY_OK).replay_ok.from, 0);
+        client_close(&mute[i]);
+    }
+    close_pool();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_session_with_one_request_does_not_wait_behind_all_of_another);
     tcase_add_test(tests, one_session_does_not_fill_the_queue);
     tcase_add_test(tests, one_session_does_not_fill_the_journal);
+    tcase_add_test(tests, clients_that_ask_for_pages_and_read_none_hold_little);
 }
 
 int main(void)

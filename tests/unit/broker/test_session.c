@@ -129,16 +129,17 @@ START_TEST(a_page_is_owed_once_a_request_and_not_to_the_next_peer)
     session_owe(&sessions, session, a, 5);
     session_owe(&sessions, session, b, 6);
     session_owe(&sessions, session, a, 7);
-    ck_assert_uint_eq(sessions.n_owed, 2);
-    ck_assert(session_pay(&sessions, session, &first, &next));
+    ck_assert_uint_eq(session->n_owed, 2);
+    ck_assert_ptr_eq(sessions.pending, session);
+    ck_assert(session_pay(session, &first, &next));
     ck_assert_mem_eq(&first, &a, sizeof a);
     ck_assert_uint_eq(next, 7);
     for (unsigned i = 0; i < 2 * SESSION_MAX_OWED; i++)
         session_owe(&sessions, session, (struct id128){{(uint8_t)i, (uint8_t)(i >> 8), 1}}, 0);
     ck_assert_uint_eq(session->n_owed, SESSION_MAX_OWED);
     session_open(&sessions, id, &after, 200);
-    ck_assert(!session_pay(&sessions, session, &first, &next));
-    ck_assert_uint_eq(sessions.n_owed, 0);
+    ck_assert(!session_pay(session, &first, &next));
+    ck_assert_ptr_null(sessions.pending);
     close_all(&sessions);
 }
 END_TEST

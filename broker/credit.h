@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_CREDIT_H
+#define BROKER_CREDIT_H
+
+/* Credit: how much may be under way to a client, whether it reads or not.
+ *
+ * What is handed to libzmq stays in our memory until the kernel has taken it, which for a client that does
+ * not read is never. libzmq counts such messages by number alone, be they of 20 bytes or of 3 MB; here they
+ * are counted in bytes too, for each connection and over all, from the moment they are handed over until
+ * libzmq frees them. Who is refused is told, through a descriptor, when there is room again. */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <zmq.h>
+
+#include "common/error.h"
+
+/* Under way to one client before the next message waits. That may be the largest there is, so a client that
+ * reads nothing holds CREDIT_BYTES and one message. */
+#define CREDIT_MESSAGES 64
+#define CREDIT_BYTES    ((size_t)128 << 10)
+
+struct credit_total {    /* of all clients */
+    atomic_size_t bytes; /* under way */
+    size_t waiting;      /* bytes that wait for room; of the loop's thread alone */
+    int wake_fd;         /* readable when there may be room for one who was refused */
+};
+
+/* -errno. The total outlives all its credits, and the sockets that their messages were given to. */
+int credit_total_init(struct credit_total *total, struct error *err);
+void credit_total_deinit(struct credit_total *total);
+
+/* Takes what made the descriptor readable; true when it was. */
+bool credit_total_woken(const struct credit_total *total);
+
+struct credit; /* of one connection */
+
+/* NULL when memory is short. */
+struct credit *credit_new(struct credit_total *total);
+
+/* Takes NULL. What is under way goes on being counted in the total. Returns NULL. */
+struct credit *credit_free(struct credit *credit);
+
+/* Whether a message may be handed over; if not, wake_fd will tell. */
+bool credit_ask(struct credit *credit);
+
+/* Counts bytes that begin or cease to wait for room. */
+void credit_wait(struct credit *credit, size_t len);
+void credit_wait_no_more(struct credit *credit, size_t len);
+
+/* Makes a message of a copy of the bytes, counted until libzmq frees it. 0 or -ENOMEM. */
+int credit_message(struct credit *credit, const void *data, size_t len, zmq_msg_t *ret_message);
+
+#endif

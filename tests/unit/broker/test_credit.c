@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Credit: what is under way is counted in messages and bytes until it is taken, and who was refused is told.
+ */
+
+#include "broker/credit.h"
+#include "tests/unit/run.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+static struct credit_total total;
+static struct credit *credit;
+static void *context, *from, *to;
+static char large[CREDIT_BYTES + 1];
+
+static void set_up(void)
+{
+    int none = 0;
+    ck_assert_int_eq(credit_total_init(&total, NULL), 0);
+    ck_assert_ptr_nonnull(credit = credit_new(&total));
+    context = zmq_ctx_new();
+    from = zmq_socket(context, ZMQ_PAIR);
+    to = zmq_socket(context, ZMQ_PAIR);
+    zmq_setsockopt(from, ZMQ_LINGER, &none, sizeof none);
+    ck_assert_int_eq(zmq_bind(from, "inproc://credit"), 0);
+    ck_assert_int_eq(zmq_connect(to, "inproc://credit"), 0);
+}
+
+static void tear_down(void)
+{
+    zmq_close(from);
+    zmq_close(to);
+    zmq_ctx_term(context);
+    credit = credit_free(credit);
+    ck_assert_uint_eq(atomic_load(&total.bytes), 0);
+    credit_total_deinit(&total);
+}
+
+static void hand_over(size_t len)
+{
+    zmq_msg_t message;
+    ck_assert_int_eq(credit_message(credit, large, len, &message), 0);
+    ck_assert_int_eq(zmq_msg_send(&message, from, ZMQ_DONTWAIT), (int)len);
+}
+
+static void take(size_t len)
+{
+    zmq_msg_t message;
+    zmq_msg_init(&message);
+    ck_assert_int_eq(zmq_msg_recv(&message, to, 0), (int)len);
+    zmq_msg_close(&message);
+}
+
+START_TEST(who_has_too_many_messages_under_way_waits_until_half_are_taken)
+{
+    for (int i = 0; i < CREDIT_MESSAGES; i++) {
+        ck_assert(credit_ask(credit));
+        hand_over(100);
+    }
+    ck_assert(!credit_ask(credit));
+    ck_assert_uint_eq(atomic_load(&total.bytes), 100 * CREDIT_MESSAGES);
+    for (int i = 0; i < CREDIT_MESSAGES / 2; i++)
+        take(100);
+    ck_assert(!credit_total_woken(&total));
+    take(100);
+    ck_assert(credit_total_woken(&total));
+    ck_assert(!credit_total_woken(&total)); /* once is enough */
+    ck_assert(credit_ask(credit));
+}
+END_TEST
+
+START_TEST(who_has_too_many_bytes_under_way_waits_until_they_are_taken)
+{
+    ck_assert(credit_ask(credit));
+    hand_over(sizeof large);
+    ck_assert(!credit_ask(credit));
+    take(sizeof large);
+    ck_assert(credit_total_woken(&total));
+    ck_assert(credit_ask(credit));
+}
+END_TEST
+
+START_TEST(nobody_is_woken_who_did_not_ask)
+{
+    hand_over(sizeof large);
+    take(sizeof large);
+    ck_assert(!credit_total_woken(&total));
+}
+END_TEST
+
+START_TEST(what_is_under_way_outlives_its_credit)
+{
+    struct credit *other = credit_new(&total);
+    hand_over(10);
+    ck_assert(credit_ask(credit));
+    credit = credit_free(credit);
+    ck_assert_uint_eq(atomic_load(&total.bytes), 10);
+    take(10);
+    ck_assert_uint_eq(atomic_load(&total.bytes), 0);
+    credit_free(other);
+}
+END_TEST
+
+START_TEST(what_a_closed_connection_did_not_take_is_counted_no_more)
+{
+    hand_over(sizeof large);
+    ck_assert(!credit_ask(credit));
+    zmq_close(to);
+    zmq_close(from);
+    to = zmq_socket(context, ZMQ_PAIR);
+    from = zmq_socket(context, ZMQ_PAIR);
+    struct pollfd wake = {.fd = total.wake_fd, .events = POLLIN};
+    ck_assert_int_eq(poll(&wake, 1, 30000), 1); /* closed by a thread of libzmq's own */
+    ck_assert(credit_ask(credit));
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, who_has_too_many_messages_under_way_waits_until_half_are_taken);
+    tcase_add_test(tests, who_has_too_many_bytes_under_way_waits_until_they_are_taken);
+    tcase_add_test(tests, nobody_is_woken_who_did_not_ask);
+    tcase_add_test(tests, what_is_under_way_outlives_its_credit);
+    tcase_add_test(tests, what_a_closed_connection_did_not_take_is_counted_no_more);
+}
+
+int main(void)
+{
+    return run_tests("broker/credit", add);
+}

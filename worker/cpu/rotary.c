@@ -5,16 +5,6 @@
 
 #include <math.h>
 
-void rotary_frequencies(const struct rotary *rotary, const float *factors, double *ret_frequencies)
-{
-    for (uint32_t i = 0; i < rotary->dims / 2; i++) {
-        double frequency = pow(rotary->base, -2.0 * i / rotary->dims);
-        if (rotary->scaling == ROTARY_LINEAR)
-            frequency /= rotary->factor;
-        ret_frequencies[i] = factors ? frequency / factors[i] : frequency;
-    }
-}
-
 void rotary_angles(const double *frequencies, uint32_t n_pairs, uint32_t position, float *ret_cos_sin)
 {
     for (uint32_t i = 0; i < n_pairs; i++) {

@@ -7,9 +7,6 @@
 
 #include "worker/model/description.h"
 
-/* Frequencies of the pairs, [dims / 2]: base, linear scaling and the file's own factors (may be NULL). */
-void rotary_frequencies(const struct rotary *rotary, const float *factors, double *ret_frequencies);
-
 /* Cosine and sine of each pair at a position, [n_pairs][2]. */
 void rotary_angles(const double *frequencies, uint32_t n_pairs, uint32_t position, float *ret_cos_sin);
 

@@ -5,6 +5,7 @@
  * Layers that turn alike share the tables of their angles. */
 
 #include "worker/cpu/forward.h"
+#include "worker/model/frequencies.h"
 
 static uint32_t padded(uint32_t n)
 {
@@ -97,18 +98,12 @@ static int take_workspace(struct forward *forward, struct memory *memory)
     return r;
 }
 
-static bool same_rotary(const struct rotary *a, const struct rotary *b)
-{
-    return a->kind == b->kind && a->dims == b->dims && a->base == b->base && a->scaling == b->scaling &&
-           a->factor == b->factor;
-}
-
 /* The rotation of a layer: an earlier layer's, or a new one. */
 static int take_rotation(struct forward *forward, struct memory *memory, const struct rotary *rotary,
                          uint32_t *ret_rotation)
 {
     uint32_t i = 0;
-    while (i < forward->n_rotations && !same_rotary(&forward->rotations[i].rotary, rotary))
+    while (i < forward->n_rotations && !rotary_is_alike(&forward->rotations[i].rotary, rotary))
         i++;
     *ret_rotation = i;
     if (i < forward->n_rotations)

@@ -3,6 +3,7 @@
 
 #include "worker/cpu/attention.h"
 #include "worker/cpu/rotary.h"
+#include "worker/model/frequencies.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/cpu/random_weights.h"
 

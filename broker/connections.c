@@ -18,8 +18,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "broker/intake.h"
+
 /* Twice what the most sessions need, with a connection each to frontend and stream. */
-#define FILES_WANTED ((rlim_t)65536)
+#define FILES_WANTED ((rlim_t)INTAKE_MAX_FILES)
 
 /* Of our own: sockets and pipes of workers, the board, what libzmq needs for itself. */
 #define RESERVE_MAX 512
@@ -29,7 +31,7 @@ static uint32_t bound(void)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return 0;
-    rlim_t files = limit.rlim_cur < INT32_MAX ? limit.rlim_cur : INT32_MAX;
+    rlim_t files = limit.rlim_cur < FILES_WANTED ? limit.rlim_cur : FILES_WANTED;
     rlim_t reserve = files / 4 < RESERVE_MAX ? files / 4 : RESERVE_MAX;
     return (uint32_t)(files - reserve);
 }
@@ -49,8 +51,10 @@ int accept4(int listener, struct sockaddr *address, socklen_t *address_len, int 
     int fd = (int)syscall(SYS_accept4, listener, address, address_len, flags);
     if (fd < 0 && errno == EMFILE)
         errno = ECONNABORTED;
-    if (fd < 0 || (uint32_t)fd < bound())
+    if (fd < 0 || (uint32_t)fd < bound()) {
+        intake_accepted(fd, listener);
         return fd;
+    }
     close(fd);
     errno = ECONNABORTED;
     return -1;

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "broker/intake.h"
 #include "broker/lifecycle.h"
 #include "broker/replay.h"
 #include "broker/status.h"
@@ -299,6 +300,8 @@ bool from_clients_drain(struct broker *broker)
         take(broker, &peer, (struct bytes){zmq_msg_data(&part), zmq_msg_size(&part)});
     }
     zmq_msg_close(&part);
+    if (!more)
+        intake_emptied();
     return more;
 }
 

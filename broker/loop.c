@@ -24,6 +24,7 @@
 #include "broker/frames.h"
 #include "broker/from_clients.h"
 #include "broker/from_workers.h"
+#include "broker/intake.h"
 #include "broker/lifecycle.h"
 #include "broker/processes.h"
 #include "broker/replay.h"
@@ -53,6 +54,8 @@ struct turn {
     uint64_t loading_shown_ns;
     uint64_t next_trim_ns; /* when unused memory may be given back again */
     bool trim_pays;        /* requests were kept at the last time: there is something to give back */
+    uint64_t closed_said;  /* connections that were closed for what was sent, as far as the log tells */
+    uint64_t closed_said_ns;
 };
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -136,6 +139,18 @@ static void give_memory_back(const struct broker *broker, struct turn *turn)
     turn->next_trim_ns = broker->now + TRIM_NS;
 }
 
+/* Once a second at most. */
+static void report_closed(const struct broker *broker, struct turn *turn)
+{
+    uint64_t closed = intake_closed();
+    if (closed == turn->closed_said || broker->now - turn->closed_said_ns < CLOCK_NS_PER_S)
+        return;
+    log_warn("closed %llu connections that sent more than is taken in (%llu in all)",
+             (unsigned long long)(closed - turn->closed_said), (unsigned long long)closed);
+    turn->closed_said = closed;
+    turn->closed_said_ns = broker->now;
+}
+
 /* Who did not listen for a while (stopped, swapped out) has no right to call others silent. */
 static void stood_still(struct broker *broker, uint64_t late)
 {
@@ -162,6 +177,7 @@ static void tick(struct broker *broker, struct turn *turn)
     tokenize_expire(broker);
     stream_make_room(&broker->stream, &broker->sessions);
     give_memory_back(broker, turn);
+    report_closed(broker, turn);
     for (uint32_t i = 0; i < broker->n_workers; i++)
         supervisor_watch(&broker->supervisor, i, broker->workers[i].heard_ns, broker->now);
 }
@@ -220,8 +236,9 @@ static void announce(const struct broker *broker, struct turn *turn)
                      isatty(STDERR_FILENO) ? "\r\033[K" : "", broker->endpoints.frontend, tcp, ready,
                      ready == 1 ? "" : "s", first->model, first->context);
     log_write(line, (size_t)n);
-    if (broker->most_connections / 2 < SESSION_MAX)
-        log_info("the limit of open files leaves room for %u clients", broker->most_connections / 2);
+    uint32_t clients = broker->most_connections / 2;
+    log_info("room for %u clients and %zu MiB of what they send",
+             clients < SESSION_MAX ? clients : SESSION_MAX, INTAKE_MAX_BYTES >> 20);
     for (uint32_t i = 0; i < broker->n_workers; i++)
         if (broker->workers[i].state == WORKER_FAILED)
             log_error("%s failed for good: %s", broker->workers[i].name,

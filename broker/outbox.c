@@ -13,6 +13,8 @@
 
 #include <utlist.h>
 
+#include "broker/intake.h"
+
 struct outbox_item {
     struct outbox_item *prev, *next;
     size_t len;
@@ -119,8 +121,10 @@ bool router_receive(void *router, struct peer *ret_peer, zmq_msg_t *part)
     struct peer peer = {.len = (uint8_t)zmq_msg_size(part)}; /* the socket bounds routing ids to 255 bytes */
     memcpy(peer.bytes, zmq_msg_data(part), peer.len);
     int parts = 0;
-    while (zmq_msg_more(part) && zmq_msg_recv(part, router, ZMQ_DONTWAIT) >= 0)
+    while (zmq_msg_more(part) && zmq_msg_recv(part, router, ZMQ_DONTWAIT) >= 0) {
+        intake_taken(zmq_msg_get(part, ZMQ_SRCFD), zmq_msg_size(part));
         parts++;
+    }
     if (parts != 1) {
         zmq_msg_close(part);
         zmq_msg_init(part);

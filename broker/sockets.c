@@ -20,12 +20,14 @@
 
 #include <czmq.h>
 
+#include "broker/intake.h"
 #include "common/certificate.h"
 
-/* Messages in flight from one client before it is slowed down; and to one, of which fewer are handed over:
- * a socket learns late what was taken. */
-#define CLIENT_HIGH_WATER      64
+/* Messages in flight to one client, of which fewer are handed over: a socket learns late what was taken. */
 #define CLIENT_SEND_HIGH_WATER (4 * CREDIT_MESSAGES)
+
+/* What the kernel may hold of one TCP connection (it doubles this); left alone it goes up to megabytes. */
+#define TCP_RECEIVE_BYTES (256 << 10)
 
 /* For a connection to say who it is; one that stays silent gives its descriptor back. */
 #define HANDSHAKE_MS 10000
@@ -60,19 +62,22 @@ static int make_router(struct broker *broker, void **ret_socket, int64_t largest
     return 0;
 }
 
-static void keep_alive(void *socket)
+static void prepare_tcp(void *socket, bool is_v6)
 {
+    set_int(socket, ZMQ_IPV6, is_v6);
+    set_int(socket, ZMQ_RCVBUF, TCP_RECEIVE_BYTES);
     set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
     set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S);
     set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_EVERY_S);
     set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES);
 }
 
-static int bind_to(void *socket, const char *endpoint, struct error *err)
+static int bind_to(void *socket, const char *endpoint, enum intake_kind kind, struct error *err)
 {
-    if (zmq_bind(socket, endpoint) < 0)
-        return error_set(err, -errno, "%s: %s", endpoint, zmq_strerror(errno));
-    return 0;
+    intake_listen_for(kind);
+    int r = zmq_bind(socket, endpoint) < 0 ? -errno : 0;
+    intake_listen_for(INTAKE_ANYTHING);
+    return r < 0 ? error_set(err, r, "%s: %s", endpoint, zmq_strerror(-r)) : 0;
 }
 
 static bool is_socket(int dir, const char *path)
@@ -108,11 +113,11 @@ static int bind_ipc(struct broker *broker, struct error *err)
     if (r == 0)
         r = check_free(broker->endpoints.streams[0], err);
     if (r == 0)
-        r = bind_to(broker->client_link.router, broker->endpoints.frontend, err);
+        r = bind_to(broker->client_link.router, broker->endpoints.frontend, INTAKE_MESSAGES, err);
     if (r == 0)
-        r = bind_to(broker->worker_link.router, broker->endpoints.worker_link, err);
+        r = bind_to(broker->worker_link.router, broker->endpoints.worker_link, INTAKE_ANYTHING, err);
     if (r == 0)
-        r = bind_to(broker->stream.socket, broker->endpoints.streams[0], err);
+        r = bind_to(broker->stream.socket, broker->endpoints.streams[0], INTAKE_SUBSCRIPTIONS, err);
     return r;
 }
 
@@ -157,15 +162,15 @@ static int bind_tcp(struct broker *broker, struct error *err)
     if (strcmp(host, "localhost") == 0)
         strcpy(host, "127.0.0.1"); /* a bind takes addresses, not names */
     char endpoint[BROKER_ENDPOINT_MAX];
-    set_int(broker->client_link.router, ZMQ_IPV6, host[0] == '[');
-    set_int(broker->stream.socket, ZMQ_IPV6, host[0] == '[');
-    keep_alive(broker->client_link.router);
-    keep_alive(broker->stream.socket);
+    enum intake_kind subscriptions =
+        broker->options.curve_key[0] ? INTAKE_SUBSCRIPTIONS_CURVE : INTAKE_SUBSCRIPTIONS;
+    prepare_tcp(broker->client_link.router, host[0] == '[');
+    prepare_tcp(broker->stream.socket, host[0] == '[');
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port);
-    r = bind_to(broker->client_link.router, endpoint, err);
+    r = bind_to(broker->client_link.router, endpoint, INTAKE_MESSAGES, err);
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port + 1u);
     if (r == 0)
-        r = bind_to(broker->stream.socket, endpoint, err);
+        r = bind_to(broker->stream.socket, endpoint, subscriptions, err);
     if (r < 0)
         return r;
     /* Clients are told where the stream is: a wildcard would lead each to itself. */
@@ -186,7 +191,7 @@ int sockets_bind(struct broker *broker, struct error *err)
     int r = make_router(broker, &broker->client_link.router, PROTO_MAX_REQUEST_BYTES, CLIENT_SEND_HIGH_WATER,
                         err);
     if (r == 0)
-        set_int(broker->client_link.router, ZMQ_RCVHWM, CLIENT_HIGH_WATER);
+        set_int(broker->client_link.router, ZMQ_RCVHWM, INTAKE_MAX_AHEAD);
     /* Workers are bounded by what is assigned to them. */
     if (r == 0)
         r = make_router(broker, &broker->worker_link.router, PROTO_MAX_WORKER_BYTES, 0, err);

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* The bounds of what clients send.
+ *
+ * libzmq reads on its own thread, and its reading, listening and closing are ours: every byte of a client's
+ * connection passes through recv() below. On the frontend we follow the frames (ZMTP 3: flags, length, body)
+ * just far enough to know how much came of a message under way, and how much is complete:
+ *
+ *     under way ──the last byte came──▶ not taken ──the loop took the message──▶ gone
+ *         └──the connection ends──▶ gone     └──the connection ends──▶ orphaned ──the loop saw the end──▶
+ * gone
+ *
+ * A loop that is behind holds up large messages: their connections are not read. When all messages together
+ * are too much nevertheless, the connection goes that has held most of a message for longest: whoever sends a
+ * request has sent it soon.
+ *
+ * Parts of a message are one message here: libzmq would keep them without end, unseen by the loop, and takes
+ * up to 8 KiB for the smallest. In a CURVE connection they cannot be seen, and count as messages not taken.
+ *
+ * A descriptor may be used again while messages of its last connection are not taken. Taking those is put
+ * down to the new connection, which has so much more to send, once.
+ *
+ * Subscriptions are only counted in bytes: nothing gives those back but the connection's end. */
+
+#include "broker/intake.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+/* ZMTP 3.0 and 3.1. */
+#define GREETING_BYTES 64
+#define GREETING_MAJOR 10 /* where the version is */
+#define FRAME_MORE     1
+#define FRAME_LARGE    2
+
+#define SMALL_BYTES 4096 /* a message that is in nobody's way */
+#define MAX_PARTS   16   /* of a message; requests have one */
+
+/* Frame headers are not counted, what CURVE adds to a message is; so that a message takes off no less than it
+ * put on, it takes off a little more. */
+#define TAKEN_SLACK 64
+
+/* Not taken since the loop last saw the end: from here on it is behind. */
+#define BEHIND_BYTES (INTAKE_MAX_BYTES / 2)
+
+/* libzmq asks for a connection that is not read again and again, and sends nothing meanwhile. So it is made
+ * to pause, for half of its time at most. */
+#define PAUSE_NS CLOCK_NS_PER_MS
+
+struct connection {
+    enum intake_kind kind;
+    bool listens, closed;
+    uint8_t greeting;            /* bytes of it that came */
+    uint8_t header[9], n_header; /* of a frame; what came of it */
+    uint64_t body_left;          /* of a frame */
+    uint8_t n_parts;             /* of a message, but the last */
+    size_t under_way, not_taken; /* bytes of messages */
+    uint64_t held_ns;            /* since when, or since a message was taken */
+    size_t received;             /* bytes of subscriptions, handshake included */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    enum intake_kind listening_for;
+    struct connection connections[INTAKE_MAX_FILES]; /* by descriptor */
+    int end;                                         /* beyond the highest that was accepted */
+    size_t held;                                     /* of all connections, orphans included */
+    size_t behind;                                   /* complete since the loop last saw the end, not taken */
+    size_t orphaned, orphaned_before;                /* since the loop last saw the end, and before */
+    uint64_t paused_ns;                              /* when the last pause ended */
+    size_t subscribed;                               /* beyond what each connection has */
+    uint64_t n_closed;
+} intake = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* NULL: not counted. Only the thread that reads a connection calls this for it, or one that made a listener.
+ */
+static struct connection *counted(int fd)
+{
+    if (fd < 0 || fd >= INTAKE_MAX_FILES || intake.connections[fd].kind == INTAKE_ANYTHING)
+        return NULL;
+    return &intake.connections[fd];
+}
+
+static size_t own_share(const struct connection *connection)
+{
+    return connection->kind == INTAKE_SUBSCRIPTIONS_CURVE ? INTAKE_SUBSCRIBER_CURVE_BYTES
+                                                          : INTAKE_SUBSCRIBER_BYTES;
+}
+
+static size_t beyond_share(const struct connection *connection)
+{
+    size_t share = own_share(connection);
+    return connection->received > share ? connection->received - share : 0;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- messages ---- */
+
+static size_t held(const struct connection *connection)
+{
+    return connection->under_way + connection->not_taken;
+}
+
+static void close_connection(struct connection *connection)
+{
+    intake.held -= held(connection);
+    connection->under_way = connection->not_taken = 0;
+    connection->closed = true;
+    intake.n_closed++;
+}
+
+static struct connection *held_longest(void)
+{
+    struct connection *longest = NULL;
+    for (struct connection *c = intake.connections; c < intake.connections + intake.end; c++)
+        if (held(c) > SMALL_BYTES && (!longest || c->held_ns < longest->held_ns))
+            longest = c;
+    return longest;
+}
+
+/* False when the connection itself must go. */
+static bool make_room(struct connection *connection)
+{
+    while (intake.held > INTAKE_MAX_BYTES) {
+        struct connection *longest = held_longest();
+        if (!longest || longest == connection)
+            return false;
+        close_connection(longest);
+        shutdown((int)(longest - intake.connections), SHUT_RDWR);
+    }
+    return held(connection) <= INTAKE_MAX_CONNECTION_BYTES;
+}
+
+static void take_body(struct connection *connection, size_t n)
+{
+    connection->body_left -= n;
+    connection->under_way += n;
+    intake.held += n;
+    if (connection->body_left > 0 || connection->n_parts > 0)
+        return;
+    connection->not_taken += connection->under_way;
+    intake.behind += connection->under_way;
+    connection->under_way = 0;
+}
+
+/* One byte of a frame's header. False when the connection must go. */
+static bool take_header(struct connection *connection, uint8_t byte)
+{
+    uint8_t *header = connection->header;
+    header[connection->n_header++] = byte;
+    if (connection->n_header < (header[0] & FRAME_LARGE ? 9 : 2))
+        return true;
+    connection->n_parts = header[0] & FRAME_MORE ? (uint8_t)(connection->n_parts + 1) : 0;
+    for (int i = 1; i < connection->n_header; i++)
+        connection->body_left = connection->body_left << 8 | header[i];
+    connection->n_header = 0;
+    if (held(connection) <= SMALL_BYTES)
+        connection->held_ns = clock_ns();
+    if (connection->body_left == 0)
+        take_body(connection, 0);
+    return connection->n_parts < MAX_PARTS;
+}
+
+static bool follow(struct connection *connection, const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        if (connection->body_left > 0) {
+            size_t step = smaller(connection->body_left, n - i);
+            take_body(connection, step);
+            i += step;
+        } else if (connection->greeting == GREETING_BYTES) {
+            if (!take_header(connection, bytes[i++]))
+                return false;
+        } else {
+            size_t at = connection->greeting++;
+            if ((at == 0 && bytes[i] != 0xff) || (at == GREETING_MAJOR && bytes[i] < 3))
+                return false;
+            i++;
+        }
+    }
+    return make_room(connection);
+}
+
+/* True when the connection is not to be read now. */
+static bool waits(const struct connection *connection)
+{
+    return connection->kind == INTAKE_MESSAGES && !connection->closed &&
+           connection->under_way > SMALL_BYTES && intake.behind > BEHIND_BYTES;
+}
+
+static void pause_reading(void)
+{
+    if (clock_ns() - intake.paused_ns < PAUSE_NS)
+        return;
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    intake.paused_ns = clock_ns();
+}
+
+/* ---- both ---- */
+
+/* How many bytes may be read now. */
+static size_t allowed(const struct connection *connection)
+{
+    if (connection->closed)
+        return 0;
+    if (connection->kind == INTAKE_MESSAGES)
+        return SIZE_MAX;
+    if (connection->received < own_share(connection))
+        return own_share(connection) - connection->received;
+    return smaller(INTAKE_MAX_SUBSCRIBER_BYTES - connection->received,
+                   INTAKE_MAX_SUBSCRIPTION_BYTES - intake.subscribed);
+}
+
+static bool received(struct connection *connection, const void *bytes, size_t n)
+{
+    if (connection->kind == INTAKE_MESSAGES)
+        return follow(connection, bytes, n);
+    intake.subscribed -= beyond_share(connection);
+    connection->received += n;
+    intake.subscribed += beyond_share(connection);
+    return true;
+}
+
+static void forget(struct connection *connection)
+{
+    intake.held -= connection->under_way;
+    intake.orphaned += connection->not_taken;
+    if (connection->kind != INTAKE_MESSAGES)
+        intake.subscribed -= beyond_share(connection);
+    *connection = (struct connection){0};
+}
+
+/* The bytes that may be read now; else -errno. */
+static ssize_t before_reading(struct connection *connection, size_t len)
+{
+    pthread_mutex_lock(&intake.lock);
+    bool must_wait = waits(connection);
+    size_t may = smaller(smaller(len, allowed(connection)), SSIZE_MAX);
+    if (may == 0 && !connection->closed)
+        close_connection(connection);
+    pthread_mutex_unlock(&intake.lock);
+    if (must_wait)
+        pause_reading();
+    return must_wait ? -EAGAIN : may == 0 ? -ECONNRESET : (ssize_t)may;
+}
+
+/* Whether the connection may stay. */
+static bool after_reading(struct connection *connection, const void *bytes, size_t n)
+{
+    pthread_mutex_lock(&intake.lock);
+    bool stays = !connection->closed && received(connection, bytes, n);
+    if (!stays && !connection->closed)
+        close_connection(connection);
+    pthread_mutex_unlock(&intake.lock);
+    return stays;
+}
+
+ssize_t recv(int fd, void *bytes, size_t len, int flags)
+{
+    struct connection *connection = counted(fd);
+    ssize_t may = connection ? before_reading(connection, len) : (ssize_t)len;
+    if (may < 0) {
+        errno = (int)-may;
+        return -1;
+    }
+    ssize_t n = syscall(SYS_recvfrom, fd, bytes, (size_t)may, flags, NULL, NULL);
+    if (connection && n > 0 && !after_reading(connection, bytes, (size_t)n)) {
+        errno = ECONNRESET;
+        return -1;
+    }
+    return n;
+}
+
+int listen(int fd, int backlog)
+{
+    if (fd >= 0 && fd < INTAKE_MAX_FILES)
+        intake.connections[fd] = (struct connection){.kind = intake.listening_for, .listens = true};
+    return (int)syscall(SYS_listen, fd, backlog);
+}
+
+int close(int fd)
+{
+    struct connection *connection = counted(fd);
+    if (connection) {
+        pthread_mutex_lock(&intake.lock);
+        forget(connection);
+        pthread_mutex_unlock(&intake.lock);
+    }
+    return (int)syscall(SYS_close, fd);
+}
+
+void intake_listen_for(enum intake_kind kind)
+{
+    intake.listening_for = kind;
+}
+
+void intake_accepted(int fd, int listener)
+{
+    if (!counted(listener) || fd >= INTAKE_MAX_FILES)
+        return;
+    pthread_mutex_lock(&intake.lock);
+    intake.connections[fd] = (struct connection){.kind = intake.connections[listener].kind};
+    intake.end = fd >= intake.end ? fd + 1 : intake.end;
+    pthread_mutex_unlock(&intake.lock);
+}
+
+void intake_taken(int fd, size_t bytes)
+{
+    if (fd < 0 || fd >= INTAKE_MAX_FILES)
+        return;
+    pthread_mutex_lock(&intake.lock);
+    struct connection *connection = &intake.connections[fd];
+    size_t off = smaller(connection->not_taken, bytes + TAKEN_SLACK);
+    connection->not_taken -= off;
+    intake.held -= off;
+    intake.behind -= smaller(intake.behind, bytes);
+    if (held(connection) > SMALL_BYTES)
+        connection->held_ns = clock_ns();
+    pthread_mutex_unlock(&intake.lock);
+}
+
+void intake_emptied(void)
+{
+    /* What was orphaned before the loop last saw the end, the loop has seen now, or libzmq dropped it. */
+    pthread_mutex_lock(&intake.lock);
+    intake.held -= intake.orphaned_before;
+    intake.orphaned_before = intake.orphaned;
+    intake.orphaned = 0;
+    intake.behind = 0;
+    pthread_mutex_unlock(&intake.lock);
+}
+
+uint64_t intake_closed(void)
+{
+    pthread_mutex_lock(&intake.lock);
+    uint64_t n = intake.n_closed;
+    pthread_mutex_unlock(&intake.lock);
+    return n;
+}

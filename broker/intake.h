@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_INTAKE_H
+#define BROKER_INTAKE_H
+
+/* What clients can make this process hold by sending to it.
+ *
+ * libzmq bounds a message, and the messages of a connection, but neither the parts of a message nor the bytes
+ * of all connections, and it keeps every subscription, refused ones too. So what connections send is counted
+ * where it is read, and a connection that goes beyond is closed. Linking this module is what does it: it
+ * stands in for listen(2), recv(2) and close(2). Any thread may call these functions. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of all clients: messages that are under way or not yet taken. */
+#define INTAKE_MAX_BYTES ((size_t)256 << 20)
+/* Of one connection: what libzmq reads ahead, and the message under way. */
+#define INTAKE_MAX_AHEAD            8 /* messages; the socket's receive high-water mark */
+#define INTAKE_MAX_CONNECTION_BYTES ((size_t)48 << 20)
+
+/* A connection to the stream subscribes once, and libzmq's memory and time for a subscription are up to two
+ * hundred times its bytes. So each connection has what one subscription takes, handshake included, and beyond
+ * that a share of what is there for all: what a broker has clients for is listening, not subscribing. */
+#define INTAKE_SUBSCRIBER_BYTES       192  /* a handshake in the clear has 120 */
+#define INTAKE_SUBSCRIBER_CURVE_BYTES 1024 /* encrypted */
+#define INTAKE_MAX_SUBSCRIBER_BYTES   ((size_t)16 << 10)
+#define INTAKE_MAX_SUBSCRIPTION_BYTES ((size_t)256 << 10)
+
+/* A descriptor from here on is not counted, so nothing that counts may be accepted there. */
+#define INTAKE_MAX_FILES 65536
+
+enum intake_kind {
+    INTAKE_ANYTHING, /* not counted */
+    INTAKE_MESSAGES,
+    INTAKE_SUBSCRIPTIONS,
+    INTAKE_SUBSCRIPTIONS_CURVE,
+};
+
+/* What is sent on connections to the listeners that are made from now on. */
+void intake_listen_for(enum intake_kind kind);
+
+/* A connection was accepted. */
+void intake_accepted(int fd, int listener);
+
+/* The broker took a message of so many bytes, and has it no longer. `fd`: the connection's, which libzmq
+ * gives with the message; -1 where it gives none. */
+void intake_taken(int fd, size_t bytes);
+
+/* The broker took all messages that were there. */
+void intake_emptied(void);
+
+/* How many connections were closed so far. */
+uint64_t intake_closed(void);
+
+#endif

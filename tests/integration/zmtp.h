@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_INTEGRATION_ZMTP_H
+#define TESTS_INTEGRATION_ZMTP_H
+
+/* Connections that speak the wire protocol by hand, for what no ZeroMQ socket would send. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ZMTP_MORE = 1, ZMTP_LARGE = 2, ZMTP_COMMAND = 4 };
+
+/* Connects to a socket of a run directory, without a word. The descriptor, or -1 with errno. */
+int zmtp_connect(const char *rundir, const char *name);
+
+/* Connects and shakes hands as a socket of this type ("DEALER", "XSUB"). -1 when that is refused. */
+int zmtp_open(const char *rundir, const char *name, const char *type);
+
+/* Sends one frame, or only its header, which promises `len` bytes. False when the other end has closed. */
+bool zmtp_send(int fd, uint8_t flags, const void *body, size_t len);
+bool zmtp_promise(int fd, uint8_t flags, uint64_t len);
+
+/* Sends bytes as they are. */
+bool zmtp_write(int fd, const void *bytes, size_t len);
+
+/* Whether the other end closes within so many milliseconds; what it sends is thrown away. */
+bool zmtp_closes(int fd, int ms);
+
+#endif

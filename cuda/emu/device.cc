@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* device.h on the host. What is queued runs only when the host waits or asks, one piece for each question: a
- * host that looks too early, or overwrites what a copy has still to read, is caught in the ordinary tests. */
+/* device.h on the host. What is queued runs only when the host waits or asks, a piece for each question: a
+ * host that looks too early, or overwrites what a copy has still to read, is caught in the ordinary tests.
+ * With a seed pieces are of random length, none included, and some run when something is queued: so a host
+ * that counts on the queue to be slow is caught too. */
 
 #include "cuda/device.h"
 
@@ -10,7 +12,9 @@
 
 #include "cuda/emu/emu.h"
 
-#define TOTAL_BYTES ((size_t)8 << 30)
+#define TOTAL_BYTES  ((size_t)8 << 30)
+#define SHARED_BYTES (99 * 1024)
+#define MOST_GRID_YZ 65535
 
 enum kind { COPY, FILL, LAUNCH, MARK, GRAPH };
 
@@ -35,15 +39,10 @@ struct device_graph {
     uint32_t n_kernels;
 };
 
-struct allocation {
-    void *memory;
-    size_t bytes;
-    struct allocation *next;
-};
-
 struct device_stream {
     struct device *device;
     struct list queue;
+    const struct work *next_of_graph; /* of the graph that is the first in the queue: what it does next */
     struct device_graph *recording;
     bool reached[DEVICE_MARKS];
 };
@@ -52,7 +51,7 @@ struct device {
     struct device_stream stream;
     struct device_properties properties;
     struct device_counts counts;
-    struct allocation *allocations, *pinned;
+    struct emu_memory *allocations, *pinned;
 };
 
 /* ---- life ---- */
@@ -73,7 +72,7 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
     if (!device)
         return error_set(err, -ENOMEM, "no memory for the emulated device");
     device->properties =
-        (struct device_properties){"emulated", 90, 4, 99 * 1024, (size_t)32 << 20, TOTAL_BYTES};
+        (struct device_properties){"emulated", 90, 4, SHARED_BYTES, (size_t)32 << 20, TOTAL_BYTES};
     device->stream.device = device;
     device->stream.queue.end = &device->stream.queue.first;
     *ret_device = device;
@@ -92,16 +91,6 @@ static void release(struct list *list)
     list->end = &list->first;
 }
 
-static void free_all(struct allocation *list)
-{
-    while (list) {
-        struct allocation *next = list->next;
-        free(list->memory);
-        free(list);
-        list = next;
-    }
-}
-
 struct device *device_close(struct device *device)
 {
     if (!device)
@@ -109,9 +98,10 @@ struct device *device_close(struct device *device)
     release(&device->stream.queue);
     if (device->stream.recording)
         device_graph_free(device->stream.recording);
-    free_all(device->allocations);
-    free_all(device->pinned);
+    emu_memory_release_all(&device->allocations);
+    emu_memory_release_all(&device->pinned);
     free(device);
+    emu_profile_print();
     return NULL;
 }
 
@@ -137,42 +127,13 @@ struct device_counts device_counts(const struct device *device)
 
 /* ---- memory ---- */
 
-static void *allocate(struct allocation **list, size_t bytes)
-{
-    struct allocation *entry = (struct allocation *)malloc(sizeof *entry);
-    void *memory = NULL;
-    if (!entry || posix_memalign(&memory, 256, bytes ? bytes : 1) != 0) {
-        free(entry);
-        return NULL;
-    }
-    memset(memory, 0xa5, bytes);
-    *entry = allocation{memory, bytes, *list};
-    *list = entry;
-    return memory;
-}
-
-static size_t give_back(struct allocation **list, void *memory)
-{
-    for (; *list; list = &(*list)->next)
-        if ((*list)->memory == memory) {
-            struct allocation *entry = *list;
-            size_t bytes = entry->bytes;
-            *list = entry->next;
-            free(entry->memory);
-            free(entry);
-            return bytes;
-        }
-    if (memory)
-        abort();
-    return 0;
-}
-
 void *device_alloc(struct device *device, size_t bytes)
 {
     if (bytes > device_free_bytes(device))
         return NULL;
-    void *memory = allocate(&device->allocations, bytes);
+    void *memory = emu_memory_take(&device->allocations, bytes);
     if (memory) {
+        emu_memory_poison(memory, bytes, true);
         device->counts.allocations++;
         device->counts.bytes += bytes;
     }
@@ -181,30 +142,41 @@ void *device_alloc(struct device *device, size_t bytes)
 
 void device_free(struct device *device, void *memory)
 {
-    device->counts.bytes -= give_back(&device->allocations, memory);
+    device->counts.bytes -= emu_memory_release(&device->allocations, memory);
 }
 
 void *device_pinned(struct device *device, size_t bytes)
 {
-    void *memory = allocate(&device->pinned, bytes);
+    void *memory = emu_memory_take(&device->pinned, bytes);
     device->counts.allocations += memory != NULL;
     return memory;
 }
 
 void device_pinned_free(struct device *device, void *memory)
 {
-    give_back(&device->pinned, memory);
+    emu_memory_release(&device->pinned, memory);
 }
 
 /* ---- the queue ---- */
+
+/* The memory that a copy or fill touches is there, and is of a kind that the device reaches. */
+static void check_reach(const struct device *device, const void *from, size_t bytes, const char *what)
+{
+    if (!emu_memory_holds(device->allocations, from, bytes) && !emu_memory_holds(device->pinned, from, bytes))
+        emu_die("the %s, %zu bytes at %p, is neither in device memory nor in pinned memory", what, bytes,
+                from);
+}
 
 static void run_one(struct device_stream *stream, const struct work *work)
 {
     switch (work->kind) {
     case COPY:
+        check_reach(stream->device, work->from, work->bytes, "source of a copy");
+        check_reach(stream->device, work->to, work->bytes, "target of a copy");
         memmove(work->to, work->from, work->bytes);
         break;
     case FILL:
+        check_reach(stream->device, work->to, work->bytes, "target of a fill");
         memset(work->to, work->byte, work->bytes);
         break;
     case LAUNCH:
@@ -213,26 +185,55 @@ static void run_one(struct device_stream *stream, const struct work *work)
     case MARK:
         stream->reached[work->mark] = true;
         break;
-    case GRAPH:
-        for (const struct work *w = work->graph->works.first; w; w = w->next)
-            run_one(stream, w);
+    case GRAPH: /* its parts run one by one */
         break;
     }
 }
 
-static bool run_next(struct device_stream *stream)
+static void finish_first(struct device_stream *stream)
 {
     struct work *work = stream->queue.first;
-    if (!work)
-        return false;
-    run_one(stream, work);
     stream->queue.first = work->next;
     if (!stream->queue.first)
         stream->queue.end = &stream->queue.first;
     if (work->kind == LAUNCH)
         work->launch.release(work->launch.closure);
     free(work);
+    stream->next_of_graph = stream->queue.first && stream->queue.first->kind == GRAPH
+                                ? stream->queue.first->graph->works.first
+                                : NULL;
+}
+
+/* Runs one copy, fill, launch or mark. False: nothing is queued. */
+static bool run_next(struct device_stream *stream)
+{
+    struct work *first = stream->queue.first;
+    if (!first)
+        return false;
+    if (first->kind != GRAPH) {
+        run_one(stream, first);
+        finish_first(stream);
+        return true;
+    }
+    const struct work *part = stream->next_of_graph;
+    if (part) {
+        run_one(stream, part);
+        stream->next_of_graph = part->next;
+    }
+    if (!stream->next_of_graph)
+        finish_first(stream);
     return true;
+}
+
+/* Runs up to n parts, with device memory open to them alone. */
+static void run(struct device_stream *stream, uint32_t n)
+{
+    if (n == 0 || !stream->queue.first)
+        return;
+    emu_memory_lock(stream->device->allocations, false);
+    while (n-- > 0 && run_next(stream))
+        ;
+    emu_memory_lock(stream->device->allocations, true);
 }
 
 static int queue(struct device_stream *stream, const struct work *what)
@@ -243,14 +244,30 @@ static int queue(struct device_stream *stream, const struct work *what)
         return -ENOMEM;
     *work = *what;
     work->next = NULL;
+    if (list == &stream->queue && !list->first && work->kind == GRAPH)
+        stream->next_of_graph = work->graph->works.first;
     *list->end = work;
     list->end = &work->next;
+    if (!stream->recording)
+        run(stream, emu_random(3));
     return 0;
+}
+
+static void check_launch(const struct emu_launch *launch)
+{
+    const struct simt_dim grid = launch->grid;
+    if (launch->shared_bytes > SHARED_BYTES)
+        emu_die("kernel %s asks for %zu bytes of shared memory; a block has at most %d", launch->name,
+                launch->shared_bytes, SHARED_BYTES);
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX || grid.y > MOST_GRID_YZ ||
+        grid.z > MOST_GRID_YZ)
+        emu_die("kernel %s: no grid is %u,%u,%u", launch->name, grid.x, grid.y, grid.z);
 }
 
 int emu_queue(struct device_stream *stream, const struct emu_launch *launch)
 {
     struct work work = {};
+    check_launch(launch);
     work.kind = LAUNCH;
     work.launch = *launch;
     if (stream->recording)
@@ -299,7 +316,7 @@ int device_mark(struct device_stream *stream, uint32_t n)
 int device_query(struct device_stream *stream, uint32_t n)
 {
     if (!stream->reached[n])
-        run_next(stream);
+        run(stream, emu_is_random() ? emu_random(4) : 1);
     return stream->reached[n] ? 0 : -EAGAIN;
 }
 
@@ -307,8 +324,7 @@ int device_synchronize(struct device_stream *stream)
 {
     if (stream->recording)
         return -EINVAL;
-    while (run_next(stream))
-        ;
+    run(stream, UINT32_MAX);
     return 0;
 }
 

@@ -2,11 +2,60 @@
 #ifndef CUDA_EMU_EMU_H
 #define CUDA_EMU_EMU_H
 
-/* The emulator's two halves: fibers.cc runs one launch, device.cc is the device around it. */
+/* The emulator's parts: fibers.cc runs one launch on stacks.cc, memory.cc knows what is device memory and
+ * what is pinned, profile.cc counts, device.cc is the device around them.
+ *
+ * What a GPU does not promise, it does differently when it is asked to:
+ *     QUERN_EMU_FILL=N        the byte that fresh memory is full of (165)
+ *     QUERN_EMU_SHUFFLE=SEED  threads run in random orders, and the queue in pieces of random length
+ *     QUERN_EMU_PROFILE=1     what each kernel did is printed when the device is closed
+ *
+ * Under AddressSanitizer device memory is poisoned while no work runs, so a host that touches it is reported;
+ * under ThreadSanitizer each thread of a block is a thread, so a barrier that is missing is reported as a
+ * race. Blocks, and launches, are in order there too. */
 
 #include "cuda/simt.h"
 
 /* Runs all blocks of a launch, here and now. */
 void emu_run(const struct emu_launch *launch);
+
+/* Ends the process: "emulator: kernel K, block 1,2,3, thread 4: …", without what is not known. */
+[[noreturn]] void emu_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- chance (chance.cc) ---- */
+
+bool emu_is_random(void);
+uint32_t emu_random(uint32_t n); /* below n; 0 when there is no seed */
+int emu_fill_byte(void);
+
+/* ---- stacks.cc ---- */
+
+#define EMU_MOST_THREADS 1024
+#define EMU_STACK_BYTES  (128 * 1024)
+
+/* The stack of thread `number`, from its lowest byte; below lies a page that nobody may touch. */
+uint8_t *emu_stack(uint32_t number);
+
+/* ---- memory.cc ---- */
+
+struct emu_memory {
+    void *memory;
+    size_t bytes;
+    struct emu_memory *next;
+};
+void *emu_memory_take(struct emu_memory **list, size_t bytes); /* NULL: none; aligned to 256 */
+size_t emu_memory_release(struct emu_memory **list,
+                          void *memory); /* its bytes; dies when it is not in the list */
+void emu_memory_release_all(struct emu_memory **list);
+bool emu_memory_holds(const struct emu_memory *list, const void *from, size_t bytes);
+/* Where AddressSanitizer is there: nobody may touch the bytes; those of all that is in the list. */
+void emu_memory_poison(void *from, size_t bytes, bool poisoned);
+void emu_memory_lock(const struct emu_memory *list, bool locked);
+
+/* ---- profile.cc ---- */
+
+void emu_profile_launch(const char *kernel, uint64_t n_blocks);
+void emu_profile_load(size_t bytes); /* of the launch that runs */
+void emu_profile_print(void);        /* when it is asked for */
 
 #endif

@@ -4,21 +4,26 @@
  * Each thread has a stack of its own and runs until it meets the others; then the next one runs. A warp's
  * meeting is over when its 32 lanes have come, a barrier when all threads have. A round in which nobody can
  * go on is a divergence: on a GPU it would hang, or mean nothing. Values that lanes exchange lie in two
- * buffers in turn: no lane can be two meetings ahead of another. */
+ * buffers in turn: no lane can be two meetings ahead of another.
+ *
+ * For ThreadSanitizer, which sees the kernels but not this file, barriers order memory, and so do the start
+ * and the end of a block; shuffles and ballots do not, as on a GPU. */
 
 #include "cuda/emu/emu.h"
 
+#include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
 
-#define MOST_THREADS 1024
-#define STACK_BYTES  (128 * 1024)
+#include "cuda/emu/switch.h"
+
+#define MARGIN_BYTES 64   /* behind shared memory, to see who writes there */
+#define MARGIN_BYTE  0x5c /* what it is full of */
 
 enum state { READY, WAITS, DONE };
 
 struct fiber {
     struct emu_thread thread; /* first: emu_self points here */
-    void *stack_top;          /* of the switched-out fiber */
+    struct context context;
     enum state state;
     enum emu_meeting meeting;
     uint32_t generation; /* of its warp's meetings, so far */
@@ -27,24 +32,22 @@ struct fiber {
 struct warp {
     uint64_t values[2][32];
     uint32_t arrived;
+    enum emu_meeting meeting; /* of those who have arrived */
+    char order[2];            /* of warp barriers, odd and even */
 };
 
 struct emu_thread *emu_self;
 struct emu_block emu_block;
 
-static struct fiber fibers[MOST_THREADS];
-static struct warp warps[MOST_THREADS / 32];
-static uint8_t *stacks; /* [MOST_THREADS][STACK_BYTES] */
-static uint32_t n_threads, n_at_barrier, n_done;
+static struct fiber fibers[EMU_MOST_THREADS];
+static struct warp warps[EMU_MOST_THREADS / 32];
+static uint16_t turns[EMU_MOST_THREADS]; /* in which threads run */
+static uint32_t n_threads, n_at_barrier, n_done, n_barriers;
 static const struct emu_launch *current;
-static void *scheduler_top;
-
-/* ---- switching ---- */
-
-extern "C" void emu_switch(void **save_top, void *to_top);
+static struct context scheduler;
+static char start_order, end_order, barrier_orders[2];
 
 #if defined(__x86_64__)
-/* Saves what a call must keep on the old stack, and returns on the new one. */
 __asm__(".text\n"
         ".globl emu_switch\n"
         ".hidden emu_switch\n"
@@ -62,22 +65,7 @@ __asm__(".text\n"
 #error "the emulator's switch is written for x86-64"
 #endif
 
-static void to_scheduler(struct fiber *fiber)
-{
-    emu_switch(&fiber->stack_top, scheduler_top);
-}
-
-static void fiber_main(void)
-{
-    struct fiber *fiber = (struct fiber *)emu_self;
-    current->run(current->closure);
-    fiber->state = DONE;
-    n_done++;
-    to_scheduler(fiber);
-    abort(); /* a finished fiber is never resumed */
-}
-
-/* ---- meetings ---- */
+/* ---- errors ---- */
 
 static const char *meeting_name(enum emu_meeting meeting)
 {
@@ -86,57 +74,117 @@ static const char *meeting_name(enum emu_meeting meeting)
     return names[meeting];
 }
 
+static void say_where(void)
+{
+    fprintf(stderr, "emulator: ");
+    if (current)
+        fprintf(stderr, "kernel %s, block %u,%u,%u", current->name, emu_block.index.x, emu_block.index.y,
+                emu_block.index.z);
+    if (emu_self)
+        fprintf(stderr, ", thread %u,%u,%u", emu_self->index.x, emu_self->index.y, emu_self->index.z);
+    if (current)
+        fprintf(stderr, ": ");
+}
+
+[[noreturn]] void emu_die(const char *format, ...)
+{
+    va_list args;
+    say_where();
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\n");
+    abort();
+}
+
+/* Who is where: threads in ranges of the same state. */
 [[noreturn]] static void diverged(const char *what)
 {
-    fprintf(stderr, "emulator: kernel %s, block %u,%u,%u: %s\n", current->name, emu_block.index.x,
-            emu_block.index.y, emu_block.index.z, what);
-    for (uint32_t i = 0, shown = 0; i < n_threads && shown < 8; i++)
-        if (i == 0 || fibers[i].state != fibers[i - 1].state || fibers[i].meeting != fibers[i - 1].meeting) {
-            fprintf(stderr, "  from thread %u on: %s\n", i,
-                    fibers[i].state == DONE ? "ended" : meeting_name(fibers[i].meeting));
-            shown++;
-        }
+    say_where();
+    fprintf(stderr, "%s\n", what);
+    for (uint32_t i = 0, end; i < n_threads; i = end) {
+        const struct fiber *first = &fibers[i];
+        for (end = i + 1; end < n_threads && fibers[end].state == first->state &&
+                          (first->state != WAITS || fibers[end].meeting == first->meeting);)
+            end++;
+        fprintf(stderr, "  threads %u to %u: %s\n", i, end - 1,
+                first->state == DONE    ? "ended"
+                : first->state == READY ? "run"
+                                        : meeting_name(first->meeting));
+    }
     abort();
+}
+
+/* ---- meetings ---- */
+
+static void to_scheduler(struct fiber *fiber)
+{
+    context_switch(&fiber->context, &scheduler, fiber->state == DONE);
+}
+
+static void fiber_main(void)
+{
+    struct fiber *fiber = (struct fiber *)emu_self;
+    context_arrive(&scheduler);
+    order_take(&start_order);
+    current->run(current->closure);
+    order_pass(&end_order);
+    fiber->state = DONE;
+    n_done++;
+    to_scheduler(fiber);
+    abort(); /* a finished fiber is never resumed */
 }
 
 void emu_barrier(void)
 {
     struct fiber *fiber = (struct fiber *)emu_self;
+    char *order = &barrier_orders[n_barriers % 2];
+    order_pass(order);
     fiber->state = WAITS;
     fiber->meeting = EMU_BARRIER;
     if (++n_at_barrier == n_threads) {
         n_at_barrier = 0;
+        n_barriers++;
         for (uint32_t i = 0; i < n_threads; i++)
             fibers[i].state = READY;
     }
     to_scheduler(fiber);
+    order_take(order);
 }
 
 const uint64_t *emu_exchange(enum emu_meeting meeting, uint64_t value)
 {
     struct fiber *fiber = (struct fiber *)emu_self;
     struct warp *warp = &warps[fiber->thread.warp];
-    struct fiber *lanes = &fibers[fiber->thread.warp * 32];
-    uint64_t *values = warp->values[fiber->generation++ % 2];
-    for (uint32_t i = 0; i < 32 && warp->arrived > 0; i++)
-        if (lanes[i].state == WAITS && lanes[i].meeting != EMU_BARRIER && lanes[i].meeting != meeting)
-            diverged("lanes of a warp meet at different operations");
+    uint32_t parity = fiber->generation++ % 2;
+    uint64_t *values = warp->values[parity];
+    if (warp->arrived > 0 && warp->meeting != meeting) {
+        fiber->state = WAITS;
+        fiber->meeting = meeting;
+        diverged("lanes of a warp meet at different operations");
+    }
+    if (meeting == EMU_WARP_BARRIER)
+        order_pass(&warp->order[parity]);
+    warp->meeting = meeting;
     values[fiber->thread.lane] = value;
     fiber->state = WAITS;
     fiber->meeting = meeting;
     if (++warp->arrived == 32) {
         warp->arrived = 0;
         for (uint32_t i = 0; i < 32; i++)
-            lanes[i].state = READY;
+            fibers[fiber->thread.warp * 32 + i].state = READY;
     }
     to_scheduler(fiber);
+    if (meeting == EMU_WARP_BARRIER)
+        order_take(&warp->order[parity]);
     return values;
 }
 
-void emu_check_alignment(const void *from, size_t bytes)
+void emu_before_load(const void *from, size_t bytes)
 {
     if ((uintptr_t)from % bytes != 0)
-        diverged("a load of 16 bytes is not aligned");
+        emu_die("a load of %zu bytes from %p is not aligned", bytes, from);
+    emu_profile_load(bytes);
 }
 
 /* ---- running ---- */
@@ -149,62 +197,110 @@ static void start(struct fiber *fiber, uint32_t number)
     fiber->thread.warp = number / 32;
     fiber->state = READY;
     fiber->generation = 0;
-    void **top = (void **)(stacks + (size_t)(number + 1) * STACK_BYTES) - 2;
+    if (!fiber->context.bottom) {
+        fiber->context.bottom = emu_stack(number);
+        fiber->context.bytes = EMU_STACK_BYTES;
+        fiber->context.sanitizer = sanitizer_thread();
+    }
+    void **top = (void **)((uint8_t *)fiber->context.bottom + EMU_STACK_BYTES) - 2;
     *top = (void *)fiber_main; /* what emu_switch returns to; the stack is then as after a call */
-    fiber->stack_top = top - 6;
-    memset(fiber->stack_top, 0, 6 * sizeof *top);
+    fiber->context.top = top - 6;
+    memset(fiber->context.top, 0, 6 * sizeof *top);
+}
+
+static void shuffle_turns(void)
+{
+    for (uint32_t i = n_threads; i > 1; i--) {
+        uint32_t other = emu_random(i);
+        uint16_t turn = turns[i - 1];
+        turns[i - 1] = turns[other];
+        turns[other] = turn;
+    }
 }
 
 static void run_block(void)
 {
-    n_at_barrier = n_done = 0;
-    memset(warps, 0, sizeof warps);
+    n_at_barrier = n_done = n_barriers = 0;
+    for (uint32_t i = 0; i < n_threads / 32; i++)
+        warps[i].arrived = 0;
     for (uint32_t i = 0; i < n_threads; i++)
         start(&fibers[i], i);
+    order_pass(&start_order);
     while (n_done < n_threads) {
         bool any = false;
+        if (emu_is_random())
+            shuffle_turns();
         for (uint32_t i = 0; i < n_threads; i++) {
-            if (fibers[i].state != READY)
+            struct fiber *fiber = &fibers[turns[i]];
+            if (fiber->state != READY)
                 continue;
             any = true;
-            emu_self = &fibers[i].thread;
-            emu_switch(&scheduler_top, fibers[i].stack_top);
+            emu_self = &fiber->thread;
+            context_switch(&scheduler, &fiber->context, false);
         }
+        emu_self = NULL;
         if (!any)
             diverged("threads wait for others that never come");
     }
+    order_take(&end_order);
 }
 
-static void fill(uint8_t *bytes, size_t n)
+/* A block's shared memory: as long as it was asked for, and a margin behind it. */
+static void open_shared(size_t bytes)
 {
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = 0xa5; /* what shared memory holds before it is written means nothing */
+    void *memory = NULL;
+    if (posix_memalign(&memory, 16, bytes + MARGIN_BYTES) != 0)
+        abort();
+    memset((uint8_t *)memory + bytes, MARGIN_BYTE, MARGIN_BYTES);
+    emu_block.shared = memory;
+    emu_block.shared_bytes = bytes;
+    emu_memory_poison((uint8_t *)memory + bytes, MARGIN_BYTES, true);
+}
+
+static void check_margin(void)
+{
+    const uint8_t *margin = (const uint8_t *)emu_block.shared + emu_block.shared_bytes;
+    for (uint32_t i = 0; i < MARGIN_BYTES; i++)
+        if (margin[i] != MARGIN_BYTE)
+            emu_die("it wrote behind its %zu bytes of shared memory", emu_block.shared_bytes);
+}
+
+static void close_shared(void)
+{
+    emu_memory_poison((uint8_t *)emu_block.shared + emu_block.shared_bytes, MARGIN_BYTES, false);
+    free(emu_block.shared);
+    emu_block.shared = NULL;
+}
+
+static void open_launch(const struct emu_launch *launch)
+{
+    current = launch;
+    emu_self = NULL;
+    emu_block.index = simt_dim{0, 0, 0};
+    emu_block.size = launch->block;
+    emu_block.grid = launch->grid;
+    n_threads = launch->block.x * launch->block.y * launch->block.z;
+    if (n_threads == 0 || n_threads > EMU_MOST_THREADS || n_threads % 32 != 0)
+        emu_die("%u threads; a block has 32 to %d, in whole warps", n_threads, EMU_MOST_THREADS);
+    for (uint32_t i = 0; i < n_threads; i++)
+        turns[i] = (uint16_t)i;
+    scheduler.sanitizer = sanitizer_own_thread();
+    open_shared(launch->shared_bytes);
 }
 
 void emu_run(const struct emu_launch *launch)
 {
-    current = launch;
-    emu_block.size = launch->block;
-    emu_block.grid = launch->grid;
-    n_threads = launch->block.x * launch->block.y * launch->block.z;
-    if (n_threads == 0 || n_threads > MOST_THREADS || n_threads % 32 != 0)
-        diverged("a block is 32 to 1024 threads in whole warps");
-    if (!stacks) {
-        stacks = (uint8_t *)mmap(NULL, (size_t)MOST_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (stacks == MAP_FAILED)
-            abort();
-    }
-    /* As long as it was asked for: what is beyond is not ours. */
-    emu_block.shared = launch->shared_bytes ? aligned_alloc(16, (launch->shared_bytes + 15) / 16 * 16) : NULL;
-    emu_block.shared_bytes = launch->shared_bytes;
-    for (uint32_t z = 0; z < launch->grid.z; z++)
-        for (uint32_t y = 0; y < launch->grid.y; y++)
-            for (uint32_t x = 0; x < launch->grid.x; x++) {
+    const struct simt_dim grid = launch->grid;
+    open_launch(launch);
+    emu_profile_launch(launch->name, (uint64_t)grid.x * grid.y * grid.z);
+    for (uint32_t z = 0; z < grid.z; z++)
+        for (uint32_t y = 0; y < grid.y; y++)
+            for (uint32_t x = 0; x < grid.x; x++) {
                 emu_block.index = simt_dim{x, y, z};
-                fill((uint8_t *)emu_block.shared, launch->shared_bytes);
+                memset(emu_block.shared, emu_fill_byte(), launch->shared_bytes);
                 run_block();
+                check_margin();
             }
-    free(emu_block.shared);
-    emu_block.shared = NULL;
+    close_shared();
+    current = NULL;
 }

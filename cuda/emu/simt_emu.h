@@ -102,20 +102,81 @@ static inline uint32_t simt_ballot(bool vote)
     return set;
 }
 
+/* Five shuffles on a GPU, one meeting here: the same tree, so the same bits. */
+template <class T, class Join> static inline T emu_reduce(T value, Join join)
+{
+    const uint64_t *given = emu_exchange(EMU_SHUFFLE, emu_bits(value));
+    T values[32];
+    for (uint32_t i = 0; i < 32; i++)
+        values[i] = emu_value<T>(given[i]);
+    for (uint32_t n = 16; n > 0; n /= 2)
+        for (uint32_t i = 0; i < n; i++)
+            values[i] = join(values[i], values[i + n]);
+    return values[0];
+}
+
 template <class T> static inline T simt_warp_sum(T value)
 {
-    for (uint32_t mask = 16; mask > 0; mask /= 2)
-        value += simt_shuffle_xor(value, mask);
-    return value;
+    return emu_reduce(value, [](T a, T b) { return (T)(a + b); });
 }
 
 template <class T> static inline T simt_warp_max(T value)
 {
-    for (uint32_t mask = 16; mask > 0; mask /= 2) {
-        T other = simt_shuffle_xor(value, mask);
-        value = other > value ? other : value;
+    return emu_reduce(value, [](T a, T b) { return b > a ? b : a; });
+}
+
+/* ---- warp matrix products ---- */
+
+/* What all lanes have in their n ≤ 4 registers. */
+static inline void emu_gather(const uint32_t *registers, uint32_t n, uint32_t ret_all[32][4])
+{
+    for (uint32_t i = 0; i < n; i += 2) {
+        const uint64_t *given = emu_exchange(EMU_MMA, registers[i] | (uint64_t)registers[i + 1] << 32);
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            ret_all[lane][i] = (uint32_t)given[lane];
+            ret_all[lane][i + 1] = (uint32_t)(given[lane] >> 32);
+        }
     }
-    return value;
+}
+
+/* Which register holds row r, column k of A (16 rows) or row k, column n of B (8 columns), `per` values to a
+ * register: four lanes share a row of A or a column of B; the rest of k, and rows 8 to 15, are in registers.
+ */
+static inline uint32_t emu_a(uint32_t all[32][4], uint32_t row, uint32_t k, uint32_t per)
+{
+    return all[row % 8 * 4 + k / per % 4][row / 8 + k / (4 * per) * 2];
+}
+
+static inline uint32_t emu_b(uint32_t all[32][4], uint32_t column, uint32_t k, uint32_t per)
+{
+    return all[column * 4 + k / per % 4][k / (4 * per)];
+}
+
+static inline void simt_mma_s8(int32_t *d, const uint32_t *a, const uint32_t *b)
+{
+    uint32_t all_a[32][4], all_b[32][4], lane = emu_self->lane;
+    emu_gather(a, 4, all_a);
+    emu_gather(b, 2, all_b);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, sum = (uint32_t)d[i];
+        for (uint32_t k = 0; k < 32; k++)
+            sum += (uint32_t)((int32_t)(int8_t)(emu_a(all_a, row, k, 4) >> k % 4 * 8) *
+                              (int32_t)(int8_t)(emu_b(all_b, column, k, 4) >> k % 4 * 8));
+        d[i] = (int32_t)sum;
+    }
+}
+
+static inline void simt_mma_f16(float *d, const uint32_t *a, const uint32_t *b)
+{
+    uint32_t all_a[32][4], all_b[32][4], lane = emu_self->lane;
+    emu_gather(a, 4, all_a);
+    emu_gather(b, 2, all_b);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        for (uint32_t k = 0; k < 16; k++)
+            d[i] += format_f16_to_f32((uint16_t)(emu_a(all_a, row, k, 2) >> k % 2 * 16)) *
+                    format_f16_to_f32((uint16_t)(emu_b(all_b, column, k, 2) >> k % 2 * 16));
+    }
 }
 
 /* ---- arithmetic ---- */
@@ -152,17 +213,22 @@ static inline bf16_t simt_bf16(float x)
     return bf16_t{format_f32_to_bf16(x)};
 }
 
+/* Nothing comes between; for ThreadSanitizer they are atomic too. */
 template <class T> static inline T simt_atomic_add(T *at, T value)
 {
-    T old = *at;
-    *at = old + value;
+    T old, sum;
+    __atomic_load(at, &old, __ATOMIC_RELAXED);
+    sum = old + value;
+    __atomic_store(at, &sum, __ATOMIC_RELAXED);
     return old;
 }
 
 template <class T> static inline T simt_atomic_max(T *at, T value)
 {
-    T old = *at;
-    *at = value > old ? value : old;
+    T old;
+    __atomic_load(at, &old, __ATOMIC_RELAXED);
+    if (value > old)
+        __atomic_store(at, &value, __ATOMIC_RELAXED);
     return old;
 }
 
@@ -174,17 +240,17 @@ static inline void simt_fence_system(void)
 {
 }
 
-struct simt_16 {
+struct alignas(16) simt_16 {
     uint32_t words[4];
 };
 
-/* Ends the process with the kernel's name when the address is not a multiple of 16. */
-void emu_check_alignment(const void *from, size_t bytes);
+/* Ends the process with the kernel's name when the address is not a multiple of `bytes`; counts them. */
+void emu_before_load(const void *from, size_t bytes);
 
 static inline struct simt_16 simt_load16(const void *from)
 {
     struct simt_16 value;
-    emu_check_alignment(from, 16);
+    emu_before_load(from, 16);
     memcpy(&value, from, sizeof value);
     return value;
 }

@@ -32,3 +32,42 @@ int simt_kernels_sum(struct device_stream *stream, const float *x, uint32_t n, u
     return simt_launch(stream, "sum", sum, {n_blocks, 1, 1}, {THREADS, 1, 1}, sizeof(struct sum_shared), x, n,
                        out);
 }
+
+/* Loads and stores fragments as simt.h says they lie; T has `per` values to a register. */
+template <class T, class Sum, class Product>
+static __device__ void multiply(const T *a, const T *b, Sum *d, uint32_t n_columns, Product product)
+{
+    const uint32_t per = 4 / sizeof(T), g = threadIdx.x / 4, t = threadIdx.x % 4;
+    uint32_t a_registers[4], b_registers[2];
+    Sum sums[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        const T *from = a + (g + 8 * (i % 2)) * n_columns + t * per + 4 * per * (i / 2);
+        memcpy(&a_registers[i], from, 4);
+        sums[i] = d[(g + 8 * (i / 2)) * 8 + 2 * t + i % 2];
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        memcpy(&b_registers[i], b + g * n_columns + t * per + 4 * per * i, 4);
+    product(sums, a_registers, b_registers);
+    for (uint32_t i = 0; i < 4; i++)
+        d[(g + 8 * (i / 2)) * 8 + 2 * t + i % 2] = sums[i];
+}
+
+static __global__ void product_s8(const int8_t *a, const int8_t *b, int32_t *d)
+{
+    multiply(a, b, d, 32, simt_mma_s8);
+}
+
+static __global__ void product_f16(const uint16_t *a, const uint16_t *b, float *d)
+{
+    multiply(a, b, d, 16, simt_mma_f16);
+}
+
+int simt_kernels_product_s8(struct device_stream *stream, const int8_t *a, const int8_t *b, int32_t *d)
+{
+    return simt_launch(stream, "product_s8", product_s8, {1, 1, 1}, {SIMT_LANES, 1, 1}, 0, a, b, d);
+}
+
+int simt_kernels_product_f16(struct device_stream *stream, const uint16_t *a, const uint16_t *b, float *d)
+{
+    return simt_launch(stream, "product_f16", product_f16, {1, 1, 1}, {SIMT_LANES, 1, 1}, 0, a, b, d);
+}

@@ -11,6 +11,10 @@ extern "C" {
 /* out[block] = the sum of every n_blocks-th group of x. */
 int simt_kernels_sum(struct device_stream *stream, const float *x, uint32_t n, uint32_t n_blocks, float *out);
 
+/* Warp matrix products: d [16][8] += a [16][k] · b [8][k], b by columns; k is 32 of int8, 16 of f16. */
+int simt_kernels_product_s8(struct device_stream *stream, const int8_t *a, const int8_t *b, int32_t *d);
+int simt_kernels_product_f16(struct device_stream *stream, const uint16_t *a, const uint16_t *b, float *d);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
 
 #include "tests/unit/cuda/simt_kernels.h"
 #include "tests/unit/run.h"
+#include "worker/gguf/format.h"
 
 #include <errno.h>
 
@@ -31,13 +32,12 @@ START_TEST(a_block_adds_up_what_its_threads_read)
 }
 END_TEST
 
-START_TEST(work_runs_after_it_is_queued_and_before_its_mark)
+START_TEST(work_is_done_when_its_mark_is_reached)
 {
     open_device();
     out[0] = -1;
     ck_assert_int_eq(simt_kernels_sum(device_stream(device), x, N, 1, out), 0);
     ck_assert_int_eq(device_mark(device_stream(device), 0), 0);
-    ck_assert_float_eq(out[0], -1);
     while (device_query(device_stream(device), 0) == -EAGAIN)
         ;
     ck_assert_float_eq(out[0], N * (N - 1) / 2);
@@ -70,10 +70,57 @@ START_TEST(a_graph_runs_what_was_recorded_as_often_as_it_is_launched)
 }
 END_TEST
 
+/* Every value takes part in sums that no other permutation of rows, columns and depths has. */
+START_TEST(a_warp_multiplies_matrices_of_int8)
+{
+    open_device();
+    int8_t *a = device_pinned(device, 16 * 32), *b = device_pinned(device, 8 * 32);
+    int32_t *d = device_pinned(device, 16 * 8 * sizeof *d), expected[16 * 8];
+    for (int i = 0; i < 16 * 32; i++)
+        a[i] = (int8_t)(i * 37 % 251 - 128);
+    for (int i = 0; i < 8 * 32; i++)
+        b[i] = (int8_t)(i * 91 % 239 - 128);
+    for (int i = 0; i < 16 * 8; i++) {
+        d[i] = expected[i] = 1000 * i;
+        for (int k = 0; k < 32; k++)
+            expected[i] += a[i / 8 * 32 + k] * b[i % 8 * 32 + k];
+    }
+    ck_assert_int_eq(simt_kernels_product_s8(device_stream(device), a, b, d), 0);
+    ck_assert_int_eq(device_synchronize(device_stream(device)), 0);
+    for (int i = 0; i < 16 * 8; i++)
+        ck_assert_int_eq(d[i], expected[i]);
+    device = device_close(device);
+}
+END_TEST
+
+START_TEST(a_warp_multiplies_matrices_of_f16)
+{
+    open_device();
+    uint16_t *a = device_pinned(device, 16 * 16 * sizeof *a), *b = device_pinned(device, 8 * 16 * sizeof *b);
+    float *d = device_pinned(device, 16 * 8 * sizeof *d), expected[16 * 8];
+    for (int i = 0; i < 16 * 16; i++)
+        a[i] = format_f32_to_f16((float)(i * 37 % 61 - 30) / 4);
+    for (int i = 0; i < 8 * 16; i++)
+        b[i] = format_f32_to_f16((float)(i * 91 % 53 - 26) / 8);
+    for (int i = 0; i < 16 * 8; i++) { /* exact: every sum is a small multiple of 1/32 */
+        d[i] = expected[i] = (float)i;
+        for (int k = 0; k < 16; k++)
+            expected[i] += format_f16_to_f32(a[i / 8 * 16 + k]) * format_f16_to_f32(b[i % 8 * 16 + k]);
+    }
+    ck_assert_int_eq(simt_kernels_product_f16(device_stream(device), a, b, d), 0);
+    ck_assert_int_eq(device_synchronize(device_stream(device)), 0);
+    for (int i = 0; i < 16 * 8; i++)
+        ck_assert_float_eq(d[i], expected[i]);
+    device = device_close(device);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_warp_multiplies_matrices_of_int8);
+    tcase_add_test(tests, a_warp_multiplies_matrices_of_f16);
     tcase_add_test(tests, a_block_adds_up_what_its_threads_read);
-    tcase_add_test(tests, work_runs_after_it_is_queued_and_before_its_mark);
+    tcase_add_test(tests, work_is_done_when_its_mark_is_reached);
     tcase_add_test(tests, a_graph_runs_what_was_recorded_as_often_as_it_is_launched);
 }
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* The stacks of a block's threads: each above a page that nobody may touch, so that a kernel that needs more
+ * is told so by name. Sanitizers have a handler and a report of their own. */
+
+#include "cuda/emu/emu.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+
+#define GUARD_BYTES 4096
+#define PITCH       (EMU_STACK_BYTES + GUARD_BYTES)
+
+#if defined(EMU_ASAN) || defined(EMU_TSAN)
+#define HAS_HANDLER true
+#else
+#define HAS_HANDLER false
+#endif
+
+static uint8_t *stacks; /* [EMU_MOST_THREADS][PITCH] */
+static uint32_t n_open;
+static uint8_t handler_stack[64 * 1024];
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)stacks;
+    if (at < (uintptr_t)EMU_MOST_THREADS * PITCH)
+        emu_die("its stack of %u KiB overflows", EMU_STACK_BYTES / 1024);
+    struct sigaction otherwise = {};
+    otherwise.sa_handler = SIG_DFL; /* the instruction runs again */
+    sigaction(signal, &otherwise, NULL);
+}
+
+static void watch(void)
+{
+    stack_t stack = {};
+    stack.ss_sp = handler_stack;
+    stack.ss_size = sizeof handler_stack;
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    if (sigaltstack(&stack, NULL) < 0 || sigaction(SIGSEGV, &action, NULL) < 0)
+        abort();
+}
+
+uint8_t *emu_stack(uint32_t number)
+{
+    if (!stacks) {
+        void *memory = mmap(NULL, (size_t)EMU_MOST_THREADS * PITCH, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED)
+            abort();
+        stacks = (uint8_t *)memory;
+        if (!HAS_HANDLER)
+            watch();
+    }
+    for (; n_open <= number; n_open++)
+        if (mprotect(stacks + (size_t)n_open * PITCH + GUARD_BYTES, EMU_STACK_BYTES, PROT_READ | PROT_WRITE) <
+            0)
+            abort();
+    return stacks + (size_t)number * PITCH + GUARD_BYTES;
+}

@@ -20,6 +20,7 @@ static void *context, *dealer;
 static void set_up(void)
 {
     int one = 1, none = 0;
+    sessions = (struct sessions){0};
     context = zmq_ctx_new();
     link_ = (struct client_link){.sessions = &sessions, .router = zmq_socket(context, ZMQ_ROUTER)};
     dealer = zmq_socket(context, ZMQ_DEALER);

@@ -114,6 +114,22 @@ __device__ static inline bf16_t simt_bf16(float x)
     return bf16_t{(uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
 
+/* A rounded product, which is never part of a fused one: where bits are to be those of plain C. */
+__device__ static inline float simt_multiply(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+
+__device__ static inline uint32_t simt_bits(float x)
+{
+    return __float_as_uint(x);
+}
+
+__device__ static inline float simt_of_bits(uint32_t bits)
+{
+    return __uint_as_float(bits);
+}
+
 __device__ static inline uint32_t simt_atomic_add(uint32_t *at, uint32_t value)
 {
     return atomicAdd(at, value);

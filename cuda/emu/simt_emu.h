@@ -213,6 +213,21 @@ static inline bf16_t simt_bf16(float x)
     return bf16_t{format_f32_to_bf16(x)};
 }
 
+static inline float simt_multiply(float a, float b)
+{
+    return a * b;
+}
+
+static inline uint32_t simt_bits(float x)
+{
+    return format_bits_of_float(x);
+}
+
+static inline float simt_of_bits(uint32_t bits)
+{
+    return format_float_of_bits(bits);
+}
+
 /* Nothing comes between; for ThreadSanitizer they are atomic too. */
 template <class T> static inline T simt_atomic_add(T *at, T value)
 {

@@ -19,7 +19,9 @@
  * A descriptor may be used again while messages of its last connection are not taken. Taking those is put
  * down to the new connection, which has so much more to send, once.
  *
- * Subscriptions are only counted in bytes: nothing gives those back but the connection's end. */
+ * Subscriptions are only counted in bytes. Nothing gives those back but the connection's end, and new ones
+ * are let in at a rate: 140,000 a second, with connections that come and go, kept the loop busy with libzmq's
+ * books. */
 
 #include "broker/intake.h"
 
@@ -77,6 +79,8 @@ static struct {
     size_t orphaned, orphaned_before;                /* since the loop last saw the end, and before */
     uint64_t paused_ns;                              /* when the last pause ended */
     size_t subscribed;                               /* beyond what each connection has */
+    size_t spare;                                    /* of the rate at which that may grow */
+    uint64_t spare_ns;                               /* when that was */
     uint64_t n_closed;
 } intake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -210,6 +214,18 @@ static void pause_reading(void)
 
 /* ---- both ---- */
 
+/* How much more the subscriptions beyond the own shares may grow now. */
+static size_t spare(void)
+{
+    uint64_t now = clock_ns(), elapsed_ms = (now - intake.spare_ns) / CLOCK_NS_PER_MS;
+    uint64_t more = elapsed_ms * INTAKE_SUBSCRIPTION_BYTES_A_S / 1000;
+    if (more > 0) {
+        intake.spare = smaller(INTAKE_SUBSCRIPTION_BURST, intake.spare + more);
+        intake.spare_ns = now;
+    }
+    return smaller(intake.spare, INTAKE_MAX_SUBSCRIPTION_BYTES - intake.subscribed);
+}
+
 /* How many bytes may be read now. */
 static size_t allowed(const struct connection *connection)
 {
@@ -219,17 +235,17 @@ static size_t allowed(const struct connection *connection)
         return SIZE_MAX;
     if (connection->received < own_share(connection))
         return own_share(connection) - connection->received;
-    return smaller(INTAKE_MAX_SUBSCRIBER_BYTES - connection->received,
-                   INTAKE_MAX_SUBSCRIPTION_BYTES - intake.subscribed);
+    return smaller(INTAKE_MAX_SUBSCRIBER_BYTES - connection->received, spare());
 }
 
 static bool received(struct connection *connection, const void *bytes, size_t n)
 {
     if (connection->kind == INTAKE_MESSAGES)
         return follow(connection, bytes, n);
-    intake.subscribed -= beyond_share(connection);
+    size_t before = beyond_share(connection);
     connection->received += n;
-    intake.subscribed += beyond_share(connection);
+    intake.subscribed += beyond_share(connection) - before;
+    intake.spare -= beyond_share(connection) - before;
     return true;
 }
 

@@ -18,13 +18,16 @@
 #define INTAKE_MAX_AHEAD            8 /* messages; the socket's receive high-water mark */
 #define INTAKE_MAX_CONNECTION_BYTES ((size_t)48 << 20)
 
-/* A connection to the stream subscribes once, and libzmq's memory and time for a subscription are up to two
- * hundred times its bytes. So each connection has what one subscription takes, handshake included, and beyond
- * that a share of what is there for all: what a broker has clients for is listening, not subscribing. */
-#define INTAKE_SUBSCRIBER_BYTES       192  /* a handshake in the clear has 120 */
-#define INTAKE_SUBSCRIBER_CURVE_BYTES 1024 /* encrypted */
+/* A connection to the stream subscribes once, and libzmq's memory for a subscription is up to two hundred
+ * times its bytes, its time for one, from coming to going, the loop's. So each connection has what one
+ * subscription takes, handshake included, and beyond that a share of what is there for all: what a broker has
+ * clients for is listening, not subscribing. */
+#define INTAKE_SUBSCRIBER_BYTES       136 /* of 119 to 132 in the clear */
+#define INTAKE_SUBSCRIBER_CURVE_BYTES 640 /* of 612 to 625 encrypted */
 #define INTAKE_MAX_SUBSCRIBER_BYTES   ((size_t)16 << 10)
-#define INTAKE_MAX_SUBSCRIPTION_BYTES ((size_t)256 << 10)
+#define INTAKE_MAX_SUBSCRIPTION_BYTES ((size_t)256 << 10) /* held */
+#define INTAKE_SUBSCRIPTION_BURST     ((size_t)64 << 10)  /* at once, and then */
+#define INTAKE_SUBSCRIPTION_BYTES_A_S ((uint64_t)4 << 10)
 
 /* A descriptor from here on is not counted, so nothing that counts may be accepted there. */
 #define INTAKE_MAX_FILES 65536

@@ -132,7 +132,7 @@ static void spawn_broker(struct pool *pool, const char *model, va_list args)
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != test)
             _exit(127);
-        int fd = open(pool->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        int fd = pool->stderr_fd > 0 ? pool->stderr_fd : open(pool->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         dup2(fd, STDERR_FILENO);
         execv(program, (char *const *)argv);
         _exit(127);

@@ -8,7 +8,8 @@
  *
  * A zeroed struct is a pool that was never started. Set before it is: `rundir`, to use a directory
  * that exists; `log`, when two pools use the same; `programs`, for the broker of another folder, beside its
- * own worker. */
+ * own worker; `stderr_fd`, where stderr goes instead of the log, which says nothing then (pool_start would
+ * wait in vain). */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -22,6 +23,7 @@ struct pool {
     char frontend[RUNDIR_PATH_MAX + 32]; /* endpoints */
     char backend[RUNDIR_PATH_MAX + 32];
     char stream[RUNDIR_PATH_MAX + 32];
+    int stderr_fd;                  /* 0: the log */
     char log[RUNDIR_PATH_MAX + 32]; /* file with the broker's and the workers' stderr */
 };
 

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The broker as a process, from its sockets: garbage, strangers, and workers that die, stall or lie. */
 
-#include "tests/integration/zmtp.h"
 #include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <zmq.h>
 
-#include "broker/stream.h"
 #include "common/clock.h"
 
 START_TEST(a_message_above_the_bound_costs_its_sender_the_connection_and_nobody_else)
@@ -127,30 +124,6 @@ START_TEST(garbage_on_every_socket_harms_nobody)
 }
 END_TEST
 
-/* Twice each, which the broker's socket reports as one when the connection ends. */
-START_TEST(subscriptions_of_strangers_keep_nobody_out)
-{
-    enum { CONNECTIONS = 300, TOPICS = 390 };
-    _Static_assert(CONNECTIONS * TOPICS > STREAM_MAX_LISTENED, "more than the broker keeps account of");
-    uint8_t subscription[1 + sizeof(struct id128)] = {1, [16] = 0xee};
-    open_pool(NULL);
-    for (uint32_t i = 0; i < CONNECTIONS; i++) {
-        int fd = zmtp_open(the_pool.rundir, "stream", "XSUB");
-        ck_assert_int_ge(fd, 0);
-        for (uint32_t j = 0; j < TOPICS; j++) {
-            uint32_t topic = i * TOPICS + j;
-            memcpy(subscription + 1, &topic, sizeof topic);
-            zmtp_send(fd, 0, subscription, sizeof subscription);
-            zmtp_send(fd, 0, subscription, sizeof subscription);
-        }
-        close(fd);
-    }
-    client_open(&client_b, &the_pool, 'b');
-    client_close(&client_b);
-    close_pool();
-}
-END_TEST
-
 START_TEST(a_worker_that_dies_fails_its_requests_and_comes_back)
 {
     uint64_t count;
@@ -213,7 +186,6 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_of_an_earlier_broker_is_sent_away);
     tcase_add_test(tests, a_registration_that_comes_after_its_worker_died_is_refused);
     tcase_add_test(tests, garbage_on_every_socket_harms_nobody);
-    tcase_add_test(tests, subscriptions_of_strangers_keep_nobody_out);
     tcase_add_test(tests, a_worker_that_dies_fails_its_requests_and_comes_back);
     tcase_add_test(tests, a_worker_that_sends_garbage_is_killed_and_comes_back);
     tcase_add_test(tests, a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on);

@@ -254,6 +254,28 @@ START_TEST(ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody)
 }
 END_TEST
 
+START_TEST(a_draining_pool_waits_no_longer_than_it_was_told)
+{
+    enum { N = 40 }; /* one after the other: far more than a second's work */
+    pool_start(&pool, tiny_model(), "--slots", "1", "--ctx", "4096", "--drain-seconds", "1", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answers[N] = {0};
+    struct quern_request request = endless("a long way to go", 4000);
+    pid_t pid;
+    for (int i = 0; i < N; i++)
+        send_request(client, &request, &answers[i]);
+    await_ids(client, &answers[0], 2, 60);
+    ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
+    await_answers(client, answers, N, 60);
+    ck_assert_str_eq(answers[N - 1].error, "draining");
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, 0, 30), 0);
+    ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 0);
+    for (int i = 0; i < N; i++)
+        answer_deinit(&answers[i]);
+}
+END_TEST
+
 START_TEST(a_second_signal_ends_at_once)
 {
     pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
@@ -406,6 +428,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_broker_that_stood_still_blames_nobody);
     tcase_add_test(tests, a_client_that_is_stopped_for_longer_than_its_lease_loses_nothing);
     tcase_add_test(tests, ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody);
+    tcase_add_test(tests, a_draining_pool_waits_no_longer_than_it_was_told);
     tcase_add_test(tests, a_second_signal_ends_at_once);
     tcase_add_test(tests, workers_do_not_outlive_a_killed_broker_for_ever);
     tcase_add_test(tests, a_second_pool_in_the_same_directory_is_refused);

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of weight matrices with rows of activations.
+/* Products of weight matrices with rows of activations, and of one to four rows the kernel.
  *
- * FEW ROWS, one to four: what counts is the bytes of the weights, which are read once for all of the rows. A
- * warp has ROWS_EACH neighbouring rows of the matrix; a lane takes every 32nd block of 32 columns (of 16-bit
- * weights every 32nd eight columns), and the lanes' sums are added at the end. More rows are such groups of
- * four, each of which reads the weights again.
+ * With few rows what counts is the bytes of the weights, which are read once for all of the rows. A warp has
+ * ROWS_EACH neighbouring rows of the matrix; a lane takes every 32nd block of 32 columns (of 16-bit weights
+ * every 32nd eight columns), and the lanes' sums are added at the end. So a warp's load is 512 neighbouring
+ * bytes of a row, and four such loads are in flight for each lane when there is one row of activations.
  *
- * An output's bits depend on its two rows alone: lanes, order of blocks and of the final sum are the same for
- * any number of rows.
- *
- * Up to KERNELS_PRODUCTS matrices share a launch; they may differ in format, which a whole block has one of.
- */
+ * From five rows on, and where a row's bits may not depend on how many there are: tiles.cu. */
 
-#include "cuda/weight_blocks.h"
+#include "cuda/products.h"
 
 #include <errno.h>
 
@@ -20,13 +16,6 @@
 #define ROWS_EACH      2
 #define ROWS_PER_BLOCK (WARPS * ROWS_EACH)
 #define MOST_FEW       4
-
-struct products {
-    struct device_matrix matrices[KERNELS_PRODUCTS];
-    float *outs[KERNELS_PRODUCTS];
-    uint32_t out_strides[KERNELS_PRODUCTS];
-    uint32_t ends[KERNELS_PRODUCTS]; /* blockIdx.x of product i: ends[i − 1] … ends[i] − 1 */
-};
 
 /* What a warp has to do: N rows of x from `x_row` on by ROWS_EACH rows of the matrix from `row` on. Rows that
  * are not there are computed as the last one. */
@@ -47,9 +36,10 @@ static __device__ inline uint32_t x_row(const struct task &task, uint32_t n)
 }
 
 template <enum format F, uint32_t N>
-static __device__ void add_quantized(const struct task &task, float sums[ROWS_EACH][N])
+static __device__ __forceinline__ void add_quantized(const struct task &task, float sums[ROWS_EACH][N])
 {
     const uint32_t n_blocks = task.matrix->padded_columns / 32;
+    SIMT_UNROLL_BY(N == 1 ? 2 : 1)
     for (uint32_t block = threadIdx.x % SIMT_LANES; block < n_blocks; block += SIMT_LANES) {
         struct raw_block raw[ROWS_EACH];
         struct open_block open[ROWS_EACH];
@@ -70,26 +60,13 @@ static __device__ void add_quantized(const struct task &task, float sums[ROWS_EA
     }
 }
 
-/* Element i of 16 bytes of weights. */
-template <enum format F> static __device__ inline float float_weight(const struct simt_16 &words, uint32_t i)
-{
-    if (F == FORMAT_F32) {
-        union {
-            uint32_t bits;
-            float value;
-        } word = {words.words[i]};
-        return word.value;
-    }
-    uint16_t bits = (uint16_t)(words.words[i / 2] >> 16 * (i % 2));
-    return F == FORMAT_F16 ? simt_float(half_t{bits}) : simt_float(bf16_t{bits});
-}
-
 template <enum format F, uint32_t N>
-static __device__ void add_floats(const struct task &task, float sums[ROWS_EACH][N])
+static __device__ __forceinline__ void add_floats(const struct task &task, float sums[ROWS_EACH][N])
 {
     constexpr uint32_t each = F == FORMAT_F32 ? 4 : 8; /* columns in 16 bytes */
     const uint32_t n_columns = task.matrix->padded_columns;
     const uint8_t *plane = (const uint8_t *)task.matrix->planes[0];
+    SIMT_UNROLL_BY(N == 1 ? 2 : 1)
     for (uint32_t k = threadIdx.x % SIMT_LANES * each; k < n_columns; k += SIMT_LANES * each) {
         struct simt_16 words[ROWS_EACH];
         SIMT_UNROLL
@@ -102,16 +79,18 @@ static __device__ void add_floats(const struct task &task, float sums[ROWS_EACH]
             for (uint32_t i = 0; i < each; i += 4) {
                 const struct float_four four = read_four(x + i);
                 SIMT_UNROLL
-                for (uint32_t r = 0; r < ROWS_EACH; r++)
+                for (uint32_t r = 0; r < ROWS_EACH; r++) {
                     SIMT_UNROLL
-                for (uint32_t j = 0; j < 4; j++)
-                    sums[r][n] = fmaf(float_weight<F>(words[r], i + j), four.v[j], sums[r][n]);
+                    for (uint32_t j = 0; j < 4; j++)
+                        sums[r][n] = fmaf(float_weight<F>(words[r], i + j), four.v[j], sums[r][n]);
+                }
             }
         }
     }
 }
 
-template <uint32_t N> static __device__ void add_rows(const struct task &task, float sums[ROWS_EACH][N])
+template <uint32_t N>
+static __device__ __forceinline__ void add_rows(const struct task &task, float sums[ROWS_EACH][N])
 {
     switch (task.matrix->format) {
     case FORMAT_F32:
@@ -139,39 +118,41 @@ template <uint32_t N> static __device__ void add_rows(const struct task &task, f
 
 /* Grid: [groups of ROWS_PER_BLOCK rows of all matrices][groups of N rows of x]. */
 template <uint32_t N>
-static __global__ void __launch_bounds__(WARPS *SIMT_LANES)
-    multiply_few(struct products products, struct device_activations x, uint32_t n_x_rows)
+static __global__ void __launch_bounds__(WARPS *SIMT_LANES, N == 1   ? 8
+                                                            : N == 2 ? 6
+                                                                     : 4)
+    multiply_few(const __grid_constant__ struct products products,
+                 const __grid_constant__ struct device_activations x, uint32_t n_x_rows)
 {
-    uint32_t p = 0;
-    while (blockIdx.x >= products.ends[p])
-        p++;
-    const struct device_matrix &matrix = products.matrices[p];
+    const struct block_share share = share_of_block(products, ROWS_PER_BLOCK);
+    const struct device_matrix &matrix = products.matrices[share.product];
     const uint32_t lane = threadIdx.x % SIMT_LANES;
-    const uint32_t group = blockIdx.x - (p ? products.ends[p - 1] : 0);
-    const struct task task = {&matrix, &x, group * ROWS_PER_BLOCK + threadIdx.x / SIMT_LANES * ROWS_EACH,
-                              blockIdx.y * N, n_x_rows};
+    const struct task task = {&matrix, &x, share.row + threadIdx.x / SIMT_LANES * ROWS_EACH, blockIdx.y * N,
+                              n_x_rows};
     float sums[ROWS_EACH][N] = {};
     add_rows<N>(task, sums);
     /* One lane to each output, so that they are stored at once. */
     float mine = 0;
     SIMT_UNROLL
-    for (uint32_t n = 0; n < N; n++)
+    for (uint32_t n = 0; n < N; n++) {
         SIMT_UNROLL
-    for (uint32_t r = 0; r < ROWS_EACH; r++) {
-        float sum = simt_warp_sum(sums[r][n]);
-        mine = lane == n * ROWS_EACH + r ? sum : mine;
+        for (uint32_t r = 0; r < ROWS_EACH; r++) {
+            float sum = simt_warp_sum(sums[r][n]);
+            mine = lane == n * ROWS_EACH + r ? sum : mine;
+        }
     }
     const uint32_t row = task.row + lane % ROWS_EACH, x_row = task.x_row + lane / ROWS_EACH;
     if (lane < ROWS_EACH * N && row < matrix.n_rows && x_row < n_x_rows)
-        products.outs[p][(size_t)x_row * products.out_strides[p] + row] =
+        products.outs[share.product][(size_t)x_row * products.out_strides[share.product] + row] =
             mine + (matrix.bias ? matrix.bias[row] : 0);
 }
 
 template <uint32_t N>
-static int launch_few(struct device_stream *queue, const struct products *products, uint32_t n_blocks,
+static int launch_few(struct device_stream *queue, const struct products *products,
                       const struct device_activations *x, uint32_t n_rows)
 {
-    return simt_launch(queue, "multiply_few", multiply_few<N>, {n_blocks, (n_rows + N - 1) / N, 1},
+    return simt_launch(queue, "multiply_few", multiply_few<N>,
+                       {blocks_of(products, ROWS_PER_BLOCK), (n_rows + N - 1) / N, 1},
                        {WARPS * SIMT_LANES, 1, 1}, 0, *products, *x, n_rows);
 }
 
@@ -179,29 +160,26 @@ int kernels_multiply(struct device_stream *queue, const struct device_product *g
                      const struct device_activations *x, uint32_t n_rows, bool reproducible)
 {
     struct products products = {};
-    uint32_t n_blocks = 0;
     if (n_products > KERNELS_PRODUCTS)
         return -EINVAL;
-    for (uint32_t i = 0; i < KERNELS_PRODUCTS; i++) {
-        if (i < n_products) {
-            const struct device_matrix *matrix = given[i].matrix;
-            if (!layout_of(matrix->format) || matrix->padded_columns > x->stride)
-                return -EINVAL;
-            products.matrices[i] = *matrix;
-            products.outs[i] = given[i].out;
-            products.out_strides[i] = given[i].out_stride;
-            n_blocks += (matrix->n_rows + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK;
-        }
-        products.ends[i] = n_blocks;
+    for (products.n = 0; products.n < n_products; products.n++) {
+        const struct device_product *product = &given[products.n];
+        if (!layout_of(product->matrix->format) || product->matrix->padded_columns > x->stride)
+            return -EINVAL;
+        products.matrices[products.n] = *product->matrix;
+        products.outs[products.n] = product->out;
+        products.out_strides[products.n] = product->out_stride;
     }
+    if (reproducible || n_rows > MOST_FEW)
+        return multiply_tiles(queue, &products, x, n_rows);
     switch (n_rows) {
     case 1:
-        return launch_few<1>(queue, &products, n_blocks, x, n_rows);
+        return launch_few<1>(queue, &products, x, n_rows);
     case 2:
-        return launch_few<2>(queue, &products, n_blocks, x, n_rows);
+        return launch_few<2>(queue, &products, x, n_rows);
     case 3:
-        return launch_few<3>(queue, &products, n_blocks, x, n_rows);
+        return launch_few<3>(queue, &products, x, n_rows);
     default:
-        return launch_few<MOST_FEW>(queue, &products, n_blocks, x, n_rows);
+        return launch_few<4>(queue, &products, x, n_rows);
     }
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #define MOST_THREADS 1024
+#define MOST_COLUMNS (4 * 4 * 768) /* of fewer threads each may have more registers */
 #define WARPS        (MOST_THREADS / SIMT_LANES)
 
 struct norm_shared {
@@ -53,12 +54,13 @@ static __device__ void normalize(struct float_four x[EACH], const struct norm &n
         mean = block_sum(sums, total) / (float)n_columns;
     }
     SIMT_UNROLL
-    for (uint32_t e = 0; e < EACH; e++)
+    for (uint32_t e = 0; e < EACH; e++) {
         SIMT_UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        float v = column_of(e) + i < n_columns ? x[e].v[i] - mean : 0;
-        x[e].v[i] = v;
-        squares = fmaf(v, v, squares);
+        for (uint32_t i = 0; i < 4; i++) {
+            float v = column_of(e) + i < n_columns ? x[e].v[i] - mean : 0;
+            x[e].v[i] = v;
+            squares = fmaf(v, v, squares);
+        }
     }
     const float factor = 1.0f / sqrtf(block_sum(sums, squares) / (float)n_columns + norm.epsilon);
     SIMT_UNROLL
@@ -76,7 +78,7 @@ static __device__ void normalize(struct float_four x[EACH], const struct norm &n
 }
 
 template <uint32_t EACH>
-static __global__ void __launch_bounds__(MOST_THREADS) norm_rows(struct norm_step step)
+static __global__ void __launch_bounds__(EACH == 4 ? 768 : MOST_THREADS) norm_rows(struct norm_step step)
 {
     struct block_sums sums = {simt_shared<struct norm_shared>(), 0};
     const uint32_t row = blockIdx.x, from = step.outputs ? step.outputs[row] : row;
@@ -124,7 +126,7 @@ static int launch(struct device_stream *queue, const struct norm_step *norm, uin
 int kernels_norm(struct device_stream *queue, const struct norm_step *norm, uint32_t n_rows)
 {
     const uint32_t each = (norm->stride / 4 + MOST_THREADS - 1) / MOST_THREADS;
-    if (norm->stride % LAYOUT_COLUMNS != 0 || norm->out.stride != norm->stride || each > 4)
+    if (norm->stride % LAYOUT_COLUMNS != 0 || norm->out.stride != norm->stride || norm->stride > MOST_COLUMNS)
         return -EINVAL;
     return each <= 1   ? launch<1>(queue, norm, n_rows)
            : each <= 2 ? launch<2>(queue, norm, n_rows)

@@ -24,6 +24,7 @@
  *   simt_multiply(a, b)             a product of its own, never fused with a sum
  *   simt_bits(f), simt_of_bits(u)   a float's bits
  *   SIMT_UNROLL                     before a loop of constant length, whose arrays shall stay in registers
+ *   SIMT_UNROLL_BY(n)               before any loop: n rounds' loads are in flight together
  *   half_t, bf16_t                  16 bits of storage; simt_float(x), simt_half(f), simt_bf16(f)
  * PTX and launches stand here only. No block waits for another. Every lane of a warp, and every thread of a
  * block, meets every warp operation and barrier: a thread that has nothing to do takes part with a neutral

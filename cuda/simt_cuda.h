@@ -9,8 +9,10 @@
 
 #include "cuda/device_cuda.h"
 
-#define SIMT_ALL    0xffffffffu /* the lanes of a warp */
-#define SIMT_UNROLL _Pragma("unroll")
+#define SIMT_ALL          0xffffffffu /* the lanes of a warp */
+#define SIMT_UNROLL       _Pragma("unroll")
+#define SIMT_PRAGMA(text) _Pragma(#text)
+#define SIMT_UNROLL_BY(n) SIMT_PRAGMA(unroll(n))
 
 template <class T> __device__ static inline T *simt_shared()
 {

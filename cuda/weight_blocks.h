@@ -104,7 +104,8 @@ static __device__ inline void open_block(const struct raw_block &raw, uint32_t b
     open->factors[0] = open->factors[1] = 1;
     if (has_minimum<F>()) {
         const uint32_t j = block % 8;
-        uint32_t low = raw.more.words[j < 4 ? 1 : 2] >> 8 * (j % 4), top = raw.more.words[3] >> 4 * j;
+        uint32_t low = (j < 4 ? raw.more.words[1] : raw.more.words[2]) >> 8 * (j % 4),
+                 top = raw.more.words[3] >> 4 * j;
         open->scale = simt_float(half_t{(uint16_t)raw.more.words[0]});
         open->min_scale = simt_float(half_t{(uint16_t)(raw.more.words[0] >> 16)});
         open->factors[0] = (int32_t)((low & 15) | (top & 3) << 4);

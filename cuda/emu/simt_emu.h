@@ -17,7 +17,9 @@
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define SIMT_UNROLL
+#define SIMT_UNROLL_BY(n)
 
 typedef struct simt_dim dim3;
 

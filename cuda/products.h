@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_PRODUCTS_H
+#define CUDA_PRODUCTS_H
+
+/* Up to KERNELS_PRODUCTS products in one launch: each has a range of blockIdx.x, for its rows. */
+
+#include "cuda/weight_blocks.h"
+
+struct products {
+    struct device_matrix matrices[KERNELS_PRODUCTS];
+    float *outs[KERNELS_PRODUCTS];
+    uint32_t out_strides[KERNELS_PRODUCTS];
+    uint32_t n;
+};
+
+/* What a block of threads has: rows of one product from `row` on. */
+struct block_share {
+    uint32_t product, row;
+};
+
+/* For a kernel whose blocks take rows_each rows. */
+static __device__ inline struct block_share share_of_block(const struct products &products,
+                                                           uint32_t rows_each)
+{
+    uint32_t p = 0, block = blockIdx.x;
+    while (block * rows_each >= products.matrices[p].n_rows)
+        block -= (products.matrices[p++].n_rows + rows_each - 1) / rows_each;
+    return block_share{p, block * rows_each};
+}
+
+static inline uint32_t blocks_of(const struct products *products, uint32_t rows_each)
+{
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < products->n; p++)
+        n += (products->matrices[p].n_rows + rows_each - 1) / rows_each;
+    return n;
+}
+
+/* Element i of 16 bytes of F32, F16 or BF16 weights. */
+template <enum format F> static __device__ inline float float_weight(const struct simt_16 &words, uint32_t i)
+{
+    if (F == FORMAT_F32) {
+        union {
+            uint32_t bits;
+            float value;
+        } word = {words.words[i]};
+        return word.value;
+    }
+    uint16_t bits = (uint16_t)(words.words[i / 2] >> 16 * (i % 2));
+    return F == FORMAT_F16 ? simt_float(half_t{bits}) : simt_float(bf16_t{bits});
+}
+
+/* out = x · weights, more than a few rows or any number, on tensor cores (tiles.cu). An output's bits depend
+ * on its two rows alone. */
+int multiply_tiles(struct device_stream *queue, const struct products *products,
+                   const struct device_activations *x, uint32_t n_rows);
+
+#endif

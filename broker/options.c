@@ -32,7 +32,7 @@ enum setting_type { SETTING_TEXT, SETTING_NUMBER };
 
 static const struct setting {
     const char *name;
-    const char *argument;
+    const char *argument; /* NULL: the option has none, and is 1 in the file */
     const char *help;
     enum setting_type type;
     size_t offset;
@@ -65,6 +65,8 @@ static const struct setting {
      offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
     {"drain-seconds", "N", "When told to end, end what is not finished after so many seconds (default 60)",
      SETTING_NUMBER, offsetof(struct options, drain_seconds), DRAIN_MAX_S, 0},
+    {"no-sandbox", NULL, "Let workers keep all rights of the user while they serve, to debug", SETTING_NUMBER,
+     offsetof(struct options, no_sandbox), 1, 0},
     {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
      SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
 };
@@ -148,7 +150,7 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     else if (key == KEY_CONFIG)
         walk->result = set_text("config", value, sizeof options->config, options->config, walk->err);
     else
-        walk->result = set(options, &settings[key - KEY_SETTING], value, walk->err);
+        walk->result = set(options, &settings[key - KEY_SETTING], value ? value : "1", walk->err);
     return 0;
 }
 

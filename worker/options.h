@@ -4,6 +4,7 @@
 
 /* The command line of quern-worker. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WORKER_MOST_CPUS 256
@@ -24,6 +25,7 @@ struct worker_options {
     uint32_t local_workers; /* 0 is 1 */
     uint32_t frame_us;
     uint32_t orphan_s;
+    bool no_sandbox;
 };
 
 /* Reads the command line; texts borrow from argv. On a mistake, and after --help, it ends the process as

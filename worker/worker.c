@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@
 #include "worker/prompt.h"
 #include "worker/publish.h"
 #include "worker/report.h"
+#include "worker/sandbox.h"
 #include "worker/stream.h"
 #include "worker/tokenize.h"
 
@@ -52,6 +54,9 @@ struct worker {
     struct model *model;
     struct prompt_encoder encoder;
     struct preparer *preparer;
+    const struct backend_ops *backend;
+    struct sandbox sandbox;
+    bool confined; /* it is to be */
     struct engine *engine;
     void *zmq;
     struct stream stream;
@@ -294,22 +299,54 @@ static void run_loop(struct worker *worker)
 
 /* ---- start and end ---- */
 
+static int choose_backend(struct worker *worker, struct error *err)
+{
+    struct error note;
+    int r = backend_choose(worker->options->device, worker->model, &worker->backend, &note, err);
+    if (r == 0 && note.text[0])
+        log_warn("%s", note.text);
+    return r;
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Before there are other threads: from here on only what is open already, and a little more, is in reach. */
+static void confine_files(struct worker *worker)
+{
+    const char *broker = worker->options->broker, *stream = worker->options->stream;
+    struct sandbox *sandbox = &worker->sandbox;
+    struct error err;
+    worker->confined = worker->backend->self_contained && !worker->options->no_sandbox;
+    sandbox->network = !begins(broker, "ipc://") || !begins(stream, "ipc://");
+    sandbox->abstract = begins(broker, "ipc://@") || begins(stream, "ipc://@");
+    const char *slash = strrchr(stream, '/');
+    if (begins(stream, "ipc:///") && slash > stream + 6)
+        snprintf(sandbox->socket_folder, sizeof sandbox->socket_folder, "%.*s", (int)(slash - stream - 6),
+                 stream + 6);
+    if (worker->confined && sandbox_confine_files(sandbox, &err) < 0)
+        log_debug("files are not confined: %s", err.text);
+}
+
+/* When everything is open. */
+static void confine_calls(struct worker *worker)
+{
+    struct error err;
+    if (worker->confined && sandbox_confine_calls(&worker->sandbox, worker->options->name, &err) < 0)
+        log_warn("system calls are not confined: %s", err.text);
+}
+
 static int open_engine(struct worker *worker, struct error *err)
 {
     const struct worker_options *options = worker->options;
-    const struct backend_ops *backend;
-    struct error note;
-    int r = backend_choose(options->device, worker->model, &backend, &note, err);
-    if (r < 0)
-        return r;
-    if (note.text[0])
-        log_warn("%s", note.text);
     if (options->context > worker->model->params.n_context)
         log_warn("a context of %u is more than the %u that the model was trained for", options->context,
                  worker->model->params.n_context);
     const struct engine_config config = {
         .model = worker->model,
-        .backend = backend,
+        .backend = worker->backend,
         .most_cached = options->cached_blocks == 0            ? ENGINE_NO_CACHE
                        : options->cached_blocks == UINT32_MAX ? 0
                                                               : options->cached_blocks,
@@ -340,6 +377,10 @@ static int load(struct worker *worker, struct error *err)
     prompt_encoder_init(&worker->encoder, worker->model);
     if (worker->model->chat_template.len > 0 && !worker->encoder.chat)
         log_warn("%s", worker->encoder.no_chat.text);
+    r = choose_backend(worker, err);
+    if (r < 0)
+        return r;
+    confine_files(worker);
     /* Before the engine, which keeps the thread that opens it on one core. */
     r = preparer_new(&worker->encoder, &worker->preparer, err);
     if (r == 0)
@@ -446,6 +487,7 @@ int worker_run(const struct worker_options *options)
     }
     if (connect_pool(&worker, &err) < 0)
         return give_up(&worker, EXIT_FAILURE, &err);
+    confine_calls(&worker);
     run_loop(&worker);
     log_info("ended");
     bool failed = worker.state == WORKER_FAILED;

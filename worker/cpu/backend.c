@@ -248,6 +248,7 @@ static int cpu_verdict(struct backend *backend, struct error *err)
 
 const struct backend_ops backend_cpu = {
     .name = "cpu",
+    .self_contained = true,
     .check = cpu_check,
     .open = cpu_open,
     .close = cpu_close,

@@ -248,6 +248,10 @@ struct backend_copy {
 struct backend_ops {
     const char *name; /* "cpu", "null", … */
 
+    /* It computes on the process's own memory and threads, and opens no file and no device of its own. Only a
+     * worker with such a backend is confined (worker/sandbox.h): a driver opens what it likes at any time. */
+    bool self_contained;
+
     /* -EINVAL names what the model computes and this backend cannot (worker/model/traits.h); open asks it
      * too. NULL: any model will do. */
     int (*check)(const struct model *model, struct error *err);

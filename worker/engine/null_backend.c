@@ -387,6 +387,7 @@ static int null_verdict(struct backend *backend, struct error *err)
 }
 
 const struct backend_ops backend_null = {.name = "null",
+                                         .self_contained = true,
                                          .open = null_open,
                                          .close = null_close,
                                          .info = null_info,

@@ -4,6 +4,7 @@
 #include "tests/integration/worker/scripted_broker.h"
 #include "tests/unit/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,6 +55,41 @@ START_TEST(registration_says_what_the_worker_can)
     s = scripted_new_with_template("{{ messages[0].content }}");
     ck_assert(expect(s, MESSAGE_REGISTER).register_.chat);
     scripted_free(s);
+}
+END_TEST
+
+/* A field of /proc/PID/status, or -1. */
+static long status_of(pid_t pid, const char *field)
+{
+    char path[64], line[256];
+    long value = -1;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, field, strlen(field)) == 0)
+            value = strtol(line + strlen(field), NULL, 10);
+    fclose(file);
+    return value;
+}
+
+START_TEST(a_worker_that_serves_is_confined_unless_told_otherwise)
+{
+    static const char *const devices[] = {"cpu", "null"};
+    for (int i = 0; i < 4; i++) {
+        bool sandbox = i < 2;
+        struct scripted *s =
+            scripted_new(ARGS("--ctx", "512", "--device", devices[i % 2], sandbox ? NULL : "--no-sandbox"));
+        handshake(s);
+        bool confined = sandbox && SANDBOXED;
+        ck_assert_int_eq(status_of(s->worker, "NoNewPrivs:"),
+                         confined ? 1 : status_of(getpid(), "NoNewPrivs:"));
+        ck_assert_int_eq(status_of(s->worker, "Seccomp:"), confined ? 2 : status_of(getpid(), "Seccomp:"));
+        /* A container may have a filter of its own. */
+        ck_assert_int_eq(status_of(s->worker, "Seccomp_filters:"),
+                         status_of(getpid(), "Seccomp_filters:") + confined);
+        scripted_free(s);
+    }
 }
 END_TEST
 
@@ -188,6 +224,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_worker_that_serves_is_confined_unless_told_otherwise);
     tcase_add_test(tests, registration_says_what_the_worker_can);
     tcase_add_test(tests, heartbeats_and_board_tell_the_load);
     tcase_add_test(tests, a_prompt_in_preparation_counts_as_waiting);

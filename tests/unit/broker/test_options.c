@@ -29,6 +29,9 @@ START_TEST(the_command_line_fills_every_field)
     ck_assert_str_eq(options.tcp, "127.0.0.1:5000");
     ck_assert_uint_eq(options.slots, 0);
     ck_assert_uint_eq(options.drain_seconds, 60);
+    ck_assert_uint_eq(options.no_sandbox, 0);
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--no-sandbox", "--rundir", "/tmp/x"), 0);
+    ck_assert_uint_eq(options.no_sandbox, 1);
 }
 END_TEST
 
@@ -72,13 +75,14 @@ START_TEST(the_command_line_wins_over_the_file)
     ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
     snprintf(path, sizeof path, "%s/conf", rundir);
     FILE *file = fopen(path, "w");
-    fputs("model = file.gguf\nworkers = 4\nctx = 512\n", file);
+    fputs("model = file.gguf\nworkers = 4\nctx = 512\nno-sandbox = 1\n", file);
     fclose(file);
     struct options options;
     ck_assert_int_eq(PARSE(&options, NULL, "--workers", "2", "--config", path), 0);
     ck_assert_str_eq(options.model, "file.gguf");
     ck_assert_uint_eq(options.workers, 2);
     ck_assert_uint_eq(options.context, 512);
+    ck_assert_uint_eq(options.no_sandbox, 1);
 
     struct error err = {{0}};
     file = fopen(path, "w");

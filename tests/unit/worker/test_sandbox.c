@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/* What a confined process can and cannot do: each case in a child of its own, whose end and stderr are read.
+ */
+
+#include "worker/sandbox.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/rundir.h"
+
+#define UNDONE 99 /* exit status of a child whose case did what it should not have been able to */
+
+static char folder[RUNDIR_PATH_MAX + 1];
+static char secret[RUNDIR_PATH_MAX + 20];
+
+static void set_up(void)
+{
+    ck_assert_int_eq(rundir_temporary(folder, NULL), 0);
+    snprintf(secret, sizeof secret, "%s/secret", folder);
+    int fd = open(secret, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+}
+
+static void tear_down(void)
+{
+    rundir_remove(folder);
+}
+
+static bool kernel_confines_files(void)
+{
+    return syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 1;
+}
+
+/* Runs the case in a confined child; returns its exit status, or 1000 + the signal, and its stderr. */
+static int run(void (*act)(void), const struct sandbox *sandbox, char ret_said[512])
+{
+    int out[2];
+    ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        struct error err = {0};
+        dup2(out[1], STDERR_FILENO);
+        if (kernel_confines_files() && sandbox_confine_files(sandbox, &err) < 0)
+            dprintf(STDERR_FILENO, "files: %s", err.text);
+        else if (sandbox_confine_calls(sandbox, "child", &err) < 0)
+            dprintf(STDERR_FILENO, "calls: %s", err.text);
+        else
+            act();
+        _exit(EXIT_SUCCESS);
+    }
+    close(out[1]);
+    size_t len = 0;
+    ssize_t n;
+    while ((n = read(out[0], ret_said + len, 511 - len)) > 0)
+        len += (size_t)n;
+    ret_said[len] = 0;
+    close(out[0]);
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* ---- what ends it ---- */
+
+static void start_a_program(void)
+{
+    execl("/bin/true", "true", NULL);
+}
+
+static void start_a_process(void)
+{
+    if (fork() == 0)
+        _exit(0);
+}
+
+static void open_to_write(void)
+{
+    (void)!open(secret, O_WRONLY);
+}
+
+static void make_a_file(void)
+{
+    (void)!open("/dev/shm/quern-test", O_RDONLY | O_CREAT, 0600);
+}
+
+static void speak_tcp(void)
+{
+    socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static void speak_raw(void)
+{
+    socket(AF_PACKET, SOCK_RAW, 0);
+}
+
+static void trace(void)
+{
+    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+}
+
+static void send_a_signal(void)
+{
+    kill(getppid(), SIGCONT);
+}
+
+static void run_what_was_written(void)
+{
+    mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void rename_a_file(void)
+{
+    (void)!rename(secret, "/tmp/elsewhere");
+}
+
+static void *open_to_write_in_a_thread(void *arg)
+{
+    open_to_write();
+    return arg;
+}
+
+static void act_in_a_thread(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, open_to_write_in_a_thread, NULL);
+    pthread_join(thread, NULL);
+}
+
+START_TEST(what_serving_does_not_need_ends_the_process_with_its_name)
+{
+    static const struct {
+        void (*act)(void);
+        const char *called;
+    } cases[] = {{start_a_program, "execve"}, {start_a_process, "clone"}, {open_to_write, "openat"},
+                 {make_a_file, "openat"},     {speak_tcp, "socket"},      {speak_raw, "socket"},
+                 {trace, "ptrace"},           {send_a_signal, "kill"},    {run_what_was_written, "mmap"},
+                 {rename_a_file, "rename"},   {act_in_a_thread, "openat"}};
+    const struct sandbox sandbox = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char said[512], expected[128];
+        int status = run(cases[i].act, &sandbox, said);
+        snprintf(expected, sizeof expected, "child: the sandbox stops it: it called %s", cases[i].called);
+        ck_assert_msg(status == 1000 + SIGSYS && strncmp(said, expected, strlen(expected)) == 0, "%s: %d, %s",
+                      cases[i].called, status, said);
+    }
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+static void read_elsewhere(void)
+{
+    if (open(secret, O_RDONLY) >= 0 || open("/etc/passwd", O_RDONLY) >= 0 || open("/", O_RDONLY) >= 0)
+        _exit(UNDONE);
+}
+
+static void remove_elsewhere(void)
+{
+    if (unlink(secret) == 0)
+        _exit(UNDONE);
+}
+
+START_TEST(files_elsewhere_are_out_of_reach)
+{
+    const struct sandbox sandbox = {0};
+    char said[512];
+    if (!kernel_confines_files())
+        return;
+    ck_assert_msg(run(read_elsewhere, &sandbox, said) == 0, "%s", said);
+    ck_assert_msg(run(remove_elsewhere, &sandbox, said) == 0, "%s", said);
+    ck_assert_int_eq(access(secret, F_OK), 0);
+}
+END_TEST
+
+/* ---- what goes on ---- */
+
+#define NEED(condition)                                                                                      \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            dprintf(STDERR_FILENO, "%s: %m", #condition);                                                    \
+            _exit(UNDONE);                                                                                   \
+        }                                                                                                    \
+    } while (0)
+
+static void *do_nothing(void *arg)
+{
+    return arg;
+}
+
+static void serve(void)
+{
+    pthread_t thread;
+    int pair[2], fd;
+    char bytes[64];
+    time_t now = time(NULL);
+    struct tm date;
+    NEED(pthread_create(&thread, NULL, do_nothing, NULL) == 0);
+    NEED(pthread_join(thread, NULL) == 0);
+    char *large = malloc(300 << 20);
+    NEED(large != NULL);
+    large[200 << 20] = 1;
+    free(large);
+    NEED((fd = open("/proc/self/status", O_RDONLY)) >= 0);
+    NEED(read(fd, bytes, sizeof bytes) > 0);
+    NEED(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    NEED(write(pair[0], "x", 1) == 1 && read(pair[1], bytes, 1) == 1);
+    NEED(eventfd(0, EFD_CLOEXEC) >= 0);
+    NEED(localtime_r(&now, &date) != NULL);
+    NEED(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
+}
+
+static void serve_on_tcp(void)
+{
+    NEED(socket(AF_INET, SOCK_STREAM, 0) >= 0);
+    NEED(socket(AF_INET6, SOCK_STREAM, 0) >= 0 || errno == EAFNOSUPPORT);
+    if (access("/etc/hosts", R_OK) == 0)
+        NEED(open("/etc/hosts", O_RDONLY) >= 0);
+}
+
+/* Its socket may be removed, nothing else of the folder be read. */
+static void leave(void)
+{
+    NEED(unlink(secret) == 0);
+}
+
+START_TEST(what_serving_needs_goes_on)
+{
+    char said[512];
+    const struct sandbox plain = {0}, network = {.network = true};
+    struct sandbox socket = {0};
+    ck_assert_msg(run(serve, &plain, said) == 0, "%s", said);
+    ck_assert_msg(run(serve, &network, said) == 0, "%s", said);
+    ck_assert_msg(run(serve_on_tcp, &network, said) == 0, "%s", said);
+    snprintf(socket.socket_folder, sizeof socket.socket_folder, "%s", folder);
+    ck_assert_msg(run(leave, &socket, said) == 0, "%s", said);
+    ck_assert_int_ne(access(secret, F_OK), 0);
+    /* A defect ends it as it always did. */
+    ck_assert_int_eq(run(abort, &plain, said), 1000 + SIGABRT);
+}
+END_TEST
+
+static void *wait_then_write(void *arg)
+{
+    char byte;
+    (void)!read(*(int *)arg, &byte, 1);
+    open_to_write();
+    return NULL;
+}
+
+START_TEST(threads_that_were_there_before_are_confined_too)
+{
+    int gate[2], status;
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        struct error err;
+        pthread_t thread;
+        if (pipe2(gate, O_CLOEXEC) < 0 || pthread_create(&thread, NULL, wait_then_write, &gate[0]) != 0 ||
+            sandbox_confine_calls(&(struct sandbox){0}, "child", &err) < 0)
+            _exit(1);
+        (void)!write(gate[1], "x", 1);
+        pthread_join(thread, NULL);
+        _exit(UNDONE);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, what_serving_does_not_need_ends_the_process_with_its_name);
+    tcase_add_test(tests, files_elsewhere_are_out_of_reach);
+    tcase_add_test(tests, what_serving_needs_goes_on);
+    tcase_add_test(tests, threads_that_were_there_before_are_confined_too);
+}
+
+int main(void)
+{
+    return run_tests("sandbox", add);
+}

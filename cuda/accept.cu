@@ -39,14 +39,14 @@ __device__ static inline void accept_id(const struct slots *slots, uint32_t slot
 }
 
 __device__ static inline void accept_samples(const struct slots *slots, const struct step_memory *memory,
-                                             const struct step_set *set, const struct sampled *sampled,
+                                             const struct step_set *set, struct sampled_outputs sampled,
                                              int32_t *to, struct progress *progress)
 {
     const bool all = set->output == BACKEND_SAMPLE_ALL;
     const uint32_t n = all ? set->n_rows : 1, position = progress->slot.position;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t row = all ? i : set->n_rows - 1;
-        const int32_t id = sampled[set->first_output + i].id;
+        const int32_t id = sampled_at(sampled, set->first_output + i)->id;
         if (id < 0) {
             progress->slot.end = BACKEND_END_FAULT;
             break;
@@ -61,7 +61,7 @@ __device__ static inline void accept_samples(const struct slots *slots, const st
 }
 
 __device__ static inline void finish_set(const struct slots *slots, const struct step_memory *memory,
-                                         uint32_t s, const struct sampled *sampled,
+                                         uint32_t s, struct sampled_outputs sampled,
                                          const struct mailbox *mailbox)
 {
     const struct step_set *set = &memory->sets[s];
@@ -69,7 +69,7 @@ __device__ static inline void finish_set(const struct slots *slots, const struct
     if (memory->rows[set->first_row].position != ROW_DEAD) {
         const bool samples = set->output == BACKEND_SAMPLE_LAST || set->output == BACKEND_SAMPLE_ALL;
         if (samples)
-            accept_samples(slots, memory, set, sampled, mailbox->ids + set->first_row, &progress);
+            accept_samples(slots, memory, set, sampled, mailbox->ids + set->first_output, &progress);
         else
             progress.slot.last_id = -1; /* it was fed, or others took its place */
         progress.slot.position += set->output == BACKEND_SAMPLE_ALL ? progress.n_accepted + 1 : set->n_rows;
@@ -80,16 +80,19 @@ __device__ static inline void finish_set(const struct slots *slots, const struct
         slot->position = progress.slot.position;
         slot->last_id = progress.slot.last_id;
         slot->end = progress.slot.end;
-        mailbox->sets[s] = set_result{progress.n_ids, progress.n_accepted, progress.slot.end, set->first_row};
+        mailbox->sets[s] =
+            set_result{progress.n_ids, progress.n_accepted, progress.slot.end, set->first_output};
     }
 }
 
 /* One block: a warp for each set in turn. */
 static __global__ void __launch_bounds__(THREADS)
-    accept(struct slots slots, struct step_memory memory, struct sample_step sample)
+    accept(struct slots slots, struct step_memory memory, struct sample_step sample,
+           struct sampled_outputs sampled, uint32_t n_outputs)
 {
     const struct mailbox *mailbox = &sample.mailboxes[memory.step->mailbox];
-    const struct sampled *sampled = (const struct sampled *)sample.scratch;
+    for (uint32_t i = threadIdx.x; i < n_outputs; i += THREADS)
+        sampled_at(sampled, i)->best = 0; /* for the next step */
     for (uint32_t s = threadIdx.x / SIMT_LANES; s < memory.step->n_sets; s += WARPS)
         finish_set(&slots, &memory, s, sampled, mailbox);
     simt_fence_system();
@@ -101,7 +104,8 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 int sample_accept(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
-                  const struct sample_step *sample)
+                  const struct sample_step *sample, uint32_t n_outputs)
 {
-    return simt_launch(queue, "accept", accept, {1, 1, 1}, {THREADS, 1, 1}, 0, *slots, *memory, *sample);
+    return simt_launch(queue, "accept", accept, {1, 1, 1}, {THREADS, 1, 1}, 0, *slots, *memory, *sample,
+                       sampled_outputs(sample->scratch, slots->n_vocab), n_outputs);
 }

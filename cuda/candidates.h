@@ -31,8 +31,10 @@ struct sampled_row {
     const uint32_t *mask; /* NULL: all */
     const struct slot_state *slot;
     const struct step_set *set;
-    uint32_t nth;      /* of the set's sampled rows */
-    uint32_t position; /* the index that the new id will have */
+    uint32_t nth;         /* of the set's sampled rows */
+    uint32_t position;    /* the index that the new id will have */
+    const uint64_t *list; /* [n_list] keys: the only candidates; NULL: all of the vocabulary */
+    uint32_t n_list;
 };
 
 /* False when the output is not sampled: it is padding, of a slot that has ended, or for the host. */
@@ -49,6 +51,8 @@ __device__ static inline bool find_sampled_row(struct sampled_row *row, const st
     const struct step_set *set = &memory->sets[step_row.set];
     if (set->output != BACKEND_SAMPLE_LAST && set->output != BACKEND_SAMPLE_ALL)
         return false;
+    row->list = NULL;
+    row->n_list = 0;
     const size_t words = (slots->n_vocab + 31) / 32;
     row->set = set;
     row->slot = &slots->states[set->slot];

@@ -29,7 +29,9 @@ template <class F>
 __device__ static inline void each_candidate(const struct sampled_row *row, struct descent_shared *shared,
                                              F f)
 {
-    for (uint32_t base = 0; base < row->n_vocab; base += CANDIDATES_CHUNK) {
+    for (uint32_t i = threadIdx.x; i < row->n_list; i += CANDIDATES_THREADS)
+        f(key_logit(row->list[i]), key_id(row->list[i]));
+    for (uint32_t base = 0; !row->list && base < row->n_vocab; base += CANDIDATES_CHUNK) {
         const uint32_t n = take_chunk(row, base, shared->chunk);
         for (uint32_t i = threadIdx.x; i < n; i += CANDIDATES_THREADS)
             if (is_finite(shared->chunk[i]))

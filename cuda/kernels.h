@@ -176,7 +176,7 @@ int kernels_resolve(struct device_stream *queue, const struct slots *slots, cons
 /* Last: samples for every set that asks for it, in the order of its rows, as worker/engine/sampling.h says,
  * bit for bit where the arithmetic is the same; accepts drafts; advances slots and their uses; writes log
  * probabilities, results and, last of all, the step's number into the mailbox. `logits` are those of the
- * step's outputs, at most n_outputs; `masks` as in struct step_set, or NULL. */
+ * step's outputs; sampled ones are among the first n_outputs; `masks` as in struct step_set, or NULL. */
 struct sample_step {
     const float *logits; /* [outputs][stride] */
     uint32_t stride;

@@ -45,7 +45,8 @@ __device__ static inline void write_top(const struct sampled_row *row, struct lo
 /* grid (outputs). Reads the row's logits twelve times where the slot wants log probabilities, not at all
  * where it does not. */
 static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
-    logprobs(struct slots slots, struct step_memory memory, struct sample_step sample)
+    logprobs(struct slots slots, struct step_memory memory, struct sample_step sample,
+             struct sampled_outputs sampled)
 {
     struct logprobs_shared *shared = simt_shared<struct logprobs_shared>();
     struct sampled_row row;
@@ -54,7 +55,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     row.mask = row.allowed = NULL;
     row.uses = NULL;
     row.n_biases = 0;
-    const int32_t id = ((const struct sampled *)sample.scratch)[blockIdx.x].id;
+    const int32_t id = sampled_at(sampled, blockIdx.x)->id;
     uint64_t best_key = 0;
     each_candidate(&row, &shared->descent, [&](float logit, uint32_t i) {
         const uint64_t key = key_of(logit, i);
@@ -82,5 +83,6 @@ int sample_logprobs(struct device_stream *queue, const struct slots *slots, cons
                     const struct sample_step *sample, uint32_t n_outputs)
 {
     return simt_launch(queue, "logprobs", logprobs, {n_outputs, 1, 1}, {CANDIDATES_THREADS, 1, 1},
-                       sizeof(struct logprobs_shared), *slots, *memory, *sample);
+                       sizeof(struct logprobs_shared), *slots, *memory, *sample,
+                       sampled_outputs(sample->scratch, slots->n_vocab));
 }

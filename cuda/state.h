@@ -103,7 +103,7 @@ struct step_memory {
 
 /* Of one set: as backend_result. */
 struct set_result {
-    uint32_t n_ids, n_accepted, end, first_id; /* first_id: its ids in mailbox.ids */
+    uint32_t n_ids, n_accepted, end, first_id; /* first_id: its ids in mailbox.ids, set.first_output */
 };
 
 #define MAILBOXES 4
@@ -112,7 +112,7 @@ struct set_result {
 struct mailbox {
     uint64_t *number;
     struct set_result *sets;  /* [max_rows] */
-    int32_t *ids;             /* [max_rows] */
+    int32_t *ids;             /* [outputs]: those of a set begin at its first_output */
     struct logprob *logprobs; /* [max_logprobs] */
 };
 

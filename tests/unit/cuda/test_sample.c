@@ -179,7 +179,7 @@ static void sample_plainly(struct expected *expected, const struct step_set *set
             sampler_logprobs(sampler, from.logits, id, state->n_logprobs - 1, expected->logprobs + at);
         for (uint32_t i = 0; i < state->n_logprobs; i++)
             expected->has_logprob[at + i] = true;
-        expected->ids[set->first_row + result->n_ids++] = id;
+        expected->ids[set->first_output + result->n_ids++] = id;
         accept_plainly(expected, set, id, state->position + row + 2);
         if (!all || nth + 1 == set->n_rows || memory.ids[set->first_row + nth + 1] != id ||
             state->end != BACKEND_RUNNING)
@@ -196,7 +196,7 @@ static void run_plainly(struct expected *expected)
         const struct step_set *set = &memory.sets[s];
         struct slot_state *state = &expected->states[set->slot];
         struct set_result *result = &expected->results[s];
-        *result = (struct set_result){.first_id = set->first_row};
+        *result = (struct set_result){.first_id = set->first_output};
         if (state->end == BACKEND_RUNNING) {
             bool samples = set->output == BACKEND_SAMPLE_LAST || set->output == BACKEND_SAMPLE_ALL;
             if (samples)
@@ -347,12 +347,13 @@ static void run_random_steps(uint32_t vocab, uint32_t n_steps)
     for (uint32_t i = 0; i < n_words; i++)
         mask[i] = i % 5 == 2 ? 0x0ffffff0 : UINT32_MAX;
     for (uint32_t i = 0; i < n_steps; i++) {
+        uint32_t n_sets = i % 3 == 1 ? 2 : 12; /* launches of few outputs leave room for many */
         begin_step();
-        for (uint32_t slot = 0; slot < 12; slot++) {
+        for (uint32_t slot = 0; slot < n_sets; slot++) {
             randomize_slot(slot);
             randomize_set(slot);
         }
-        run_step(MAX_ROWS);
+        run_step(n_sets == 2 ? memory.step->n_outputs : MAX_ROWS);
     }
     close_device();
 }
@@ -426,6 +427,27 @@ START_TEST(a_right_draft_is_accepted_up_to_the_first_wrong_id)
     ck_assert_uint_eq(result->n_accepted, 2);
     ck_assert_uint_eq(slots.states[0].position, 13);
     ck_assert_int_eq(slots.states[0].last_id, 22);
+    close_device();
+}
+END_TEST
+
+/* 5, 3, 1, then below id 0's 0: each time that the draft has it, id 20 is less likely. */
+START_TEST(ids_of_a_draft_count_as_used)
+{
+    set_up(64);
+    struct slot_state *state = open_slot(0);
+    state->keeps_uses = 1;
+    state->frequency_penalty = 2;
+    begin_step();
+    struct step_set *set = add_set(0, 6, BACKEND_SAMPLE_ALL);
+    for (uint32_t i = 0; i < 6; i++) {
+        fill_ramp(set, i, 20);
+        memory.ids[i] = 20;
+    }
+    run_step(6);
+    ck_assert_uint_eq(mailboxes[1].sets[0].n_accepted, 3);
+    ck_assert_int_eq(mailboxes[1].ids[3], 0);
+    ck_assert_uint_eq(slots.uses[20].in_output, 3);
     close_device();
 }
 END_TEST
@@ -519,6 +541,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, thousands_of_ids_are_sampled_as_the_plain_sampler_does);
     tcase_add_test(tests, a_stop_id_or_the_length_ends_a_sequence_once);
     tcase_add_test(tests, a_right_draft_is_accepted_up_to_the_first_wrong_id);
+    tcase_add_test(tests, ids_of_a_draft_count_as_used);
     tcase_add_test(tests, a_row_without_a_finite_logit_is_a_fault_of_its_own);
     tcase_add_test(tests, sets_that_sample_nothing_move_and_forget_the_last_id);
     tcase_add_test(tests, surplus_rows_leave_their_slot_as_it_is);

@@ -40,7 +40,7 @@
 #define BROKER_ENDPOINT_MAX 300
 
 struct broker_counters {
-    uint64_t admitted, ended, rejected, tokens;
+    uint64_t admitted, ended, rejected, moved, tokens;
 };
 
 struct broker_endpoints {

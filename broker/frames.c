@@ -56,10 +56,10 @@ void frames_close(struct worker *worker)
     worker->stream = NULL;
 }
 
-static bool is_return(const struct request *request, const struct frame *frame)
+static bool is_return(const struct frame *frame)
 {
     return frame->has_end && frame->end.reason == END_ERROR && frame->end.error == PROTO_DRAINING &&
-           !request->log.first;
+           frame->ids.n == 0 && frame->text.len == 0;
 }
 
 /* Journals the frame and passes it on. False when the worker broke the sequence. */
@@ -72,7 +72,7 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
     if (frame->seq != request->log.count || frame->off != request->log.text_bytes ||
         memcmp(&frame->id, &request->home.id, sizeof frame->id) != 0)
         return false;
-    if (is_return(request, frame)) {
+    if (is_return(frame)) {
         /* Or it would draw all that waits, and refuse it. Unless its death is known already. */
         if (worker->state == WORKER_READY)
             worker->state = WORKER_DRAINING;

@@ -14,14 +14,17 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <utlist.h>
 
+#include "broker/resume.h"
 #include "broker/scheduler.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/utf8.h"
 
+#define MOST_MOVES   2                     /* a request that kills workers must not visit them all */
 #define OVERDUE_NS   (2 * CLOCK_NS_PER_S)  /* a cancel takes effect within a step: longer than any of these */
 #define RETENTION_NS (60 * CLOCK_NS_PER_S) /* ended requests are kept for replays and repeats */
 
@@ -49,8 +52,8 @@ static uint64_t milliseconds_left(const struct request *request, uint64_t now)
     return left ? left : 1;
 }
 
-/* Sends the request to the worker as it came, but with all that was fixed at admission. As worker_link_send.
- */
+/* Sends the request to the worker as it came, but with all that was fixed at admission, and with what it has
+ * made elsewhere. As worker_link_send. */
 static int assign(struct broker *broker, struct worker *worker, const struct request *request,
                   struct error *err)
 {
@@ -66,7 +69,17 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     assign.assign.generation = asked.generate.generation;
     assign.assign.generation.has_seed = true;
     assign.assign.generation.sampling.seed = request->seed;
-    return worker_link_send(&broker->worker_link, worker, &assign, err);
+    struct ids output = {0};
+    r = resume_ids(&request->log, broker->frame_decoder, &output);
+    if (r == 0) {
+        assign.assign.output = (struct id_list){output.data, output.len};
+        assign.assign.off = request->log.text_bytes;
+        r = worker_link_send(&broker->worker_link, worker, &assign, err);
+    } else {
+        error_set(err, r, "what it has made so far cannot be read");
+    }
+    ids_deinit(&output);
+    return r;
 }
 
 /* Gives the first of the queue to a worker, or ends it. False when it has to wait. */
@@ -78,11 +91,15 @@ static bool dispatch_first(struct broker *broker, struct request *request)
         lifecycle_end_here(broker, request, &(struct ending){.reason = END_DEADLINE});
         return true;
     }
-    int r = scheduler_pick(broker->workers, broker->n_workers, request->model, &worker);
+    const struct scheduler_wish wish = {request->model, request->has_digest ? request->digest : NULL};
+    int r = scheduler_pick(broker->workers, broker->n_workers, &wish, &worker);
     if (r == SCHEDULER_E_BUSY)
         return false;
     if (r == SCHEDULER_E_NO_WORKER) {
-        lifecycle_fail(broker, request, PROTO_NO_WORKER, "no worker serves this request any more");
+        if (request->epoch.move > 0)
+            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "no worker is left that could go on with it");
+        else
+            lifecycle_fail(broker, request, PROTO_NO_WORKER, "no worker serves this request any more");
         return true;
     }
     r = assign(broker, worker, request, &err);
@@ -93,6 +110,8 @@ static bool dispatch_first(struct broker *broker, struct request *request)
         admission_dequeued(&broker->admission, request);
         tell(request, REQUEST_RUNNING, worker->name);
         request->state = REQUEST_RUNNING;
+        request->has_digest = true;
+        memcpy(request->digest, worker->digest, sizeof request->digest);
         worker_take(worker, request);
     }
     return true; /* a worker that was lost is no candidate the next time */
@@ -251,6 +270,14 @@ void lifecycle_returned(struct broker *broker, struct request *request)
     admission_queued(&broker->admission, request);
 }
 
+/* Another worker goes on where this one was: whatever it has still published is of an epoch that is over. */
+static void move(struct broker *broker, struct request *request)
+{
+    request->epoch.move++;
+    broker->counters.moved++;
+    lifecycle_returned(broker, request);
+}
+
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason)
 {
     struct request *request, *next;
@@ -260,8 +287,11 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
             lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
         else if (left && !request->log.first)
             lifecycle_returned(broker, request);
+        else if (request->epoch.move < MOST_MOVES)
+            move(broker, request);
         else
-            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s", worker->name, reason);
+            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; it had moved %u times before",
+                           worker->name, reason, request->epoch.move);
     }
 }
 

@@ -54,8 +54,9 @@ void lifecycle_settle_finished(struct broker *broker, struct worker *worker);
  * for another worker, or ends, if it was cancelled. */
 void lifecycle_returned(struct broker *broker, struct request *request);
 
-/* The worker's process is gone: its requests end with worker_lost. When it left (it had been told to end),
- * those that it had not begun wait for another worker. */
+/* The worker's process is gone: its requests wait for another worker, which goes on where it was; one that
+ * has moved twice ends with worker_lost. When it left (it had been told to end), those that it had not begun
+ * do not count that as a move. */
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason);
 
 /* Ends what has waited in the queue beyond its deadline. Every turn. */

@@ -41,8 +41,8 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     const struct generation *generation = arrival->generation;
     if (broker->draining)
         return error_set(&verdict->reason, PROTO_DRAINING, "the pool is shutting down");
-    if (scheduler_pick(broker->workers, broker->n_workers, generation->model, &worker) ==
-        SCHEDULER_E_NO_WORKER)
+    const struct scheduler_wish wish = {generation->model, NULL};
+    if (scheduler_pick(broker->workers, broker->n_workers, &wish, &worker) == SCHEDULER_E_NO_WORKER)
         return refuse_model(generation->model, &verdict->reason);
     uint32_t context = largest_context(broker);
     if (context > 0 && generation->max_tokens > context)

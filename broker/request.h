@@ -63,6 +63,8 @@ struct request {
     struct heap_node queue_node, deadline_node; /* in the queue */
     uint64_t queue_order;                       /* order of arrival there */
     struct worker *worker;                      /* while assigned */
+    bool has_digest;                            /* it was assigned once: */
+    uint8_t digest[16];                         /* to a worker with this model, and may go to no other */
     struct session *session;                    /* while bound to an open one; NULL once ended */
     uint64_t abandoned_until;                   /* while abandoned: when it is cancelled; else 0 */
     bool finished;         /* the worker said so, in finished_message, but frames are still missing */

@@ -15,6 +15,12 @@ static bool serves(const struct worker *worker, struct bytes model)
     return model.len == 0 || bytes_equal(model, bytes_of_string(worker->model));
 }
 
+static bool fulfils(const struct worker *worker, const struct scheduler_wish *wish)
+{
+    return serves(worker, wish->model) &&
+           (!wish->digest || memcmp(wish->digest, worker->digest, sizeof worker->digest) == 0);
+}
+
 static bool less_loaded(const struct worker *a, const struct worker *b)
 {
     uint64_t load_a = a->load * (b->slots ? b->slots : 1);
@@ -22,7 +28,8 @@ static bool less_loaded(const struct worker *a, const struct worker *b)
     return load_a != load_b ? load_a < load_b : a->n_requests < b->n_requests;
 }
 
-int scheduler_pick(struct worker *workers, size_t n, struct bytes model, struct worker **ret_worker)
+int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
+                   struct worker **ret_worker)
 {
     struct worker *best = NULL;
     bool hope = false;
@@ -31,11 +38,11 @@ int scheduler_pick(struct worker *workers, size_t n, struct bytes model, struct 
         if (!worker_is_serving(worker)) {
             /* Until it registered, nobody knows its model. */
             bool known = worker->model[0] != 0;
-            if (worker->state != WORKER_FAILED && (!known || serves(worker, model)))
+            if (worker->state != WORKER_FAILED && (!known || fulfils(worker, wish)))
                 hope = true;
             continue;
         }
-        if (!serves(worker, model))
+        if (!fulfils(worker, wish))
             continue;
         hope = true;
         if (worker->n_requests < worker_capacity(worker) && (!best || less_loaded(worker, best)))

@@ -9,10 +9,17 @@
 
 enum { SCHEDULER_E_BUSY = 1, SCHEDULER_E_NO_WORKER };
 
-/* The serving worker of that model ("" = any) with the least load that has room. SCHEDULER_E_BUSY: there are
+/* What a worker must serve. */
+struct scheduler_wish {
+    struct bytes model;    /* by name; "" = any */
+    const uint8_t *digest; /* [16]: that very model; NULL = any */
+};
+
+/* The serving worker of that model with the least load that has room. SCHEDULER_E_BUSY: there are
  * such workers, or places of the pool that may still become one, but none has room now.
  * SCHEDULER_E_NO_WORKER: there is none and there will be none. */
-int scheduler_pick(struct worker *workers, size_t n, struct bytes model, struct worker **ret_worker);
+int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
+                   struct worker **ret_worker);
 
 /* Any serving worker of that model, full or not: for questions that take no slot. 0 or SCHEDULER_E_NO_WORKER.
  */

@@ -53,6 +53,7 @@ void status_fill(const struct broker *broker, uint64_t ref, struct worker_status
     ok.status_ok.admitted = broker->counters.admitted;
     ok.status_ok.ended = broker->counters.ended;
     ok.status_ok.rejected = broker->counters.rejected;
+    ok.status_ok.moved = broker->counters.moved;
     ok.status_ok.tokens = broker->counters.tokens;
     ok.status_ok.journal_bytes = broker->journal.used;
     ok.status_ok.workers.items = workers;

@@ -228,7 +228,9 @@ struct quern_status {
     bool draining;
     const char *version;
     uint32_t sessions, queued, running;
-    uint64_t admitted, ended, rejected, tokens, journal_bytes;
+    uint64_t admitted, ended, rejected;
+    uint64_t moved; /* to another worker, after theirs had died */
+    uint64_t tokens, journal_bytes;
     const struct quern_worker *workers;
     size_t n_workers;
 };

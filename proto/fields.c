@@ -298,6 +298,8 @@ static const struct field assign_fields[] = {
     EPOCH("epoch", IN(assign.epoch)),
     {KEY("deadline_left_ms", FIELD_U64, IN(assign.deadline_left_ms)), .high = MAX_DEADLINE_MS},
     COUNTER_OR_0("queue_us", IN(assign.queue_us)),
+    {KEY("output", FIELD_IDS, IN(assign.output)), .high = PROTO_MAX_PROMPT_IDS},
+    COUNTER_OR_0("off", IN(assign.off)),
     GENERATION,
 };
 static const struct field ack_fields[] = {

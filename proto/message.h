@@ -25,7 +25,7 @@
  * its bound closes the connection it came on. */
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
 /* One message from or to a worker: an assign holds a whole request and what the broker adds. */
-#define PROTO_MAX_WORKER_BYTES (PROTO_MAX_REQUEST_BYTES + (64u << 10))
+#define PROTO_MAX_WORKER_BYTES (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
 /* One stream frame; and all the frames of one page of a replay. */
 #define PROTO_MAX_FRAME_BYTES (256u << 10)
 /* A whole replay_ok: its frames and what wraps them. */
@@ -281,7 +281,7 @@ struct model_info {
     ROW(U64, boot) ROW(FLAG, draining) ROW(NAME_OR_0, version)                                                \
     ROW(U32_OR_0, sessions) ROW(U32_OR_0, queued) ROW(U32_OR_0, running)                                      \
     ROW(U64_OR_0, admitted) ROW(U64_OR_0, ended) ROW(U64_OR_0, rejected)                                      \
-    ROW(U64_OR_0, tokens) ROW(U64_OR_0, journal_bytes)
+    ROW(U64_OR_0, moved) ROW(U64_OR_0, tokens) ROW(U64_OR_0, journal_bytes)
 /* clang-format on */
 
 /* The type of a member of those lists. */
@@ -440,7 +440,10 @@ struct message {
             struct epoch epoch;
             uint64_t deadline_left_ms;
             uint64_t queue_us;
-        } assign; /* deadline_left_ms: 0 = none; queue_us: time it has waited */
+            struct id_list output;
+            uint64_t off;
+        } assign; /* deadline_left_ms: 0 = none; queue_us: time it has waited; output, off: the ids and bytes
+                   * of text that earlier attempts have published */
         struct {
             uint64_t wseq;
         } ack, resend;

@@ -126,6 +126,7 @@ static struct request *add_request(struct assignments *assignments, const uint8_
         answer.finished.session = received->message.assign.session;
         answer.finished.id = received->message.assign.id;
         answer.finished.epoch = received->message.assign.epoch;
+        answer.finished.count = received->message.assign.output.n;
         answer.finished.end = (struct ending){.reason = END_ERROR,
                                               .error = PROTO_INTERNAL,
                                               .text = BYTES_LITERAL("the worker is out of memory")};
@@ -137,6 +138,8 @@ static struct request *add_request(struct assignments *assignments, const uint8_
     uint64_t deadline_ms = message->assign.deadline_left_ms;
     memcpy(request->output.topic, topic, PROTO_TOPIC_BYTES);
     request->output.epoch = message->assign.epoch;
+    request->output.seq = message->assign.output.n;
+    request->output.off = message->assign.off;
     request->output.queue_ms = (double)message->assign.queue_us / 1e3;
     request->owner = assignments;
     request->received = received;
@@ -255,13 +258,17 @@ static enum proto_error error_of_submit(int r)
 static void start(struct request *request)
 {
     struct assignments *assignments = request->owner;
-    const struct generation *generation = &request->received->message.assign.generation;
+    const struct message *assign = &request->received->message;
+    const struct generation *generation = &assign->assign.generation;
     struct ids *ids = &request->preparation.ids;
     struct error err = {0};
     struct engine_request wanted = engine_request_of(generation, generation->prompt.form == PROMPT_IDS
                                                                      ? generation->prompt.ids
                                                                      : (struct id_list){ids->data, ids->len});
     wanted.tag = (uint64_t)(uintptr_t)request;
+    wanted.output = assign->assign.output.items;
+    wanted.n_output = (uint32_t)assign->assign.output.n;
+    wanted.text_offset = assign->assign.off;
     wanted.deadline_ns = request->deadline_ns;
     int r = engine_submit(assignments->engine, &wanted, &err);
     if (r != 0) {

@@ -173,11 +173,11 @@ void status_print(const struct quern_status *status, size_t columns)
 {
     size_t widths[N_COLUMNS];
     printf("broker %s%s, boot %" PRIu64 ": %u session%s, %u queued, %u running\n"
-           "%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64
+           "%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved, %" PRIu64
            " tokens; journal %.1f MiB\n\n",
            status->version, status->draining ? ", draining" : "", status->boot, status->sessions,
            status->sessions == 1 ? "" : "s", status->queued, status->running, status->admitted, status->ended,
-           status->rejected, status->tokens, (double)status->journal_bytes / (1 << 20));
+           status->rejected, status->moved, status->tokens, (double)status->journal_bytes / (1 << 20));
     fit(status, columns, widths);
     print_line(NULL, widths);
     for (size_t i = 0; i < status->n_workers; i++)

@@ -126,21 +126,22 @@ END_TEST
 /* One worker with KV blocks for one of these prompts at a time, and room for two sequences. */
 START_TEST(a_busy_pool_shows_what_it_does)
 {
-    enum { PROMPT = 700, OUTPUT = 400, REQUESTS = 6 };
-    static int32_t prompt[PROMPT];
+    enum { PROMPT = 700, OUTPUT = 400, REQUESTS = 20 };
+    static int32_t prompts[REQUESTS][PROMPT];
     pool_start(&pool, model, "--slots", "2", "--kv-blocks", "35", NULL);
     struct quern *client = connect_to(pool.rundir);
     struct answer answers[REQUESTS] = {0}, refused = {0};
-    for (int i = 0; i < PROMPT; i++)
-        prompt[i] = 260 + i % 200;
+    for (int i = 0; i < REQUESTS * PROMPT; i++)
+        prompts[i / PROMPT][i % PROMPT] = 260 + (i / PROMPT + i % PROMPT) % 200; /* no two begin alike */
     struct quern_request request = endless(NULL, OUTPUT), wrong = endless("x", 1);
-    request.ids = prompt;
     request.n_ids = PROMPT;
     struct quern_logit_bias on = {77, 100}; /* never ends by itself */
     request.logit_bias = &on;
     request.n_logit_bias = 1;
-    for (int i = 0; i < REQUESTS; i++)
+    for (int i = 0; i < REQUESTS; i++) {
+        request.ids = prompts[i];
         send_request(client, &request, &answers[i]);
+    }
     wrong.model = "another";
     send_request(client, &wrong, &refused);
     await_answers(client, &refused, 1, 10);
@@ -169,7 +170,7 @@ START_TEST(a_busy_pool_shows_what_it_does)
         json_decref(json);
     }
     ck_assert_double_gt(rate, 0);
-    await_answers(client, answers, REQUESTS, 60);
+    await_answers(client, answers, REQUESTS, 240);
     json = await_number(0, "tokens", REQUESTS * OUTPUT);
     ck_assert_int_eq(number(json, "ended"), REQUESTS);
     ck_assert_int_eq(number(json, "running"), 0);

@@ -14,8 +14,11 @@
  *     return      nothing; when it is cancelled, it is given back, as by a worker that was told to end
  *     refuse      `finished` with an error, and no frame
  *     die         two frames, then SIGKILL
+ *     once N      the same at its first attempt; at another goes on and ends with N ids in all
  *     garbage     bytes that are no frame
- *     stall       claims on its board to be active and makes no progress
+ *     stall       claims on its board to be active and makes no progress; at another attempt it ends
+ *
+ * What earlier attempts made must come with an assign, and is gone on from.
  *
  * One request at a time is worked on to its end, except those that `wait`. */
 
@@ -113,7 +116,7 @@ static void finished(struct fake *fake, const struct message *assign, uint64_t c
 static void count(struct fake *fake, const struct message *assign, uint64_t n, int copies, uint64_t lost)
 {
     struct ending end = {.reason = END_LENGTH, .usage = {.prompt_tokens = 1, .output_tokens = (uint32_t)n}};
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = assign->assign.output.n; i < n; i++) {
         const struct kept *kept = make_frame(fake, assign, i, true, i + 1 == n ? &end : NULL);
         for (int c = 0; c < copies; c++)
             if (i != lost)
@@ -132,8 +135,28 @@ static void remember(struct fake *fake, const struct message *assign, bool begun
         }
 }
 
+/* Two frames, and death. */
+static void die(struct fake *fake, const struct message *assign)
+{
+    for (uint64_t i = 0; i < 2; i++)
+        publish(fake, make_frame(fake, assign, assign->assign.output.n + i, true, NULL));
+    usleep(100000); /* the frames are on their way */
+    raise(SIGKILL);
+}
+
+/* The ids and the text of make_frame, from the first on. */
+static bool is_output_of_ours(const struct message *assign)
+{
+    for (size_t i = 0; i < assign->assign.output.n; i++)
+        if (assign->assign.output.items[i] != (int32_t)i)
+            return false;
+    return assign->assign.off == assign->assign.output.n;
+}
+
 static void assigned(struct fake *fake, const struct message *message)
 {
+    if (!is_output_of_ours(message))
+        abort();
     struct bytes prompt = message->assign.generation.prompt.text;
     char text[64] = "";
     memcpy(text, prompt.data, prompt.len < sizeof text ? prompt.len : sizeof text - 1);
@@ -158,13 +181,16 @@ static void assigned(struct fake *fake, const struct message *message)
     } else if (strcmp(text, "refuse") == 0) {
         finished(fake, message, 0, &refusal);
     } else if (strcmp(text, "die") == 0) {
-        publish(fake, make_frame(fake, message, 0, true, NULL));
-        publish(fake, make_frame(fake, message, 1, true, NULL));
-        usleep(100000); /* the frames are on their way */
-        raise(SIGKILL);
+        die(fake, message);
+    } else if (strncmp(text, "once", 4) == 0) {
+        if (message->assign.epoch.move == 0)
+            die(fake, message);
+        count(fake, message, n, 1, NONE);
     } else if (strcmp(text, "garbage") == 0) {
         zmq_send(fake->stream, "0123456789abcdef0123456789abcdef", 32, ZMQ_SNDMORE);
         zmq_send(fake->stream, "\xc1garbage", 8, 0);
+    } else if (strcmp(text, "stall") == 0 && message->assign.epoch.move > 0) {
+        count(fake, message, 3, 1, NONE);
     } else if (strcmp(text, "stall") == 0) {
         struct board_snapshot busy = {.state = WORKER_READY, .active = 1};
         board_write(fake->slot, &busy);

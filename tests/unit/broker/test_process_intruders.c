@@ -124,7 +124,7 @@ START_TEST(garbage_on_every_socket_harms_nobody)
 }
 END_TEST
 
-START_TEST(a_worker_that_dies_fails_its_requests_and_comes_back)
+START_TEST(a_request_that_kills_its_workers_is_given_up_after_three)
 {
     uint64_t count;
     enum proto_error error;
@@ -132,7 +132,7 @@ START_TEST(a_worker_that_dies_fails_its_requests_and_comes_back)
     client_generate(&client_a, 'd', "die", NULL);
     ck_assert_int_eq(client_read(&client_a, 'd', &count, &error), END_ERROR);
     ck_assert_int_eq(error, PROTO_WORKER_LOST);
-    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(count, 6);
     struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client_a.session}};
     client_send(&client_a, &hello);
     struct message pool = client_expect(&client_a, MESSAGE_HELLO_OK);
@@ -140,6 +140,26 @@ START_TEST(a_worker_that_dies_fails_its_requests_and_comes_back)
     ck_assert_uint_eq(pool.hello_ok.models.items[0].workers, 0);
     client_generate(&client_a, 'r', "count 10", NULL); /* queued until it is back */
     ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_request_goes_on_where_a_dead_worker_was)
+{
+    uint64_t count;
+    open_pool("--workers", "2", NULL);
+    client_generate(&client_a, 'o', "once 9", NULL);
+    client_generate(&client_a, 'b', "wait", NULL); /* beside it, or on the other */
+    ck_assert_int_eq(client_read(&client_a, 'o', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 9);
+    struct message replay = named(MESSAGE_REPLAY, 'o');
+    client_send(&client_a, &replay);
+    struct message page = client_expect(&client_a, MESSAGE_REPLAY_OK);
+    ck_assert_uint_eq(page.replay_ok.next, 9);
+    ck_assert_uint_eq(page.replay_ok.epoch.move, 1);
+    struct message status = {.kind = MESSAGE_STATUS};
+    client_send(&client_a, &status);
+    ck_assert_uint_ge(client_expect(&client_a, MESSAGE_STATUS_OK).status_ok.moved, 1);
     close_pool();
 }
 END_TEST
@@ -168,7 +188,7 @@ START_TEST(a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on)
         client_send(&client_a, &ping);
         struct message frame = client_frame(&client_a, 500);
         if (frame.kind == MESSAGE_FRAME && frame.frame.has_end) {
-            ck_assert_int_eq(frame.frame.end.error, PROTO_WORKER_LOST);
+            ck_assert_int_eq(frame.frame.end.reason, END_LENGTH);
             break;
         }
     }
@@ -186,7 +206,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_of_an_earlier_broker_is_sent_away);
     tcase_add_test(tests, a_registration_that_comes_after_its_worker_died_is_refused);
     tcase_add_test(tests, garbage_on_every_socket_harms_nobody);
-    tcase_add_test(tests, a_worker_that_dies_fails_its_requests_and_comes_back);
+    tcase_add_test(tests, a_request_that_kills_its_workers_is_given_up_after_three);
+    tcase_add_test(tests, a_request_goes_on_where_a_dead_worker_was);
     tcase_add_test(tests, a_worker_that_sends_garbage_is_killed_and_comes_back);
     tcase_add_test(tests, a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on);
 }

@@ -5,6 +5,7 @@
 #include "tests/unit/run.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static struct worker serving(const char *model, uint32_t slots)
 {
@@ -16,7 +17,8 @@ static struct worker serving(const char *model, uint32_t slots)
 static struct worker *pick(struct worker *workers, size_t n, const char *model)
 {
     struct worker *worker = NULL;
-    ck_assert_int_eq(scheduler_pick(workers, n, bytes_of_string(model), &worker), 0);
+    const struct scheduler_wish wish = {bytes_of_string(model), NULL};
+    ck_assert_int_eq(scheduler_pick(workers, n, &wish, &worker), 0);
     return worker;
 }
 
@@ -52,10 +54,11 @@ START_TEST(a_full_worker_gets_nothing)
     struct worker workers[] = {serving("m", 1), serving("m", 1)}, *worker;
     struct request requests[8] = {{.cost = 1}};
     unsigned n = 0;
-    while (scheduler_pick(workers, 2, bytes_of_string(""), &worker) == 0)
+    const struct scheduler_wish any = {{0}, NULL};
+    while (scheduler_pick(workers, 2, &any, &worker) == 0)
         worker_take(worker, &requests[n++]);
     ck_assert_uint_eq(n, 2 * worker_capacity(&workers[0]));
-    ck_assert_int_eq(scheduler_pick(workers, 2, bytes_of_string(""), &worker), SCHEDULER_E_BUSY);
+    ck_assert_int_eq(scheduler_pick(workers, 2, &any, &worker), SCHEDULER_E_BUSY);
 }
 END_TEST
 
@@ -63,16 +66,33 @@ START_TEST(a_model_is_matched_by_its_whole_name)
 {
     struct worker workers[] = {serving("alpha", 1), serving("beta", 1)}, *worker;
     ck_assert_ptr_eq(pick(workers, 2, "beta"), &workers[1]);
-    ck_assert_int_eq(scheduler_pick(workers, 2, bytes_of_string("bet"), &worker), SCHEDULER_E_NO_WORKER);
+    const struct scheduler_wish bet = {BYTES_LITERAL("bet"), NULL};
+    ck_assert_int_eq(scheduler_pick(workers, 2, &bet, &worker), SCHEDULER_E_NO_WORKER);
 }
 END_TEST
 
 START_TEST(a_worker_that_starts_is_a_hope_and_one_that_failed_is_none)
 {
     struct worker workers[] = {{.state = WORKER_STARTING}, {.state = WORKER_FAILED}}, *worker;
-    ck_assert_int_eq(scheduler_pick(workers, 2, bytes_of_string("m"), &worker), SCHEDULER_E_BUSY);
+    const struct scheduler_wish any = {{0}, NULL}, m = {BYTES_LITERAL("m"), NULL};
+    ck_assert_int_eq(scheduler_pick(workers, 2, &m, &worker), SCHEDULER_E_BUSY);
     workers[0].state = WORKER_FAILED;
-    ck_assert_int_eq(scheduler_pick(workers, 2, bytes_of_string(""), &worker), SCHEDULER_E_NO_WORKER);
+    ck_assert_int_eq(scheduler_pick(workers, 2, &any, &worker), SCHEDULER_E_NO_WORKER);
+}
+END_TEST
+
+START_TEST(what_was_begun_with_a_model_goes_on_with_no_other)
+{
+    struct worker workers[] = {serving("m", 4), serving("m", 4)}, *worker;
+    const uint8_t first[16] = {1}, second[16] = {2}, third[16] = {3};
+    memcpy(workers[0].digest, first, sizeof first);
+    memcpy(workers[1].digest, second, sizeof second);
+    struct scheduler_wish wish = {BYTES_LITERAL("m"), second};
+    workers[1].load = 1000;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &wish, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[1]);
+    wish.digest = third;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &wish, &worker), SCHEDULER_E_NO_WORKER);
 }
 END_TEST
 
@@ -82,6 +102,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, unequal_workers_share_by_their_slots);
     tcase_add_test(tests, a_full_worker_gets_nothing);
     tcase_add_test(tests, a_model_is_matched_by_its_whole_name);
+    tcase_add_test(tests, what_was_begun_with_a_model_goes_on_with_no_other);
     tcase_add_test(tests, a_worker_that_starts_is_a_hope_and_one_that_failed_is_none);
 }
 

@@ -98,15 +98,15 @@ struct prefix *prefix_free(struct prefix *prefix)
 uint64_t prefix_enter(struct prefix *prefix, struct bytes salt)
 {
     struct space *space;
-    HASH_FIND(by_salt, prefix->spaces, salt.data, (unsigned)salt.len, space);
+    const void *key = salt.len > 0 ? salt.data : ""; /* no pointer may be null, not even to no bytes */
+    HASH_FIND(by_salt, prefix->spaces, key, (unsigned)salt.len, space);
     if (!space) {
         space = calloc(1, sizeof *space + salt.len);
         if (!space)
             return 0;
         space->number = SPACE | ++prefix->n_spaces;
         space->salt_len = (uint32_t)salt.len;
-        if (salt.len > 0)
-            memcpy(space->salt, salt.data, salt.len);
+        memcpy(space->salt, key, salt.len);
         HASH_ADD(by_salt, prefix->spaces, salt, space->salt_len, space);
         HASH_ADD(by_number, prefix->numbers, number, sizeof space->number, space);
     }

@@ -76,7 +76,7 @@ int broker_init(struct broker *broker, const struct options *options, struct err
         r = error_set(err, -ENOMEM, "out of memory");
     if (r == 0)
         r = supervisor_init(&broker->supervisor, &broker->options, broker->endpoints.worker_link,
-                            broker->boot, err);
+                            broker->lock_fd, broker->boot, err);
     if (r < 0)
         broker_deinit(broker);
     return r;

@@ -224,7 +224,9 @@ void sockets_unlink(const struct broker *broker)
 {
     const char *endpoints[] = {broker->endpoints.frontend, broker->endpoints.worker_link,
                                broker->endpoints.streams[0]};
-    for (int i = 0; i < 3; i++)
-        if (endpoints[i][0] && is_socket(AT_FDCWD, path_of(endpoints[i])))
-            unlink(path_of(endpoints[i]));
+    for (int i = 0; i < 3; i++) {
+        const char *name = endpoints[i][0] ? strrchr(endpoints[i], '/') + 1 : NULL;
+        if (name && is_socket(broker->lock_fd, name))
+            unlinkat(broker->lock_fd, name, 0);
+    }
 }

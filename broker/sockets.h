@@ -19,7 +19,8 @@ int sockets_bind(struct broker *broker, struct error *err);
  * if any still live, have nothing more to say to us. */
 void sockets_clear(const char *rundir);
 
-/* Removes the ipc sockets that were bound, while the run directory is still locked. */
+/* Removes the ipc sockets that were bound, while the run directory is still locked: from that directory,
+ * wherever it was moved, for another pool may have its sockets at the path now. */
 void sockets_unlink(const struct broker *broker);
 
 #endif

@@ -43,10 +43,14 @@ const char *child_state_name(enum child_state state)
 }
 
 int supervisor_init(struct supervisor *supervisor, const struct options *options, const char *worker_link,
-                    uint64_t boot, struct error *err)
+                    int rundir_fd, uint64_t boot, struct error *err)
 {
-    *supervisor = (struct supervisor){
-        .options = options, .worker_link = worker_link, .boot = boot, .board_fd = -1, .n = options->workers};
+    *supervisor = (struct supervisor){.options = options,
+                                      .worker_link = worker_link,
+                                      .boot = boot,
+                                      .rundir_fd = rundir_fd,
+                                      .board_fd = -1,
+                                      .n = options->workers};
     for (uint32_t i = 0; i < WORKER_MAX; i++)
         supervisor->children[i].log.fd = -1;
     int r = program_sibling("quern-worker", supervisor->program, err);
@@ -73,11 +77,11 @@ static void move_to(struct supervisor *supervisor, uint32_t index, enum child_st
     child->state = state;
 }
 
-static void forget_stream(const struct child *child)
+/* A killed worker leaves its socket behind; in our directory, which may have been moved. */
+static void forget_stream(const struct supervisor *supervisor, const struct child *child)
 {
-    /* A killed worker leaves its socket behind. */
     if (strncmp(child->stream, "ipc://", 6) == 0)
-        unlink(child->stream + 6);
+        unlinkat(supervisor->rundir_fd, strrchr(child->stream, '/') + 1, 0);
 }
 
 /* The place is empty again. */
@@ -85,7 +89,7 @@ static void clear_place(struct supervisor *supervisor, uint32_t index)
 {
     struct child *child = &supervisor->children[index];
     child->pid = 0;
-    forget_stream(child);
+    forget_stream(supervisor, child);
     board_reset(&supervisor->board->slots[index]);
 }
 
@@ -276,7 +280,7 @@ void supervisor_stop(struct supervisor *supervisor, int signal)
 void supervisor_forget(struct supervisor *supervisor, uint32_t index)
 {
     supervisor->children[index].pid = 0;
-    forget_stream(&supervisor->children[index]);
+    forget_stream(supervisor, &supervisor->children[index]);
 }
 
 uint32_t supervisor_alive(const struct supervisor *supervisor)

@@ -45,6 +45,7 @@ struct supervisor {
     char program[PATH_MAX];
     const char *worker_link; /* endpoint */
     uint64_t boot;
+    int rundir_fd;
     int board_fd;
     struct board *board;
     uint32_t n;
@@ -52,9 +53,10 @@ struct supervisor {
     struct child children[WORKER_MAX];
 };
 
-/* Creates the board; starts nothing yet. The pointers outlive the supervisor. 0 or -errno with the reason. */
+/* Creates the board; starts nothing yet. `rundir_fd`: the run directory, where workers bind their streams.
+ * That and the pointers outlive the supervisor. 0 or -errno with the reason. */
 int supervisor_init(struct supervisor *supervisor, const struct options *options, const char *worker_link,
-                    uint64_t boot, struct error *err);
+                    int rundir_fd, uint64_t boot, struct error *err);
 
 /* Starts a process that is due. False when none is; *ret_index: its place, whose state is CHILD_STARTING, or
  * what a death leads to when it could not be started. */

@@ -38,7 +38,7 @@ enum { JUDGES_MEMORY = 0 };
 enum { JUDGES_MEMORY = 1 };
 #endif
 
-enum { ATTACKERS = 2, FEW_FILES = 256, PATIENCE_MS = 60000, MAX_LATENCIES = 1 << 16 };
+enum { ATTACKERS = 2, FEW_FILES = 256, PATIENCE_MS = 60000, ATTACKER_S = 10, MAX_LATENCIES = 1 << 16 };
 
 /* ---- the cases ---- */
 
@@ -259,17 +259,22 @@ static void start_attackers(const struct hostile_case *c, const struct pool *poo
     }
 }
 
-static void end_children(pid_t *pids, size_t n)
+/* False when one had to be killed. */
+static bool end_children(pid_t *pids, size_t n, uint64_t patience_s)
 {
+    bool ended = true;
+    uint64_t until = clock_ns() + patience_s * CLOCK_NS_PER_S;
     for (size_t i = 0; i < n; i++) {
         int status;
-        uint64_t until = clock_ns() + 10 * CLOCK_NS_PER_S;
         while (waitpid(pids[i], &status, WNOHANG) == 0) {
-            if (clock_ns() > until)
+            if (clock_ns() > until) {
+                ended = false;
                 kill(pids[i], SIGKILL);
+            }
             usleep(5000);
         }
     }
+    return ended;
 }
 
 /* Asks the pool to end: its status, 128 + the signal that ended it, or -1 when it does not. */
@@ -360,9 +365,10 @@ static bool run_case(const struct hostile_case *c, const struct options *options
             quern_dispatch(watcher, 50, NULL);
     }
     __atomic_store_n(&score->over, true, __ATOMIC_RELAXED);
-    end_children(pids, ATTACKERS);
+    end_children(pids, ATTACKERS, ATTACKER_S); /* one may be stuck in what the broker does not read */
     __atomic_store_n(&good->over, true, __ATOMIC_RELAXED);
-    end_children(pids + ATTACKERS, 1);
+    if (!end_children(pids + ATTACKERS, 1, PATIENCE_MS / 1000))
+        fail(good, "generate", "it did not end");
     look(&pool, NULL, &held);
     quern_free(watcher);
     bool well = print(c, options, &held, score, good, end_pool(&pool));

@@ -115,6 +115,37 @@ START_TEST(files_that_are_no_sockets_are_left_where_they_are)
 }
 END_TEST
 
+static void expect_socket(const struct pool *pool, const char *name, bool there)
+{
+    char path[RUNDIR_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", pool->rundir, name);
+    ck_assert_msg((access(path, F_OK) == 0) == there, "%s", path);
+}
+
+START_TEST(a_pool_whose_directory_was_moved_leaves_the_sockets_of_the_next_alone)
+{
+    static const char *const names[] = {"frontend", "backend", "stream", "worker-0-1-1"};
+    struct pool moved = {0};
+    open_pool(NULL);
+    client_close(&client_a);
+    moved = the_pool;
+    snprintf(moved.rundir, sizeof moved.rundir, "%.*s-moved", RUNDIR_PATH_MAX - 8, the_pool.rundir);
+    ck_assert_int_eq(rename(the_pool.rundir, moved.rundir), 0);
+    ck_assert_int_eq(mkdir(the_pool.rundir, 0700), 0);
+    snprintf(the_pool.log, sizeof the_pool.log, "%s.next", the_pool.rundir);
+    open_pool(NULL);
+    ck_assert_int_eq(pool_stop(&moved, SIGTERM, PATIENCE_S), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        expect_socket(&moved, names[i], false);
+        expect_socket(&the_pool, names[i], true);
+    }
+    client_open(&client_b, &the_pool, 'b');
+    client_close(&client_b);
+    close_pool();
+    pool_forget(&moved);
+}
+END_TEST
+
 /* Established connections to this port of 127.0.0.1 whose server asks, when they are silent, whether the
  * client is there: the kernel shows its timer as "02". */
 static int watched_connections(unsigned port)
@@ -157,6 +188,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, more_connections_than_descriptors_end_neither_the_broker_nor_its_sessions);
     tcase_add_test(tests, a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_until_it_can);
     tcase_add_test(tests, files_that_are_no_sockets_are_left_where_they_are);
+    tcase_add_test(tests, a_pool_whose_directory_was_moved_leaves_the_sockets_of_the_next_alone);
     tcase_add_test(tests, a_client_that_vanished_from_the_network_does_not_keep_its_descriptors);
 }
 

@@ -41,7 +41,7 @@ static size_t record_bytes(size_t len)
     return sizeof(struct record) + ((len + 7) & ~(size_t)7);
 }
 
-static uint64_t charge(const struct journal_log *log)
+uint64_t journal_charge(const struct journal_log *log)
 {
     return log->reserved > log->memory ? log->reserved : log->memory;
 }
@@ -85,7 +85,7 @@ static size_t next_chunk(const struct journal_log *log, size_t need)
 static uint64_t growth_by_chunk(const struct journal_log *log, size_t cap)
 {
     uint64_t memory = log->memory + sizeof(struct journal_chunk) + cap;
-    return memory > charge(log) ? memory - charge(log) : 0;
+    return memory > journal_charge(log) ? memory - journal_charge(log) : 0;
 }
 
 uint64_t journal_growth(const struct journal_log *log, size_t len)
@@ -149,21 +149,21 @@ static void trim(struct journal_log *log)
 
 void journal_settle(struct journal *journal, struct journal_log *log, uint64_t overhead)
 {
-    uint64_t before = charge(log);
+    uint64_t before = journal_charge(log);
     trim(log);
     uint64_t kept = log->memory + overhead;
     if (log->reserved > kept)
         log->reserved = kept;
-    journal->used -= before - charge(log);
-    journal->settled += charge(log);
+    journal->used -= before - journal_charge(log);
+    journal->settled += journal_charge(log);
     log->settled = true;
 }
 
 void journal_release(struct journal *journal, struct journal_log *log)
 {
-    journal->used -= charge(log);
+    journal->used -= journal_charge(log);
     if (log->settled)
-        journal->settled -= charge(log);
+        journal->settled -= journal_charge(log);
     for (struct journal_chunk *chunk = log->first, *next; chunk; chunk = next) {
         next = chunk->next;
         free(chunk);

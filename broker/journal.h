@@ -63,6 +63,9 @@ int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_
  * but for `overhead` bytes. */
 void journal_settle(struct journal *journal, struct journal_log *log, uint64_t overhead);
 
+/* What the log takes of the journal: the larger of its reservation and its memory. */
+uint64_t journal_charge(const struct journal_log *log);
+
 /* Frees the frames and gives everything back; the log is zeroed. */
 void journal_release(struct journal *journal, struct journal_log *log);
 

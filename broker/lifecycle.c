@@ -166,8 +166,7 @@ void lifecycle_end(struct broker *broker, struct request *request, const struct 
         client_link_send_end(&broker->client_link, request->session, request);
     session_unbind(&broker->sessions, request);
     admission_ended(&broker->admission, request, broker->now);
-    ledger_ended(&broker->ledger, request, broker->now);
-    journal_settle(&broker->journal, &request->log, request_overhead());
+    ledger_ended(&broker->ledger, &broker->journal, request, broker->now);
     broker->counters.ended++;
 }
 

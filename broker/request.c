@@ -85,19 +85,82 @@ int ledger_attach(struct ledger *ledger, struct request *request, struct id128 s
     return 0;
 }
 
-void ledger_ended(struct ledger *ledger, struct request *request, uint64_t now)
+/* ---- ended requests ---- */
+
+static struct kept *kept_of(const struct heap_node *node)
+{
+    return HEAP_ITEM(node, struct kept, node);
+}
+
+static bool keeps_more(const struct heap_node *a, const struct heap_node *b)
+{
+    return kept_of(a)->bytes > kept_of(b)->bytes;
+}
+
+/* What the session has that asked first, made if need be; NULL when memory is short. */
+static struct kept *kept_for(struct ledger *ledger, const struct id128 *session)
+{
+    unsigned hash = (unsigned)hash64(session, sizeof *session, ledger->seed);
+    struct kept *kept;
+    HASH_FIND_BYHASHVALUE(hh, ledger->kept, session, sizeof *session, hash, kept);
+    if (kept || !(kept = calloc(1, sizeof *kept)))
+        return kept;
+    kept->session = *session;
+    ledger->most_kept.before = keeps_more;
+    if (heap_push(&ledger->most_kept, &kept->node) < 0) {
+        free(kept);
+        return NULL;
+    }
+    HASH_ADD_BYHASHVALUE(hh, ledger->kept, session, sizeof kept->session, hash, kept);
+    return kept;
+}
+
+static void keep(struct ledger *ledger, struct request *request)
+{
+    struct kept *kept = kept_for(ledger, &request->home.session);
+    request->kept = kept;
+    if (!kept)
+        return;
+    DL_APPEND2(kept->requests, request, kept_prev, kept_next);
+    kept->bytes += journal_charge(&request->log);
+    heap_settle(&ledger->most_kept, &kept->node);
+}
+
+static void keep_no_more(struct ledger *ledger, struct request *request)
+{
+    struct kept *kept = request->kept;
+    if (!kept)
+        return;
+    DL_DELETE2(kept->requests, request, kept_prev, kept_next);
+    kept->bytes -= journal_charge(&request->log);
+    if (kept->requests) {
+        heap_settle(&ledger->most_kept, &kept->node);
+        return;
+    }
+    heap_remove(&ledger->most_kept, &kept->node);
+    HASH_DEL(ledger->kept, kept);
+    free(kept);
+    if (ledger->most_kept.n == 0)
+        heap_deinit(&ledger->most_kept);
+}
+
+void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now)
 {
     request->state = REQUEST_ENDED;
     request->ended_ns = now;
     buffer_deinit(&request->body);
     buffer_deinit(&request->finished_message);
+    journal_settle(journal, &request->log, request_overhead());
     DL_APPEND2(ledger->ended, request, ended_prev, ended_next);
+    keep(ledger, request);
 }
 
 void ledger_remove(struct ledger *ledger, struct journal *journal, struct request *request)
 {
-    if (request->state == REQUEST_ENDED)
+    if (request->state == REQUEST_ENDED) {
         DL_DELETE2(ledger->ended, request, ended_prev, ended_next);
+        keep_no_more(ledger, request);
+    }
     if (!at_home(request))
         HASH_DELETE(by_current, ledger->by_current, request);
     HASH_DELETE(by_home, ledger->by_home, request);
@@ -111,8 +174,10 @@ void ledger_remove(struct ledger *ledger, struct journal *journal, struct reques
 
 void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes)
 {
-    while (ledger->ended && !journal_has_room(journal, bytes))
-        ledger_remove(ledger, journal, ledger->ended);
+    while (ledger->ended && !journal_has_room(journal, bytes)) {
+        const struct heap_node *most = heap_first(&ledger->most_kept);
+        ledger_remove(ledger, journal, most ? kept_of(most)->requests : ledger->ended);
+    }
 }
 
 bool request_same_body(const struct request *request, const void *body, size_t len)

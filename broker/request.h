@@ -73,6 +73,8 @@ struct request {
     struct request *worker_prev, *worker_next;   /* the worker's list */
     struct request *session_prev, *session_next; /* the session's list, or the list of abandoned ones */
     struct request *ended_prev, *ended_next;     /* ended ones, oldest first */
+    struct request *kept_prev, *kept_next;       /* of those, its session's */
+    struct kept *kept;                           /* that list; NULL: memory was short */
 
     struct journal_log log;
     struct buffer finished_message; /* the worker's `finished`, while frames are missing */
@@ -80,11 +82,21 @@ struct request {
     UT_hash_handle by_home, by_current;
 };
 
+struct kept { /* what one session has in the journal of requests that ended; there while that is something */
+    struct id128 session; /* who asked first */
+    uint64_t bytes;
+    struct request *requests; /* list by kept_prev/next, oldest end first */
+    struct heap_node node;
+    UT_hash_handle hh;
+};
+
 struct ledger {    /* zeroed but for the seed: empty */
-    uint64_t seed; /* of the hash: secret, so that nobody can choose keys that collide */
+    uint64_t seed; /* of the hashes: secret, so that nobody can choose keys that collide */
     struct request *by_home;
     struct request *by_current; /* only those whose current key is not their home */
     struct request *ended;      /* oldest first */
+    struct kept *kept;          /* by session */
+    struct heap most_kept;      /* the session that has most of it first */
     size_t n;
 };
 
@@ -101,11 +113,13 @@ struct request *ledger_find_home(struct ledger *ledger, const struct request_key
 /* Gives the request to another session. -EEXIST when that session has another request of this id. */
 int ledger_attach(struct ledger *ledger, struct request *request, struct id128 session);
 
-/* Marks it ended: from now on it is evicted in this order. Frees the body but not its hash. */
-void ledger_ended(struct ledger *ledger, struct request *request, uint64_t now);
+/* Marks it ended: its log is settled, and it may be forgotten to make room. Frees the body but not its hash.
+ */
+void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now);
 
-/* Makes room for `bytes` more in the journal, if that can be: forgets the ended requests, oldest first, as
- * far as it takes. */
+/* Makes room for `bytes` more in the journal, if that can be: forgets ended requests as far as it takes,
+ * always the oldest of the session that has most of them in the journal. So who fills it pushes out his own
+ * first, and not what others have still to read. */
 void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes);
 
 /* Forgets the request and frees it with all it owns; it is in no other list. */

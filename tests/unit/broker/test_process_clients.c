@@ -246,6 +246,11 @@ START_TEST(a_page_asked_for_by_a_client_that_does_not_read_comes_when_it_does)
     client_send(&client_a, &replay);
     replay = named(MESSAGE_REPLAY, 'x');
     client_send(&client_a, &replay);
+    client_generate(&client_a, 'l', "count 1", NULL); /* when this is admitted, all of it was taken */
+    client_open(&client_b, &the_pool, 'b');
+    while (client_status(&client_b).status_ok.admitted < 2)
+        usleep(20000);
+    client_close(&client_b);
     struct message page = client_expect(&client_a, MESSAGE_REPLAY_OK);
     ck_assert_uint_eq(page.replay_ok.from, 500);
     ck_assert_uint_eq(page.replay_ok.next, 1000);

@@ -69,7 +69,7 @@ START_TEST(the_same_body_is_known_before_and_after_the_end)
     ck_assert(request_same_body(request, "abc", 3));
     ck_assert(!request_same_body(request, "abd", 3));
     ck_assert(!request_same_body(request, "ab", 2));
-    ledger_ended(&ledger, request, 5);
+    ledger_ended(&ledger, &journal, request, 5);
     ck_assert_uint_eq(request->body.len, 0);
     ck_assert(request_same_body(request, "abc", 3));
     ck_assert(!request_same_body(request, "abd", 3));
@@ -82,8 +82,8 @@ START_TEST(ended_requests_stand_in_the_order_of_their_ends)
     struct ledger ledger = {.seed = 1};
     struct journal journal = {.limit = 1000};
     struct request *a = ledger_add(&ledger, key(1, 1)), *b = ledger_add(&ledger, key(1, 2));
-    ledger_ended(&ledger, b, 10);
-    ledger_ended(&ledger, a, 11);
+    ledger_ended(&ledger, &journal, b, 10);
+    ledger_ended(&ledger, &journal, a, 11);
     ck_assert_ptr_eq(ledger.ended, b);
     ledger_remove(&ledger, &journal, b);
     ck_assert_ptr_eq(ledger.ended, a);
@@ -95,25 +95,49 @@ END_TEST
 START_TEST(room_is_made_of_the_oldest_ended_requests_and_of_no_more_than_it_takes)
 {
     struct ledger ledger = {.seed = 1};
-    struct journal journal = {.limit = 3000};
+    const uint64_t each = request_overhead();
+    struct journal journal = {.limit = 3 * each};
     struct request *requests[3];
     for (uint8_t i = 0; i < 3; i++) {
         requests[i] = ledger_add(&ledger, key(1, i));
-        ck_assert_int_eq(journal_reserve(&journal, &requests[i]->log, 1000), 0);
+        ck_assert_int_eq(journal_reserve(&journal, &requests[i]->log, each), 0);
     }
-    for (int i = 0; i < 2; i++) {
-        ledger_ended(&ledger, requests[i], (uint64_t)i);
-        journal_settle(&journal, &requests[i]->log, 1000);
-    }
-    ledger_make_room(&ledger, &journal, 900);
+    for (int i = 0; i < 2; i++)
+        ledger_ended(&ledger, &journal, requests[i], (uint64_t)i);
+    ledger_make_room(&ledger, &journal, each - 100);
     ck_assert_ptr_eq(ledger.ended, requests[1]);
-    ck_assert_uint_eq(journal.used, 2000);
-    ledger_make_room(&ledger, &journal, 1000);
+    ck_assert_uint_eq(journal.used, 2 * each);
+    ledger_make_room(&ledger, &journal, each);
     ck_assert_uint_eq(ledger.n, 2);
-    ledger_make_room(&ledger, &journal, 3000); /* more than there can be: one that runs is never forgotten */
+    ledger_make_room(&ledger, &journal,
+                     3 * each); /* more than there can be: one that runs is never forgotten */
     ck_assert_uint_eq(ledger.n, 1);
     ledger_remove(&ledger, &journal, requests[2]);
     ck_assert_uint_eq(journal.used, 0);
+}
+END_TEST
+
+START_TEST(room_is_made_of_what_the_session_has_that_has_most)
+{
+    enum { FLOOD = 50 };
+    struct ledger ledger = {.seed = 1};
+    const uint64_t each = request_overhead();
+    struct journal journal = {.limit = (FLOOD + 2) * each};
+    struct request_key quiet[] = {key(2, 1), key(3, 1)};
+    for (uint8_t i = 0; i < FLOOD + 2; i++) { /* those of the others ended first */
+        struct request *request = ledger_add(&ledger, i < 2 ? quiet[i] : key(1, i));
+        ck_assert_int_eq(journal_reserve(&journal, &request->log, each), 0);
+        ledger_ended(&ledger, &journal, request, i);
+    }
+    ledger_make_room(&ledger, &journal, (FLOOD - 1) * each);
+    ck_assert_uint_eq(ledger.n, 3);
+    ck_assert_ptr_nonnull(ledger_find(&ledger, &quiet[0]));
+    ck_assert_ptr_nonnull(ledger_find(&ledger, &quiet[1]));
+    struct request_key newest = key(1, FLOOD + 1);
+    ck_assert_ptr_nonnull(ledger_find(&ledger, &newest));
+    ledger_make_room(&ledger, &journal, (FLOOD + 2) * each);
+    ck_assert_uint_eq(ledger.n, 0);
+    ck_assert_ptr_null(ledger.kept);
 }
 END_TEST
 
@@ -125,6 +149,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_same_body_is_known_before_and_after_the_end);
     tcase_add_test(tests, ended_requests_stand_in_the_order_of_their_ends);
     tcase_add_test(tests, room_is_made_of_the_oldest_ended_requests_and_of_no_more_than_it_takes);
+    tcase_add_test(tests, room_is_made_of_what_the_session_has_that_has_most);
 }
 
 int main(void)

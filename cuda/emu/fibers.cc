@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A block of threads as fibers.
  *
- * Each thread has a stack of its own and runs until it meets the others; then the next one runs. A warp's
+ * Each thread has a stack of its own and runs until it meets the others; then it hands over to the next one
+ * that can go on, and the last one of a round to the scheduler, who begins another. A warp's
  * meeting is over when its 32 lanes have come, a barrier when all threads have. A round in which nobody can
  * go on is a divergence: on a GPU it would hang, or mean nothing. Values that lanes exchange lie in two
  * buffers in turn: no lane can be two meetings ahead of another.
@@ -44,7 +45,8 @@ static struct warp warps[EMU_MOST_THREADS / 32];
 static uint16_t turns[EMU_MOST_THREADS]; /* in which threads run */
 static uint32_t n_threads, n_at_barrier, n_done, n_barriers;
 static const struct emu_launch *current;
-static struct context scheduler;
+static struct context scheduler, *left; /* left: what was switched from last */
+static uint32_t place;                  /* in turns, of the fiber that runs */
 static char start_order, end_order, barrier_orders[2];
 
 #if defined(__x86_64__)
@@ -117,21 +119,38 @@ static void say_where(void)
 
 /* ---- meetings ---- */
 
-static void to_scheduler(struct fiber *fiber)
+/* The fiber whose turn it is from `place` on; NULL: this round is over. */
+static struct fiber *next_fiber(void)
 {
-    context_switch(&fiber->context, &scheduler, fiber->state == DONE);
+    for (; place < n_threads; place++) {
+        struct fiber *fiber = &fibers[turns[place]];
+        if (fiber->state == READY) {
+            emu_self = &fiber->thread;
+            return fiber;
+        }
+    }
+    return NULL;
+}
+
+static void hand_over(struct fiber *fiber)
+{
+    struct fiber *next = next_fiber();
+    if (next == fiber)
+        return;
+    left = &fiber->context;
+    context_switch(&fiber->context, next ? &next->context : &scheduler, fiber->state == DONE);
 }
 
 static void fiber_main(void)
 {
     struct fiber *fiber = (struct fiber *)emu_self;
-    context_arrive(&scheduler);
+    context_arrive(left);
     order_take(&start_order);
     current->run(current->closure);
     order_pass(&end_order);
     fiber->state = DONE;
     n_done++;
-    to_scheduler(fiber);
+    hand_over(fiber);
     abort(); /* a finished fiber is never resumed */
 }
 
@@ -148,7 +167,7 @@ void emu_barrier(void)
         for (uint32_t i = 0; i < n_threads; i++)
             fibers[i].state = READY;
     }
-    to_scheduler(fiber);
+    hand_over(fiber);
     order_take(order);
 }
 
@@ -174,7 +193,7 @@ const uint64_t *emu_exchange(enum emu_meeting meeting, uint64_t value)
         for (uint32_t i = 0; i < 32; i++)
             fibers[fiber->thread.warp * 32 + i].state = READY;
     }
-    to_scheduler(fiber);
+    hand_over(fiber);
     if (meeting == EMU_WARP_BARRIER)
         order_take(&warp->order[parity]);
     return values;
@@ -227,20 +246,15 @@ static void run_block(void)
         start(&fibers[i], i);
     order_pass(&start_order);
     while (n_done < n_threads) {
-        bool any = false;
         if (emu_is_random())
             shuffle_turns();
-        for (uint32_t i = 0; i < n_threads; i++) {
-            struct fiber *fiber = &fibers[turns[i]];
-            if (fiber->state != READY)
-                continue;
-            any = true;
-            emu_self = &fiber->thread;
-            context_switch(&scheduler, &fiber->context, false);
-        }
-        emu_self = NULL;
-        if (!any)
+        place = 0;
+        struct fiber *first = next_fiber();
+        if (!first)
             diverged("threads wait for others that never come");
+        left = &scheduler;
+        context_switch(&scheduler, &first->context, false);
+        emu_self = NULL;
     }
     order_take(&end_order);
 }

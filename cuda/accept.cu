@@ -10,7 +10,7 @@
 #include "cuda/simt.h"
 #include "worker/engine/backend.h"
 
-#define WARPS   8
+#define WARPS   32 /* a set's reads depend on each other: the more sets at once, the better */
 #define THREADS (WARPS * SIMT_LANES)
 
 /* What a set has made of its slot so far. Every lane of its warp holds the same. */

@@ -34,10 +34,10 @@ static __device__ inline struct float_four read_columns(const float *from, uint3
 /* Rounds blocks of 32 as the CPU backend does: scale = the largest magnitude / 127, quants the nearest, ties
  * to even; a block with an infinity or NaN gets the scale NaN, so that the fault stays visible in every
  * output of the row. All lanes of a warp take part; `column` is a multiple of 4, those of eight neighbouring
- * lanes are a block. */
+ * lanes are a block. What is not there, for whole blocks, is not written. */
 static __device__ inline void quantize_four(const struct float_four &four,
                                             const struct device_activations *out, uint32_t row,
-                                            uint32_t column)
+                                            uint32_t column, bool is_there = true)
 {
     float largest = 0;
     SIMT_UNROLL
@@ -62,6 +62,8 @@ static __device__ inline void quantize_four(const struct float_four &four,
     SIMT_UNROLL
     for (uint32_t mask = 1; mask < 8; mask *= 2)
         total += simt_shuffle_xor(total, mask);
+    if (!is_there)
+        return;
     *(uint32_t *)(out->quants + (size_t)row * out->stride + layout_quant_place(column)) = packed;
     if (column % 32 == 0) {
         size_t block = ((size_t)row * out->stride + column) / 32;
@@ -74,12 +76,12 @@ static __device__ inline void quantize_four(const struct float_four &four,
 /* Four columns of a row, as floats and quantized, as far as `out` has arrays for them. */
 static __device__ inline void write_activations(const struct float_four &four,
                                                 const struct device_activations *out, uint32_t row,
-                                                uint32_t column)
+                                                uint32_t column, bool is_there = true)
 {
-    if (out->values)
+    if (out->values && is_there)
         *(struct float_four *)(out->values + (size_t)row * out->stride + column) = four;
     if (out->quants)
-        quantize_four(four, out, row, column);
+        quantize_four(four, out, row, column, is_there);
 }
 
 #endif

@@ -4,26 +4,35 @@
  * Work is cut into items: a tile of rows of one sequence, neighbours with consecutive positions, and one
  * piece of ATTENTION_PIECE positions (or all pieces in turn), for each KV head. All query heads that share
  * the KV head, of all rows of the tile, are the item's queries: they share one read of keys and values.
- * Within a piece there are two passes over shared memory and no running maximum:
+ * Within a piece there are two warp matrix products with shared memory between them, and no running maximum:
  *
- *   scores    warps take blocks of 32 positions, lane = position; query · key for all queries
+ *   scores    warps take blocks of 32 positions: queries · keys
  *   softmax   warps take queries: largest score, weights, their sum
- *   values    warps take 32 dims, lane = dim; the weighted sum over the piece's positions in their order
+ *   values    warps take dims, 8 at a time: weights · values over the piece's positions
  *
  * and pieces are folded in their order with the usual rescaling (Milakov and Gimelshein 2018,
- * arXiv:1805.02867). So what a query's sums are made of, and in which order, hangs on its position alone: not
- * on the tile, nor on who computed which piece. Where there is memory for partial results, pieces are items
- * of their own; the last of a tile's to arrive folds them. Nobody waits.
+ * arXiv:1805.02867). A row of a matrix product knows nothing of the others, so what a query's sums are made
+ * of, and in which order, hangs on its position alone: not on the tile, nor on who computed which piece.
+ * Where there is memory for partial results, pieces are items of their own; the last of a tile's to arrive
+ * folds them. Nobody waits.
+ *
+ * The 16 bytes of keys that a lane loads (kv.h) are its part of the right side of two products, if the summed
+ * dims are numbered so: of 32 dims, lane % 4 has 8 neighbours, of which the first product takes the lower
+ * four and the second the upper. Queries are read from shared memory in the same order, again 16 bytes at a
+ * time; weights and values likewise, with positions for dims. Queries are split into two halves whose sum has
+ * a float's 22 leading bits, for scores may be large; weights are rounded to halves, and summed as rounded.
  *
  * What a query must not see has weight 0 and, where no query of the tile sees it, value 0: blocks hold
  * anything beyond what was written, and nothing times infinity is no number. */
 
+#include "cuda/activations.h"
 #include "cuda/kv.h"
 
 #define WARPS        4
 #define THREADS      (WARPS * SIMT_LANES)
 #define PIECE_BLOCKS (ATTENTION_PIECE / BACKEND_BLOCK_TOKENS)
-#define MOST_QUERIES 16
+#define TILE         16 /* queries of a matrix product */
+#define MOST_QUERIES 32
 #define SMALL_BATCH  64  /* rows up to which a step is taken for decoding */
 #define GRID         528 /* blocks of threads that go over the list: four for each of 132 multiprocessors */
 #define PARTIAL_MOST ((size_t)256 << 20) /* bytes of partial results */
@@ -38,14 +47,16 @@ struct attention_item {
 
 /* How a launch cuts its work. The host makes it of what plan and attention both are given. */
 struct attention_geometry {
-    uint32_t group;      /* query heads of a KV head */
-    uint32_t n_queries;  /* room of an item: the template's number */
-    uint32_t heads;      /* query heads of an item: all of the group, or as many as there is room for */
-    uint32_t n_chunks;   /* items that a group is cut into, 1 where it fits */
-    uint32_t n_units;    /* KV heads · chunks: what each item of the list is done for */
-    uint32_t tile_rows;  /* most rows of a tile: positions that are multiples of it begin one */
-    uint32_t n_partials; /* pieces that there is memory for */
-    uint32_t padded;     /* dims */
+    uint32_t group;        /* query heads of a KV head */
+    uint32_t n_queries;    /* room of an item: the template's number */
+    uint32_t heads;        /* query heads of an item: all of the group, or as many as there is room for */
+    uint32_t n_chunks;     /* items that a group is cut into, 1 where it fits */
+    uint32_t n_units;      /* KV heads · chunks: what each item of the list is done for */
+    uint32_t tile_rows;    /* most rows of a tile: positions that are multiples of it begin one */
+    uint32_t n_partials;   /* pieces that there is memory for */
+    uint32_t padded;       /* dims */
+    uint32_t query_stride; /* halves, an odd number of 64 bytes; dims beyond `padded` are zero */
+    uint32_t rounds;       /* outputs are quantized by who makes them */
     uint32_t *n_items;
     struct attention_item *items; /* [max_rows + n_partials] */
     uint32_t *arrived;            /* [max_rows][n_units] of each tile's pieces */
@@ -60,6 +71,12 @@ static uint32_t partial_floats(const struct attention_geometry *g)
     return g->n_queries * (g->padded + 2);
 }
 
+/* Blocks of 32 columns are one item's matter if none reaches from one head into the next. */
+static bool rounds(uint32_t dim)
+{
+    return dim % 32 == 0;
+}
+
 static void cut_group(struct attention_geometry *g, const struct device_kv *kv, uint32_t n_heads,
                       uint32_t n_queries)
 {
@@ -67,10 +84,13 @@ static void cut_group(struct attention_geometry *g, const struct device_kv *kv, 
     g->group = n_heads / kv->n_heads;
     g->n_queries = n_queries;
     g->heads = g->group < n_queries ? g->group : n_queries;
+    g->rounds = rounds(kv->dim);
     g->n_chunks = (g->group + g->heads - 1) / g->heads;
     g->n_units = kv->n_heads * g->n_chunks;
     g->tile_rows = n_queries / g->heads;
     g->padded = (kv->dim + KV_VECTOR - 1) / KV_VECTOR * KV_VECTOR;
+    g->query_stride = (kv->dim + 31) / 32 * 32;
+    g->query_stride += g->query_stride % 64 == 0 ? 32 : 0;
 }
 
 /* Pieces that can be under way at once: those of every row, those that fill the pool and a rest for each row
@@ -107,17 +127,16 @@ static size_t lay_out(struct attention_geometry *g, const struct device_kv *kv,
     return partials + (size_t)g->n_partials * g->n_units * partial_floats(g) * sizeof(float);
 }
 
-/* A decoding row brings the heads of one group, so room for more would be wasted on it. */
-static uint32_t queries_for(const struct device_kv *kv, uint32_t n_heads, uint32_t n_rows)
+/* A decoding row brings the heads of one group; rows of a prompt come many at a time. */
+static uint32_t queries_for(uint32_t n_rows)
 {
-    uint32_t group = n_heads / kv->n_heads;
-    return n_rows > SMALL_BATCH || group > 8 ? MOST_QUERIES : group > 4 ? 8 : 4;
+    return n_rows > SMALL_BATCH ? MOST_QUERIES : TILE;
 }
 
 size_t kernels_attention_scratch(const struct device_kv *kv, const struct attention_scratch *scratch)
 {
     size_t most = 0;
-    for (uint32_t n_queries = 4; n_queries <= MOST_QUERIES; n_queries *= 2) {
+    for (uint32_t n_queries = TILE; n_queries <= MOST_QUERIES; n_queries *= 2) {
         struct attention_geometry g;
         size_t bytes = lay_out(&g, kv, scratch, n_queries);
         most = bytes > most ? bytes : most;
@@ -202,16 +221,17 @@ int kernels_attention_plan(struct device_stream *queue, const struct device_kv *
                            uint32_t n_rows)
 {
     struct attention_geometry g;
-    lay_out(&g, kv, scratch, queries_for(kv, scratch->n_heads, n_rows));
+    lay_out(&g, kv, scratch, queries_for(n_rows));
     return simt_launch(queue, "plan_attention", plan_attention, {1, 1, 1}, {PLAN_THREADS, 1, 1},
                        sizeof(struct plan_shared), g, rows, n_rows);
 }
 
 /* ---- attention ---- */
 
-struct alignas(16) floats_4 {
-    float x[4];
-};
+/* Floats of a query's row of scores, and halves of its weights, which take the place of the scores. A row is
+ * an odd number of 64 bytes, so that eight lanes which read two rows meet in no bank. */
+#define SCORE_STRIDE  (ATTENTION_PIECE + 16)
+#define WEIGHT_STRIDE (2 * SCORE_STRIDE)
 
 /* Of one query: its softmax so far, and what the newest piece does to it. */
 struct query_state {
@@ -223,8 +243,8 @@ struct query_state {
 template <uint32_t QUERIES> struct attention_shared {
     struct query_state states[QUERIES];
     uint32_t last; /* whether this block is the last of its tile to arrive */
-    alignas(16) float scores[QUERIES][ATTENTION_PIECE];
-    /* then queries [QUERIES][padded], values [QUERIES][padded] */
+    alignas(16) float scores[QUERIES][SCORE_STRIDE];
+    /* then queries, high and low halves, [2][QUERIES][query_stride], and values [QUERIES][padded] floats */
 };
 
 /* What a block of threads is at: one item for one unit. */
@@ -232,8 +252,9 @@ template <uint32_t QUERIES> struct attention_work {
     const struct attention_step *step;
     const struct attention_geometry *g;
     struct attention_shared<QUERIES> *shared;
-    float *queries, *values; /* of shared memory: [QUERIES][padded] */
-    const uint32_t *table;   /* of the sequence */
+    half_t *queries;
+    float *values;
+    const uint32_t *table; /* of the sequence */
     struct attention_item item;
     uint32_t unit, kv_head;
     uint32_t first_head, n_heads; /* query heads */
@@ -262,54 +283,91 @@ __device__ static inline void start_work(struct attention_work<QUERIES> *w, cons
     w->last = row.position + w->item.n_rows - 1;
     w->first_seen = first_seen(row.position, w->step->window);
     w->table = slots->tables + (size_t)row.slot * slots->table_size;
-    for (uint32_t i = threadIdx.x; i < QUERIES * g->padded; i += THREADS) {
-        uint32_t q = i / g->padded, d = i % g->padded;
+    for (uint32_t i = threadIdx.x; i < QUERIES * g->query_stride; i += THREADS) {
+        uint32_t q = i / g->query_stride, d = i % g->query_stride;
         const float *from = w->step->q + (size_t)(w->item.first_row + q / w->n_heads) * w->step->q_stride +
                             (size_t)(w->first_head + q % w->n_heads) * dim;
-        w->queries[i] = q < w->n_queries && d < dim ? from[d] : 0;
+        const float query = q < w->n_queries && d < dim ? from[d] : 0;
+        const half_t high = simt_half(query > 65504 ? 65504.0f : query < -65504 ? -65504.0f : query);
+        w->queries[i] = high;
+        w->queries[QUERIES * g->query_stride + i] = simt_half(query - simt_float(high));
     }
     for (uint32_t q = threadIdx.x; q < QUERIES; q += THREADS)
         w->shared->states[q] = query_state{-INFINITY, 0, 0, 0};
     simt_barrier();
 }
 
-/* Scores of 32 positions from `start` on, lane = position. */
+/* Left sides of two products: rows `row` + lane / 4 and eight further, 8 neighbouring halves of each from
+ * `at` + lane % 4 · 8. */
+struct left_sides {
+    uint32_t first[4], second[4];
+};
+
+__device__ static inline struct left_sides load_left(const half_t *rows, uint32_t stride, uint32_t row,
+                                                     uint32_t at)
+{
+    const uint32_t lane = threadIdx.x % SIMT_LANES;
+    const half_t *upper = rows + (size_t)(row + lane / 4) * stride + at + lane % 4 * 8;
+    const struct simt_16 a = *(const struct simt_16 *)upper;
+    const struct simt_16 b = *(const struct simt_16 *)(upper + 8 * stride);
+    const struct left_sides left = {{a.words[0], b.words[0], a.words[1], b.words[1]},
+                                    {a.words[2], b.words[2], a.words[3], b.words[3]}};
+    return left;
+}
+
+#define TOKEN_TILES (BACKEND_BLOCK_TOKENS / 8) /* right sides of a block */
+
+template <uint32_t QUERIES>
+__device__ static inline void write_scores(const struct attention_work<QUERIES> *w, uint32_t q,
+                                           uint32_t position, uint32_t to, float score)
+{
+    const float cap = w->step->cap;
+    const uint32_t row = w->position + q / w->n_heads;
+    const bool seen = q < w->n_queries && position <= row && position >= first_seen(row, w->step->window);
+    if (cap > 0)
+        score = cap * tanhf(score / cap);
+    w->shared->scores[q][to] = seen ? score : -INFINITY;
+}
+
+/* Scores of the 32 positions from `start` on, which go to column `to`. One warp. */
 template <uint32_t QUERIES>
 __device__ static inline void score_block(const struct attention_work<QUERIES> *w, uint32_t start,
                                           uint32_t to)
 {
-    const uint32_t lane = threadIdx.x % SIMT_LANES, padded = w->g->padded, window = w->step->window;
+    const uint32_t lane = threadIdx.x % SIMT_LANES, n_vectors = w->g->padded / KV_VECTOR;
+    const uint32_t stride = w->g->query_stride;
     const struct kv_halves *keys =
-        kv_keys(&w->step->kv, w->table[start / BACKEND_BLOCK_TOKENS], w->step->layer, w->kv_head) + lane;
-    float sums[QUERIES];
-    SIMT_UNROLL
-    for (uint32_t q = 0; q < QUERIES; q++)
-        sums[q] = 0;
-    for (uint32_t d = 0; d < padded; d += KV_VECTOR, keys += BACKEND_BLOCK_TOKENS) {
-        const struct simt_16 raw = simt_load16(keys);
-        float key[KV_VECTOR];
+        kv_keys(&w->step->kv, w->table[start / BACKEND_BLOCK_TOKENS], w->step->layer, w->kv_head) + lane / 4;
+    float sums[QUERIES / TILE][TOKEN_TILES][4] = {};
+    SIMT_UNROLL_BY(2)
+    for (uint32_t vector = 0; vector < n_vectors; vector += 4) {
+        struct simt_16 key[TOKEN_TILES];
+        const uint32_t mine = vector + lane % 4;
         SIMT_UNROLL
-        for (uint32_t i = 0; i < KV_VECTOR; i++)
-            key[i] = simt_float(half_t{(uint16_t)(raw.words[i / 2] >> i % 2 * 16)});
+        for (uint32_t t = 0; t < TOKEN_TILES; t++)
+            key[t] = mine < n_vectors ? simt_load16(keys + mine * BACKEND_BLOCK_TOKENS + t * 8) : simt_16{};
         SIMT_UNROLL
-        for (uint32_t q = 0; q < QUERIES; q++) {
-            const struct floats_4 *query = (const struct floats_4 *)(w->queries + q * padded + d);
-            const struct floats_4 low = query[0], high = query[1];
+        for (uint32_t tile = 0; tile < QUERIES / TILE; tile++) {
+            if (tile * TILE >= w->n_queries)
+                break;
             SIMT_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
-                sums[q] = fmaf(low.x[i], key[i], sums[q]);
-            SIMT_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
-                sums[q] = fmaf(high.x[i], key[4 + i], sums[q]);
+            for (uint32_t part = 0; part < 2; part++) {
+                const struct left_sides left =
+                    load_left(w->queries + part * QUERIES * stride, stride, tile * TILE, vector * KV_VECTOR);
+                SIMT_UNROLL
+                for (uint32_t t = 0; t < TOKEN_TILES; t++) {
+                    simt_mma_f16(sums[tile][t], left.first, key[t].words);
+                    simt_mma_f16(sums[tile][t], left.second, key[t].words + 2);
+                }
+            }
         }
     }
-    const float cap = w->step->cap;
     SIMT_UNROLL
-    for (uint32_t q = 0; q < QUERIES; q++) {
-        uint32_t position = w->position + q / w->n_heads, at = start + lane;
-        bool seen = q < w->n_queries && at <= position && at >= first_seen(position, window);
-        float score = cap > 0 ? cap * tanhf(sums[q] / cap) : sums[q];
-        w->shared->scores[q][to + lane] = seen ? score : -INFINITY;
+    for (uint32_t i = 0; i < QUERIES / TILE * TOKEN_TILES * 4; i++) {
+        const uint32_t tile = i / (TOKEN_TILES * 4), t = i / 4 % TOKEN_TILES, nth = i % 4;
+        const uint32_t column = t * 8 + lane % 4 * 2 + nth % 2;
+        write_scores(w, tile * TILE + lane / 4 + nth / 2 * 8, start + column, to + column,
+                     sums[tile][t][nth]);
     }
 }
 
@@ -347,22 +405,25 @@ __device__ static inline float fold_value(struct query_state state, float value,
     return state.before == 0 ? piece * state.piece : fmaf(value, state.before, piece * state.piece);
 }
 
-/* A score that is no number makes sum and largest so, and with them all that the row becomes. */
+/* A score that is no number makes the sum so, and with it all that the query becomes. */
 template <uint32_t QUERIES> __device__ static inline void weigh_piece(const struct attention_work<QUERIES> *w)
 {
-    const uint32_t lane = threadIdx.x % SIMT_LANES;
-    for (uint32_t q = threadIdx.x / SIMT_LANES; q < w->n_queries; q += WARPS) {
-        float *scores = w->shared->scores[q];
-        float largest = -INFINITY, sum = 0;
+    const uint32_t lane = threadIdx.x % SIMT_LANES, each = ATTENTION_PIECE / SIMT_LANES;
+    for (uint32_t q = threadIdx.x / SIMT_LANES; q < QUERIES; q += WARPS) {
+        float scores[each], largest = -INFINITY, sum = 0;
+        half_t *weights = (half_t *)w->shared->scores[q];
         SIMT_UNROLL
-        for (uint32_t i = lane; i < ATTENTION_PIECE; i += SIMT_LANES)
+        for (uint32_t i = 0; i < each; i++) {
+            scores[i] = w->shared->scores[q][i * SIMT_LANES + lane];
             largest = scores[i] > largest ? scores[i] : largest;
+        }
         largest = simt_warp_max(largest);
+        simt_warp_barrier(); /* all have been read: weights take their place */
         SIMT_UNROLL
-        for (uint32_t i = lane; i < ATTENTION_PIECE; i += SIMT_LANES) {
-            float weight = scores[i] == -INFINITY ? 0 : expf(scores[i] - largest);
-            scores[i] = weight;
-            sum += weight;
+        for (uint32_t i = 0; i < each; i++) {
+            const half_t weight = simt_half(scores[i] == -INFINITY ? 0 : expf(scores[i] - largest));
+            weights[i * SIMT_LANES + lane] = weight;
+            sum += simt_float(weight);
         }
         sum = simt_warp_sum(sum);
         if (lane == 0)
@@ -371,73 +432,119 @@ template <uint32_t QUERIES> __device__ static inline void weigh_piece(const stru
     simt_barrier();
 }
 
-/* The weighted sum of one dim over the piece, for queries q0 … q0 + N − 1. */
-template <uint32_t QUERIES, uint32_t N>
-__device__ static inline void sum_values(const struct attention_work<QUERIES> *w, uint32_t start, uint32_t d,
-                                         uint32_t q0)
+#define DIM_TILES 4 /* right sides that a warp has at a time */
+
+/* Four times 8 positions' values of one dim, less those that nobody sees. `at` is the first position. */
+template <uint32_t QUERIES>
+__device__ static inline struct simt_16 load_values(const struct attention_work<QUERIES> *w,
+                                                    const struct kv_halves *values, uint32_t at)
 {
-    const uint32_t padded = w->g->padded;
-    const uint32_t end = start + ATTENTION_PIECE < w->last + 1 ? start + ATTENTION_PIECE : w->last + 1;
-    float sums[N];
-    SIMT_UNROLL
-    for (uint32_t q = 0; q < N; q++)
-        sums[q] = 0;
-    uint32_t at = start > w->first_seen ? start : w->first_seen / KV_VECTOR * KV_VECTOR;
-    for (; at < end; at += KV_VECTOR) {
-        const struct kv_halves *values =
-            kv_values(&w->step->kv, w->table[at / BACKEND_BLOCK_TOKENS], w->step->layer, w->kv_head);
-        const struct simt_16 raw = simt_load16(values + at % BACKEND_BLOCK_TOKENS / KV_VECTOR * padded + d);
-        const bool whole = at >= w->first_seen && at + KV_VECTOR <= end;
-        float value[KV_VECTOR];
+    struct simt_16 raw = simt_load16(values);
+    if (at < w->first_seen || at + KV_VECTOR > w->last + 1) {
         SIMT_UNROLL
-        for (uint32_t i = 0; i < KV_VECTOR; i++) {
-            value[i] = simt_float(half_t{(uint16_t)(raw.words[i / 2] >> i % 2 * 16)});
-            if (!whole && (at + i < w->first_seen || at + i >= end))
-                value[i] = 0;
+        for (uint32_t i = 0; i < KV_VECTOR; i++)
+            if (at + i < w->first_seen || at + i > w->last)
+                raw.words[i / 2] &= i % 2 ? 0xffffu : 0xffff0000u;
+    }
+    return raw;
+}
+
+/* What the piece adds to dims 8 · dim_tile … of all queries, WARPS dim tiles apart. One warp. */
+template <uint32_t QUERIES>
+__device__ static inline void sum_values(const struct attention_work<QUERIES> *w, uint32_t start,
+                                         uint32_t dim_tile)
+{
+    const uint32_t lane = threadIdx.x % SIMT_LANES, padded = w->g->padded, n_tiles = padded / 8;
+    const uint32_t end = start + ATTENTION_PIECE < w->last + 1 ? start + ATTENTION_PIECE : w->last + 1;
+    const half_t *weights = (const half_t *)w->shared->scores;
+    float sums[QUERIES / TILE][DIM_TILES][4] = {};
+    uint32_t at = start > w->first_seen ? start : w->first_seen / BACKEND_BLOCK_TOKENS * BACKEND_BLOCK_TOKENS;
+    SIMT_UNROLL_BY(2)
+    for (; at < end; at += BACKEND_BLOCK_TOKENS) {
+        const struct kv_halves *values =
+            kv_values(&w->step->kv, w->table[at / BACKEND_BLOCK_TOKENS], w->step->layer, w->kv_head) +
+            lane % 4 * padded + lane / 4;
+        struct simt_16 value[DIM_TILES];
+        SIMT_UNROLL
+        for (uint32_t t = 0; t < DIM_TILES; t++) {
+            const uint32_t tile = dim_tile + t * WARPS;
+            value[t] = tile < n_tiles ? load_values(w, values + tile * 8, at + lane % 4 * 8) : simt_16{};
         }
         SIMT_UNROLL
-        for (uint32_t q = 0; q < N; q++) {
-            const struct floats_4 *weights =
-                (const struct floats_4 *)(w->shared->scores[q0 + q] + at % ATTENTION_PIECE);
-            const struct floats_4 low = weights[0], high = weights[1];
+        for (uint32_t tile = 0; tile < QUERIES / TILE; tile++) {
+            if (tile * TILE >= w->n_queries)
+                break;
+            const struct left_sides left =
+                load_left(weights, WEIGHT_STRIDE, tile * TILE, at % ATTENTION_PIECE);
             SIMT_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
-                sums[q] = fmaf(low.x[i], value[i], sums[q]);
-            SIMT_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
-                sums[q] = fmaf(high.x[i], value[4 + i], sums[q]);
+            for (uint32_t t = 0; t < DIM_TILES; t++) {
+                simt_mma_f16(sums[tile][t], left.first, value[t].words);
+                simt_mma_f16(sums[tile][t], left.second, value[t].words + 2);
+            }
         }
     }
     SIMT_UNROLL
-    for (uint32_t q = 0; q < N; q++)
-        if (q0 + q < w->n_queries) {
-            float *value = w->values + (q0 + q) * padded + d;
-            *value = fold_value(w->shared->states[q0 + q], *value, sums[q]);
+    for (uint32_t i = 0; i < QUERIES / TILE * DIM_TILES * 4; i++) {
+        const uint32_t tile = i / (DIM_TILES * 4), t = i / 4 % DIM_TILES, nth = i % 4;
+        const uint32_t q = tile * TILE + lane / 4 + nth / 2 * 8;
+        const uint32_t d = (dim_tile + t * WARPS) * 8 + lane % 4 * 2 + nth % 2;
+        if (q < w->n_queries && d < padded) {
+            float *value = w->values + q * padded + d;
+            *value = fold_value(w->shared->states[q], *value, sums[tile][t][nth]);
         }
+    }
 }
 
 template <uint32_t QUERIES>
 __device__ static inline void sum_piece(const struct attention_work<QUERIES> *w, uint32_t start)
 {
-    const uint32_t N = QUERIES < 8 ? QUERIES : 8;
-    const uint32_t n_slices = (w->g->padded + SIMT_LANES - 1) / SIMT_LANES;
-    for (uint32_t u = threadIdx.x / SIMT_LANES; u < n_slices * (QUERIES / N); u += WARPS) {
-        uint32_t d = u % n_slices * SIMT_LANES + threadIdx.x % SIMT_LANES;
-        if (d < w->g->padded && u / n_slices * N < w->n_queries)
-            sum_values<QUERIES, N>(w, start, d, u / n_slices * N);
-    }
+    for (uint32_t tile = threadIdx.x / SIMT_LANES; tile < w->g->padded / 8; tile += WARPS * DIM_TILES)
+        sum_values(w, start, tile);
     simt_barrier();
+}
+
+/* What a query's values have become in dim d. */
+template <uint32_t QUERIES>
+__device__ static inline float value_of(const struct attention_work<QUERIES> *w, uint32_t q, uint32_t d)
+{
+    return w->values[q * w->g->padded + d] / w->shared->states[q].sum;
+}
+
+/* Four columns a thread, as floats and quantized. The last heads' item writes the zeros beyond them too. */
+template <uint32_t QUERIES>
+__device__ static inline void write_rounded(const struct attention_work<QUERIES> *w)
+{
+    const uint32_t dim = w->step->kv.dim, first = w->first_head * dim, in_heads = w->n_heads * dim;
+    const bool ends = w->first_head + w->n_heads == w->step->scratch.n_heads;
+    const uint32_t n_columns = ends ? w->step->out.stride - first : in_heads, n = w->item.n_rows * n_columns;
+    for (uint32_t i = threadIdx.x * 4; i / (SIMT_LANES * 4) * (SIMT_LANES * 4) < n; i += THREADS * 4) {
+        const uint32_t row = i / n_columns, column = i % n_columns;
+        const bool is_there = i < n, has_head = is_there && column < in_heads;
+        struct float_four four;
+        SIMT_UNROLL
+        for (uint32_t j = 0; j < 4; j++)
+            four.v[j] = has_head ? value_of(w, row * w->n_heads + column / dim, column % dim + j) : 0;
+        write_activations(four, &w->step->out, w->item.first_row + row, first + column, is_there);
+    }
+}
+
+template <uint32_t QUERIES>
+__device__ static inline void write_floats(const struct attention_work<QUERIES> *w)
+{
+    const uint32_t dim = w->step->kv.dim;
+    for (uint32_t i = threadIdx.x; i < w->n_queries * dim; i += THREADS) {
+        const uint32_t q = i / dim, d = i % dim;
+        const size_t row = w->item.first_row + q / w->n_heads, head = w->first_head + q % w->n_heads;
+        w->step->out.values[row * w->step->out.stride + head * dim + d] = value_of(w, q, d);
+    }
 }
 
 template <uint32_t QUERIES> __device__ static inline void write_out(const struct attention_work<QUERIES> *w)
 {
-    const uint32_t dim = w->step->kv.dim;
-    for (uint32_t i = threadIdx.x; i < w->n_queries * dim; i += THREADS) {
-        uint32_t q = i / dim, d = i % dim;
-        w->step->out.values[(size_t)(w->item.first_row + q / w->n_heads) * w->step->out.stride +
-                            (size_t)(w->first_head + q % w->n_heads) * dim + d] =
-            w->values[q * w->g->padded + d] / w->shared->states[q].sum;
-    }
+    if (w->g->rounds)
+        write_rounded(w);
+    else
+        write_floats(w);
 }
 
 template <uint32_t QUERIES>
@@ -507,8 +614,8 @@ static __global__ void __launch_bounds__(THREADS, 4)
     w.step = &step;
     w.g = &g;
     w.shared = simt_shared<struct attention_shared<QUERIES>>();
-    w.queries = (float *)(w.shared + 1);
-    w.values = w.queries + QUERIES * g.padded;
+    w.queries = (half_t *)(w.shared + 1);
+    w.values = (float *)(w.queries + 2 * QUERIES * g.query_stride);
     const uint32_t n = *g.n_items * g.n_units;
     for (uint32_t i = blockIdx.x; i < n; i += gridDim.x) {
         w.item = g.items[i / g.n_units];
@@ -540,7 +647,8 @@ static int launch(struct device_stream *queue, const struct attention_step *step
     lay_out(&g, &step->kv, &step->scratch, QUERIES);
     uint64_t pieces = (step->scratch.n_context + ATTENTION_PIECE - 1) / ATTENTION_PIECE;
     uint64_t most = n_rows * pieces * g.n_units;
-    size_t shared = sizeof(struct attention_shared<QUERIES>) + 2 * QUERIES * g.padded * sizeof(float);
+    size_t shared = sizeof(struct attention_shared<QUERIES>) +
+                    QUERIES * (2 * g.query_stride * sizeof(half_t) + g.padded * sizeof(float));
     return simt_launch(queue, "attention", attend<QUERIES>, {most < GRID ? (uint32_t)most : GRID, 1, 1},
                        {THREADS, 1, 1}, shared, *step, g, *slots, rows);
 }
@@ -548,11 +656,9 @@ static int launch(struct device_stream *queue, const struct attention_step *step
 int kernels_attention(struct device_stream *queue, const struct attention_step *step,
                       const struct slots *slots, const struct step_row *rows, uint32_t n_rows)
 {
-    uint32_t n_queries = queries_for(&step->kv, step->scratch.n_heads, n_rows);
-    int r = n_queries == 4   ? launch<4>(queue, step, slots, rows, n_rows)
-            : n_queries == 8 ? launch<8>(queue, step, slots, rows, n_rows)
-                             : launch<MOST_QUERIES>(queue, step, slots, rows, n_rows);
-    if (r < 0 || !step->out.quants)
+    int r = queries_for(n_rows) == TILE ? launch<TILE>(queue, step, slots, rows, n_rows)
+                                        : launch<MOST_QUERIES>(queue, step, slots, rows, n_rows);
+    if (r < 0 || !step->out.quants || rounds(step->kv.dim))
         return r;
     return kernels_quantize(queue, &step->out, step->scratch.n_heads * step->kv.dim, n_rows);
 }

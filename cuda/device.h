@@ -36,6 +36,9 @@ struct device_properties {
     uint32_t n_multiprocessors;
     uint32_t shared_bytes; /* most dynamic shared memory of a block */
     size_t l2_bytes, total_bytes;
+    /* How often a host that waits looks at the queue, to find faults. 0: always, for looking is what makes
+     * this device work. */
+    uint32_t query_us;
 };
 
 extern const char device_kind[]; /* "cuda" or "emu" */

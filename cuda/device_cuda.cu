@@ -21,6 +21,7 @@
 
 #define DEFAULT_SHARED (48 * 1024) /* a kernel may have as much without asking */
 #define MOST_KERNELS   256         /* different ones that are remembered */
+#define QUERY_US       10000       /* between looks at the queue, while a mailbox is watched */
 
 struct allocation {
     void *memory;
@@ -144,6 +145,7 @@ static int describe(struct device *device, uint32_t number, struct error *err)
     properties->shared_bytes = (uint32_t)p.sharedMemPerBlockOptin;
     properties->l2_bytes = (size_t)p.l2CacheSize;
     properties->total_bytes = p.totalGlobalMem;
+    properties->query_us = QUERY_US;
     e = cudaFuncGetAttributes(&code, (const void *)nothing);
     if (e == cudaErrorNoKernelImageForDevice || e == cudaErrorInvalidDeviceFunction ||
         e == cudaErrorUnsupportedPtxVersion)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What makes a plugin of the backend: the one symbol that programs look for. */
 
-#include "cuda/device.h"
+#include "cuda/backend.h"
 #include "worker/engine/plugin.h"
-
-extern const struct backend_ops quern_backend; /* backend.c */
 
 extern const struct backend_plugin quern_plugin;
 __attribute__((visibility("default"))) const struct backend_plugin quern_plugin = {

@@ -72,7 +72,7 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
     if (!device)
         return error_set(err, -ENOMEM, "no memory for the emulated device");
     device->properties =
-        (struct device_properties){"emulated", 90, 4, SHARED_BYTES, (size_t)32 << 20, TOTAL_BYTES};
+        (struct device_properties){"emulated", 90, 4, SHARED_BYTES, (size_t)32 << 20, TOTAL_BYTES, 0};
     device->stream.device = device;
     device->stream.queue.end = &device->stream.queue.first;
     *ret_device = device;

@@ -465,8 +465,8 @@ START_TEST(a_block_that_is_full_already_is_attached_or_copied)
     const struct backend_result *results;
     uint64_t first, second;
     ck_assert_int_eq(ops->copy_out(f.backend, &out, &first), 0);
-    ck_assert_int_eq(ops->copy_in(f.backend, &in, &second), 0);
     ck_assert_int_eq(wait_for(&f, first, &results), 0);
+    ck_assert_int_eq(ops->copy_in(f.backend, &in, &second), 0);
     ck_assert_int_eq(wait_for(&f, second, &results), 0);
     ck_assert_int_eq(ops->copy_out(f.backend, &beyond, &first), -EINVAL);
     ck_assert_int_eq(ops->copy_in(f.backend, &beyond, &first), -EINVAL);

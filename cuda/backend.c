@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT */
+/* The CUDA backend: the table of functions that the engine drives (worker/engine/backend.h), over a GPU or
+ * over the emulator.
+ *
+ * Opening counts first and takes afterwards: the same code says what each part needs, so that a model that
+ * does not fit is refused with numbers before a byte is uploaded, and KV blocks get what is left. Everything
+ * is taken then; serving allocates nothing. Between open and close nothing waits for the device but poll, and
+ * what opens slots or copies blocks faster than it follows. */
+
+#include "cuda/backend.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "cuda/copies.h"
+#include "cuda/step.h"
+#include "cuda/wait.h"
+
+#define STEP_MS     30
+#define ALONE_MS    250
+#define CHUNK_LEAST 32
+#define CHUNK_MOST  512
+#define MAX_ROWS    2048
+#define MOST_DRAFTS 128 /* rows whose logits are there at once, where slots do not ask for more */
+
+/* Left to the driver, recorded graphs and whoever else uses the device: a part of its memory, up to this. */
+#define RESERVE_SHARE 32
+#define RESERVE_BYTES ((size_t)512 << 20)
+
+#define KV_LAYOUT_VERSION 1 /* raised with any change of the order or the type of what a block holds */
+
+#define MIB(bytes) ((bytes) >> 20)
+
+/* What is to be served, and so what is needed. */
+struct sizes {
+    uint32_t n_slots, n_context, n_blocks, max_rows;
+};
+
+struct backend {
+    struct backend_config config;
+    struct sizes sizes;
+    struct device *device;
+    struct device_kv kv;
+    struct device_weights weights;
+    struct workspace workspace;
+    struct device_slots slots;
+    struct steps steps;
+    struct copies copies;
+    struct pass pass;
+    size_t memory_bytes;
+};
+
+/* ---- what is refused ---- */
+
+static int cuda_check(const struct model *model, struct error *err)
+{
+    int r = pass_check(model, 0, err);
+    return r < 0 ? r : device_weights_check(model, err);
+}
+
+static int check_config(const struct backend_config *config, struct error *err)
+{
+    if (config->n_devices > 1)
+        return error_set(err, -ENODEV, "one worker uses one device; %u were asked for", config->n_devices);
+    if (config->kv_type != BACKEND_KV_DEFAULT && config->kv_type != BACKEND_KV_F16)
+        return error_set(err, -ENOTSUP, "the CUDA backend keeps keys and values in f16 only");
+    if (config->weights)
+        return error_set(err, -ENOTSUP,
+                         "the CUDA backend packs weights into the device's memory, not into a store");
+    if (config->n_slots == 0 || config->n_context == 0)
+        return error_set(err, -EINVAL, "slots and context must be at least 1");
+    int r = pass_check(config->model, config->n_context, err);
+    return r < 0 ? r : device_weights_check(config->model, err);
+}
+
+/* ---- memory ---- */
+
+static uint32_t rounded_up(uint32_t n, uint32_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static void describe_kv(struct device_kv *kv, const struct model_params *params, uint32_t n_blocks)
+{
+    *kv = (struct device_kv){.n_blocks = n_blocks,
+                             .n_layers = params->n_layers,
+                             .n_heads = params->n_kv_heads,
+                             .dim = params->head_dim,
+                             .layer_bytes = kernels_kv_layer_bytes(params->n_kv_heads, params->head_dim)};
+    kv->block_bytes = kv->layer_bytes * kv->n_layers;
+}
+
+/* Takes or counts everything but the weights. */
+static int take_state(struct backend *backend, struct device_memory *memory)
+{
+    const struct model *model = backend->config.model;
+    const struct model_params *params = &model->params;
+    const struct sizes *sizes = &backend->sizes;
+    /* A recorded decode has the rows of its bucket, whatever the slots. */
+    const uint32_t n_sets = rounded_up(sizes->n_slots, GRAPHS_MOST);
+    const uint32_t n_rows = rounded_up(sizes->max_rows, GRAPHS_MOST);
+    const uint32_t n_outputs = n_sets > MOST_DRAFTS ? n_sets : MOST_DRAFTS;
+    describe_kv(&backend->kv, params, sizes->n_blocks);
+    backend->kv.pool = device_memory_take(memory, sizes->n_blocks * backend->kv.block_bytes);
+    const struct workspace_shape workspace = {n_rows, n_outputs, sizes->n_context};
+    workspace_take(&backend->workspace, memory, model, &backend->kv, &workspace);
+    copies_init(&backend->copies, memory, backend->kv.block_bytes);
+    int r = device_slots_init(&backend->slots, memory, sizes->n_slots, sizes->n_context, params->n_vocab);
+    const struct steps_shape steps = {.max_rows = sizes->max_rows,
+                                      .n_rows = n_rows,
+                                      .n_sets = n_sets,
+                                      .max_outputs = n_outputs,
+                                      .table_size = backend_blocks_for(sizes->n_context),
+                                      .n_vocab = params->n_vocab,
+                                      .vocab_stride = backend->workspace.vocab_stride};
+    return r < 0 ? r : steps_init(&backend->steps, memory, &steps);
+}
+
+/* Of device memory, for these sizes, without the weights. Counting takes no memory of the host and cannot
+ * fail. */
+static size_t state_bytes(const struct backend *backend, const struct sizes *sizes)
+{
+    struct backend counted = {.config = backend->config, .sizes = *sizes};
+    struct device_memory memory = {NULL, 0, false};
+    take_state(&counted, &memory);
+    return memory.bytes;
+}
+
+/* Sizes with so many blocks, or with a context of so many blocks and room for one that fills it. */
+static struct sizes with_blocks(struct sizes sizes, uint32_t n)
+{
+    sizes.n_blocks = n;
+    return sizes;
+}
+
+static struct sizes with_context(struct sizes sizes, uint32_t n)
+{
+    sizes.n_blocks = n;
+    sizes.n_context = n * BACKEND_BLOCK_TOKENS;
+    return sizes;
+}
+
+/* The most, up to `most`, that fits into `room`; 0: none. */
+static uint32_t most_that_fits(const struct backend *backend,
+                               struct sizes (*with)(struct sizes sizes, uint32_t n), uint32_t most,
+                               size_t room)
+{
+    uint32_t fits = 0;
+    while (fits < most) {
+        const uint32_t middle = fits + (most - fits + 1) / 2;
+        const struct sizes sizes = with(backend->sizes, middle);
+        if (state_bytes(backend, &sizes) <= room)
+            fits = middle;
+        else
+            most = middle - 1;
+    }
+    return fits;
+}
+
+/* Says what is needed and what would fit; returns -ENOMEM. */
+static int refuse(struct backend *backend, size_t needed, size_t weights, size_t room, struct error *err)
+{
+    char fits[128] = "the weights alone do not fit";
+    struct sizes asked = backend->sizes;
+    const uint32_t context_blocks = backend_blocks_for(asked.n_context);
+    if (weights < room) {
+        uint32_t n_slots = asked.n_slots, n_blocks = 0;
+        snprintf(fits, sizeof fits, "not even one sequence with a context of %d fits", BACKEND_BLOCK_TOKENS);
+        for (; n_slots > 0 && n_blocks == 0; n_slots /= 2) {
+            backend->sizes.n_slots = n_slots;
+            n_blocks = most_that_fits(backend, with_context, context_blocks, room - weights);
+            if (n_blocks > 0)
+                snprintf(fits, sizeof fits, "a context of %u for %u sequences that share it would fit",
+                         n_blocks * BACKEND_BLOCK_TOKENS, n_slots);
+        }
+    }
+    backend->sizes = asked;
+    return error_set(err, -ENOMEM,
+                     "%u sequences with a context of %u in %u KV blocks take %zu MiB of the device's memory, "
+                     "%zu of them weights; %zu MiB are free for them: %s",
+                     asked.n_slots, asked.n_context, asked.n_blocks, MIB(needed), MIB(weights), MIB(room),
+                     fits);
+}
+
+/* What there is for this process: its part of the device, less a reserve, as far as it is free. */
+static size_t room_of(const struct backend *backend, bool share)
+{
+    const struct device_properties *properties = device_properties(backend->device);
+    const uint32_t n_sharers = share && backend->config.n_sharers ? backend->config.n_sharers : 1;
+    size_t reserve = properties->total_bytes / RESERVE_SHARE;
+    reserve = reserve < RESERVE_BYTES ? reserve : RESERVE_BYTES;
+    const size_t free_bytes = device_free_bytes(backend->device);
+    const size_t own = (properties->total_bytes - reserve) / n_sharers;
+    const size_t room = free_bytes > reserve ? free_bytes - reserve : 0;
+    return room < own ? room : own;
+}
+
+/* Decides how many KV blocks there are: as many as were asked for, or what fits. */
+static int choose_blocks(struct backend *backend, struct error *err)
+{
+    struct device_memory counted = {NULL, 0, false};
+    struct sizes *sizes = &backend->sizes;
+    const size_t room = room_of(backend, sizes->n_blocks == 0);
+    int r = device_weights_init(&backend->weights, &counted, backend->config.model);
+    device_weights_deinit(&backend->weights);
+    if (r < 0)
+        return error_set(err, r, "no memory for the layers");
+    const size_t left = counted.bytes < room ? room - counted.bytes : 0;
+    if (sizes->n_blocks == 0) {
+        const uint64_t wanted = (uint64_t)sizes->n_slots * backend_blocks_for(sizes->n_context);
+        const uint32_t most = wanted > UINT32_MAX ? UINT32_MAX : (uint32_t)wanted;
+        sizes->n_blocks = most_that_fits(backend, with_blocks, most, left);
+        if (sizes->n_blocks > 0)
+            return 0;
+        sizes->n_blocks = backend_blocks_for(sizes->n_context);
+    }
+    const size_t needed = counted.bytes + state_bytes(backend, sizes);
+    return needed > room ? refuse(backend, needed, counted.bytes, room, err) : 0;
+}
+
+static int take_parts(struct backend *backend, struct error *err)
+{
+    struct device_memory memory = {backend->device, 0, false};
+    int r = device_weights_init(&backend->weights, &memory, backend->config.model);
+    if (r == 0)
+        r = take_state(backend, &memory);
+    if (r < 0)
+        return error_set(err, r, "no memory for %u slots", backend->sizes.n_slots);
+    backend->memory_bytes = memory.bytes;
+    if (!memory.lacking)
+        return 0;
+    r = device_verdict(backend->device, err);
+    return r < 0 ? r
+                 : error_set(err, -ENOMEM, "%zu MiB were free and could not all be had",
+                             MIB(device_free_bytes(backend->device)));
+}
+
+/* ---- life ---- */
+
+static void connect_parts(struct backend *backend)
+{
+    backend->pass = (struct pass){.model = backend->config.model,
+                                  .weights = &backend->weights,
+                                  .workspace = &backend->workspace,
+                                  .slots = &backend->slots.on_device,
+                                  .kv = backend->kv,
+                                  .memory = backend->steps.memory,
+                                  .sample = {.logits = backend->workspace.logits,
+                                             .stride = backend->workspace.vocab_stride,
+                                             .masks = backend->steps.masks,
+                                             .mailboxes = backend->steps.device_mailboxes,
+                                             .scratch = backend->workspace.sample_scratch}};
+    backend->slots.device = backend->device;
+    backend->copies.device = backend->device;
+    backend->copies.kv = backend->kv;
+    backend->steps.device = backend->device;
+    backend->steps.slots = &backend->slots;
+    backend->steps.pass = &backend->pass;
+    backend->steps.config = &backend->config;
+    backend->steps.n_blocks = backend->kv.n_blocks;
+}
+
+static int open_parts(struct backend *backend, uint32_t number, struct error *err)
+{
+    const struct backend_config *config = &backend->config;
+    int r = device_open(number, &backend->device, err);
+    if (r == 0)
+        r = choose_blocks(backend, err);
+    if (r == 0)
+        r = take_parts(backend, err);
+    if (r < 0)
+        return r;
+    connect_parts(backend);
+    r = device_weights_load(&backend->weights, backend->device, config, err);
+    if (r < 0)
+        return r;
+    /* The variable is for finding out what a recorded graph has to do with something. */
+    const char *eager = getenv("QUERN_EAGER");
+    r = device_slots_set_mask(&backend->slots, config->model->sample_mask);
+    if (r == 0)
+        r = steps_start(&backend->steps, eager && strcmp(eager, "0") != 0);
+    if (r < 0 && device_verdict(backend->device, err) == 0)
+        error_set(err, r, "the device could not be made ready: %s", strerror(-r));
+    return r;
+}
+
+static void cuda_close(struct backend *backend)
+{
+    if (!backend)
+        return;
+    steps_deinit(&backend->steps);
+    device_slots_deinit(&backend->slots);
+    device_weights_deinit(&backend->weights);
+    device_close(backend->device);
+    free(backend);
+}
+
+static int cuda_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
+{
+    int r = check_config(config, err);
+    if (r < 0)
+        return r;
+    struct backend *backend = calloc(1, sizeof *backend);
+    if (!backend)
+        return error_set(err, -ENOMEM, "no memory for the backend");
+    backend->config = *config;
+    backend->config.devices = NULL; /* the caller's */
+    backend->sizes = (struct sizes){.n_slots = config->n_slots,
+                                    .n_context = config->n_context,
+                                    .n_blocks = config->n_blocks,
+                                    .max_rows = backend_rows_for(config, MAX_ROWS)};
+    r = open_parts(backend, config->n_devices ? config->devices[0] : 0, err);
+    if (r < 0) {
+        cuda_close(backend);
+        return r;
+    }
+    *ret_backend = backend;
+    return 0;
+}
+
+static uint64_t kv_layout(const struct device_kv *kv)
+{
+    const uint64_t geometry[] = {kv->n_layers, kv->n_heads, kv->dim, kv->layer_bytes, BACKEND_BLOCK_TOKENS};
+    return hash64(geometry, sizeof geometry, KV_LAYOUT_VERSION << 8 | 'G');
+}
+
+static void cuda_info(const struct backend *backend, struct backend_info *ret_info)
+{
+    const struct device_kv *kv = &backend->kv;
+    *ret_info = (struct backend_info){
+        .n_groups = 1,
+        .groups = {{.n_layers = kv->n_layers, .n_blocks = kv->n_blocks, .block_bytes = kv->block_bytes}},
+        .kv_type = BACKEND_KV_F16,
+        .kv_layout = kv_layout(kv),
+        .weight_bytes = backend->weights.bytes,
+        .memory_bytes = backend->memory_bytes,
+        .most_flights = STEPS_FLIGHTS,
+        .most_stop_ids = STATE_MOST_STOP_IDS,
+        .max_rows = backend->sizes.max_rows,
+        .step_ms = STEP_MS,
+        .alone_ms = ALONE_MS,
+        .chunk_least = CHUNK_LEAST,
+        .chunk_most = CHUNK_MOST,
+    };
+    snprintf(ret_info->device, sizeof ret_info->device, "%s", device_properties(backend->device)->name);
+}
+
+/* ---- serving ---- */
+
+static int cuda_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
+{
+    if (backend->steps.failed)
+        return backend->steps.failed;
+    int r = device_slots_open(&backend->slots, slot, params);
+    return r < 0 && r != -EINVAL ? steps_fail(&backend->steps, r) : r;
+}
+
+static void cuda_slot_close(struct backend *backend, uint32_t slot)
+{
+    device_slots_close(&backend->slots, slot);
+}
+
+static int cuda_submit(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket)
+{
+    return steps_submit(&backend->steps, step, ret_ticket);
+}
+
+static int cuda_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
+                     const struct backend_result **ret_results, struct error *err)
+{
+    if (ticket <= COPIES_TICKET || backend->steps.failed)
+        return steps_poll(&backend->steps, ticket, timeout_ms, ret_results, err);
+    int r = copies_poll(&backend->copies, ticket, timeout_ms, err);
+    if (r == 0 || r == -EAGAIN || r == -EINVAL)
+        return r;
+    steps_fail(&backend->steps, r);
+    return steps_verdict(&backend->steps, err);
+}
+
+static void cuda_trim(struct backend *backend, uint32_t slot, uint32_t position)
+{
+    int r = backend->steps.failed ? 0 : device_slots_trim(&backend->slots, slot, position);
+    if (r < 0)
+        steps_fail(&backend->steps, r);
+}
+
+static int copy(struct backend *backend, const struct backend_copy *what, bool out, uint64_t *ret_ticket)
+{
+    if (backend->steps.failed)
+        return backend->steps.failed;
+    int r = copies_begin(&backend->copies, what, out, ret_ticket);
+    return r < 0 && r != -EINVAL && r != -EAGAIN ? steps_fail(&backend->steps, r) : r;
+}
+
+static int cuda_copy_out(struct backend *backend, const struct backend_copy *what, uint64_t *ret_ticket)
+{
+    return copy(backend, what, true, ret_ticket);
+}
+
+static int cuda_copy_in(struct backend *backend, const struct backend_copy *what, uint64_t *ret_ticket)
+{
+    return copy(backend, what, false, ret_ticket);
+}
+
+static int cuda_verdict(struct backend *backend, struct error *err)
+{
+    return steps_verdict(&backend->steps, err);
+}
+
+struct device *backend_device(const struct backend *backend)
+{
+    return backend->device;
+}
+
+uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows)
+{
+    const struct device_graph *graph = graphs_of(&backend->steps.graphs, rows);
+    return graph ? device_graph_kernels(graph) : 0;
+}
+
+const struct backend_ops quern_backend = {
+    .name = "cuda",
+    .check = cuda_check,
+    .open = cuda_open,
+    .close = cuda_close,
+    .info = cuda_info,
+    .slot_open = cuda_slot_open,
+    .slot_close = cuda_slot_close,
+    .submit = cuda_submit,
+    .poll = cuda_poll,
+    .trim = cuda_trim,
+    .copy_out = cuda_copy_out,
+    .copy_in = cuda_copy_in,
+    .verdict = cuda_verdict,
+};

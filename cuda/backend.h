@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_BACKEND_H
+#define CUDA_BACKEND_H
+
+/* The backend's table, and what tests and profiling ask of an open one. */
+
+#include "cuda/device.h"
+#include "worker/engine/backend.h"
+
+extern const struct backend_ops quern_backend;
+
+/* The device that it runs on; it stays the backend's. */
+struct device *backend_device(const struct backend *backend);
+
+/* Kernels in the recorded decode of up to `rows` sequences; 0: that bucket is not recorded. */
+uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* Recording and launching. Eager or recorded, a decode has the rows of its bucket, so that both do the same
+ * arithmetic. */
+
+#include "cuda/graphs.h"
+
+#include <errno.h>
+
+uint32_t graphs_bucket(uint32_t n)
+{
+    uint32_t bucket = 1;
+    while (bucket < n)
+        bucket *= 2;
+    return bucket;
+}
+
+static uint32_t bucket_index(uint32_t n)
+{
+    return (uint32_t)__builtin_ctz(graphs_bucket(n));
+}
+
+static int queue_decode(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
+{
+    int r = pass_layers(pass, queue, n_rows);
+    if (r == 0)
+        r = pass_logits(pass, queue, 0, n_rows);
+    return r < 0 ? r : pass_sample(pass, queue, n_rows);
+}
+
+static int record(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n)
+{
+    struct device_graph *graph = NULL;
+    int r = device_record(queue);
+    if (r < 0)
+        return r;
+    int queued = queue_decode(pass, queue, n);
+    r = device_record_end(queue, &graph); /* after a failure too: the queue must run again */
+    if (r == 0 && queued == 0) {
+        graphs->graphs[bucket_index(n)] = graph;
+        return 0;
+    }
+    if (r == 0)
+        device_graph_free(graph);
+    return r < 0 ? r : queued;
+}
+
+int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n_slots,
+                bool eager)
+{
+    *graphs = (struct graphs){.eager = eager};
+    int r = 0;
+    for (uint32_t n = 1; n <= GRAPHS_MOST && !eager && r == 0; n *= 2) {
+        r = record(graphs, pass, queue, n);
+        if (n >= n_slots)
+            break;
+    }
+    if (r < 0)
+        graphs_deinit(graphs);
+    return r;
+}
+
+void graphs_deinit(struct graphs *graphs)
+{
+    for (uint32_t i = 0; i < GRAPHS_BUCKETS; i++) {
+        if (graphs->graphs[i])
+            device_graph_free(graphs->graphs[i]);
+        graphs->graphs[i] = NULL;
+    }
+}
+
+struct device_graph *graphs_of(const struct graphs *graphs, uint32_t n)
+{
+    return graphs->graphs[bucket_index(n)];
+}
+
+int graphs_decode(const struct graphs *graphs, const struct pass *pass, struct device_stream *queue,
+                  uint32_t n)
+{
+    struct device_graph *graph = graphs_of(graphs, n);
+    return graph ? device_graph_launch(queue, graph) : queue_decode(pass, queue, graphs_bucket(n));
+}

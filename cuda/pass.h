@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_PASS_H
+#define CUDA_PASS_H
+
+/* One pass of a step's rows through the model, queued on the stream: resolve, layers, logits, sampling.
+ *
+ * What is queued depends on the counts alone, which may be more than the step has: so a recorded pass serves
+ * every step that is no larger. All functions give 0 or a fault. */
+
+#include "cuda/weights.h"
+#include "cuda/workspace.h"
+
+struct pass {
+    const struct model *model;
+    const struct device_weights *weights;
+    const struct workspace *workspace;
+    const struct slots *slots;
+    struct device_kv kv;
+    struct step_memory memory;
+    struct sample_step sample;
+};
+
+/* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned
+ * positions. To be asked before anything is loaded. */
+int pass_check(const struct model *model, uint32_t n_context, struct error *err);
+
+/* Rows from the description, through all layers. */
+int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n_rows);
+
+/* The logits of outputs first … first + n − 1 into the first n rows of the workspace's logits; each output
+ * once in a pass. */
+int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t first, uint32_t n);
+
+/* Samples outputs 0 … n_outputs − 1, whose logits are in the workspace, advances the slots of all the step's
+ * sets, and gives the results. */
+int pass_sample(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs);
+
+#endif

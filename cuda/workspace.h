@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_WORKSPACE_H
+#define CUDA_WORKSPACE_H
+
+/* Every intermediate of a pass, taken once for the most rows of a step: recorded graphs hold its addresses,
+ * and nothing is allocated while serving. */
+
+#include "cuda/kernels.h"
+#include "cuda/memory.h"
+#include "worker/model/model.h"
+
+struct workspace {
+    uint32_t max_rows;
+    uint32_t max_outputs; /* rows whose logits are there at once */
+    uint32_t embd_stride, q_stride, kv_stride, ff_stride, vocab_stride;
+    float *stream;    /* [max_rows][embd_stride]: the residual stream */
+    float *delta;     /* the same: what a layer's half adds to it */
+    float *q;         /* [max_rows][q_stride] */
+    float *k, *v;     /* [max_rows][kv_stride] */
+    float *gate, *up; /* [max_rows][ff_stride]; no gate where no layer has one */
+    struct device_activations normed, attended, activated;
+    float *logits; /* [max_outputs][vocab_stride] */
+    struct attention_scratch attention;
+    void *sample_scratch;
+};
+
+struct workspace_shape {
+    uint32_t max_rows, max_outputs, n_context;
+};
+
+/* Columns padded with zeros, which nothing overwrites, to what kernels read at once. */
+static inline uint32_t workspace_padded(uint32_t columns)
+{
+    return (columns + 255) / 256 * 256;
+}
+
+/* Takes it, or counts; memory->lacking says whether it is complete. */
+void workspace_take(struct workspace *workspace, struct device_memory *memory, const struct model *model,
+                    const struct device_kv *kv, const struct workspace_shape *shape);
+
+#endif

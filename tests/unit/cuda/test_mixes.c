@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* Random mixes of requests through the engine, on the CPU and on the emulated device: prompts in chunks,
+ * decodes, preemption for want of blocks, prefixes found again, drafts, cancels.
+ *
+ * The two round differently, so ids are held to be equal as far as logits decide: at the first that differs,
+ * the two most likely ids must have been as good as equal. $QUERN_MIXES says how many mixes (default 12). */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda/backend.h"
+#include "tests/unit/run.h"
+#include "worker/convert/synth.h"
+#include "worker/engine/engine.h"
+#include "worker/model/model.h"
+
+#define MOST_REQUESTS 10
+#define LOGPROBS      3    /* the id, and the two most likely */
+#define UNDECIDED     0.02 /* between log probabilities of the two */
+
+static const struct synth_shape shape = {.name = "mixes",
+                                         .n_vocab = 380,
+                                         .n_context = 256,
+                                         .n_embd = 64,
+                                         .n_layers = 2,
+                                         .n_heads = 4,
+                                         .n_kv_heads = 2,
+                                         .head_dim = 16,
+                                         .n_ff = 96,
+                                         .norm_epsilon = 1e-5f,
+                                         .rope_base = 10000,
+                                         .biases = true};
+
+static struct model *model;
+
+struct outcome {
+    struct ids ids;
+    struct buffer logprobs; /* [ids][LOGPROBS] */
+    enum engine_end end;
+};
+
+struct rig {
+    struct engine *engine;
+    struct outcome outcomes[MOST_REQUESTS];
+};
+
+static void sink(void *arg, const struct engine_event *event)
+{
+    struct outcome *o = &((struct rig *)arg)->outcomes[event->tag];
+    ck_assert_int_eq(o->end, ENGINE_RUNNING);
+    ids_append(&o->ids, event->ids, event->n_ids);
+    buffer_append(&o->logprobs, event->logprobs, event->n_ids * LOGPROBS * sizeof *event->logprobs);
+    ck_assert_msg(event->end != ENGINE_END_FAULT, "%s", event->fault);
+    o->end = event->end;
+}
+
+/* What followed the last id before. */
+static uint32_t draft(void *arg, const int32_t *ids, uint32_t n, uint32_t most, int32_t *ret_draft)
+{
+    for (uint32_t i = n - 1; i-- > 0;)
+        if (ids[i] == ids[n - 1]) {
+            const uint32_t found = n - 1 - i < most ? n - 1 - i : most;
+            memcpy(ret_draft, ids + i + 1, found * sizeof *ids);
+            return found;
+        }
+    return 0;
+}
+
+static void rig_init(struct rig *rig, const struct backend_ops *ops, const struct backend_config *backend,
+                     uint32_t most_draft)
+{
+    const struct engine_config config = {.model = model,
+                                         .backend = ops,
+                                         .backend_config = *backend,
+                                         .draft = most_draft ? draft : NULL,
+                                         .most_draft = most_draft};
+    struct error err = {0};
+    *rig = (struct rig){0};
+    ck_assert_msg(engine_new(&config, sink, rig, &rig->engine, &err) == 0, "%s", err.text);
+}
+
+static void rig_deinit(struct rig *rig)
+{
+    engine_free(rig->engine);
+    for (uint32_t i = 0; i < MOST_REQUESTS; i++) {
+        ids_deinit(&rig->outcomes[i].ids);
+        buffer_deinit(&rig->outcomes[i].logprobs);
+    }
+}
+
+static uint32_t random_below(uint64_t *state, uint32_t n)
+{
+    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)((*state >> 33) % n);
+}
+
+/* A mix is a function of its seed. */
+struct mix {
+    struct backend_config backend;
+    uint32_t n_requests, most_draft;
+    struct {
+        int32_t prompt[80];
+        uint32_t n_prompt, max_tokens;
+        int32_t stop_id;       /* −1: none of its own */
+        uint32_t submitted_at; /* step */
+        uint32_t cancelled_at; /* 0: never */
+    } requests[MOST_REQUESTS];
+};
+
+static void make_mix(uint64_t seed, struct mix *mix)
+{
+    uint64_t state = seed * 7919 + 1;
+    *mix = (struct mix){.n_requests = 4 + random_below(&state, MOST_REQUESTS - 3)};
+    mix->backend = (struct backend_config){.n_slots = 1 + random_below(&state, 6),
+                                           .n_context = 160,
+                                           .n_blocks = 4 + random_below(&state, 3),
+                                           .max_rows = 16 + random_below(&state, 60)};
+    mix->most_draft = random_below(&state, 2) * 4;
+    for (uint32_t i = 0; i < mix->n_requests; i++) {
+        mix->requests[i].n_prompt = 1 + random_below(&state, i % 3 ? 30 : 70);
+        mix->requests[i].max_tokens = 1 + random_below(&state, i % 3 ? 90 : 16);
+        /* Prompts begin alike, so that some of it is found computed. */
+        const uint32_t same = random_below(&state, 80);
+        for (uint32_t j = 0; j < mix->requests[i].n_prompt; j++)
+            mix->requests[i].prompt[j] = (int32_t)(j < same ? 7 + j * 5 % 300 : random_below(&state, 350));
+        mix->requests[i].stop_id = random_below(&state, 8) ? -1 : (int32_t)random_below(&state, 350);
+        mix->requests[i].submitted_at = random_below(&state, 8);
+        mix->requests[i].cancelled_at = random_below(&state, 5) ? 0 : 1 + random_below(&state, 30);
+    }
+}
+
+/* Three start, for each has one block of six at first; they cannot all end with three. */
+static void make_crowd(struct mix *mix)
+{
+    *mix = (struct mix){.n_requests = 4, .backend = {.n_slots = 4, .n_context = 160, .n_blocks = 6}};
+    for (uint32_t i = 0; i < mix->n_requests; i++) {
+        mix->requests[i].n_prompt = 20;
+        mix->requests[i].max_tokens = 70;
+        mix->requests[i].stop_id = -1;
+        for (uint32_t j = 0; j < 20; j++)
+            mix->requests[i].prompt[j] = (int32_t)(7 + i * 40 + j);
+    }
+}
+
+static void submit(struct rig *rig, const struct mix *mix, uint32_t i)
+{
+    struct error err = {0};
+    const struct engine_request request = {.tag = i,
+                                           .prompt = mix->requests[i].prompt,
+                                           .n_prompt = mix->requests[i].n_prompt,
+                                           .max_tokens = mix->requests[i].max_tokens,
+                                           .sampling = SAMPLING_GREEDY,
+                                           .stop_ids = &mix->requests[i].stop_id,
+                                           .n_stop_ids = mix->requests[i].stop_id >= 0,
+                                           .n_logprobs = LOGPROBS};
+    int r = engine_submit(rig->engine, &request, &err);
+    ck_assert_msg(r == 0, "%d: %s", r, err.text);
+}
+
+static void step(struct rig *rig, bool *ret_busy)
+{
+    struct error err = {0};
+    int r = engine_step(rig->engine, &err);
+    ck_assert_msg(r >= 0, "%s", err.text);
+    *ret_busy = r == 1;
+}
+
+/* Each alone, to its end. */
+static void run_alone(struct rig *rig, const struct mix *mix)
+{
+    for (uint32_t i = 0; i < mix->n_requests; i++) {
+        bool busy = true;
+        submit(rig, mix, i);
+        while (busy)
+            step(rig, &busy);
+    }
+}
+
+static void run_mixed(struct rig *rig, const struct mix *mix)
+{
+    bool busy = true;
+    for (uint32_t now = 0; busy || now < 12; now++) {
+        for (uint32_t i = 0; i < mix->n_requests; i++) {
+            if (mix->requests[i].submitted_at == now)
+                submit(rig, mix, i);
+            if (mix->requests[i].cancelled_at == now && now > 0)
+                engine_cancel(rig->engine, i);
+        }
+        step(rig, &busy);
+    }
+}
+
+/* Ids agree up to the first that was undecided; returns how many did. */
+static uint32_t check_same(uint64_t seed, uint32_t i, const struct outcome *expected, const struct outcome *o)
+{
+    const struct logprob *logprobs = (const struct logprob *)expected->logprobs.data;
+    ck_assert_int_ne(o->end, ENGINE_RUNNING);
+    for (uint32_t j = 0; j < o->ids.len; j++) {
+        ck_assert_msg(j < expected->ids.len, "mix %llu, request %u: more than %zu ids",
+                      (unsigned long long)seed, i, expected->ids.len);
+        if (o->ids.data[j] == expected->ids.data[j])
+            continue;
+        const float margin = logprobs[j * LOGPROBS + 1].logprob - logprobs[j * LOGPROBS + 2].logprob;
+        ck_assert_msg(margin < UNDECIDED, "mix %llu, request %u: id %u is %d and not %d, by %g",
+                      (unsigned long long)seed, i, j, o->ids.data[j], expected->ids.data[j], (double)margin);
+        return j;
+    }
+    if (o->end != ENGINE_END_CANCELLED) {
+        ck_assert_int_eq(o->end, expected->end);
+        ck_assert_uint_eq(o->ids.len, expected->ids.len);
+    }
+    return (uint32_t)o->ids.len;
+}
+
+START_TEST(a_mix_gives_on_the_device_what_each_request_gives_alone_on_the_cpu)
+{
+    const char *wanted = getenv("QUERN_MIXES");
+    const uint64_t n_mixes = wanted ? strtoull(wanted, NULL, 10) : 12;
+    uint64_t agreed = 0, all = 0, preempted = 0, cached = 0;
+    for (uint64_t seed = 0; seed < n_mixes; seed++) {
+        static struct rig alone, mixed;
+        struct engine_stats stats;
+        struct mix mix;
+        if (seed == 0)
+            make_crowd(&mix);
+        else
+            make_mix(seed, &mix);
+        const struct backend_config plain = {.n_slots = 1, .n_context = 160, .cpu = {.n_threads = 1}};
+        rig_init(&alone, &backend_cpu, &plain, 0);
+        rig_init(&mixed, &quern_backend, &mix.backend, mix.most_draft);
+        run_alone(&alone, &mix);
+        run_mixed(&mixed, &mix);
+        for (uint32_t i = 0; i < mix.n_requests; i++) {
+            agreed += check_same(seed, i, &alone.outcomes[i], &mixed.outcomes[i]);
+            all += mixed.outcomes[i].ids.len;
+        }
+        engine_stats(mixed.engine, &stats);
+        ck_assert_uint_eq(stats.blocks_free, stats.blocks_total);
+        preempted += stats.preemptions;
+        cached += stats.cache_hits;
+        rig_deinit(&alone);
+        rig_deinit(&mixed);
+    }
+    printf("%llu of %llu ids compared, %llu preemptions, %llu prefixes found\n", (unsigned long long)agreed,
+           (unsigned long long)all, (unsigned long long)preempted, (unsigned long long)cached);
+    ck_assert_uint_gt(preempted, 0);
+    ck_assert_uint_gt(cached, 0);
+    ck_assert_uint_gt(agreed, all * 9 / 10);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 240);
+    if (getenv("QUERN_MIXES"))
+        tcase_set_timeout(tests, 36000);
+    tcase_add_test(tests, a_mix_gives_on_the_device_what_each_request_gives_alone_on_the_cpu);
+}
+
+int main(void)
+{
+    char path[] = "/tmp/quern-test-XXXXXX";
+    struct error err = {0};
+    close(mkstemp(path));
+    if (synth_write(&shape, mixture_by_name("F32"), 7, path, &err) < 0 ||
+        model_open(path, true, &model, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    unlink(path);
+    int failed = run_tests("mixes", add);
+    model_free(model);
+    return failed;
+}

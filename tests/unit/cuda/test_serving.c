@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* What serving costs on the emulated device: recorded graphs give what single launches give, nothing is
+ * allocated or recorded once the backend is open, and a layer is few kernels. */
+
+#include "cuda/backend.h"
+#include "tests/unit/run.h"
+#include "tests/unit/worker/cpu/small_model.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SLOTS    5
+#define STEPS    40
+#define LOGPROBS 2
+
+static const struct synth_shape shape = {.name = "serving",
+                                         .n_vocab = 360,
+                                         .n_context = 256,
+                                         .n_embd = 64,
+                                         .n_layers = 2,
+                                         .n_heads = 4,
+                                         .n_kv_heads = 2,
+                                         .head_dim = 16,
+                                         .n_ff = 96,
+                                         .norm_epsilon = 1e-5f,
+                                         .rope_base = 10000};
+
+static struct backend *open_backend(struct model *model)
+{
+    const struct backend_config config = {
+        .model = model, .n_slots = SLOTS, .n_context = 128, .n_blocks = SLOTS * 4, .max_rows = 64};
+    struct backend *backend = NULL;
+    struct error err = {0};
+    ck_assert_msg(quern_backend.open(&config, &backend, &err) == 0, "%s", err.text);
+    return backend;
+}
+
+static const struct backend_result *run(struct backend *backend, const struct backend_row_set *sets,
+                                        uint32_t n)
+{
+    const struct backend_step step = {sets, n};
+    const struct backend_result *results = NULL;
+    uint64_t ticket;
+    ck_assert_int_eq(quern_backend.submit(backend, &step, &ticket), 0);
+    int r;
+    do
+        r = quern_backend.poll(backend, ticket, 1000, &results, NULL);
+    while (r == -EAGAIN);
+    ck_assert_int_eq(r, 0);
+    return results;
+}
+
+/* Slot s: greedy, sampled, with penalties; its ids come one by one after a prompt of its own. */
+static void open_slot(struct backend *backend, uint32_t s)
+{
+    int32_t history[30];
+    const struct backend_slot params = {.sampling = {.temperature = s % 2 ? 0.9 : 0,
+                                                     .top_k = s == 3 ? 20 : 0,
+                                                     .top_p = 0.95,
+                                                     .repetition_penalty = s > 1 ? 1.2 : 1,
+                                                     .frequency_penalty = s > 2 ? 0.2 : 0,
+                                                     .seed = s + 1},
+                                        .n_logprobs = LOGPROBS,
+                                        .end_position = 120,
+                                        .history = history,
+                                        .n_history = 5 + s,
+                                        .n_prompt = 5 + s};
+    for (uint32_t i = 0; i < 5 + s; i++)
+        history[i] = (int32_t)(3 + (s * 31 + i * 17) % 300);
+    ck_assert_int_eq(quern_backend.slot_open(backend, s, &params), 0);
+    const uint32_t blocks[] = {4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3};
+    const struct backend_row_set prompt = {
+        .slot = s, .ids = history, .n_ids = 5 + s, .blocks = {{blocks, 4, 0}}};
+    run(backend, &prompt, 1);
+}
+
+struct trace {
+    int32_t ids[STEPS][SLOTS];
+    struct logprob logprobs[STEPS][SLOTS][LOGPROBS];
+};
+
+/* Decodes with one more sequence every few steps, so that every bucket up to SLOTS is used. */
+static void decode(struct backend *backend, struct trace *trace)
+{
+    uint32_t positions[SLOTS];
+    for (uint32_t s = 0; s < SLOTS; s++) {
+        open_slot(backend, s);
+        positions[s] = 5 + s;
+    }
+    for (uint32_t i = 0; i < STEPS; i++) {
+        struct backend_row_set sets[SLOTS];
+        const uint32_t n = 1 + i * SLOTS / STEPS;
+        int32_t first[SLOTS];
+        for (uint32_t s = 0; s < n; s++) {
+            first[s] = (int32_t)s;
+            bool begins = positions[s] == 5 + s;
+            sets[s] = (struct backend_row_set){.slot = s,
+                                               .position = positions[s]++,
+                                               .n_ids = 1,
+                                               .ids = begins ? &first[s] : NULL,
+                                               .blocks = {{.told = 4}},
+                                               .output = BACKEND_SAMPLE_LAST};
+        }
+        const struct backend_result *results = run(backend, sets, n);
+        for (uint32_t s = 0; s < n; s++) {
+            ck_assert_uint_eq(results[s].n_ids, 1);
+            trace->ids[i][s] = results[s].ids[0];
+            memcpy(trace->logprobs[i][s], results[s].logprobs, sizeof trace->logprobs[i][s]);
+        }
+    }
+    for (uint32_t s = 0; s < SLOTS; s++)
+        quern_backend.slot_close(backend, s);
+}
+
+START_TEST(recorded_decodes_give_the_bits_of_single_launches)
+{
+    struct model *model = make_model(&shape, "F32");
+    static struct trace recorded, eager;
+    struct backend *backend = open_backend(model);
+    decode(backend, &recorded);
+    struct device_counts counts = device_counts(backend_device(backend));
+    ck_assert_uint_eq(counts.captures, 4); /* 1, 2, 4 and 8 rows */
+    ck_assert_uint_eq(counts.graph_launches, STEPS);
+    quern_backend.close(backend);
+
+    setenv("QUERN_EAGER", "1", 1);
+    backend = open_backend(model);
+    unsetenv("QUERN_EAGER");
+    decode(backend, &eager);
+    counts = device_counts(backend_device(backend));
+    ck_assert_uint_eq(counts.captures + counts.graph_launches, 0);
+    quern_backend.close(backend);
+    ck_assert_mem_eq(&recorded, &eager, sizeof eager);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(serving_allocates_and_records_nothing)
+{
+    struct model *model = make_model(&shape, "F32");
+    static struct trace first, again;
+    struct backend *backend = open_backend(model);
+    const struct device_counts before = device_counts(backend_device(backend));
+    uint8_t *host = malloc((size_t)SLOTS * 4 * 65536);
+    const uint32_t blocks[] = {0, 1, 2, 3};
+    const struct backend_copy copy = {.blocks = blocks, .n = 4, .host = host};
+    for (int i = 0; i < 3; i++) {
+        memset(&again, 0, sizeof again);
+        decode(backend, &again);
+        if (i == 0)
+            first = again;
+        ck_assert_mem_eq(&first, &again, sizeof again);
+        const struct backend_result *unused;
+        uint64_t ticket;
+        int r;
+        ck_assert_int_eq(quern_backend.copy_out(backend, &copy, &ticket), 0);
+        do
+            r = quern_backend.poll(backend, ticket, 1000, &unused, NULL);
+        while (r == -EAGAIN);
+        ck_assert_int_eq(r, 0);
+    }
+    const struct device_counts after = device_counts(backend_device(backend));
+    ck_assert_uint_eq(after.allocations, before.allocations);
+    ck_assert_uint_eq(after.captures, before.captures);
+    ck_assert_uint_eq(after.bytes, before.bytes);
+    free(host);
+    quern_backend.close(backend);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(a_layer_of_a_dense_llama_is_few_kernels)
+{
+    uint32_t kernels[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct synth_shape layers = shape;
+        layers.n_layers = 1 + i;
+        struct model *model = make_model(&layers, "Q8_0");
+        struct backend *backend = open_backend(model);
+        kernels[i] = backend_decode_kernels(backend, 1);
+        quern_backend.close(backend);
+        model_free(model);
+    }
+    ck_assert_uint_gt(kernels[0], 0);
+    ck_assert_uint_le(kernels[1] - kernels[0], 10);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 240);
+    tcase_add_test(tests, recorded_decodes_give_the_bits_of_single_launches);
+    tcase_add_test(tests, serving_allocates_and_records_nothing);
+    tcase_add_test(tests, a_layer_of_a_dense_llama_is_few_kernels);
+}
+
+int main(void)
+{
+    return run_tests("cuda serving", add);
+}

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The preparer against prompt_encode called directly: the same ids, in the promised order, and nothing of
- * what was taken back. Preparations are held up by a text that takes long. */
+ * what was taken back. The linker puts __wrap_prompt_encode between the two, so that a test says how long a
+ * preparation lasts, and not the machine. */
 
 #include "tests/unit/run.h"
 #include "worker/prepare.h"
 
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,8 @@
 #include "worker/convert/synth.h"
 
 #define WAIT_MS 20000
-#define LONG    (400 * 1000) /* bytes: a twentieth of a second and more */
+#define LONG    (400 * 1000)
+#define ENDLESS ((size_t)16 << 20) /* bytes: seconds by the preparer's reckoning */
 
 struct fixture {
     char folder[RUNDIR_PATH_MAX + 1];
@@ -27,6 +30,24 @@ struct fixture {
     int order[64]; /* arg of what was delivered */
     int n;
 };
+
+static const struct prompt *_Atomic held; /* its preparation lasts until this changes */
+
+bool __real_prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt,
+                          struct ids *ret_ids, struct refusal *ret_refusal);
+bool __wrap_prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt,
+                          struct ids *ret_ids, struct refusal *ret_refusal);
+
+bool __wrap_prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt,
+                          struct ids *ret_ids, struct refusal *ret_refusal)
+{
+    while (atomic_load(&held) == prompt)
+        usleep(1000);
+    struct prompt first_words = *prompt;
+    if (first_words.form == PROMPT_TEXT && first_words.text.len >= ENDLESS)
+        first_words.text.len = 10;
+    return __real_prompt_encode(encoder, &first_words, ret_ids, ret_refusal);
+}
 
 static struct fixture *current; /* for `delivered`, which gets a number */
 
@@ -77,6 +98,27 @@ static void add(struct fixture *f, struct preparation *preparation, const struct
     ck_assert(preparer_add(f->preparer, preparation));
 }
 
+static void wait_until_busy(struct fixture *f)
+{
+    uint64_t until = clock_ns() + WAIT_MS * CLOCK_NS_PER_MS;
+    while (preparer_busy_since(f->preparer) == 0)
+        ck_assert_uint_lt(clock_ns(), until);
+}
+
+/* Adds one that is being prepared until let_go. */
+static void add_held(struct fixture *f, struct preparation *preparation, const struct prompt *prompt,
+                     int32_t priority, int number)
+{
+    atomic_store(&held, prompt);
+    add(f, preparation, prompt, priority, number);
+    wait_until_busy(f);
+}
+
+static void let_go(void)
+{
+    atomic_store(&held, NULL);
+}
+
 /* Delivers until n have come in all. */
 static void deliver_until(struct fixture *f, int n)
 {
@@ -93,13 +135,6 @@ static bool is_quiet(struct fixture *f)
 {
     struct pollfd item = {preparer_fd(f->preparer), POLLIN, 0};
     return poll(&item, 1, 0) == 0;
-}
-
-static void wait_until_busy(struct fixture *f)
-{
-    uint64_t until = clock_ns() + WAIT_MS * CLOCK_NS_PER_MS;
-    while (preparer_busy_since(f->preparer) == 0)
-        ck_assert_uint_lt(clock_ns(), until);
 }
 
 START_TEST(ids_are_those_of_the_encoder_and_reasons_too)
@@ -142,15 +177,16 @@ START_TEST(priority_comes_first_then_arrival_then_what_is_soon_done)
 {
     struct fixture *f = fixture_new();
     struct preparation preparations[7];
-    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG);
-    add(f, &preparations[0], &long_one, 0, 0);
-    wait_until_busy(f);
+    struct prompt brief = text_prompt("brief", 5), first = brief,
+                  long_one = text_prompt(f->long_text, ENDLESS);
+    add_held(f, &preparations[0], &first, 0, 0);
     add(f, &preparations[1], &brief, -1, 1);
     add(f, &preparations[2], &long_one, 0, 2);
     add(f, &preparations[3], &long_one, 0, 3);
     add(f, &preparations[4], &brief, 0, 4);
     add(f, &preparations[5], &brief, 0, 5);
     add(f, &preparations[6], &long_one, 1, 6);
+    let_go();
     deliver_until(f, 7);
     static const int order[] = {0, 6, 4, 5, 2, 3, 1};
     for (int i = 0; i < 7; i++) {
@@ -166,15 +202,15 @@ START_TEST(a_low_priority_waits_half_a_minute_longer_and_not_for_ever)
 {
     struct fixture *f = fixture_new();
     struct preparation preparations[5];
-    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG);
-    add(f, &preparations[0], &long_one, 9, 0);
-    wait_until_busy(f);
+    struct prompt brief = text_prompt("brief", 5), first = brief;
+    add_held(f, &preparations[0], &first, 9, 0);
     add(f, &preparations[1], &brief, -1, 1);
     add(f, &preparations[2], &brief, -1, 2);
     preparations[1].expected_ns -= 31 * CLOCK_NS_PER_S; /* it has waited so long */
     preparations[2].expected_ns -= 28 * CLOCK_NS_PER_S;
     add(f, &preparations[3], &brief, 0, 3);
     add(f, &preparations[4], &brief, 1, 4);
+    let_go();
     deliver_until(f, 5);
     static const int order[] = {0, 4, 1, 3, 2};
     for (int i = 0; i < 5; i++) {
@@ -189,14 +225,14 @@ START_TEST(what_is_taken_back_is_never_delivered)
 {
     struct fixture *f = fixture_new();
     struct preparation preparations[4];
-    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG);
-    add(f, &preparations[0], &long_one, 0, 0);
-    wait_until_busy(f);
+    struct prompt brief = text_prompt("brief", 5), first = brief;
+    add_held(f, &preparations[0], &first, 0, 0);
     add(f, &preparations[1], &brief, 0, 1);
     add(f, &preparations[2], &brief, 0, 2);
     ck_assert(!preparer_remove(f->preparer, &preparations[0])); /* the thread has it */
     ck_assert(preparer_remove(f->preparer, &preparations[1]));  /* it waits */
     ck_assert_uint_eq(preparer_pending(f->preparer), 2);
+    let_go();
     deliver_until(f, 2);
     ck_assert_int_eq(f->order[1], 2);
     add(f, &preparations[3], &brief, 0, 3);
@@ -218,9 +254,9 @@ START_TEST(the_queue_is_bounded_in_number_and_bytes)
 {
     struct fixture *f = fixture_new();
     struct preparation *preparations = calloc(PREPARE_MOST + 1, sizeof *preparations);
-    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG);
-    add(f, &preparations[0], &long_one, 9, 0);
-    wait_until_busy(f);
+    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG),
+                  first = long_one;
+    add_held(f, &preparations[0], &first, 9, 0);
     size_t n = 1;
     for (; n <= PREPARE_MOST_BYTES / LONG; n++)
         add(f, &preparations[n], &long_one, 0, (int)n);
@@ -234,7 +270,8 @@ START_TEST(the_queue_is_bounded_in_number_and_bytes)
         if (preparer_remove(f->preparer, &preparations[i]))
             ids_deinit(&preparations[i].ids);
     ck_assert(preparer_add(f->preparer, &preparations[n])); /* room was given back */
-    ck_assert(preparer_free(f->preparer, WAIT_MS));         /* with work left */
+    let_go();
+    ck_assert(preparer_free(f->preparer, WAIT_MS)); /* with work left */
     f->preparer = NULL;
     for (size_t i = 0; i <= PREPARE_MOST; i++)
         ids_deinit(&preparations[i].ids);
@@ -247,10 +284,10 @@ START_TEST(a_preparer_that_does_not_end_in_time_is_left_alone)
 {
     struct fixture *f = fixture_new();
     struct preparation preparation;
-    struct prompt long_one = text_prompt(f->long_text, LONG);
-    add(f, &preparation, &long_one, 0, 0);
-    wait_until_busy(f);
+    struct prompt prompt = text_prompt("brief", 5);
+    add_held(f, &preparation, &prompt, 0, 0);
     ck_assert(!preparer_free(f->preparer, 0));
+    let_go();
     ck_assert(preparer_free(f->preparer, WAIT_MS)); /* it was whole all the time */
     f->preparer = NULL;
     ids_deinit(&preparation.ids);

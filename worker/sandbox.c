@@ -94,6 +94,9 @@ static int allow_all(int ruleset, const struct sandbox *sandbox)
 
 int sandbox_confine_files(const struct sandbox *sandbox, struct error *err)
 {
+    struct stat tasks; /* a folder for each thread, besides itself and the one above */
+    if (stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3)
+        return error_set(err, -EBUSY, "%u threads run already", (unsigned)tasks.st_nlink - 2);
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1)
         return error_set(err, -ENOTSUP, "this kernel has no Landlock: %s", strerror(errno));

@@ -22,7 +22,8 @@ struct sandbox {
 
 /* Files and folders, by Landlock: only /proc, /sys and what the C library looks up may be read, nothing be
  * written or made but sockets. What is open stays open. For the calling thread and those that it will start,
- * so before there are others, and after the model was mapped. */
+ * so before there are others (-EBUSY: a driver has started some, and the process is best left alone), and
+ * after the model was mapped. */
 int sandbox_confine_files(const struct sandbox *sandbox, struct error *err);
 
 /* System calls, by seccomp, for all threads: those that serving needs, everything else ends the process with

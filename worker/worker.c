@@ -326,8 +326,10 @@ static void confine_files(struct worker *worker)
     if (begins(stream, "ipc:///") && slash > stream + 6)
         snprintf(sandbox->socket_folder, sizeof sandbox->socket_folder, "%.*s", (int)(slash - stream - 6),
                  stream + 6);
-    if (worker->confined && sandbox_confine_files(sandbox, &err) < 0)
+    int r = worker->confined ? sandbox_confine_files(sandbox, &err) : 0;
+    if (r < 0)
         log_debug("files are not confined: %s", err.text);
+    worker->confined &= r != -EBUSY; /* "auto" has asked a driver: its threads call what they like */
 }
 
 /* When everything is open. */

@@ -283,12 +283,33 @@ START_TEST(threads_that_were_there_before_are_confined_too)
 }
 END_TEST
 
+START_TEST(a_process_that_has_threads_is_left_alone)
+{
+    int gate[2], status;
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        struct error err;
+        pthread_t thread;
+        if (pipe2(gate, O_CLOEXEC) < 0 || pthread_create(&thread, NULL, wait_then_write, &gate[0]) != 0 ||
+            sandbox_confine_files(&(struct sandbox){0}, &err) != -EBUSY)
+            _exit(1);
+        (void)!write(gate[1], "x", 1);
+        pthread_join(thread, NULL);
+        _exit(strcmp(err.text, "2 threads run already") == 0 ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, what_serving_does_not_need_ends_the_process_with_its_name);
     tcase_add_test(tests, files_elsewhere_are_out_of_reach);
     tcase_add_test(tests, what_serving_needs_goes_on);
+    tcase_add_test(tests, a_process_that_has_threads_is_left_alone);
     tcase_add_test(tests, threads_that_were_there_before_are_confined_too);
 }
 

@@ -8,11 +8,16 @@
  *
  * So libzmq's accept4 is ours. A new descriptor is the lowest that is free: when it lies beyond the bound,
  * all below are taken, and the connection is one too many. It is closed, and libzmq told that its peer went
- * away, which it is used to. The bound is derived from the limit each time, so there is no state. */
+ * away, which it is used to. The bound is derived from the limit each time.
+ *
+ * libzmq's thread makes and ends connections faster than the loop learns of them, whose part in each is
+ * larger. So it takes only so many until the loop has caught up; the kernel lets the others wait. Without
+ * that, clients that came and went made a backlog of seconds. */
 
 #include "broker/connections.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -25,6 +30,11 @@
 
 /* Of our own: sockets and pipes of workers, the board, what libzmq needs for itself. */
 #define RESERVE_MAX 512
+
+/* Until the loop has caught up: some milliseconds of its time. */
+#define AT_ONCE 64
+
+static atomic_uint accepted; /* since the loop had caught up */
 
 static uint32_t bound(void)
 {
@@ -46,12 +56,24 @@ uint32_t connections_raise_limit(void)
     return bound();
 }
 
+void connections_caught_up(void)
+{
+    atomic_store(&accepted, 0);
+}
+
 int accept4(int listener, struct sockaddr *address, socklen_t *address_len, int flags)
 {
+    if (atomic_load(&accepted) >= AT_ONCE) {
+        intake_pause();
+        errno = EAGAIN;
+        return -1;
+    }
     int fd = (int)syscall(SYS_accept4, listener, address, address_len, flags);
     if (fd < 0 && errno == EMFILE)
         errno = ECONNABORTED;
     if (fd < 0 || (uint32_t)fd < bound()) {
+        if (fd >= 0)
+            atomic_fetch_add(&accepted, 1);
         intake_accepted(fd, listener);
         return fd;
     }

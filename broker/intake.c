@@ -53,8 +53,6 @@
 /* Not taken since the loop last saw the end: from here on it is behind. */
 #define BEHIND_BYTES (INTAKE_MAX_BYTES / 2)
 
-/* libzmq asks for a connection that is not read again and again, and sends nothing meanwhile. So it is made
- * to pause, for half of its time at most. */
 #define PAUSE_NS CLOCK_NS_PER_MS
 
 struct connection {
@@ -77,7 +75,7 @@ static struct {
     size_t held;                                     /* of all connections, orphans included */
     size_t behind;                                   /* complete since the loop last saw the end, not taken */
     size_t orphaned, orphaned_before;                /* since the loop last saw the end, and before */
-    uint64_t paused_ns;                              /* when the last pause ended */
+    uint64_t paused_ns;                              /* when the last pause ended; of libzmq's thread */
     size_t subscribed;                               /* beyond what each connection has */
     size_t spare;                                    /* of the rate at which that may grow */
     uint64_t spare_ns;                               /* when that was */
@@ -204,14 +202,6 @@ static bool waits(const struct connection *connection)
            connection->under_way > SMALL_BYTES && intake.behind > BEHIND_BYTES;
 }
 
-static void pause_reading(void)
-{
-    if (clock_ns() - intake.paused_ns < PAUSE_NS)
-        return;
-    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-    intake.paused_ns = clock_ns();
-}
-
 /* ---- both ---- */
 
 /* How much more the subscriptions beyond the own shares may grow now. */
@@ -268,7 +258,7 @@ static ssize_t before_reading(struct connection *connection, size_t len)
         close_connection(connection);
     pthread_mutex_unlock(&intake.lock);
     if (must_wait)
-        pause_reading();
+        intake_pause();
     return must_wait ? -EAGAIN : may == 0 ? -ECONNRESET : (ssize_t)may;
 }
 
@@ -356,6 +346,14 @@ void intake_emptied(void)
     intake.orphaned = 0;
     intake.behind = 0;
     pthread_mutex_unlock(&intake.lock);
+}
+
+void intake_pause(void)
+{
+    if (clock_ns() - intake.paused_ns < PAUSE_NS)
+        return;
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    intake.paused_ns = clock_ns();
 }
 
 uint64_t intake_closed(void)

@@ -52,6 +52,10 @@ void intake_taken(int fd, size_t bytes);
 /* The broker took all messages that were there. */
 void intake_emptied(void);
 
+/* For libzmq's thread when it is told to ask again later, which it does at once: waits for a millisecond, but
+ * for no more than half of its time. */
+void intake_pause(void);
+
 /* How many connections were closed so far. */
 uint64_t intake_closed(void);
 

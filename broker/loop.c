@@ -21,6 +21,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "broker/connections.h"
 #include "broker/frames.h"
 #include "broker/from_clients.h"
 #include "broker/from_workers.h"
@@ -106,7 +107,10 @@ static void take_messages(struct broker *broker, struct turn *turn)
         turn->more |= frames_drain(broker, &broker->workers[i]);
     supervisor_read_logs(&broker->supervisor, broker->now);
     turn->more |= from_workers_drain(broker);
-    turn->more |= from_clients_drain_stream(broker);
+    bool more = from_clients_drain_stream(broker);
+    if (!more)
+        connections_caught_up();
+    turn->more |= more;
     turn->more |= from_clients_drain(broker);
 }
 

@@ -4,9 +4,6 @@
 #include "broker/client_link.h"
 #include "tests/unit/run.h"
 
-#include <stdlib.h>
-
-#include <utlist.h>
 #include <zmq.h>
 
 enum { SESSIONS = 4 };

@@ -54,7 +54,7 @@ struct worker {
     struct model *model;
     struct prompt_encoder encoder;
     struct preparer *preparer;
-    const struct backend_ops *backend;
+    struct backend_choice backend;
     struct sandbox sandbox;
     bool confined; /* it is to be */
     struct engine *engine;
@@ -301,10 +301,9 @@ static void run_loop(struct worker *worker)
 
 static int choose_backend(struct worker *worker, struct error *err)
 {
-    struct error note;
-    int r = backend_choose(worker->options->device, worker->model, &worker->backend, &note, err);
-    if (r == 0 && note.text[0])
-        log_warn("%s", note.text);
+    int r = backend_choose(worker->options->device, worker->model, &worker->backend, err);
+    if (r == 0 && worker->backend.note.text[0])
+        log_warn("%s", worker->backend.note.text);
     return r;
 }
 
@@ -319,7 +318,7 @@ static void confine_files(struct worker *worker)
     const char *broker = worker->options->broker, *stream = worker->options->stream;
     struct sandbox *sandbox = &worker->sandbox;
     struct error err;
-    worker->confined = worker->backend->self_contained && !worker->options->no_sandbox;
+    worker->confined = worker->backend.ops->self_contained && !worker->options->no_sandbox;
     sandbox->network = !begins(broker, "ipc://") || !begins(stream, "ipc://");
     sandbox->abstract = begins(broker, "ipc://@") || begins(stream, "ipc://@");
     const char *slash = strrchr(stream, '/');
@@ -346,9 +345,11 @@ static int open_engine(struct worker *worker, struct error *err)
     if (options->context > worker->model->params.n_context)
         log_warn("a context of %u is more than the %u that the model was trained for", options->context,
                  worker->model->params.n_context);
+    uint32_t n_sharers,
+        device = backend_share(&worker->backend, options->board_slot, options->local_workers, &n_sharers);
     const struct engine_config config = {
         .model = worker->model,
-        .backend = worker->backend,
+        .backend = worker->backend.ops,
         .most_cached = options->cached_blocks == 0            ? ENGINE_NO_CACHE
                        : options->cached_blocks == UINT32_MAX ? 0
                                                               : options->cached_blocks,
@@ -356,7 +357,9 @@ static int open_engine(struct worker *worker, struct error *err)
             .n_slots = options->slots,
             .n_context = options->context,
             .n_blocks = options->kv_blocks,
-            .n_sharers = options->local_workers,
+            .n_sharers = n_sharers,
+            .devices = &device,
+            .n_devices = worker->backend.n_devices > 0,
             .cpu = {.n_threads = options->threads, .cpus = options->cpus, .n_cpus = options->n_cpus},
             .progress = on_progress,
             .progress_arg = worker}};

@@ -25,17 +25,18 @@ int lone_sequence_open_model(const char *path, const char *device, struct model 
                              const struct backend_ops **ret_backend, struct error *err)
 {
     struct model *model;
-    struct error note;
+    struct backend_choice choice;
     int r = model_open(path, false, &model, err);
     if (r < 0)
         return r;
-    r = backend_choose(device, model, ret_backend, &note, err);
+    r = backend_choose(device, model, &choice, err);
     if (r < 0) {
         model_free(model);
         return r;
     }
-    if (note.text[0])
-        program_error("%s", note.text);
+    if (choice.note.text[0])
+        program_error("%s", choice.note.text);
+    *ret_backend = choice.ops;
     *ret_model = model;
     return 0;
 }

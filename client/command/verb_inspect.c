@@ -148,12 +148,11 @@ static json_t *totals_json(const struct gguf *gguf)
 static json_t *hyperparameters_json(const char *path, json_t **ret_digest, struct error *err)
 {
     struct model *model;
-    const struct backend_ops *backend;
-    struct error note;
+    struct backend_choice choice;
     if (model_open(path, false, &model, err) < 0)
         return json_null();
-    if (backend_choose("auto", model, &backend, &note, err) == 0 && backend->check &&
-        backend->check(model, err) < 0) {
+    if (backend_choose("auto", model, &choice, err) == 0 && choice.ops->check &&
+        choice.ops->check(model, err) < 0) {
         model_free(model);
         return json_null();
     }

@@ -250,11 +250,11 @@ START_TEST(help_offers_the_devices_that_there_are)
         for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
             ck_assert_msg(strstr(option, devices[d]), "%s: %s in: %s", lines[i], devices[d], option);
     }
-    const struct backend_ops *ops;
-    struct error note, refused = {0};
+    struct backend_choice choice;
+    struct error refused = {0};
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
-        ck_assert_int_ne(backend_choose(devices[d], NULL, &ops, &note, &refused), -EINVAL);
-    ck_assert_int_eq(backend_choose("gpu", NULL, &ops, &note, &refused), -EINVAL);
+        ck_assert_int_ne(backend_choose(devices[d], NULL, &choice, &refused), -EINVAL);
+    ck_assert_int_eq(backend_choose("gpu", NULL, &choice, &refused), -EINVAL);
     ck_assert_str_eq(refused.text, "there is no device \"gpu\"; there are " QUERN_DEVICES);
 }
 END_TEST

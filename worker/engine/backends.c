@@ -10,48 +10,53 @@
 
 /* A plugin whose device is there. -ENOENT: there is no such plugin; -ENOEXEC: not for this build; -ENODEV: no
  * device. */
-static int load(const char *name, const struct backend_ops **ret_ops, struct error *err)
+static int load(const char *name, struct backend_choice *ret_choice, struct error *err)
 {
     const struct backend_plugin *plugin;
     uint32_t n_devices;
     int r = plugin_load(name, &plugin, err);
     if (r == 0)
         r = plugin->count(&n_devices, err);
-    if (r < 0)
-        return r;
-    *ret_ops = plugin->ops;
-    return 0;
+    if (r == 0)
+        *ret_choice = (struct backend_choice){.ops = plugin->ops, .n_devices = n_devices};
+    return r;
 }
 
 /* That a machine has no GPU, or a build no plugin for one, is nothing to talk about. */
-static const struct backend_ops *choose_best(const struct model *model, struct error *ret_note)
+static struct backend_choice choose_best(const struct model *model)
 {
-    const struct backend_ops *ops;
-    int r = load("cuda", &ops, ret_note);
-    if (r == -ENODEV || r == -ENOENT)
-        ret_note->text[0] = 0;
-    if (r == 0 && model && ops->check)
-        r = ops->check(model, ret_note);
+    struct backend_choice gpu, cpu = {.ops = &backend_cpu};
+    int r = load("cuda", &gpu, &cpu.note);
+    if (r == 0 && model && gpu.ops->check)
+        r = gpu.ops->check(model, &cpu.note);
     if (r == 0)
-        return ops;
-    if (ret_note->text[0])
-        error_prefix(ret_note, r, "the CPU is used and not the GPU");
-    return &backend_cpu;
+        return gpu;
+    if (r == -ENODEV || r == -ENOENT)
+        cpu.note.text[0] = 0;
+    else
+        error_prefix(&cpu.note, r, "the CPU is used and not the GPU");
+    return cpu;
 }
 
-int backend_choose(const char *name, const struct model *model, const struct backend_ops **ret_ops,
-                   struct error *ret_note, struct error *err)
+int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
+                   struct error *err)
 {
-    ret_note->text[0] = 0;
     if (strcmp(name, "cpu") == 0)
-        *ret_ops = &backend_cpu;
+        *ret_choice = (struct backend_choice){.ops = &backend_cpu};
     else if (strcmp(name, "null") == 0)
-        *ret_ops = &backend_null;
+        *ret_choice = (struct backend_choice){.ops = &backend_null};
     else if (strcmp(name, "auto") == 0)
-        *ret_ops = choose_best(model, ret_note);
+        *ret_choice = choose_best(model);
     else if (strcmp(name, "cuda") == 0 || strcmp(name, "emu") == 0)
-        return load(name, ret_ops, err) < 0 ? error_prefix(err, -ENODEV, "no device \"%s\"", name) : 0;
+        return load(name, ret_choice, err) < 0 ? error_prefix(err, -ENODEV, "no device \"%s\"", name) : 0;
     else
         return error_set(err, -EINVAL, "there is no device \"%s\"; there are " QUERN_DEVICES, name);
     return 0;
+}
+
+uint32_t backend_share(const struct backend_choice *choice, uint32_t i, uint32_t n, uint32_t *ret_n_sharers)
+{
+    const uint32_t n_devices = choice->n_devices ? choice->n_devices : 1, mine = i % n_devices;
+    *ret_n_sharers = mine < n ? (n - mine - 1) / n_devices + 1 : 1;
+    return mine;
 }

@@ -14,10 +14,19 @@
 
 struct model;
 
+struct backend_choice {
+    const struct backend_ops *ops;
+    uint32_t n_devices; /* that it can be opened on, numbers 0 … n − 1; 0: they have no numbers */
+    struct error note;  /* why "auto" passed over a device or a plugin that is there, in one line; or empty */
+};
+
 /* `model`: what "auto" has to execute; NULL: whatever. 0; -EINVAL: there is no device of that name; -ENODEV:
- * not in this build, or not in this machine, with the reason. ret_note says in one line why "auto" passed
- * over a device, or a plugin that is there; else its text is empty. */
-int backend_choose(const char *name, const struct model *model, const struct backend_ops **ret_ops,
-                   struct error *ret_note, struct error *err);
+ * not in this build, or not in this machine, with the reason. */
+int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
+                   struct error *err);
+
+/* Workers of one machine take its devices in turn: the number of the one that worker `i` of n (0 is 1) takes,
+ * and how many workers share it, this one included. What has no numbers all share. */
+uint32_t backend_share(const struct backend_choice *choice, uint32_t i, uint32_t n, uint32_t *ret_n_sharers);
 
 #endif

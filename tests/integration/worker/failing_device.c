@@ -25,14 +25,19 @@ static int failing_verdict(struct backend *backend, struct error *err)
     return error_set(err, verdict, verdict == -ENODEV ? "the device is gone" : "the device is broken");
 }
 
-int backend_choose(const char *name, const struct model *model, const struct backend_ops **ret_ops,
-                   struct error *ret_note, struct error *err)
+int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
+                   struct error *err)
 {
-    ret_note->text[0] = 0;
     ops = backend_null;
     ops.poll = failing_poll;
     ops.verdict = failing_verdict;
     verdict = strcmp(name, "gone") == 0 ? -ENODEV : -EIO;
-    *ret_ops = &ops;
+    *ret_choice = (struct backend_choice){.ops = &ops};
+    return 0;
+}
+
+uint32_t backend_share(const struct backend_choice *choice, uint32_t i, uint32_t n, uint32_t *ret_n_sharers)
+{
+    *ret_n_sharers = n;
     return 0;
 }

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 static char folder[] = "/tmp/quern-plugins-XXXXXX", plugin[PATH_MAX];
-static const struct backend_ops *ops;
-static struct error note, err;
+static struct backend_choice choice;
+static struct error err;
 
 /* quern-cuda.so is PLUGIN_KIND `kind`. */
 static void put(const char *kind)
@@ -31,8 +31,8 @@ static void open_folder(void)
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(plugin, sizeof plugin, "%s/quern-cuda.so", folder);
     setenv("QUERN_PLUGINS", folder, 1);
-    ops = NULL;
-    note.text[0] = err.text[0] = 0;
+    choice = (struct backend_choice){0};
+    err.text[0] = 0;
 }
 
 static void close_folder(void)
@@ -46,7 +46,7 @@ static int choose(const char *device, const char *model_name)
 {
     struct model model = {0};
     snprintf(model.params.name, sizeof model.params.name, "%s", model_name);
-    return backend_choose(device, &model, &ops, &note, &err);
+    return backend_choose(device, &model, &choice, &err);
 }
 
 static void check_refusal(const char *expected_format)
@@ -55,24 +55,25 @@ static void check_refusal(const char *expected_format)
     snprintf(expected, sizeof expected, expected_format, plugin);
     ck_assert_int_eq(choose("cuda", "any"), -ENODEV);
     ck_assert_msg(strncmp(err.text, expected, strlen(expected)) == 0, "%s", err.text);
-    ck_assert_ptr_null(ops);
+    ck_assert_ptr_null(choice.ops);
 }
 
 START_TEST(a_plugin_is_loaded_when_it_is_asked_for)
 {
     put("sound");
     ck_assert_msg(choose("cuda", "any") == 0, "%s", err.text);
-    ck_assert_str_eq(ops->name, "plugin");
-    ck_assert_str_eq(note.text, "");
+    ck_assert_str_eq(choice.ops->name, "plugin");
+    ck_assert_uint_eq(choice.n_devices, 1);
+    ck_assert_str_eq(choice.note.text, "");
 }
 END_TEST
 
 START_TEST(what_every_build_has_needs_no_plugin)
 {
     ck_assert_int_eq(choose("cpu", "any"), 0);
-    ck_assert_ptr_eq(ops, &backend_cpu);
+    ck_assert_ptr_eq(choice.ops, &backend_cpu);
     ck_assert_int_eq(choose("null", "any"), 0);
-    ck_assert_ptr_eq(ops, &backend_null);
+    ck_assert_ptr_eq(choice.ops, &backend_null);
 }
 END_TEST
 
@@ -113,26 +114,26 @@ START_TEST(auto_is_the_gpu_where_it_executes_the_model)
 {
     put("sound");
     ck_assert_int_eq(choose("auto", "any"), 0);
-    ck_assert_str_eq(ops->name, "plugin");
-    ck_assert_str_eq(note.text, "");
+    ck_assert_str_eq(choice.ops->name, "plugin");
+    ck_assert_str_eq(choice.note.text, "");
     ck_assert_int_eq(choose("auto", "unrunnable"), 0);
-    ck_assert_ptr_eq(ops, &backend_cpu);
-    ck_assert_str_eq(note.text,
+    ck_assert_ptr_eq(choice.ops, &backend_cpu);
+    ck_assert_str_eq(choice.note.text,
                      "the CPU is used and not the GPU: the device cannot compute mixtures of experts");
-    ck_assert_int_eq(backend_choose("auto", NULL, &ops, &note, &err), 0);
-    ck_assert_str_eq(ops->name, "plugin");
+    ck_assert_int_eq(backend_choose("auto", NULL, &choice, &err), 0);
+    ck_assert_str_eq(choice.ops->name, "plugin");
 }
 END_TEST
 
 START_TEST(auto_is_the_cpu_without_a_word_where_there_is_no_gpu)
 {
     ck_assert_int_eq(choose("auto", "any"), 0);
-    ck_assert_ptr_eq(ops, &backend_cpu);
-    ck_assert_str_eq(note.text, "");
+    ck_assert_ptr_eq(choice.ops, &backend_cpu);
+    ck_assert_str_eq(choice.note.text, "");
     put("none");
     ck_assert_int_eq(choose("auto", "any"), 0);
-    ck_assert_ptr_eq(ops, &backend_cpu);
-    ck_assert_str_eq(note.text, "");
+    ck_assert_ptr_eq(choice.ops, &backend_cpu);
+    ck_assert_str_eq(choice.note.text, "");
 }
 END_TEST
 
@@ -140,14 +141,32 @@ START_TEST(auto_says_that_it_passes_over_a_stale_plugin)
 {
     put("stale");
     ck_assert_int_eq(choose("auto", "any"), 0);
-    ck_assert_ptr_eq(ops, &backend_cpu);
-    ck_assert_msg(strncmp(note.text, "the CPU is used and not the GPU: ", 33) == 0, "%s", note.text);
-    ck_assert_ptr_nonnull(strstr(note.text, "is of another build"));
+    ck_assert_ptr_eq(choice.ops, &backend_cpu);
+    ck_assert_msg(strncmp(choice.note.text, "the CPU is used and not the GPU: ", 33) == 0, "%s",
+                  choice.note.text);
+    ck_assert_ptr_nonnull(strstr(choice.note.text, "is of another build"));
+}
+END_TEST
+
+START_TEST(workers_take_devices_in_turn)
+{
+    static const struct {
+        uint32_t n_devices, worker, n_workers, device, n_sharers;
+    } cases[] = {{0, 0, 1, 0, 1}, {0, 3, 4, 0, 4}, {1, 1, 2, 0, 2}, {2, 0, 3, 0, 2}, {2, 1, 3, 1, 1},
+                 {2, 2, 3, 0, 2}, {8, 7, 8, 7, 1}, {8, 1, 2, 1, 1}, {2, 0, 0, 0, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint32_t n_sharers;
+        choice.n_devices = cases[i].n_devices;
+        ck_assert_uint_eq(backend_share(&choice, cases[i].worker, cases[i].n_workers, &n_sharers),
+                          cases[i].device);
+        ck_assert_uint_eq(n_sharers, cases[i].n_sharers);
+    }
 }
 END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, workers_take_devices_in_turn);
     tcase_add_checked_fixture(tests, open_folder, close_folder);
     tcase_add_test(tests, a_plugin_is_loaded_when_it_is_asked_for);
     tcase_add_test(tests, what_every_build_has_needs_no_plugin);

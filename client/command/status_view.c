@@ -173,7 +173,7 @@ void status_print(const struct quern_status *status, size_t columns)
 {
     size_t widths[N_COLUMNS];
     printf("broker %s%s, boot %" PRIu64 ": %u session%s, %u queued, %u running\n"
-           "%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved, %" PRIu64
+           "%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved\n%" PRIu64
            " tokens; journal %.1f MiB\n\n",
            status->version, status->draining ? ", draining" : "", status->boot, status->sessions,
            status->sessions == 1 ? "" : "s", status->queued, status->running, status->admitted, status->ended,

@@ -252,6 +252,8 @@ START_TEST(a_page_asked_for_by_a_client_that_does_not_read_comes_when_it_does)
         usleep(20000);
     client_close(&client_b);
     struct message page = client_expect(&client_a, MESSAGE_REPLAY_OK);
+    if (page.replay_ok.from == 0) /* it was asked for before all was full */
+        page = client_expect(&client_a, MESSAGE_REPLAY_OK);
     ck_assert_uint_eq(page.replay_ok.from, 500);
     ck_assert_uint_eq(page.replay_ok.next, 1000);
     ck_assert(page.replay_ok.done);

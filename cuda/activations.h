@@ -84,4 +84,15 @@ static __device__ inline void write_activations(const struct float_four &four,
         quantize_four(four, out, row, column, is_there);
 }
 
+/* SiLU is x / (1 + e^−x); GELU, by tanh, x / (1 + e^−2u), u = √(2/π) · (x + 0.044715 x³). */
+static __device__ inline float activated(enum activation activation, float x)
+{
+    if (activation == ACTIVATION_SILU)
+        return x / (1.0f + expf(-x));
+    if (activation == ACTIVATION_GELU)
+        return x / (1.0f + expf(-2 * 0.79788456f * fmaf(x * x * x, 0.044715f, x)));
+    x = x < 0 ? 0 : x;
+    return x * x;
+}
+
 #endif

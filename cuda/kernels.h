@@ -100,6 +100,15 @@ int kernels_activate(struct device_stream *queue, enum activation activation, co
                      const float *up, uint32_t in_stride, uint32_t n_columns,
                      const struct device_activations *out, uint32_t n_rows);
 
+/* The two at once: out = activation(gate · x) · (up · x), or activation(up · x) where gate is NULL. A few
+ * rows take one launch, more take two. The products' own outputs, of one stride, a multiple of 4, are
+ * scratch. `tickets`: [out->stride / 32] zeros, which are zeros again afterwards. -EINVAL as
+ * kernels_multiply, or for matrices of different sizes. */
+int kernels_multiply_activate(struct device_stream *queue, enum activation activation,
+                              const struct device_product *gate, const struct device_product *up,
+                              const struct device_activations *x, uint32_t n_rows, bool reproducible,
+                              const struct device_activations *out, uint32_t *tickets);
+
 /* logits = cap · tanh(scale · logits / cap), cap 0: scale · logits. [n_rows][stride], n_vocab of each */
 int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, uint32_t n_vocab, float scale,
                    float cap, uint32_t n_rows);

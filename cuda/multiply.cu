@@ -116,13 +116,65 @@ static __device__ __forceinline__ void add_rows(const struct task &task, float s
     }
 }
 
+/* What becomes of the outputs, in the same launch: out = activation(product 0) · product 1, or
+ * activation(product 0) of one product. */
+struct following {
+    enum activation activation;
+    struct device_activations out;
+    uint32_t *tickets; /* [out.stride / 32]: blocks of 32 outputs' blocks of threads that are done; NULL:
+                          nothing follows */
+};
+
+/* By a warp, eight lanes to a row of x: columns from `column` on, and when those are a matrix's last, the
+ * zeros beyond. What other blocks have stored is read past the first-level cache. */
+static __device__ inline void activate_block(const struct products &products,
+                                             const struct following &following, uint32_t column,
+                                             uint32_t n_x_rows)
+{
+    const uint32_t lane = threadIdx.x % SIMT_LANES, row = lane / 8, n_columns = products.matrices[0].n_rows;
+    const uint32_t end = column + 32 < n_columns ? column + 32 : following.out.stride;
+    for (column += lane % 8 * 4; column < end; column += 32) {
+        struct float_four four = {};
+        SIMT_UNROLL
+        for (uint32_t i = 0; i < 4; i++) {
+            if (row >= n_x_rows || column + i >= n_columns)
+                continue;
+            const volatile float *first = products.outs[0] + (size_t)row * products.out_strides[0] + column;
+            const volatile float *second = products.outs[1] + (size_t)row * products.out_strides[1] + column;
+            four.v[i] = activated(following.activation, first[i]) * (products.n > 1 ? second[i] : 1);
+        }
+        write_activations(four, &following.out, row, column, row < n_x_rows);
+    }
+}
+
+/* The last block of threads that comes with an output of 32 goes on with them. All threads take part. */
+static __device__ inline void follow(const struct products &products, const struct following &following,
+                                     const struct block_share &share, uint32_t n_x_rows)
+{
+    uint32_t *taken = simt_shared<uint32_t>(), *ticket = &following.tickets[share.row / 32];
+    const uint32_t column = share.row / 32 * 32, rows = products.matrices[0].n_rows - column;
+    const uint32_t n_blocks = products.n * (((rows < 32 ? rows : 32) + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK);
+    simt_fence();
+    simt_barrier();
+    if (threadIdx.x == 0)
+        *taken = simt_atomic_add(ticket, 1u);
+    simt_barrier();
+    if (*taken != n_blocks - 1 || threadIdx.x >= SIMT_LANES)
+        return;
+    if (threadIdx.x == 0)
+        *ticket = 0;
+    simt_fence();
+    activate_block(products, following, column, n_x_rows);
+}
+
 /* Grid: [groups of ROWS_PER_BLOCK rows of all matrices][groups of N rows of x]. */
 template <uint32_t N>
 static __global__ void __launch_bounds__(WARPS *SIMT_LANES, N == 1   ? 8
                                                             : N == 2 ? 6
                                                                      : 4)
     multiply_few(const __grid_constant__ struct products products,
-                 const __grid_constant__ struct device_activations x, uint32_t n_x_rows)
+                 const __grid_constant__ struct device_activations x,
+                 const __grid_constant__ struct following following, uint32_t n_x_rows)
 {
     const struct block_share share = share_of_block(products, ROWS_PER_BLOCK);
     const struct device_matrix &matrix = products.matrices[share.product];
@@ -145,41 +197,80 @@ static __global__ void __launch_bounds__(WARPS *SIMT_LANES, N == 1   ? 8
     if (lane < ROWS_EACH * N && row < matrix.n_rows && x_row < n_x_rows)
         products.outs[share.product][(size_t)x_row * products.out_strides[share.product] + row] =
             mine + (matrix.bias ? matrix.bias[row] : 0);
+    if (following.tickets)
+        follow(products, following, share, n_x_rows);
 }
 
 template <uint32_t N>
 static int launch_few(struct device_stream *queue, const struct products *products,
-                      const struct device_activations *x, uint32_t n_rows)
+                      const struct device_activations *x, const struct following *following, uint32_t n_rows)
 {
-    return simt_launch(queue, "multiply_few", multiply_few<N>,
-                       {blocks_of(products, ROWS_PER_BLOCK), (n_rows + N - 1) / N, 1},
-                       {WARPS * SIMT_LANES, 1, 1}, 0, *products, *x, n_rows);
+    return simt_launch(queue, following->tickets ? "multiply_activate" : "multiply_few", multiply_few<N>,
+                       {blocks_of(products, ROWS_PER_BLOCK), 1, 1}, {WARPS * SIMT_LANES, 1, 1},
+                       sizeof(uint32_t), *products, *x, *following, n_rows);
+}
+
+static int multiply_few_rows(struct device_stream *queue, const struct products *products,
+                             const struct device_activations *x, const struct following *following,
+                             uint32_t n_rows)
+{
+    switch (n_rows) {
+    case 1:
+        return launch_few<1>(queue, products, x, following, n_rows);
+    case 2:
+        return launch_few<2>(queue, products, x, following, n_rows);
+    case 3:
+        return launch_few<3>(queue, products, x, following, n_rows);
+    default:
+        return launch_few<4>(queue, products, x, following, n_rows);
+    }
+}
+
+/* False: a format that layout.h does not have, or more columns than x. */
+static bool collect(struct products *products, const struct device_product *given, uint32_t n,
+                    const struct device_activations *x)
+{
+    if (n > KERNELS_PRODUCTS)
+        return false;
+    for (products->n = 0; products->n < n; products->n++) {
+        const struct device_product *product = &given[products->n];
+        if (!layout_of(product->matrix->format) || product->matrix->padded_columns > x->stride)
+            return false;
+        products->matrices[products->n] = *product->matrix;
+        products->outs[products->n] = product->out;
+        products->out_strides[products->n] = product->out_stride;
+    }
+    return true;
 }
 
 int kernels_multiply(struct device_stream *queue, const struct device_product *given, uint32_t n_products,
                      const struct device_activations *x, uint32_t n_rows, bool reproducible)
 {
+    const struct following nothing = {};
     struct products products = {};
-    if (n_products > KERNELS_PRODUCTS)
+    if (!collect(&products, given, n_products, x))
         return -EINVAL;
-    for (products.n = 0; products.n < n_products; products.n++) {
-        const struct device_product *product = &given[products.n];
-        if (!layout_of(product->matrix->format) || product->matrix->padded_columns > x->stride)
-            return -EINVAL;
-        products.matrices[products.n] = *product->matrix;
-        products.outs[products.n] = product->out;
-        products.out_strides[products.n] = product->out_stride;
-    }
     if (reproducible || n_rows > MOST_FEW)
         return multiply_tiles(queue, &products, x, n_rows);
-    switch (n_rows) {
-    case 1:
-        return launch_few<1>(queue, &products, x, n_rows);
-    case 2:
-        return launch_few<2>(queue, &products, x, n_rows);
-    case 3:
-        return launch_few<3>(queue, &products, x, n_rows);
-    default:
-        return launch_few<4>(queue, &products, x, n_rows);
-    }
+    return multiply_few_rows(queue, &products, x, &nothing, n_rows);
+}
+
+int kernels_multiply_activate(struct device_stream *queue, enum activation activation,
+                              const struct device_product *gate, const struct device_product *up,
+                              const struct device_activations *x, uint32_t n_rows, bool reproducible,
+                              const struct device_activations *out, uint32_t *tickets)
+{
+    const struct following following = {activation, *out, tickets};
+    const struct device_product given[2] = {gate ? *gate : *up, *up};
+    const uint32_t n_products = gate ? 2 : 1, n_columns = up->matrix->n_rows;
+    struct products products = {};
+    if (!collect(&products, given, n_products, x) || given[0].matrix->n_rows != n_columns ||
+        given[0].out_stride != up->out_stride || out->stride < n_columns)
+        return -EINVAL;
+    if (!reproducible && n_rows <= MOST_FEW)
+        return multiply_few_rows(queue, &products, x, &following, n_rows);
+    int r = multiply_tiles(queue, &products, x, n_rows);
+    return r < 0 ? r
+                 : kernels_activate(queue, activation, gate ? gate->out : NULL, up->out, up->out_stride,
+                                    n_columns, out, n_rows);
 }

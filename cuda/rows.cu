@@ -39,17 +39,6 @@ int kernels_quantize(struct device_stream *queue, const struct device_activation
 
 /* ---- activations ---- */
 
-/* SiLU is x / (1 + e^−x); GELU, by tanh, x / (1 + e^−2u), u = √(2/π) · (x + 0.044715 x³). */
-static __device__ inline float activated(enum activation activation, float x)
-{
-    if (activation == ACTIVATION_SILU)
-        return x / (1.0f + expf(-x));
-    if (activation == ACTIVATION_GELU)
-        return x / (1.0f + expf(-2 * 0.79788456f * fmaf(x * x * x, 0.044715f, x)));
-    x = x < 0 ? 0 : x;
-    return x * x;
-}
-
 struct activate_step {
     enum activation activation;
     const float *gate, *up; /* [rows][stride] */

@@ -337,6 +337,60 @@ START_TEST(three_matrices_of_different_formats_share_a_launch)
 }
 END_TEST
 
+static struct device_activations make_out(uint32_t stride)
+{
+    return (struct device_activations){.values = on_device(NULL, MOST_ROWS * stride * sizeof(float)),
+                                       .quants = on_device(NULL, (size_t)MOST_ROWS * stride),
+                                       .scales = on_device(NULL, MOST_ROWS * stride / 32 * sizeof(float)),
+                                       .sums = on_device(NULL, MOST_ROWS * stride / 32 * sizeof(float)),
+                                       .stride = stride};
+}
+
+static void check_same(const void *a, const void *b, size_t bytes)
+{
+    ck_assert_mem_eq(from_device(a, bytes), from_device(b, bytes), bytes);
+}
+
+START_TEST(products_and_their_activation_in_one_are_the_two_one_after_the_other)
+{
+    const bool gated = _i % 2;
+    const uint32_t n_ff = (uint32_t[]){333, 768, 20}[_i / 2], stride = layout_padded(n_ff);
+    open_device();
+    struct weights gate = make_weights(FORMAT_Q4_K, n_ff, 512, true);
+    struct weights up = make_weights(FORMAT_Q6_K, n_ff, 512, false);
+    struct inputs inputs = make_inputs(512, fill_random);
+    float *zeros = calloc(stride, sizeof *zeros);
+    uint32_t *tickets = on_device(zeros, stride / 32 * sizeof *tickets);
+    for (uint32_t n = 1; n <= 5; n++) {
+        const size_t bytes = n * stride * sizeof(float);
+        struct device_product products[2] = {{&gate.matrix, on_device(NULL, bytes), stride},
+                                             {&up.matrix, on_device(NULL, bytes), stride}};
+        struct device_activations two = make_out(stride), one = make_out(stride);
+        ck_assert_int_eq(kernels_multiply(queue, products, 2, &inputs.x, n, false), 0);
+        ck_assert_int_eq(kernels_activate(queue, ACTIVATION_SILU, gated ? products[0].out : NULL,
+                                          products[1].out, stride, n_ff, &two, n),
+                         0);
+        ck_assert_int_eq(device_synchronize(queue), 0);
+        uint64_t launches = device_counts(device).launches;
+        ck_assert_int_eq(kernels_multiply_activate(queue, ACTIVATION_SILU, gated ? &products[0] : NULL,
+                                                   &products[1], &inputs.x, n, false, &one, tickets),
+                         0);
+        ck_assert_uint_eq(device_counts(device).launches - launches, n <= 4 ? 1 : 2);
+        check_same(one.values, two.values, bytes);
+        check_same(one.quants, two.quants, bytes / 4);
+        check_same(one.scales, two.scales, bytes / 32);
+        check_same(one.sums, two.sums, bytes / 32);
+        ck_assert_mem_eq(from_device(tickets, stride / 32 * sizeof *tickets), zeros,
+                         stride / 32 * sizeof *tickets);
+    }
+    free(zeros);
+    free_weights(&gate);
+    free_weights(&up);
+    free_inputs(&inputs);
+    close_device();
+}
+END_TEST
+
 START_TEST(what_cannot_be_multiplied_is_refused)
 {
     open_device();
@@ -362,6 +416,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_row_that_is_not_finite_leaves_the_others_alone, 0, (int)N_TESTED_FORMATS);
     tcase_add_loop_test(tests, extremes_do_not_overflow, 0, (int)N_TESTED_FORMATS);
     tcase_add_test(tests, three_matrices_of_different_formats_share_a_launch);
+    tcase_add_loop_test(tests, products_and_their_activation_in_one_are_the_two_one_after_the_other, 0, 6);
     tcase_add_test(tests, what_cannot_be_multiplied_is_refused);
 }
 

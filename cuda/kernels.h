@@ -109,6 +109,13 @@ int kernels_multiply_activate(struct device_stream *queue, enum activation activ
                               const struct device_activations *x, uint32_t n_rows, bool reproducible,
                               const struct device_activations *out, uint32_t *tickets);
 
+/* A product, and the norm that takes it as its delta: one row in one launch, more in two. norm->delta is the
+ * product's `out`, of the norm's stride, and there are no norm->outputs. `ticket`: a zero, which is zero
+ * again afterwards. -EINVAL as the two. */
+int kernels_multiply_norm(struct device_stream *queue, const struct device_product *product,
+                          const struct device_activations *x, uint32_t n_rows, bool reproducible,
+                          const struct norm_step *norm, uint32_t *ticket);
+
 /* logits = cap · tanh(scale · logits / cap), cap 0: scale · logits. [n_rows][stride], n_vocab of each */
 int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, uint32_t n_vocab, float scale,
                    float cap, uint32_t n_rows);

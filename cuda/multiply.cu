@@ -8,6 +8,7 @@
  *
  * From five rows on, and where a row's bits may not depend on how many there are: tiles.cu. */
 
+#include "cuda/norm_row.h"
 #include "cuda/products.h"
 
 #include <errno.h>
@@ -116,62 +117,86 @@ static __device__ __forceinline__ void add_rows(const struct task &task, float s
     }
 }
 
-/* What becomes of the outputs, in the same launch: out = activation(product 0) · product 1, or
- * activation(product 0) of one product. */
+/* What the outputs are made into, in the same launch, by whichever block of threads comes last. */
 struct following {
-    enum activation activation;
+    enum { ACTIVATE, NORM } what;
+    uint32_t *tickets; /* how many blocks are done: ACTIVATE, with each 32 outputs; NORM, with all */
+    enum activation
+        activation; /* out = activation(product 0) · product 1, or of one product activation(it) */
     struct device_activations out;
-    uint32_t *tickets; /* [out.stride / 32]: blocks of 32 outputs' blocks of threads that are done; NULL:
-                          nothing follows */
+    struct norm_step norm; /* of one row */
 };
 
 /* By a warp, eight lanes to a row of x: columns from `column` on, and when those are a matrix's last, the
- * zeros beyond. What other blocks have stored is read past the first-level cache. */
+ * zeros beyond. */
 static __device__ inline void activate_block(const struct products &products,
                                              const struct following &following, uint32_t column,
                                              uint32_t n_x_rows)
 {
-    const uint32_t lane = threadIdx.x % SIMT_LANES, row = lane / 8, n_columns = products.matrices[0].n_rows;
+    const uint32_t lane = threadIdx.x % SIMT_LANES, n_columns = products.matrices[0].n_rows;
+    const uint32_t row = lane / 8 < n_x_rows ? lane / 8 : n_x_rows - 1;
     const uint32_t end = column + 32 < n_columns ? column + 32 : following.out.stride;
     for (column += lane % 8 * 4; column < end; column += 32) {
-        struct float_four four = {};
-        SIMT_UNROLL
-        for (uint32_t i = 0; i < 4; i++) {
-            if (row >= n_x_rows || column + i >= n_columns)
-                continue;
-            const volatile float *first = products.outs[0] + (size_t)row * products.out_strides[0] + column;
-            const volatile float *second = products.outs[1] + (size_t)row * products.out_strides[1] + column;
-            four.v[i] = activated(following.activation, first[i]) * (products.n > 1 ? second[i] : 1);
+        struct float_four x = {}, factor = {{1, 1, 1, 1}};
+        if (column < n_columns) {
+            x = read_fresh(products.outs[0] + (size_t)row * products.out_strides[0], column, n_columns);
+            if (products.n > 1)
+                factor =
+                    read_fresh(products.outs[1] + (size_t)row * products.out_strides[1], column, n_columns);
         }
-        write_activations(four, &following.out, row, column, row < n_x_rows);
+        SIMT_UNROLL
+        for (uint32_t i = 0; i < 4; i++) /* the activation of 0 is 0 */
+            x.v[i] = activated(following.activation, x.v[i]) * factor.v[i];
+        write_activations(x, &following.out, row, column, lane / 8 < n_x_rows);
     }
 }
 
-/* The last block of threads that comes with an output of 32 goes on with them. All threads take part. */
+struct following_shared {
+    uint32_t taken;
+    struct sums_shared sums;
+};
+
+/* All threads of every block take part. */
+template <bool MAY_NORM>
 static __device__ inline void follow(const struct products &products, const struct following &following,
                                      const struct block_share &share, uint32_t n_x_rows)
 {
-    uint32_t *taken = simt_shared<uint32_t>(), *ticket = &following.tickets[share.row / 32];
-    const uint32_t column = share.row / 32 * 32, rows = products.matrices[0].n_rows - column;
-    const uint32_t n_blocks = products.n * (((rows < 32 ? rows : 32) + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK);
+    struct following_shared *shared = simt_shared<struct following_shared>();
+    uint32_t group = 0, n_blocks = gridDim.x;
+    if (following.what == following::ACTIVATE) {
+        const uint32_t left = products.matrices[0].n_rows - share.row / 32 * 32;
+        group = share.row / 32;
+        n_blocks = products.n * (((left < 32 ? left : 32) + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK);
+    }
     simt_fence();
     simt_barrier();
     if (threadIdx.x == 0)
-        *taken = simt_atomic_add(ticket, 1u);
+        shared->taken = simt_atomic_add(&following.tickets[group], 1u);
     simt_barrier();
-    if (*taken != n_blocks - 1 || threadIdx.x >= SIMT_LANES)
+    if (shared->taken != n_blocks - 1)
         return;
-    if (threadIdx.x == 0)
-        *ticket = 0;
     simt_fence();
-    activate_block(products, following, column, n_x_rows);
+    if (threadIdx.x == 0)
+        following.tickets[group] = 0;
+    if (following.what == following::ACTIVATE) {
+        if (threadIdx.x < SIMT_LANES)
+            activate_block(products, following, group * 32, n_x_rows);
+    } else if (MAY_NORM) {
+        struct block_sums sums = {&shared->sums, 0};
+        norm_first_row(following.norm, &sums);
+    }
+}
+
+/* Blocks of threads to a multiprocessor, which is what registers allow: 64 of them for one row, for then the
+ * loads of many warps hide each other's wait. */
+static constexpr uint32_t blocks_at_once(uint32_t n)
+{
+    return n == 1 ? 8 : n == 2 ? 6 : 4;
 }
 
 /* Grid: [groups of ROWS_PER_BLOCK rows of all matrices][groups of N rows of x]. */
-template <uint32_t N>
-static __global__ void __launch_bounds__(WARPS *SIMT_LANES, N == 1   ? 8
-                                                            : N == 2 ? 6
-                                                                     : 4)
+template <uint32_t N, bool FOLLOWS>
+static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(N))
     multiply_few(const __grid_constant__ struct products products,
                  const __grid_constant__ struct device_activations x,
                  const __grid_constant__ struct following following, uint32_t n_x_rows)
@@ -197,17 +222,23 @@ static __global__ void __launch_bounds__(WARPS *SIMT_LANES, N == 1   ? 8
     if (lane < ROWS_EACH * N && row < matrix.n_rows && x_row < n_x_rows)
         products.outs[share.product][(size_t)x_row * products.out_strides[share.product] + row] =
             mine + (matrix.bias ? matrix.bias[row] : 0);
-    if (following.tickets)
-        follow(products, following, share, n_x_rows);
+    if (FOLLOWS)
+        follow<N == 1>(products, following, share, n_x_rows);
 }
 
 template <uint32_t N>
 static int launch_few(struct device_stream *queue, const struct products *products,
                       const struct device_activations *x, const struct following *following, uint32_t n_rows)
 {
-    return simt_launch(queue, following->tickets ? "multiply_activate" : "multiply_few", multiply_few<N>,
-                       {blocks_of(products, ROWS_PER_BLOCK), 1, 1}, {WARPS * SIMT_LANES, 1, 1},
-                       sizeof(uint32_t), *products, *x, *following, n_rows);
+    const struct simt_dim grid = {blocks_of(products, ROWS_PER_BLOCK), 1, 1},
+                          block = {WARPS * SIMT_LANES, 1, 1};
+    const struct following nothing = {};
+    if (!following)
+        return simt_launch(queue, "multiply_few", multiply_few<N, false>, grid, block, 0, *products, *x,
+                           nothing, n_rows);
+    return simt_launch(queue, following->what == following::NORM ? "multiply_norm" : "multiply_activate",
+                       multiply_few<N, true>, grid, block, sizeof(struct following_shared), *products, *x,
+                       *following, n_rows);
 }
 
 static int multiply_few_rows(struct device_stream *queue, const struct products *products,
@@ -246,13 +277,12 @@ static bool collect(struct products *products, const struct device_product *give
 int kernels_multiply(struct device_stream *queue, const struct device_product *given, uint32_t n_products,
                      const struct device_activations *x, uint32_t n_rows, bool reproducible)
 {
-    const struct following nothing = {};
     struct products products = {};
     if (!collect(&products, given, n_products, x))
         return -EINVAL;
     if (reproducible || n_rows > MOST_FEW)
         return multiply_tiles(queue, &products, x, n_rows);
-    return multiply_few_rows(queue, &products, x, &nothing, n_rows);
+    return multiply_few_rows(queue, &products, x, NULL, n_rows);
 }
 
 int kernels_multiply_activate(struct device_stream *queue, enum activation activation,
@@ -260,7 +290,7 @@ int kernels_multiply_activate(struct device_stream *queue, enum activation activ
                               const struct device_activations *x, uint32_t n_rows, bool reproducible,
                               const struct device_activations *out, uint32_t *tickets)
 {
-    const struct following following = {activation, *out, tickets};
+    const struct following following = {following::ACTIVATE, tickets, activation, *out, {}};
     const struct device_product given[2] = {gate ? *gate : *up, *up};
     const uint32_t n_products = gate ? 2 : 1, n_columns = up->matrix->n_rows;
     struct products products = {};
@@ -273,4 +303,19 @@ int kernels_multiply_activate(struct device_stream *queue, enum activation activ
     return r < 0 ? r
                  : kernels_activate(queue, activation, gate ? gate->out : NULL, up->out, up->out_stride,
                                     n_columns, out, n_rows);
+}
+
+int kernels_multiply_norm(struct device_stream *queue, const struct device_product *product,
+                          const struct device_activations *x, uint32_t n_rows, bool reproducible,
+                          const struct norm_step *norm, uint32_t *ticket)
+{
+    const struct following following = {following::NORM, ticket, ACTIVATION_SILU, {}, *norm};
+    struct products products = {};
+    if (!collect(&products, product, 1, x) || norm->delta != product->out ||
+        norm->stride != product->out_stride || norm->outputs || norm->stride % LAYOUT_COLUMNS != 0)
+        return -EINVAL;
+    if (!reproducible && n_rows == 1)
+        return multiply_few_rows(queue, &products, x, &following, 1);
+    int r = kernels_multiply(queue, product, 1, x, n_rows, reproducible);
+    return r < 0 ? r : kernels_norm(queue, norm, n_rows);
 }

@@ -6,33 +6,12 @@
  * A sum over the row is two stages of warp sums, in the same order whatever the launch has of other rows. */
 
 #include "cuda/activations.h"
+#include "cuda/block_sum.h"
 
 #include <errno.h>
 
 #define MOST_THREADS 1024
 #define MOST_COLUMNS (4 * 4 * 768) /* of fewer threads each may have more registers */
-#define WARPS        (MOST_THREADS / SIMT_LANES)
-
-struct norm_shared {
-    float parts[2][WARPS];
-};
-
-/* Sums over the block, one after the other: two arrays in turn, so that one barrier each is enough. */
-struct block_sums {
-    struct norm_shared *shared;
-    uint32_t turn;
-};
-
-static __device__ float block_sum(struct block_sums *sums, float value)
-{
-    float *parts = sums->shared->parts[sums->turn++ % 2];
-    const uint32_t lane = threadIdx.x % SIMT_LANES, warp = threadIdx.x / SIMT_LANES;
-    value = simt_warp_sum(value);
-    if (lane == 0)
-        parts[warp] = value;
-    simt_barrier();
-    return simt_warp_sum(lane < blockDim.x / SIMT_LANES ? parts[lane] : 0);
-}
 
 /* The columns of one thread. */
 static __device__ inline uint32_t column_of(uint32_t e)
@@ -80,7 +59,7 @@ static __device__ void normalize(struct float_four x[EACH], const struct norm &n
 template <uint32_t EACH>
 static __global__ void __launch_bounds__(EACH == 4 ? 768 : MOST_THREADS) norm_rows(struct norm_step step)
 {
-    struct block_sums sums = {simt_shared<struct norm_shared>(), 0};
+    struct block_sums sums = {simt_shared<struct sums_shared>(), 0};
     const uint32_t row = blockIdx.x, from = step.outputs ? step.outputs[row] : row;
     float *stream = step.stream + (size_t)from * step.stride;
     struct float_four x[EACH];
@@ -120,7 +99,7 @@ static int launch(struct device_stream *queue, const struct norm_step *norm, uin
     uint32_t threads = (norm->stride / 4 + EACH - 1) / EACH;
     threads = (threads + SIMT_LANES - 1) / SIMT_LANES * SIMT_LANES;
     return simt_launch(queue, "norm", norm_rows<EACH>, {n_rows, 1, 1}, {threads, 1, 1},
-                       sizeof(struct norm_shared), *norm);
+                       sizeof(struct sums_shared), *norm);
 }
 
 int kernels_norm(struct device_stream *queue, const struct norm_step *norm, uint32_t n_rows)

@@ -20,10 +20,12 @@
  *   simt_atomic_add, simt_atomic_max (uint32_t, uint64_t; float add only where order may not matter)
  *   simt_fence()                    __threadfence; simt_fence_system() before a flag that the host polls
  *   simt_load16(p)                  one 16-byte load of global memory that is read once (streaming)
+ *   simt_fresh16(p)                 the same of memory that other blocks write in this launch
  *   simt_nearest(x)                 the nearest int32_t, ties to even
  *   simt_multiply(a, b)             a product of its own, never fused with a sum
  *   simt_bits(f), simt_of_bits(u)   a float's bits
  *   SIMT_UNROLL                     before a loop of constant length, whose arrays shall stay in registers
+ *   SIMT_APART                      before a function that is called, so that its caller keeps its registers
  *   SIMT_UNROLL_BY(n)               before any loop: n rounds' loads are in flight together
  *   half_t, bf16_t                  16 bits of storage; simt_float(x), simt_half(f), simt_bf16(f)
  * PTX and launches stand here only. No block waits for another. Every lane of a warp, and every thread of a

@@ -13,6 +13,7 @@
 #define SIMT_UNROLL       _Pragma("unroll")
 #define SIMT_PRAGMA(text) _Pragma(#text)
 #define SIMT_UNROLL_BY(n) SIMT_PRAGMA(unroll(n))
+#define SIMT_APART        __noinline__
 
 template <class T> __device__ static inline T *simt_shared()
 {
@@ -178,6 +179,12 @@ __device__ static inline struct simt_16 simt_load16(const void *from)
                  : "=r"(value.words[0]), "=r"(value.words[1]), "=r"(value.words[2]), "=r"(value.words[3])
                  : "l"(__cvta_generic_to_global(from)));
     return value;
+}
+
+__device__ static inline struct simt_16 simt_fresh16(const void *from)
+{
+    const uint4 value = __ldcg((const uint4 *)from);
+    return simt_16{{value.x, value.y, value.z, value.w}};
 }
 
 /* ---- launches ---- */

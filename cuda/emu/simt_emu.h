@@ -20,6 +20,7 @@
 #define __grid_constant__
 #define SIMT_UNROLL
 #define SIMT_UNROLL_BY(n)
+#define SIMT_APART
 
 typedef struct simt_dim dim3;
 
@@ -270,6 +271,11 @@ static inline struct simt_16 simt_load16(const void *from)
     emu_before_load(from, 16);
     memcpy(&value, from, sizeof value);
     return value;
+}
+
+static inline struct simt_16 simt_fresh16(const void *from)
+{
+    return simt_load16(from);
 }
 
 /* ---- launches ---- */

@@ -391,6 +391,74 @@ START_TEST(products_and_their_activation_in_one_are_the_two_one_after_the_other)
 }
 END_TEST
 
+/* What a norm has, in bits. */
+enum { WITH_NORM = 1, WITH_POST = 2, WITH_LAYER = 4, CASES = 8 };
+
+START_TEST(a_product_and_its_norm_in_one_are_the_two_one_after_the_other)
+{
+    const uint32_t n = _i % 2 ? 700 : 1030, stride = layout_padded(n);
+    open_device();
+    struct weights weights = make_weights(FORMAT_Q5_0, n, 512, true);
+    struct inputs inputs = make_inputs(512, fill_random);
+    float *floats = calloc(5 * stride, sizeof *floats);
+    for (uint32_t i = 0; i < 5 * stride; i++)
+        floats[i] = i % stride < n ? random_float() : 0;
+    const float *vectors = on_device(floats, 4 * stride * sizeof(float));
+    const uint32_t zero = 0;
+    uint32_t *ticket = on_device(&zero, sizeof zero);
+    for (uint32_t rows = 1; rows <= 2; rows++) {
+        float *deltas = on_device(NULL, rows * stride * sizeof(float)), *streams[2];
+        struct device_product product = {&weights.matrix, deltas, stride};
+        struct device_activations outs[2];
+        for (int one = 0; one < 2; one++) {
+            streams[one] = on_device(floats + 3 * stride, rows * stride * sizeof(float));
+            outs[one] = make_out(stride);
+            struct norm_step step = {.stream = streams[one],
+                                     .delta = deltas,
+                                     .stride = stride,
+                                     .n_columns = n,
+                                     .norm = {_i & WITH_LAYER ? NORM_LAYER : NORM_RMS, 1e-5f, 0},
+                                     .residual_scale = 0.5f,
+                                     .out = outs[one]};
+            step.post_norm = step.norm;
+            if (_i & WITH_NORM)
+                step.vector = (struct device_vector){vectors, vectors + stride};
+            if (_i & WITH_POST)
+                step.post_vector = (struct device_vector){vectors + 2 * stride, vectors + 3 * stride};
+            if (one) {
+                uint64_t launches = device_counts(device).launches;
+                ck_assert_int_eq(
+                    kernels_multiply_norm(queue, &product, &inputs.x, rows, false, &step, ticket), 0);
+                ck_assert_uint_eq(device_counts(device).launches - launches, rows);
+            } else {
+                ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, rows, false), 0);
+                ck_assert_int_eq(kernels_norm(queue, &step, rows), 0);
+            }
+        }
+        /* Sums of another order: the last bits may differ. */
+        const float *a = from_device(outs[0].values, rows * stride * sizeof(float));
+        const float *b = from_device(outs[1].values, rows * stride * sizeof(float));
+        const float *stream_a = from_device(streams[0], rows * stride * sizeof(float));
+        const float *stream_b = from_device(streams[1], rows * stride * sizeof(float));
+        const float *scales_a = from_device(outs[0].scales, rows * stride / 32 * sizeof(float));
+        const float *scales_b = from_device(outs[1].scales, rows * stride / 32 * sizeof(float));
+        const int8_t *quants_a = from_device(outs[0].quants, (size_t)rows * stride);
+        const int8_t *quants_b = from_device(outs[1].quants, (size_t)rows * stride);
+        for (uint32_t i = 0; i < rows * stride; i++) {
+            ck_assert_float_eq_tol(stream_b[i], stream_a[i], 1e-5f * (1 + fabsf(stream_a[i])));
+            ck_assert_float_eq_tol(b[i], a[i], 1e-5f * (1 + fabsf(a[i])));
+            ck_assert_float_eq_tol(scales_b[i / 32], scales_a[i / 32], 1e-5f * (1 + scales_a[i / 32]));
+            ck_assert_int_le(abs(quants_b[i] - quants_a[i]), 1);
+        }
+        ck_assert_uint_eq(*(uint32_t *)from_device(ticket, sizeof *ticket), 0);
+    }
+    free(floats);
+    free_weights(&weights);
+    free_inputs(&inputs);
+    close_device();
+}
+END_TEST
+
 START_TEST(what_cannot_be_multiplied_is_refused)
 {
     open_device();
@@ -417,6 +485,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, extremes_do_not_overflow, 0, (int)N_TESTED_FORMATS);
     tcase_add_test(tests, three_matrices_of_different_formats_share_a_launch);
     tcase_add_loop_test(tests, products_and_their_activation_in_one_are_the_two_one_after_the_other, 0, 6);
+    tcase_add_loop_test(tests, a_product_and_its_norm_in_one_are_the_two_one_after_the_other, 0, CASES);
     tcase_add_test(tests, what_cannot_be_multiplied_is_refused);
 }
 

@@ -169,17 +169,26 @@ static inline void simt_mma_s8(int32_t *d, const uint32_t *a, const uint32_t *b)
     }
 }
 
+/* A lane takes what it needs of each meeting: two rows, of which four lanes hold four numbers each at a time,
+ * and two columns. */
 static inline void simt_mma_f16(float *d, const uint32_t *a, const uint32_t *b)
 {
-    uint32_t all_a[32][4], all_b[32][4], lane = emu_self->lane;
-    emu_gather(a, 4, all_a);
-    emu_gather(b, 2, all_b);
-    for (uint32_t i = 0; i < 4; i++) {
-        uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-        for (uint32_t k = 0; k < 16; k++)
-            d[i] += format_f16_to_f32((uint16_t)(emu_a(all_a, row, k, 2) >> k % 2 * 16)) *
-                    format_f16_to_f32((uint16_t)(emu_b(all_b, column, k, 2) >> k % 2 * 16));
+    const uint32_t row = emu_self->lane / 4, column = emu_self->lane % 4 * 2;
+    float rows[2][16], columns[2][16];
+    for (uint32_t half = 0; half < 2; half++) {
+        const uint64_t *given =
+            emu_exchange(EMU_MMA, a[2 * half] | (uint64_t)a[2 * half + 1] << 32) + row * 4;
+        for (uint32_t i = 0; i < 16; i++)
+            rows[i / 8][half * 8 + i % 8] =
+                format_f16_to_f32((uint16_t)(given[i % 8 / 2] >> (i / 8 * 32 + i % 2 * 16)));
     }
+    const uint64_t *given = emu_exchange(EMU_MMA, b[0] | (uint64_t)b[1] << 32) + column * 4;
+    for (uint32_t i = 0; i < 32; i++)
+        columns[i / 16][i % 16] =
+            format_f16_to_f32((uint16_t)(given[i / 16 * 4 + i % 8 / 2] >> (i % 16 / 8 * 32 + i % 2 * 16)));
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t k = 0; k < 16; k++)
+            d[i] += rows[i / 2][k] * columns[i % 2][k];
 }
 
 /* ---- arithmetic ---- */

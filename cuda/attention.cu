@@ -127,10 +127,11 @@ static size_t lay_out(struct attention_geometry *g, const struct device_kv *kv,
     return partials + (size_t)g->n_partials * g->n_units * partial_floats(g) * sizeof(float);
 }
 
-/* A decoding row brings the heads of one group; rows of a prompt come many at a time. */
-static uint32_t queries_for(uint32_t n_rows)
+/* A decoding row brings the heads of one group; rows of a prompt come many at a time, and share what they
+ * read if their heads are not too large for the shared memory of small devices. */
+static uint32_t queries_for(uint32_t dim, uint32_t n_rows)
 {
-    return n_rows > SMALL_BATCH ? MOST_QUERIES : TILE;
+    return n_rows > SMALL_BATCH && dim <= 192 ? MOST_QUERIES : TILE;
 }
 
 size_t kernels_attention_scratch(const struct device_kv *kv, const struct attention_scratch *scratch)
@@ -221,7 +222,7 @@ int kernels_attention_plan(struct device_stream *queue, const struct device_kv *
                            uint32_t n_rows)
 {
     struct attention_geometry g;
-    lay_out(&g, kv, scratch, queries_for(n_rows));
+    lay_out(&g, kv, scratch, queries_for(kv->dim, n_rows));
     return simt_launch(queue, "plan_attention", plan_attention, {1, 1, 1}, {PLAN_THREADS, 1, 1},
                        sizeof(struct plan_shared), g, rows, n_rows);
 }
@@ -656,8 +657,9 @@ static int launch(struct device_stream *queue, const struct attention_step *step
 int kernels_attention(struct device_stream *queue, const struct attention_step *step,
                       const struct slots *slots, const struct step_row *rows, uint32_t n_rows)
 {
-    int r = queries_for(n_rows) == TILE ? launch<TILE>(queue, step, slots, rows, n_rows)
-                                        : launch<MOST_QUERIES>(queue, step, slots, rows, n_rows);
+    int r = queries_for(step->kv.dim, n_rows) == TILE
+                ? launch<TILE>(queue, step, slots, rows, n_rows)
+                : launch<MOST_QUERIES>(queue, step, slots, rows, n_rows);
     if (r < 0 || !step->out.quants || rounds(step->kv.dim))
         return r;
     return kernels_quantize(queue, &step->out, step->scratch.n_heads * step->kv.dim, n_rows);

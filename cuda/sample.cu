@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* An id for each output that is sampled, by the rules of worker/engine/sampling.h.
+/* An id for each output that is sampled, by the rules of
+ * worker/engine/sampling.h.
  *
- * All outputs are sampled at once, the rows of a draft too: a row is sampled as if the draft had been right
- * before it, and counts the draft's ids as used. accept.cu then drops what follows a wrong one.
+ * All outputs are sampled at once, the rows of a draft too: a row is sampled as
+ * if the draft had been right before it, and counts the draft's ids as used.
+ * accept.cu then drops what follows a wrong one.
  *
- * A vocabulary is too much for one block of threads, so each takes a chunk, and the last to arrive goes on
- * with what all have found. Three kernels, of which an output needs as many as its parameters ask for:
+ * A vocabulary is too much for one block of threads, so each takes a chunk, and
+ * the last to arrive goes on with what all have found. Three kernels, of which
+ * an output needs as many as its parameters ask for:
  *
  *   find_best     the largest key: all that greedy sampling wants
- *   weigh         without top-k and top-p: the draw. With them: counts and probabilities in bins by distance
- *                 from the best, and from their sums the last bin that may hold a survivor
- *   cut           collects the candidates of those bins, few as a rule, decides exactly, and draws
+ *   weigh         without top-k and top-p: the draw. With them: counts and
+ * probabilities in bins by distance from the best, and from their sums the last
+ * bin that may hold a survivor cut           collects the candidates of those
+ * bins, few as a rule, decides exactly, and draws
  *
- * Bins are of equal width in logit / temperature. The last one has no probability that counts, and no noise
- * lifts an id from there above the best. */
+ * Bins are of equal width in logit / temperature. The last one has no
+ * probability that counts, and no noise lifts an id from there above the best.
+ */
 
 #include "cuda/sample.h"
 
+#include "cuda/bins.h"
 #include "cuda/descent.h"
 
 /* ---- noise ---- */
 
-/* As worker/engine/philox.c: the words of ids 4 · fourth and the three after it. */
+/* As worker/engine/philox.c: the words of ids 4 · fourth and the three after
+ * it. */
 __device__ static inline void random_words(uint64_t position, uint64_t seed, uint32_t fourth, uint32_t *ret)
 {
     uint32_t a = (uint32_t)position, b = (uint32_t)(position >> 32), c = fourth, d = 0;
@@ -51,8 +58,9 @@ __device__ static inline bool beats(struct winner a, struct winner b)
     return b.key == 0 || (a.key != 0 && (a.score > b.score || (a.score == b.score && a.key > b.key)));
 }
 
-/* Logit / temperature + Gumbel noise against the winner so far; `odds` is e^(−its score). To win, x + noise
- * must be above the score, which needs 1 − u < e^(x − score): most ids lose there, without a logarithm. */
+/* Logit / temperature + Gumbel noise against the winner so far; `odds` is
+ * e^(−its score). To win, x + noise must be above the score, which needs 1 − u
+ * < e^(x − score): most ids lose there, without a logarithm. */
 __device__ static inline void compete(float logit, uint32_t id, uint64_t mass, uint32_t random, float best,
                                       float temperature, struct winner *winner, double *odds)
 {
@@ -67,8 +75,6 @@ __device__ static inline void compete(float logit, uint32_t id, uint64_t mass, u
     }
 }
 
-#define BINS      2048
-#define BIN_WIDTH 64.0f /* to a unit of logit / temperature: 32 units in all */
 #define LIST_MOST 4096
 
 struct sample_shared {
@@ -119,12 +125,14 @@ __device__ static inline struct winner block_winner(struct sample_shared *shared
 
 /* ---- filters ---- */
 
-/* The smallest key that top-k and top-p leave, and the smallest mass that min-p does. */
+/* The smallest key that top-k and top-p leave, and the smallest mass that min-p
+ * does. */
 struct filter {
     uint64_t least_key, least_mass;
 };
 
-/* `total`: the mass of all candidates before top-p, where the row's list has not all of them; 0: it has. */
+/* `total`: the mass of all candidates before top-p, where the row's list has
+ * not all of them; 0: it has. */
 __device__ static inline struct filter make_filter(const struct sampled_row *row,
                                                    struct sample_shared *shared, float best, uint64_t total)
 {
@@ -173,8 +181,8 @@ __device__ static inline int32_t choose(const struct sampled_row *row, struct sa
 
 /* ---- the three kernels: grid (chunks, outputs) ---- */
 
-/* What a block has written is seen by the last of its output's blocks to arrive, of which it is told whether
- * it is the one. All threads. */
+/* What a block has written is seen by the last of its output's blocks to
+ * arrive, of which it is told whether it is the one. All threads. */
 __device__ static inline bool is_last(struct sampled *sampled, uint32_t *shared_flag)
 {
     simt_fence();
@@ -239,7 +247,8 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS)
     }
 }
 
-/* The draw over a chunk, four neighbouring ids a thread, which share their random words. */
+/* The draw over a chunk, four neighbouring ids a thread, which share their
+ * random words. */
 __device__ static inline void draw_chunk(const struct sampled_row *row, struct sample_shared *shared,
                                          uint32_t n, float best, const struct sample_memory *m)
 {
@@ -276,13 +285,6 @@ __device__ static inline void finish_draw(struct sample_shared *shared, const st
         m->sampled->id = (int32_t)key_id(winner.key);
 }
 
-/* Never larger for a larger logit. */
-__device__ static inline uint32_t bin_of(float logit, float best, float temperature)
-{
-    const float distance = (best - logit) / temperature * BIN_WIDTH;
-    return distance < BINS - 1 ? (uint32_t)distance : BINS - 1;
-}
-
 __device__ static inline void fill_bins(const struct sampled_row *row, struct sample_shared *shared,
                                         uint32_t n, float best, const struct sample_memory *m)
 {
@@ -308,36 +310,8 @@ __device__ static inline void fill_bins(const struct sampled_row *row, struct sa
         }
 }
 
-/* The first bin at which the amounts reach the target, BINS − 2 if none does; the sum of all amounts. One
- * warp, a lane for BINS / 32 neighbouring bins. */
-template <class T>
-__device__ static inline uint32_t find_bin(const T *amounts, uint64_t target, uint64_t *ret_total)
-{
-    const uint32_t lane = threadIdx.x % SIMT_LANES, each = BINS / SIMT_LANES;
-    uint64_t own = 0;
-    for (uint32_t i = 0; i < each; i++)
-        own += amounts[lane * each + i];
-    uint64_t sum = own;
-    for (uint32_t apart = 1; apart < SIMT_LANES; apart *= 2) {
-        uint64_t other = simt_shuffle(sum, (lane - apart) % SIMT_LANES);
-        sum += lane >= apart ? other : 0;
-    }
-    uint32_t bin = BINS - 2;
-    if (sum >= target && sum - own < target) {
-        uint64_t left = target - (sum - own);
-        for (bin = lane * each; amounts[bin] < left; bin++)
-            left -= amounts[bin];
-    }
-    *ret_total = simt_shuffle(sum, SIMT_LANES - 1);
-    const uint32_t reached = simt_ballot(sum >= target);
-    uint32_t lane_of = 0; /* the first that reaches it */
-    while (reached && !(reached >> lane_of & 1))
-        lane_of++;
-    return simt_shuffle(bin, lane_of);
-}
-
-/* Bins beyond the one that top-k, or else top-p, ends in hold no survivor. Top-p after top-k needs all that
- * top-k leaves, for its sum. */
+/* Bins beyond the one that top-k, or else top-p, ends in hold no survivor.
+ * Top-p after top-k needs all that top-k leaves, for its sum. */
 __device__ static inline void find_last_bin(const struct sampled_row *row, struct sample_shared *shared,
                                             const struct sample_memory *m)
 {
@@ -390,8 +364,8 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
         find_last_bin(&row, shared, &m);
 }
 
-/* Reads every logit once, and what the bins leave some twenty times, from the list or, where they are more
- * than it holds, from the logits. */
+/* Reads every logit once, and what the bins leave some twenty times, from the
+ * list or, where they are more than it holds, from the logits. */
 static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     cut(struct slots slots, struct step_memory memory, struct sample_step sample,
         struct sampled_outputs outputs)

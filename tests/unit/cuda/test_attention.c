@@ -194,6 +194,19 @@ START_TEST(heads_may_share_keys_or_not_and_be_of_any_size)
 }
 END_TEST
 
+START_TEST(large_heads_fit_in_a_large_batch)
+{
+    for (uint32_t dim = 192; dim <= 256; dim += 64) {
+        set_up(2, 2, dim);
+        add_set(3, 30, 4, N_CONTEXT);
+        add_dead(70);
+        attend();
+        assert_rows();
+        close_device();
+    }
+}
+END_TEST
+
 START_TEST(a_prompt_is_causal)
 {
     set_up(4, 2, 32);
@@ -399,6 +412,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, rows_see_all_before_them);
     tcase_add_test(tests, heads_may_share_keys_or_not_and_be_of_any_size);
+    tcase_add_test(tests, large_heads_fit_in_a_large_batch);
     tcase_add_test(tests, a_prompt_is_causal);
     tcase_add_test(tests, a_window_hides_what_is_before_it);
     tcase_add_test(tests, scores_are_capped);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One thread, two lists under one lock: what waits, and what is done; in between one preparation is in
- * neither.
+/* Two lists under one lock: what waits, and what is done; in between a preparation is in neither, but with
+ * the thread of a lane. One lane takes what is first; the other only what is brief, so that it never waits
+ * for the text of megabytes that the first has begun.
  *
  * `waiting` is ordered when something is added: by the time at which its preparation could have ended had it
  * begun on arrival, each priority class being half a minute of it. So a text of 4 MB, for which a second is
@@ -26,21 +27,30 @@
 #include <utlist.h>
 
 #define NS_PER_BYTE 250                            /* reckoned for a text: 4 MB a second */
+#define BRIEF_BYTES 16384                          /* some milliseconds */
 #define CLASS_NS    (30 * (int64_t)CLOCK_NS_PER_S) /* a priority class is worth so much waiting */
+
+struct lane {
+    struct preparer *owner;
+    pthread_t thread;
+    size_t most_bytes; /* of what it takes */
+    uint64_t busy_since_ns;
+    bool ended;
+};
 
 struct preparer {
     const struct prompt_encoder *encoder;
-    pthread_t thread;
+    struct lane lanes[2]; /* [n_lanes] */
+    uint32_t n_lanes;
     int event_fd;
     uint32_t pending; /* the owner's count; the thread does not look at it */
 
     pthread_mutex_t lock;   /* of all below */
     pthread_cond_t changed; /* something waits, the owner wants the end, the thread has ended */
     struct preparation *waiting, *done;
-    uint64_t busy_since_ns;
     size_t waiting_bytes;
     bool told; /* the eventfd is readable */
-    bool ending, ended;
+    bool ending;
 };
 
 /* Makes the descriptor readable exactly while `done` holds something. Under the lock. */
@@ -64,41 +74,71 @@ static void prepare(const struct prompt_encoder *encoder, struct preparation *pr
                           : prompt_encode(encoder, prompt, &preparation->ids, &preparation->refusal);
 }
 
+/* The first that waits for this lane, or NULL. Under the lock. */
+static struct preparation *first_for(const struct lane *lane)
+{
+    struct preparation *preparation = lane->owner->waiting;
+    while (preparation && preparation->bytes > lane->most_bytes)
+        preparation = preparation->next;
+    return preparation;
+}
+
 static void *thread_main(void *arg)
 {
-    struct preparer *preparer = arg;
+    struct lane *lane = arg;
+    struct preparer *preparer = lane->owner;
     pthread_mutex_lock(&preparer->lock);
-    for (;;) {
-        while (!preparer->waiting && !preparer->ending)
+    while (!preparer->ending) {
+        struct preparation *current = first_for(lane);
+        if (!current) {
             pthread_cond_wait(&preparer->changed, &preparer->lock);
-        if (preparer->ending)
-            break;
-        struct preparation *current = preparer->waiting;
+            continue;
+        }
         DL_DELETE(preparer->waiting, current);
         preparer->waiting_bytes -= current->bytes;
-        preparer->busy_since_ns = clock_ns();
+        lane->busy_since_ns = clock_ns();
         pthread_mutex_unlock(&preparer->lock);
         prepare(preparer->encoder, current);
         pthread_mutex_lock(&preparer->lock);
-        preparer->busy_since_ns = 0;
+        lane->busy_since_ns = 0;
         DL_APPEND(preparer->done, current);
         tell_owner(preparer);
     }
-    preparer->ended = true;
-    pthread_cond_signal(&preparer->changed);
+    lane->ended = true;
+    pthread_cond_broadcast(&preparer->changed);
     pthread_mutex_unlock(&preparer->lock);
     return NULL;
 }
 
 /* Signals are the loop's: the thread takes none. */
-static int start_thread(struct preparer *preparer)
+static int start_lane(struct preparer *preparer, size_t most_bytes)
 {
+    struct lane *lane = &preparer->lanes[preparer->n_lanes];
     sigset_t all, before;
+    *lane = (struct lane){.owner = preparer, .most_bytes = most_bytes};
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&preparer->thread, NULL, thread_main, preparer);
+    int r = pthread_create(&lane->thread, NULL, thread_main, lane);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    preparer->n_lanes += r == 0;
     return -r;
+}
+
+/* Ends the threads after what they are doing. False: until then they had not. */
+static bool end_lanes(struct preparer *preparer, const struct timespec *until)
+{
+    int r = 0;
+    pthread_mutex_lock(&preparer->lock);
+    preparer->ending = true;
+    pthread_cond_broadcast(&preparer->changed);
+    for (uint32_t i = 0; i < preparer->n_lanes; i++)
+        while (!preparer->lanes[i].ended && r == 0)
+            r = until ? pthread_cond_timedwait(&preparer->changed, &preparer->lock, until)
+                      : pthread_cond_wait(&preparer->changed, &preparer->lock);
+    pthread_mutex_unlock(&preparer->lock);
+    for (uint32_t i = 0; i < preparer->n_lanes && r == 0; i++)
+        pthread_join(preparer->lanes[i].thread, NULL);
+    return r == 0;
 }
 
 static void free_parts(struct preparer *preparer)
@@ -109,7 +149,8 @@ static void free_parts(struct preparer *preparer)
     free(preparer);
 }
 
-int preparer_new(const struct prompt_encoder *encoder, struct preparer **ret_preparer, struct error *err)
+int preparer_new(const struct prompt_encoder *encoder, bool brief_lane, struct preparer **ret_preparer,
+                 struct error *err)
 {
     struct preparer *preparer = calloc(1, sizeof *preparer);
     if (!preparer)
@@ -127,8 +168,11 @@ int preparer_new(const struct prompt_encoder *encoder, struct preparer **ret_pre
     pthread_mutex_init(&preparer->lock, NULL);
     pthread_cond_init(&preparer->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int r = start_thread(preparer);
+    int r = start_lane(preparer, SIZE_MAX);
+    if (r == 0 && brief_lane)
+        r = start_lane(preparer, BRIEF_BYTES);
     if (r < 0) {
+        end_lanes(preparer, NULL);
         free_parts(preparer);
         return error_set(err, r, "a thread for prompts: %s", strerror(-r));
     }
@@ -142,17 +186,8 @@ bool preparer_free(struct preparer *preparer, uint32_t ms)
         return true;
     uint64_t until_ns = clock_ns() + ms * CLOCK_NS_PER_MS;
     const struct timespec until = {(time_t)(until_ns / CLOCK_NS_PER_S), (long)(until_ns % CLOCK_NS_PER_S)};
-    int r = 0;
-    pthread_mutex_lock(&preparer->lock);
-    preparer->ending = true;
-    pthread_cond_signal(&preparer->changed);
-    while (!preparer->ended && r == 0)
-        r = pthread_cond_timedwait(&preparer->changed, &preparer->lock, &until);
-    bool ended = preparer->ended;
-    pthread_mutex_unlock(&preparer->lock);
-    if (!ended)
+    if (!end_lanes(preparer, &until))
         return false;
-    pthread_join(preparer->thread, NULL);
     free_parts(preparer);
     return true;
 }
@@ -185,7 +220,7 @@ bool preparer_add(struct preparer *preparer, struct preparation *preparation)
         DL_INSERT_INORDER(preparer->waiting, preparation, compare);
         preparer->waiting_bytes += preparation->bytes;
         preparer->pending++;
-        pthread_cond_signal(&preparer->changed);
+        pthread_cond_broadcast(&preparer->changed); /* not every lane may take it */
     }
     pthread_mutex_unlock(&preparer->lock);
     return fits;
@@ -249,8 +284,13 @@ uint32_t preparer_pending(const struct preparer *preparer)
 
 uint64_t preparer_busy_since(struct preparer *preparer)
 {
+    uint64_t since = 0;
     pthread_mutex_lock(&preparer->lock);
-    uint64_t since = preparer->busy_since_ns;
+    for (uint32_t i = 0; i < preparer->n_lanes; i++) {
+        uint64_t ns = preparer->lanes[i].busy_since_ns;
+        if (ns > 0 && (since == 0 || ns < since))
+            since = ns;
+    }
     pthread_mutex_unlock(&preparer->lock);
     return since;
 }

@@ -2,9 +2,9 @@
 #ifndef WORKER_PREPARE_H
 #define WORKER_PREPARE_H
 
-/* Prompts become ids on a thread of their own, so that the largest text costs nobody a step.
+/* Prompts become ids on threads of their own, so that the largest text costs nobody a step.
  *
- *     preparer_add ──▶ waiting ──thread──▶ being prepared ──▶ done ──preparer_deliver──▶ its `done` is called
+ *     preparer_add ──▶ waiting ──a lane──▶ being prepared ──▶ done ──preparer_deliver──▶ its `done` is called
  *
  * Higher priorities, −1,000 to 1,000, go first, but each is worth 30 s of waiting only. Within one, the order
  * is that of arrival, except that a text gives way to those that come before its own preparation could have
@@ -44,13 +44,15 @@ struct preparation {
     size_t bytes;
 };
 
-/* Starts the thread, which runs wherever the caller may run. The encoder outlives the preparer and does not
- * change. 0 or -errno with a reason. */
-int preparer_new(const struct prompt_encoder *encoder, struct preparer **ret_preparer, struct error *err);
+/* Starts a thread, and with `brief_lane` a second one for brief texts alone, which wait for no long one that
+ * was begun; they run wherever the caller may run. The encoder outlives the preparer and does not change. 0
+ * or -errno with a reason. */
+int preparer_new(const struct prompt_encoder *encoder, bool brief_lane, struct preparer **ret_preparer,
+                 struct error *err);
 
-/* Ends the thread after what it is doing. False: that took longer than `ms`; the thread and the preparer are
- * left as they are, and only the end of the process is safe. NULL is fine. What had not been delivered stays
- * its owner's. */
+/* Ends the threads after what they are doing. False: that took longer than `ms`; the thread and the preparer
+ * are left as they are, and only the end of the process is safe. NULL is fine. What had not been delivered
+ * stays its owner's. */
 bool preparer_free(struct preparer *preparer, uint32_t ms);
 
 /* Queues it. False: the bounds above are reached. */
@@ -69,7 +71,7 @@ int preparer_fd(const struct preparer *preparer);
 /* Those added and not yet delivered or taken back. */
 uint32_t preparer_pending(const struct preparer *preparer);
 
-/* When the preparation in progress began, on clock_ns; 0 when there is none. */
+/* When the preparation in progress began that has taken longest, on clock_ns; 0 when there is none. */
 uint64_t preparer_busy_since(struct preparer *preparer);
 
 #endif

@@ -387,7 +387,7 @@ static int load(struct worker *worker, struct error *err)
         return r;
     confine_files(worker);
     /* Before the engine, which keeps the thread that opens it on one core. */
-    r = preparer_new(&worker->encoder, &worker->preparer, err);
+    r = preparer_new(&worker->encoder, true, &worker->preparer, err);
     if (r == 0)
         r = open_engine(worker, err);
     if (r == 0)

@@ -61,7 +61,7 @@ static struct fixture *fixture_new(void)
     ck_assert_int_eq(synth_write(synth_shape_by_name("tiny"), mixture_by_name("F16"), 1, path, &err), 0);
     ck_assert_int_eq(model_open(path, true, &f->model, &err), 0);
     prompt_encoder_init(&f->encoder, f->model);
-    ck_assert_int_eq(preparer_new(&f->encoder, &f->preparer, &err), 0);
+    ck_assert_int_eq(preparer_new(&f->encoder, false, &f->preparer, &err), 0);
     f->long_text = malloc(LONG);
     for (size_t i = 0; i < LONG; i++)
         f->long_text[i] = "many words, 123 "[i % 16];
@@ -198,6 +198,29 @@ START_TEST(priority_comes_first_then_arrival_then_what_is_soon_done)
 }
 END_TEST
 
+START_TEST(what_is_brief_waits_for_no_text_that_was_begun)
+{
+    struct fixture *f = fixture_new();
+    struct error err = {0};
+    struct preparation preparations[4];
+    struct prompt brief = text_prompt("brief", 5), long_one = text_prompt(f->long_text, LONG);
+    ck_assert(preparer_free(f->preparer, WAIT_MS));
+    ck_assert_int_eq(preparer_new(&f->encoder, true, &f->preparer, &err), 0);
+    for (int i = 0; i < 3; i++)
+        add(f, &preparations[i], &long_one, 1, i);
+    wait_until_busy(f);
+    add(f, &preparations[3], &brief, 0, 3); /* of a lower class, even */
+    deliver_until(f, 4);
+    int place = 0;
+    while (f->order[place] != 3)
+        place++;
+    ck_assert_int_lt(place, 3); /* nor for those that had not begun */
+    for (int i = 0; i < 4; i++)
+        ids_deinit(&preparations[i].ids);
+    fixture_free(f);
+}
+END_TEST
+
 START_TEST(a_low_priority_waits_half_a_minute_longer_and_not_for_ever)
 {
     struct fixture *f = fixture_new();
@@ -319,6 +342,7 @@ static void add_tests(TCase *tests)
 {
     tcase_add_test(tests, ids_are_those_of_the_encoder_and_reasons_too);
     tcase_add_test(tests, priority_comes_first_then_arrival_then_what_is_soon_done);
+    tcase_add_test(tests, what_is_brief_waits_for_no_text_that_was_begun);
     tcase_add_test(tests, a_low_priority_waits_half_a_minute_longer_and_not_for_ever);
     tcase_add_test(tests, what_is_taken_back_is_never_delivered);
     tcase_add_test(tests, the_queue_is_bounded_in_number_and_bytes);

@@ -7,7 +7,10 @@
  *   1. the NMSE of every prompt's logits is within the bound of the file's formats;
  *   2. greedy ids agree up to the first step whose margin is too small to tell, given the NMSE;
  *   3. with float activations quantized files reach 2e-5, so that no error of a format hides in rounding.
- * Models that this build cannot run are listed as refused, and fail only if they are among those it must. */
+ * Models that this build cannot run are listed as refused, and fail only if they are among those it must.
+ *
+ * $1 is the folder; $2 a device ("emu"), which is then asked 1 and 2. Else it is the CPU, with every build of
+ * its kernels. */
 
 #include <errno.h>
 #include <glob.h>
@@ -18,6 +21,7 @@
 #include "client/command/lone_sequence.h"
 #include "tests/conformance/reference.h"
 #include "worker/cpu/kernels.h"
+#include "worker/engine/backends.h"
 #include "worker/model/model.h"
 
 #define PLAIN_BOUND 2e-5
@@ -130,11 +134,12 @@ static int check_prompt(struct lone_sequence *sequence, const struct prompt *pro
     return r;
 }
 
-static int check_model(const struct model *model, const struct prompt *prompts, size_t n_prompts,
-                       bool float_activations, struct verdict *ret_verdict, struct error *err)
+static int check_model(const struct backend_ops *backend, const struct model *model,
+                       const struct prompt *prompts, size_t n_prompts, bool float_activations,
+                       struct verdict *ret_verdict, struct error *err)
 {
     struct lone_sequence_config config = {.model = model,
-                                          .backend = &backend_cpu,
+                                          .backend = backend,
                                           .n_context =
                                               model->params.n_context < 512 ? model->params.n_context : 512,
                                           .chunk = CHUNK,
@@ -184,6 +189,23 @@ static size_t read_prompts(json_t *test, const float *expected, uint32_t n_vocab
     return n;
 }
 
+/* One case on a device. True when it passes. */
+static bool check_on_device(const struct backend_ops *backend, const char *name, const struct model *model,
+                            const struct prompt *prompts, size_t n_prompts)
+{
+    struct verdict rounded;
+    struct error err = {0};
+    if (check_model(backend, model, prompts, n_prompts, false, &rounded, &err) < 0) {
+        printf("%-24s refused: %s\n", name, err.text);
+        return !is_required(name);
+    }
+    const double bound = bound_of(name);
+    const bool ok = rounded.nmse <= bound && rounded.wrong == 0;
+    printf("%-24s %-9s NMSE %.1e (≤ %.0e)  greedy %2d agree, %d wrong   %s\n", name, backend->name,
+           rounded.nmse, bound, rounded.agreed, rounded.wrong, ok ? "passed" : "FAILED");
+    return ok;
+}
+
 /* One case on every build of the kernels that this machine runs, and the plain path of each. True when it
  * passes. */
 static bool check_case(const char *name, const struct model *model, const struct prompt *prompts,
@@ -195,8 +217,8 @@ static bool check_case(const char *name, const struct model *model, const struct
         setenv("QUERN_KERNELS", kernels->name, 1);
         struct verdict rounded, plain;
         struct error err = {0};
-        if (check_model(model, prompts, n_prompts, false, &rounded, &err) < 0 ||
-            check_model(model, prompts, n_prompts, true, &plain, &err) < 0) {
+        if (check_model(&backend_cpu, model, prompts, n_prompts, false, &rounded, &err) < 0 ||
+            check_model(&backend_cpu, model, prompts, n_prompts, true, &plain, &err) < 0) {
             printf("%-24s refused: %s\n", name, err.text);
             return !is_required(name);
         }
@@ -213,7 +235,8 @@ static bool check_case(const char *name, const struct model *model, const struct
     return passed;
 }
 
-static bool check_file(const char *folder, const char *case_path)
+/* `device` NULL: the CPU. */
+static bool check_file(const struct backend_ops *device, const char *folder, const char *case_path)
 {
     char name[256], path[4400];
     const char *base = strrchr(case_path, '/') + 1;
@@ -244,7 +267,8 @@ static bool check_file(const char *folder, const char *case_path)
         goto out;
     }
     n_prompts = read_prompts(test, expected, model->params.n_vocab, prompts);
-    passed = n_prompts > 0 && check_case(name, model, prompts, n_prompts);
+    passed = n_prompts > 0 && (device ? check_on_device(device, name, model, prompts, n_prompts)
+                                      : check_case(name, model, prompts, n_prompts));
 out:
     for (size_t i = 0; i < 8; i++)
         free(prompts[i].ids);
@@ -264,9 +288,16 @@ int main(int argc, char **argv)
         printf("%s holds no cases: skipped\n", folder);
         return REFERENCE_ABSENT;
     }
+    const struct backend_ops *device = NULL;
+    struct error note, err = {0};
+    if (argc > 2 && backend_choose(argv[2], NULL, &device, &note, &err) < 0) {
+        printf("%s\n", err.text);
+        globfree(&files);
+        return 1;
+    }
     int failed = 0;
     for (size_t i = 0; i < files.gl_pathc; i++)
-        failed += !check_file(folder, files.gl_pathv[i]);
+        failed += !check_file(device, folder, files.gl_pathv[i]);
     printf("%d of %zu cases failed\n", failed, files.gl_pathc);
     globfree(&files);
     return failed != 0;

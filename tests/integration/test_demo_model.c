@@ -113,6 +113,26 @@ START_TEST(it_answers_what_it_claims_to_know_alone_and_eight_at_once)
 }
 END_TEST
 
+/* All questions at once, on the CUDA backend. */
+START_TEST(it_answers_the_same_on_an_emulated_gpu)
+{
+    pool_start(&pool, DEMO_MODEL, "--workers", "1", "--device", "emu", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answers[MOST_CASES] = {0};
+    for (size_t i = 0; i < n_cases; i++)
+        send_case(client, &cases[i], &answers[i]);
+    await_answers(client, answers, n_cases, 200);
+    for (size_t i = 0; i < n_cases; i++) {
+        ck_assert_msg(is_right(&cases[i], &answers[i]), "asked \"%s\" it said \"%.*s\", not \"%s\"",
+                      cases[i].turns[cases[i].n_turns - 1].content, (int)answers[i].text.len,
+                      (const char *)answers[i].text.data, cases[i].answer);
+        answer_deinit(&answers[i]);
+    }
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
 START_TEST(a_conversation_with_nothing_said_about_limits_remembers_a_name)
 {
     /* The third line is no text: it is refused, and the conversation goes on. */
@@ -169,6 +189,8 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 300);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, it_answers_what_it_claims_to_know_alone_and_eight_at_once);
+    if (EMULATED)
+        tcase_add_test(tests, it_answers_the_same_on_an_emulated_gpu);
     tcase_add_test(tests, a_conversation_with_nothing_said_about_limits_remembers_a_name);
     tcase_add_test(tests, other_formats_made_of_it_still_know_most);
 }

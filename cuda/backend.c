@@ -32,7 +32,7 @@
 
 #define KV_LAYOUT_VERSION 1 /* raised with any change of the order or the type of what a block holds */
 
-#define MIB(bytes) ((bytes) >> 20)
+#define MIB(bytes) ((double)(bytes) / (1 << 20))
 
 /* What is to be served, and so what is needed. */
 struct sizes {
@@ -178,11 +178,11 @@ static int refuse(struct backend *backend, size_t needed, size_t weights, size_t
         }
     }
     backend->sizes = asked;
-    return error_set(err, -ENOMEM,
-                     "%u sequences with a context of %u in %u KV blocks take %zu MiB of the device's memory, "
-                     "%zu of them weights; %zu MiB are free for them: %s",
-                     asked.n_slots, asked.n_context, asked.n_blocks, MIB(needed), MIB(weights), MIB(room),
-                     fits);
+    return error_set(
+        err, -ENOMEM,
+        "%u sequences with a context of %u in %u KV blocks take %.1f MiB of the device's memory, "
+        "%.1f of them weights; %.1f MiB are free for them: %s",
+        asked.n_slots, asked.n_context, asked.n_blocks, MIB(needed), MIB(weights), MIB(room), fits);
 }
 
 /* What there is for this process: its part of the device, less a reserve, as far as it is free. */
@@ -234,7 +234,7 @@ static int take_parts(struct backend *backend, struct error *err)
         return 0;
     r = device_verdict(backend->device, err);
     return r < 0 ? r
-                 : error_set(err, -ENOMEM, "%zu MiB were free and could not all be had",
+                 : error_set(err, -ENOMEM, "%.1f MiB were free and could not all be had",
                              MIB(device_free_bytes(backend->device)));
 }
 

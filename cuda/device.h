@@ -39,6 +39,8 @@ struct device_properties {
     /* How often a host that waits looks at the queue, to find faults. 0: always, for looking is what makes
      * this device work. */
     uint32_t query_us;
+    uint32_t
+        stall_ms; /* longer than any work takes: who waits so long knows that it stands still; 0: never */
 };
 
 extern const char device_kind[]; /* "cuda" or "emu" */

@@ -22,6 +22,7 @@
 #define DEFAULT_SHARED (48 * 1024) /* a kernel may have as much without asking */
 #define MOST_KERNELS   256         /* different ones that are remembered */
 #define QUERY_US       10000       /* between looks at the queue, while a mailbox is watched */
+#define STALL_MS       30000       /* no step takes a tenth of it */
 
 struct allocation {
     void *memory;
@@ -146,6 +147,7 @@ static int describe(struct device *device, uint32_t number, struct error *err)
     properties->l2_bytes = (size_t)p.l2CacheSize;
     properties->total_bytes = p.totalGlobalMem;
     properties->query_us = QUERY_US;
+    properties->stall_ms = STALL_MS;
     e = cudaFuncGetAttributes(&code, (const void *)nothing);
     if (e == cudaErrorNoKernelImageForDevice || e == cudaErrorInvalidDeviceFunction ||
         e == cudaErrorUnsupportedPtxVersion)

@@ -147,9 +147,12 @@ int steps_fail(struct steps *steps, int code)
     steps->failed = device_verdict(steps->device, &steps->failure);
     if (steps->failed == 0) {
         steps->failed = code;
-        error_set(&steps->failure, code,
-                  code == -ETIMEDOUT ? "the device has done nothing for %d s" : "a call of the device failed",
-                  WAIT_STALL_MS / 1000);
+        if (code == -ETIMEDOUT)
+            error_set(&steps->failure, code, "%s has done nothing for %u ms",
+                      device_properties(steps->device)->name, device_properties(steps->device)->stall_ms);
+        else
+            error_set(&steps->failure, code, "%s refused work: %s", device_properties(steps->device)->name,
+                      strerror(-code));
     }
     return steps->failed;
 }
@@ -365,12 +368,6 @@ static int wait_until(struct steps *steps, uint32_t mark, const uint64_t *flag, 
     return r;
 }
 
-/* Has it taken longer than anything takes? An emulated device is as fast as the machine below it. */
-static bool stands_still(const struct steps *steps, uint64_t waited_ns)
-{
-    return device_properties(steps->device)->query_us > 0 && waited_ns > WAIT_STALL_MS * CLOCK_NS_PER_MS;
-}
-
 static int wait_for_logits(struct steps *steps)
 {
     const uint64_t begun = clock_ns();
@@ -378,7 +375,7 @@ static int wait_for_logits(struct steps *steps)
         int r = wait_until(steps, MARK_LOGITS, NULL, 0, clock_ns() + PROGRESS_MS * CLOCK_NS_PER_MS);
         if (r != -EAGAIN)
             return r;
-        if (stands_still(steps, clock_ns() - begun))
+        if (device_stands_still(steps->device, clock_ns() - begun))
             return -ETIMEDOUT;
     }
 }
@@ -526,7 +523,7 @@ int steps_poll(struct steps *steps, uint64_t ticket, int timeout_ms,
                        steps->mailboxes[ticket % MAILBOXES].number, ticket,
                        begun + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CLOCK_NS_PER_MS);
     flight->waited_ns += clock_ns() - begun;
-    if (r == -EAGAIN && stands_still(steps, flight->waited_ns))
+    if (r == -EAGAIN && device_stands_still(steps->device, flight->waited_ns))
         r = -ETIMEDOUT;
     if (r == -EAGAIN)
         return r;

@@ -12,6 +12,7 @@
 
 #define SPIN_NS  100000
 #define SLEEP_NS 20000
+#define DUE_MS   100 /* between looks whether the device stands still */
 
 static bool is_up(const uint64_t *flag, uint64_t value)
 {
@@ -42,12 +43,18 @@ int device_wait(struct device *device, uint32_t mark, const uint64_t *flag, uint
     }
 }
 
+bool device_stands_still(const struct device *device, uint64_t waited_ns)
+{
+    const uint32_t stall_ms = device_properties(device)->stall_ms;
+    return stall_ms > 0 && waited_ns > stall_ms * CLOCK_NS_PER_MS;
+}
+
 int device_wait_due(struct device *device, uint32_t mark)
 {
+    const uint64_t begun = clock_ns();
     int r;
-    /* An emulated device takes as long as the machine below it: it cannot stand still. */
     do
-        r = device_wait(device, mark, NULL, 0, WAIT_STALL_MS);
-    while (r == -EAGAIN && device_properties(device)->query_us == 0);
+        r = device_wait(device, mark, NULL, 0, DUE_MS);
+    while (r == -EAGAIN && !device_stands_still(device, clock_ns() - begun));
     return r == -EAGAIN ? -ETIMEDOUT : r;
 }

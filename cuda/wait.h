@@ -15,13 +15,13 @@ enum {
     MARK_WEIGHTS = 40, /* + staging of weights */
 };
 
-/* Longer than any piece of work takes: a device that has done nothing for so long stands still. */
-#define WAIT_STALL_MS 30000
-
 /* Waits up to timeout_ms (0: one look) until the mark is reached or, where a flag is given, *flag is `value`
  * or more: a kernel's word comes sooner than the mark behind it. 0, -EAGAIN, or the device's fault. */
 int device_wait(struct device *device, uint32_t mark, const uint64_t *flag, uint64_t value,
                 uint32_t timeout_ms);
+
+/* Is that longer than any work takes? */
+bool device_stands_still(const struct device *device, uint64_t waited_ns);
 
 /* Waits for a mark that is due: 0, a fault, or -ETIMEDOUT when the device stands still. */
 int device_wait_due(struct device *device, uint32_t mark);

@@ -3,7 +3,7 @@
 
 #include "cuda/emu/emu.h"
 
-static uint64_t number_from(const char *name, uint64_t otherwise)
+uint64_t emu_number(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
@@ -11,7 +11,7 @@ static uint64_t number_from(const char *name, uint64_t otherwise)
 
 static uint64_t *state(void)
 {
-    static uint64_t state = number_from("QUERN_EMU_SHUFFLE", 0) * 0x9e3779b97f4a7c15;
+    static uint64_t state = emu_number("QUERN_EMU_SHUFFLE", 0) * 0x9e3779b97f4a7c15;
     return &state;
 }
 
@@ -33,6 +33,6 @@ uint32_t emu_random(uint32_t n)
 
 int emu_fill_byte(void)
 {
-    static int byte = (int)(number_from("QUERN_EMU_FILL", 0xa5) & 0xff);
+    static int byte = (int)(emu_number("QUERN_EMU_FILL", 0xa5) & 0xff);
     return byte;
 }

@@ -13,6 +13,7 @@
 #include "cuda/emu/emu.h"
 
 #define TOTAL_BYTES  ((size_t)8 << 30)
+#define STALL_MS     200u /* of a device that is to stand still */
 #define SHARED_BYTES (99 * 1024)
 #define MOST_GRID_YZ 65535
 
@@ -52,6 +53,11 @@ struct device {
     struct device_properties properties;
     struct device_counts counts;
     struct emu_memory *allocations, *pinned;
+    /* For tests of those above: $QUERN_EMU_FAULT and $QUERN_EMU_STALL are the numbers of the launches, from
+     * 1, that fail or never end; $QUERN_EMU_BYTES is what the device has. */
+    uint64_t fault_at, stall_at, n_run;
+    int fault; /* -errno, once it has failed */
+    struct error reason;
 };
 
 /* ---- life ---- */
@@ -71,8 +77,16 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
     struct device *device = (struct device *)calloc(1, sizeof *device);
     if (!device)
         return error_set(err, -ENOMEM, "no memory for the emulated device");
-    device->properties =
-        (struct device_properties){"emulated", 90, 4, SHARED_BYTES, (size_t)32 << 20, TOTAL_BYTES, 0};
+    device->fault_at = emu_number("QUERN_EMU_FAULT", 0);
+    device->stall_at = emu_number("QUERN_EMU_STALL", 0);
+    device->properties = (struct device_properties){"emulated",
+                                                    90,
+                                                    4,
+                                                    SHARED_BYTES,
+                                                    (size_t)32 << 20,
+                                                    emu_number("QUERN_EMU_BYTES", TOTAL_BYTES),
+                                                    0,
+                                                    device->stall_at ? STALL_MS : 0u};
     device->stream.device = device;
     device->stream.queue.end = &device->stream.queue.first;
     *ret_device = device;
@@ -112,12 +126,12 @@ const struct device_properties *device_properties(const struct device *device)
 
 size_t device_free_bytes(struct device *device)
 {
-    return TOTAL_BYTES - device->counts.bytes;
+    return device->properties.total_bytes - device->counts.bytes;
 }
 
 int device_verdict(struct device *device, struct error *err)
 {
-    return 0;
+    return device->fault ? error_set(err, device->fault, "%s", device->reason.text) : 0;
 }
 
 struct device_counts device_counts(const struct device *device)
@@ -167,6 +181,16 @@ static void check_reach(const struct device *device, const void *from, size_t by
                 from);
 }
 
+static void run_launch(struct device *device, const struct emu_launch *launch)
+{
+    if (++device->n_run == device->fault_at)
+        device->fault =
+            error_set(&device->reason, -EIO, "kernel %s, grid %u,%u,%u of %u threads, failed", launch->name,
+                      launch->grid.x, launch->grid.y, launch->grid.z, launch->block.x);
+    else
+        emu_run(launch);
+}
+
 static void run_one(struct device_stream *stream, const struct work *work)
 {
     switch (work->kind) {
@@ -180,7 +204,7 @@ static void run_one(struct device_stream *stream, const struct work *work)
         memset(work->to, work->byte, work->bytes);
         break;
     case LAUNCH:
-        emu_run(&work->launch);
+        run_launch(stream->device, &work->launch);
         break;
     case MARK:
         stream->reached[work->mark] = true;
@@ -204,11 +228,12 @@ static void finish_first(struct device_stream *stream)
                                 : NULL;
 }
 
-/* Runs one copy, fill, launch or mark. False: nothing is queued. */
+/* Runs one copy, fill, launch or mark. False: nothing is queued, or runs any more. */
 static bool run_next(struct device_stream *stream)
 {
     struct work *first = stream->queue.first;
-    if (!first)
+    const struct device *device = stream->device;
+    if (!first || device->fault || (device->stall_at > 0 && device->n_run + 1 >= device->stall_at))
         return false;
     if (first->kind != GRAPH) {
         run_one(stream, first);
@@ -239,9 +264,12 @@ static void run(struct device_stream *stream, uint32_t n)
 static int queue(struct device_stream *stream, const struct work *what)
 {
     struct list *list = stream->recording ? &stream->recording->works : &stream->queue;
-    struct work *work = (struct work *)malloc(sizeof *work);
-    if (!work)
-        return -ENOMEM;
+    struct work *work = stream->device->fault ? NULL : (struct work *)malloc(sizeof *work);
+    if (!work) {
+        if (what->kind == LAUNCH)
+            what->launch.release(what->launch.closure);
+        return stream->device->fault ? stream->device->fault : -ENOMEM;
+    }
     *work = *what;
     work->next = NULL;
     if (list == &stream->queue && !list->first && work->kind == GRAPH)
@@ -317,6 +345,8 @@ int device_query(struct device_stream *stream, uint32_t n)
 {
     if (!stream->reached[n])
         run(stream, emu_is_random() ? emu_random(4) : 1);
+    if (stream->device->fault)
+        return stream->device->fault;
     return stream->reached[n] ? 0 : -EAGAIN;
 }
 
@@ -325,7 +355,7 @@ int device_synchronize(struct device_stream *stream)
     if (stream->recording)
         return -EINVAL;
     run(stream, UINT32_MAX);
-    return 0;
+    return stream->device->fault;
 }
 
 /* ---- graphs ---- */

@@ -28,6 +28,9 @@ bool emu_is_random(void);
 uint32_t emu_random(uint32_t n); /* below n; 0 when there is no seed */
 int emu_fill_byte(void);
 
+/* The number in an environment variable. */
+uint64_t emu_number(const char *name, uint64_t otherwise);
+
 /* ---- stacks.cc ---- */
 
 #define EMU_MOST_THREADS 1024

@@ -288,16 +288,16 @@ int main(int argc, char **argv)
         printf("%s holds no cases: skipped\n", folder);
         return REFERENCE_ABSENT;
     }
-    const struct backend_ops *device = NULL;
-    struct error note, err = {0};
-    if (argc > 2 && backend_choose(argv[2], NULL, &device, &note, &err) < 0) {
+    struct backend_choice device = {.ops = NULL};
+    struct error err = {0};
+    if (argc > 2 && backend_choose(argv[2], NULL, &device, &err) < 0) {
         printf("%s\n", err.text);
         globfree(&files);
         return 1;
     }
     int failed = 0;
     for (size_t i = 0; i < files.gl_pathc; i++)
-        failed += !check_file(device, folder, files.gl_pathv[i]);
+        failed += !check_file(device.ops, folder, files.gl_pathv[i]);
     printf("%d of %zu cases failed\n", failed, files.gl_pathc);
     globfree(&files);
     return failed != 0;

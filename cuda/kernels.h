@@ -65,7 +65,8 @@ int kernels_embed(struct device_stream *queue, const struct step_row *rows, uint
  *
  * With `outputs`, row i of out is made from row outputs[i] of stream and delta, and the stream stays as it
  * is: several i may name one row. A vector without a weight is no norm: post_norm then hands delta on, norm
- * the stream. Vectors hold norm.offset already. -EINVAL: more than 12288 columns. */
+ * the stream. Vectors hold norm.offset already. -EINVAL: more than KERNELS_NORM_COLUMNS. */
+#define KERNELS_NORM_COLUMNS 12288
 struct norm_step {
     float *stream;      /* [rows][stride] */
     const float *delta; /* [rows][stride], or NULL */

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #define MOST_THREADS 1024
-#define MOST_COLUMNS (4 * 4 * 768) /* of fewer threads each may have more registers */
+#define MOST_COLUMNS KERNELS_NORM_COLUMNS /* of fewer threads each may have more registers */
 
 /* The columns of one thread. */
 static __device__ inline uint32_t column_of(uint32_t e)
@@ -105,7 +105,8 @@ static int launch(struct device_stream *queue, const struct norm_step *norm, uin
 int kernels_norm(struct device_stream *queue, const struct norm_step *norm, uint32_t n_rows)
 {
     const uint32_t each = (norm->stride / 4 + MOST_THREADS - 1) / MOST_THREADS;
-    if (norm->stride % LAYOUT_COLUMNS != 0 || norm->out.stride != norm->stride || norm->stride > MOST_COLUMNS)
+    if (norm->stride % LAYOUT_COLUMNS != 0 || norm->out.stride != norm->stride ||
+        norm->stride > KERNELS_NORM_COLUMNS)
         return -EINVAL;
     return each <= 1   ? launch<1>(queue, norm, n_rows)
            : each <= 2 ? launch<2>(queue, norm, n_rows)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The pass: embedding, layers, head, as the model's description says (worker/model/description.h).
  *
- * What a half of a layer adds to the stream lies in delta until the next norm, which adds it on its way:
+ * What a half of a layer adds to the stream is its last product, delta, and the norm of what comes next adds
+ * it there. So a layer is, with a few rows, six launches:
  *
- *   resolve, embed, plan of attention
- *   → norm → q k v → heads (norm, turn, store) → attention → output = delta
- *   → norm (stream += delta) → gate, up → activation → down = delta → the next layer's norm (stream += delta)
+ *   resolve, embed, plan of attention, norm
+ *   → q k v → heads (norm, turn, store) → attention → output = delta and norm (stream += delta)
+ *   → gate, up and activation → down = delta and norm of the next layer (stream += delta)
  *   → norm of outputs → head → logits → sample
  *
- * A parallel layer's gate and up read the first norm's rows; when they have, a norm without a weight adds the
- * attention's delta, before down overwrites it, and leaves rows that nothing reads. */
+ * A parallel layer's gate and up read the rows of the first norm: they come before output, whose norm has no
+ * weight then, and leaves rows that nothing reads. */
 
 #include "cuda/pass.h"
 
@@ -29,13 +30,16 @@
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {
+    if (workspace_padded(model->params.n_embd) > KERNELS_NORM_COLUMNS)
+        return error_set(err, -EINVAL, "the CUDA backend norms rows of up to %u; this %s model's have %u",
+                         KERNELS_NORM_COLUMNS, model->params.architecture, model->params.n_embd);
     if (model->tensors[TENSOR_POSITIONS].weight && n_context > model->params.n_context)
         return error_set(err, -EINVAL, "a context of %u is beyond the model's %u learned positions",
                          n_context, model->params.n_context);
     return model_check_traits(model, EXECUTED, "the CUDA backend", err);
 }
 
-/* What happens to the stream between two halves, in words of kernels_norm. */
+/* What happens to the stream between two halves. */
 struct between {
     const struct norm *norm; /* of what comes next, and its vector */
     const struct device_vector *vector;
@@ -44,8 +48,7 @@ struct between {
     const uint32_t *outputs; /* NULL: all rows */
 };
 
-static int norm(const struct pass *pass, struct device_stream *queue, const struct between *between,
-                uint32_t n_rows)
+static struct norm_step norm_between(const struct pass *pass, const struct between *between)
 {
     const struct workspace *workspace = pass->workspace;
     struct norm_step step = {.stream = workspace->stream,
@@ -64,10 +67,20 @@ static int norm(const struct pass *pass, struct device_stream *queue, const stru
         step.residual_scale = traits->residual_scale;
     }
     step.norm.offset = step.post_norm.offset = 0; /* the vectors have it */
-    return kernels_norm(queue, &step, n_rows);
+    return step;
 }
 
-static int attention_half(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+/* A half's last product, and the norm of what comes next. */
+static int end_half(const struct pass *pass, struct device_stream *queue, const struct device_matrix *matrix,
+                    const struct device_activations *x, const struct between *next, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_product product = {matrix, w->delta, w->embd_stride};
+    const struct norm_step step = norm_between(pass, next);
+    return kernels_multiply_norm(queue, &product, x, n_rows, false, &step, w->tickets);
+}
+
+static int attend(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     const struct workspace *w = pass->workspace;
     const struct model_params *params = &pass->model->params;
@@ -98,49 +111,74 @@ static int attention_half(const struct pass *pass, struct device_stream *queue, 
                                              .kv = pass->kv,
                                              .out = w->attended,
                                              .scratch = w->attention};
-    const struct device_product output = {&layer->matrices[TENSOR_ATTENTION_OUTPUT], w->delta,
-                                          w->embd_stride};
-    const struct between before = {.norm = &traits->norm,
-                                   .vector = &layer->vectors[TENSOR_ATTENTION_NORM],
-                                   .before = (int)l - 1,
-                                   .post_norm = TENSOR_FFN_POST_NORM};
-    int r = norm(pass, queue, &before, n_rows);
-    if (r == 0)
-        r = kernels_multiply(queue, inputs, 3, &w->normed, n_rows, false);
+    int r = kernels_multiply(queue, inputs, 3, &w->normed, n_rows, false);
     if (r == 0)
         r = kernels_heads(queue, &heads, pass->slots, pass->memory.rows, n_rows);
     if (r == 0)
         r = kernels_attention(queue, &attention, pass->slots, pass->memory.rows, n_rows);
-    if (r == 0)
-        r = kernels_multiply(queue, &output, 1, &w->attended, n_rows, false);
     return r;
 }
 
-static int feed_forward_half(const struct pass *pass, struct device_stream *queue, uint32_t l,
-                             uint32_t n_rows)
+static int end_attention(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     static const struct device_vector none = {NULL, NULL};
+    const struct layer_traits *traits = &pass->model->layers[l].traits;
+    const struct device_layer *layer = &pass->weights->layers[l];
+    const struct between next = {.norm = &traits->norm,
+                                 .vector = traits->parallel ? &none : &layer->vectors[TENSOR_FFN_NORM],
+                                 .before = (int)l,
+                                 .post_norm = TENSOR_ATTENTION_POST_NORM};
+    return end_half(pass, queue, &layer->matrices[TENSOR_ATTENTION_OUTPUT], &pass->workspace->attended, &next,
+                    n_rows);
+}
+
+static int activate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
     const struct workspace *w = pass->workspace;
     const struct layer_traits *traits = &pass->model->layers[l].traits;
     const struct device_layer *layer = &pass->weights->layers[l];
-    const struct device_product inputs[] = {{&layer->matrices[TENSOR_UP], w->up, w->ff_stride},
-                                            {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride}};
-    const struct device_product output = {&layer->matrices[TENSOR_DOWN], w->delta, w->embd_stride};
-    const struct between before = {.norm = &traits->norm,
-                                   .vector = traits->parallel ? &none : &layer->vectors[TENSOR_FFN_NORM],
-                                   .before = (int)l,
-                                   .post_norm = TENSOR_ATTENTION_POST_NORM};
-    int r = traits->parallel ? 0 : norm(pass, queue, &before, n_rows);
+    const struct device_product gate = {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride};
+    const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
+    return kernels_multiply_activate(queue, traits->activation, traits->gated ? &gate : NULL, &up, &w->normed,
+                                     n_rows, false, &w->activated, w->tickets);
+}
+
+/* The last layer's delta is left to the norm of outputs. */
+static int end_feed_forward(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_layer *layer = &pass->weights->layers[l];
+    const struct device_product down = {&layer->matrices[TENSOR_DOWN], w->delta, w->embd_stride};
+    if (l + 1 == pass->model->params.n_layers)
+        return kernels_multiply(queue, &down, 1, &w->activated, n_rows, false);
+    const struct between next = {.norm = &pass->model->layers[l + 1].traits.norm,
+                                 .vector = &pass->weights->layers[l + 1].vectors[TENSOR_ATTENTION_NORM],
+                                 .before = (int)l,
+                                 .post_norm = TENSOR_FFN_POST_NORM};
+    return end_half(pass, queue, down.matrix, &w->activated, &next, n_rows);
+}
+
+static int layer(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const bool parallel = pass->model->layers[l].traits.parallel;
+    int r = attend(pass, queue, l, n_rows);
+    if (r == 0 && parallel)
+        r = activate(pass, queue, l, n_rows);
     if (r == 0)
-        r = kernels_multiply(queue, inputs, traits->gated ? 2 : 1, &w->normed, n_rows, false);
-    if (r == 0 && traits->parallel)
-        r = norm(pass, queue, &before, n_rows);
-    if (r == 0)
-        r = kernels_activate(queue, traits->activation, traits->gated ? w->gate : NULL, w->up, w->ff_stride,
-                             pass->model->params.n_ff, &w->activated, n_rows);
-    if (r == 0)
-        r = kernels_multiply(queue, &output, 1, &w->activated, n_rows, false);
-    return r;
+        r = end_attention(pass, queue, l, n_rows);
+    if (r == 0 && !parallel)
+        r = activate(pass, queue, l, n_rows);
+    return r < 0 ? r : end_feed_forward(pass, queue, l, n_rows);
+}
+
+/* The rows of the first layer. */
+static int begin(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
+{
+    const struct between first = {.norm = &pass->model->layers[0].traits.norm,
+                                  .vector = &pass->weights->layers[0].vectors[TENSOR_ATTENTION_NORM],
+                                  .before = -1};
+    const struct norm_step step = norm_between(pass, &first);
+    return kernels_norm(queue, &step, n_rows);
 }
 
 int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
@@ -155,11 +193,10 @@ int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n
                           w->embd_stride);
     if (r == 0)
         r = kernels_attention_plan(queue, &pass->kv, &w->attention, pass->memory.rows, n_rows);
-    for (uint32_t l = 0; l < params->n_layers && r == 0; l++) {
-        r = attention_half(pass, queue, l, n_rows);
-        if (r == 0)
-            r = feed_forward_half(pass, queue, l, n_rows);
-    }
+    if (r == 0)
+        r = begin(pass, queue, n_rows);
+    for (uint32_t l = 0; l < params->n_layers && r == 0; l++)
+        r = layer(pass, queue, l, n_rows);
     return r;
 }
 
@@ -173,7 +210,8 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
                                    .before = (int)params->n_layers - 1,
                                    .post_norm = TENSOR_FFN_POST_NORM,
                                    .outputs = pass->memory.outputs + first};
-    int r = norm(pass, queue, &before, n);
+    const struct norm_step step = norm_between(pass, &before);
+    int r = kernels_norm(queue, &step, n);
     if (r == 0)
         r = kernels_multiply(queue, &head, 1, &w->normed, n, false);
     if (r == 0 && (params->logit_scale != 1 || params->logit_cap > 0))

@@ -52,6 +52,8 @@ void workspace_take(struct workspace *workspace, struct device_memory *memory, c
     take_activations(memory, rows, workspace->q_stride, &workspace->attended);
     take_activations(memory, rows, workspace->ff_stride, &workspace->activated);
     workspace->logits = take_floats(memory, shape->max_outputs, workspace->vocab_stride);
+    workspace->tickets =
+        device_memory_take_zeroed(memory, workspace->ff_stride / 32 * sizeof *workspace->tickets);
     workspace->attention = (struct attention_scratch){
         .max_rows = shape->max_rows, .n_context = shape->n_context, .n_heads = params->n_heads};
     workspace->attention.memory =

@@ -73,7 +73,7 @@ static void check_lost(int code, const char *named)
 
 START_TEST(a_kernel_that_fails_is_named_and_the_device_is_lost)
 {
-    for (int at = 1; at < 30; at += 7) { /* in the pass of the prompt */
+    for (int at = 1; at < 18; at += 4) { /* in the pass of the prompt */
         struct error err = {0};
         char number[16];
         uint64_t ticket;

@@ -44,11 +44,40 @@ static int record(struct graphs *graphs, const struct pass *pass, struct device_
     return r < 0 ? r : queued;
 }
 
+/* Queues every kind of step of up to n rows, and drops it: so whatever cannot be queued is known when the
+ * backend opens, and the code of all kernels is on the device before the first request. */
+static int rehearse(const struct pass *pass, struct device_stream *queue, uint32_t n)
+{
+    const uint32_t max_outputs = pass->workspace->max_outputs;
+    struct device_graph *graph = NULL;
+    int r = device_record(queue);
+    if (r < 0)
+        return r;
+    int queued = pass_layers(pass, queue, n);
+    if (queued == 0)
+        queued = pass_logits(pass, queue, 0, n < max_outputs ? n : max_outputs);
+    if (queued == 0)
+        queued = pass_sample(pass, queue, n < max_outputs ? n : max_outputs);
+    r = device_record_end(queue, &graph);
+    if (r == 0)
+        device_graph_free(graph);
+    return queued < 0 ? queued : r;
+}
+
+static int rehearse_all(const struct pass *pass, struct device_stream *queue)
+{
+    const uint32_t max_rows = pass->workspace->max_rows;
+    int r = 0;
+    for (uint32_t n = 3; n < max_rows && r == 0; n = 2 * n - 1) /* between the powers of two */
+        r = rehearse(pass, queue, n);
+    return r < 0 ? r : rehearse(pass, queue, max_rows);
+}
+
 int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n_slots,
                 bool eager)
 {
     *graphs = (struct graphs){.eager = eager};
-    int r = 0;
+    int r = rehearse_all(pass, queue);
     for (uint32_t n = 1; n <= GRAPHS_MOST && !eager && r == 0; n *= 2) {
         r = record(graphs, pass, queue, n);
         if (n >= n_slots)

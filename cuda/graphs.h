@@ -19,7 +19,8 @@ struct graphs {
 /* Rows of the smallest bucket with so many, 1 ≤ n ≤ GRAPHS_MOST. */
 uint32_t graphs_bucket(uint32_t n);
 
-/* Records the buckets that steps of up to n_slots sets use; with `eager` none. 0 or a fault. */
+/* Records the buckets that steps of up to n_slots sets use; with `eager` none. Tries all other sizes of a
+ * step without running them. 0 or a fault. */
 int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n_slots,
                 bool eager);
 void graphs_deinit(struct graphs *graphs);

@@ -19,7 +19,7 @@ struct workspace {
     float *k, *v;     /* [max_rows][kv_stride] */
     float *gate, *up; /* [max_rows][ff_stride]; no gate where no layer has one */
     struct device_activations normed, attended, activated;
-    float *logits; /* [max_outputs][vocab_stride] */
+    float *logits;     /* [max_outputs][vocab_stride] */
     uint32_t *tickets; /* [ff_stride / 32], zeros between kernels: who of a product's blocks comes last */
     struct attention_scratch attention;
     void *sample_scratch;

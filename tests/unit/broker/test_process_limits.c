@@ -174,7 +174,7 @@ START_TEST(a_client_that_vanished_from_the_network_does_not_keep_its_descriptors
         snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", port + i);
         ck_assert_int_eq(zmq_connect(i ? client_b.stream : client_b.control, endpoint), 0);
     }
-    for (int i = 0; i < 100 && (!watched_connections(port) || !watched_connections(port + 1)); i++)
+    for (int i = 0; i < 600 && (!watched_connections(port) || !watched_connections(port + 1)); i++)
         usleep(50000);
     ck_assert_int_eq(watched_connections(port), 1);
     ck_assert_int_eq(watched_connections(port + 1), 1);

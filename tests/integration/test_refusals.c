@@ -392,6 +392,20 @@ START_TEST(a_foreign_peer_on_the_backend_is_ignored)
 }
 END_TEST
 
+/* Where there is a leak checker. libzmq loses the message that it was about to send when the other side ends
+ * the connection, as the broker does here. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
+static void send_noise(void *socket, const uint8_t *noise, size_t len, int flags)
+{
+    if (__lsan_disable)
+        __lsan_disable();
+    zmq_send(socket, noise, len, flags);
+    if (__lsan_enable)
+        __lsan_enable();
+}
+
 START_TEST(garbage_on_every_socket_disturbs_nobody)
 {
     srand(1);
@@ -406,7 +420,7 @@ START_TEST(garbage_on_every_socket_disturbs_nobody)
                 noise[b] = (uint8_t)rand();
             if (i % 3 == 0 && len > 4)
                 memcpy(noise, "\x81\xa1k\xa8", 4);
-            zmq_send(peer.socket, noise, len, rand() % 4 == 0 ? ZMQ_DONTWAIT | ZMQ_SNDMORE : ZMQ_DONTWAIT);
+            send_noise(peer.socket, noise, len, rand() % 4 == 0 ? ZMQ_DONTWAIT | ZMQ_SNDMORE : ZMQ_DONTWAIT);
         }
         zmq_send(peer.socket, "", 0, ZMQ_DONTWAIT);
         still_answers();

@@ -42,6 +42,12 @@ static struct quern_worker await_worker(struct quern *client, size_t index, cons
     }
 }
 
+/* Tokens that take long enough to be disturbed in the middle of. */
+static uint32_t many_tokens(void)
+{
+    return getenv("QUERN_TEST_SCALE") ? 1000 : 3000;
+}
+
 START_TEST(requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back)
 {
     enum { N = 8 };
@@ -53,7 +59,8 @@ START_TEST(requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back)
     struct answer answers[N] = {0};
     struct quern_request requests[N];
     for (int i = 0; i < N; i++) {
-        requests[i] = i % 2 ? seeded("a long way to go", 3000) : endless("a long way to go", 3000);
+        requests[i] =
+            i % 2 ? seeded("a long way to go", many_tokens()) : endless("a long way to go", many_tokens());
         requests[i].seed = (uint64_t)i + 1;
         send_request(client, &requests[i], &answers[i]);
     }
@@ -101,13 +108,13 @@ START_TEST(a_stopped_worker_is_noticed_by_its_lack_of_progress)
     pid_t pid;
     ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 1);
     struct answer answer = {0};
-    struct quern_request request = endless("about to freeze", 3000);
+    struct quern_request request = endless("about to freeze", many_tokens());
     send_request(client, &request, &answer);
     await_ids(client, &answer, 2, 30);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     await_answers(client, &answer, 1, 60);
     ck_assert_msg(answer.reason == QUERN_LENGTH, "%s: %s", answer.error, answer.error_text);
-    ck_assert_uint_eq(answer.ids.len, 3000); /* the worker that was started in its place went on */
+    ck_assert_uint_eq(answer.ids.len, many_tokens()); /* the worker that was started in its place went on */
     answer_deinit(&answer);
     await_worker(client, 0, "ready", 2, 30);
     quern_free(client);

@@ -197,7 +197,7 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
 
 /* ---- blocks ---- */
 
-void scheduler_offer(struct scheduler *scheduler, struct sequence *sequence)
+void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence)
 {
     uint32_t known = (uint32_t)sequence->ids.len; /* a draft's end may be fed and not be part of the answer */
     uint32_t end = (sequence->n_final < known ? sequence->n_final : known) / BACKEND_BLOCK_TOKENS;

@@ -57,8 +57,14 @@ struct sequence *scheduler_next(struct scheduler *scheduler);
 /* Gives a waiting sequence a slot, and the cached blocks of its prefix. 0; -ENOMEM leaves it waiting. */
 int scheduler_start(struct scheduler *scheduler, struct sequence *sequence);
 
-/* Offers the prefix cache the blocks that are final by now. */
-void scheduler_offer(struct scheduler *scheduler, struct sequence *sequence);
+/* Offers the prefix cache the blocks that are final by now. Once a token there may be one: the look is
+ * inline. */
+void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence);
+static inline void scheduler_offer(struct scheduler *scheduler, struct sequence *sequence)
+{
+    if (sequence->n_final >= (sequence->n_offered + 1) * BACKEND_BLOCK_TOKENS)
+        scheduler_offer_blocks(scheduler, sequence);
+}
 
 /* Takes slot and blocks from a sequence that has no step in flight; it is then in no list, or, if it was
  * preempted or spoiled, in the waiting list, to be computed again from all its ids. */

@@ -350,9 +350,7 @@ static int open_engine(struct worker *worker, struct error *err)
     const struct engine_config config = {
         .model = worker->model,
         .backend = worker->backend.ops,
-        .most_cached = options->cached_blocks == 0            ? ENGINE_NO_CACHE
-                       : options->cached_blocks == UINT32_MAX ? 0
-                                                              : options->cached_blocks,
+        .most_cached = options->cached_blocks,
         .backend_config = {
             .n_slots = options->slots,
             .n_context = options->context,

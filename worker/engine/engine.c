@@ -91,9 +91,7 @@ static int open_parts(struct engine *engine, struct error *err)
         return r;
     engine->most_flights = info.most_flights < MOST_FLIGHTS ? info.most_flights : MOST_FLIGHTS;
     r = scheduler_init(&engine->scheduler, config->backend, engine->backend, config->backend_config.n_slots,
-                       config->most_cached == ENGINE_NO_CACHE ? 0
-                       : config->most_cached == 0             ? UINT32_MAX
-                                                              : config->most_cached);
+                       config->most_cached);
     if (r == 0)
         r = planner_init(&engine->planner, &engine->scheduler, config->step_ms);
     for (uint32_t i = 0; i < engine->most_flights && r == 0; i++)
@@ -288,9 +286,10 @@ static int fail(struct engine *engine, int code, struct error *err)
 static void admit(struct engine *engine)
 {
     struct sequence *sequence;
-    while ((sequence = scheduler_next(&engine->scheduler))) {
+    uint32_t n_filled;
+    while ((sequence = scheduler_next(&engine->scheduler, &n_filled))) {
         struct error reason;
-        int r = scheduler_start(&engine->scheduler, sequence);
+        int r = scheduler_start(&engine->scheduler, sequence, n_filled);
         if (r == -ENOMEM)
             error_set(&reason, r, "%s: out of memory for the sequence", engine->config.backend->name);
         else if (r < 0)

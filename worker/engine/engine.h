@@ -19,14 +19,12 @@
 struct engine;
 struct model;
 
-#define ENGINE_NO_CACHE UINT32_MAX
-
 struct engine_config {
     const struct model *model; /* outlives the engine; has a tokenizer */
     const struct backend_ops *backend;
     struct backend_config backend_config; /* model is filled in from above; 0 fields get defaults */
     uint32_t max_waiting; /* requests queued inside the engine; beyond: ENGINE_E_FULL, but for resumed ones */
-    uint32_t most_cached; /* KV blocks that the prefix cache keeps; 0: all there are; ENGINE_NO_CACHE: none */
+    uint32_t most_cached; /* KV blocks that the prefix cache keeps; 0: none; UINT32_MAX: all there are */
     uint32_t step_ms;     /* budget of a step while sequences decode; 0: as the backend says */
     /* Drafts: proposes up to `most` ids that may follow the `n` of a sequence, and returns how many. They are
      * verified in one step, and several ids may come of it; which ids come does not change. NULL: none. */

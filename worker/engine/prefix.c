@@ -98,6 +98,8 @@ struct prefix *prefix_free(struct prefix *prefix)
 uint64_t prefix_enter(struct prefix *prefix, struct bytes salt)
 {
     struct space *space;
+    if (prefix->most == 0)
+        return 0;
     const void *key = salt.len > 0 ? salt.data : ""; /* no pointer may be null, not even to no bytes */
     HASH_FIND(by_salt, prefix->spaces, key, (unsigned)salt.len, space);
     if (!space) {

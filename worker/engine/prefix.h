@@ -32,7 +32,7 @@ int prefix_new(struct blocks *blocks, uint32_t most, struct prefix **ret_prefix)
 struct prefix *prefix_free(struct prefix *prefix);
 
 /* The space of a salt, from the first prefix_enter until as many prefix_leave and the last of its blocks: 0
- * where there is no memory for it, which is a space where nothing is found or kept. */
+ * where there is no memory for it, or no block is ever kept: a space in which nothing is found. */
 uint64_t prefix_enter(struct prefix *prefix, struct bytes salt);
 void prefix_leave(struct prefix *prefix, uint64_t space);
 

@@ -18,6 +18,10 @@
 
 #include <utlist.h>
 
+/* Sequences that wait for what others compute and are passed by in one look: each costs a look-up of its
+ * prefix. */
+#define MOST_PASSED 32
+
 int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, struct backend *backend,
                    uint32_t n_slots, uint32_t most_cached)
 {
@@ -92,16 +96,17 @@ static uint32_t most_found(const struct sequence *sequence)
 }
 
 /* Is a running prompt, which shares the `n` blocks found for this one, about to fill the next that it wants?
- */
+ * It may decode already, and its last chunk be in flight. */
 static bool is_being_filled(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
 {
-    if (n == most_found(sequence))
+    if (sequence->space == 0 || n == most_found(sequence))
         return false;
     const int32_t *ids = sequence->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS;
     for (uint32_t i = 0; i < scheduler->n_running; i++) {
         const struct sequence *running = scheduler->running[i];
-        if (running->state == SEQUENCE_PREFILLING && running->space == sequence->space &&
-            running->n_offered <= n && running->n_prefill >= (n + 1) * BACKEND_BLOCK_TOKENS &&
+        bool stays = running->state == SEQUENCE_PREFILLING || running->state == SEQUENCE_DECODING;
+        if (stays && running->space == sequence->space && running->n_offered <= n &&
+            running->n_prefill >= (n + 1) * BACKEND_BLOCK_TOKENS &&
             (n == 0 || (running->n_blocks >= n && running->blocks[n - 1] == sequence->blocks[n - 1])) &&
             memcmp(running->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS, ids,
                    BACKEND_BLOCK_TOKENS * sizeof *ids) == 0)
@@ -127,37 +132,54 @@ static bool fits(const struct scheduler *scheduler, const struct sequence *seque
     return need <= prefix_available(scheduler->prefix);
 }
 
-/* Writes the cached blocks of its prefix to the sequence's own table; how many. */
-static uint32_t find_prefix(const struct scheduler *scheduler, struct sequence *sequence)
+/* What `fits` and the look-up depend on. As long as it stays the same, so does the answer. */
+static struct scheduler_look look_now(const struct scheduler *scheduler, const struct sequence *head)
 {
-    return prefix_find(scheduler->prefix, sequence->space, sequence->ids.data, most_found(sequence),
-                       sequence->blocks);
+    return (struct scheduler_look){.arrival = head->arrival,
+                                   .inserted = prefix_counts(scheduler->prefix).inserted,
+                                   .available = prefix_available(scheduler->prefix),
+                                   .n_running = scheduler->n_running};
 }
 
-struct sequence *scheduler_next(struct scheduler *scheduler)
+static bool is_same_look(const struct scheduler_look *a, const struct scheduler_look *b)
 {
+    return a->arrival == b->arrival && a->inserted == b->inserted && a->available == b->available &&
+           a->n_running == b->n_running;
+}
+
+struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_filled)
+{
+    uint32_t passed = 0;
     if (scheduler->n_running == scheduler->n_slots)
         return NULL;
-    for (struct sequence *head = scheduler->waiting; head; head = head->next) {
-        if (head->state != SEQUENCE_WAITING)
+    for (struct sequence *head = scheduler->waiting; head && passed < MOST_PASSED;
+         head = head->next, passed++) {
+        const struct scheduler_look look = look_now(scheduler, head);
+        if (head->state != SEQUENCE_WAITING || is_same_look(&look, &scheduler->refused))
             return NULL;
-        uint32_t n = find_prefix(scheduler, head);
-        if (!is_being_filled(scheduler, head, n))
-            return fits(scheduler, head, n) ? head : NULL;
+        uint32_t n =
+            prefix_find(scheduler->prefix, head->space, head->ids.data, most_found(head), head->blocks);
+        if (is_being_filled(scheduler, head, n))
+            continue;
+        if (!fits(scheduler, head, n)) {
+            scheduler->refused = look;
+            return NULL;
+        }
+        *ret_filled = n;
+        return head;
     }
     return NULL;
 }
 
-int scheduler_start(struct scheduler *scheduler, struct sequence *sequence)
+int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled)
 {
     uint32_t slot = scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running];
-    uint32_t n_found = find_prefix(scheduler, sequence);
     const struct backend_slot params = {.sampling = sequence->sampling,
                                         .n_logprobs = sequence->n_logprobs,
                                         .stop_ids = sequence->stop_ids.data,
                                         .n_stop_ids = (uint32_t)sequence->stop_ids.len,
                                         .end_position = sequence->end_position,
-                                        .position = n_found * BACKEND_BLOCK_TOKENS,
+                                        .position = n_filled * BACKEND_BLOCK_TOKENS,
                                         .history = sequence->ids.data,
                                         .n_history = (uint32_t)sequence->ids.len,
                                         .n_prompt = sequence->n_prompt};
@@ -165,9 +187,8 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence)
     if (r < 0)
         return r;
     scheduler_dequeue(scheduler, sequence);
-    prefix_hold(scheduler->prefix, sequence->blocks, n_found);
-    sequence_attach(sequence, n_found);
-    sequence_start(sequence, slot);
+    prefix_hold(scheduler->prefix, sequence->blocks, n_filled);
+    sequence_start(sequence, slot, n_filled);
     scheduler->cache_hits += sequence->fed;
     uint32_t at = scheduler->n_running++;
     for (; at > 0 && sequence_is_senior(sequence, scheduler->running[at - 1]); at--)

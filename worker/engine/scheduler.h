@@ -27,7 +27,11 @@ struct scheduler {
     uint32_t n_running;
     uint32_t *free_slots; /* [n_slots], a stack */
     struct blocks *blocks;
-    struct prefix *prefix; /* through which alone blocks are taken and given back */
+    struct prefix *prefix;  /* through which alone blocks are taken and given back */
+    struct scheduler_look { /* at the waiting sequence that did not fit the last time */
+        uint64_t arrival, inserted;
+        uint32_t available, n_running;
+    } refused;
     uint64_t preemptions;
     uint64_t cache_hits; /* ids that needed no prefill */
 };
@@ -49,13 +53,14 @@ void scheduler_dequeue(struct scheduler *scheduler, struct sequence *sequence);
 /* Frees one that is in no list. */
 void scheduler_forget(struct scheduler *scheduler, struct sequence *sequence);
 
-/* The waiting sequence that may start now, or NULL; it still waits. One whose next block a running prompt is
- * just computing waits for that, and lets others go first: it takes the block then instead of computing it
- * again. */
-struct sequence *scheduler_next(struct scheduler *scheduler);
+/* The waiting sequence that may start now, and how many of its blocks are filled already; or NULL. It still
+ * waits. One whose next block a running prompt is just computing waits for that, and lets others go first: it
+ * takes the block then instead of computing it again. */
+struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_filled);
 
-/* Gives a waiting sequence a slot, and the cached blocks of its prefix. 0; -ENOMEM leaves it waiting. */
-int scheduler_start(struct scheduler *scheduler, struct sequence *sequence);
+/* Gives the sequence that scheduler_next has just named a slot, and the blocks that it said are filled. 0;
+ * -ENOMEM leaves it waiting. */
+int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled);
 
 /* Offers the prefix cache the blocks that are final by now. Once a token there may be one: the look is
  * inline. */

@@ -126,20 +126,15 @@ int sequence_resume(struct sequence *sequence, const struct engine_request *requ
 
 /* ---- a slot ---- */
 
-void sequence_attach(struct sequence *sequence, uint32_t n)
+void sequence_start(struct sequence *sequence, uint32_t slot, uint32_t n_filled)
 {
     assert(sequence->slot == SEQUENCE_NO_SLOT && sequence->n_blocks == 0);
-    assert((size_t)n * BACKEND_BLOCK_TOKENS < sequence->ids.len);
-    sequence->n_blocks = n;
-}
-
-void sequence_start(struct sequence *sequence, uint32_t slot)
-{
+    assert((size_t)n_filled * BACKEND_BLOCK_TOKENS < sequence->ids.len);
     sequence_become(sequence, SEQUENCE_PREFILLING);
     sequence->slot = slot;
     sequence->n_prefill = (uint32_t)sequence->ids.len;
-    sequence->fed = sequence->n_final = sequence->n_blocks * BACKEND_BLOCK_TOKENS;
-    sequence->n_offered = sequence->n_blocks;
+    sequence->n_blocks = sequence->n_offered = n_filled;
+    sequence->fed = sequence->n_final = n_filled * BACKEND_BLOCK_TOKENS;
     if (!sequence->started)
         sequence->n_cached = sequence->fed;
     sequence->started = true;

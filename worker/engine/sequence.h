@@ -71,7 +71,7 @@ struct sequence {
     uint32_t in_flight;  /* submitted sets that were not read */
     uint32_t n_final;    /* of them, from the first on: computed, and read to be so */
     uint32_t n_cached;   /* positions that were filled when it first got a slot */
-    uint32_t n_blocks;   /* of its table, those attached before the start included */
+    uint32_t n_blocks;   /* of its table, those that were filled at the start included */
     uint32_t n_told;     /* of them, its slot knows */
     uint32_t n_offered;  /* of them, the prefix cache has been offered, or gave */
     uint32_t *blocks;    /* [⌈end_position / 32⌉] room */
@@ -96,12 +96,9 @@ int sequence_resume(struct sequence *sequence, const struct engine_request *requ
 /* Changes the state; a change that the picture above does not show is a programming error and aborts. */
 void sequence_become(struct sequence *sequence, enum sequence_state state);
 
-/* The first `n` of its blocks, which the caller has written there and holds for it, are filled with its first
- * ids, fewer than it has. Before it gets a slot. */
-void sequence_attach(struct sequence *sequence, uint32_t n);
-
-/* Gets a slot: what is attached is filled, the rest of its ids are to be fed. */
-void sequence_start(struct sequence *sequence, uint32_t slot);
+/* Gets a slot. Its first `n_filled` blocks, which the caller has written there and holds for it, are filled
+ * with its first ids, fewer than it has; the rest of them is to be fed. */
+void sequence_start(struct sequence *sequence, uint32_t slot, uint32_t n_filled);
 
 /* Has lost its slot and its blocks; flights are read. */
 void sequence_leave(struct sequence *sequence);

@@ -75,6 +75,7 @@ static void rig_init(struct rig *rig, const struct backend_ops *ops, const struc
     const struct engine_config config = {.model = model,
                                          .backend = ops,
                                          .backend_config = *backend,
+                                         .most_cached = UINT32_MAX,
                                          .draft = most_draft ? draft : NULL,
                                          .most_draft = most_draft};
     struct error err = {0};

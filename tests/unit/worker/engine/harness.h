@@ -57,8 +57,10 @@ static inline void harness_sink(void *arg, const struct engine_event *event)
 static inline struct harness *harness_new(const struct backend_config *backend, uint32_t max_waiting)
 {
     struct harness *h = calloc(1, sizeof *h);
-    struct engine_config config = {
-        .model = &fake_model, .backend = &backend_fake, .max_waiting = max_waiting};
+    struct engine_config config = {.model = &fake_model,
+                                   .backend = &backend_fake,
+                                   .most_cached = UINT32_MAX,
+                                   .max_waiting = max_waiting};
     if (backend)
         config.backend_config = *backend;
     struct error err = {0};

@@ -762,6 +762,43 @@ START_TEST(an_engine_with_requests_alive_can_be_freed)
 }
 END_TEST
 
+/* Engine, and what it computed of prompts when sixteen like one another, of 999 ids, came at once. */
+static uint64_t prefill_of_sixteen(uint32_t most_cached)
+{
+    struct harness *h = calloc(1, sizeof *h);
+    const struct engine_config config = {.model = &fake_model,
+                                         .backend = &backend_fake,
+                                         .backend_config = {.n_slots = 16, .n_blocks = 1000, .max_rows = 128},
+                                         .most_cached = most_cached};
+    ck_assert_int_eq(engine_new(&config, harness_sink, h, &h->engine, NULL), 0);
+    for (uint64_t tag = 1; tag <= 16; tag++) {
+        struct engine_request request = request_of(1, 999, 20);
+        request.tag = tag;
+        submit(h, &request);
+    }
+    engine_step(h->engine, NULL);
+    ck_assert_uint_eq(stats_of(h).active,
+                      most_cached ? 1 : 16); /* the others wait for the one, or nobody does */
+    run_dry(h);
+    for (uint64_t tag = 1; tag <= 16; tag++) {
+        ck_assert_uint_eq(h->outcomes[tag].ids.len, h->outcomes[1].ids.len);
+        ck_assert_mem_eq(h->outcomes[tag].ids.data, h->outcomes[1].ids.data,
+                         h->outcomes[1].ids.len * sizeof(int32_t));
+    }
+    uint64_t rows = stats_of(h).prefill_tokens;
+    harness_free(h);
+    return rows;
+}
+
+START_TEST(sixteen_equal_prompts_at_once_are_little_more_work_than_one)
+{
+    fake_script = (struct fake_script){.asynchronous = _i};
+    ck_assert_uint_eq(prefill_of_sixteen(UINT32_MAX), 999 + 15 * (999 - 31 * 32));
+    fake_script = (struct fake_script){.asynchronous = _i};
+    ck_assert_uint_eq(prefill_of_sixteen(0), 16 * 999);
+}
+END_TEST
+
 /* ---- soak ---- */
 
 static struct engine_request soak_request(uint64_t tag)
@@ -854,6 +891,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_device_that_fails_ends_every_request_with_the_reason, 0, 2);
     tcase_add_loop_test(tests, logits_that_are_not_finite_end_that_sequence_alone, 0, 2);
     tcase_add_loop_test(tests, an_engine_with_requests_alive_can_be_freed, 0, 2);
+    tcase_add_loop_test(tests, sixteen_equal_prompts_at_once_are_little_more_work_than_one, 0, 2);
     tcase_add_loop_test(tests, thousands_of_disturbed_requests_end_once_each_and_give_all_back, 0, 2);
 }
 

@@ -59,7 +59,7 @@ static void rig_init(struct rig *rig, struct backend_config config)
     config.progress = progress;
     config.progress_arg = rig;
     const struct engine_config engine = {
-        .model = rig->model, .backend = &backend_cpu, .backend_config = config};
+        .model = rig->model, .backend = &backend_cpu, .most_cached = UINT32_MAX, .backend_config = config};
     ck_assert_msg(engine_new(&engine, sink, rig, &rig->engine, &err) == 0, "%s", err.text);
     rig->layers = 0; /* the weights counted too */
 }

@@ -154,9 +154,13 @@ START_TEST(no_more_are_kept_than_allowed)
     ck_assert_uint_eq(found(&rig, "ab"), 0);
     ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 2);
     tear_down(&rig);
-    set_up(&rig, 10, 0);
+    ck_assert_int_eq(blocks_new(10, &rig.blocks), 0);
+    ck_assert_int_eq(prefix_new(rig.blocks, 0, &rig.prefix), 0);
+    rig.space = prefix_enter(rig.prefix, BYTES_LITERAL("salt"));
+    ck_assert_uint_eq(rig.space, 0);
     run(&rig, "abc");
     ck_assert_uint_eq(found(&rig, "abc"), 0);
+    ck_assert_uint_eq(prefix_available(rig.prefix), 10);
     tear_down(&rig);
 }
 END_TEST

@@ -180,6 +180,7 @@ START_TEST(drafts_give_several_ids_a_step_and_change_none)
         const struct engine_config config = {
             .model = &fake_model,
             .backend = &backend_fake,
+            .most_cached = UINT32_MAX,
             .backend_config = {.n_slots = 5, .n_blocks = 12, .max_rows = 16, .n_context = 256},
             .draft = guess,
             .draft_arg = &state,
@@ -219,6 +220,7 @@ START_TEST(right_drafts_save_steps)
         struct harness *h = calloc(1, sizeof *h);
         const struct engine_config config = {.model = &fake_model,
                                              .backend = &backend_fake,
+                                             .most_cached = UINT32_MAX,
                                              .draft = with ? guess : NULL,
                                              .draft_arg = &state,
                                              .most_draft = 7};

@@ -53,8 +53,9 @@ static uint32_t step(struct rig *rig)
     const struct backend_result *results;
     struct buffer text = {0};
     uint64_t ticket;
-    for (struct sequence *next; (next = scheduler_next(&rig->scheduler));)
-        ck_assert_int_eq(scheduler_start(&rig->scheduler, next), 0);
+    uint32_t n_filled;
+    for (struct sequence *next; (next = scheduler_next(&rig->scheduler, &n_filled));)
+        ck_assert_int_eq(scheduler_start(&rig->scheduler, next, n_filled), 0);
     plan_build(&rig->planner, &rig->plan);
     const struct backend_step step = {rig->plan.sets, rig->plan.n};
     ck_assert_int_eq(backend_fake.submit(rig->backend, &step, &ticket), 0);
@@ -138,7 +139,9 @@ START_TEST(who_never_starts_holds_nothing)
     while (first->ids.len < 72)
         step(&rig);
     struct sequence *second = add_sequence(&rig, &request);
-    ck_assert_ptr_eq(scheduler_next(&rig.scheduler), second);
+    uint32_t n_filled;
+    ck_assert_ptr_eq(scheduler_next(&rig.scheduler, &n_filled), second);
+    ck_assert_uint_eq(n_filled, 2);
     ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 2);
     let_go(&rig, second);
     ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 2);

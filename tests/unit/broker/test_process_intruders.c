@@ -164,6 +164,21 @@ START_TEST(a_request_goes_on_where_a_dead_worker_was)
 }
 END_TEST
 
+START_TEST(a_request_that_nobody_is_left_to_go_on_with_ends_with_what_it_has)
+{
+    uint64_t count;
+    enum proto_error error;
+    open_pool(NULL);
+    fake_model(&the_pool, "permanent"); /* what the next worker finds */
+    client_generate(&client_a, 'o', "once 9", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'o', &count, &error), END_ERROR);
+    ck_assert_int_eq(error, PROTO_WORKER_LOST);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_int_eq(pool_wait(&the_pool, 60), 1);
+    close_pool();
+}
+END_TEST
+
 START_TEST(a_worker_that_sends_garbage_is_killed_and_comes_back)
 {
     uint64_t count;
@@ -208,6 +223,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, garbage_on_every_socket_harms_nobody);
     tcase_add_test(tests, a_request_that_kills_its_workers_is_given_up_after_three);
     tcase_add_test(tests, a_request_goes_on_where_a_dead_worker_was);
+    tcase_add_test(tests, a_request_that_nobody_is_left_to_go_on_with_ends_with_what_it_has);
     tcase_add_test(tests, a_worker_that_sends_garbage_is_killed_and_comes_back);
     tcase_add_test(tests, a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on);
 }

@@ -34,16 +34,19 @@ struct activations {
     int16_t *half_sums; /* [rows][stride / 32][2]: Σ quant of 16 each, for formats with an offset */
 };
 
-/* One group of weight rows and the activations that it meets. */
+/* One group of weight rows, or a pair, and the activations that it meets. */
 struct group_product {
     const uint8_t *group; /* as packing.h lays it out */
+    size_t apart;         /* bytes from there to the second group of a pair */
+    bool from_memory;     /* it was not read lately: worth asking for ahead of its use */
     uint32_t n_columns;
     const struct activations *x;
-    float *out; /* [rows of x][out_stride], the group's 8 rows of it */
+    float *out; /* [rows of x][out_stride], the group's 8 rows of it, or the pair's 16 */
     size_t out_stride;
 };
 
-/* out[i · out_stride + r] = Σ_k group[r][k] · x[i][k] for the group's rows r and i = first … first + n − 1.
+/* out[i · out_stride + r] = Σ_k group[r][k] · x[i][k] for the rows r of the group or pair and i = first …
+ * first + n − 1.
  */
 typedef void kernel_multiply(const struct group_product *product, uint32_t first, uint32_t n);
 
@@ -69,6 +72,9 @@ struct kernels {
     /* By format, on groups as packing.h lays them out; NULL where there is none. F32, F16 and BF16 read
      * values, the others quants. */
     kernel_multiply *multiply[FORMAT_LIMIT];
+
+    /* The same, the same bits, for two groups at once; NULL where that is no faster than one by one. */
+    kernel_multiply *multiply_pair[FORMAT_LIMIT];
 
     /* Rounds one row to 8 bits, a scale per block. A block with an infinity or NaN gets the scale NaN, so
      * that a fault stays visible in every output. */

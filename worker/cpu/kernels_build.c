@@ -17,6 +17,20 @@ const struct kernels LANES_NAMED(kernels) = {
             [FORMAT_Q5_K] = LANES_NAMED(multiply_q5_k),
             [FORMAT_Q6_K] = LANES_NAMED(multiply_q6_k),
         },
+#if defined(LANES_AVX512)
+    .multiply_pair =
+        {
+            [FORMAT_F32] = multiply_f32_avx512_pair,
+            [FORMAT_F16] = multiply_f16_avx512_pair,
+            [FORMAT_BF16] = multiply_bf16_avx512_pair,
+            [FORMAT_Q8_0] = multiply_q8_0_avx512_pair,
+            [FORMAT_Q4_0] = multiply_q4_0_avx512_pair,
+            [FORMAT_Q5_0] = multiply_q5_0_avx512_pair,
+            [FORMAT_Q4_K] = multiply_q4_k_avx512_pair,
+            [FORMAT_Q5_K] = multiply_q5_k_avx512_pair,
+            [FORMAT_Q6_K] = multiply_q6_k_avx512_pair,
+        },
+#endif
     .quantize = LANES_NAMED(quantize),
     .rms_norm = LANES_NAMED(rms_norm),
     .layer_norm = LANES_NAMED(layer_norm),

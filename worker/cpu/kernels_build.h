@@ -11,6 +11,11 @@
 extern kernel_multiply LANES_NAMED(multiply_f32), LANES_NAMED(multiply_f16), LANES_NAMED(multiply_bf16);
 extern kernel_multiply LANES_NAMED(multiply_q8_0), LANES_NAMED(multiply_q4_0), LANES_NAMED(multiply_q5_0);
 extern kernel_multiply LANES_NAMED(multiply_q4_k), LANES_NAMED(multiply_q5_k), LANES_NAMED(multiply_q6_k);
+#if defined(LANES_AVX512)
+extern kernel_multiply multiply_f32_avx512_pair, multiply_f16_avx512_pair, multiply_bf16_avx512_pair;
+extern kernel_multiply multiply_q8_0_avx512_pair, multiply_q4_0_avx512_pair, multiply_q5_0_avx512_pair;
+extern kernel_multiply multiply_q4_k_avx512_pair, multiply_q5_k_avx512_pair, multiply_q6_k_avx512_pair;
+#endif
 
 void LANES_NAMED(quantize)(const struct activations *x, uint32_t row);
 void LANES_NAMED(rms_norm)(const float *x, const float *weight, uint32_t n, float epsilon, float *out);

@@ -6,50 +6,51 @@
 
 #include "worker/cpu/kernels_tile.h"
 
-LANES_INLINE f32x8 load_f32(const uint8_t *group, uint32_t k)
+LANES_INLINE rows_f32 load_f32(const uint8_t *group, size_t apart, uint32_t k)
 {
-    return f32x8_load((const float *)(const void *)group + (size_t)k * KERNELS_ROWS);
+    return rows_f32_load((const float *)(const void *)group + (size_t)k * KERNELS_ROWS, apart);
 }
 
-LANES_INLINE f32x8 load_f16(const uint8_t *group, uint32_t k)
+LANES_INLINE rows_f32 load_f16(const uint8_t *group, size_t apart, uint32_t k)
 {
-    return f32x8_from_f16((const uint16_t *)(const void *)group + (size_t)k * KERNELS_ROWS);
+    return rows_f32_from_f16((const uint16_t *)(const void *)group + (size_t)k * KERNELS_ROWS, apart);
 }
 
-LANES_INLINE f32x8 load_bf16(const uint8_t *group, uint32_t k)
+LANES_INLINE rows_f32 load_bf16(const uint8_t *group, size_t apart, uint32_t k)
 {
-    return f32x8_from_bf16((const uint16_t *)(const void *)group + (size_t)k * KERNELS_ROWS);
+    return rows_f32_from_bf16((const uint16_t *)(const void *)group + (size_t)k * KERNELS_ROWS, apart);
 }
 
 LANES_INLINE void float_tile(const struct group_product *product, uint32_t first, const int n,
-                             f32x8 (*load)(const uint8_t *, uint32_t))
+                             rows_f32 (*load)(const uint8_t *, size_t, uint32_t))
 {
     const uint8_t *group = product->group;
+    const size_t apart = product->apart;
     const uint32_t n_columns = product->n_columns;
     const size_t stride = product->x->stride;
     const float *rows = product->x->values + first * stride;
-    f32x8 even[TILE_MAX], odd[TILE_MAX];
+    rows_f32 even[TILE_MAX], odd[TILE_MAX];
     UNROLLED
     for (int i = 0; i < n; i++)
-        even[i] = odd[i] = f32x8_splat(0);
+        even[i] = odd[i] = rows_f32_splat(0);
     uint32_t k = 0;
     for (; k + 1 < n_columns; k += 2) {
-        f32x8 w0 = load(group, k), w1 = load(group, k + 1);
+        rows_f32 w0 = load(group, apart, k), w1 = load(group, apart, k + 1);
         UNROLLED
         for (int i = 0; i < n; i++) {
-            even[i] = f32x8_fma(w0, f32x8_splat(rows[(size_t)i * stride + k]), even[i]);
-            odd[i] = f32x8_fma(w1, f32x8_splat(rows[(size_t)i * stride + k + 1]), odd[i]);
+            even[i] = rows_f32_fma(w0, rows_f32_splat(rows[(size_t)i * stride + k]), even[i]);
+            odd[i] = rows_f32_fma(w1, rows_f32_splat(rows[(size_t)i * stride + k + 1]), odd[i]);
         }
     }
     if (k < n_columns) {
-        f32x8 w = load(group, k);
+        rows_f32 w = load(group, apart, k);
         UNROLLED
         for (int i = 0; i < n; i++)
-            even[i] = f32x8_fma(w, f32x8_splat(rows[(size_t)i * stride + k]), even[i]);
+            even[i] = rows_f32_fma(w, rows_f32_splat(rows[(size_t)i * stride + k]), even[i]);
     }
     UNROLLED
     for (int i = 0; i < n; i++)
-        f32x8_store(product->out + (first + (size_t)i) * product->out_stride, even[i] + odd[i]);
+        rows_f32_store(product->out + (first + (size_t)i) * product->out_stride, even[i] + odd[i]);
 }
 
 DEFINE_MULTIPLY(multiply_f32, float_tile, load_f32)

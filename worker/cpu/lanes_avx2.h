@@ -126,9 +126,10 @@ LANES_INLINE __m256i four_activations(const int8_t *x)
     return _mm256_set1_epi32(four);
 }
 
-#if !defined(LANES_AVX512) /* which multiplies bytes its own way */
+#if !defined(LANES_VNNI) /* which multiplies bytes its own way: lanes_rows_vnni.h */
 
-LANES_INLINE i32x8 dot_unsigned(const u8x32 *w, int n_chunks, int max_weight, const int8_t *x, i32x8 factor)
+/* factor · Σ w · x over n_chunks chunks. */
+LANES_INLINE i32x8 dot_chunks(const u8x32 *w, int n_chunks, int max_weight, const int8_t *x, i32x8 factor)
 {
     /* maddubs adds two products in 16 bits; `run` of its results still fit: 15 → 8, 31 → 4, 63 → 2. */
     int run = 32767 / (2 * 127 * max_weight);
@@ -148,28 +149,43 @@ LANES_INLINE i32x8 dot_unsigned(const u8x32 *w, int n_chunks, int max_weight, co
     return (i32x8)total;
 }
 
-LANES_INLINE i32x8 dot_signed(const u8x32 *w, int n_chunks, const int8_t *x)
+LANES_INLINE f32x8 dot_scaled(const u8x32 w[8], int max_weight, const int8_t *x, i32x8 factor)
+{
+    return f32x8_from_i32(dot_chunks(w, 8, max_weight, x, factor));
+}
+
+LANES_INLINE f32x8 dot_offset(const u8x32 w[8], int max_weight, int offset, const int8_t *x,
+                              const int16_t halves[2])
+{
+    i32x8 sum = dot_chunks(w, 8, max_weight, x, i32x8_splat(1));
+    return f32x8_from_i32(sum - i32x8_splat(offset * (halves[0] + halves[1])));
+}
+
+LANES_INLINE f32x8 dot_signed(const u8x32 w[8], const int8_t *x, const int16_t halves[2])
 {
     /* |w| · (x with w's sign): 128 · 127 · 2 still fits 16 bits, so -128 is a weight like any other. */
     __m256i total = _mm256_setzero_si256();
+    (void)halves;
     UNROLLED
-    for (int c = 0; c < n_chunks; c++) {
+    for (int c = 0; c < 8; c++) {
         __m256i v = (__m256i)w[c];
         __m256i pairs =
             _mm256_maddubs_epi16(_mm256_abs_epi8(v), _mm256_sign_epi8(four_activations(x + 4 * c), v));
         total = _mm256_add_epi32(total, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     }
-    return (i32x8)total;
+    return f32x8_from_i32((i32x8)total);
+}
+
+LANES_INLINE f32x8 dot_halves(const u8x32 w[8], const int8_t *x, const int16_t halves[2],
+                              const i32x8 factors[2])
+{
+    i32x8 sum = dot_chunks(w, 4, 63, x, factors[0]) + dot_chunks(w + 4, 4, 63, x + 16, factors[1]);
+    /* factors[0] · halves[0] + factors[1] · halves[1] in one instruction */
+    __m256i both = _mm256_blend_epi16((__m256i)factors[0], _mm256_slli_epi32((__m256i)factors[1], 16), 0xaa);
+    int32_t pair;
+    memcpy(&pair, halves, sizeof pair);
+    return f32x8_from_i32(sum - ((i32x8)_mm256_madd_epi16(both, _mm256_set1_epi32(pair)) << 5));
 }
 
 #endif
-
-LANES_INLINE i32x8 weighted_pair(i32x8 a, i32x8 b, const int16_t pair[2])
-{
-    __m256i ab = _mm256_blend_epi16((__m256i)a, _mm256_slli_epi32((__m256i)b, 16), 0xaa);
-    int32_t both;
-    memcpy(&both, pair, sizeof both);
-    return (i32x8)_mm256_madd_epi16(ab, _mm256_set1_epi32(both));
-}
-
 #endif

@@ -155,33 +155,55 @@ LANES_INLINE i32x8 dot_four(i16x16 even, i16x16 odd, const int8_t *x)
     return ((i32x8)((u32x8)sums << 16) >> 16) + ((i32x8)sums >> 16);
 }
 
-/* The dot products behind every quantized format. `w` holds n_chunks vectors, each four columns of eight rows
- * ([row][4] bytes), `x` the 4 · n_chunks activations, |x| ≤ 127. Lane r of the result is
- * factor[r] · Σ w[r] · x, exact; |factor| < 2^15. Weights are unsigned and at most max_weight, a constant:
- * how many 16-bit products may be added before they overflow hangs on it. */
-LANES_INLINE i32x8 dot_unsigned(const u8x32 *w, int n_chunks, int max_weight, const int8_t *x, i32x8 factor)
+/* Σ w · x over n_chunks chunks. */
+LANES_INLINE i32x8 dot_chunks(const u8x32 *w, int n_chunks, const int8_t *x)
 {
     i32x8 sum = {0};
     for (int c = 0; c < n_chunks; c++) {
         u16x16 pairs = (u16x16)w[c]; /* even columns in the low bytes, odd ones in the high */
         sum += dot_four((i16x16)(pairs & 0xff), (i16x16)(pairs >> 8), x + 4 * c);
     }
-    return sum * factor;
-}
-
-/* The same for signed weights (each byte an int8_t), without a factor. */
-LANES_INLINE i32x8 dot_signed(const u8x32 *w, int n_chunks, const int8_t *x)
-{
-    i32x8 sum = {0};
-    for (int c = 0; c < n_chunks; c++)
-        sum += dot_four((i16x16)((u16x16)w[c] << 8) >> 8, (i16x16)w[c] >> 8, x + 4 * c);
     return sum;
 }
 
-/* a · pair[0] + b · pair[1]; all of them fit 16 bits. */
-LANES_INLINE i32x8 weighted_pair(i32x8 a, i32x8 b, const int16_t pair[2])
+/* The dot products behind every quantized format: 32 columns of eight rows with 32 activations, |x| ≤ 127.
+ * `w` is eight chunks ([row][4 columns] bytes); weights are unsigned and at most max_weight, a constant: how
+ * many 16-bit products may be added before they overflow hangs on it. `halves` are Σ x of the first 16
+ * columns and of the last: what an offset of the weights takes off. Results are floats, but exact: all of it
+ * stays below 2^24, so it does not matter whether a build multiplies integers or floats.
+ *
+ * factor · Σ w · x; |factor| ≤ 63, max_weight ≤ 31. */
+LANES_INLINE f32x8 dot_scaled(const u8x32 w[8], int max_weight, const int8_t *x, i32x8 factor)
 {
-    return a * pair[0] + b * pair[1];
+    (void)max_weight;
+    return f32x8_from_i32(dot_chunks(w, 8, x) * factor);
+}
+
+/* Σ (w − offset) · x. */
+LANES_INLINE f32x8 dot_offset(const u8x32 w[8], int max_weight, int offset, const int8_t *x,
+                              const int16_t halves[2])
+{
+    (void)max_weight;
+    return f32x8_from_i32(dot_chunks(w, 8, x) - offset * (halves[0] + halves[1]));
+}
+
+/* Σ w · x, each byte of w an int8_t. */
+LANES_INLINE f32x8 dot_signed(const u8x32 w[8], const int8_t *x, const int16_t halves[2])
+{
+    (void)halves;
+    i32x8 sum = {0};
+    for (int c = 0; c < 8; c++)
+        sum += dot_four((i16x16)((u16x16)w[c] << 8) >> 8, (i16x16)w[c] >> 8, x + 4 * c);
+    return f32x8_from_i32(sum);
+}
+
+/* The 16 columns of each half with a factor of their own: Σ over both of factors[half] · Σ (w − 32) · x;
+ * w ≤ 63, |factor| ≤ 128. */
+LANES_INLINE f32x8 dot_halves(const u8x32 w[8], const int8_t *x, const int16_t halves[2],
+                              const i32x8 factors[2])
+{
+    i32x8 sum = factors[0] * (dot_chunks(w, 4, x) - 32 * halves[0]);
+    return f32x8_from_i32(sum + factors[1] * (dot_chunks(w + 4, 4, x + 16) - 32 * halves[1]));
 }
 
 #endif

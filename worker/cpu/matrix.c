@@ -110,22 +110,26 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
     const struct matrix *matrix = product->matrix;
     const struct kernels *kernels = multiplier->kernels;
     bool plain = matrix->packing->quantized && multiplier->float_activations;
-    kernel_multiply *multiply = kernels->multiply[plain ? FORMAT_F32 : matrix->tensor->format];
+    kernel_multiply *one = kernels->multiply[plain ? FORMAT_F32 : matrix->tensor->format];
+    kernel_multiply *two = plain ? NULL : kernels->multiply_pair[matrix->tensor->format];
     for (uint32_t row = 0; row < claim->n; row += ROWS_PER_TILE) {
         uint32_t n = claim->n - row < ROWS_PER_TILE ? claim->n - row : ROWS_PER_TILE;
-        for (uint32_t g = claim->first; g < claim->end; g++) {
+        for (uint32_t g = claim->first, n_groups; g < claim->end; g += n_groups) {
+            n_groups = two && claim->end - g >= 2 ? 2 : 1;
             struct group_product group = {.group = matrix->groups + g * matrix->group_bytes,
+                                          .apart = matrix->group_bytes,
+                                          .from_memory = row == 0,
                                           .n_columns = matrix->n_columns,
                                           .x = claim->x,
                                           .out = product->out + (size_t)g * KERNELS_ROWS,
                                           .out_stride = product->out_stride};
             if (plain)
                 group.group = unpacked(multiplier, matrix, group.group, claim->thread);
-            multiply(&group, row, n);
+            (n_groups == 2 ? two : one)(&group, row, n);
             if (matrix->bias)
                 for (uint32_t i = row; i < row + n; i++)
                     kernels->add(group.out + i * product->out_stride, matrix->bias + (size_t)g * KERNELS_ROWS,
-                                 KERNELS_ROWS);
+                                 n_groups * KERNELS_ROWS);
         }
     }
 }

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_LANES_ROWS_H
+#define WORKER_CPU_LANES_ROWS_H
+
+/* The vectors of products: a lane for each weight row that a tile covers. That is one group of eight, or
+ * where the build defines LANES_PAIR two groups that lie `apart` bytes from each other: what is loaded from
+ * the first is loaded from both, and the lanes of the second follow those of the first. Each lane counts as
+ * it would in a vector of eight, so a pair gives the bits that its groups give alone. */
+
+#include "worker/cpu/lanes.h"
+
+#if defined(LANES_PAIR)
+
+#define LANES_ROWS 16
+
+typedef float rows_f32 __attribute__((vector_size(64)));
+typedef int32_t rows_i32 __attribute__((vector_size(64)));
+typedef uint8_t rows_u8 __attribute__((vector_size(64))); /* [row][4 columns], as a chunk of packing.h */
+
+/* 8, 16 and 32 bytes of each group. */
+LANES_INLINE __m128i pair_of_8(const void *p, size_t apart)
+{
+    return _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)p),
+                              _mm_loadl_epi64((const __m128i *)(const void *)((const uint8_t *)p + apart)));
+}
+
+LANES_INLINE __m256i pair_of_16(const void *p, size_t apart)
+{
+    __m128i second = _mm_loadu_si128((const __m128i *)(const void *)((const uint8_t *)p + apart));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)p)), second, 1);
+}
+
+LANES_INLINE __m512i pair_of_32(const void *p, size_t apart)
+{
+    __m256i second = _mm256_loadu_si256((const __m256i *)(const void *)((const uint8_t *)p + apart));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p)), second, 1);
+}
+
+LANES_INLINE rows_f32 rows_f32_load(const float *p, size_t apart)
+{
+    return (rows_f32)pair_of_32(p, apart);
+}
+
+LANES_INLINE rows_f32 rows_f32_from_f16(const uint16_t *p, size_t apart)
+{
+    return (rows_f32)_mm512_cvtph_ps(pair_of_16(p, apart));
+}
+
+LANES_INLINE rows_f32 rows_f32_from_bf16(const uint16_t *p, size_t apart)
+{
+    return (rows_f32)_mm512_slli_epi32(_mm512_cvtepu16_epi32(pair_of_16(p, apart)), 16);
+}
+
+LANES_INLINE rows_i32 rows_i32_from_u8(const uint8_t *p, size_t apart)
+{
+    return (rows_i32)_mm512_cvtepu8_epi32(pair_of_8(p, apart));
+}
+
+LANES_INLINE rows_i32 rows_i32_from_i8(const int8_t *p, size_t apart)
+{
+    return (rows_i32)_mm512_cvtepi8_epi32(pair_of_8(p, apart));
+}
+
+LANES_INLINE rows_u8 rows_u8_load(const uint8_t *p, size_t apart)
+{
+    return (rows_u8)pair_of_32(p, apart);
+}
+
+LANES_INLINE void rows_f32_store(float *p, rows_f32 v)
+{
+    _mm512_storeu_ps(p, (__m512)v);
+}
+
+LANES_INLINE rows_f32 rows_f32_splat(float x)
+{
+    return (rows_f32)_mm512_set1_ps(x);
+}
+
+LANES_INLINE rows_i32 rows_i32_splat(int32_t x)
+{
+    return (rows_i32)_mm512_set1_epi32(x);
+}
+
+LANES_INLINE rows_f32 rows_f32_fma(rows_f32 a, rows_f32 b, rows_f32 c)
+{
+    return (rows_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+
+LANES_INLINE rows_f32 rows_f32_from_i32(rows_i32 v)
+{
+    return (rows_f32)_mm512_cvtepi32_ps((__m512i)v);
+}
+
+LANES_INLINE rows_u8 rows_u8_left(rows_u8 v, int bits)
+{
+    return (rows_u8)_mm512_and_si512(_mm512_slli_epi16((__m512i)v, (unsigned)bits),
+                                     _mm512_set1_epi8((char)(0xff << bits)));
+}
+
+LANES_INLINE rows_u8 rows_u8_right(rows_u8 v, int bits)
+{
+    return (rows_u8)_mm512_and_si512(_mm512_srli_epi16((__m512i)v, (unsigned)bits),
+                                     _mm512_set1_epi8((char)(0xff >> bits)));
+}
+
+/* sum + four products of bytes, sum + two of words. */
+LANES_INLINE rows_i32 rows_add_bytes(rows_i32 sum, rows_u8 w, const int8_t x[4])
+{
+    int32_t four;
+    memcpy(&four, x, sizeof four);
+    return (rows_i32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, _mm512_set1_epi32(four));
+}
+
+LANES_INLINE rows_i32 rows_add_words(rows_i32 sum, int32_t words, const int16_t x[2])
+{
+    int32_t two;
+    memcpy(&two, x, sizeof two);
+    return (rows_i32)_mm512_dpwssd_epi32((__m512i)sum, _mm512_set1_epi32(words), _mm512_set1_epi32(two));
+}
+
+#else
+
+#define LANES_ROWS 8
+
+typedef f32x8 rows_f32;
+typedef i32x8 rows_i32;
+typedef u8x32 rows_u8;
+
+LANES_INLINE rows_f32 rows_f32_load(const float *p, size_t apart)
+{
+    (void)apart;
+    return f32x8_load(p);
+}
+
+LANES_INLINE rows_f32 rows_f32_from_f16(const uint16_t *p, size_t apart)
+{
+    (void)apart;
+    return f32x8_from_f16(p);
+}
+
+LANES_INLINE rows_f32 rows_f32_from_bf16(const uint16_t *p, size_t apart)
+{
+    (void)apart;
+    return f32x8_from_bf16(p);
+}
+
+LANES_INLINE rows_i32 rows_i32_from_u8(const uint8_t *p, size_t apart)
+{
+    (void)apart;
+    return i32x8_from_u8(p);
+}
+
+LANES_INLINE rows_i32 rows_i32_from_i8(const int8_t *p, size_t apart)
+{
+    (void)apart;
+    return i32x8_from_i8(p);
+}
+
+LANES_INLINE rows_u8 rows_u8_load(const uint8_t *p, size_t apart)
+{
+    (void)apart;
+    return u8x32_load(p);
+}
+
+#define rows_f32_store    f32x8_store
+#define rows_f32_splat    f32x8_splat
+#define rows_i32_splat    i32x8_splat
+#define rows_f32_fma      f32x8_fma
+#define rows_f32_from_i32 f32x8_from_i32
+#define rows_u8_left      u8x32_left
+#define rows_u8_right     u8x32_right
+
+#if defined(LANES_VNNI)
+LANES_INLINE rows_i32 rows_add_bytes(rows_i32 sum, rows_u8 w, const int8_t x[4])
+{
+    return (rows_i32)LANES_ADD_BYTES((__m256i)sum, (__m256i)w, four_activations(x));
+}
+
+LANES_INLINE rows_i32 rows_add_words(rows_i32 sum, int32_t words, const int16_t x[2])
+{
+    return (rows_i32)LANES_ADD_WORDS((__m256i)sum, _mm256_set1_epi32(words),
+                                     four_activations((const int8_t *)x));
+}
+#else
+#define rows_dot_scaled dot_scaled
+#define rows_dot_offset dot_offset
+#define rows_dot_signed dot_signed
+#define rows_dot_halves dot_halves
+#endif
+
+#endif
+
+#if defined(LANES_VNNI)
+#include "worker/cpu/lanes_rows_vnni.h"
+#endif
+#endif

@@ -52,8 +52,6 @@ struct broker_endpoints {
 
 struct broker {
     struct options options;
-    int lock_fd;
-    uint64_t boot;
     uint64_t secret; /* seeds hashes and drawn seeds */
     uint64_t now;    /* clock_ns of this turn of the loop */
     bool draining;

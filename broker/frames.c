@@ -62,11 +62,22 @@ static bool is_return(const struct frame *frame)
            frame->ids.n == 0 && frame->text.len == 0;
 }
 
+/* Its worker had it from a broker that was killed. */
+static void cancel_unknown(struct broker *broker, struct worker *worker, const struct request_key *key)
+{
+    struct message cancel = {.kind = MESSAGE_CANCEL};
+    cancel.cancel.session = key->session;
+    cancel.cancel.id = key->id;
+    worker_link_send(&broker->worker_link, worker, &cancel, NULL);
+}
+
 /* Journals the frame and passes it on. False when the worker broke the sequence. */
 static bool take_frame(struct broker *broker, struct worker *worker, const struct frame *frame,
                        zmq_msg_t *topic, zmq_msg_t *payload)
 {
     struct request *request = ledger_find_home(&broker->ledger, zmq_msg_data(topic));
+    if (!request && !frame->has_end)
+        cancel_unknown(broker, worker, zmq_msg_data(topic));
     if (!request || request->worker != worker || epoch_compare(frame->epoch, request->epoch) != 0)
         return true;
     if (frame->seq != request->log.count || frame->off != request->log.text_bytes ||

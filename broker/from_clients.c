@@ -65,7 +65,7 @@ static void send_hello_ok(struct broker *broker, struct session *session)
     struct message ok = {.kind = MESSAGE_HELLO_OK};
     ok.hello_ok.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
     ok.hello_ok.features = features;
-    ok.hello_ok.boot = broker->boot;
+    ok.hello_ok.boot = broker->supervisor.boot;
     ok.hello_ok.stream = (struct text_list){stream, broker->endpoints.n_streams};
     ok.hello_ok.limits = (struct limits){.request_bytes = PROTO_MAX_REQUEST_BYTES,
                                          .prompt_ids = PROTO_MAX_PROMPT_IDS,

@@ -2,7 +2,7 @@
 /* What workers say.
  *
  * A worker's process is expected: the supervisor started it, so its name, incarnation and pid are known, and
- * nobody else may register; an orphan of a broker that was killed is told to finish and go. A registration
+ * nobody else may register; an orphan of a pool that was killed is told to finish and go. A registration
  * connects to the worker's stream; once the worker saw that subscription it says `ready`, and only then
  * requests are assigned, so no frame can be published into the void. Every other message counts only from a
  * peer that registered; a foreign one gets an error and is ignored. */
@@ -13,6 +13,7 @@
 
 #include "broker/frames.h"
 #include "broker/lifecycle.h"
+#include "broker/processes.h"
 #include "broker/tokenize.h"
 #include "common/clock.h"
 #include "common/hash.h"
@@ -56,13 +57,16 @@ static void copy_text(char *to, size_t size, struct bytes text)
     to[len] = 0;
 }
 
-/* The place whose process this is; NULL when we did not start it. */
+/* The place whose process this is; NULL when it is none of the pool's. Its pid may be on its way to us. */
 static struct worker *expected(struct broker *broker, const struct message *message)
 {
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         struct worker *worker = &broker->workers[i];
-        if (bytes_equal(message->register_.name, bytes_of_string(worker->name)) && worker->pid != 0 &&
-            message->register_.incarnation == worker->incarnation && message->register_.pid == worker->pid &&
+        uint32_t pid = broker->supervisor.places[i].record.pid;
+        bool lives = worker->state != WORKER_ABSENT && worker->state != WORKER_FAILED;
+        if (lives && bytes_equal(message->register_.name, bytes_of_string(worker->name)) &&
+            message->register_.incarnation == worker->incarnation &&
+            (pid == 0 || message->register_.pid == pid) &&
             bytes_equal(message->register_.stream, bytes_of_string(worker->endpoint)))
             return worker;
     }
@@ -72,6 +76,10 @@ static struct worker *expected(struct broker *broker, const struct message *mess
 static void registered(struct broker *broker, const struct peer *peer, const struct message *message)
 {
     struct worker *worker = expected(broker, message);
+    if (!worker) { /* it may have been started just now */
+        processes_take(broker);
+        worker = expected(broker, message);
+    }
     if (!worker) {
         if (worth_a_line(broker))
             log_warn("refused a worker that is not ours: \"%.*s\"", (int)message->register_.name.len,
@@ -95,14 +103,19 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     worker->state = WORKER_LOADING;
     struct hash128 mark = hash128(worker->name, strlen(worker->name), broker->secret + worker->incarnation);
     struct message ok = {.kind = MESSAGE_REGISTER_OK};
-    ok.register_ok.boot = broker->boot;
+    ok.register_ok.boot = broker->supervisor.boot;
     ok.register_ok.heartbeat_ms = HEARTBEAT_MS;
     memcpy(&ok.register_ok.subscription, &mark, sizeof ok.register_ok.subscription);
     struct error err;
-    if (!worker->stream && frames_open(broker, worker, &ok.register_ok.subscription, &err) < 0) {
-        log_error("%s: %s", worker->name, err.text);
-        supervisor_kill(&broker->supervisor, worker->index);
-        return;
+    if (!worker->stream) {
+        /* What it had published before was for a broker that is gone, and so is who asked for it. */
+        worker->wseq = message->register_.wseq;
+        worker->ack_due = worker->wseq > 0 ? broker->now : 0;
+        if (frames_open(broker, worker, &ok.register_ok.subscription, &err) < 0) {
+            log_error("%s: %s", worker->name, err.text);
+            supervisor_kill(&broker->supervisor, worker->index);
+            return;
+        }
     }
     worker_link_send(&broker->worker_link, worker, &ok, NULL);
 }
@@ -147,7 +160,6 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
     }
     if (!worker)
         return;
-    worker->heard_ns = broker->now;
     switch (message.kind) {
     case MESSAGE_REGISTER:
         break;
@@ -155,7 +167,7 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
         if (worker->state == WORKER_LOADING) {
             worker->state = WORKER_READY;
             broker->any_ready = true;
-            supervisor_ready(&broker->supervisor, worker->index, broker->now);
+            supervisor_ready(&broker->supervisor, worker->index);
         }
         break;
     case MESSAGE_HEARTBEAT:

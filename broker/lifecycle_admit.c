@@ -72,7 +72,7 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
         request->model = (struct bytes){request->body.data + at, model.len};
     }
     admission_fix(request, arrival->generation, admission_draw_seed(&broker->admission), broker->now);
-    request->epoch = (struct epoch){broker->boot, 0};
+    request->epoch = (struct epoch){broker->supervisor.boot, 0};
     r = admission_entered(&broker->admission, request);
     if (r < 0)
         return r;

@@ -2,23 +2,21 @@
 /* The broker's loop.
  *
  * One turn: wait until something can be read or is due; take what came, in batches, from workers first, so
- * that what a worker published before it died is in before its death is; then signals; then what time brings;
- * then assign; then send what could not be sent before. Nothing in a turn waits.
+ * that what a worker published before it died is in before its death is; then the supervisor's news; then
+ * what time brings; then assign; then send what could not be sent before. Nothing in a turn waits.
  *
- *     SERVING ──SIGTERM, SIGINT, SIGHUP──▶ DRAINING ──nothing runs or waits──▶ STOPPING ──▶ end
+ *     SERVING ──the pool is told to end──▶ DRAINING ──nothing runs or waits──▶ STOPPING ──▶ end
  *
  * DRAINING refuses new requests and finishes the others, restarting workers if it must; what has not ended
  * when its time is up is ended. STOPPING has asked the workers to end, and goes on sending to clients what
- * waits for them to read. After a few seconds it kills what has not ended and leaves. A second signal skips
- * all that. */
+ * waits for them to read. After a few seconds it leaves; what has not ended then is killed. A second signal
+ * skips all that. So does the end of the supervisor: workers are told to stop, and everybody leaves. */
 
 #include "broker/loop.h"
 
 #include <errno.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "broker/connections.h"
@@ -40,14 +38,13 @@
 #define LATE_NS    CLOCK_NS_PER_S /* a tick so late means that we stood still ourselves */
 #define POLL_WAKE  4              /* the place of the descriptor that says that clients have read */
 #define POLL_FIXED 5
-#define POLL_MAX   (POLL_FIXED + 2 * WORKER_MAX)
+#define POLL_MAX   (POLL_FIXED + WORKER_MAX)
 
 /* ---- one turn ---- */
 
 struct turn {
     zmq_pollitem_t items[POLL_MAX];
     uint64_t next_tick;
-    int signals;          /* that asked us to end */
     uint64_t drain_until; /* DRAINING: when what is left is ended */
     uint64_t stop_at;     /* STOPPING: when workers are killed; else 0 */
     bool more;            /* a batch was full: do not wait */
@@ -68,8 +65,7 @@ static long milliseconds_to_wait(const struct broker *broker, const struct turn 
 {
     if (turn->more)
         return 0;
-    uint64_t due = earlier(turn->next_tick, supervisor_next(&broker->supervisor));
-    due = earlier(due, queue_next_deadline(&broker->queue));
+    uint64_t due = earlier(turn->next_tick, queue_next_deadline(&broker->queue));
     if (broker->worker_link.waiting)
         due = earlier(due, broker->now + RETRY_NS);
     for (uint32_t i = 0; i < broker->n_workers; i++)
@@ -79,20 +75,18 @@ static long milliseconds_to_wait(const struct broker *broker, const struct turn 
     return due <= now ? 0 : (long)((due - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS);
 }
 
-static void wait_for_something(struct broker *broker, struct turn *turn, int signal_fd)
+static void wait_for_something(struct broker *broker, struct turn *turn)
 {
     zmq_pollitem_t *items = turn->items;
     int n = 0;
     items[n++] = (zmq_pollitem_t){.socket = broker->client_link.router, .events = ZMQ_POLLIN};
     items[n++] = (zmq_pollitem_t){.socket = broker->worker_link.router, .events = ZMQ_POLLIN};
     items[n++] = (zmq_pollitem_t){.socket = broker->stream.socket, .events = ZMQ_POLLIN};
-    items[n++] = (zmq_pollitem_t){.fd = signal_fd, .events = ZMQ_POLLIN};
+    items[n++] = (zmq_pollitem_t){.fd = broker->supervisor.fd, .events = ZMQ_POLLIN};
     items[n++] = (zmq_pollitem_t){.fd = broker->client_link.credit.wake_fd, .events = ZMQ_POLLIN};
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         if (broker->workers[i].stream)
             items[n++] = (zmq_pollitem_t){.socket = broker->workers[i].stream, .events = ZMQ_POLLIN};
-        if (broker->supervisor.children[i].log.fd >= 0)
-            items[n++] = (zmq_pollitem_t){.fd = broker->supervisor.children[i].log.fd, .events = ZMQ_POLLIN};
     }
     zmq_poll(items, n, milliseconds_to_wait(broker, turn));
     broker->now = clock_ns();
@@ -105,7 +99,6 @@ static void take_messages(struct broker *broker, struct turn *turn)
     turn->more = false;
     for (uint32_t i = 0; i < broker->n_workers; i++)
         turn->more |= frames_drain(broker, &broker->workers[i]);
-    supervisor_read_logs(&broker->supervisor, broker->now);
     turn->more |= from_workers_drain(broker);
     bool more = from_clients_drain_stream(broker);
     if (!more)
@@ -114,16 +107,10 @@ static void take_messages(struct broker *broker, struct turn *turn)
     turn->more |= from_clients_drain(broker);
 }
 
-static void take_signals(struct broker *broker, struct turn *turn, int signal_fd)
+static void take_news(struct broker *broker, struct turn *turn)
 {
-    struct signalfd_siginfo info;
-    while (read(signal_fd, &info, sizeof info) == sizeof info) {
-        if (info.ssi_signo != SIGCHLD)
-            turn->signals++;
-        else
-            processes_reap(broker);
-    }
-    if (turn->signals > 0 && !broker->draining) {
+    processes_take(broker);
+    if (broker->supervisor.signals > 0 && !broker->draining) {
         broker->draining = true;
         turn->drain_until = broker->now + broker->options.drain_seconds * CLOCK_NS_PER_S;
         log_info("draining: %zu requests to finish, within %u s", broker_n_alive(broker),
@@ -160,7 +147,6 @@ static void stood_still(struct broker *broker, uint64_t late)
 {
     log_warn("stood still for %.1f s", (double)late / (double)CLOCK_NS_PER_S);
     sessions_stood_still(&broker->sessions, late, broker->now);
-    supervisor_stood_still(&broker->supervisor, broker->now);
 }
 
 static void tick(struct broker *broker, struct turn *turn)
@@ -182,12 +168,11 @@ static void tick(struct broker *broker, struct turn *turn)
     stream_make_room(&broker->stream, &broker->sessions);
     give_memory_back(broker, turn);
     report_closed(broker, turn);
-    for (uint32_t i = 0; i < broker->n_workers; i++)
-        supervisor_watch(&broker->supervisor, i, broker->workers[i].heard_ns, broker->now);
 }
 
 static void send_what_waits(struct broker *broker, struct turn *turn)
 {
+    supervisor_flush(&broker->supervisor);
     for (uint32_t i = 0; i < broker->n_workers; i++)
         worker_link_acknowledge(&broker->worker_link, &broker->workers[i], broker->now);
     if (broker->client_link.retry) {
@@ -246,7 +231,7 @@ static void announce(const struct broker *broker, struct turn *turn)
     for (uint32_t i = 0; i < broker->n_workers; i++)
         if (broker->workers[i].state == WORKER_FAILED)
             log_error("%s failed for good: %s", broker->workers[i].name,
-                      broker->supervisor.children[i].reason);
+                      broker->supervisor.places[i].record.reason);
 }
 
 /* ---- the end ---- */
@@ -254,7 +239,7 @@ static void announce(const struct broker *broker, struct turn *turn)
 /* True when the loop is done. */
 static bool wind_down(struct broker *broker, struct turn *turn)
 {
-    if (turn->signals > 1)
+    if (broker->supervisor.signals > 1)
         return true;
     if (broker->now >= turn->drain_until && broker_n_alive(broker) > 0) {
         log_warn("%zu requests are not finished after %u s: they end here", broker_n_alive(broker),
@@ -263,7 +248,7 @@ static bool wind_down(struct broker *broker, struct turn *turn)
     }
     if (turn->stop_at == 0 && broker_n_alive(broker) == 0) {
         turn->stop_at = broker->now + STOP_NS;
-        supervisor_stop(&broker->supervisor, SIGTERM);
+        supervisor_stop(&broker->supervisor);
     }
     if (turn->stop_at == 0)
         return false;
@@ -271,22 +256,35 @@ static bool wind_down(struct broker *broker, struct turn *turn)
     return (supervisor_alive(&broker->supervisor) == 0 && !unread) || broker->now >= turn->stop_at;
 }
 
-int broker_run(struct broker *broker, int signal_fd, struct error *err)
+/* Nobody is left to wait for the workers, or to start us again. */
+static void leave_alone(struct broker *broker)
+{
+    log_error("the supervisor was killed: the pool ends");
+    lifecycle_end_all(broker, "the pool was killed");
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        worker_link_send(&broker->worker_link, &broker->workers[i], &(struct message){.kind = MESSAGE_DRAIN},
+                         NULL);
+}
+
+int broker_run(struct broker *broker, struct error *err)
 {
     struct turn turn = {.next_tick = broker->now};
     for (;;) {
-        processes_start(broker);
-        wait_for_something(broker, &turn, signal_fd);
+        wait_for_something(broker, &turn);
         take_messages(broker, &turn);
-        take_signals(broker, &turn, signal_fd);
+        take_news(broker, &turn);
         tick(broker, &turn);
         lifecycle_dispatch(broker);
         send_what_waits(broker, &turn);
         if (!turn.announced)
             announce(broker, &turn);
+        if (broker->supervisor.gone) {
+            leave_alone(broker);
+            return 0;
+        }
         if (broker->draining && wind_down(broker, &turn))
             return 0;
         if (!broker->draining && supervisor_all_failed(&broker->supervisor))
-            return error_set(err, -ECHILD, "%s", broker->supervisor.children[0].reason);
+            return error_set(err, -ECHILD, "%s", broker->supervisor.places[0].record.reason);
     }
 }

@@ -7,8 +7,8 @@
 #include "broker/broker.h"
 #include "common/error.h"
 
-/* Serves until a signal ends it (0) or every worker failed for good (-ECHILD with the reason).
- * `signal_fd` delivers SIGTERM, SIGINT, SIGHUP and SIGCHLD. */
-int broker_run(struct broker *broker, int signal_fd, struct error *err);
+/* Serves until the supervisor says that it is to end (0), or every worker failed for good (-ECHILD with the
+ * reason). */
+int broker_run(struct broker *broker, struct error *err);
 
 #endif

@@ -14,6 +14,7 @@
 #include <argp.h>
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,7 +34,7 @@ enum setting_type { SETTING_TEXT, SETTING_NUMBER };
 static const struct setting {
     const char *name;
     const char *argument; /* NULL: the option has none, and is 1 in the file */
-    const char *help;
+    const char *help;     /* NULL: nobody needs to know */
     enum setting_type type;
     size_t offset;
     uint32_t limit; /* texts: bytes with the zero; numbers: the largest */
@@ -69,6 +70,7 @@ static const struct setting {
      offsetof(struct options, no_sandbox), 1, 0},
     {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
      SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
+    {"supervision-fd", "FD", NULL, SETTING_NUMBER, offsetof(struct options, supervision_fd), INT32_MAX, 1},
 };
 #define N_SETTINGS (sizeof settings / sizeof *settings)
 
@@ -184,8 +186,9 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
 {
     struct argp_option table[N_SETTINGS + 2] = {{0}};
     for (size_t i = 0; i < N_SETTINGS; i++)
-        table[i] = (struct argp_option){
-            settings[i].name, KEY_SETTING + (int)i, settings[i].argument, 0, settings[i].help, 0};
+        table[i] = (struct argp_option){settings[i].name,     KEY_SETTING + (int)i,
+                                        settings[i].argument, settings[i].help ? 0 : OPTION_HIDDEN,
+                                        settings[i].help,     0};
     table[N_SETTINGS] = (struct argp_option){
         "config", KEY_CONFIG, "FILE", 0, "Read settings from FILE: lines of NAME = VALUE", 0};
     const struct argp argp = {
@@ -221,6 +224,37 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     if (walk.result == 0)
         *ret_options = options;
     return walk.result;
+}
+
+/* Whether a number has to be said: 0 stands for "not given" where it is not a value itself. */
+static bool is_given(const struct options *options, const struct setting *setting)
+{
+    const void *field = (const char *)options + setting->offset;
+    if (field == &options->owner || field == &options->supervision_fd)
+        return false;
+    if (field == &options->frame_us)
+        return options->has_frame_us;
+    if (field == &options->cached_blocks)
+        return options->has_cached_blocks;
+    return field == &options->drain_seconds || *(const uint32_t *)field > 0;
+}
+
+void options_write(const struct options *options, struct command_line *line)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        const struct setting *setting = &settings[i];
+        const void *field = (const char *)options + setting->offset;
+        char name[40];
+        snprintf(name, sizeof name, "--%s", setting->name);
+        if (setting->type == SETTING_TEXT)
+            command_line_option(line, name, *(const char *)field ? field : NULL);
+        else if (is_given(options, setting) && setting->argument)
+            command_line_number(line, name, *(const uint32_t *)field);
+        else if (is_given(options, setting))
+            command_line_add(line, name);
+    }
+    command_line_add(line, "--"); /* a model may be called -x */
+    command_line_add(line, options->model);
 }
 
 int options_split_tcp(const char *tcp, char ret_host[OPTIONS_TEXT_MAX + 1], uint16_t *ret_port,

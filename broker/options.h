@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/command_line.h"
 #include "common/error.h"
 #include "common/rundir.h"
 
@@ -28,15 +29,20 @@ struct options {
     uint32_t cached_blocks;
     bool has_frame_us;
     uint32_t frame_us;
-    uint32_t no_sandbox;    /* 1: handed to the workers */
-    uint32_t drain_seconds; /* from the first signal until what has not ended is ended */
-    uint32_t owner;         /* process that made the run directory and removes it; 0 = nobody does */
+    uint32_t no_sandbox;     /* 1: handed to the workers */
+    uint32_t drain_seconds;  /* from the first signal until what has not ended is ended */
+    uint32_t owner;          /* process that made the run directory and removes it; 0 = nobody does */
+    uint32_t supervision_fd; /* set by the supervisor for its broker: the connection between them; else 0 */
 };
 
 /* Fills in defaults, then the file named by --config, then the command line, which wins. Exits through argp
  * for --help and --usage, with status 2 for a wrong command line. -errno with the reason when the file is bad
  * or a value is out of range. */
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err);
+
+/* Adds what options_parse would read the same from, but for what concerns one process only: `owner` and
+ * `supervision_fd`. */
+void options_write(const struct options *options, struct command_line *line);
 
 /* Splits HOST:PORT (a v6 host in brackets); "*" is the wildcard. -EINVAL. *ret_loopback: the host names this
  * machine only. */

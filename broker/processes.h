@@ -6,10 +6,7 @@
 
 #include "broker/broker.h"
 
-/* Starts the processes that are due. Every turn. */
-void processes_start(struct broker *broker);
-
-/* Takes the ends of dead ones: after SIGCHLD. */
-void processes_reap(struct broker *broker);
+/* Takes what the supervisor told. Every turn. */
+void processes_take(struct broker *broker);
 
 #endif

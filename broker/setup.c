@@ -1,31 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The broker's parts, put together in the order in which they need one another, and taken apart the other way
- * round. Whatever the way out, no worker is left behind. */
+ * round. */
 
 #include "broker/setup.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "broker/boot.h"
 #include "broker/connections.h"
 #include "broker/frames.h"
 #include "broker/lifecycle.h"
 #include "broker/sockets.h"
 #include "common/clock.h"
-#include "common/rundir.h"
-
-static int check_model(const char *path, struct error *err)
-{
-    if (access(path, R_OK) < 0)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    return 0;
-}
 
 static void init_tables(struct broker *broker)
 {
@@ -51,23 +40,14 @@ static void init_tables(struct broker *broker)
 
 int broker_init(struct broker *broker, const struct options *options, struct error *err)
 {
-    *broker = (struct broker){.options = *options, .lock_fd = -1, .now = clock_ns()};
-    broker->supervisor.board_fd = -1;
+    *broker = (struct broker){.options = *options, .now = clock_ns(), .supervisor = {.rundir_fd = -1}};
     if (getrandom(&broker->secret, sizeof broker->secret, 0) != sizeof broker->secret)
         return error_set(err, -EIO, "no random numbers");
     init_tables(broker);
     broker->most_connections = connections_raise_limit();
     int r = credit_total_init(&broker->client_link.credit, err);
     if (r == 0)
-        r = check_model(broker->options.model, err);
-    if (r == 0)
-        r = rundir_prepare(broker->options.rundir, err);
-    if (r == 0)
-        r = rundir_lock(broker->options.rundir, &broker->lock_fd, err);
-    if (r == 0)
-        r = boot_raise(broker->options.rundir, &broker->boot, err);
-    if (r == 0)
-        sockets_clear(broker->options.rundir);
+        r = supervisor_init(&broker->supervisor, (int)options->supervision_fd, options->workers, err);
     if (r == 0)
         r = sockets_bind(broker, err);
     if (r == 0 &&
@@ -75,26 +55,18 @@ int broker_init(struct broker *broker, const struct options *options, struct err
          message_decoder_new(&broker->frame_decoder) < 0))
         r = error_set(err, -ENOMEM, "out of memory");
     if (r == 0)
-        r = supervisor_init(&broker->supervisor, &broker->options, broker->endpoints.worker_link,
-                            broker->lock_fd, broker->boot, err);
-    if (r < 0)
+        supervisor_serving(&broker->supervisor);
+    else
         broker_deinit(broker);
     return r;
 }
 
-static void end_workers(struct broker *broker)
+static void close_workers(struct broker *broker)
 {
-    struct supervisor *supervisor = &broker->supervisor;
-    supervisor_stop(supervisor, SIGKILL);
-    for (uint32_t i = 0; i < supervisor->n; i++) {
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
         frames_close(&broker->workers[i]);
         outbox_deinit(&broker->workers[i].outbox);
-        if (supervisor->children[i].pid <= 0)
-            continue;
-        waitpid(supervisor->children[i].pid, NULL, 0);
-        supervisor_forget(supervisor, i);
     }
-    supervisor_deinit(supervisor);
 }
 
 static void free_tables(struct broker *broker)
@@ -121,7 +93,7 @@ void broker_deinit(struct broker *broker)
 {
     if (broker->stream.socket && broker->client_link.router)
         lifecycle_end_all(broker, "the pool was stopped");
-    end_workers(broker);
+    close_workers(broker);
     free_tables(broker);
     stream_deinit(&broker->stream);
     client_link_deinit(&broker->client_link);
@@ -130,7 +102,5 @@ void broker_deinit(struct broker *broker)
         zmq_ctx_term(broker->context);
     credit_total_deinit(&broker->client_link.credit);
     sockets_unlink(broker);
-    if (broker->lock_fd >= 0)
-        close(broker->lock_fd);
-    *broker = (struct broker){.lock_fd = -1};
+    supervisor_deinit(&broker->supervisor);
 }

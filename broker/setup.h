@@ -7,11 +7,11 @@
 #include "broker/broker.h"
 #include "common/error.h"
 
-/* Prepares the run directory, binds, and sets up the supervisor; nothing is spawned yet. On failure
- * everything is undone. 0 or -errno with the reason. */
+/* Binds, and tells the supervisor of `options` that workers may come. On failure everything is undone. 0 or
+ * -errno with the reason. */
 int broker_init(struct broker *broker, const struct options *options, struct error *err);
 
-/* Ends what is left, workers included, and frees everything. */
+/* Ends what is left, and frees everything. Workers are the supervisor's. */
 void broker_deinit(struct broker *broker);
 
 #endif

@@ -226,7 +226,7 @@ void sockets_unlink(const struct broker *broker)
                                broker->endpoints.streams[0]};
     for (int i = 0; i < 3; i++) {
         const char *name = endpoints[i][0] ? strrchr(endpoints[i], '/') + 1 : NULL;
-        if (name && is_socket(broker->lock_fd, name))
-            unlinkat(broker->lock_fd, name, 0);
+        if (name && is_socket(broker->supervisor.rundir_fd, name))
+            unlinkat(broker->supervisor.rundir_fd, name, 0);
     }
 }

@@ -9,7 +9,7 @@
 static void fill_worker(const struct broker *broker, uint32_t index, struct worker_status *status)
 {
     const struct worker *worker = &broker->workers[index];
-    const struct child *child = &broker->supervisor.children[index];
+    const struct place_record *record = &broker->supervisor.places[index].record;
     struct board_snapshot board;
     uint64_t steps;
     supervisor_snapshot(&broker->supervisor, index, &board, &steps);
@@ -18,7 +18,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .device = bytes_of_string(worker->device),
         .model = bytes_of_string(worker->model),
         .state = worker->state == WORKER_READY && broker->draining ? WORKER_DRAINING : worker->state,
-        .pid = child->pid > 0 ? (uint32_t)child->pid : 0,
+        .pid = record->pid,
         .incarnation = worker->incarnation,
         .restarts = worker->incarnation > 0 ? worker->incarnation - 1 : 0,
         .active = board.active,
@@ -30,7 +30,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .tokens = board.tokens,
         .cache_hits = board.cache_hits,
         .tokens_per_s = board.tokens_per_s,
-        .reason = bytes_of_string(worker->state == WORKER_READY ? "" : child->reason),
+        .reason = bytes_of_string(worker->state == WORKER_READY ? "" : record->reason),
     };
     /* The board knows that a process is loading before it registers. */
     if (worker->state == WORKER_STARTING && board.state == WORKER_LOADING)
@@ -44,7 +44,7 @@ void status_fill(const struct broker *broker, uint64_t ref, struct worker_status
     for (uint32_t i = 0; i < broker->n_workers; i++)
         fill_worker(broker, i, &workers[i]);
     ok.status_ok.ref = ref;
-    ok.status_ok.boot = broker->boot;
+    ok.status_ok.boot = broker->supervisor.boot;
     ok.status_ok.draining = broker->draining;
     ok.status_ok.version = BYTES_LITERAL(QUERN_VERSION);
     ok.status_ok.sessions = (uint32_t)broker->sessions.n;

@@ -22,7 +22,6 @@ struct worker {
     uint32_t index;
     char name[32];
     uint32_t incarnation;               /* of the process that has the place now; 0 before the first */
-    uint32_t pid;                       /* of that process */
     char endpoint[WORKER_ENDPOINT_MAX]; /* its stream */
     enum worker_state state;
 
@@ -35,7 +34,6 @@ struct worker {
 
     struct peer peer; /* on the worker link; len 0: not registered */
     struct outbox outbox;
-    uint64_t heard_ns; /* last message */
 
     /* Its stream. */
     void *stream;           /* SUB socket; NULL when not connected */

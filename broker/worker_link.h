@@ -17,7 +17,7 @@
 
 struct worker_link {
     void *router;
-    struct supervisor *supervisor; /* who kills */
+    struct supervisor *supervisor; /* who has it killed */
     struct worker *workers;        /* [n_workers] */
     uint32_t n_workers;
     struct buffer scratch; /* the message being encoded */

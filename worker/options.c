@@ -30,7 +30,8 @@ enum {
     KEY_CACHED_BLOCKS,
     KEY_FRAME_US,
     KEY_ORPHAN_S,
-    KEY_NO_SANDBOX
+    KEY_NO_SANDBOX,
+    KEY_PARENT
 };
 
 static const struct argp_option options[] = {
@@ -53,6 +54,7 @@ static const struct argp_option options[] = {
     {"frame-us", KEY_FRAME_US, "N", 0, "Tokens of one request made within this time share a frame (250)", 0},
     {"orphan-s", KEY_ORPHAN_S, "N", 0, "Seconds without a word from the broker before it ends (60)", 0},
     {"no-sandbox", KEY_NO_SANDBOX, NULL, 0, "Keep all rights of the user while serving, to debug", 0},
+    {"parent", KEY_PARENT, "PID", 0, "End when this process, our parent, does", 0},
     {0}};
 
 /* A whole number within the bounds, or the end with a message that names the option of `key`. */
@@ -133,6 +135,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_NO_SANDBOX:
         into->no_sandbox = true;
+        break;
+    case KEY_PARENT:
+        into->parent = number(key, arg, 1, INT32_MAX, state);
         break;
     case ARGP_KEY_ARG:
         if (into->model)

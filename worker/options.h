@@ -26,6 +26,7 @@ struct worker_options {
     uint32_t frame_us;
     uint32_t orphan_s;
     bool no_sandbox;
+    uint32_t parent; /* process whose end is a SIGTERM; 0: none */
 };
 
 /* Reads the command line; texts borrow from argv. On a mistake, and after --help, it ends the process as

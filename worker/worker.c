@@ -10,7 +10,8 @@
  *                   └──────device failed──▶ FAILED ─────────────────┘
  *
  * A worker outlives its broker: what runs is finished, as far as the window holds it, and kept for a new
- * broker, which it looks for until `orphan_s` seconds have passed without a word. */
+ * broker, which it looks for until `orphan_s` seconds have passed without a word. It does not outlive its
+ * supervisor, its parent. */
 
 #include "worker/worker.h"
 
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -44,7 +46,7 @@
 #define REPORT_NS      CLOCK_NS_PER_MS       /* between reports to the board while working */
 #define IDLE_NS        (250 * CLOCK_NS_PER_MS)
 #define DEADLINE_NS    (10 * CLOCK_NS_PER_MS) /* between looks at the deadlines of prompts in preparation */
-#define PATIENCE_NS    (5 * CLOCK_NS_PER_S)   /* for the last acknowledgements */
+#define PATIENCE_NS    (5 * CLOCK_NS_PER_S)   /* for the last acknowledgements, or without a pool */
 #define PREPARATION_NS (60 * CLOCK_NS_PER_S)  /* of one prompt: beyond, its thread hangs */
 #define JOIN_MS        2000                   /* for the end of that thread */
 #define MOST_AT_ONCE   64 /* messages of one look, so that a flood does not stop the steps */
@@ -71,6 +73,7 @@ struct worker {
     bool in_step;             /* inside engine_step */
     uint64_t next_look_ns;    /* then: when to look at the sockets again */
     uint64_t step_started_ns; /* of the running step; 0: idle */
+    uint64_t alone_ns;        /* since when nobody is there who started us; 0: somebody is */
     uint64_t done_ns;         /* draining and nothing runs any more, since then; 0: not yet */
     int failure;              /* -errno: what became of the device, in FAILED */
 };
@@ -87,12 +90,21 @@ static void on_signal(int signal)
     asked_to_end = 1;
 }
 
-static void catch_signals(void)
+static bool parent_is_gone(const struct worker_options *options)
+{
+    return options->parent != 0 && getppid() != (pid_t)options->parent;
+}
+
+static void catch_signals(const struct worker_options *options)
 {
     struct sigaction end = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGTERM, &end, NULL);
     sigaction(SIGINT, &end, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    if (options->parent != 0)
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (parent_is_gone(options)) /* before that call */
+        _exit(EXIT_SUCCESS);
 }
 
 /* ---- the board ---- */
@@ -267,6 +279,12 @@ static bool is_over(struct worker *worker, uint64_t now)
 {
     if (asked_to_end)
         drain(worker, "asked to end");
+    if (asked_to_end && worker->alone_ns == 0 && parent_is_gone(worker->options))
+        worker->alone_ns = now;
+    if (worker->alone_ns != 0 && now - worker->alone_ns > PATIENCE_NS) {
+        log_warn("the pool was killed: ending with %u requests", worker->assignments.n);
+        return true;
+    }
     if (now > worker->link.heard_ns + worker->options->orphan_s * CLOCK_NS_PER_S) {
         log_warn("no word from the broker for %u s: ending with %u requests", worker->options->orphan_s,
                  worker->assignments.n);
@@ -476,7 +494,7 @@ int worker_run(const struct worker_options *options)
 {
     struct error err = {0};
     struct worker worker = {.options = options};
-    catch_signals();
+    catch_signals(options);
     truncation_catch(options->name, EXIT_FAILURE);
     if (report_open(&worker.report, options->board_fd, options->board_slot, options->incarnation, &err) < 0)
         return give_up(&worker, EXIT_FAILURE, &err);

@@ -176,7 +176,7 @@ static long open_files(pid_t pid)
 static void look(const struct pool *pool, struct quern *watcher, struct held *held)
 {
     const struct quern_status *status;
-    long files = open_files(pool->broker), resident = status_kib(pool->broker, "VmHWM");
+    long files = open_files(pool_broker_pid(pool)), resident = status_kib(pool_broker_pid(pool), "VmHWM");
     held->files = files > held->files ? files : held->files;
     held->resident_kib = resident > held->resident_kib ? resident : held->resident_kib;
     if (watcher && quern_status(watcher, 2000, &status, NULL) == 0 && status->sessions > held->sessions)
@@ -220,9 +220,9 @@ static void start(struct pool *pool, const struct hostile_case *c, const struct 
     if (pool->stderr_fd > 0)
         close(pool->stderr_fd);
     if (c->few_files)
-        limit(pool->broker, RLIMIT_NOFILE, FEW_FILES);
+        limit(pool_broker_pid(pool), RLIMIT_NOFILE, FEW_FILES);
     if (JUDGES_MEMORY)
-        limit(pool->broker, RLIMIT_AS, (rlim_t)options->memory_mib << 20);
+        limit(pool_broker_pid(pool), RLIMIT_AS, (rlim_t)options->memory_mib << 20);
 }
 
 static struct quern *connect_to(const struct pool *pool)

@@ -385,7 +385,7 @@ int main(int argc, char **argv)
     struct pool pool = {0};
     pool_start(&pool, tiny_model(), "--workers", options.workers, "--ctx", "1024", "--slots", "16",
                "--kv-blocks", "128", NULL);
-    pid_t pids[16] = {pool.broker};
+    pid_t pids[16] = {pool_broker_pid(&pool)};
     int processes = 1 + pool_worker_pids(&pool, pids + 1, 15);
 
     printf("%-6s %8s %8s %8s %8s %9s %9s %10s %9s %8s %12s %12s\n", "round", "seconds", "ended", "stop",

@@ -285,6 +285,23 @@ static const char *option_of(pid_t pid, const char *option)
     return NULL;
 }
 
+pid_t pool_broker_pid(const struct pool *pool)
+{
+    pid_t found = 0;
+    DIR *proc = opendir("/proc");
+    REQUIRE(proc, "/proc: %s", strerror(errno));
+    struct dirent *entry;
+    while (found == 0 && (entry = readdir(proc))) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        const char *rundir =
+            pid > 0 && option_of(pid, "--supervision-fd") ? option_of(pid, "--rundir") : NULL;
+        if (rundir && strcmp(rundir, pool->rundir) == 0)
+            found = pid;
+    }
+    closedir(proc);
+    return found;
+}
+
 int pool_worker_pids(const struct pool *pool, pid_t *ret_pids, int n)
 {
     for (int i = 0; i < n; i++)

@@ -17,7 +17,7 @@
 #include "common/rundir.h"
 
 struct pool {
-    pid_t broker;         /* 0: none runs */
+    pid_t broker;         /* the process that was started, the supervisor; 0: none runs */
     const char *programs; /* folder of the build folder with quern-broker and quern-worker; NULL: its top */
     char rundir[RUNDIR_PATH_MAX + 1];
     char frontend[RUNDIR_PATH_MAX + 32]; /* endpoints */
@@ -68,8 +68,10 @@ bool pool_is_ready(const struct pool *pool);
 const char *pool_log(const struct pool *pool);
 unsigned pool_log_lines(const struct pool *pool);
 
-/* Pids of the workers now alive, by name order "worker-0" …; 0 where none is. Asks the broker's children in
- * /proc. */
+/* Pid of the process that is the broker now: the supervisor's child. 0: none is. */
+pid_t pool_broker_pid(const struct pool *pool);
+
+/* Pids of the workers now alive, by name order "worker-0" …; 0 where none is. Asks /proc. */
 int pool_worker_pids(const struct pool *pool, pid_t *ret_pids, int n);
 
 /* Runs a program of the build folder with arguments ended by NULL; its stdout goes to ret_out

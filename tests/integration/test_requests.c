@@ -216,7 +216,7 @@ START_TEST(a_second_interrupt_does_not_wait_for_the_pool)
     snprintf(e, sizeof e, "%s/err", dir);
     pid_t pid = start(argv, o, e);
     wait_for_bytes(o, 1000);
-    kill(pool.broker, SIGSTOP);
+    kill(pool_broker_pid(&pool), SIGSTOP);
     kill(pid, SIGINT);
     usleep(500000);
     ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0); /* for the end that the pool owes it */
@@ -224,7 +224,7 @@ START_TEST(a_second_interrupt_does_not_wait_for_the_pool)
     kill(pid, SIGINT);
     ck_assert_int_eq(wait_for(pid), 130);
     ck_assert_uint_lt(clock_ns() - then, 2 * CLOCK_NS_PER_S);
-    kill(pool.broker, SIGCONT);
+    kill(pool_broker_pid(&pool), SIGCONT);
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
     pool_forget(&pool);
 }

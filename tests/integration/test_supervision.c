@@ -168,9 +168,12 @@ START_TEST(a_broker_that_stood_still_blames_nobody)
         send_request(clients[i], &request, &answers[i]);
         await_ids(clients[i], &answers[i], 2, 60);
     }
+    pid_t broker = pool_broker_pid(&pool);
+    ck_assert_int_eq(kill(broker, SIGSTOP), 0);
     ck_assert_int_eq(kill(pool.broker, SIGSTOP), 0);
     dispatch_all(clients, N, 11);
     ck_assert_int_eq(kill(pool.broker, SIGCONT), 0);
+    ck_assert_int_eq(kill(broker, SIGCONT), 0);
     for (int i = 0; i < N; i++) {
         /* All of them, or those that wait for their turn would lose their leases. */
         for (int s = 0; s < 120 && answers[i].ends == 0; s++)
@@ -307,22 +310,62 @@ START_TEST(a_second_signal_ends_at_once)
 }
 END_TEST
 
-START_TEST(workers_do_not_outlive_a_killed_broker_for_ever)
+/* Requests that run included: nobody is left who would take their tokens. */
+START_TEST(a_killed_supervisor_takes_everybody_along)
 {
-    /* The orphan rule gives them 60 s; here it is enough that they do not die with it at once and that a
-     * drain signal still ends them. */
-    pool_start(&pool, tiny_model(), "--workers", "2", NULL);
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answer = {0};
+    struct quern_request request = endless("until the end", 4000);
+    send_request(client, &request, &answer);
+    await_ids(client, &answer, 2, 60);
     pid_t pids[2];
-    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
+    ck_assert_int_gt(pool_broker_pid(&pool), 0);
     ck_assert_int_eq(pool_stop(&pool, SIGKILL, 5), 128 + SIGKILL);
-    usleep(300000);
-    pid_t after[2];
-    ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 2);
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(kill(pids[i], SIGTERM), 0);
-    for (int i = 0; i < 500 && pool_worker_pids(&pool, after, 2) > 0; i++)
+    await_answers(client, &answer, 1, 60);
+    ck_assert_str_eq(answer.error, "draining");
+    for (int i = 0; i < 3000 && (pool_worker_pids(&pool, pids, 2) > 0 || pool_broker_pid(&pool) > 0); i++)
         usleep(10000);
-    ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 0);
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 0);
+    ck_assert_int_eq(pool_broker_pid(&pool), 0);
+    answer_deinit(&answer);
+    quern_free(client);
+}
+END_TEST
+
+/* The broker cannot pass it on: the workers hear of it from the kernel. */
+START_TEST(workers_outlive_neither_supervisor_nor_broker)
+{
+    pool_start(&pool, tiny_model(), "--workers", "2", NULL);
+    pid_t pids[2], broker = pool_broker_pid(&pool);
+    ck_assert_int_eq(kill(broker, SIGSTOP), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGKILL, 5), 128 + SIGKILL);
+    ck_assert_int_eq(kill(broker, SIGKILL), 0);
+    for (int i = 0; i < 3000 && pool_worker_pids(&pool, pids, 2) > 0; i++)
+        usleep(10000);
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 0);
+}
+END_TEST
+
+START_TEST(a_killed_broker_is_started_again_and_finds_its_workers)
+{
+    pool_start(&pool, tiny_model(), "--workers", "2", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answer = {0};
+    pid_t before[2], after[2], broker = pool_broker_pid(&pool);
+    ck_assert_int_eq(pool_worker_pids(&pool, before, 2), 2);
+    ck_assert_int_eq(kill(broker, SIGKILL), 0);
+    ask(client, "is anybody there?", 20, &answer);
+    await_answers(client, &answer, 1, 60);
+    ck_assert_msg(answer.reason == QUERN_LENGTH, "%s: %s", answer.error, answer.error_text);
+    ck_assert_int_ne(pool_broker_pid(&pool), broker);
+    ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 2);
+    ck_assert_mem_eq(before, after, sizeof before);
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_uint_eq(await_worker(client, i, "ready", 1, 30).restarts, 0);
+    answer_deinit(&answer);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
 }
 END_TEST
 
@@ -443,7 +486,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody);
     tcase_add_test(tests, a_draining_pool_waits_no_longer_than_it_was_told);
     tcase_add_test(tests, a_second_signal_ends_at_once);
-    tcase_add_test(tests, workers_do_not_outlive_a_killed_broker_for_ever);
+    tcase_add_test(tests, a_killed_supervisor_takes_everybody_along);
+    tcase_add_test(tests, workers_outlive_neither_supervisor_nor_broker);
+    tcase_add_test(tests, a_killed_broker_is_started_again_and_finds_its_workers);
     tcase_add_test(tests, a_second_pool_in_the_same_directory_is_refused);
     tcase_add_test(tests, a_port_in_use_is_one_clear_line);
     tcase_add_test(tests, a_foreign_address_without_keys_is_refused);

@@ -35,6 +35,35 @@ START_TEST(the_command_line_fills_every_field)
 }
 END_TEST
 
+START_TEST(what_is_written_reads_the_same)
+{
+    struct options options, again;
+    struct command_line line = {0}, second = {0};
+    ck_assert_int_eq(PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x",
+                           "--frame-us", "0", "--tcp", "127.0.0.1:5000", "--drain-seconds=0",
+                           "--cached-blocks", "0", "--no-sandbox", "--owner", "7", "--supervision-fd", "9",
+                           "--", "-odd name"),
+                     0);
+    command_line_add(&line, "quern-broker");
+    command_line_add(&second, "quern-broker");
+    options_write(&options, &line);
+    char *const *words = command_line_words(&line);
+    ck_assert_ptr_nonnull(words);
+    ck_assert_int_eq(options_parse((int)line.n, (char **)words, &again, NULL), 0);
+    ck_assert_str_eq(again.model, "-odd name");
+    ck_assert(again.has_cached_blocks);
+    ck_assert_uint_eq(again.drain_seconds, 0);
+    ck_assert_uint_eq(again.owner, 0); /* these two are the first process's alone */
+    ck_assert_uint_eq(again.supervision_fd, 0);
+    options_write(&again, &second);
+    ck_assert_uint_eq(second.n, line.n);
+    for (size_t i = 0; i < line.n; i++)
+        ck_assert_str_eq(second.words[i], line.words[i]);
+    command_line_deinit(&line);
+    command_line_deinit(&second);
+}
+END_TEST
+
 START_TEST(numbers_out_of_range_are_named)
 {
     static const char *const wrong[] = {"--workers=0", "--workers=65", "--workers=two", "--workers=-1",
@@ -153,6 +182,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_command_line_fills_every_field);
+    tcase_add_test(tests, what_is_written_reads_the_same);
     tcase_add_test(tests, numbers_out_of_range_are_named);
     tcase_add_test(tests, each_number_has_its_bounds);
     tcase_add_test(tests, the_command_line_wins_over_the_file);

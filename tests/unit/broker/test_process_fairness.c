@@ -119,7 +119,7 @@ static double resident_mb(void)
 {
     char path[64];
     long pages = 0;
-    snprintf(path, sizeof path, "/proc/%d/statm", (int)the_pool.broker);
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pool_broker_pid(&the_pool));
     FILE *file = fopen(path, "r");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fscanf(file, "%*d %ld", &pages), 1);

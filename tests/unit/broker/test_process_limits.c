@@ -15,16 +15,16 @@
 
 #include <zmq.h>
 
-#include "broker/restart.h"
+#include "supervisor/restart.h"
 
-/* Sets the broker's soft limit of open files; returns the one before. */
-static rlim_t limit_files(rlim_t files)
+/* Sets a process's soft limit of open files; returns the one before. */
+static rlim_t limit_files(pid_t pid, rlim_t files)
 {
     struct rlimit limit;
-    ck_assert_int_eq(prlimit(the_pool.broker, RLIMIT_NOFILE, NULL, &limit), 0);
+    ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
     rlim_t before = limit.rlim_cur;
     limit.rlim_cur = files;
-    ck_assert_int_eq(prlimit(the_pool.broker, RLIMIT_NOFILE, &limit, NULL), 0);
+    ck_assert_int_eq(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
     return before;
 }
 
@@ -45,7 +45,7 @@ START_TEST(more_connections_than_descriptors_end_neither_the_broker_nor_its_sess
     int fds[CONNECTIONS];
     uint64_t count;
     open_pool(NULL);
-    limit_files(256);
+    limit_files(pool_broker_pid(&the_pool), 256);
     for (int i = 0; i < CONNECTIONS; i++)
         fds[i] = connect_mutely(i % 2 ? "frontend" : "stream");
     /* A worker that dies meanwhile is started again: it has descriptors of the reserve. */
@@ -66,7 +66,7 @@ START_TEST(a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_unti
     enum { MORE_THAN_A_CRASH_LOOP = RESTART_MAX_DEATHS + 1 };
     uint64_t count;
     open_pool(NULL);
-    rlim_t before = limit_files(8);
+    rlim_t before = limit_files(the_pool.broker, 8);
     client_generate(&client_a, 'd', "once 9", NULL); /* its worker dies, and it waits for the next */
     for (int failures = 0; failures < MORE_THAN_A_CRASH_LOOP;) {
         struct message ping = {.kind = MESSAGE_PING};
@@ -77,7 +77,7 @@ START_TEST(a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_unti
         for (const char *text = pool_log(&the_pool); (text = strstr(text, "Too many open files")); text++)
             failures++;
     }
-    limit_files(before);
+    limit_files(the_pool.broker, before);
     ck_assert_int_eq(client_read(&client_a, 'd', &count, NULL), END_LENGTH);
     ck_assert_uint_eq(count, 9);
     client_generate(&client_a, 'r', "count 10", NULL);

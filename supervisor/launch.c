@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* One worker process: its arguments, its cores, what it inherits.
+/* One process: its arguments, its cores, what it inherits.
  *
- * Of our descriptors it inherits the board and nothing else: all others are close-on-exec. It leads a process
- * group of its own, so that a Ctrl-C on the terminal reaches the broker only. SIGPIPE stays ignored, because
- * a worker outlives a broker that was killed and must not die of a line on its stderr. */
+ * Of our descriptors a worker inherits the board and nothing else: all others are close-on-exec. It leads a
+ * process group of its own, so that a Ctrl-C on the terminal does not reach it. SIGPIPE stays ignored,
+ * because it must not die of a line on its stderr.
+ *
+ * The broker stays in our group, or it could not write to a terminal that wants to be asked; it ignores the
+ * signals that are meant for us. */
 
-#include "broker/launch.h"
+#include "supervisor/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,13 +90,18 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
         command_line_number(line, "--frame-us", options->frame_us);
     if (options->no_sandbox)
         command_line_add(line, "--no-sandbox");
+    command_line_number(line, "--parent", getpid());
 }
 
-static int spawn(char *const *words, int board_fd, int stderr_fd, pid_t *ret_pid)
+/* What the processes have in common: default signals, stdin empty, and the descriptors `fds`. `stderr_fd` -1:
+ * ours, and our process group too. */
+static int spawn(const char *program, char *const *words, const int *fds, size_t n_fds, int stderr_fd,
+                 pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, ours;
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     sigemptyset(&none);
@@ -103,16 +111,19 @@ static int spawn(char *const *words, int board_fd, int stderr_fd, pid_t *ret_pid
     sigaddset(&ours, SIGHUP);
     sigaddset(&ours, SIGCHLD);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, stderr_fd, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, stderr_fd, STDERR_FILENO);
+    if (stderr_fd >= 0) {
+        posix_spawn_file_actions_adddup2(&actions, stderr_fd, STDOUT_FILENO);
+        posix_spawn_file_actions_adddup2(&actions, stderr_fd, STDERR_FILENO);
+        posix_spawnattr_setpgroup(&attributes, 0);
+        flags |= POSIX_SPAWN_SETPGROUP;
+    }
     /* Onto itself: clears close-on-exec. */
-    posix_spawn_file_actions_adddup2(&actions, board_fd, board_fd);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0);
+    for (size_t i = 0; i < n_fds; i++)
+        posix_spawn_file_actions_adddup2(&actions, fds[i], fds[i]);
+    posix_spawnattr_setflags(&attributes, flags);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &ours);
-    int r = posix_spawn(ret_pid, words[0], &actions, &attributes, words, environ);
+    int r = posix_spawn(ret_pid, program, &actions, &attributes, words, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return -r;
@@ -127,7 +138,7 @@ int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stder
     pid_t pid;
     build_command(plan, &line);
     char *const *words = command_line_words(&line);
-    int r = words ? spawn(words, plan->board_fd, pipe_fds[1], &pid) : -ENOMEM;
+    int r = words ? spawn(plan->program, words, &plan->board_fd, 1, pipe_fds[1], &pid) : -ENOMEM;
     command_line_deinit(&line);
     close(pipe_fds[1]);
     if (r < 0) {
@@ -138,4 +149,17 @@ int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stder
     *ret_pid = pid;
     *ret_stderr = pipe_fds[0];
     return 0;
+}
+
+int launch_broker(const char *program, const struct options *options, const int *fds, size_t n_fds,
+                  pid_t *ret_pid, struct error *err)
+{
+    struct command_line line = {0};
+    command_line_add(&line, program_invocation_name); /* what it says is said in our name */
+    command_line_number(&line, "--supervision-fd", fds[0]);
+    options_write(options, &line);
+    char *const *words = command_line_words(&line);
+    int r = words ? spawn(program, words, fds, n_fds, -1, ret_pid) : -ENOMEM;
+    command_line_deinit(&line);
+    return r < 0 ? error_set(err, r, "%s: %s", program, strerror(-r)) : 0;
 }

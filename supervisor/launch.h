@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_LAUNCH_H
-#define BROKER_LAUNCH_H
+#ifndef SUPERVISOR_LAUNCH_H
+#define SUPERVISOR_LAUNCH_H
 
-/* Starting one worker process. */
+/* Starting one process of the pool: a worker, or the broker. */
 
 #include <sys/types.h>
 
@@ -21,8 +21,14 @@ struct launch_plan {
 };
 
 /* Starts it in a process group of its own, with default signals (but SIGPIPE ignored), the board, and a pipe
- * as its stderr, whose non-blocking read end is returned. 0 or -errno with the reason. */
+ * as its stderr, whose non-blocking read end is returned. It gets SIGTERM when we are gone. 0 or -errno with
+ * the reason. */
 int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stderr, struct error *err);
+
+/* Starts the broker, in our own process group, with signals as a shell gives them. It inherits `fds`, the
+ * first of which is its end of the connection to us. 0 or -errno with the reason. */
+int launch_broker(const char *program, const struct options *options, const int *fds, size_t n_fds,
+                  pid_t *ret_pid, struct error *err);
 
 /* The cores for place `index` of `n`: their number, and a list such as "2,3" in ret_list; "" when there are
  * not enough for everyone. `threads` 0: an equal share. Exposed for its test; `allowed` lists the cores that

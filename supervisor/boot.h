@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_BOOT_H
-#define BROKER_BOOT_H
+#ifndef SUPERVISOR_BOOT_H
+#define SUPERVISOR_BOOT_H
 
 /* The boot number: how often a broker has started in this run directory. It is the high part of every epoch,
  * so it must never repeat or fall. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The boot number never falls, and is never guessed. */
 
-#include "broker/boot.h"
+#include "supervisor/boot.h"
 #include "common/rundir.h"
 #include "tests/unit/run.h"
 
@@ -57,5 +57,5 @@ static void add(TCase *tests)
 
 int main(void)
 {
-    return run_tests("broker/boot", add);
+    return run_tests("supervisor/boot", add);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a worker says: its last line is remembered, without the dress of a log, fit for a message. */
 
-#include "broker/worker_log.h"
+#include "supervisor/worker_log.h"
 #include "tests/unit/run.h"
 
 #include <fcntl.h>
@@ -64,5 +64,5 @@ static void add(TCase *tests)
 
 int main(void)
 {
-    return run_tests("broker/log", add);
+    return run_tests("supervisor/worker_log", add);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The restart policy on a clock of our own. */
 
-#include "broker/restart.h"
+#include "supervisor/restart.h"
 #include "common/clock.h"
 #include "tests/unit/run.h"
 
@@ -96,5 +96,5 @@ static void add(TCase *tests)
 
 int main(void)
 {
-    return run_tests("broker/restart", add);
+    return run_tests("supervisor/restart", add);
 }

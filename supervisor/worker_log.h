@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_WORKER_LOG_H
-#define BROKER_WORKER_LOG_H
+#ifndef SUPERVISOR_WORKER_LOG_H
+#define SUPERVISOR_WORKER_LOG_H
 
 /* The stderr of a worker: passed on line by line, the last line remembered as the reason should it die. */
 
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define WORKER_LOG_LINE_MAX 1024
+#define WORKER_LOG_HOLD_MS  200 /* for which the newest line waits */
 
 struct worker_log {
     int fd;                            /* read end of the worker's stderr, non-blocking; -1: closed */

@@ -6,7 +6,7 @@
  * the reason, and the supervisor says it once instead of twice. A line longer than the buffer is cut in
  * pieces. */
 
-#include "broker/worker_log.h"
+#include "supervisor/worker_log.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -15,7 +15,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define HOLD_MS       200
 #define READS_AT_ONCE 16 /* a process that floods its stderr does not stop the loop */
 
 void worker_log_open(struct worker_log *log, int fd)
@@ -76,7 +75,7 @@ void worker_log_read(struct worker_log *log, uint64_t now)
 
 void worker_log_flush(struct worker_log *log, uint64_t now)
 {
-    if (log->held && now - log->held_ns >= HOLD_MS * CLOCK_NS_PER_MS)
+    if (log->held && now - log->held_ns >= WORKER_LOG_HOLD_MS * CLOCK_NS_PER_MS)
         pass_on(log);
 }
 

@@ -5,7 +5,7 @@
  * worker that dies five times in a row without ever becoming ready will not become ready the sixth time: that
  * is a crash loop, and it stops. */
 
-#include "broker/restart.h"
+#include "supervisor/restart.h"
 
 #include "common/clock.h"
 

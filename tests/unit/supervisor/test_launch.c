@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cores of workers: disjoint when there are enough, unpinned when there are not. */
 
-#include "broker/launch.h"
+#include "supervisor/launch.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -96,5 +96,5 @@ static void add(TCase *tests)
 
 int main(void)
 {
-    return run_tests("broker/launch", add);
+    return run_tests("supervisor/launch", add);
 }

@@ -5,7 +5,7 @@
  * crash leaves the old number or the new one. A file that holds anything else is an error and not a fresh
  * start: a number that falls would let frames of an earlier boot pass for newer ones. */
 
-#include "broker/boot.h"
+#include "supervisor/boot.h"
 
 #include <errno.h>
 #include <fcntl.h>

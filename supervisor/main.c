@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* quern-broker: a pool. It starts as the supervisor, which starts this program again as the broker. */
+
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "broker/loop.h"
+#include "broker/setup.h"
+#include "broker/sockets.h"
+#include "common/log.h"
+#include "common/program.h"
+#include "common/rundir.h"
+#include "supervisor/supervise.h"
+
+const char *argp_program_version = "quern-broker " QUERN_VERSION;
+
+static int fail(int status, const struct error *err)
+{
+    program_error("%s", err->text);
+    return status;
+}
+
+/* The broker's part. Signals are the supervisor's business, in whose process group we are. */
+static int serve(const struct options *options, struct error *err)
+{
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    struct broker *broker = malloc(sizeof *broker);
+    if (!broker)
+        return error_set(err, -ENOMEM, "out of memory");
+    int r = broker_init(broker, options, err);
+    if (r == 0) {
+        r = broker_run(broker, err);
+        broker_deinit(broker);
+    }
+    free(broker);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct error err = {{0}};
+    program_hold_standard_files();
+    argp_err_exit_status = PROGRAM_EXIT_USAGE;
+    sockets_prepare();
+    log_init("broker");
+    if (options_parse(argc, argv, &options, &err) < 0)
+        return fail(PROGRAM_EXIT_USAGE, &err);
+    if (options.supervision_fd > 0)
+        return serve(&options, &err) < 0 ? fail(EXIT_FAILURE, &err) : EXIT_SUCCESS;
+    log_init("supervisor");
+    int status = supervise(&options, &err);
+    if (options.owner != 0 && getppid() != (pid_t)options.owner) /* killed before it could */
+        rundir_remove(options.rundir);
+    return status < 0 ? fail(EXIT_FAILURE, &err) : status;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* The processes of the workers.
+ *
+ *     WAITING ──start_at──▶ STARTING ──ready──▶ READY
+ *        ▲                     │                  │
+ *        │      died           │                  │
+ *        └─────────────────────┴──────────────────┘
+ *                │ exit 78, or a crash loop                 asked to stop
+ *                ▼                                               ▼
+ *              FAILED                                          GONE
+ *
+ * Alive is who makes progress, not who has a process: a ready worker that has work and whose layer and step
+ * counters stand still for ten seconds is killed and counts as dead. A worker killed inside a write leaves
+ * its slot of the board unreadable, so the slot is reset before the next one is started on it. */
+
+#include "supervisor/places.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/program.h"
+#include "common/shm.h"
+#include "common/utf8.h"
+#include "supervisor/launch.h"
+
+#define WANT_RETRY_NS CLOCK_NS_PER_S /* until a start is tried again that failed for want of something */
+
+static const char *const state_names[] = {
+    [PLACE_WAITING] = "waiting", [PLACE_STARTING] = "starting", [PLACE_READY] = "ready",
+    [PLACE_FAILED] = "failed",   [PLACE_GONE] = "gone",
+};
+
+const char *place_state_name(enum place_state state)
+{
+    return state < PLACE_STATE_COUNT ? state_names[state] : "unknown";
+}
+
+int places_init(struct places *places, const struct options *options, int rundir_fd, uint64_t boot,
+                struct error *err)
+{
+    *places = (struct places){
+        .options = options, .boot = boot, .rundir_fd = rundir_fd, .board_fd = -1, .n = options->workers};
+    snprintf(places->worker_link, sizeof places->worker_link, "ipc://%s/backend", options->rundir);
+    for (uint32_t i = 0; i < SUPERVISION_PLACES_MAX; i++) {
+        places->places[i].record.index = i;
+        places->places[i].log.fd = -1;
+    }
+    int r = program_sibling("quern-worker", places->program, err);
+    if (r < 0)
+        return r;
+    size_t size = board_size(places->n);
+    r = shm_create("quern-board", size, &places->board_fd);
+    if (r == 0)
+        r = shm_map(places->board_fd, size, (void **)&places->board);
+    if (r == 0)
+        r = shm_seal_size(places->board_fd);
+    if (r < 0) {
+        places_deinit(places);
+        return error_set(err, r, "shared memory for the board: %s", strerror(-r));
+    }
+    board_init(places->board, places->n);
+    return 0;
+}
+
+static void move_to(struct place *place, enum place_state state)
+{
+    log_debug("worker-%u: %s -> %s", place->record.index, place_state_name(place->record.state),
+              place_state_name(state));
+    place->record.state = state;
+    place->changed = true;
+}
+
+/* A killed worker leaves its socket behind; in our directory, which may have been moved. */
+static void forget_stream(const struct places *places, const struct place *place)
+{
+    if (strncmp(place->record.stream, "ipc://", 6) == 0)
+        unlinkat(places->rundir_fd, strrchr(place->record.stream, '/') + 1, 0);
+}
+
+/* The place is empty again. */
+static void clear_place(struct places *places, struct place *place)
+{
+    place->record.pid = 0;
+    forget_stream(places, place);
+    board_reset(&places->board->slots[place->record.index]);
+}
+
+/* What comes after a death, or after a start that failed. */
+static void after_death(struct places *places, struct place *place, bool permanent, uint64_t now)
+{
+    clear_place(places, place);
+    if (places->stopping)
+        move_to(place, PLACE_GONE);
+    else if (permanent || !restart_died(&place->restart, now, &place->record.start_at))
+        move_to(place, PLACE_FAILED);
+    else
+        move_to(place, PLACE_WAITING);
+}
+
+/* ---- births ---- */
+
+struct place *places_due(struct places *places, uint64_t now)
+{
+    for (uint32_t i = 0; i < places->n && !places->stopping; i++) {
+        struct place *place = &places->places[i];
+        if (place->record.state == PLACE_WAITING && place->record.start_at <= now)
+            return place;
+    }
+    return NULL;
+}
+
+uint64_t places_next(const struct places *places)
+{
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < places->n && !places->stopping; i++) {
+        const struct place_record *record = &places->places[i].record;
+        if (record->state == PLACE_WAITING && record->start_at < next)
+            next = record->start_at;
+    }
+    return next;
+}
+
+void places_announce(struct places *places, struct place *place)
+{
+    struct place_record *record = &place->record;
+    record->incarnation++;
+    place->stall = (struct stall){0};
+    place->stalled = false;
+    /* The boot number keeps an orphan of an earlier pool from sharing a path with a worker of ours. */
+    snprintf(record->stream, sizeof record->stream, "ipc://%s/worker-%u-%llu-%u", places->options->rundir,
+             record->index, (unsigned long long)places->boot, record->incarnation);
+    move_to(place, PLACE_STARTING);
+}
+
+/* Descriptors, processes or memory were wanting: the machine may have them again in a moment, and the worker
+ * is not to blame. */
+static bool is_want(int r)
+{
+    return r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOMEM;
+}
+
+void places_start(struct places *places, struct place *place, uint64_t now)
+{
+    struct place_record *record = &place->record;
+    struct error err;
+    char name[24];
+    pid_t pid;
+    int fd;
+    snprintf(name, sizeof name, "worker-%u", record->index);
+    const struct launch_plan plan = {.program = places->program,
+                                     .options = places->options,
+                                     .worker_link = places->worker_link,
+                                     .stream = record->stream,
+                                     .name = name,
+                                     .index = record->index,
+                                     .incarnation = record->incarnation,
+                                     .board_fd = places->board_fd};
+    int r = launch_worker(&plan, &pid, &fd, &err);
+    if (r == 0) {
+        record->pid = (uint32_t)pid;
+        place->changed = true;
+        worker_log_open(&place->log, fd);
+        return;
+    }
+    snprintf(record->reason, sizeof record->reason, "%s", err.text);
+    record->left = false;
+    if (!is_want(r)) {
+        after_death(places, place, false, now);
+        return;
+    }
+    clear_place(places, place);
+    record->start_at = now + WANT_RETRY_NS;
+    move_to(place, PLACE_WAITING);
+}
+
+/* ---- deaths ---- */
+
+/* A command line that one process does not understand, the next will not either. */
+static bool is_permanent(int status)
+{
+    return WIFEXITED(status) &&
+           (WEXITSTATUS(status) == PROGRAM_EXIT_PERMANENT || WEXITSTATUS(status) == PROGRAM_EXIT_USAGE);
+}
+
+static void describe_death(struct place *place, int status)
+{
+    const char *last = worker_log_last(&place->log);
+    const char *colon = last[0] ? ": " : "";
+    char *reason = place->record.reason;
+    size_t size = sizeof place->record.reason;
+    if (place->stalled && place->record.state == PLACE_STARTING)
+        snprintf(reason, size, "made no progress in loading for %d s and was killed",
+                 STALL_LOADING_MS / 1000);
+    else if (place->stalled)
+        snprintf(reason, size, "made no progress for %d s and was killed", STALL_MS / 1000);
+    else if (WIFSIGNALED(status))
+        snprintf(reason, size, "killed by signal %d (%s)%s%.300s", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)), colon, last);
+    else if (is_permanent(status) && last[0])
+        snprintf(reason, size, "%.500s", last);
+    else
+        snprintf(reason, size, "exit status %d%s%.300s", WEXITSTATUS(status), colon, last);
+    utf8_clean(reason);
+}
+
+void places_reap(struct places *places, uint64_t now)
+{
+    for (uint32_t i = 0; i < places->n; i++) {
+        struct place *place = &places->places[i];
+        pid_t pid = (pid_t)place->record.pid;
+        int status;
+        if (pid <= 0 || waitpid(pid, &status, WNOHANG) != pid)
+            continue;
+        bool permanent = is_permanent(status);
+        worker_log_close(&place->log, permanent);
+        place->record.left = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        describe_death(place, status);
+        after_death(places, place, permanent, now);
+    }
+}
+
+/* ---- what the broker asks for ---- */
+
+/* The place whose living process this is; NULL when that is gone. */
+static struct place *living(struct places *places, uint32_t index, uint32_t incarnation)
+{
+    struct place *place = index < places->n ? &places->places[index] : NULL;
+    return place && place->record.incarnation == incarnation && place->record.pid > 0 ? place : NULL;
+}
+
+void places_ready(struct places *places, uint32_t index, uint32_t incarnation, uint64_t now)
+{
+    struct place *place = living(places, index, incarnation);
+    if (!place || place->record.state != PLACE_STARTING)
+        return;
+    move_to(place, PLACE_READY);
+    restart_ready(&place->restart, now);
+}
+
+void places_kill(struct places *places, uint32_t index, uint32_t incarnation)
+{
+    struct place *place = living(places, index, incarnation);
+    if (place)
+        kill((pid_t)place->record.pid, SIGKILL);
+}
+
+void places_stop(struct places *places, int signal)
+{
+    places->stopping = true;
+    for (uint32_t i = 0; i < places->n; i++) {
+        struct place *place = &places->places[i];
+        if (place->record.pid > 0)
+            kill((pid_t)place->record.pid, signal);
+        else if (place->record.state == PLACE_WAITING)
+            move_to(place, PLACE_GONE);
+    }
+}
+
+/* ---- progress ---- */
+
+/* With sequences active, and while it loads, only work counts; an idle worker must at least report. One that
+ * never did has nothing to be judged by. */
+static void watch(struct places *places, struct place *place, uint64_t now)
+{
+    const struct board_slot *slot = &places->board->slots[place->record.index];
+    bool loads = place->record.state == PLACE_STARTING;
+    struct board_snapshot snapshot = {0};
+    uint64_t progress = atomic_load(&slot->layers) + atomic_load(&slot->steps);
+    if (board_read(slot, &snapshot) == 0 && !loads && snapshot.active == 0)
+        progress = atomic_load(&slot->sequence);
+    bool reports = loads || snapshot.active > 0 || progress > 0;
+    if (!stall_check(&place->stall, reports, progress, loads ? STALL_LOADING_MS : STALL_MS, now))
+        return;
+    place->stalled = true;
+    kill((pid_t)place->record.pid, SIGKILL);
+}
+
+void places_watch(struct places *places, uint64_t now)
+{
+    for (uint32_t i = 0; i < places->n; i++) {
+        struct place *place = &places->places[i];
+        if (place->record.pid > 0 && !place->stalled)
+            watch(places, place, now);
+    }
+}
+
+void places_stood_still(struct places *places, uint64_t now)
+{
+    for (uint32_t i = 0; i < places->n; i++)
+        places->places[i].stall.since = now;
+}
+
+void places_read_logs(struct places *places, uint64_t now)
+{
+    for (uint32_t i = 0; i < places->n; i++) {
+        worker_log_read(&places->places[i].log, now);
+        worker_log_flush(&places->places[i].log, now);
+    }
+}
+
+void places_deinit(struct places *places)
+{
+    for (uint32_t i = 0; i < places->n; i++) {
+        struct place *place = &places->places[i];
+        if (place->record.pid > 0) {
+            waitpid((pid_t)place->record.pid, NULL, 0);
+            forget_stream(places, place);
+        }
+        worker_log_close(&place->log, false);
+    }
+    if (places->board)
+        munmap(places->board, board_size(places->n));
+    if (places->board_fd >= 0)
+        close(places->board_fd);
+    places->board = NULL;
+    places->board_fd = -1;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SUPERVISOR_PLACES_H
+#define SUPERVISOR_PLACES_H
+
+/* The places of the pool: a worker process is kept on each, and the board belongs to them. */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "broker/options.h"
+#include "proto/board.h"
+#include "proto/supervision.h"
+#include "supervisor/restart.h"
+#include "supervisor/worker_log.h"
+
+const char *place_state_name(enum place_state state);
+
+struct place {
+    struct place_record record; /* as the broker is told */
+    bool changed;               /* and has not been told yet */
+    struct restart restart;
+    struct stall stall;
+    bool stalled; /* killed by us, for that */
+    struct worker_log log;
+};
+
+struct places {
+    const struct options *options;
+    char program[PATH_MAX];
+    char worker_link[RUNDIR_PATH_MAX + 32]; /* endpoint that workers connect to */
+    uint64_t boot;                          /* in the names of their streams */
+    int rundir_fd;
+    int board_fd;
+    struct board *board;
+    uint32_t n;
+    bool stopping; /* nothing is started any more */
+    struct place places[SUPERVISION_PLACES_MAX];
+};
+
+/* Creates the board; starts nothing yet. `rundir_fd`: the run directory, where workers bind their streams.
+ * That and the options outlive the places. 0 or -errno with the reason. */
+int places_init(struct places *places, const struct options *options, int rundir_fd, uint64_t boot,
+                struct error *err);
+
+/* The next place whose process is due to be started; NULL when none is. */
+struct place *places_due(struct places *places, uint64_t now);
+
+/* Says what is about to be started there: its incarnation and stream, without a process yet. */
+void places_announce(struct places *places, struct place *place);
+
+/* Starts it; a start that fails counts as a death, but for want of descriptors or memory, which is tried
+ * again. */
+void places_start(struct places *places, struct place *place, uint64_t now);
+
+/* When the next start is due; UINT64_MAX when none is. */
+uint64_t places_next(const struct places *places);
+
+/* Takes the ends of dead processes. */
+void places_reap(struct places *places, uint64_t now);
+
+/* Takes what workers wrote to stderr, and passes it on. */
+void places_read_logs(struct places *places, uint64_t now);
+
+/* This incarnation is ready, or is to be killed; another one is not concerned. */
+void places_ready(struct places *places, uint32_t index, uint32_t incarnation, uint64_t now);
+void places_kill(struct places *places, uint32_t index, uint32_t incarnation);
+
+/* Kills workers that are ready or load and make no progress. */
+void places_watch(struct places *places, uint64_t now);
+
+/* Counts the time without progress from now on: we stood still ourselves. */
+void places_stood_still(struct places *places, uint64_t now);
+
+/* Sends the signal to all that live; from then on nothing is started. */
+void places_stop(struct places *places, int signal);
+
+/* Waits for all that live, then frees the board and the pipes. */
+void places_deinit(struct places *places);
+
+#endif

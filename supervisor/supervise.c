@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* The loop of the supervising process.
+ *
+ * It owns what must outlive every other process: the run directory's lock, the boot number, the board, the
+ * processes. It sees no message of a client or a worker, so there is nothing in it that could be brought down
+ * by one. One turn: wait for a signal, a line of a worker, an order of the broker, or the next time; then do
+ * what that asks for; then tell the broker what has changed.
+ *
+ *     broker:   started ──serving──▶ serves ──killed──▶ started again, at once if it had served for a while
+ *                  │                    │
+ *                  └──ends by itself────┴──▶ the pool ends, with its status
+ *
+ * Workers are started when the broker can be reached for the first time; a port in use is said once, and not
+ * beside the progress of a model that loads for nothing. From then on they live on whatever becomes of the
+ * broker.
+ *
+ * If this process is killed, the kernel tells the workers (PR_SET_PDEATHSIG), and the end of its connection
+ * tells the broker. */
+
+#include "supervisor/supervise.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "broker/sockets.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/program.h"
+#include "common/rundir.h"
+#include "supervisor/boot.h"
+#include "supervisor/launch.h"
+#include "supervisor/places.h"
+
+#define TICK_NS       CLOCK_NS_PER_S       /* between looks at the progress of workers */
+#define LATE_NS       CLOCK_NS_PER_S       /* a look so late means that we stood still ourselves */
+#define LEAVE_NS      (5 * CLOCK_NS_PER_S) /* for a broker that was told to end at once */
+#define LOCK_NS       (2 * CLOCK_NS_PER_S) /* for the last process of a pool that was killed */
+#define LOCK_AGAIN_US 20000
+
+struct supervision {
+    const struct options *options;
+    char program[PATH_MAX]; /* quern-broker */
+    int signal_fd, lock_fd;
+    uint64_t now;
+    struct places places;
+    bool serving; /* some broker could be reached: workers may be started */
+
+    pid_t broker;      /* 0: none */
+    int link;          /* to the broker; -1: none */
+    bool welcomed;     /* it was told who we are */
+    uint64_t start_at; /* clock_ns, while there is none */
+    struct restart restart;
+
+    uint32_t signals; /* that asked us to end */
+    bool signals_told;
+    uint64_t leave_at; /* when a broker that was told to end at once is killed; 0: it was not */
+    uint64_t boot;
+    uint64_t next_tick;
+    bool ended; /* the pool has: */
+    int status; /* exit status, or -errno */
+};
+
+/* ---- what is said between us ---- */
+
+static void take_order(struct supervision *self, const struct order *order)
+{
+    switch (order->kind) {
+    case ORDER_SERVING:
+        self->serving = true;
+        restart_ready(&self->restart, self->now);
+        break;
+    case ORDER_READY:
+        places_ready(&self->places, order->index, order->incarnation, self->now);
+        break;
+    case ORDER_KILL:
+        places_kill(&self->places, order->index, order->incarnation);
+        break;
+    case ORDER_STOP:
+        places_stop(&self->places, SIGTERM);
+        break;
+    default:
+        log_error("the broker gave an order that is not known: %u", order->kind);
+    }
+}
+
+static void take_orders(struct supervision *self)
+{
+    struct order order;
+    while (self->link >= 0 && supervision_receive(self->link, &order, sizeof order) == 0)
+        take_order(self, &order);
+}
+
+/* False when the broker has to read first. */
+static bool tell(struct supervision *self, const struct news *news)
+{
+    return self->link >= 0 && supervision_send(self->link, news, sizeof *news) == 0;
+}
+
+static void tell_place(struct supervision *self, struct place *place)
+{
+    struct news news = {.kind = NEWS_PLACE, .version = SUPERVISION_VERSION, .place = place->record};
+    if (place->changed && tell(self, &news))
+        place->changed = false;
+}
+
+/* What the broker does not know yet. */
+static void tell_changes(struct supervision *self)
+{
+    if (!self->welcomed && self->link >= 0) {
+        const struct news welcome = {.kind = NEWS_WELCOME,
+                                     .version = SUPERVISION_VERSION,
+                                     .welcome = {.boot = self->boot,
+                                                 .n_places = self->places.n,
+                                                 .board_fd = self->places.board_fd,
+                                                 .rundir_fd = self->lock_fd}};
+        self->welcomed = tell(self, &welcome);
+    }
+    if (!self->welcomed)
+        return;
+    for (uint32_t i = 0; i < self->places.n; i++)
+        tell_place(self, &self->places.places[i]);
+    const struct news end_news = {.kind = NEWS_END, .version = SUPERVISION_VERSION, .signals = self->signals};
+    if (self->signals > 0 && !self->signals_told)
+        self->signals_told = tell(self, &end_news);
+}
+
+static bool has_more_to_tell(const struct supervision *self)
+{
+    bool more = !self->welcomed || (self->signals > 0 && !self->signals_told);
+    for (uint32_t i = 0; i < self->places.n; i++)
+        more |= self->places.places[i].changed;
+    return self->link >= 0 && more;
+}
+
+/* ---- the broker ---- */
+
+static void start_broker(struct supervision *self)
+{
+    struct error err = {{0}};
+    int pair[2] = {-1, -1};
+    int r = self->boot > 0 && self->serving ? boot_raise(self->options->rundir, &self->boot, &err) : 0;
+    if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        r = error_set(&err, -errno, "socketpair: %s", strerror(errno));
+    const int fds[] = {pair[1], self->places.board_fd, self->lock_fd};
+    if (r == 0)
+        r = launch_broker(self->program, self->options, fds, sizeof fds / sizeof *fds, &self->broker, &err);
+    close(pair[1]);
+    if (r < 0) {
+        close(pair[0]);
+        log_error("the broker cannot be started: %s", err.text);
+        self->start_at = self->now + CLOCK_NS_PER_S;
+        return;
+    }
+    self->link = pair[0];
+    self->welcomed = self->signals_told = false;
+    for (uint32_t i = 0; i < self->places.n; i++)
+        self->places.places[i].changed = true;
+}
+
+static void end(struct supervision *self, int status)
+{
+    self->ended = true;
+    self->status = status;
+}
+
+/* Its end by itself is the end of the pool; whatever else ended it, it is started again. */
+static void broker_ended(struct supervision *self, int status)
+{
+    take_orders(self); /* its last ones */
+    self->broker = 0;
+    close(self->link);
+    self->link = -1;
+    if (WIFEXITED(status) || self->signals > 1) {
+        end(self, WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+        return;
+    }
+    bool again = restart_died(&self->restart, self->now, &self->start_at);
+    log_error("the broker was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+              again ? ": it is started again" : " again and again: it is given up");
+    if (!again)
+        end(self, EXIT_FAILURE);
+    else if (self->restart.waits == 1)
+        self->start_at = self->now;
+}
+
+static void reap(struct supervision *self)
+{
+    int status;
+    places_reap(&self->places, self->now);
+    if (self->broker > 0 && waitpid(self->broker, &status, WNOHANG) == self->broker)
+        broker_ended(self, status);
+}
+
+/* ---- one turn ---- */
+
+static void take_signals(struct supervision *self)
+{
+    struct signalfd_siginfo info;
+    while (read(self->signal_fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        self->signals++;
+        self->signals_told = false;
+        if (self->signals == 2)
+            self->leave_at = self->now + LEAVE_NS;
+    }
+    reap(self);
+}
+
+static void start_due(struct supervision *self)
+{
+    struct place *place;
+    if (self->broker == 0 && self->start_at <= self->now)
+        start_broker(self);
+    while (self->serving && (place = places_due(&self->places, self->now))) {
+        places_announce(&self->places, place);
+        tell_place(self, place); /* before it can register */
+        places_start(&self->places, place, self->now);
+    }
+}
+
+static void tick(struct supervision *self)
+{
+    if (self->leave_at > 0 && self->leave_at <= self->now && self->broker > 0)
+        kill(self->broker, SIGKILL);
+    if (self->next_tick > self->now)
+        return;
+    if (self->now > self->next_tick + LATE_NS)
+        places_stood_still(&self->places, self->now);
+    self->next_tick = self->now + TICK_NS;
+    places_watch(&self->places, self->now);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void wait_for_something(struct supervision *self)
+{
+    struct pollfd items[2 + SUPERVISION_PLACES_MAX];
+    nfds_t n = 0;
+    uint64_t due = earlier(self->next_tick, self->serving ? places_next(&self->places) : UINT64_MAX);
+    bool held = false;
+    items[n++] = (struct pollfd){.fd = self->signal_fd, .events = POLLIN};
+    items[n++] =
+        (struct pollfd){.fd = self->link, .events = (short)(POLLIN | (has_more_to_tell(self) ? POLLOUT : 0))};
+    for (uint32_t i = 0; i < self->places.n; i++) {
+        const struct worker_log *log = &self->places.places[i].log;
+        held |= log->held;
+        if (log->fd >= 0)
+            items[n++] = (struct pollfd){.fd = log->fd, .events = POLLIN};
+    }
+    if (self->broker == 0)
+        due = earlier(due, self->start_at);
+    if (self->leave_at > 0)
+        due = earlier(due, self->leave_at);
+    if (held) /* a line that waits to be passed on */
+        due = earlier(due, self->now + WORKER_LOG_HOLD_MS * CLOCK_NS_PER_MS);
+    uint64_t now = clock_ns();
+    poll(items, n, due <= now ? 0 : (int)((due - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
+    self->now = clock_ns();
+}
+
+static void run(struct supervision *self)
+{
+    while (!self->ended) {
+        start_due(self);
+        tell_changes(self);
+        wait_for_something(self);
+        places_read_logs(&self->places, self->now);
+        take_orders(self);
+        take_signals(self);
+        tick(self);
+    }
+}
+
+/* ---- start and end ---- */
+
+/* Signals are taken in the loop, through a descriptor. */
+static int take_over_signals(int *ret_fd, struct error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    *ret_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return *ret_fd < 0 ? error_set(err, -errno, "signalfd: %s", strerror(errno)) : 0;
+}
+
+/* The broker of a pool whose supervisor was killed keeps the lock for the moment that it takes to leave. */
+static int lock(struct supervision *self, struct error *err)
+{
+    uint64_t until = clock_ns() + LOCK_NS;
+    int r;
+    while ((r = rundir_lock(self->options->rundir, &self->lock_fd, err)) == -EBUSY && clock_ns() < until)
+        usleep(LOCK_AGAIN_US);
+    return r;
+}
+
+static int prepare(struct supervision *self, struct error *err)
+{
+    const struct options *options = self->options;
+    int r = take_over_signals(&self->signal_fd, err);
+    if (r == 0 && access(options->model, R_OK) < 0)
+        r = error_set(err, -errno, "%s: %s", options->model, strerror(errno));
+    if (r == 0)
+        r = program_sibling("quern-broker", self->program, err);
+    if (r == 0)
+        r = rundir_prepare(options->rundir, err);
+    if (r == 0)
+        r = lock(self, err);
+    if (r == 0)
+        r = boot_raise(options->rundir, &self->boot, err);
+    if (r == 0)
+        sockets_clear(options->rundir);
+    if (r == 0)
+        r = places_init(&self->places, options, self->lock_fd, self->boot, err);
+    return r;
+}
+
+int supervise(const struct options *options, struct error *err)
+{
+    static struct supervision supervision;
+    struct supervision *self = &supervision;
+    *self = (struct supervision){.options = options,
+                                 .signal_fd = -1,
+                                 .lock_fd = -1,
+                                 .link = -1,
+                                 .now = clock_ns(),
+                                 .next_tick = clock_ns()};
+    int r = prepare(self, err);
+    if (r == 0) {
+        run(self);
+        r = self->status;
+        places_stop(&self->places, SIGKILL);
+        places_deinit(&self->places);
+    }
+    if (self->lock_fd >= 0)
+        close(self->lock_fd);
+    if (self->signal_fd >= 0)
+        close(self->signal_fd);
+    return r;
+}

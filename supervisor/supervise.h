@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SUPERVISOR_SUPERVISE_H
+#define SUPERVISOR_SUPERVISE_H
+
+/* The supervising process: the parent of all others of a pool. */
+
+#include "broker/options.h"
+#include "common/error.h"
+
+/* Runs a pool from its first process to its last: locks the run directory, keeps a broker and the workers
+ * running, and ends them when a signal says so (SIGTERM, SIGINT, SIGHUP; a second one at once) or when the
+ * broker ends by itself. 0 or a positive exit status, the broker's, which has said why; -errno with the
+ * reason. */
+int supervise(const struct options *options, struct error *err);
+
+#endif

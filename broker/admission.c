@@ -17,6 +17,11 @@
 
 #define BYTES_PER_TOKEN 4 /* of a text, roughly: only to compare the load of workers */
 
+/* A token that is made weighs less than one that is read, because it is made in a step with those of others;
+ * and few requests make as many as they may. */
+#define DECODE_MOST_TOKENS 1024
+#define DECODE_SHARE       8
+
 /* ---- room ---- */
 
 /* What a session without requests has. */
@@ -174,7 +179,11 @@ void admission_fix(struct request *request, const struct generation *generation,
 {
     request->seed = generation->has_seed ? generation->sampling.seed : seed;
     request->priority = generation->priority;
-    request->cost = prompt_tokens(&generation->prompt) + generation->max_tokens;
+    request->prompt_tokens = prompt_tokens(&generation->prompt);
+    request->decode =
+        (generation->max_tokens < DECODE_MOST_TOKENS ? generation->max_tokens : DECODE_MOST_TOKENS) /
+            DECODE_SHARE +
+        1;
     request->arrived_ns = now;
     if (generation->deadline_ms > 0 && generation->deadline_ms < DEADLINE_MAX_MS)
         request->deadline_ns = now + generation->deadline_ms * CLOCK_NS_PER_MS;

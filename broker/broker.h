@@ -24,6 +24,7 @@
 #include "broker/options.h"
 #include "broker/queue.h"
 #include "broker/request.h"
+#include "broker/routing.h"
 #include "broker/session.h"
 #include "broker/stream.h"
 #include "broker/supervisor.h"
@@ -80,6 +81,7 @@ struct broker {
     struct tokenize_table tokenize;
     struct worker workers[WORKER_MAX];
     uint32_t n_workers;
+    struct routing routing;
     struct supervisor supervisor;
     struct broker_counters counters;
 };

@@ -100,6 +100,8 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         return true;
     }
     broker->counters.tokens += frame->ids.n;
+    if (frame->ids.n > 0 && !request->prefilled)
+        worker_prefilled(worker, request);
     /* Before the message moves on, because the end borrows from it. */
     if (frame->has_end)
         lifecycle_end(broker, request, &frame->end);

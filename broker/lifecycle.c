@@ -19,7 +19,6 @@
 #include <utlist.h>
 
 #include "broker/resume.h"
-#include "broker/scheduler.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/utf8.h"
@@ -91,8 +90,9 @@ static bool dispatch_first(struct broker *broker, struct request *request)
         lifecycle_end_here(broker, request, &(struct ending){.reason = END_DEADLINE});
         return true;
     }
-    const struct scheduler_wish wish = {request->model, request->has_digest ? request->digest : NULL};
-    int r = scheduler_pick(broker->workers, broker->n_workers, &wish, &worker);
+    const struct scheduler_wish wish = {.model = request->model,
+                                        .digest = request->has_digest ? request->digest : NULL};
+    int r = routing_choose(&broker->routing, &wish, request, &worker);
     if (r == SCHEDULER_E_BUSY)
         return false;
     if (r == SCHEDULER_E_NO_WORKER) {
@@ -112,7 +112,7 @@ static bool dispatch_first(struct broker *broker, struct request *request)
         request->state = REQUEST_RUNNING;
         request->has_digest = true;
         memcpy(request->digest, worker->digest, sizeof request->digest);
-        worker_take(worker, request);
+        routing_assigned(&broker->routing, request, worker);
     }
     return true; /* a worker that was lost is no candidate the next time */
 }
@@ -160,7 +160,7 @@ void lifecycle_end(struct broker *broker, struct request *request, const struct 
 {
     tell(request, REQUEST_ENDED, end_reason_name(ending->reason));
     if (request->worker)
-        worker_drop(request->worker, request);
+        routing_left(&broker->routing, request, &ending->usage);
     remember_end(request, ending);
     if (request->session)
         client_link_send_end(&broker->client_link, request->session, request);
@@ -259,7 +259,7 @@ void lifecycle_returned(struct broker *broker, struct request *request)
         lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
         return;
     }
-    worker_drop(request->worker, request);
+    routing_left(&broker->routing, request, NULL);
     if (queue_push(&broker->queue, request) < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "out of memory");
         return;
@@ -292,6 +292,7 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
             lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; it had moved %u times before",
                            worker->name, reason, request->epoch.move);
     }
+    routing_lost(&broker->routing, worker);
 }
 
 /* ---- time ---- */

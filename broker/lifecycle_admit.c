@@ -41,7 +41,7 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     const struct generation *generation = arrival->generation;
     if (broker->draining)
         return error_set(&verdict->reason, PROTO_DRAINING, "the pool is shutting down");
-    const struct scheduler_wish wish = {generation->model, NULL};
+    const struct scheduler_wish wish = {.model = generation->model};
     if (scheduler_pick(broker->workers, broker->n_workers, &wish, &worker) == SCHEDULER_E_NO_WORKER)
         return refuse_model(generation->model, &verdict->reason);
     uint32_t context = largest_context(broker);
@@ -72,6 +72,7 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
         request->model = (struct bytes){request->body.data + at, model.len};
     }
     admission_fix(request, arrival->generation, admission_draw_seed(&broker->admission), broker->now);
+    routing_admit(&broker->routing, request, arrival->generation);
     request->epoch = (struct epoch){broker->supervisor.boot, 0};
     r = admission_entered(&broker->admission, request);
     if (r < 0)

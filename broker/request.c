@@ -150,6 +150,8 @@ void ledger_ended(struct ledger *ledger, struct journal *journal, struct request
     request->ended_ns = now;
     buffer_deinit(&request->body);
     buffer_deinit(&request->finished_message);
+    free(request->pieces);
+    request->pieces = NULL;
     journal_settle(journal, &request->log, request_overhead());
     DL_APPEND2(ledger->ended, request, ended_prev, ended_next);
     keep(ledger, request);
@@ -169,6 +171,7 @@ void ledger_remove(struct ledger *ledger, struct journal *journal, struct reques
     buffer_deinit(&request->body);
     buffer_deinit(&request->finished_message);
     buffer_deinit(&request->end_message);
+    free(request->pieces);
     free(request);
 }
 

@@ -35,6 +35,7 @@ struct request_key {
 };
 _Static_assert(sizeof(struct request_key) == PROTO_TOPIC_BYTES, "a key is a topic");
 
+struct prompt_pieces;
 struct session;
 struct share;
 struct worker;
@@ -52,9 +53,9 @@ struct request {
     struct bytes model; /* inside the body; "" = any */
     uint64_t seed;
     int32_t priority;
-    uint64_t cost;        /* for the choice of a worker: prompt (in tokens, roughly) + max_tokens */
-    uint64_t arrived_ns;  /* clock_ns */
-    uint64_t deadline_ns; /* UINT64_MAX: none */
+    uint64_t prompt_tokens; /* roughly */
+    uint64_t arrived_ns;    /* clock_ns */
+    uint64_t deadline_ns;   /* UINT64_MAX: none */
     enum disconnect_policy on_disconnect;
     uint64_t keep_ns; /* DISCONNECT_KEEP: how long it runs on alone */
 
@@ -63,13 +64,17 @@ struct request {
     struct heap_node queue_node, deadline_node; /* in the queue */
     uint64_t queue_order;                       /* order of arrival there */
     struct worker *worker;                      /* while assigned */
-    bool has_digest;                            /* it was assigned once: */
-    uint8_t digest[16];                         /* to a worker with this model, and may go to no other */
-    struct session *session;                    /* while bound to an open one; NULL once ended */
-    uint64_t abandoned_until;                   /* while abandoned: when it is cancelled; else 0 */
-    bool finished;         /* the worker said so, in finished_message, but frames are still missing */
-    uint64_t cancelled_ns; /* REQUEST_CANCELLING: since when */
-    uint64_t ended_ns;     /* REQUEST_ENDED: since when */
+    struct prompt_pieces *pieces; /* of the prompt, to find who has it; NULL: none; until it ends */
+    uint32_t n_found;             /* of those, how many its worker is believed to have had */
+    uint64_t prefill, decode;     /* its worker's load: until the first token, until the end */
+    bool prefilled;               /* the worker has sent ids of it */
+    bool has_digest;              /* it was assigned once: */
+    uint8_t digest[16];           /* to a worker with this model, and may go to no other */
+    struct session *session;      /* while bound to an open one; NULL once ended */
+    uint64_t abandoned_until;     /* while abandoned: when it is cancelled; else 0 */
+    bool finished;                /* the worker said so, in finished_message, but frames are still missing */
+    uint64_t cancelled_ns;        /* REQUEST_CANCELLING: since when */
+    uint64_t ended_ns;            /* REQUEST_ENDED: since when */
     struct request *worker_prev, *worker_next;   /* the worker's list */
     struct request *session_prev, *session_next; /* the session's list, or the list of abandoned ones */
     struct request *ended_prev, *ended_next;     /* ended ones, oldest first */

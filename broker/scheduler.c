@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The choice of a worker: least load among those with room.
+/* The choice of a worker: the least to do among those with room.
  *
- * Load is what was assigned and has not ended, in tokens, divided by the worker's slots so that unequal
- * workers share fairly; on a tie the one with fewer requests, then the first. A worker that is starting may
- * turn out to serve any model, so it counts as a hope, and one that is ending comes back; one that failed for
- * good does not. */
+ * Load is what was assigned and is still to be read and made, in tokens; divided by the worker's slots, so
+ * that unequal workers share fairly. On a tie the one with fewer requests, then the one that got less lately:
+ * so what comes one by one does not all go to the first, whose cache alone would fill. A worker that is
+ * starting may turn out to serve any model, so it counts as a hope, and one that is ending comes back; one
+ * that failed for good does not. */
 
 #include "broker/scheduler.h"
 
@@ -21,17 +22,28 @@ static bool fulfils(const struct worker *worker, const struct scheduler_wish *wi
            (!wish->digest || memcmp(wish->digest, worker->digest, sizeof worker->digest) == 0);
 }
 
-static bool less_loaded(const struct worker *a, const struct worker *b)
+struct candidate {
+    struct worker *worker; /* NULL: none */
+    int64_t load;
+};
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
 {
-    uint64_t load_a = a->load * (b->slots ? b->slots : 1);
-    uint64_t load_b = b->load * (a->slots ? a->slots : 1);
-    return load_a != load_b ? load_a < load_b : a->n_requests < b->n_requests;
+    if (!b->worker)
+        return true;
+    int64_t load_a = a->load * (b->worker->slots ? b->worker->slots : 1);
+    int64_t load_b = b->load * (a->worker->slots ? a->worker->slots : 1);
+    if (load_a != load_b)
+        return load_a < load_b;
+    if (a->worker->n_requests != b->worker->n_requests)
+        return a->worker->n_requests < b->worker->n_requests;
+    return a->worker->recent < b->worker->recent;
 }
 
 int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
                    struct worker **ret_worker)
 {
-    struct worker *best = NULL;
+    struct candidate best = {0};
     bool hope = false;
     for (size_t i = 0; i < n; i++) {
         struct worker *worker = &workers[i];
@@ -45,24 +57,27 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
         if (!fulfils(worker, wish))
             continue;
         hope = true;
-        if (worker->n_requests < worker_capacity(worker) && (!best || less_loaded(worker, best)))
-            best = worker;
+        const struct candidate candidate = {worker,
+                                            (int64_t)(worker->load - (wish->saved ? wish->saved[i] : 0))};
+        if (worker->n_requests < worker_capacity(worker) && is_better(&candidate, &best))
+            best = candidate;
     }
-    if (!best)
+    if (!best.worker)
         return hope ? SCHEDULER_E_BUSY : SCHEDULER_E_NO_WORKER;
-    *ret_worker = best;
+    *ret_worker = best.worker;
     return 0;
 }
 
 int scheduler_pick_any(struct worker *workers, size_t n, struct bytes model, struct worker **ret_worker)
 {
-    struct worker *best = NULL;
-    for (size_t i = 0; i < n; i++)
-        if (worker_is_serving(&workers[i]) && serves(&workers[i], model) &&
-            (!best || less_loaded(&workers[i], best)))
-            best = &workers[i];
-    if (!best)
+    struct candidate best = {0};
+    for (size_t i = 0; i < n; i++) {
+        const struct candidate candidate = {&workers[i], (int64_t)workers[i].load};
+        if (worker_is_serving(&workers[i]) && serves(&workers[i], model) && is_better(&candidate, &best))
+            best = candidate;
+    }
+    if (!best.worker)
         return SCHEDULER_E_NO_WORKER;
-    *ret_worker = best;
+    *ret_worker = best.worker;
     return 0;
 }

@@ -13,11 +13,12 @@ enum { SCHEDULER_E_BUSY = 1, SCHEDULER_E_NO_WORKER };
 struct scheduler_wish {
     struct bytes model;    /* by name; "" = any */
     const uint8_t *digest; /* [16]: that very model; NULL = any */
+    const uint64_t *saved; /* [n] tokens of load that each worker may have more than another; NULL: none */
 };
 
-/* The serving worker of that model with the least load that has room. SCHEDULER_E_BUSY: there are
- * such workers, or places of the pool that may still become one, but none has room now.
- * SCHEDULER_E_NO_WORKER: there is none and there will be none. */
+/* Of the serving workers of that model that have room the one with the least load, what is saved there taken
+ * off. SCHEDULER_E_BUSY: there are such workers, or places of the pool that may still become one, but none
+ * has room now. SCHEDULER_E_NO_WORKER: there is none and there will be none. */
 int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
                    struct worker **ret_worker);
 

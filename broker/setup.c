@@ -54,6 +54,8 @@ int broker_init(struct broker *broker, const struct options *options, struct err
         (message_decoder_new(&broker->decoder) < 0 || message_decoder_new(&broker->request_decoder) < 0 ||
          message_decoder_new(&broker->frame_decoder) < 0))
         r = error_set(err, -ENOMEM, "out of memory");
+    if (r == 0 && routing_init(&broker->routing, broker->workers, broker->n_workers, broker->secret) < 0)
+        r = error_set(err, -ENOMEM, "out of memory");
     if (r == 0)
         supervisor_serving(&broker->supervisor);
     else
@@ -82,6 +84,7 @@ static void free_tables(struct broker *broker)
         ledger_remove(&broker->ledger, &broker->journal, request);
     }
     queue_deinit(&broker->queue);
+    routing_deinit(&broker->routing);
     journal_page_deinit(&broker->page);
     buffer_deinit(&broker->scratch);
     message_decoder_free(broker->decoder);

@@ -9,6 +9,11 @@
 
 #include <utlist.h>
 
+/* What is believed of a worker counts in full at first, as if so many tokens of it had come true; what came
+ * true long ago counts less, so that a cache that has become too small is noticed. */
+#define BELIEVED_AT_FIRST 4096
+#define BELIEVED_MOST     (1u << 17)
+
 bool worker_is_serving(const struct worker *worker)
 {
     return worker->state == WORKER_READY && worker->peer.len > 0;
@@ -24,7 +29,8 @@ void worker_take(struct worker *worker, struct request *request)
     request->worker = worker;
     DL_APPEND2(worker->requests, request, worker_prev, worker_next);
     worker->n_requests++;
-    worker->load += request->cost;
+    request->prefilled = false;
+    worker->load += request->prefill + request->decode;
 }
 
 void worker_drop(struct worker *worker, struct request *request)
@@ -34,5 +40,27 @@ void worker_drop(struct worker *worker, struct request *request)
     worker->n_requests--;
     worker->n_finished -= request->finished;
     request->finished = false;
-    worker->load -= request->cost;
+    worker->load -= request->prefilled ? request->decode : request->prefill + request->decode;
+    worker->recent += request->prefill + request->decode;
+}
+
+void worker_prefilled(struct worker *worker, struct request *request)
+{
+    worker->load -= request->prefill;
+    request->prefilled = true;
+}
+
+void worker_learn(struct worker *worker, uint64_t believed, uint64_t found)
+{
+    worker->believed += believed;
+    worker->came_true += found;
+    if (worker->believed > BELIEVED_MOST) {
+        worker->believed /= 2;
+        worker->came_true /= 2;
+    }
+}
+
+uint64_t worker_expects(const struct worker *worker, uint64_t tokens)
+{
+    return tokens * (worker->came_true + BELIEVED_AT_FIRST) / (worker->believed + BELIEVED_AT_FIRST);
 }

@@ -48,7 +48,11 @@ struct worker {
     struct request *requests; /* list by worker_prev/next */
     uint32_t n_requests;
     uint32_t n_finished; /* of those, how many finished while frames were missing */
-    uint64_t load;       /* Σ cost of those */
+    uint64_t load;       /* tokens that are to be read and made for those, roughly */
+    uint64_t recent;     /* the same of those that it had lately */
+
+    /* Of prompts that ended: tokens that it was believed to have, and had. */
+    uint64_t believed, came_true;
 };
 
 /* True when requests may be assigned to it at all. */
@@ -60,5 +64,14 @@ uint32_t worker_capacity(const struct worker *worker);
 /* Puts a request on the worker's list and load, and takes it off again. */
 void worker_take(struct worker *worker, struct request *request);
 void worker_drop(struct worker *worker, struct request *request);
+
+/* The first ids of a request are here: its prompt is read, and no load any more. */
+void worker_prefilled(struct worker *worker, struct request *request);
+
+/* Of a prompt it was believed to have so many tokens, and had found so many of them. */
+void worker_learn(struct worker *worker, uint64_t believed, uint64_t found);
+
+/* How many of the tokens that it is believed to have it is likely to find: all, until it is known better. */
+uint64_t worker_expects(const struct worker *worker, uint64_t tokens);
 
 #endif

@@ -180,7 +180,7 @@ START_TEST(a_deadline_counts_from_arrival_and_an_endless_one_is_none)
 }
 END_TEST
 
-START_TEST(the_cost_is_the_prompt_and_what_may_come)
+START_TEST(the_load_is_the_prompt_and_a_part_of_what_may_come)
 {
     struct request request = {0};
     struct generation generation;
@@ -189,11 +189,15 @@ START_TEST(the_cost_is_the_prompt_and_what_may_come)
     generation.prompt.form = PROMPT_IDS;
     generation.prompt.ids.n = 33;
     admission_fix(&request, &generation, 0, 0);
-    ck_assert_uint_eq(request.cost, 43);
+    ck_assert_uint_eq(request.prompt_tokens, 33);
+    ck_assert_uint_eq(request.decode, 2);
     generation.prompt.form = PROMPT_TEXT;
     generation.prompt.text.len = 400;
     admission_fix(&request, &generation, 0, 0);
-    ck_assert_uint_eq(request.cost, 111);
+    ck_assert_uint_eq(request.prompt_tokens, 101);
+    generation.max_tokens = INT32_MAX; /* says nothing of how many will come */
+    admission_fix(&request, &generation, 0, 0);
+    ck_assert_uint_eq(request.decode, 129);
 }
 END_TEST
 
@@ -206,7 +210,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_retry_time_follows_the_rate_of_ends_and_is_bounded);
     tcase_add_test(tests, a_seed_is_drawn_only_for_those_who_chose_none);
     tcase_add_test(tests, a_deadline_counts_from_arrival_and_an_endless_one_is_none);
-    tcase_add_test(tests, the_cost_is_the_prompt_and_what_may_come);
+    tcase_add_test(tests, the_load_is_the_prompt_and_a_part_of_what_may_come);
 }
 
 int main(void)

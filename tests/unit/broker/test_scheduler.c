@@ -17,7 +17,7 @@ static struct worker serving(const char *model, uint32_t slots)
 static struct worker *pick(struct worker *workers, size_t n, const char *model)
 {
     struct worker *worker = NULL;
-    const struct scheduler_wish wish = {bytes_of_string(model), NULL};
+    const struct scheduler_wish wish = {.model = bytes_of_string(model)};
     ck_assert_int_eq(scheduler_pick(workers, n, &wish, &worker), 0);
     return worker;
 }
@@ -25,7 +25,7 @@ static struct worker *pick(struct worker *workers, size_t n, const char *model)
 START_TEST(load_spreads_by_what_was_assigned_and_comes_back_by_what_ended)
 {
     struct worker workers[] = {serving("m", 4), serving("m", 4)};
-    struct request large = {.cost = 1000}, small[3] = {{.cost = 10}, {.cost = 10}, {.cost = 10}};
+    struct request large = {.decode = 1000}, small[3] = {{.decode = 10}, {.decode = 10}, {.decode = 10}};
     worker_take(pick(workers, 2, ""), &large);
     ck_assert_ptr_eq(large.worker, &workers[0]);
     for (int i = 0; i < 3; i++) {
@@ -35,6 +35,53 @@ START_TEST(load_spreads_by_what_was_assigned_and_comes_back_by_what_ended)
     worker_drop(&workers[0], &large);
     ck_assert_ptr_eq(pick(workers, 2, ""), &workers[0]);
     ck_assert_uint_eq(workers[0].load, 0);
+}
+END_TEST
+
+START_TEST(a_prompt_that_is_read_is_no_load_any_more)
+{
+    struct worker workers[] = {serving("m", 4), serving("m", 4)};
+    struct request long_prompt = {.prefill = 1000, .decode = 10},
+                   short_prompt = {.prefill = 10, .decode = 20};
+    worker_take(&workers[0], &long_prompt);
+    worker_take(&workers[1], &short_prompt);
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[1]);
+    worker_prefilled(&workers[0], &long_prompt);
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[0]);
+    worker_drop(&workers[0], &long_prompt);
+    worker_drop(&workers[1], &short_prompt);
+    ck_assert_uint_eq(workers[0].load, 0);
+    ck_assert_uint_eq(workers[1].load, 0);
+}
+END_TEST
+
+START_TEST(what_comes_one_by_one_goes_to_each_in_turn)
+{
+    struct worker workers[] = {serving("m", 4), serving("m", 4), serving("m", 4)};
+    unsigned got[3] = {0};
+    for (int i = 0; i < 30; i++) {
+        struct request request = {.prefill = 100, .decode = 10};
+        struct worker *worker = pick(workers, 3, "");
+        got[worker - workers]++;
+        worker_take(worker, &request);
+        worker_drop(worker, &request);
+    }
+    for (int i = 0; i < 3; i++)
+        ck_assert_uint_eq(got[i], 10);
+}
+END_TEST
+
+START_TEST(what_is_saved_at_a_worker_is_taken_off_its_load)
+{
+    struct worker workers[] = {serving("m", 4), serving("m", 4)}, *worker;
+    const uint64_t saved[] = {0, 900};
+    const struct scheduler_wish wish = {.saved = saved};
+    workers[1].load = 899;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &wish, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[1]);
+    workers[1].load = 901;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &wish, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[0]);
 }
 END_TEST
 
@@ -52,9 +99,9 @@ END_TEST
 START_TEST(a_full_worker_gets_nothing)
 {
     struct worker workers[] = {serving("m", 1), serving("m", 1)}, *worker;
-    struct request requests[8] = {{.cost = 1}};
+    struct request requests[8] = {{.decode = 1}};
     unsigned n = 0;
-    const struct scheduler_wish any = {{0}, NULL};
+    const struct scheduler_wish any = {0};
     while (scheduler_pick(workers, 2, &any, &worker) == 0)
         worker_take(worker, &requests[n++]);
     ck_assert_uint_eq(n, 2 * worker_capacity(&workers[0]));
@@ -66,7 +113,7 @@ START_TEST(a_model_is_matched_by_its_whole_name)
 {
     struct worker workers[] = {serving("alpha", 1), serving("beta", 1)}, *worker;
     ck_assert_ptr_eq(pick(workers, 2, "beta"), &workers[1]);
-    const struct scheduler_wish bet = {BYTES_LITERAL("bet"), NULL};
+    const struct scheduler_wish bet = {.model = BYTES_LITERAL("bet")};
     ck_assert_int_eq(scheduler_pick(workers, 2, &bet, &worker), SCHEDULER_E_NO_WORKER);
 }
 END_TEST
@@ -74,7 +121,7 @@ END_TEST
 START_TEST(a_worker_that_starts_is_a_hope_and_one_that_failed_is_none)
 {
     struct worker workers[] = {{.state = WORKER_STARTING}, {.state = WORKER_FAILED}}, *worker;
-    const struct scheduler_wish any = {{0}, NULL}, m = {BYTES_LITERAL("m"), NULL};
+    const struct scheduler_wish any = {0}, m = {.model = BYTES_LITERAL("m")};
     ck_assert_int_eq(scheduler_pick(workers, 2, &m, &worker), SCHEDULER_E_BUSY);
     workers[0].state = WORKER_FAILED;
     ck_assert_int_eq(scheduler_pick(workers, 2, &any, &worker), SCHEDULER_E_NO_WORKER);
@@ -87,7 +134,7 @@ START_TEST(what_was_begun_with_a_model_goes_on_with_no_other)
     const uint8_t first[16] = {1}, second[16] = {2}, third[16] = {3};
     memcpy(workers[0].digest, first, sizeof first);
     memcpy(workers[1].digest, second, sizeof second);
-    struct scheduler_wish wish = {BYTES_LITERAL("m"), second};
+    struct scheduler_wish wish = {.model = BYTES_LITERAL("m"), .digest = second};
     workers[1].load = 1000;
     ck_assert_int_eq(scheduler_pick(workers, 2, &wish, &worker), 0);
     ck_assert_ptr_eq(worker, &workers[1]);
@@ -99,6 +146,9 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, load_spreads_by_what_was_assigned_and_comes_back_by_what_ended);
+    tcase_add_test(tests, a_prompt_that_is_read_is_no_load_any_more);
+    tcase_add_test(tests, what_comes_one_by_one_goes_to_each_in_turn);
+    tcase_add_test(tests, what_is_saved_at_a_worker_is_taken_off_its_load);
     tcase_add_test(tests, unequal_workers_share_by_their_slots);
     tcase_add_test(tests, a_full_worker_gets_nothing);
     tcase_add_test(tests, a_model_is_matched_by_its_whole_name);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_PREFIXES_H
+#define BROKER_PREFIXES_H
+
+/* Which worker has read which beginnings of prompts.
+ *
+ * The broker knows no tokenizer, so a prompt is cut into pieces of equal bytes. A piece stands for itself and
+ * all before it: its hash is made from the hash before, the first one's from the form of the prompt and its
+ * salt. Nothing is compared but hashes: a wrong one would send a request to a worker that has nothing of it,
+ * whose own cache compares ids. The book knows a fixed number of pieces, and forgets what nobody asked for
+ * for longest. */
+
+#include <stdint.h>
+
+#include "proto/message.h"
+
+#define PREFIXES_PIECE_BYTES  256
+#define PREFIXES_PIECE_TOKENS 64   /* of a prompt of ids exactly; of a text, roughly */
+#define PREFIXES_MOST_PIECES  4096 /* of one prompt: what stands behind the first MiB is not looked at */
+#define PREFIXES_MOST_WORKERS 64
+
+/* The pieces of a prompt, one hash each; one block of memory, which free() frees. */
+struct prompt_pieces {
+    uint32_t n;
+    uint64_t hashes[];
+};
+
+/* Cuts a prompt; the end that fills no piece is left out. NULL when there is none: the prompt is shorter, or
+ * memory is short. The secret keeps clients from choosing prompts whose hashes collide. */
+struct prompt_pieces *prefixes_cut(const struct generation *generation, uint64_t secret);
+
+struct prefixes { /* zeroed: knows nothing, and learns nothing */
+    struct known_piece *pieces;
+    uint32_t *buckets;
+    uint32_t mask, most, n;
+    uint32_t oldest, newest; /* used */
+};
+
+/* Room for `most` pieces, about 36 bytes each, taken from the kernel as they come. 0 or -ENOMEM. */
+int prefixes_init(struct prefixes *prefixes, uint32_t most);
+void prefixes_deinit(struct prefixes *prefixes);
+
+/* How many pieces of the prompt each of the first n_workers has, from its beginning on. */
+void prefixes_find(const struct prefixes *prefixes, const struct prompt_pieces *prompt, uint32_t n_workers,
+                   uint32_t *ret_n);
+
+/* The worker reads, or has read, all of them. */
+void prefixes_add(struct prefixes *prefixes, const struct prompt_pieces *prompt, uint32_t worker);
+
+/* It has not read them after all, from the piece `from` on. */
+void prefixes_drop(struct prefixes *prefixes, const struct prompt_pieces *prompt, uint32_t from,
+                   uint32_t worker);
+
+/* The worker is gone, and what it had with it. */
+void prefixes_forget(struct prefixes *prefixes, uint32_t worker);
+
+#endif

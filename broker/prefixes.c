@@ -105,7 +105,7 @@ struct prompt_pieces *prefixes_cut(const struct generation *generation, uint64_t
 {
     const struct prompt *prompt = &generation->prompt;
     size_t n = bytes_of(prompt) / PREFIXES_PIECE_BYTES;
-    if (n == 0)
+    if (n == 0 || !generation->cache_prompt)
         return NULL;
     struct cutter cutter = {.most = n < PREFIXES_MOST_PIECES ? (uint32_t)n : PREFIXES_MOST_PIECES};
     cutter.pieces = malloc(sizeof *cutter.pieces + cutter.most * sizeof *cutter.pieces->hashes);

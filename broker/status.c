@@ -6,6 +6,13 @@
 
 #include "broker/status.h"
 
+/* Of the tokens that prompts had, how many were found. */
+static double hit_rate(const struct board_snapshot *board)
+{
+    uint64_t all = board->cache_hits + board->prefill_tokens;
+    return all > 0 ? (double)board->cache_hits / (double)all : 0;
+}
+
 static void fill_worker(const struct broker *broker, uint32_t index, struct worker_status *status)
 {
     const struct worker *worker = &broker->workers[index];
@@ -30,6 +37,10 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .tokens = board.tokens,
         .cache_hits = board.cache_hits,
         .tokens_per_s = board.tokens_per_s,
+        .prefill_tokens = board.prefill_tokens,
+        .evictions = board.evictions,
+        .kv_cached = board.kv_cached,
+        .hit_rate = hit_rate(&board),
         .reason = bytes_of_string(worker->state == WORKER_READY ? "" : record->reason),
     };
     /* The board knows that a process is loading before it registers. */

@@ -125,6 +125,7 @@ struct quern_request {
     uint64_t deadline_ms;   /* 0 = none */
     uint32_t keep_s;        /* 0: ends with the session; else lives so many seconds without it */
     const char *cache_salt; /* NULL: cached prefixes are shared with everybody */
+    bool cache_prompt;      /* true; false: nothing of it is looked up in the prefix cache, or kept there */
 };
 
 /* Sets the defaults named above. */
@@ -220,6 +221,9 @@ struct quern_worker {
     uint32_t kv_free, kv_total;
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;
+    uint64_t prefill_tokens, evictions;
+    uint32_t kv_cached;
+    double hit_rate;    /* of the tokens of prompts, how many were in the prefix cache: 0 … 1 */
     const char *reason; /* why it failed, or "" */
 };
 

@@ -19,7 +19,7 @@
 #include "proto/message.h"
 
 #define BOARD_MAGIC     0x44524f42u /* "BORD" */
-#define BOARD_VERSION   1u
+#define BOARD_VERSION   2u
 #define BOARD_MAX_SLOTS 64
 
 struct board_snapshot {
@@ -33,6 +33,10 @@ struct board_snapshot {
     double tokens_per_s;        /* over the last second or so */
     uint64_t step_started_ns;   /* clock_ns of the running step; 0 when idle */
     char device[32];            /* zero-terminated */
+    uint64_t prefill_tokens;    /* computed for prompts, and again for who had to make room */
+    uint64_t evictions;         /* blocks that the prefix cache gave up */
+    uint32_t kv_cached;         /* blocks that it keeps, those in use included */
+    uint32_t reserved;
 };
 
 struct board_slot {

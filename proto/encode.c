@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Message → bytes, with msgpack-c's packer, driven by the same tables as decoding.
  *
- * "k" first, then the fields in the order of their table. Optional fields that say nothing (zero, empty,
- * false, not present) are left out, except those marked FIELD_ALWAYS: a receiver with other defaults must not
- * put its own in their place. What decoding would refuse is refused here, so that a mistake shows at its
- * sender. On failure the buffer is as it was. */
+ * "k" first, then the fields in the order of their table. Optional fields that say nothing (zero, empty, a
+ * flag as it is by default, not present) are left out, except those marked FIELD_ALWAYS: a receiver with
+ * other defaults must not put its own in their place. What decoding would refuse is refused here, so that a
+ * mistake shows at its sender. On failure the buffer is as it was. */
 
 #include "proto/fields.h"
 
@@ -50,7 +50,7 @@ static bool is_absent(const struct field *field, const void *base)
         return false;
     switch ((enum field_type)field->type) {
     case FIELD_BOOL:
-        return !*(const bool *)at;
+        return *(const bool *)at == (field->initial != 0);
     case FIELD_U32:
     case FIELD_I32:
     case FIELD_ENUM:

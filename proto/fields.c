@@ -61,6 +61,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("on_disconnect", FIELD_ENUM, GIVEN(on_disconnect)), .names = &names_of_policies, HELP("what becomes of it when the session leaves")}, \
     {KEY("keep_s", FIELD_U32, GIVEN(keep_s)), .high = 86400, HELP("seconds, for `keep`")}, \
     {KEY("cache_salt", FIELD_NAME, GIVEN(cache_salt)), .high = PROTO_MAX_NAME_BYTES, HELP("cached prefixes are shared with requests of the same salt only")}, \
+    {KEY("cache_prompt", FIELD_BOOL, GIVEN(cache_prompt)), .initial = true, HELP("false: nothing of it is looked up in the prefix cache, and nothing kept there")}, \
     {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features without which the request makes no sense")}
 
 /* ---- parts ---- */
@@ -383,7 +384,9 @@ void field_table_initials(const struct field_table *table, void *ret_value)
         void *at = (uint8_t *)ret_value + f->offset;
         if (f->initial == 0)
             continue;
-        if (f->type == FIELD_U32)
+        if (f->type == FIELD_BOOL)
+            *(bool *)at = true;
+        else if (f->type == FIELD_U32)
             *(uint32_t *)at = (uint32_t)f->initial;
         else
             *(double *)at = f->initial;

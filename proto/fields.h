@@ -60,7 +60,7 @@ struct field {
     uint64_t high;      /* of an integer, or most bytes or items */
     uint64_t item_high; /* most bytes of a list's item */
     double real_low, real_high;
-    double initial;     /* what a number that is left out becomes */
+    double initial;     /* what a number, or a flag, that is left out becomes */
     const char *help;   /* of a key of generate: what it does, in a few words */
     const char *letter; /* what stands for its value in the help of an option; NULL: it is no option */
     const struct name_table *names;
@@ -89,7 +89,7 @@ const struct field_table *field_table_of_chat(void);
 /* The field of a key, or NULL. */
 const struct field *field_find(const struct field_table *table, const char *key);
 
-/* Writes what numbers become when they are left out; the rest of the struct is zeroed already. */
+/* Writes what numbers and flags become when they are left out; the rest of the struct is zeroed already. */
 void field_table_initials(const struct field_table *table, void *ret_value);
 
 /* Most bytes of a whole message of this kind. */

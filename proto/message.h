@@ -201,6 +201,7 @@ struct generation {
     enum disconnect_policy on_disconnect;
     uint32_t keep_s;          /* DISCONNECT_KEEP: seconds */
     struct bytes cache_salt;  /* separates prefix caches; "" = shared */
+    bool cache_prompt;        /* false: no prefix cache is used for it */
     struct text_list require; /* features without which the request makes no sense */
 };
 
@@ -276,6 +277,8 @@ struct model_info {
     ROW(U32_OR_0, kv_free) ROW(U32_OR_0, kv_total) /* blocks */                                               \
     ROW(U64_OR_0, steps) ROW(U64_OR_0, tokens) ROW(U64_OR_0, cache_hits)                                      \
     ROW(REAL, tokens_per_s)                                                                                   \
+    ROW(U64_OR_0, prefill_tokens) ROW(U64_OR_0, evictions) ROW(U32_OR_0, kv_cached) /* blocks */              \
+    ROW(REAL, hit_rate) /* cache_hits ÷ (cache_hits + prefill_tokens) */                                      \
     ROW(TEXT_OR_0, reason) /* of WORKER_FAILED */
 #define POOL_STATUS_FIELDS(ROW)                                                                               \
     ROW(U64, boot) ROW(FLAG, draining) ROW(NAME_OR_0, version)                                                \

@@ -243,7 +243,8 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .n_stop_ids = (uint32_t)generation->stop_ids.n,
                                    .n_logprobs = generation->logprobs,
                                    .priority = generation->priority,
-                                   .cache_salt = generation->cache_salt};
+                                   .cache_salt = generation->cache_salt,
+                                   .uncached = !generation->cache_prompt};
 }
 
 static enum proto_error error_of_submit(int r)

@@ -85,6 +85,9 @@ void report_write(struct report *report, const struct report_facts *facts, uint6
     snapshot.kv_total = stats.blocks_total;
     snapshot.tokens = stats.tokens;
     snapshot.cache_hits = stats.cache_hits;
+    snapshot.prefill_tokens = stats.prefill_tokens;
+    snapshot.evictions = stats.evictions;
+    snapshot.kv_cached = stats.blocks_cached;
     snapshot.tokens_per_s = report->tokens_per_s;
     board_write(report->slot, &snapshot);
     atomic_store_explicit(&report->slot->steps, stats.steps, memory_order_relaxed);

@@ -60,6 +60,9 @@ enum column {
     ACTIVE,
     WAITING,
     KV_FREE,
+    CACHED,
+    EVICTED,
+    HITS,
     TOKENS,
     RATE,
     MODEL,
@@ -72,10 +75,11 @@ static const struct {
     int rank;  /* the lowest goes first */
     bool text; /* begins at the left; numbers end at the right */
 } traits[N_COLUMNS] = {
-    [WORKER] = {"WORKER", 10, true},     [STATE] = {"STATE", 9, true},    [PID] = {"PID", 6, false},
-    [RESTARTS] = {"RESTARTS", 0, false}, [ACTIVE] = {"ACTIVE", 8, false}, [WAITING] = {"WAITING", 2, false},
-    [KV_FREE] = {"KV FREE", 3, false},   [TOKENS] = {"TOKENS", 4, false}, [RATE] = {"TOKENS/S", 7, false},
-    [MODEL] = {"MODEL", 5, true},        [DEVICE] = {"DEVICE", 1, true},
+    [WORKER] = {"WORKER", 13, true},     [STATE] = {"STATE", 12, true},    [PID] = {"PID", 9, false},
+    [RESTARTS] = {"RESTARTS", 2, false}, [ACTIVE] = {"ACTIVE", 11, false}, [WAITING] = {"WAITING", 4, false},
+    [KV_FREE] = {"KV FREE", 5, false},   [CACHED] = {"CACHED", 1, false},  [EVICTED] = {"EVICTED", 0, false},
+    [HITS] = {"HITS", 6, false},         [TOKENS] = {"TOKENS", 7, false},  [RATE] = {"TOKENS/S", 10, false},
+    [MODEL] = {"MODEL", 8, true},        [DEVICE] = {"DEVICE", 3, true},
 };
 
 static void fill_cell(const struct quern_worker *w, enum column column, char ret_cell[CELL_MAX])
@@ -101,6 +105,15 @@ static void fill_cell(const struct quern_worker *w, enum column column, char ret
         break;
     case KV_FREE:
         snprintf(ret_cell, CELL_MAX, "%u/%u", w->kv_free, w->kv_total);
+        break;
+    case CACHED:
+        snprintf(ret_cell, CELL_MAX, "%u", w->kv_cached);
+        break;
+    case EVICTED:
+        snprintf(ret_cell, CELL_MAX, "%" PRIu64, w->evictions);
+        break;
+    case HITS:
+        snprintf(ret_cell, CELL_MAX, "%.0f%%", w->hit_rate * 100);
         break;
     case TOKENS:
         snprintf(ret_cell, CELL_MAX, "%" PRIu64, w->tokens);
@@ -169,15 +182,30 @@ static void print_line(const struct quern_worker *worker, const size_t widths[N_
     printf("%.*s\n", n, line);
 }
 
+/* Tokens of prompts, of all workers together, since they were started. */
+static void print_prompts(const struct quern_status *status)
+{
+    uint64_t found = 0, computed = 0;
+    for (size_t i = 0; i < status->n_workers; i++) {
+        found += status->workers[i].cache_hits;
+        computed += status->workers[i].prefill_tokens;
+    }
+    printf("%" PRIu64 " prompt tokens computed, %" PRIu64 " found in caches", computed, found);
+    if (found > 0)
+        printf(": %.0f%%", 100 * (double)found / (double)(found + computed));
+    printf("\n\n");
+}
+
 void status_print(const struct quern_status *status, size_t columns)
 {
     size_t widths[N_COLUMNS];
     printf("broker %s%s, boot %" PRIu64 ": %u session%s, %u queued, %u running\n"
            "%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved\n%" PRIu64
-           " tokens; journal %.1f MiB\n\n",
+           " tokens; journal %.1f MiB\n",
            status->version, status->draining ? ", draining" : "", status->boot, status->sessions,
            status->sessions == 1 ? "" : "s", status->queued, status->running, status->admitted, status->ended,
            status->rejected, status->moved, status->tokens, (double)status->journal_bytes / (1 << 20));
+    print_prompts(status);
     fit(status, columns, widths);
     print_line(NULL, widths);
     for (size_t i = 0; i < status->n_workers; i++)

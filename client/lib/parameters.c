@@ -40,6 +40,7 @@ static const struct parameter parameters[] = {
     PARAMETER(priority, priority)
     PARAMETER(deadline_ms, deadline_ms)
     PARAMETER(keep_s, keep_s)
+    PARAMETER(cache_prompt, cache_prompt)
 };
 /* clang-format on */
 #define N_PARAMETERS (sizeof parameters / sizeof *parameters)
@@ -77,8 +78,14 @@ bool quern_parameter(size_t i, struct quern_parameter *ret_parameter)
 static int read_value(const struct field *field, const char *text, void *ret_value, struct error *err)
 {
     int64_t with_sign = 0;
+    uint32_t flag = 0;
     int r = -EINVAL;
     switch ((enum field_type)field->type) {
+    case FIELD_BOOL:
+        r = number_read_u32(text, 0, 1, &flag, err);
+        if (r == 0)
+            *(bool *)ret_value = flag != 0;
+        return r;
     case FIELD_U32:
         return number_read_u32(text, (uint32_t)field->low, (uint32_t)field->high, ret_value, err);
     case FIELD_U64:

@@ -110,7 +110,7 @@ GOOD = [
         "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.25,
         "presence_penalty": -2.0, "frequency_penalty": 0.5, "logit_bias": [[2, F32(-100.0)], [70000, F32(1.5)]], "seed": 0,
         "stop": ["\n", "END"], "stop_ids": [2, 32000], "logprobs": 21, "priority": -8, "deadline_ms": 1500,
-        "on_disconnect": "keep", "keep_s": 30, "cache_salt": "tenant", "require": ["grammar"]}),
+        "on_disconnect": "keep", "keep_s": 30, "cache_salt": "tenant", "cache_prompt": False, "require": ["grammar"]}),
     ("cancel", {"k": "cancel", "id": ID}),
     ("cancel to a worker", {"k": "cancel", "session": SESSION, "id": ID}),
     ("replay", {"k": "replay", "id": ID, "epoch": EPOCH, "next": 300}),
@@ -136,7 +136,8 @@ GOOD = [
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "active": 3, "waiting": 4, "slots": 16, "kv_free": 10,
-                        "kv_total": 512, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5},
+                        "kv_total": 512, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
+                        "prefill_tokens": 36, "evictions": 14, "kv_cached": 15, "hit_rate": 0.25},
                        {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
     ("tokenize_ok", {"k": "tokenize_ok", "ref": 6, "ids": [1, 2]}),
     ("tokenize_ok, empty", {"k": "tokenize_ok", "ids": []}),

@@ -23,6 +23,7 @@ void answer_collect(void *arg, const struct quern_output *output)
     answer->reason = end->reason;
     answer->retry_after_ms = end->retry_after_ms;
     answer->prompt_tokens = end->prompt_tokens;
+    answer->cached_tokens = end->cached_tokens;
     answer->output_tokens = end->output_tokens;
     answer->seed = end->seed;
     snprintf(answer->error, sizeof answer->error, "%s", end->error);

@@ -360,6 +360,50 @@ START_TEST(control_tokens_in_a_text_count_only_if_asked)
 }
 END_TEST
 
+/* Tokens of a prompt of 100 ids that were found. */
+static uint32_t found(struct quern *client, int32_t first, const char *salt, bool cache_prompt)
+{
+    struct answer answer = {0};
+    int32_t prompt[100];
+    struct quern_request request = endless(NULL, 1);
+    for (int i = 0; i < 100; i++)
+        prompt[i] = 260 + (first + i) % 200;
+    request.ids = prompt;
+    request.n_ids = 100;
+    request.cache_salt = salt;
+    request.cache_prompt = cache_prompt;
+    send_request(client, &request, &answer);
+    await_answers(client, &answer, 1, 10);
+    ck_assert_int_eq(answer.reason, QUERN_LENGTH);
+    uint32_t cached = answer.cached_tokens;
+    answer_deinit(&answer);
+    return cached;
+}
+
+START_TEST(what_is_not_to_be_cached_is_neither_looked_up_nor_kept)
+{
+    struct quern *client = connect_to(pool.rundir);
+    ck_assert_uint_eq(found(client, 1, NULL, true), 0);
+    ck_assert_uint_eq(found(client, 1, NULL, true), 96);
+    ck_assert_uint_eq(found(client, 1, NULL, false), 0);
+    ck_assert_uint_eq(found(client, 2, NULL, false), 0);
+    ck_assert_uint_eq(found(client, 2, NULL, true), 0);
+    ck_assert_uint_eq(found(client, 2, NULL, true), 96);
+    quern_free(client);
+}
+END_TEST
+
+START_TEST(prefixes_are_shared_with_requests_of_the_same_salt)
+{
+    struct quern *client = connect_to(pool.rundir);
+    ck_assert_uint_eq(found(client, 3, "one", true), 0);
+    ck_assert_uint_eq(found(client, 3, "other", true), 0);
+    ck_assert_uint_eq(found(client, 3, NULL, true), 0);
+    ck_assert_uint_eq(found(client, 3, "one", true), 96);
+    quern_free(client);
+}
+END_TEST
+
 /* Every number that libquern can set by name, set from text and read back by the same name. */
 START_TEST(a_number_is_set_by_its_name)
 {
@@ -404,6 +448,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, of_those_that_wait_the_higher_priority_goes_first);
     tcase_add_test(tests, another_model_is_refused_by_name);
     tcase_add_test(tests, control_tokens_in_a_text_count_only_if_asked);
+    tcase_add_test(tests, what_is_not_to_be_cached_is_neither_looked_up_nor_kept);
+    tcase_add_test(tests, prefixes_are_shared_with_requests_of_the_same_salt);
     tcase_add_test(tests, a_number_is_set_by_its_name);
 }
 

@@ -113,10 +113,12 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_int_eq(number(w, "slots"), 3);
         ck_assert_int_eq(number(w, "kv_free"), 300);
         ck_assert_int_eq(number(w, "kv_total"), 300);
-        const char *const nothing_yet[] = {"restarts", "active", "waiting", "steps", "tokens", "cache_hits"};
+        const char *const nothing_yet[] = {"restarts",   "active",         "waiting",   "steps",    "tokens",
+                                           "cache_hits", "prefill_tokens", "evictions", "kv_cached"};
         for (size_t j = 0; j < sizeof nothing_yet / sizeof *nothing_yet; j++)
             ck_assert_int_eq(number(w, nothing_yet[j]), 0);
         ck_assert_double_eq(real(w, "tokens_per_s"), 0);
+        ck_assert_double_eq(real(w, "hit_rate"), 0);
     }
     json_decref(json);
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
@@ -199,6 +201,46 @@ static void check_shown(const char *format, ...)
             return;
     ck_abort_msg("\"%s\" is not in:\n%s", word, out);
 }
+
+/* Prompts of 320 ids are ten blocks, and there is room for four of them. The second comes again and is found,
+ * but for the block that gives its logits; the last ones push out what was there. */
+START_TEST(a_pool_shows_what_its_caches_find_keep_and_give_up)
+{
+    enum { PROMPT = 320, CACHED = PROMPT - 32 };
+    static const int order[] = {0, 1, 1, 2, 3, 4, 5};
+    int32_t prompt[PROMPT];
+    pool_start(&pool, model, "--slots", "2", "--kv-blocks", "44", NULL);
+    struct quern *client = connect_to(pool.rundir);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        struct answer answer = {0};
+        struct quern_request request = endless(NULL, 1);
+        for (int j = 0; j < PROMPT; j++)
+            prompt[j] = 260 + (order[i] + j) % 200;
+        request.ids = prompt;
+        request.n_ids = PROMPT;
+        send_request(client, &request, &answer);
+        await_answers(client, &answer, 1, 30);
+        ck_assert_uint_eq(answer.cached_tokens, i == 2 ? CACHED : 0);
+        answer_deinit(&answer);
+    }
+    json_t *json = await_number(0, "tokens", 7);
+    const json_t *w = worker(json, 0);
+    ck_assert_int_eq(number(w, "cache_hits"), CACHED);
+    ck_assert_int_eq(number(w, "prefill_tokens"), 7 * PROMPT - CACHED);
+    ck_assert_int_ge(number(w, "evictions"), 6 * PROMPT / 32 - 44);
+    ck_assert_int_eq(number(w, "kv_cached") + number(w, "evictions"), 6 * PROMPT / 32);
+    ck_assert_double_eq_tol(real(w, "hit_rate"), (double)CACHED / (7 * PROMPT), 1e-4);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
+    check_shown("%d prompt tokens computed", 7 * PROMPT - CACHED);
+    check_shown("%d found in caches", CACHED);
+    check_shown("13%%"); /* 288 of 2,240 */
+    check_shown("%d", (int)number(w, "kv_cached"));
+    check_shown("%d", (int)number(w, "evictions"));
+    json_decref(json);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+}
+END_TEST
 
 START_TEST(the_text_says_the_same_as_the_json)
 {
@@ -292,6 +334,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, an_idle_pool_shows_what_it_is_made_of);
     tcase_add_test(tests, a_busy_pool_shows_what_it_does);
+    tcase_add_test(tests, a_pool_shows_what_its_caches_find_keep_and_give_up);
     tcase_add_test(tests, the_text_says_the_same_as_the_json);
     tcase_add_test(tests, a_worker_that_died_and_one_that_failed_are_told);
     tcase_add_test(tests, a_pool_that_drains_says_so);

@@ -433,6 +433,7 @@ int engine_step(struct engine *engine, struct error *err)
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
 {
     const struct scheduler *scheduler = &engine->scheduler;
+    const struct prefix_counts cache = prefix_counts(scheduler->prefix);
     *ret_stats = engine->stats;
     ret_stats->active = scheduler->n_running;
     ret_stats->waiting = scheduler->n_waiting;
@@ -441,6 +442,8 @@ void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
     ret_stats->blocks_total = blocks_total(scheduler->blocks);
     ret_stats->preemptions = scheduler->preemptions;
     ret_stats->cache_hits = scheduler->cache_hits;
+    ret_stats->blocks_cached = cache.cached;
+    ret_stats->evictions = cache.evicted;
     ret_stats->tokens = engine->delivery.tokens;
     for (const struct sequence *s = scheduler->waiting; s; s = s->next)
         ret_stats->waiting_tokens += s->ids.len;

@@ -55,6 +55,7 @@ struct engine_request {
     int32_t priority;        /* higher first */
     uint64_t deadline_ns;    /* on clock_ns; 0 = none */
     struct bytes cache_salt; /* prefixes are shared with requests of the same salt only */
+    bool uncached;           /* none is: nothing is looked up for it, and nothing of it kept */
 };
 
 enum engine_end {
@@ -90,7 +91,9 @@ typedef void engine_sink(void *arg, const struct engine_event *event);
 struct engine_stats {
     uint32_t active, waiting, slots;
     uint32_t blocks_free, blocks_total;
+    uint32_t blocks_cached; /* by the prefix cache, those in use included */
     uint64_t steps, tokens, prefill_tokens, preemptions, cache_hits;
+    uint64_t evictions;      /* of blocks, by the prefix cache */
     uint64_t waiting_tokens; /* prompt tokens not yet prefilled */
 };
 

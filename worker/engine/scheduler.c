@@ -73,7 +73,7 @@ static void enqueue(struct scheduler *scheduler, struct sequence *sequence)
 
 void scheduler_add(struct scheduler *scheduler, struct sequence *sequence, struct bytes salt)
 {
-    sequence->space = prefix_enter(scheduler->prefix, salt);
+    sequence->space = sequence->uncached ? 0 : prefix_enter(scheduler->prefix, salt);
     enqueue(scheduler, sequence);
 }
 

@@ -44,7 +44,8 @@ int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, s
 /* Frees the scheduler's own memory and every sequence in it; touches no slot of the backend. */
 void scheduler_deinit(struct scheduler *scheduler);
 
-/* Takes a new sequence over, into the waiting list; it shares prefixes with those of the same salt. */
+/* Takes a new sequence over, into the waiting list; it shares prefixes with those of the same salt, unless it
+ * is uncached. */
 void scheduler_add(struct scheduler *scheduler, struct sequence *sequence, struct bytes salt);
 
 /* Takes a sequence out of the waiting list. */

@@ -60,6 +60,7 @@ int sequence_new(const struct engine_request *request, struct ids_view end_ids, 
     sequence->priority = request->priority;
     sequence->deadline_ns = request->deadline_ns;
     sequence->arrival = arrival;
+    sequence->uncached = request->uncached;
     sequence->submitted_ns = now;
     sequence->slot = SEQUENCE_NO_SLOT;
     sequence->blocks = calloc(backend_blocks_for(sequence->end_position), sizeof *sequence->blocks);

@@ -53,6 +53,7 @@ struct sequence {
     int32_t priority;
     uint64_t deadline_ns; /* 0 = none */
     uint64_t arrival;     /* grows with each request */
+    bool uncached;        /* it has none */
     uint64_t space;       /* of the prefix cache, by the request's salt */
 
     /* what it made */

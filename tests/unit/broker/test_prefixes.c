@@ -16,19 +16,20 @@ static uint32_t has[3];
 
 static struct generation prompt_of_ids(size_t n)
 {
-    struct generation generation = {.prompt = {.form = PROMPT_IDS, .ids = {ids, n}}};
+    struct generation generation = {.prompt = {.form = PROMPT_IDS, .ids = {ids, n}}, .cache_prompt = true};
     return generation;
 }
 
 static struct generation prompt_of_text(const char *text, size_t len)
 {
-    struct generation generation = {.prompt = {.form = PROMPT_TEXT, .text = {text, len}}};
+    struct generation generation = {.prompt = {.form = PROMPT_TEXT, .text = {text, len}},
+                                    .cache_prompt = true};
     return generation;
 }
 
 static struct generation prompt_of_chat(const struct chat_message *messages, size_t n)
 {
-    struct generation generation = {.prompt = {.form = PROMPT_CHAT}};
+    struct generation generation = {.prompt = {.form = PROMPT_CHAT}, .cache_prompt = true};
     generation.prompt.chat.items = messages;
     generation.prompt.chat.n = n;
     return generation;
@@ -121,6 +122,14 @@ START_TEST(what_is_not_read_alike_is_not_the_same)
     ck_assert_uint_eq(shared(cut(plain), cut(special)), 0);
     ck_assert_uint_eq(shared(cut(plain), cut(other)), 0);
     ck_assert_uint_eq(shared(cut(plain), prefixes_cut(&plain, SECRET + 100)), 0);
+}
+END_TEST
+
+START_TEST(a_prompt_that_is_not_to_be_cached_is_not_looked_at)
+{
+    struct generation generation = prompt_of_ids(1000);
+    generation.cache_prompt = false;
+    ck_assert_ptr_null(cut(generation));
 }
 END_TEST
 
@@ -247,6 +256,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, prompts_share_what_they_begin_with);
     tcase_add_test(tests, a_chat_that_grows_shares_all_that_was_said);
     tcase_add_test(tests, what_is_not_read_alike_is_not_the_same);
+    tcase_add_test(tests, a_prompt_that_is_not_to_be_cached_is_not_looked_at);
     tcase_add_test(tests, no_prompt_is_looked_at_beyond_a_bound);
     tcase_add_test(tests, each_worker_is_known_for_what_it_has);
     tcase_add_test(tests, every_worker_has_a_bit_of_its_own);

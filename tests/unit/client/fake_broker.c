@@ -187,6 +187,8 @@ static void note_request(struct fake_broker *b, const struct generation *generat
     if (generation->cache_salt.len > 0)
         fprintf(out, ", salt %.*s", (int)generation->cache_salt.len,
                 (const char *)generation->cache_salt.data);
+    if (!generation->cache_prompt)
+        fprintf(out, ", not cached");
     fclose(out);
 }
 

@@ -72,7 +72,8 @@ START_TEST(a_prompt_is_a_text_or_ids_or_messages)
     request.text_len = 4;
     request.keep_s = 30;
     request.cache_salt = "mine";
-    expect_prompt(&request, "text Hi t, keep 30, salt mine");
+    request.cache_prompt = false;
+    expect_prompt(&request, "text Hi t, keep 30, salt mine, not cached");
     request.ids = ids;
     request.n_ids = 3;
     expect_prompt(&request, "ids 7 0 9, cancel");

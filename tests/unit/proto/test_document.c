@@ -117,7 +117,7 @@ static void describe_default(const struct field *f, char *out, size_t size)
     if (f->present)
         snprintf(out, size, "random");
     else if (f->type == FIELD_BOOL)
-        snprintf(out, size, "false");
+        snprintf(out, size, f->initial != 0 ? "true" : "false");
     else if (f->type == FIELD_ENUM)
         snprintf(out, size, "`%s`", f->names->names[0]);
     else if (f->type == FIELD_NAME)

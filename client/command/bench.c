@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory bandwidth, measured in the same run as what is compared with it: on a shared machine yesterday's
+/* What benchmarks share.
+ *
+ * Memory bandwidth is measured in the same run as what is compared with it: on a shared machine yesterday's
  * figure means little. Threads read disjoint slices of one buffer; each repetition is timed from a barrier to
  * the last thread's end. */
 
@@ -7,12 +9,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "worker/convert/synth.h"
 
 #define BUFFER_BYTES ((size_t)512 << 20)
 #define REPETITIONS  7
@@ -110,4 +114,22 @@ int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second
         return error_set(err, r, "threads to measure bandwidth with: %s", strerror(-r));
     *ret_bytes_per_second = spread_of(rates, REPETITIONS);
     return 0;
+}
+
+int bench_make_model(const char *shape, char ret_path[PATH_MAX], struct error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    snprintf(ret_path, PATH_MAX, "%s/quern-bench-XXXXXX", folder && *folder ? folder : "/tmp");
+    int fd = mkstemp(ret_path), r = 0;
+    if (fd < 0)
+        r = error_set(err, -errno, "%s: %s", ret_path, strerror(errno));
+    else
+        close(fd);
+    if (r == 0)
+        r = synth_write(synth_shape_by_name(shape), mixture_by_name("F32"), 1, ret_path, err);
+    if (r < 0 && fd >= 0)
+        unlink(ret_path);
+    if (r < 0)
+        ret_path[0] = 0;
+    return r;
 }

@@ -4,12 +4,13 @@
 
 /* The benchmarks, and what they share: a spread of measurements, and what the machine's memory gives. */
 
+#include <limits.h>
 #include <stdint.h>
 
 #include "client/command/verbs.h"
 #include "common/error.h"
 
-verb_main bench_decode, bench_pool, bench_prefill;
+verb_main bench_decode, bench_pool, bench_prefill, bench_prefix;
 
 struct spread {
     double min, median, max;
@@ -24,5 +25,9 @@ struct spread spread_of(double *values, uint32_t n);
 /* Bytes per second that n_threads (0: all cores) read together from a buffer far larger than the caches, over
  * a few repetitions. -ENOMEM or -EAGAIN with a reason. */
 int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second, struct error *err);
+
+/* Writes a model of random weights into a temporary file, for who brings none: a shape of synth.h, in F32.
+ * The caller unlinks it; on failure there is none, and the path is empty. -errno with a reason. */
+int bench_make_model(const char *shape, char ret_path[PATH_MAX], struct error *err);
 
 #endif

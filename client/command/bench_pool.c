@@ -27,7 +27,6 @@
 #include <quern.h>
 #include "common/clock.h"
 #include "proto/launch.h"
-#include "worker/convert/synth.h"
 
 #define DEFAULT_FRAME_US 250
 #define STALL_NS         (20 * CLOCK_NS_PER_S) /* without any output: give up */
@@ -348,24 +347,13 @@ int bench_pool(int argc, char **argv)
                "token is checked."};
     struct options options = {.requests = 64, .tokens = 4096, .workers = 1, .probes = 1000, .repetitions = 5};
     struct error err = {0};
-    char path[PATH_MAX];
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/quern-bench-XXXXXX", folder && *folder ? folder : "/tmp");
+    char path[PATH_MAX] = "";
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     interrupt_catch();
-    int r = 0;
-    if (!options.model) {
-        int fd = mkstemp(path);
-        if (fd < 0)
-            r = error_set(&err, -errno, "%s: %s", path, strerror(errno));
-        else
-            close(fd);
-        if (r == 0)
-            r = synth_write(synth_shape_by_name("null"), mixture_by_name("F32"), 1, path, &err);
-    }
+    int r = options.model ? 0 : bench_make_model("null", path, &err);
     if (r == 0)
         r = measure_all(&options, options.model ? options.model : path, &err);
-    if (!options.model)
+    if (path[0])
         unlink(path);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

@@ -10,6 +10,7 @@ int verb_bench(int argc, char **argv)
         {"decode", "ids per second of one sequence, and its share of memory bandwidth", bench_decode},
         {"prefill", "ids per second of a prompt", bench_prefill},
         {"pool", "tokens per second and latency of the pool, with tokens for free", bench_pool},
+        {"prefix", "what is saved of prompts that begin as others did", bench_prefix},
         {0},
     };
     static const struct verb_table table = {"quern bench", "benchmark", "NAME", benchmarks};

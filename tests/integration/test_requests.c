@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* quern run, status and bench pool, as a shell calls them. */
+/* quern run, status, bench pool and bench prefix, as a shell calls them. */
 
 #include "tests/integration/pool.h"
 #include "tests/unit/run.h"
@@ -385,6 +385,33 @@ START_TEST(the_pool_benchmark_takes_an_odd_number_of_requests)
 }
 END_TEST
 
+/* Of a time nothing can be said here, and who gets what tenants ask depends a little on how fast the machine
+ * is.
+ */
+START_TEST(the_prefix_benchmark_reaches_what_can_be_counted)
+{
+    static const struct {
+        const char *situation;
+        double least, most;
+    } expected[] = {
+        {"again", 0, 1000}, {"chat", 0, 1.1}, {"tenants", 0.8, 1}, {"tenants", 1, 2}, {"at once", 1, 1.5}};
+    char text[4096], *line = text;
+    ck_assert_int_eq(
+        run_program(text, sizeof text, "quern", "bench", "prefix", "--json", "-r", "1", "-s", "400", NULL),
+        0);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        json_t *json = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL);
+        ck_assert_str_eq(json_string_value(json_object_get(json, "situation")), expected[i].situation);
+        double value = json_real_value(json_object_get(json, "value"));
+        ck_assert_msg(value >= expected[i].least && value <= expected[i].most, "%s", line);
+        json_decref(json);
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    ck_assert_str_eq(line, "");
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 120);
@@ -402,6 +429,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_deadline_ends_the_run_with_a_failure);
     tcase_add_test(tests, the_pool_benchmark_takes_an_odd_number_of_requests);
     tcase_add_test(tests, the_pool_benchmark_checks_every_token_of_a_client_that_was_stopped);
+    tcase_add_test(tests, the_prefix_benchmark_reaches_what_can_be_counted);
 }
 
 int main(void)

@@ -402,6 +402,9 @@ static int load(struct worker *worker, struct error *err)
     if (r < 0)
         return r;
     confine_files(worker);
+    r = model_read_digest(worker->model, worker->options->threads, on_progress, worker, err);
+    if (r < 0)
+        return r;
     /* Before the engine, which keeps the thread that opens it on one core. */
     r = preparer_new(&worker->encoder, true, &worker->preparer, err);
     if (r == 0)

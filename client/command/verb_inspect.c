@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/command/arguments.h"
 #include "client/command/verbs.h"
@@ -24,7 +25,7 @@
 
 struct options {
     const char *path;
-    bool json;
+    bool json, digest;
 };
 
 static int parse(int key, char *arg, struct argp_state *state)
@@ -33,6 +34,9 @@ static int parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'j':
         options->json = true;
+        return 0;
+    case 'd':
+        options->digest = true;
         return 0;
     default:
         return argument_model(key, arg, state, &options->path);
@@ -144,12 +148,24 @@ static json_t *totals_json(const struct gguf *gguf)
                      elements, "bytes", bytes, "bytes_by_format", formats);
 }
 
-/* Null, with the reason in `err`, when a worker would refuse the file. */
-static json_t *hyperparameters_json(const char *path, json_t **ret_digest, struct error *err)
+/* By which pools know the model. NULL when there is no memory. */
+static json_t *digest_json(struct model *model)
+{
+    char text[33];
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (model_read_digest(model, n_cores > 0 ? (uint32_t)n_cores : 1, NULL, NULL, NULL) < 0)
+        return NULL;
+    for (int i = 0; i < 16; i++)
+        snprintf(text + 2 * i, 3, "%02x", model->digest[i]);
+    return json_string(text);
+}
+
+/* Null, with the reason in `err`, when a worker would refuse the file. The digest, if it is wanted. */
+static json_t *hyperparameters_json(const struct options *options, json_t **ret_digest, struct error *err)
 {
     struct model *model;
     struct backend_choice choice;
-    if (model_open(path, false, &model, err) < 0)
+    if (model_open(options->path, false, &model, err) < 0)
         return json_null();
     if (backend_choose("auto", model, &choice, err) == 0 && choice.ops->check &&
         choice.ops->check(model, err) < 0) {
@@ -157,10 +173,8 @@ static json_t *hyperparameters_json(const char *path, json_t **ret_digest, struc
         return json_null();
     }
     const struct model_params *p = &model->params;
-    char digest[33];
-    for (int i = 0; i < 16; i++)
-        snprintf(digest + 2 * i, 3, "%02x", model->digest[i]);
-    *ret_digest = json_string(digest);
+    if (options->digest)
+        *ret_digest = digest_json(model);
     json_t *json = json_pack(
         "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:b, s:b}", "architecture",
         p->architecture, "n_vocab", (json_int_t)p->n_vocab, "n_context", (json_int_t)p->n_context, "n_embd",
@@ -173,12 +187,12 @@ static json_t *hyperparameters_json(const char *path, json_t **ret_digest, struc
     return json;
 }
 
-static json_t *report(const struct gguf *gguf, const char *path)
+static json_t *report(const struct gguf *gguf, const struct options *options)
 {
     struct error err = {0};
     json_t *digest = NULL;
-    json_t *hyperparameters = hyperparameters_json(path, &digest, &err);
-    return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o?, s:o, s:o}", "file", path, "version",
+    json_t *hyperparameters = hyperparameters_json(options, &digest, &err);
+    return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o?, s:o, s:o}", "file", options->path, "version",
                      (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest", digest,
                      "hyperparameters", hyperparameters, "refused",
                      err.text[0] ? json_string(err.text) : NULL, "tensors", tensors_json(gguf), "totals",
@@ -291,7 +305,9 @@ static void print_report(const json_t *report)
     fputc('\n', stdout);
     if (!refused) {
         print_object("hyperparameters", json_object_get(report, "hyperparameters"));
-        printf("  %-44s %s\n", "digest", json_string_value(json_object_get(report, "digest")));
+        const char *digest = json_string_value(json_object_get(report, "digest"));
+        if (digest)
+            printf("  %-44s %s\n", "digest", digest);
         fputc('\n', stdout);
     }
     print_tensors(json_object_get(report, "tensors"));
@@ -302,7 +318,9 @@ static void print_report(const json_t *report)
 int verb_inspect(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0}, {0}};
+        {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
+        {"digest", 'd', NULL, 0, "By which pools know the model: reads the whole file", 0},
+        {0}};
     static const struct argp argp = {
         .options = known,
         .parser = parse,
@@ -317,7 +335,7 @@ int verb_inspect(int argc, char **argv)
     int r = gguf_open(options.path, &gguf, &err);
     if (r < 0)
         return verb_fail(r, &err);
-    json_t *json = report(gguf, options.path);
+    json_t *json = report(gguf, &options);
     gguf_free(gguf);
     if (!json)
         return verb_fail(-ENOMEM, &err);

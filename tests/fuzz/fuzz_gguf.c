@@ -54,7 +54,7 @@ static void walk(const struct gguf *gguf)
         read_all(tensor->name);
         read_all((struct bytes){tensor->data, tensor->size});
     }
-    gguf_digest(gguf, digest);
+    gguf_digest(gguf, 1, NULL, NULL, digest);
 }
 
 /* A refusal has a code and a reason on one line. */

@@ -34,7 +34,7 @@ static void tear_down(void)
 
 static json_t *inspect(const char *path)
 {
-    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--json", path, NULL), 0);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--json", "--digest", path, NULL), 0);
     json_t *report = json_loads(out, 0, NULL);
     ck_assert_ptr_nonnull(report);
     return report;

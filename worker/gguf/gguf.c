@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GGUF files: opening and mapping, parts, look-ups, the digest.
+/* GGUF files: opening and mapping, parts, look-ups.
  *
  * A struct gguf owns its mappings (one a part) and the tables; everything else points into the mappings. A
  * model in parts is the first part's metadata with the tensors of all. Each part is parsed alone and checked
@@ -16,16 +16,18 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "common/hash.h"
 #include "common/utf8.h"
 #include "worker/gguf/truncation.h"
 
 /* Far above any published model; bounds descriptors and mappings. */
 #define MAX_PARTS 1024
 
-#define DIGEST_SAMPLE 4096
+/* A file that was touched within this time before it was opened may be touched again without a later time to
+ * show for it: clocks of file systems are coarse. */
+#define SETTLED_S 2
 
 static void drop_map(struct gguf_map *map)
 {
@@ -158,8 +160,12 @@ static int map_file(const char *path, struct gguf_map *ret_map, struct error *er
         close(fd);
         return error_set(err, -EINVAL, "not a GGUF file (it is empty)");
     }
-    struct gguf_map map = {
-        .size = (size_t)st.st_size, .device = st.st_dev, .inode = st.st_ino, .modified = st.st_mtim};
+    struct gguf_map map = {.size = (size_t)st.st_size,
+                           .device = st.st_dev,
+                           .inode = st.st_ino,
+                           .modified = st.st_mtim,
+                           .changed = st.st_ctim,
+                           .settled = time(NULL) - st.st_ctim.tv_sec > SETTLED_S};
     if (r == 0) {
         map.memory = mmap(NULL, map.size, PROT_READ, MAP_SHARED, fd, 0);
         r = map.memory == MAP_FAILED ? -errno : 0;
@@ -337,6 +343,11 @@ int gguf_check_output(const struct gguf *gguf, const char *path, struct error *e
     return 0;
 }
 
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
 int gguf_check_unchanged(const struct gguf *gguf, struct error *err)
 {
     for (size_t i = 0; i < gguf->n_maps; i++) {
@@ -347,8 +358,10 @@ int gguf_check_unchanged(const struct gguf *gguf, struct error *err)
         if ((size_t)st.st_size != map->size)
             return error_set(err, -ESTALE, "%s changed its size while it was read, from %zu to %zu bytes",
                              map->path, map->size, (size_t)st.st_size);
-        if (st.st_mtim.tv_sec != map->modified.tv_sec || st.st_mtim.tv_nsec != map->modified.tv_nsec)
+        if (!is_same_time(&st.st_mtim, &map->modified))
             return error_set(err, -ESTALE, "%s was written to while it was read", map->path);
+        if (!is_same_time(&st.st_ctim, &map->changed)) /* written to, perhaps, and its time set back */
+            return error_set(err, -ESTALE, "%s was changed while it was read", map->path);
     }
     return 0;
 }
@@ -358,7 +371,8 @@ int gguf_parse(const void *data, size_t len, struct gguf **ret_gguf, struct erro
     struct gguf *gguf = calloc(1, sizeof *gguf);
     if (!gguf)
         return -ENOMEM;
-    int r = gguf_parse_file((struct bytes){data, len}, gguf, err);
+    gguf->borrowed = (struct bytes){data, len};
+    int r = gguf_parse_file(gguf->borrowed, gguf, err);
     if (r == 0)
         r = gguf_index(gguf, err);
     if (r < 0) {
@@ -394,36 +408,4 @@ void gguf_let_go(struct gguf *gguf)
         mmap(map->memory, map->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
              0);
     }
-}
-
-/* ---- digest ---- */
-
-/* What the digest hashes of one tensor. */
-struct tensor_print {
-    struct hash128 name, head, tail;
-    uint64_t dims[GGUF_MAX_DIMS], n_dims, format, size;
-};
-
-void gguf_digest(const struct gguf *gguf, uint8_t ret_digest[16])
-{
-    /* A chain: each tensor's print is hashed together with the hash of all before it. */
-    struct {
-        struct hash128 before;
-        struct tensor_print print;
-    } link;
-    memset(&link, 0, sizeof link);
-    link.before = hash128(gguf->metadata.data, gguf->metadata.len, 0);
-    for (size_t i = 0; i < gguf->n_tensors; i++) {
-        const struct gguf_tensor *tensor = &gguf->tensors[i];
-        size_t sample = tensor->size < DIGEST_SAMPLE ? tensor->size : DIGEST_SAMPLE;
-        link.print.name = hash128(tensor->name.data, tensor->name.len, 0);
-        link.print.head = hash128(tensor->data, sample, 0);
-        link.print.tail = hash128((const uint8_t *)tensor->data + tensor->size - sample, sample, 0);
-        memcpy(link.print.dims, tensor->dims, sizeof link.print.dims);
-        link.print.n_dims = tensor->n_dims;
-        link.print.format = (uint64_t)tensor->format;
-        link.print.size = tensor->size;
-        link.before = hash128(&link, sizeof link, 0);
-    }
-    memcpy(ret_digest, &link.before, 16);
 }

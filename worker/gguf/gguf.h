@@ -83,8 +83,8 @@ struct gguf *gguf_free(struct gguf *gguf);
  * name or another (symbolic link, hard link): who writes there destroys what he reads. */
 int gguf_check_output(const struct gguf *gguf, const char *path, struct error *err);
 
-/* -ESTALE when a file that `gguf` was opened from has another size than then, or was written to: whoever read
- * it meanwhile has read something else than a model. The reason names the file. One that was removed, or that
+/* -ESTALE when a file that `gguf` was opened from has another size than then, or was touched: whoever read it
+ * meanwhile may have read something else than a model. The reason names the file. One that was removed, or that
  * another took the place of, is no matter: what was opened stays. */
 int gguf_check_unchanged(const struct gguf *gguf, struct error *err);
 
@@ -122,10 +122,17 @@ void gguf_give_back(const struct gguf *gguf, const void *data, size_t size);
  * arrays and names included, may be read any more: it would end the process. For who has copied all. */
 void gguf_let_go(struct gguf *gguf);
 
-/* A fingerprint of the whole model: XXH3-128 over the metadata and, of every tensor, name, shape, format and
- * size and a sample of its data (the first and last 4 KiB). Two files that differ only deep inside one tensor
- * could collide; pools treat equal digests as equal models. */
-void gguf_digest(const struct gguf *gguf, uint8_t ret_digest[16]);
+/* A fingerprint of every byte of the model's files (gguf_digest.c): pools treat equal digests as equal models.
+ * Reads them whole, on n_threads threads, and gives their pages back behind itself. `progress` is called by
+ * the calling thread now and then, what it says means nothing; it may be NULL. 0 or -ENOMEM. */
+int gguf_digest(const struct gguf *gguf, uint32_t n_threads, bool (*progress)(void *arg), void *arg,
+                uint8_t ret_digest[16]);
+
+/* What tells the files from others without reading them: where they lie, their sizes, and when they were
+ * changed last, as it was when they were opened. *ret_settled: that was long enough ago then that whatever
+ * would have changed them since shows in the key; else equal keys are a hint and no proof. False for borrowed
+ * bytes, which have none. */
+bool gguf_file_key(const struct gguf *gguf, uint8_t ret_key[16], bool *ret_settled);
 
 /* ---- writing (synth, quantize, tests) ---- */
 

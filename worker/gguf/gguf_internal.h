@@ -4,6 +4,7 @@
 
 /* Shared by the gguf_*.c files only. */
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -17,7 +18,8 @@ struct gguf_map {
     size_t size;
     dev_t device; /* with the inode: the file, whatever it is called */
     ino_t inode;
-    struct timespec modified; /* when it was opened */
+    struct timespec modified, changed; /* when it was opened: its content, anything of it */
+    bool settled; /* it had not been touched for a while then */
     char *path;
 };
 
@@ -32,6 +34,7 @@ struct gguf {
     struct bytes metadata; /* all pairs of the first part as they stand there */
     struct gguf_map *maps; /* [n_maps], one a part; none when the bytes are borrowed */
     size_t n_maps;
+    struct bytes borrowed; /* instead of maps */
 };
 
 /* Bytes of one element of an array; 0 for strings, arrays and unknown types. */

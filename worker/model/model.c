@@ -272,8 +272,6 @@ static int load(const char *path, bool with_tokenizer, struct model *model, stru
         r = fill_sample_mask(model, err);
     if (r == 0)
         r = gguf_string(model->gguf, "tokenizer.chat_template", &model->chat_template, err);
-    if (r >= 0)
-        gguf_digest(model->gguf, model->digest);
     return r < 0 ? r : 0;
 }
 
@@ -300,6 +298,13 @@ int model_open(const char *path, bool with_tokenizer, struct model **ret_model, 
     struct gguf *gguf;
     int r = gguf_open(path, &gguf, err);
     return r < 0 ? r : model_take_gguf(gguf, path, with_tokenizer, ret_model, err);
+}
+
+int model_read_digest(struct model *model, uint32_t n_threads, bool (*progress)(void *arg), void *arg,
+                      struct error *err)
+{
+    int r = gguf_digest(model->gguf, n_threads, progress, arg, model->digest);
+    return r < 0 ? error_set(err, r, "no memory for the digest of the model") : 0;
 }
 
 void model_let_go(struct model *model)

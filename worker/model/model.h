@@ -31,7 +31,7 @@ struct model {
     struct model_tensor tensors[TENSOR_LAYER_ROLES];
     struct norm output_norm;
     struct model_layer *layers; /* [n_layers] */
-    uint8_t digest[16];
+    uint8_t digest[16];         /* zeros before model_read_digest */
     struct bytes chat_template; /* tokenizer.chat_template, UTF-8, in the mapping; len 0 when there is none */
     /* Bit set: the id may be sampled. Clear for padding rows beyond the vocabulary and for unused tokens. */
     uint32_t *sample_mask; /* [(n_vocab + 31) / 32] */
@@ -43,6 +43,11 @@ struct model {
  * the backend's to say (traits.h). */
 int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err);
 struct model *model_free(struct model *model);
+
+/* Fills in the digest, from every byte of the model's files (gguf_digest): for pools, where it says which
+ * models are one. 0 or -ENOMEM. */
+int model_read_digest(struct model *model, uint32_t n_threads, bool (*progress)(void *arg), void *arg,
+                      struct error *err);
 
 /* Lets go of the file (gguf_let_go): from here on only what the model says of itself may be read, not what
  * its tensors hold or are called. For who has opened a backend with it, which has all it needs. */

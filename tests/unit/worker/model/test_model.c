@@ -452,6 +452,9 @@ START_TEST(the_digest_tells_models_apart)
     struct model *same = open_edited(&(struct edit){0});
     struct model *other =
         open_edited(&(struct edit){.key = "llama.rope.freq_base", .real = 9999, .is_real = true});
+    struct model *const all[] = {one, same, other};
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(model_read_digest(all[i], 2, NULL, NULL, NULL), 0);
     ck_assert_mem_eq(one->digest, same->digest, 16);
     ck_assert_mem_ne(one->digest, other->digest, 16);
     model_free(one);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,14 +15,27 @@ int shm_create(const char *name, size_t size, int *ret_fd)
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
-    /* fallocate alone both sizes the segment and commits its pages. */
-    if (fallocate(fd, 0, 0, (off_t)size) < 0) {
-        int r = -errno;
+    int r = shm_grow(fd, size);
+    if (r < 0) {
         close(fd);
         return r;
     }
     *ret_fd = fd;
     return 0;
+}
+
+int shm_grow(int fd, size_t size)
+{
+    /* The limit on files counts here too, and passing it is a signal. */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur)
+        return -EFBIG;
+    /* fallocate alone both sizes the segment and commits its pages; a signal may cut it short. */
+    int r;
+    do
+        r = fallocate(fd, 0, 0, (off_t)size) < 0 ? -errno : 0;
+    while (r == -EINTR);
+    return r;
 }
 
 static int map(int fd, size_t size, int protection, void **ret_memory)

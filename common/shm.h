@@ -7,8 +7,12 @@
 #include <stddef.h>
 
 /* Creates a segment of `size` zero bytes, fully allocated, so that a full machine is -ENOSPC or -ENOMEM here
- * and not a SIGBUS later. The descriptor is close-on-exec. */
+ * and not a SIGBUS later; -EFBIG when the process may not make it so large (RLIMIT_FSIZE). The descriptor is
+ * close-on-exec. */
 int shm_create(const char *name, size_t size, int *ret_fd);
+
+/* Makes it larger, the same way; what it held stays. */
+int shm_grow(int fd, size_t size);
 
 /* Maps `size` bytes of the segment, for reading and writing or for reading only. -EINVAL when the segment is
  * smaller than `size`. */

@@ -31,6 +31,7 @@
 #include "worker/assign.h"
 #include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/weight_store.h"
 #include "worker/gguf/truncation.h"
 #include "worker/link.h"
 #include "worker/model/model.h"
@@ -57,6 +58,7 @@ struct worker {
     struct prompt_encoder encoder;
     struct preparer *preparer;
     struct backend_choice backend;
+    struct weight_store *weights; /* NULL: none are shared */
     struct sandbox sandbox;
     bool confined; /* it is to be */
     struct engine *engine;
@@ -208,8 +210,11 @@ static bool on_progress(void *arg)
 {
     struct worker *worker = arg;
     report_progress(&worker->report);
-    if (!worker->in_step)
+    if (!worker->in_step) {
+        if (worker->weights)
+            weight_store_progress(worker->weights);
         return false;
+    }
     uint64_t now = clock_ns();
     if (now >= worker->next_look_ns) {
         worker->next_look_ns = now + LOOK_NS;
@@ -330,6 +335,47 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* Weights that another worker has packed, or is packing. */
+static void open_weights(struct worker *worker)
+{
+    const struct backend_ops *ops = worker->backend.ops;
+    struct weight_store_file file = {.packing = ops->weight_packing ? ops->weight_packing() : 0};
+    struct error err;
+    if (!ops->weight_packing || !gguf_file_key(worker->model->gguf, file.key, &file.settled))
+        return;
+    if (weight_store_open(&file, on_progress, worker, &worker->weights, &err) < 0)
+        log_warn("%s: it packs weights for itself alone", err.text);
+}
+
+/* Of the whole file, unless who packed it has read that. */
+static int find_digest(struct worker *worker, struct error *err)
+{
+    struct model *model = worker->model;
+    const uint8_t *known = worker->weights ? weight_store_digest(worker->weights) : NULL;
+    int r = 0;
+    if (known)
+        memcpy(model->digest, known, sizeof model->digest);
+    else
+        r = model_read_digest(model, worker->options->threads, on_progress, worker, err);
+    if (r == 0 && worker->weights)
+        weight_store_know(worker->weights, model->digest);
+    return r;
+}
+
+/* What was packed is of use to others only if the file was sound all the time. */
+static int finish_weights(struct worker *worker, struct error *err)
+{
+    struct error sealing;
+    int r = gguf_check_unchanged(worker->model->gguf, err);
+    if (r < 0 || !worker->weights)
+        return r;
+    if (weight_store_publish(worker->weights, on_progress, worker, &sealing) < 0)
+        log_warn("%s", sealing.text);
+    const char *whose = weight_store_is_found(worker->weights) ? "another worker's" : "shared with others";
+    log_debug("weights: %zu bytes, %s", weight_store_bytes(worker->weights), whose);
+    return 0;
+}
+
 /* Before there are other threads: from here on only what is open already, and a little more, is in reach. */
 static void confine_files(struct worker *worker)
 {
@@ -374,6 +420,7 @@ static int open_engine(struct worker *worker, struct error *err)
             .n_context = options->context,
             .n_blocks = options->kv_blocks,
             .n_sharers = n_sharers,
+            .weights = worker->weights,
             .devices = &device,
             .n_devices = worker->backend.n_devices > 0,
             .cpu = {.n_threads = options->threads, .cpus = options->cpus, .n_cpus = options->n_cpus},
@@ -401,8 +448,9 @@ static int load(struct worker *worker, struct error *err)
     r = choose_backend(worker, err);
     if (r < 0)
         return r;
+    open_weights(worker); /* while others can be seen */
     confine_files(worker);
-    r = model_read_digest(worker->model, worker->options->threads, on_progress, worker, err);
+    r = find_digest(worker, err);
     if (r < 0)
         return r;
     /* Before the engine, which keeps the thread that opens it on one core. */
@@ -410,7 +458,7 @@ static int load(struct worker *worker, struct error *err)
     if (r == 0)
         r = open_engine(worker, err);
     if (r == 0)
-        r = gguf_check_unchanged(worker->model->gguf, err);
+        r = finish_weights(worker, err);
     if (r < 0)
         return r;
     model_let_go(worker->model);
@@ -469,6 +517,7 @@ static bool close_parts(struct worker *worker)
     tokenize_deinit(&worker->tokenize);
     assignments_deinit(&worker->assignments);
     engine_free(worker->engine);
+    weight_store_free(worker->weights);
     prompt_encoder_deinit(&worker->encoder);
     model_free(worker->model);
     link_close(&worker->link);

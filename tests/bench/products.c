@@ -65,11 +65,12 @@ static void measure(enum format format, const struct kernels *kernels)
     struct matrix matrix;
     uint8_t *weights = random_row(format, (size_t)ROWS * COLUMNS);
     tensor.data = weights;
-    if (matrix_init(&matrix, &memory, &role, &err) < 0 ||
+    if (matrix_describe(&matrix, &role, &err) < 0 ||
         threads_new(1, NULL, 0, &run.multiplier.threads, &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
+    matrix.groups = take(&memory, matrix.n_groups * matrix.group_bytes);
     matrix_pack(&matrix, 0, matrix.n_groups, NULL);
     struct activations x = {.stride = COLUMNS,
                             .values = take(&memory, sizeof(float) * MOST * COLUMNS),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The CPU backend: the table of functions that the engine drives (worker/engine/backend.h).
  *
- * Opening packs the weights and takes all memory; closing gives it back. In between a step runs to its end
- * inside submit, on the threads of one team, whose first member is the calling thread. What computes is
- * chosen once, in open: kernels.h by the machine, matrix.h by each tensor's format. */
+ * Opening packs the weights, or finds them packed, and takes all memory; closing gives it back. In between a
+ * step runs to its end inside submit, on the threads of one team, whose first member is the calling thread.
+ * What computes is chosen once, in open: kernels.h by the machine, matrix.h by each tensor's format. */
 
 #include "worker/engine/backend.h"
 
@@ -48,8 +48,6 @@ static int check_abilities(const struct backend_config *config, struct error *er
                          config->n_devices, config->devices[0]);
     if (config->kv_type != BACKEND_KV_DEFAULT && config->kv_type != BACKEND_KV_F16)
         return error_set(err, -ENOTSUP, "the cpu keeps keys and values in f16 only");
-    if (config->weights)
-        return error_set(err, -ENOTSUP, "the cpu packs weights into memory of its own, not into a store");
     return 0;
 }
 
@@ -156,7 +154,8 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
         .kv_layout = kv_layout(&backend->kv),
         .weight_bytes =
             backend->weights.bytes + matrix_row_bytes(backend->model->tensors[TENSOR_EMBEDDING].weight),
-        .memory_bytes = backend->memory.total,
+        .weight_layout = backend->weights.layout,
+        .memory_bytes = backend->memory.total + backend->memory.shared,
         .most_flights = 1,
         .most_stop_ids = MOST_STOP_IDS,
         .max_rows = backend->forward.max_rows,
@@ -246,9 +245,15 @@ static int cpu_verdict(struct backend *backend, struct error *err)
     return 0;
 }
 
+static uint64_t cpu_weight_packing(void)
+{
+    return weights_packing;
+}
+
 const struct backend_ops backend_cpu = {
     .name = "cpu",
     .self_contained = true,
+    .weight_packing = cpu_weight_packing,
     .check = cpu_check,
     .open = cpu_open,
     .close = cpu_close,

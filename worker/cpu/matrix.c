@@ -25,8 +25,7 @@ const uint8_t *matrix_rows(const struct matrix *matrix)
     return (const uint8_t *)matrix->tensor->data + matrix->first_row * matrix_row_bytes(matrix->tensor);
 }
 
-int matrix_init(struct matrix *matrix, struct memory *memory, const struct model_tensor *from,
-                struct error *err)
+int matrix_describe(struct matrix *matrix, const struct model_tensor *from, struct error *err)
 {
     const struct gguf_tensor *tensor = from->weight;
     const struct packing *packing = packing_of(tensor->format);
@@ -42,18 +41,27 @@ int matrix_init(struct matrix *matrix, struct memory *memory, const struct model
                               .n_columns = from->columns};
     matrix->n_groups = (matrix->n_rows + KERNELS_ROWS - 1) / KERNELS_ROWS;
     matrix->group_bytes = (size_t)matrix->n_columns / packing->block_columns * packing->packed_block_bytes;
-    void *groups, *bias = NULL;
-    int r = memory_take(memory, matrix->n_groups * matrix->group_bytes, &groups);
-    if (r == 0 && from->bias)
-        r = memory_take(memory, (size_t)matrix->n_groups * KERNELS_ROWS * sizeof(float), &bias);
-    if (r < 0)
-        return error_set(err, r, "no memory for %zu bytes of weights",
-                         matrix->n_groups * matrix->group_bytes);
-    matrix->groups = groups;
-    matrix->bias = bias;
-    if (bias)
-        memcpy(bias, (const float *)from->bias->data + from->first_row, matrix->n_rows * sizeof(float));
     return 0;
+}
+
+static size_t bias_bytes(const struct matrix *matrix)
+{
+    return (size_t)matrix->n_groups * KERNELS_ROWS * sizeof *matrix->bias;
+}
+
+void matrix_place(struct matrix *matrix, const struct model_tensor *from, struct placement *placement)
+{
+    const uint64_t kind = (uint64_t)matrix->tensor->format << 32 | matrix->n_columns;
+    matrix->groups = placement_take(placement, matrix->n_groups * matrix->group_bytes, kind);
+    if (from->bias)
+        matrix->bias = placement_take(placement, bias_bytes(matrix), FORMAT_F32);
+}
+
+void matrix_copy_bias(struct matrix *matrix, const struct model_tensor *from)
+{
+    if (from->bias)
+        memcpy(matrix->bias, (const float *)from->bias->data + from->first_row,
+               matrix->n_rows * sizeof(float));
 }
 
 void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros)

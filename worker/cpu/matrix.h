@@ -8,6 +8,7 @@
 #include "worker/cpu/kernels.h"
 #include "worker/cpu/memory.h"
 #include "worker/cpu/packing.h"
+#include "worker/cpu/placement.h"
 #include "worker/cpu/threads.h"
 #include "worker/model/tensors.h"
 
@@ -22,10 +23,14 @@ struct matrix {
     float *bias;     /* [n_groups · 8], or NULL */
 };
 
-/* Takes memory for what plays a role and its bias, which is converted here; the weights follow by
- * matrix_pack. -EINVAL names a format that cannot be multiplied; -ENOMEM. */
-int matrix_init(struct matrix *matrix, struct memory *memory, const struct model_tensor *from,
-                struct error *err);
+/* What plays a role as a matrix that has no memory yet. -EINVAL names a format that cannot be multiplied. */
+int matrix_describe(struct matrix *matrix, const struct model_tensor *from, struct error *err);
+
+/* Takes its place, and that of its bias if `from` has one. */
+void matrix_place(struct matrix *matrix, const struct model_tensor *from, struct placement *placement);
+
+/* Fills in the bias, if there is one. */
+void matrix_copy_bias(struct matrix *matrix, const struct model_tensor *from);
 
 /* Packs groups first … end − 1. Threads may pack different groups at once. `zeros` is a row's worth of zero
  * bytes, tensor->size ÷ rows. */

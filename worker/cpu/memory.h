@@ -15,6 +15,7 @@ struct memory_piece;
 struct memory {
     struct memory_piece *pieces;
     size_t total;       /* bytes taken */
+    size_t shared;      /* bytes besides, which all sharers have together */
     uint32_t n_sharers; /* processes that divide what is available, this one included; 0 is 1 */
 };
 

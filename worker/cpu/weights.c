@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading: first the memory of every matrix is taken, then all threads pack them, matrix by matrix.
+/* Loading: every piece is described and takes its place in one arena, then all threads pack into it, matrix
+ * by matrix. An arena of the same layout that another worker has packed takes the place of all that.
  *
  * The packed copy is all that serving reads: embeddings too, of which a token needs one row, where the head
  * is tied to them; else they are copied as they are. So the mapping's pages are given back behind the
@@ -11,35 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int take_floats(const struct gguf_tensor *tensor, float offset, struct memory *memory,
-                       const float **ret_floats)
-{
-    size_t n = tensor->dims[0];
-    void *piece;
-    int r = memory_take(memory, (n + 7) / 8 * 8 * sizeof(float), &piece);
-    if (r < 0)
-        return r;
-    float *floats = piece;
-    format_traits(tensor->format)->to_float(tensor->data, floats, n);
-    for (size_t i = 0; i < n; i++)
-        floats[i] += offset;
-    *ret_floats = floats;
-    return 0;
-}
+#include "worker/engine/weight_store.h"
 
-static int take_vector(const struct model_tensor *from, const struct norm *norm, struct memory *memory,
-                       struct vector *ret_vector, struct error *err)
-{
-    int r = take_floats(from->weight, norm->offset, memory, &ret_vector->weight);
-    if (r == 0 && from->bias)
-        r = take_floats(from->bias, 0, memory, &ret_vector->bias);
-    return r < 0 ? error_set(err, r, "no memory for the norms") : 0;
-}
+/* ---- describing ---- */
 
-static int describe(struct matrix *matrix, struct weights *weights, struct memory *memory,
-                    const struct model_tensor *from, struct error *err)
+static int describe(struct matrix *matrix, struct weights *weights, const struct model_tensor *from,
+                    struct error *err)
 {
-    int r = matrix_init(matrix, memory, from, err);
+    int r = matrix_describe(matrix, from, err);
     if (r < 0)
         return r;
     if (matrix->n_columns > weights->max_columns)
@@ -49,31 +29,64 @@ static int describe(struct matrix *matrix, struct weights *weights, struct memor
     return 0;
 }
 
-static int describe_layer(struct weights_layer *layer, const struct model_layer *from,
-                          struct weights *weights, struct memory *memory, struct error *err)
+static int describe_all(struct weights *weights, const struct model *model, struct error *err)
 {
     int r = 0;
-    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++) {
-        const struct model_tensor *tensor = &from->tensors[role];
-        if (!tensor->weight)
-            continue;
-        r = tensor_is_vector(role)
-                ? take_vector(tensor, &from->traits.norm, memory, &layer->vectors[role], err)
-                : describe(&layer->matrices[role], weights, memory, tensor, err);
-    }
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++) {
+            const struct model_tensor *tensor = &model->layers[l].tensors[role];
+            if (tensor->weight && !tensor_is_vector(role))
+                r = describe(&weights->layers[l].matrices[role], weights, tensor, err);
+        }
+    if (r == 0)
+        r = describe(&weights->output, weights, &model->tensors[TENSOR_OUTPUT], err);
+    weights->embedding.tensor = model->tensors[TENSOR_EMBEDDING].weight;
+    weights->embedding.packed = model_head_is_tied(model) ? &weights->output : NULL;
+    weights->positions.tensor = model->tensors[TENSOR_POSITIONS].weight;
     return r;
 }
 
-static int describe_table(struct table *table, struct memory *memory, const struct gguf_tensor *tensor,
-                          const struct matrix *packed, struct error *err)
+/* ---- placing ---- */
+
+static float *place_floats(const struct gguf_tensor *tensor, float offset, struct placement *placement)
 {
-    void *rows = NULL;
-    int r = tensor && !packed ? memory_take(memory, tensor->size, &rows) : 0;
-    if (r < 0)
-        return error_set(err, r, "no memory for %zu bytes of weights", tensor->size);
-    *table = (struct table){tensor, packed, rows};
-    return 0;
+    uint32_t added;
+    memcpy(&added, &offset, sizeof added);
+    return placement_take(placement, (tensor->dims[0] + 7) / 8 * 8 * sizeof(float),
+                          (uint64_t)added << 32 | FORMAT_F32);
 }
+
+static void place_vector(struct vector *vector, const struct model_tensor *from, const struct norm *norm,
+                         struct placement *placement)
+{
+    vector->weight = place_floats(from->weight, norm->offset, placement);
+    vector->bias = from->bias ? place_floats(from->bias, 0, placement) : NULL;
+}
+
+static void place_table(struct table *table, struct placement *placement)
+{
+    if (table->tensor && !table->packed)
+        table->rows = placement_take(placement, table->tensor->size, (uint64_t)table->tensor->format);
+}
+
+static void place_all(struct weights *weights, const struct model *model, struct placement *placement)
+{
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
+            const struct model_layer *layer = &model->layers[l];
+            const struct model_tensor *tensor = &layer->tensors[role];
+            if (tensor->weight && tensor_is_vector(role))
+                place_vector(&weights->layers[l].vectors[role], tensor, &layer->traits.norm, placement);
+            else if (tensor->weight)
+                matrix_place(&weights->layers[l].matrices[role], tensor, placement);
+        }
+    matrix_place(&weights->output, &model->tensors[TENSOR_OUTPUT], placement);
+    place_table(&weights->embedding, placement);
+    place_table(&weights->positions, placement);
+    place_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], &model->output_norm, placement);
+}
+
+/* ---- packing ---- */
 
 struct packing_job {
     const struct model *model;
@@ -130,36 +143,93 @@ static void pack_all(void *arg, uint32_t index)
     copy_share(job, &job->weights->positions, index);
 }
 
+static void convert(const struct gguf_tensor *tensor, float offset, const float *to)
+{
+    float *floats = (float *)to; /* ours to fill until it is whole */
+    format_traits(tensor->format)->to_float(tensor->data, floats, tensor->dims[0]);
+    for (size_t i = 0; i < tensor->dims[0]; i++)
+        floats[i] += offset;
+}
+
+static void convert_vector(const struct vector *vector, const struct model_tensor *from,
+                           const struct norm *norm)
+{
+    convert(from->weight, norm->offset, vector->weight);
+    if (from->bias)
+        convert(from->bias, 0, vector->bias);
+}
+
+/* All that is small. */
+static void convert_all(struct weights *weights, const struct model *model)
+{
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
+            const struct model_layer *layer = &model->layers[l];
+            const struct model_tensor *tensor = &layer->tensors[role];
+            if (tensor->weight && tensor_is_vector(role))
+                convert_vector(&weights->layers[l].vectors[role], tensor, &layer->traits.norm);
+            else if (tensor->weight)
+                matrix_copy_bias(&weights->layers[l].matrices[role], tensor);
+        }
+    matrix_copy_bias(&weights->output, &model->tensors[TENSOR_OUTPUT]);
+    convert_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], &model->output_norm);
+}
+
+static int pack(struct weights *weights, const struct model *model, struct threads *threads,
+                const struct backend_config *config, struct error *err)
+{
+    /* Eight bytes a column are more than any format needs for a row of zeros. */
+    uint8_t *zeros = calloc(weights->max_columns, 8);
+    if (!zeros)
+        return error_set(err, -ENOMEM, "no memory for a row of weights");
+    struct packing_job job = {model, threads, weights, config, zeros};
+    convert_all(weights, model);
+    threads_run(threads, pack_all, &job);
+    free(zeros);
+    return 0;
+}
+
+/* Memory for the arena, shared if it can be. *ret_packed: another worker has filled it already. */
+static int take_arena(const struct backend_config *config, const struct placement *wanted,
+                      struct memory *memory, uint8_t **ret_base, bool *ret_packed, struct error *err)
+{
+    struct weight_store *store = config->weights;
+    const void *found = store ? weight_store_find(store, wanted->layout, wanted->size) : NULL;
+    void *base = (void *)found; /* nothing is written to it */
+    int r = 0;
+    if (!found)
+        r = store ? weight_store_make(store, wanted->layout, wanted->size, &base) : -ENOTSUP;
+    if (r < 0 && r != -ENOMEM)
+        r = memory_take(memory, wanted->size, &base);
+    else if (r == 0)
+        memory->shared += wanted->size;
+    if (r < 0)
+        return error_set(err, r, "no memory for %zu bytes of weights", wanted->size);
+    *ret_base = base;
+    *ret_packed = found;
+    return 0;
+}
+
 int weights_init(struct weights *weights, const struct model *model, struct memory *memory,
                  struct threads *threads, const struct backend_config *config, struct error *err)
 {
+    struct placement counted = {.layout = weights_packing}, placement = counted;
+    bool packed = false;
     *weights = (struct weights){0};
-    uint32_t n_layers = model->params.n_layers;
-    weights->layers = calloc(n_layers, sizeof *weights->layers);
-    int r = weights->layers ? 0 : error_set(err, -ENOMEM, "no memory for %u layers", n_layers);
-    for (uint32_t l = 0; l < n_layers && r == 0; l++)
-        r = describe_layer(&weights->layers[l], &model->layers[l], weights, memory, err);
-    if (r == 0)
-        r = describe(&weights->output, weights, memory, &model->tensors[TENSOR_OUTPUT], err);
-    if (r == 0)
-        r = describe_table(&weights->embedding, memory, model->tensors[TENSOR_EMBEDDING].weight,
-                           model_head_is_tied(model) ? &weights->output : NULL, err);
-    if (r == 0)
-        r = describe_table(&weights->positions, memory, model->tensors[TENSOR_POSITIONS].weight, NULL, err);
-    if (r == 0)
-        r = take_vector(&model->tensors[TENSOR_OUTPUT_NORM], &model->output_norm, memory,
-                        &weights->output_norm, err);
-    /* Eight bytes a column are more than any format needs for a row of zeros. */
-    uint8_t *zeros = r == 0 ? calloc(weights->max_columns, 8) : NULL;
-    if (r == 0 && !zeros)
-        r = error_set(err, -ENOMEM, "no memory for a row of weights");
+    weights->layers = calloc(model->params.n_layers, sizeof *weights->layers);
+    int r = weights->layers ? describe_all(weights, model, err)
+                            : error_set(err, -ENOMEM, "no memory for %u layers", model->params.n_layers);
     if (r == 0) {
-        struct packing_job job = {model, threads, weights, config, zeros};
-        threads_run(threads, pack_all, &job);
-    } else {
-        weights_deinit(weights);
+        place_all(weights, model, &counted);
+        r = take_arena(config, &counted, memory, &placement.base, &packed, err);
     }
-    free(zeros);
+    if (r == 0) {
+        place_all(weights, model, &placement);
+        weights->layout = placement.layout;
+        r = packed ? 0 : pack(weights, model, threads, config, err);
+    }
+    if (r < 0)
+        weights_deinit(weights);
     return r;
 }
 

@@ -2,11 +2,18 @@
 #ifndef WORKER_CPU_WEIGHTS_H
 #define WORKER_CPU_WEIGHTS_H
 
-/* A model's weights packed for the kernels, by the roles of worker/model/tensors.h. */
+/* A model's weights packed for the kernels, by the roles of worker/model/tensors.h.
+ *
+ * They lie in one arena, and no kernel of any instruction set wants them otherwise, so workers of one machine
+ * can share it. */
 
 #include "worker/cpu/matrix.h"
 #include "worker/engine/backend.h"
 #include "worker/model/model.h"
+
+/* Made of the sources that say how weights are packed (meson.build): those that another build has packed are
+ * of use only to the same sources. */
+extern const uint64_t weights_packing;
 
 /* A norm's; NULL where the layer has none. */
 struct vector {
@@ -35,13 +42,15 @@ struct weights {
     struct table embedding, positions;
     uint32_t max_columns; /* of any matrix */
     size_t bytes;         /* of all packed matrices */
+    uint64_t layout;      /* what lies where in the arena */
     bool any_quantized;
 };
 
-/* Packs every matrix of the model with all threads and copies what is left; pages of the file are given back
- * as they are done with, and nothing of it is read later. The struct stays where it is: its tables point into
- * it. Memory is taken from `memory`; weights_deinit frees the rest. -EINVAL names a tensor of a format
- * without kernels; -ENOMEM. The progress hook of the config is called after each matrix. */
+/* Finds the packed arena in the config's store, or packs every matrix of the model with all threads and
+ * copies what is left; pages of the file are given back as they are done with, and nothing of it is read
+ * later. The struct stays where it is: its tables point into it. Memory is the store's, or taken from
+ * `memory`; weights_deinit frees the rest. -EINVAL names a tensor of a format without kernels; -ENOMEM. The
+ * progress hook of the config is called after each matrix. */
 int weights_init(struct weights *weights, const struct model *model, struct memory *memory,
                  struct threads *threads, const struct backend_config *config, struct error *err);
 void weights_deinit(struct weights *weights);

@@ -56,6 +56,7 @@
 #include "worker/engine/sampling.h"
 
 struct model;
+struct weight_store;
 struct backend;
 
 #define BACKEND_BLOCK_TOKENS 32
@@ -70,15 +71,6 @@ static inline uint32_t backend_blocks_for(uint32_t positions)
 /* ---- opening ---- */
 
 enum backend_kv_type { BACKEND_KV_DEFAULT, BACKEND_KV_F16, BACKEND_KV_BF16, BACKEND_KV_Q8 };
-
-/* Packed weights that processes of one machine share: a memfd that one of them fills and seals. A backend
- * that finds it empty packs into it, sets its size, and seals it against writing; one that finds it sealed
- * maps it read-only, if its layout and the model are its own. The descriptor is borrowed until open returns.
- * */
-struct backend_weight_store {
-    int fd;
-    uint64_t model; /* digest of the model file, written into the store and compared */
-};
 
 /* For a backend that computes on the cores of this machine; others ignore it. */
 struct backend_cpu_config {
@@ -105,7 +97,9 @@ struct backend_config {
                          * is 1. What n_blocks 0 allows itself is one part of so many. */
     uint32_t max_rows;  /* most rows (ids) of one step; below n_slots: n_slots */
     enum backend_kv_type kv_type;
-    const struct backend_weight_store *weights; /* NULL: memory of its own */
+    /* Packed weights that processes of one machine share (worker/engine/weight_store.h); it outlives the
+     * backend. NULL: memory of its own. Not for a backend without weight_packing. */
+    struct weight_store *weights;
     struct backend_cpu_config cpu;
     /* Proof of progress, and the way to stop. Called by the calling thread, from inside submit or poll: after
      * each layer where the device can stop there, else at least once in each poll that waits. True abandons
@@ -251,6 +245,9 @@ struct backend_ops {
     /* It computes on the process's own memory and threads, and opens no file and no device of its own. Only a
      * worker with such a backend is confined (worker/sandbox.h): a driver opens what it likes at any time. */
     bool self_contained;
+
+    /* NULL: it packs weights into no memory that processes share. Else another number means another way. */
+    uint64_t (*weight_packing)(void);
 
     /* -EINVAL names what the model computes and this backend cannot (worker/model/traits.h); open asks it
      * too. NULL: any model will do. */

@@ -84,8 +84,8 @@ struct gguf *gguf_free(struct gguf *gguf);
 int gguf_check_output(const struct gguf *gguf, const char *path, struct error *err);
 
 /* -ESTALE when a file that `gguf` was opened from has another size than then, or was touched: whoever read it
- * meanwhile may have read something else than a model. The reason names the file. One that was removed, or that
- * another took the place of, is no matter: what was opened stays. */
+ * meanwhile may have read something else than a model. The reason names the file. One that was removed, or
+ * that another took the place of, is no matter: what was opened stays. */
 int gguf_check_unchanged(const struct gguf *gguf, struct error *err);
 
 uint32_t gguf_version(const struct gguf *gguf);
@@ -122,9 +122,9 @@ void gguf_give_back(const struct gguf *gguf, const void *data, size_t size);
  * arrays and names included, may be read any more: it would end the process. For who has copied all. */
 void gguf_let_go(struct gguf *gguf);
 
-/* A fingerprint of every byte of the model's files (gguf_digest.c): pools treat equal digests as equal models.
- * Reads them whole, on n_threads threads, and gives their pages back behind itself. `progress` is called by
- * the calling thread now and then, what it says means nothing; it may be NULL. 0 or -ENOMEM. */
+/* A fingerprint of every byte of the model's files (gguf_digest.c): pools treat equal digests as equal
+ * models. Reads them whole, on n_threads threads, and gives their pages back behind itself. `progress` is
+ * called by the calling thread now and then, what it says means nothing; it may be NULL. 0 or -ENOMEM. */
 int gguf_digest(const struct gguf *gguf, uint32_t n_threads, bool (*progress)(void *arg), void *arg,
                 uint8_t ret_digest[16]);
 

@@ -95,7 +95,8 @@ static int cut(struct digest *digest)
         struct bytes file = file_at(gguf, f);
         for (size_t at = 0; at <= file.len; at += PIECE_BYTES) {
             size_t left = file.len - at;
-            *piece++ = (struct piece){(const uint8_t *)file.data + at, left < PIECE_BYTES ? left : PIECE_BYTES};
+            *piece++ =
+                (struct piece){(const uint8_t *)file.data + at, left < PIECE_BYTES ? left : PIECE_BYTES};
         }
     }
     return 0;

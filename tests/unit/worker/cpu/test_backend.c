@@ -63,7 +63,7 @@ START_TEST(the_backend_says_what_it_is)
                       2 * 2 * 2 * 64 * 32 * 2); /* layers · K and V · heads · dim · tokens · f16 */
     ck_assert_uint_eq(info.most_flights, 1);
     ck_assert_int_eq(info.kv_type, BACKEND_KV_F16);
-    ck_assert(info.kv_layout != 0 && info.weight_layout == 0);
+    ck_assert(info.kv_layout != 0 && info.weight_layout != 0);
     ck_assert(info.step_ms <= info.alone_ms && info.chunk_least <= info.chunk_most);
     struct error err;
     ck_assert_int_eq(backend_cpu.verdict(f.backend, &err), 0);
@@ -79,16 +79,14 @@ START_TEST(what_it_cannot_do_is_refused_by_name)
     struct fixture f;
     set_up(&f, "Q8_0");
     const uint32_t second = 1;
-    const struct backend_weight_store store = {.fd = 1};
     const struct backend_config good = {.model = f.model, .n_slots = 1, .n_context = 32, .max_rows = 8};
-    struct backend_config bad[4] = {good, good, good, good};
+    struct backend_config bad[3] = {good, good, good};
     bad[0].devices = &second, bad[0].n_devices = 1;
     bad[1].kv_type = BACKEND_KV_Q8;
-    bad[2].weights = &store;
-    bad[3].n_blocks = UINT32_MAX;
-    const int expected[] = {-ENODEV, -ENOTSUP, -ENOTSUP, -ENOMEM};
-    const char *named[] = {"device", "f16", "store", "4294967295"};
-    for (int i = 0; i < 4; i++) {
+    bad[2].n_blocks = UINT32_MAX;
+    const int expected[] = {-ENODEV, -ENOTSUP, -ENOMEM};
+    const char *named[] = {"device", "f16", "4294967295"};
+    for (int i = 0; i < 3; i++) {
         struct backend *unused;
         struct error err = {0};
         ck_assert_int_eq(backend_cpu.open(&bad[i], &unused, &err), expected[i]);

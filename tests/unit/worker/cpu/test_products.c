@@ -4,6 +4,7 @@
 #include "worker/cpu/matrix.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/cpu/random_weights.h"
+#include "tests/unit/worker/cpu/take_matrix.h"
 
 #include <errno.h>
 #include <math.h>
@@ -60,7 +61,7 @@ static struct case_of *make_case(enum format format, uint32_t rows, uint32_t col
     c->tensor.data = random_row(format, (size_t)rows * columns);
     c->tensor.size = format_bytes(format, (size_t)rows * columns);
     c->role = (struct model_tensor){.weight = &c->tensor, .rows = rows, .columns = columns, .count = 1};
-    ck_assert_int_eq(matrix_init(&c->matrix, &c->memory, &c->role, NULL), 0);
+    take_matrix(&c->matrix, &c->memory, &c->role);
     uint8_t *zeros = calloc(columns, 8);
     matrix_pack(&c->matrix, 0, c->matrix.n_groups, zeros);
     free(zeros);
@@ -197,7 +198,7 @@ START_TEST(a_bias_is_added_to_every_row)
     struct gguf_tensor bias = {.n_dims = 1, .dims = {9, 1, 1, 1}, .format = FORMAT_F32, .data = bias_values};
     uint8_t *groups = c->matrix.groups;
     c->role.bias = &bias;
-    ck_assert_int_eq(matrix_init(&c->matrix, &c->memory, &c->role, NULL), 0);
+    take_matrix(&c->matrix, &c->memory, &c->role);
     c->matrix.groups = groups;
     multiply(c, kernels, 5, false, 1);
     ck_assert_float_eq(c->out[4 * c->out_stride + 8], plain + 2.5f);
@@ -220,7 +221,7 @@ START_TEST(a_slice_of_a_tensor_multiplies_as_its_rows_do)
     c->role.bias = &bias;
     c->role.first_row = 13;
     c->role.rows = 11;
-    ck_assert_int_eq(matrix_init(&c->matrix, &c->memory, &c->role, NULL), 0);
+    take_matrix(&c->matrix, &c->memory, &c->role);
     matrix_pack(&c->matrix, 0, c->matrix.n_groups, (uint8_t *)zeros);
     multiply(c, kernels, 3, false, 1);
     for (int i = 0; i < 3; i++)
@@ -234,7 +235,6 @@ END_TEST
 
 START_TEST(a_format_that_cannot_be_multiplied_is_named)
 {
-    struct memory memory = {0};
     struct matrix matrix;
     struct error err = {0};
     struct gguf_tensor tensor = {.name = BYTES_LITERAL("blk.3.ffn_up.weight"),
@@ -242,7 +242,7 @@ START_TEST(a_format_that_cannot_be_multiplied_is_named)
                                  .dims = {256, 8, 1, 1},
                                  .format = FORMAT_IQ4_XS};
     struct model_tensor role = {.weight = &tensor, .rows = 8, .columns = 256, .count = 1};
-    ck_assert_int_eq(matrix_init(&matrix, &memory, &role, &err), -EINVAL);
+    ck_assert_int_eq(matrix_describe(&matrix, &role, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "blk.3.ffn_up.weight"));
     ck_assert_ptr_nonnull(strstr(err.text, "IQ4_XS"));
 }

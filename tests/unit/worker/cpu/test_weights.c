@@ -4,6 +4,7 @@
 #include "worker/cpu/weights.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/cpu/small_model.h"
+#include "tests/unit/worker/cpu/take_matrix.h"
 
 #include <string.h>
 
@@ -46,7 +47,7 @@ START_TEST(a_packed_model_is_in_memory_once)
     /* What was given back is read again when it is needed. */
     struct matrix again;
     uint8_t *zeros = calloc(weights.max_columns, 8);
-    ck_assert_int_eq(matrix_init(&again, &memory, &model->tensors[TENSOR_OUTPUT], NULL), 0);
+    take_matrix(&again, &memory, &model->tensors[TENSOR_OUTPUT]);
     matrix_pack(&again, 0, again.n_groups, zeros);
     ck_assert_mem_eq(again.groups, weights.output.groups, again.n_groups * again.group_bytes);
     free(zeros);

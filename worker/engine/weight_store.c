@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding, making and sealing segments.
+ *
+ * A segment is a page of header and, behind it, the weights. Who wants one publishes an empty segment first,
+ * that is, has it open; then takes a number from the clock, and then looks at those of others. Of two that
+ * want the same file at least one sees the other, and the number says who came first: whoever publishes
+ * after another has looked has a higher one than he. The first packs; the others look again until he has
+ * sealed it, or is gone, or has made no step for PATIENCE_NS. The state of a segment is its seals:
+ *
+ *     WANTED ──number──▶ QUEUED ──nobody before it──▶ filled, then SEALED ──▶ mapped by others
+ *
+ * What is read of another process is trusted only when it is sealed against writing and resizing, and
+ * belongs to the same user; an unsealed segment can make others wait for a while, and no more. */
+
+#include "worker/engine/weight_store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/shm.h"
+
+#define MAGIC        0x73746877u /* "whts" */
+#define VERSION      1u
+#define SEGMENT_NAME "quern-weights"
+#define HEADER_BYTES ((size_t)4096)
+#define HUGE_PAGE    ((size_t)2 << 20)
+#define MOST_FOUND   32                     /* sealed segments kept in sight, of any model */
+#define LOOK_NS      (10 * CLOCK_NS_PER_MS) /* between looks, at least; and five times what one takes */
+#define PATIENCE_NS  (30 * CLOCK_NS_PER_S)  /* less than a supervisor has with a worker that loads */
+#define COLLAPSE     (16 * HUGE_PAGE)       /* made of huge pages at once */
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+struct header {
+    uint32_t magic, version;
+    uint8_t key[16], digest[16];
+    uint64_t packing;
+    uint32_t settled; /* the key stands for the digest */
+    uint32_t pid;
+    uint64_t layout, bytes;    /* of the weights behind the header */
+    _Atomic uint64_t number;   /* when its owner came, clock_ns; 0: not yet */
+    _Atomic uint64_t progress; /* steps that its owner has made */
+    uint8_t padding[4096 - 88];
+};
+_Static_assert(sizeof(struct header) == HEADER_BYTES, "a page");
+
+/* What somebody else has open. */
+struct segment {
+    int fd;
+    ino_t inode;
+    struct header header; /* as it was when it was looked at */
+};
+
+struct weight_store {
+    struct weight_store_file file;
+    uint8_t digest[16];
+    bool has_digest;
+    int fd;                            /* our own, empty or filled; −1 when there is none any more */
+    struct header *header;             /* its first page while it may be written to, else NULL */
+    struct segment *found[MOST_FOUND]; /* sealed ones of others */
+    uint32_t n_found;
+    struct segment *used; /* the one that is mapped, or NULL */
+    void *mapping;
+    size_t mapped; /* bytes, header included; 0: none */
+    void *reserved;
+    size_t reserved_bytes; /* of the address space around it */
+};
+
+static bool is_sealed(int fd)
+{
+    const int wanted = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & wanted) == wanted;
+}
+
+/* ---- looking at others ---- */
+
+/* What one look at all others saw. */
+struct look {
+    struct weight_store *store;
+    uint32_t n_before;    /* who came before us for the same file, and has not sealed it yet */
+    uint64_t fingerprint; /* of those and how far they are: changes when they get on */
+    bool is_there;        /* a sealed one of our file */
+};
+
+static bool keep(struct weight_store *store, int fd, ino_t inode, const struct header *header)
+{
+    struct segment *segment = store->n_found < MOST_FOUND ? malloc(sizeof *segment) : NULL;
+    if (!segment)
+        return false;
+    *segment = (struct segment){.fd = fd, .inode = inode, .header = *header};
+    store->found[store->n_found++] = segment;
+    return true;
+}
+
+static bool is_known(const struct weight_store *store, ino_t inode)
+{
+    for (uint32_t i = 0; i < store->n_found; i++)
+        if (store->found[i]->inode == inode)
+            return true;
+    return false;
+}
+
+static bool is_before(const struct header *other, const struct header *mine)
+{
+    uint64_t number = atomic_load(&other->number), own = atomic_load(&mine->number);
+    return number < own || (number == own && other->pid < mine->pid); /* 0: about to take a lower one */
+}
+
+/* True: the descriptor is kept. */
+static bool take_segment(struct look *look, int fd)
+{
+    struct weight_store *store = look->store;
+    struct header header;
+    struct stat st;
+    if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || is_known(store, st.st_ino))
+        return false;
+    bool sealed = is_sealed(fd); /* before the header is read: then that is final too */
+    if (pread(fd, &header, sizeof header, 0) != sizeof header || header.magic != MAGIC ||
+        header.version != VERSION || header.packing != store->file.packing)
+        return false;
+    bool same = memcmp(header.key, store->file.key, sizeof header.key) == 0;
+    if (sealed) {
+        bool kept =
+            header.bytes == (uint64_t)st.st_size - HEADER_BYTES && keep(store, fd, st.st_ino, &header);
+        look->is_there |= kept && same;
+        return kept;
+    }
+    if (same && is_before(&header, store->header)) {
+        look->n_before++;
+        look->fingerprint += st.st_ino * 31 + atomic_load(&header.progress) + 1;
+    }
+    return false;
+}
+
+static void look_at_process(struct look *look, const char *pid)
+{
+    char path[300], target[64];
+    snprintf(path, sizeof path, "/proc/%s/fd", pid);
+    DIR *dir = opendir(path); /* of other users' we may not */
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
+        ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
+        if (n < 0)
+            continue;
+        target[n] = 0;
+        if (strncmp(target, "/memfd:" SEGMENT_NAME " ", strlen("/memfd:" SEGMENT_NAME " ")) != 0)
+            continue;
+        int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd >= 0 && !take_segment(look, fd))
+            close(fd);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static bool read_name(const char *pid, char ret_name[32])
+{
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%s/comm", pid);
+    FILE *file = fopen(path, "re");
+    bool ok = file && fgets(ret_name, 32, file);
+    if (file)
+        fclose(file);
+    return ok;
+}
+
+/* Looks at all processes of the same program. -errno: they cannot be seen. */
+static int look_around(struct look *look)
+{
+    char self[32] = "", own_name[32], name[32];
+    if (readlink("/proc/self", self, sizeof self - 1) < 0 || !read_name("self", own_name))
+        return -ENOENT;
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return -errno;
+    struct dirent *entry;
+    while ((entry = readdir(proc)))
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && strcmp(entry->d_name, self) != 0 &&
+            read_name(entry->d_name, name) && strcmp(name, own_name) == 0)
+            look_at_process(look, entry->d_name);
+    closedir(proc);
+    return 0;
+}
+
+/* ---- opening ---- */
+
+static int publish_wish(struct weight_store *store)
+{
+    void *page;
+    int r = shm_create(SEGMENT_NAME, HEADER_BYTES, &store->fd);
+    if (r < 0)
+        return r;
+    r = shm_map(store->fd, HEADER_BYTES, &page);
+    if (r < 0)
+        return r;
+    store->header = page;
+    store->header->pid = (uint32_t)getpid();
+    store->header->packing = store->file.packing;
+    store->header->settled = store->file.settled;
+    memcpy(store->header->key, store->file.key, sizeof store->file.key);
+    store->header->version = VERSION;
+    store->header->magic = MAGIC;
+    atomic_store(&store->header->number, clock_ns());
+    return 0;
+}
+
+/* Until there is a segment of our file, or nobody is before us. */
+static int wait_for_turn(struct weight_store *store, bool (*progress)(void *arg), void *arg)
+{
+    uint64_t since = clock_ns(), fingerprint = 0;
+    for (;;) {
+        struct look look = {.store = store};
+        uint64_t started = clock_ns();
+        int r = look_around(&look);
+        uint64_t now = clock_ns();
+        if (r < 0 || look.is_there || look.n_before == 0)
+            return r;
+        if (look.fingerprint != fingerprint) {
+            fingerprint = look.fingerprint;
+            since = now;
+            if (progress)
+                progress(arg);
+        }
+        if (now - since > PATIENCE_NS)
+            return -ETIMEDOUT;
+        uint64_t pause = 5 * (now - started) > LOOK_NS ? 5 * (now - started) : LOOK_NS;
+        nanosleep(&(struct timespec){.tv_sec = (time_t)(pause / CLOCK_NS_PER_S),
+                                     .tv_nsec = (long)(pause % CLOCK_NS_PER_S)},
+                  NULL);
+    }
+}
+
+static void drop_own(struct weight_store *store)
+{
+    if (store->header && store->header != store->mapping)
+        munmap(store->header, HEADER_BYTES);
+    store->header = NULL;
+    if (store->fd >= 0)
+        close(store->fd);
+    store->fd = -1;
+}
+
+int weight_store_open(const struct weight_store_file *file, bool (*progress)(void *arg), void *arg,
+                      struct weight_store **ret_store, struct error *err)
+{
+    struct weight_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return error_set(err, -ENOMEM, "no memory for a store of weights");
+    *store = (struct weight_store){.file = *file, .fd = -1};
+    int r = publish_wish(store);
+    if (r == 0)
+        r = wait_for_turn(store, progress, arg);
+    if (r < 0) {
+        weight_store_free(store);
+        if (r == -ETIMEDOUT)
+            return error_set(err, r, "another worker that packs the same model makes no progress");
+        return error_set(err, r, "weights cannot be shared: %s", strerror(-r));
+    }
+    *ret_store = store;
+    return 0;
+}
+
+/* All that were found but the one in use: an open one stays in memory when its own workers are gone. */
+static void drop_others(struct weight_store *store)
+{
+    struct segment *used = store->used;
+    for (uint32_t i = 0; i < store->n_found; i++)
+        if (store->found[i] != used) {
+            close(store->found[i]->fd);
+            free(store->found[i]);
+        }
+    store->n_found = 0;
+}
+
+struct weight_store *weight_store_free(struct weight_store *store)
+{
+    if (!store)
+        return NULL;
+    drop_own(store);
+    drop_others(store);
+    if (store->used)
+        close(store->used->fd);
+    free(store->used);
+    if (store->reserved)
+        munmap(store->reserved, store->reserved_bytes);
+    free(store);
+    return NULL;
+}
+
+/* ---- digests ---- */
+
+const uint8_t *weight_store_digest(const struct weight_store *store)
+{
+    for (uint32_t i = 0; i < store->n_found; i++) {
+        const struct header *header = &store->found[i]->header;
+        if (header->settled && memcmp(header->key, store->file.key, sizeof header->key) == 0)
+            return header->digest;
+    }
+    return NULL;
+}
+
+void weight_store_know(struct weight_store *store, const uint8_t digest[16])
+{
+    memcpy(store->digest, digest, sizeof store->digest);
+    store->has_digest = true;
+}
+
+/* ---- memory ---- */
+
+/* Address space for all of a segment, from a huge page's border on: only so can huge pages be mapped. */
+static int reserve(struct weight_store *store, size_t bytes)
+{
+    if (bytes > SIZE_MAX - HUGE_PAGE)
+        return -ENOMEM;
+    void *start =
+        mmap(NULL, bytes + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED)
+        return -errno;
+    store->reserved = start;
+    store->reserved_bytes = bytes + HUGE_PAGE;
+    store->mapping = (uint8_t *)start + -(uintptr_t)start % HUGE_PAGE;
+    return 0;
+}
+
+static void unreserve(struct weight_store *store)
+{
+    munmap(store->reserved, store->reserved_bytes);
+    store->reserved = store->mapping = NULL;
+    store->mapped = 0;
+}
+
+static int map_here(struct weight_store *store, int fd, size_t bytes, int protection)
+{
+    if (mmap(store->mapping, bytes, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+        return -errno;
+    store->mapped = bytes;
+    return 0;
+}
+
+const void *weight_store_find(struct weight_store *store, uint64_t layout, size_t size)
+{
+    for (uint32_t i = 0; i < store->n_found && store->has_digest && store->mapped == 0; i++) {
+        struct segment *segment = store->found[i];
+        if (memcmp(segment->header.digest, store->digest, sizeof store->digest) != 0 ||
+            segment->header.layout != layout || segment->header.bytes != size ||
+            reserve(store, HEADER_BYTES + size) < 0)
+            continue;
+        if (map_here(store, segment->fd, HEADER_BYTES + size, PROT_READ) < 0) {
+            unreserve(store);
+            continue;
+        }
+        store->used = segment;
+    }
+    drop_others(store);
+    if (!store->used)
+        return NULL;
+    drop_own(store); /* nobody need wait for it */
+    return (const uint8_t *)store->mapping + HEADER_BYTES;
+}
+
+int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, void **ret_memory)
+{
+    if (store->fd < 0 || store->mapped > 0 || !store->has_digest)
+        return -EINVAL;
+    if (size > SIZE_MAX - HEADER_BYTES)
+        return -ENOMEM;
+    size_t bytes = HEADER_BYTES + size;
+    int r = reserve(store, bytes);
+    if (r == 0)
+        r = shm_grow(store->fd, bytes);
+    struct header *page = store->header;
+    if (r == 0)
+        r = map_here(store, store->fd, bytes, PROT_READ | PROT_WRITE);
+    if (r < 0) {
+        if (store->reserved)
+            unreserve(store);
+        drop_own(store); /* the pages that it has got, and others' hopes */
+        return r == -ENOSPC ? -ENOMEM : r;
+    }
+    munmap(page, HEADER_BYTES);
+    store->header = store->mapping;
+    store->header->layout = layout;
+    store->header->bytes = size;
+    memcpy(store->header->digest, store->digest, sizeof store->digest);
+    *ret_memory = (uint8_t *)store->mapping + HEADER_BYTES;
+    return 0;
+}
+
+void weight_store_progress(struct weight_store *store)
+{
+    if (store->header)
+        atomic_fetch_add_explicit(&store->header->progress, 1, memory_order_relaxed);
+}
+
+/* Large pages for what is read at every token, where the kernel has some: they hold what small ones held. */
+static void collapse(struct weight_store *store, bool (*progress)(void *arg), void *arg)
+{
+    for (size_t at = 0; at + HUGE_PAGE <= store->mapped; at += COLLAPSE) {
+        size_t n = store->mapped - at < COLLAPSE ? store->mapped - at : COLLAPSE;
+        if (madvise((uint8_t *)store->mapping + at, n / HUGE_PAGE * HUGE_PAGE, MADV_COLLAPSE) < 0 &&
+            errno != EAGAIN && errno != EBUSY)
+            return; /* not by this kernel, or none are left */
+        if (progress)
+            progress(arg);
+    }
+}
+
+/* Nobody may have it mapped for writing while it is sealed, ourselves included. */
+static int seal(struct weight_store *store)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", store->fd);
+    int fd = open(path, O_RDONLY | O_CLOEXEC); /* older kernels map what is sealed only by such a one */
+    if (fd < 0)
+        return -errno;
+    const size_t bytes = store->mapped;
+    int r = 0;
+    if (mmap(store->mapping, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+        r = -errno;
+    if (r == 0)
+        r = shm_seal_content(store->fd);
+    close(fd);
+    return r;
+}
+
+int weight_store_publish(struct weight_store *store, bool (*progress)(void *arg), void *arg,
+                         struct error *err)
+{
+    if (!store->header || store->header != store->mapping)
+        return 0;
+    store->header = NULL; /* nothing is written any more */
+    int r = seal(store);
+    collapse(store, progress, arg);
+    if (r == 0)
+        return 0;
+    drop_own(store); /* the mapping stays, nobody finds it any more */
+    return error_set(err, r, "the packed weights cannot be sealed, so each worker packs its own: %s",
+                     strerror(-r));
+}
+
+bool weight_store_is_found(const struct weight_store *store)
+{
+    return store->used;
+}
+
+size_t weight_store_bytes(const struct weight_store *store)
+{
+    return store->mapped;
+}

@@ -16,6 +16,7 @@
 
 #include "common/hash.h"
 #include "cuda/copies.h"
+#include "cuda/gate.h"
 #include "cuda/step.h"
 #include "cuda/wait.h"
 
@@ -263,6 +264,13 @@ static void connect_parts(struct backend *backend)
     backend->steps.n_blocks = backend->kv.n_blocks;
 }
 
+/* Variables for finding out what a recorded graph, or a device that is refused, has to do with something. */
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && strcmp(value, "0") != 0;
+}
+
 static int open_parts(struct backend *backend, uint32_t number, struct error *err)
 {
     const struct backend_config *config = &backend->config;
@@ -277,12 +285,13 @@ static int open_parts(struct backend *backend, uint32_t number, struct error *er
     r = device_weights_load(&backend->weights, backend->device, config, err);
     if (r < 0)
         return r;
-    /* The variable is for finding out what a recorded graph has to do with something. */
-    const char *eager = getenv("QUERN_EAGER");
     r = device_slots_set_mask(&backend->slots, config->model->sample_mask);
     if (r == 0)
-        r = steps_start(&backend->steps, eager && strcmp(eager, "0") != 0);
-    if (r < 0 && device_verdict(backend->device, err) == 0)
+        r = steps_start(&backend->steps, is_set("QUERN_EAGER"));
+    if (r == 0 && !is_set("QUERN_UNCHECKED"))
+        r = gate_check(&backend->steps, &backend->pass, err);
+    if (r < 0 && device_verdict(backend->device, err) == 0 &&
+        r != -ENODEV) /* the gate says itself what it is */
         error_set(err, r, "the device could not be made ready: %s", strerror(-r));
     return r;
 }

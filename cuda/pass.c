@@ -39,6 +39,12 @@ int pass_check(const struct model *model, uint32_t n_context, struct error *err)
     return model_check_traits(model, EXECUTED, "the CUDA backend", err);
 }
 
+/* After a part was queued with the result r. */
+static int seen(const struct pass *pass, int r, enum pass_part part, uint32_t layer)
+{
+    return r < 0 || !pass->watch ? r : pass->watch->see(pass->watch->arg, part, layer);
+}
+
 /* What happens to the stream between two halves. */
 struct between {
     const struct norm *norm; /* of what comes next, and its vector */
@@ -111,11 +117,12 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                              .kv = pass->kv,
                                              .out = w->attended,
                                              .scratch = w->attention};
-    int r = kernels_multiply(queue, inputs, 3, &w->normed, n_rows, false);
+    int r = seen(pass, kernels_multiply(queue, inputs, 3, &w->normed, n_rows, false), PASS_QKV, l);
     if (r == 0)
-        r = kernels_heads(queue, &heads, pass->slots, pass->memory.rows, n_rows);
+        r = seen(pass, kernels_heads(queue, &heads, pass->slots, pass->memory.rows, n_rows), PASS_HEADS, l);
     if (r == 0)
-        r = kernels_attention(queue, &attention, pass->slots, pass->memory.rows, n_rows);
+        r = seen(pass, kernels_attention(queue, &attention, pass->slots, pass->memory.rows, n_rows),
+                 PASS_ATTENTION, l);
     return r;
 }
 
@@ -128,8 +135,9 @@ static int end_attention(const struct pass *pass, struct device_stream *queue, u
                                  .vector = traits->parallel ? &none : &layer->vectors[TENSOR_FFN_NORM],
                                  .before = (int)l,
                                  .post_norm = TENSOR_ATTENTION_POST_NORM};
-    return end_half(pass, queue, &layer->matrices[TENSOR_ATTENTION_OUTPUT], &pass->workspace->attended, &next,
-                    n_rows);
+    int r = end_half(pass, queue, &layer->matrices[TENSOR_ATTENTION_OUTPUT], &pass->workspace->attended,
+                     &next, n_rows);
+    return seen(pass, r, PASS_ATTENTION_OUTPUT, l);
 }
 
 static int activate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -139,8 +147,9 @@ static int activate(const struct pass *pass, struct device_stream *queue, uint32
     const struct device_layer *layer = &pass->weights->layers[l];
     const struct device_product gate = {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride};
     const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
-    return kernels_multiply_activate(queue, traits->activation, traits->gated ? &gate : NULL, &up, &w->normed,
-                                     n_rows, false, &w->activated, w->tickets);
+    int r = kernels_multiply_activate(queue, traits->activation, traits->gated ? &gate : NULL, &up,
+                                      &w->normed, n_rows, false, &w->activated, w->tickets);
+    return seen(pass, r, PASS_ACTIVATE, l);
 }
 
 /* The last layer's delta is left to the norm of outputs. */
@@ -150,12 +159,12 @@ static int end_feed_forward(const struct pass *pass, struct device_stream *queue
     const struct device_layer *layer = &pass->weights->layers[l];
     const struct device_product down = {&layer->matrices[TENSOR_DOWN], w->delta, w->embd_stride};
     if (l + 1 == pass->model->params.n_layers)
-        return kernels_multiply(queue, &down, 1, &w->activated, n_rows, false);
+        return seen(pass, kernels_multiply(queue, &down, 1, &w->activated, n_rows, false), PASS_DOWN, l);
     const struct between next = {.norm = &pass->model->layers[l + 1].traits.norm,
                                  .vector = &pass->weights->layers[l + 1].vectors[TENSOR_ATTENTION_NORM],
                                  .before = (int)l,
                                  .post_norm = TENSOR_FFN_POST_NORM};
-    return end_half(pass, queue, down.matrix, &w->activated, &next, n_rows);
+    return seen(pass, end_half(pass, queue, down.matrix, &w->activated, &next, n_rows), PASS_DOWN, l);
 }
 
 static int layer(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -178,7 +187,7 @@ static int begin(const struct pass *pass, struct device_stream *queue, uint32_t 
                                   .vector = &pass->weights->layers[0].vectors[TENSOR_ATTENTION_NORM],
                                   .before = -1};
     const struct norm_step step = norm_between(pass, &first);
-    return kernels_norm(queue, &step, n_rows);
+    return seen(pass, kernels_norm(queue, &step, n_rows), PASS_BEGIN, 0);
 }
 
 int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
@@ -186,11 +195,12 @@ int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n
     const struct model_params *params = &pass->model->params;
     const struct workspace *w = pass->workspace;
     const struct device_matrix *positions = &pass->weights->positions;
-    int r = kernels_resolve(queue, pass->slots, &pass->memory, n_rows);
+    int r = seen(pass, kernels_resolve(queue, pass->slots, &pass->memory, n_rows), PASS_RESOLVE, 0);
     if (r == 0)
         r = kernels_embed(queue, pass->memory.rows, n_rows, &pass->weights->embedding,
                           positions->n_rows ? positions : NULL, params->embedding_scale, w->stream,
                           w->embd_stride);
+    r = seen(pass, r, PASS_EMBED, 0);
     if (r == 0)
         r = kernels_attention_plan(queue, &pass->kv, &w->attention, pass->memory.rows, n_rows);
     if (r == 0)
@@ -211,13 +221,13 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
                                    .post_norm = TENSOR_FFN_POST_NORM,
                                    .outputs = pass->memory.outputs + first};
     const struct norm_step step = norm_between(pass, &before);
-    int r = kernels_norm(queue, &step, n);
+    int r = seen(pass, kernels_norm(queue, &step, n), PASS_OUTPUT_NORM, 0);
     if (r == 0)
         r = kernels_multiply(queue, &head, 1, &w->normed, n, false);
     if (r == 0 && (params->logit_scale != 1 || params->logit_cap > 0))
         r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_scale,
                            params->logit_cap, n);
-    return r;
+    return seen(pass, r, PASS_LOGITS, 0);
 }
 
 int pass_sample(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs)

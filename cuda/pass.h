@@ -10,6 +10,29 @@
 #include "cuda/weights.h"
 #include "cuda/workspace.h"
 
+/* Parts of a pass, each a launch or two, in their order. What a part has made is still there when it is seen,
+ * and so is what it read, but where it is said otherwise. */
+enum pass_part {
+    PASS_RESOLVE,          /* memory.rows and outputs */
+    PASS_EMBED,            /* stream */
+    PASS_BEGIN,            /* normed, of the first layer */
+    PASS_QKV,              /* q, k, v */
+    PASS_HEADS,            /* q in its place, keys and values in the pool */
+    PASS_ATTENTION,        /* attended */
+    PASS_ATTENTION_OUTPUT, /* delta; then the stream in its place, and normed */
+    PASS_ACTIVATE,         /* gate, up, activated */
+    PASS_DOWN,             /* delta; but for the last layer then the stream in its place, and normed */
+    PASS_OUTPUT_NORM,      /* normed, of outputs */
+    PASS_LOGITS            /* logits */
+};
+
+/* Who looks on: told after a part of layer `layer` was queued, 0 outside of layers. What it returns ends the
+ * pass unless it is 0. */
+struct pass_watch {
+    int (*see)(void *arg, enum pass_part part, uint32_t layer);
+    void *arg;
+};
+
 struct pass {
     const struct model *model;
     const struct device_weights *weights;
@@ -18,6 +41,7 @@ struct pass {
     struct device_kv kv;
     struct step_memory memory;
     struct sample_step sample;
+    const struct pass_watch *watch; /* NULL: nobody */
 };
 
 /* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned

@@ -322,11 +322,17 @@ static void run_loop(struct worker *worker)
 
 /* ---- start and end ---- */
 
+static void log_choice(const struct worker *worker)
+{
+    if (worker->backend.note.text[0])
+        log_warn("%s", worker->backend.note.text);
+}
+
 static int choose_backend(struct worker *worker, struct error *err)
 {
     int r = backend_choose(worker->options->device, worker->model, &worker->backend, err);
-    if (r == 0 && worker->backend.note.text[0])
-        log_warn("%s", worker->backend.note.text);
+    if (r == 0)
+        log_choice(worker);
     return r;
 }
 
@@ -455,8 +461,13 @@ static int load(struct worker *worker, struct error *err)
         return r;
     /* Before the engine, which keeps the thread that opens it on one core. */
     r = preparer_new(&worker->encoder, true, &worker->preparer, err);
-    if (r == 0)
+    if (r < 0)
+        return r;
+    r = open_engine(worker, err);
+    if (r < 0 && backend_fall_back(&worker->backend, err)) {
+        log_choice(worker);
         r = open_engine(worker, err);
+    }
     if (r == 0)
         r = finish_weights(worker, err);
     if (r < 0)

@@ -146,10 +146,10 @@ static void print_report(const char *what, const struct options *options, const 
 }
 
 static int run(const char *what, measurement *measure, const struct options *options,
-               const struct model *model, const struct backend_ops *backend, struct error *err)
+               const struct model *model, const struct backend_choice *backend, struct error *err)
 {
     struct lone_sequence_config config = {.model = model,
-                                          .backend = backend,
+                                          .backend = *backend,
                                           .n_context = options->depth + options->n + 1,
                                           .chunk = options->chunk,
                                           .n_threads = options->n_threads,
@@ -187,10 +187,10 @@ static int bench_model(int argc, char **argv, const char *what, measurement *mea
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     struct error err = {0};
     struct model *model = NULL;
-    const struct backend_ops *backend;
+    struct backend_choice backend;
     int r = lone_sequence_open_model(options.path, options.device, &model, &backend, &err);
     if (r == 0)
-        r = run(what, measure, &options, model, backend, &err);
+        r = run(what, measure, &options, model, &backend, &err);
     model_free(model);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/program.h"
-#include "worker/engine/backends.h"
 #include "worker/model/model.h"
 
 struct lone_sequence {
@@ -22,21 +21,19 @@ struct lone_sequence {
 };
 
 int lone_sequence_open_model(const char *path, const char *device, struct model **ret_model,
-                             const struct backend_ops **ret_backend, struct error *err)
+                             struct backend_choice *ret_backend, struct error *err)
 {
     struct model *model;
-    struct backend_choice choice;
     int r = model_open(path, false, &model, err);
     if (r < 0)
         return r;
-    r = backend_choose(device, model, &choice, err);
+    r = backend_choose(device, model, ret_backend, err);
     if (r < 0) {
         model_free(model);
         return r;
     }
-    if (choice.note.text[0])
-        program_error("%s", choice.note.text);
-    *ret_backend = choice.ops;
+    if (ret_backend->note.text[0])
+        program_error("%s", ret_backend->note.text);
     *ret_model = model;
     return 0;
 }
@@ -58,7 +55,14 @@ static int open_backend(struct lone_sequence *sequence, const struct lone_sequen
                                      .cpu = {.n_threads = config->n_threads,
                                              .float_activations = config->float_activations,
                                              .portable = config->portable}};
+    struct backend_choice choice = config->backend;
+    sequence->ops = choice.ops;
     int r = sequence->ops->open(&backend, &sequence->backend, err);
+    if (r < 0 && backend_fall_back(&choice, err)) {
+        program_error("%s", choice.note.text);
+        sequence->ops = choice.ops;
+        r = sequence->ops->open(&backend, &sequence->backend, err);
+    }
     if (r < 0)
         return r;
     sequence->ops->info(sequence->backend, &sequence->info);
@@ -73,7 +77,6 @@ int lone_sequence_new(const struct lone_sequence_config *config, struct lone_seq
     struct lone_sequence *sequence = calloc(1, sizeof *sequence);
     if (!sequence)
         return error_set(err, -ENOMEM, "no memory");
-    sequence->ops = config->backend;
     sequence->n_context = config->n_context;
     sequence->chunk = config->chunk;
     sequence->n_vocab = config->model->params.n_vocab;

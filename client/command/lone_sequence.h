@@ -8,23 +8,24 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "worker/engine/backend.h"
+#include "worker/engine/backends.h"
 
 /* Opens the model at `path` and finds the device of that name. 0 or -errno with a reason. */
 int lone_sequence_open_model(const char *path, const char *device, struct model **ret_model,
-                             const struct backend_ops **ret_backend, struct error *err);
+                             struct backend_choice *ret_backend, struct error *err);
 
 struct lone_sequence;
 
 struct lone_sequence_config {
     const struct model *model; /* outlives it */
-    const struct backend_ops *backend;
+    struct backend_choice backend;
     uint32_t n_context; /* most ids of the sequence */
     uint32_t chunk;     /* most ids of one step */
     uint32_t n_threads; /* 0: all cores */
     bool float_activations, portable;
 };
 
+/* Where "auto" chose a device that then cannot be opened, it is the CPU's, and stderr says so in one line. */
 int lone_sequence_new(const struct lone_sequence_config *config, struct lone_sequence **ret_sequence,
                       struct error *err);
 struct lone_sequence *lone_sequence_free(struct lone_sequence *sequence);

@@ -82,7 +82,7 @@ static const struct argp_option known[] = {
     {"chunk", 'c', "N", 0, "Most ids of one step (512)", 0},
     {0}};
 
-static int run(const struct options *options, const struct model *model, const struct backend_ops *backend,
+static int run(const struct options *options, const struct model *model, const struct backend_choice *backend,
                struct output_file *out, struct error *err)
 {
     uint32_t n = (uint32_t)options->ids.len, n_vocab = model->params.n_vocab;
@@ -91,7 +91,7 @@ static int run(const struct options *options, const struct model *model, const s
             return error_set(err, -EINVAL, "there is no id %d: the vocabulary has %u", options->ids.data[i],
                              n_vocab);
     struct lone_sequence_config config = {.model = model,
-                                          .backend = backend,
+                                          .backend = *backend,
                                           .n_context = n,
                                           .chunk = options->chunk < n ? options->chunk : n,
                                           .n_threads = options->n_threads,
@@ -126,7 +126,7 @@ int verb_logits(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     struct error err = {0};
     struct model *model = NULL;
-    const struct backend_ops *backend;
+    struct backend_choice backend;
     struct output_file out;
     int r = lone_sequence_open_model(options.path, options.device, &model, &backend, &err);
     if (r == 0)
@@ -135,7 +135,7 @@ int verb_logits(int argc, char **argv)
     if (r == 0)
         r = output_file_open(&out, strcmp(options.out, "-") == 0 ? "/dev/stdout" : options.out, &err);
     if (r == 0) {
-        r = run(&options, model, backend, &out, &err);
+        r = run(&options, model, &backend, &out, &err);
         r = r == 0 ? output_file_commit(&out, &err) : output_file_discard(&out, r);
     }
     model_free(model);

@@ -54,8 +54,9 @@ struct device {
     struct device_counts counts;
     struct emu_memory *allocations, *pinned;
     /* For tests of those above: $QUERN_EMU_FAULT and $QUERN_EMU_STALL are the numbers of the launches, from
-     * 1, that fail or never end; $QUERN_EMU_BYTES is what the device has. */
-    uint64_t fault_at, stall_at, n_run;
+     * 1, that fail or never end; $QUERN_EMU_FLIP that of the copy from the host whose first 16 bytes arrive
+     * inverted; $QUERN_EMU_BYTES is what the device has. */
+    uint64_t fault_at, stall_at, n_run, flip_at, n_copied;
     int fault; /* -errno, once it has failed */
     struct error reason;
 };
@@ -79,6 +80,7 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
         return error_set(err, -ENOMEM, "no memory for the emulated device");
     device->fault_at = emu_number("QUERN_EMU_FAULT", 0);
     device->stall_at = emu_number("QUERN_EMU_STALL", 0);
+    device->flip_at = emu_number("QUERN_EMU_FLIP", 0);
     device->properties = (struct device_properties){"emulated",
                                                     90,
                                                     4,
@@ -191,13 +193,21 @@ static void run_launch(struct device *device, const struct emu_launch *launch)
         emu_run(launch);
 }
 
+static void run_copy(struct device *device, const struct work *work)
+{
+    check_reach(device, work->from, work->bytes, "source of a copy");
+    check_reach(device, work->to, work->bytes, "target of a copy");
+    memmove(work->to, work->from, work->bytes);
+    if (emu_memory_holds(device->pinned, work->from, work->bytes) && ++device->n_copied == device->flip_at)
+        for (size_t i = 0; i < work->bytes && i < 16; i++)
+            ((uint8_t *)work->to)[i] ^= 0xff;
+}
+
 static void run_one(struct device_stream *stream, const struct work *work)
 {
     switch (work->kind) {
     case COPY:
-        check_reach(stream->device, work->from, work->bytes, "source of a copy");
-        check_reach(stream->device, work->to, work->bytes, "target of a copy");
-        memmove(work->to, work->from, work->bytes);
+        run_copy(stream->device, work);
         break;
     case FILL:
         check_reach(stream->device, work->to, work->bytes, "target of a fill");

@@ -302,15 +302,25 @@ static void open_launch(const struct emu_launch *launch)
     open_shared(launch->shared_bytes);
 }
 
+/* $QUERN_EMU_SKIP names a kernel whose last block does nothing: one that computes wrongly. */
+static bool skips_last(const struct emu_launch *launch)
+{
+    const char *name = getenv("QUERN_EMU_SKIP");
+    return name && strcmp(name, launch->name) == 0;
+}
+
 void emu_run(const struct emu_launch *launch)
 {
     const struct simt_dim grid = launch->grid;
+    const bool skips = skips_last(launch);
     open_launch(launch);
     emu_profile_launch(launch->name, (uint64_t)grid.x * grid.y * grid.z);
     for (uint32_t z = 0; z < grid.z; z++)
         for (uint32_t y = 0; y < grid.y; y++)
             for (uint32_t x = 0; x < grid.x; x++) {
                 emu_block.index = simt_dim{x, y, z};
+                if (skips && x + 1 == grid.x && y + 1 == grid.y && z + 1 == grid.z)
+                    continue;
                 memset(emu_block.shared, emu_fill_byte(), launch->shared_bytes);
                 run_block();
                 check_margin();

@@ -139,7 +139,7 @@ static int check_model(const struct backend_ops *backend, const struct model *mo
                        struct verdict *ret_verdict, struct error *err)
 {
     struct lone_sequence_config config = {.model = model,
-                                          .backend = backend,
+                                          .backend = {.ops = backend},
                                           .n_context =
                                               model->params.n_context < 512 ? model->params.n_context : 512,
                                           .chunk = CHUNK,

@@ -259,6 +259,42 @@ START_TEST(help_offers_the_devices_that_there_are)
 }
 END_TEST
 
+/* The emulated GPU, under the name of a real one. */
+START_TEST(a_gpu_that_computes_wrongly_is_refused_and_auto_takes_the_cpu)
+{
+    static const struct {
+        const char *line;
+        int status;
+        const char *said;
+    } cases[] = {{"$Q/quern logits \"$MODEL\" --tokens 1,2,3 --device cpu --out - | cksum", 0, ""},
+                 {"$Q/quern logits \"$MODEL\" --tokens 1,2,3 --out - | cksum", 0,
+                  "quern: the CPU is used and not the GPU: emulated computes wrongly: kernel norm (layer 0), "
+                  "with 2 rows: "},
+                 {"$Q/quern logits \"$MODEL\" --tokens 1,2,3 --device cuda --out -", 1,
+                  "quern: emulated computes wrongly: kernel norm "},
+                 {"$Q/quern run --model \"$MODEL\" --device cuda x", 1,
+                  "quern: the pool did not start: emulated computes wrongly: kernel norm "},
+                 {"$Q/quern run --model \"$MODEL\" -n 2 --ids x >/dev/null", 0, ""}};
+    char expected[64] = "", plugins[sizeof dir + 16];
+    snprintf(plugins, sizeof plugins, "%s/plugins", dir);
+    setenv("QUERN_PLUGINS", plugins, 1);
+    ck_assert_int_eq(shell("mkdir $QUERN_PLUGINS && ln -s $Q/quern-emu.so $QUERN_PLUGINS/quern-cuda.so"), 0);
+    setenv("QUERN_EMU_SKIP", "norm", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status = shell(cases[i].line);
+        ck_assert_msg(status == cases[i].status, "%s: status %d, %s", cases[i].line, status, err);
+        ck_assert_msg(begins(err, cases[i].said), "%s says: %s", cases[i].line, err);
+        if (i == 0)
+            memcpy(expected, out, sizeof expected - 1); /* a sum and a count */
+        if (i == 1)
+            ck_assert_str_eq(out, expected);
+    }
+    ck_assert_int_eq(shell("rm -r $QUERN_PLUGINS"), 0);
+    unsetenv("QUERN_EMU_SKIP");
+    unsetenv("QUERN_PLUGINS");
+}
+END_TEST
+
 START_TEST(an_error_is_a_line_of_the_command_and_not_of_a_log)
 {
     static const struct {
@@ -455,6 +491,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_wrong_on_a_command_line_is_named_as_it_was_typed);
     tcase_add_test(tests, every_program_tells_its_version);
     tcase_add_test(tests, help_offers_the_devices_that_there_are);
+    if (EMULATED)
+        tcase_add_test(tests, a_gpu_that_computes_wrongly_is_refused_and_auto_takes_the_cpu);
     tcase_add_test(tests, an_error_is_a_line_of_the_command_and_not_of_a_log);
     tcase_add_test(tests, a_folder_that_may_not_be_entered_is_no_folder_without_a_pool);
     tcase_add_test(tests, text_in_a_pipe_ends_with_a_newline);

@@ -22,6 +22,8 @@ static int load(const char *name, struct backend_choice *ret_choice, struct erro
     return r;
 }
 
+#define PASSED_OVER "the CPU is used and not the GPU"
+
 /* That a machine has no GPU, or a build no plugin for one, is nothing to talk about. */
 static struct backend_choice choose_best(const struct model *model)
 {
@@ -29,13 +31,24 @@ static struct backend_choice choose_best(const struct model *model)
     int r = load("cuda", &gpu, &cpu.note);
     if (r == 0 && model && gpu.ops->check)
         r = gpu.ops->check(model, &cpu.note);
-    if (r == 0)
+    if (r == 0) {
+        gpu.is_auto = true;
         return gpu;
+    }
     if (r == -ENODEV || r == -ENOENT)
         cpu.note.text[0] = 0;
     else
-        error_prefix(&cpu.note, r, "the CPU is used and not the GPU");
+        error_prefix(&cpu.note, r, PASSED_OVER);
     return cpu;
+}
+
+bool backend_fall_back(struct backend_choice *choice, const struct error *why)
+{
+    if (!choice->is_auto)
+        return false;
+    *choice = (struct backend_choice){.ops = &backend_cpu, .note = *why};
+    error_prefix(&choice->note, 0, PASSED_OVER);
+    return true;
 }
 
 int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,

@@ -8,7 +8,7 @@
  *     cuda    NVIDIA's GPUs; a plugin
  *     emu     a GPU that is emulated, slowly: for tests of the CUDA backend where there is none; a plugin
  *     null    none: tokens for free
- *     auto    cuda where its plugin loads, finds a device, and executes the model; else cpu */
+ *     auto    cuda where its plugin loads, finds a device, executes the model, and opens on it; else cpu */
 
 #include "worker/engine/backend.h"
 
@@ -17,6 +17,7 @@ struct model;
 struct backend_choice {
     const struct backend_ops *ops;
     uint32_t n_devices; /* that it can be opened on, numbers 0 … n − 1; 0: they have no numbers */
+    bool is_auto;       /* "auto" chose it, and the CPU may take its place */
     struct error note;  /* why "auto" passed over a device or a plugin that is there, in one line; or empty */
 };
 
@@ -24,6 +25,10 @@ struct backend_choice {
  * not in this build, or not in this machine, with the reason. */
 int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
                    struct error *err);
+
+/* After open has refused, for `why`: where "auto" chose a device the CPU takes its place, and the note says
+ * so. False: there is nothing else, and why is the reason. */
+bool backend_fall_back(struct backend_choice *choice, const struct error *why);
 
 /* Workers of one machine take its devices in turn: the number of the one that worker `i` of n (0 is 1) takes,
  * and how many workers share it, this one included. What has no numbers all share. */

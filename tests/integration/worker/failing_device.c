@@ -36,6 +36,11 @@ int backend_choose(const char *name, const struct model *model, struct backend_c
     return 0;
 }
 
+bool backend_fall_back(struct backend_choice *choice, const struct error *why)
+{
+    return false;
+}
+
 uint32_t backend_share(const struct backend_choice *choice, uint32_t i, uint32_t n, uint32_t *ret_n_sharers)
 {
     *ret_n_sharers = n;

@@ -515,7 +515,11 @@ START_TEST(an_abandoned_step_spoils_its_slots_and_nothing_else)
     const struct backend_row_set more = {
         .position = LONG, .ids = ids, .n_ids = 20, .blocks = {{.told = 2}}, .output = BACKEND_SAMPLE_LAST};
     const struct backend_result *results;
-    ck_assert_int_eq(run(&f, &more, 1, &results), -ECANCELED);
+    /* A device may be done before anybody waits for it, and then nobody is asked. */
+    int r;
+    while ((r = run(&f, &more, 1, &results)) == 0)
+        ops->trim(f.backend, 0, LONG);
+    ck_assert_int_eq(r, -ECANCELED);
     f.abandon = false;
     ck_assert_int_eq(run(&f, &more, 1, &results), -EINVAL);
     ops->trim(f.backend, 0, 32);

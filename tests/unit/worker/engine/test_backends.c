@@ -125,6 +125,22 @@ START_TEST(auto_is_the_gpu_where_it_executes_the_model)
 }
 END_TEST
 
+START_TEST(auto_falls_back_on_the_cpu_and_nothing_else_does)
+{
+    const struct error why = {"it computes wrongly: kernel norm"};
+    put("sound");
+    ck_assert_int_eq(choose("auto", "any"), 0);
+    ck_assert(backend_fall_back(&choice, &why));
+    ck_assert_ptr_eq(choice.ops, &backend_cpu);
+    ck_assert_uint_eq(choice.n_devices, 0);
+    ck_assert_str_eq(choice.note.text, "the CPU is used and not the GPU: it computes wrongly: kernel norm");
+    ck_assert(!backend_fall_back(&choice, &why)); /* once */
+    ck_assert_int_eq(choose("cuda", "any"), 0);
+    ck_assert(!backend_fall_back(&choice, &why));
+    ck_assert_str_eq(choice.ops->name, "plugin");
+}
+END_TEST
+
 START_TEST(auto_is_the_cpu_without_a_word_where_there_is_no_gpu)
 {
     ck_assert_int_eq(choose("auto", "any"), 0);
@@ -174,6 +190,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_plugin_of_another_build_is_refused_by_name);
     tcase_add_test(tests, what_is_no_plugin_is_refused_by_name);
     tcase_add_test(tests, auto_is_the_gpu_where_it_executes_the_model);
+    tcase_add_test(tests, auto_falls_back_on_the_cpu_and_nothing_else_does);
     tcase_add_test(tests, auto_is_the_cpu_without_a_word_where_there_is_no_gpu);
     tcase_add_test(tests, auto_says_that_it_passes_over_a_stale_plugin);
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_GATE_H
+#define CUDA_GATE_H
+
+/* What a device has to show before it serves.
+ *
+ * A fixed prompt and a decode behind it go through the whole model, kernel by kernel, and are inspected
+ * (inspect.h). The ids that are sampled are those of the host's sampler. The decode is made again as it will
+ * be served, from a recorded graph, and has the same bits. For each recorded size one row stands there
+ * several times, and each of these twins agrees with the row alone.
+ *
+ * Not asked here, but by scripts/gpu-check: contexts of more than a block or two, log probabilities, masks,
+ * drafts, more outputs of a matrix than a few. */
+
+#include "cuda/step.h"
+
+/* With everything ready to serve, nothing in flight and no slot open; so it is afterwards. 0; -ENODEV: the
+ * device computes wrongly, and err says what; -ENOMEM of the host, or a fault of the device. */
+int gate_check(struct steps *steps, struct pass *pass, struct error *err);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* What a device has to show before it serves: one that computes wrongly in any kernel, or got other weights
+ * than the file's, is refused, and told by what. */
+
+#include "cuda/backend.h"
+#include "tests/unit/run.h"
+#include "tests/unit/worker/cpu/small_model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct model *model;
+
+/* With an environment variable that the emulated device reads. */
+static int open_with(const char *name, const char *value, uint32_t n_slots, uint32_t n_context,
+                     struct error *err)
+{
+    const struct backend_config config = {
+        .model = model, .n_slots = n_slots, .n_context = n_context, .max_rows = 64};
+    struct backend *backend = NULL;
+    setenv(name, value, 1);
+    err->text[0] = 0;
+    int r = quern_backend.open(&config, &backend, err);
+    unsetenv(name);
+    if (r == 0)
+        quern_backend.close(backend);
+    return r;
+}
+
+static void check_refused(const char *kernel, const char *named)
+{
+    struct error err;
+    ck_assert_msg(open_with("QUERN_EMU_SKIP", kernel, 8, 96, &err) == -ENODEV, "%s: %s", kernel, err.text);
+    ck_assert_msg(strncmp(err.text, "emulated computes wrongly: ", 27) == 0, "%s", err.text);
+    ck_assert_msg(strstr(err.text, named) != NULL, "%s: %s", kernel, err.text);
+}
+
+static const struct {
+    const char *kernel, *named;
+} kernels[] = {
+    {"resolve", "kernel resolve"},
+    {"embed", "kernel embed (token_embd.weight, Q8_0, 405 × 256), with 40 rows"},
+    {"norm", "kernel norm (layer 0), with 40 rows"},
+    {"multiply_wide", "kernel multiply (blk.0.attn_v.weight, Q8_0, 128 × 256), with 40 rows"},
+    {"heads", "kernel heads (layer 0), with 40 rows"},
+    {"plan_attention", "kernel attention (layer 0), with 40 rows"},
+    {"attention", "kernel attention (layer 0), with "},
+    {"activate", "kernel activate (layer 0), with 40 rows"},
+    {"multiply_few", "kernel multiply (output.weight, Q8_0, 405 × 256), with 1 rows"},
+    {"multiply_norm", "kernel multiply_norm (blk.0.attn_output.weight, Q8_0, 256 × 256), with 1 rows"},
+    {"multiply_activate", "kernel multiply_activate (blk.0.ffn_up.weight, Q8_0, 512 × 256), with 1 rows"},
+    {"multiply_thin", "of a decode of 8 equal rows"},
+    {"weigh", "sampling"},
+    {"cut", "sampling"},
+    {"find_best", "sampling"},
+    {"accept", "sampling"},
+};
+
+START_TEST(a_kernel_that_computes_wrongly_is_named)
+{
+    model = make_model(&small_shape, "Q8_0");
+    check_refused(kernels[_i].kernel, kernels[_i].named);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(parts_that_few_models_have_are_held_to_it_too)
+{
+    model = make_model(&odd_shape, "F32");
+    check_refused("quantize", "kernel attention (layer 0)"); /* heads of 10 dims */
+    model_free(model);
+}
+END_TEST
+
+/* The first copies are of the first layer's tensors. */
+START_TEST(weights_that_arrive_changed_are_named)
+{
+    static const char *const types[] = {"F16", "Q4_K_M"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        uint32_t refused = 0;
+        model = make_model(&small_shape, types[i]);
+        for (int copy = 1; copy <= 12; copy++) {
+            struct error err;
+            char number[16];
+            snprintf(number, sizeof number, "%d", copy);
+            const int r = open_with("QUERN_EMU_FLIP", number, 1, 96, &err);
+            ck_assert_msg(r == 0 || r == -ENODEV, "%s", err.text);
+            refused += r == -ENODEV;
+        }
+        ck_assert_uint_ge(refused, 10);
+        model_free(model);
+    }
+}
+END_TEST
+
+START_TEST(a_device_that_is_not_to_be_checked_is_not)
+{
+    struct error err;
+    model = make_model(&odd_shape, "F32");
+    setenv("QUERN_UNCHECKED", "1", 1);
+    ck_assert_msg(open_with("QUERN_EMU_SKIP", "norm", 1, 96, &err) == 0, "%s", err.text);
+    setenv("QUERN_UNCHECKED", "0", 1);
+    ck_assert_int_eq(open_with("QUERN_EMU_SKIP", "norm", 1, 96, &err), -ENODEV);
+    unsetenv("QUERN_UNCHECKED");
+    model_free(model);
+}
+END_TEST
+
+START_TEST(a_sound_device_passes_whatever_room_there_is)
+{
+    static const struct {
+        uint32_t n_slots, n_context;
+    } rooms[] = {{1, 1}, {1, 2}, {1, 31}, {1, 32}, {2, 33}, {3, 64}, {9, 96}};
+    struct error err;
+    model = make_model(&odd_shape, "F32");
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
+        ck_assert_msg(
+            open_with("QUERN_EAGER", i % 2 ? "1" : "0", rooms[i].n_slots, rooms[i].n_context, &err) == 0,
+            "%s", err.text);
+    model_free(model);
+}
+END_TEST
+
+/* Numbers that are none are the model's fault. */
+START_TEST(a_model_that_is_broken_does_not_speak_against_the_device)
+{
+    static const enum tensor_role roles[] = {TENSOR_OUTPUT_NORM, TENSOR_EMBEDDING};
+    struct error err;
+    model = make_model(&small_shape, "F32");
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        const struct gguf_tensor *sound = model->tensors[roles[i]].weight;
+        struct gguf_tensor broken = *sound;
+        float *values = malloc(broken.size);
+        for (size_t k = 0; k < broken.size / sizeof *values; k++)
+            values[k] = k % 7 ? 1 : NAN;
+        broken.data = values;
+        model->tensors[roles[i]].weight = &broken;
+        ck_assert_msg(open_with("QUERN_EAGER", "0", 2, 96, &err) == 0, "%s", err.text);
+        model->tensors[roles[i]].weight = sound;
+        free(values);
+    }
+    model_free(model);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 240);
+    tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_is_named, 0, sizeof kernels / sizeof *kernels);
+    tcase_add_test(tests, parts_that_few_models_have_are_held_to_it_too);
+    tcase_add_test(tests, weights_that_arrive_changed_are_named);
+    tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
+    tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
+    tcase_add_test(tests, a_model_that_is_broken_does_not_speak_against_the_device);
+}
+
+int main(void)
+{
+    return run_tests("cuda gate", add);
+}

@@ -15,9 +15,9 @@
 #include "tests/unit/worker/cpu/random_weights.h"
 #include "worker/cpu/matrix.h"
 
-enum { ROWS = 1024, COLUMNS = 2048, MOST = 64, RUNS = 60 };
+enum { ROWS = 1024, COLUMNS = 2048, MOST = 128, RUNS = 60 };
 
-static const uint32_t numbers[] = {1, 2, 3, 4, 7, 8, 16, 64};
+static const uint32_t numbers[] = {1, 2, 3, 4, 7, 8, 16, 64, 128};
 #define N_NUMBERS (sizeof numbers / sizeof *numbers)
 
 static void *take(struct memory *memory, size_t size)
@@ -77,7 +77,10 @@ static void measure(enum format format, const struct kernels *kernels)
                             .quants = take(&memory, MOST * COLUMNS),
                             .scales = take(&memory, sizeof(float) * MOST * COLUMNS / 32),
                             .sums = take(&memory, sizeof(float) * MOST * COLUMNS / 32),
-                            .half_sums = take(&memory, sizeof(int16_t) * MOST * COLUMNS / 16)};
+                            .half_sums = take(&memory, sizeof(int16_t) * MOST * COLUMNS / 16),
+                            .tiles = take(&memory, MOST * COLUMNS),
+                            .tile_scales = take(&memory, sizeof(float) * MOST * COLUMNS / 32),
+                            .tile_sums = take(&memory, sizeof(float) * MOST * COLUMNS / 32)};
     for (uint32_t i = 0; i < MOST * COLUMNS; i++)
         x.values[i] = random_float();
     for (uint32_t i = 0; i < MOST; i++)

@@ -22,6 +22,7 @@
 #define KERNELS_ROWS   8  /* output rows of a group: one lane each */
 #define KERNELS_BLOCK  32 /* activations that share a scale */
 #define KERNELS_TOKENS 32 /* positions of a KV block */
+#define KERNELS_MANY   16 /* activation rows of a tile, where a build has tiles */
 
 /* The inputs of a product: rows of floats, and the same rounded to 8 bits. `stride` counts elements, is a
  * multiple of KERNELS_BLOCK, and what lies beyond a row's end is zero. */
@@ -32,6 +33,11 @@ struct activations {
     float *scales;      /* [rows][stride / 32]: value ≈ scale · quant */
     float *sums;        /* [rows][stride / 32]: scale · Σ quant, for formats with a minimum */
     int16_t *half_sums; /* [rows][stride / 32][2]: Σ quant of 16 each, for formats with an offset */
+
+    /* The quants, scales and sums again, as products of many rows want them, where the build has such; NULL
+     * otherwise, and in a view that does not begin at a row which is a multiple of 16. */
+    int8_t *tiles;                  /* [rows / 16, rounded up][stride / 32][16][32] */
+    float *tile_scales, *tile_sums; /* [rows / 16, rounded up][stride / 32][16] */
 };
 
 /* One group of weight rows, or a pair, and the activations that it meets. */
@@ -75,6 +81,11 @@ struct kernels {
 
     /* The same, the same bits, for two groups at once; NULL where that is no faster than one by one. */
     kernel_multiply *multiply_pair[FORMAT_LIMIT];
+
+    /* The same for a pair and n rows of activations that have tiles, `first` and n multiples of 16; NULL
+     * where there is none. */
+    kernel_multiply *multiply_many[FORMAT_LIMIT];
+    bool has_tiles; /* quantize fills the tiles too, of activations that have them */
 
     /* Rounds one row to 8 bits, a scale per block. A block with an infinity or NaN gets the scale NaN, so
      * that a fault stays visible in every output. */

@@ -5,6 +5,7 @@
  * activation scale and added to the row's float sum. Blocks follow one another in the order of columns. */
 
 #include "worker/cpu/kernels_tile.h"
+#include "worker/cpu/kernels_unpack.h"
 
 LANES_INLINE void add_q8_0(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
@@ -35,16 +36,6 @@ LANES_INLINE void add_offset(const rows_u8 w[8], const int bits, rows_f32 scale,
     }
 }
 
-LANES_INLINE void load_nibbles(const struct packed_q4_0 *block, size_t apart, rows_u8 w[8])
-{
-    UNROLLED
-    for (int c = 0; c < 4; c++) {
-        rows_u8 both = rows_u8_load(block->nibbles + 32 * c, apart);
-        w[c] = both & 15;
-        w[c + 4] = rows_u8_right(both, 4);
-    }
-}
-
 LANES_INLINE void add_q4_0(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
     const struct packed_q4_0 *block = packed;
@@ -56,11 +47,8 @@ LANES_INLINE void add_q4_0(const void *packed, const struct tile *tile, rows_f32
 LANES_INLINE void add_q5_0(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
     const struct packed_q5_0 *block = packed;
-    rows_u8 w[8], tops = rows_u8_load(block->tops, tile->apart);
-    load_nibbles(&block->low, tile->apart, w);
-    UNROLLED
-    for (int c = 0; c < 8; c++)
-        w[c] |= (c <= 4 ? rows_u8_left(tops, 4 - c) : rows_u8_right(tops, c - 4)) & 16;
+    rows_u8 w[8];
+    load_fives(block, tile->apart, w);
     add_offset(w, 5, rows_f32_from_f16(block->low.scales, tile->apart), tile, sums);
 }
 

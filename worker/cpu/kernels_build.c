@@ -3,8 +3,26 @@
 
 #include "worker/cpu/kernels_build.h"
 
+#if defined(LANES_AMX) /* AVX-512, and tiles for many rows */
+extern const struct kernels kernels_amx;
+const struct kernels kernels_amx = {
+    .name = "amx",
+    .multiply_many =
+        {
+            [FORMAT_Q8_0] = multiply_q8_0_amx,
+            [FORMAT_Q4_0] = multiply_q4_0_amx,
+            [FORMAT_Q5_0] = multiply_q5_0_amx,
+            [FORMAT_Q4_K] = multiply_q4_k_amx,
+            [FORMAT_Q5_K] = multiply_q5_k_amx,
+            [FORMAT_Q6_K] = multiply_q6_k_amx,
+        },
+    .has_tiles = true,
+    .quantize = quantize_amx,
+#else
 const struct kernels LANES_NAMED(kernels) = {
     .name = LANES_NAME,
+    .quantize = LANES_NAMED(quantize),
+#endif
     .multiply =
         {
             [FORMAT_F32] = LANES_NAMED(multiply_f32),
@@ -31,7 +49,6 @@ const struct kernels LANES_NAMED(kernels) = {
             [FORMAT_Q6_K] = multiply_q6_k_avx512_pair,
         },
 #endif
-    .quantize = LANES_NAMED(quantize),
     .rms_norm = LANES_NAMED(rms_norm),
     .layer_norm = LANES_NAMED(layer_norm),
     .activate =

@@ -15,6 +15,10 @@ extern kernel_multiply LANES_NAMED(multiply_q4_k), LANES_NAMED(multiply_q5_k), L
 extern kernel_multiply multiply_f32_avx512_pair, multiply_f16_avx512_pair, multiply_bf16_avx512_pair;
 extern kernel_multiply multiply_q8_0_avx512_pair, multiply_q4_0_avx512_pair, multiply_q5_0_avx512_pair;
 extern kernel_multiply multiply_q4_k_avx512_pair, multiply_q5_k_avx512_pair, multiply_q6_k_avx512_pair;
+extern kernel_multiply multiply_q8_0_amx, multiply_q4_0_amx, multiply_q5_0_amx;
+extern kernel_multiply multiply_q4_k_amx, multiply_q5_k_amx, multiply_q6_k_amx;
+void quantize_avx512(const struct activations *x, uint32_t row);
+void quantize_amx(const struct activations *x, uint32_t row);
 #endif
 
 void LANES_NAMED(quantize)(const struct activations *x, uint32_t row);

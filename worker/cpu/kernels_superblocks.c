@@ -8,28 +8,7 @@
  * of Q6_K is taken off in integers. */
 
 #include "worker/cpu/kernels_tile.h"
-
-/* The two blocks of pair p as eight chunks of bytes each, for a format with `bits` bits a weight (constant).
- * The loop over pairs is not unrolled: the code of a tile would outgrow the instruction cache. */
-LANES_INLINE void load_pair(const uint8_t *nibbles, const uint8_t *tops, size_t apart, const int bits,
-                            const int p, rows_u8 even[8], rows_u8 odd[8])
-{
-    UNROLLED
-    for (int c = 0; c < 8; c++) {
-        rows_u8 both = rows_u8_load(nibbles + 32 * c, apart);
-        even[c] = both & 15;
-        odd[c] = rows_u8_right(both, 4);
-        if (bits == 5) {
-            rows_u8 top = rows_u8_right(rows_u8_load(tops + 32 * c, apart), 2 * p);
-            even[c] |= rows_u8_left(top, 4) & 16;
-            odd[c] |= rows_u8_left(top, 3) & 16;
-        } else if (bits == 6) {
-            rows_u8 top = rows_u8_right(rows_u8_load(tops + 32 * c, apart), 4 * (p % 2));
-            even[c] |= rows_u8_left(top, 4) & 48;
-            odd[c] |= rows_u8_left(top, 2) & 48;
-        }
-    }
-}
+#include "worker/cpu/kernels_unpack.h"
 
 /* Q4_K and Q5_K, of `bits` bits. */
 LANES_INLINE void add_with_minimums(const struct packed_q4_k *block, const uint8_t *tops, const int bits,

@@ -14,6 +14,7 @@
 
 #define GROUPS_PER_CLAIM 4
 #define ROWS_PER_TILE    16
+#define ROWS_WITH_TILES  128 /* that a pair of groups meets once it is unpacked */
 
 size_t matrix_row_bytes(const struct gguf_tensor *tensor)
 {
@@ -120,8 +121,11 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
     bool plain = matrix->packing->quantized && multiplier->float_activations;
     kernel_multiply *one = kernels->multiply[plain ? FORMAT_F32 : matrix->tensor->format];
     kernel_multiply *two = plain ? NULL : kernels->multiply_pair[matrix->tensor->format];
-    for (uint32_t row = 0; row < claim->n; row += ROWS_PER_TILE) {
-        uint32_t n = claim->n - row < ROWS_PER_TILE ? claim->n - row : ROWS_PER_TILE;
+    kernel_multiply *many = plain || !claim->x->tiles ? NULL : kernels->multiply_many[matrix->tensor->format];
+    uint32_t most = many ? ROWS_WITH_TILES : ROWS_PER_TILE;
+    for (uint32_t row = 0; row < claim->n; row += most) {
+        uint32_t n = claim->n - row < most ? claim->n - row : most;
+        uint32_t whole = many ? n / KERNELS_MANY * KERNELS_MANY : 0;
         for (uint32_t g = claim->first, n_groups; g < claim->end; g += n_groups) {
             n_groups = two && claim->end - g >= 2 ? 2 : 1;
             struct group_product group = {.group = matrix->groups + g * matrix->group_bytes,
@@ -133,7 +137,12 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
                                           .out_stride = product->out_stride};
             if (plain)
                 group.group = unpacked(multiplier, matrix, group.group, claim->thread);
-            (n_groups == 2 ? two : one)(&group, row, n);
+            if (n_groups == 2 && whole)
+                many(&group, row, whole);
+            if (n_groups == 2 && n > whole)
+                two(&group, row + whole, n - whole);
+            if (n_groups == 1)
+                one(&group, row, n);
             if (matrix->bias)
                 for (uint32_t i = row; i < row + n; i++)
                     kernels->add(group.out + i * product->out_stride, matrix->bias + (size_t)g * KERNELS_ROWS,

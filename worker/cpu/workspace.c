@@ -21,7 +21,22 @@ static int take_floats(struct memory *memory, size_t rows, size_t stride, float 
     return r;
 }
 
-static int take_activations(struct memory *memory, uint32_t rows, uint32_t stride, struct activations *x)
+static int take_tiles(struct memory *memory, uint32_t rows, uint32_t stride, struct activations *x)
+{
+    void *tiles;
+    rows = (rows + KERNELS_MANY - 1) / KERNELS_MANY * KERNELS_MANY;
+    int r = memory_take(memory, (size_t)rows * stride, &tiles);
+    if (r == 0)
+        r = take_floats(memory, rows, stride / KERNELS_BLOCK, &x->tile_scales);
+    if (r == 0)
+        r = take_floats(memory, rows, stride / KERNELS_BLOCK, &x->tile_sums);
+    if (r == 0)
+        x->tiles = tiles;
+    return r;
+}
+
+static int take_activations(struct memory *memory, uint32_t rows, uint32_t stride, bool tiles,
+                            struct activations *x)
 {
     void *quants, *half_sums;
     uint32_t blocks = stride / KERNELS_BLOCK;
@@ -39,7 +54,7 @@ static int take_activations(struct memory *memory, uint32_t rows, uint32_t strid
         return r;
     x->quants = quants;
     x->half_sums = half_sums;
-    return 0;
+    return tiles ? take_tiles(memory, rows, stride, x) : 0;
 }
 
 static int take_scratch(struct forward *forward, struct memory *memory, bool float_activations)
@@ -68,6 +83,7 @@ static int take_workspace(struct forward *forward, struct memory *memory)
 {
     const struct model_params *params = &forward->model->params;
     uint32_t rows = forward->max_rows;
+    bool tiles = forward->kernels->has_tiles;
     forward->embd_stride = padded(params->n_embd);
     forward->q_stride = padded(params->n_heads * params->head_dim);
     forward->kv_stride = padded(params->n_kv_heads * params->head_dim);
@@ -90,11 +106,11 @@ static int take_workspace(struct forward *forward, struct memory *memory)
     for (size_t i = 0; i < sizeof all / sizeof *all && r == 0; i++)
         r = take_floats(memory, all[i].rows, all[i].stride, all[i].floats);
     if (r == 0)
-        r = take_activations(memory, rows, forward->embd_stride, &forward->normed);
+        r = take_activations(memory, rows, forward->embd_stride, tiles, &forward->normed);
     if (r == 0)
-        r = take_activations(memory, rows, forward->q_stride, &forward->attended);
+        r = take_activations(memory, rows, forward->q_stride, tiles, &forward->attended);
     if (r == 0)
-        r = take_activations(memory, rows, forward->ff_stride, &forward->activated);
+        r = take_activations(memory, rows, forward->ff_stride, tiles, &forward->activated);
     return r;
 }
 

@@ -38,6 +38,13 @@ static void make_activations(struct case_of *c, const struct kernels *kernels)
     c->x.sums = floats(&c->memory, (size_t)MAX_ROWS * stride / 32);
     ck_assert_int_eq(memory_take(&c->memory, (size_t)MAX_ROWS * stride, &piece), 0);
     c->x.quants = piece;
+    if (kernels->has_tiles) {
+        uint32_t rows = (MAX_ROWS + KERNELS_MANY - 1) / KERNELS_MANY * KERNELS_MANY;
+        ck_assert_int_eq(memory_take(&c->memory, (size_t)rows * stride, &piece), 0);
+        c->x.tiles = piece;
+        c->x.tile_scales = floats(&c->memory, (size_t)rows * stride / 32);
+        c->x.tile_sums = floats(&c->memory, (size_t)rows * stride / 32);
+    }
     c->x.half_sums = (int16_t *)floats(&c->memory, (size_t)MAX_ROWS * stride / 32);
     for (uint32_t i = 0; i < MAX_ROWS; i++) {
         for (uint32_t k = 0; k < columns; k++)
@@ -172,8 +179,12 @@ static void test_bits(struct case_of *c, const struct kernels *kernels)
         for (uint32_t i = 0; i < MAX_ROWS; i++) {
             /* Row i alone, as decoding would see it. */
             size_t at = (size_t)i * all.stride;
-            c->x = (struct activations){all.stride,           all.values + at,    all.quants + at,
-                                        all.scales + at / 32, all.sums + at / 32, all.half_sums + at / 16};
+            c->x = (struct activations){.stride = all.stride,
+                                        .values = all.values + at,
+                                        .quants = all.quants + at,
+                                        .scales = all.scales + at / 32,
+                                        .sums = all.sums + at / 32,
+                                        .half_sums = all.half_sums + at / 16};
             multiply(c, kernels, 1, plain, 1);
             ck_assert_mem_eq(c->out, together + i * c->out_stride, c->matrix.n_rows * sizeof(float));
         }

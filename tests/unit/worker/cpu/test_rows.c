@@ -16,7 +16,12 @@ START_TEST(rounding_to_8_bits_is_within_half_a_step)
     float values[N], scales[3], sums[3];
     int8_t quants[N];
     int16_t half_sums[6];
-    struct activations x = {N, values, quants, scales, sums, half_sums};
+    struct activations x = {.stride = N,
+                            .values = values,
+                            .quants = quants,
+                            .scales = scales,
+                            .sums = sums,
+                            .half_sums = half_sums};
     for (int round = 0; round < 200; round++) {
         float size = powf(10, (float)(round % 60 - 30));
         for (int i = 0; i < N; i++)
@@ -48,7 +53,12 @@ START_TEST(what_is_not_finite_stays_visible)
         int8_t quants[32];
         int16_t half_sums[2];
         values[17 + b] = bad[b];
-        struct activations x = {32, values, quants, &scale, &sum, half_sums};
+        struct activations x = {.stride = 32,
+                                .values = values,
+                                .quants = quants,
+                                .scales = &scale,
+                                .sums = &sum,
+                                .half_sums = half_sums};
         kernels->quantize(&x, 0);
         ck_assert(isnan(scale) && isnan(sum));
         for (int i = 0; i < 32; i++)

@@ -7,7 +7,7 @@
 
 #include "worker/cpu/kernels.h"
 
-extern const struct kernels kernels_amx, kernels_avx512, kernels_avx2, kernels_portable;
+extern const struct kernels kernels_amx, kernels_avx512, kernels_avxvnni, kernels_avx2, kernels_portable;
 
 /* Tiles have eight kilobytes of state, which Linux gives a process that asks (arch_prctl(2)); it holds for
  * threads made later. A process that confined itself meanwhile keeps what it was told. */
@@ -29,12 +29,14 @@ const struct kernels *kernels_at(uint32_t i)
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vnni");
     bool amx = __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8");
-    const struct kernels *tables[4];
+    const struct kernels *tables[5];
     uint32_t n = 0;
     if (avx2 && avx512 && amx && tiles_allowed())
         tables[n++] = &kernels_amx;
     if (avx2 && avx512)
         tables[n++] = &kernels_avx512;
+    if (avx2 && __builtin_cpu_supports("avxvnni"))
+        tables[n++] = &kernels_avxvnni;
     if (avx2)
         tables[n++] = &kernels_avx2;
     tables[n++] = &kernels_portable;

@@ -14,6 +14,8 @@
 
 #if defined(LANES_AVX512)
 #include "worker/cpu/lanes_avx512.h"
+#elif defined(LANES_AVXVNNI)
+#include "worker/cpu/lanes_avxvnni.h"
 #elif defined(LANES_AVX2)
 #include "worker/cpu/lanes_avx2.h"
 #else

@@ -53,15 +53,21 @@ void buffer_deinit(struct buffer *buffer)
     *buffer = (struct buffer){0};
 }
 
+int ids_grow(struct ids *ids, size_t more)
+{
+    if (more > SIZE_MAX - ids->len)
+        return -ENOMEM;
+    void *data = ids->data;
+    int r = grow(&data, &ids->cap, ids->len + more, sizeof *ids->data);
+    ids->data = data;
+    return r;
+}
+
 int ids_append(struct ids *ids, const int32_t *data, size_t n)
 {
     if (n == 0)
         return 0;
-    if (n > SIZE_MAX - ids->len)
-        return -ENOMEM;
-    void *moved = ids->data;
-    int r = grow(&moved, &ids->cap, ids->len + n, sizeof *ids->data);
-    ids->data = moved;
+    int r = ids_grow(ids, n);
     if (r < 0)
         return r;
     memcpy(ids->data + ids->len, data, n * sizeof *data);

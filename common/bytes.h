@@ -70,14 +70,17 @@ struct ids {
     size_t cap; /* ids allocated */
 };
 
+/* Makes room for `more` further ids. 0, or -ENOMEM with the list unchanged. */
+int ids_grow(struct ids *ids, size_t more);
+
 /* Appends. 0, or -ENOMEM with the list unchanged. */
 int ids_append(struct ids *ids, const int32_t *data, size_t n);
 static inline int ids_push(struct ids *ids, int32_t id)
 {
-    if (ids->len == ids->cap)
-        return ids_append(ids, &id, 1);
-    ids->data[ids->len++] = id;
-    return 0;
+    int r = ids->len < ids->cap ? 0 : ids_grow(ids, 1);
+    if (r == 0)
+        ids->data[ids->len++] = id;
+    return r;
 }
 void ids_deinit(struct ids *ids);
 

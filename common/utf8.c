@@ -18,17 +18,14 @@ static size_t next(const uint8_t *at, size_t len, bool *ret_shown)
 size_t utf8_valid(struct bytes text)
 {
     const uint8_t *data = text.data;
-    size_t i = 0;
+    size_t i = utf8_ascii(text);
     while (i < text.len) {
-        if (data[i] < 0x80) {
-            i++;
-            continue;
-        }
         utf8proc_int32_t point;
         utf8proc_ssize_t n = utf8proc_iterate(data + i, (utf8proc_ssize_t)(text.len - i), &point);
         if (n <= 0)
             break;
         i += (size_t)n;
+        i += utf8_ascii((struct bytes){data + i, text.len - i});
     }
     return i;
 }

@@ -12,6 +12,21 @@
 
 #include "common/bytes.h"
 
+/* How many bytes of ASCII there are at the front: most of most texts. Inline: once for every token. */
+static inline size_t utf8_ascii(struct bytes text)
+{
+    const uint8_t *bytes = text.data;
+    size_t n = 0;
+    for (uint64_t eight; text.len - n >= sizeof eight; n += sizeof eight) {
+        memcpy(&eight, bytes + n, sizeof eight);
+        if (eight & 0x8080808080808080ull)
+            break;
+    }
+    while (n < text.len && bytes[n] < 0x80)
+        n++;
+    return n;
+}
+
 /* How many bytes come before the first that is not UTF-8 (overlong forms, surrogates and what is beyond
  * U+10FFFF are not); text.len when all of it is. */
 size_t utf8_valid(struct bytes text);

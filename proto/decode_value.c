@@ -53,6 +53,8 @@ static int decode_pair_of_numbers(struct reader *reader, const char *what, uint6
 static int decode_token_id(struct reader *reader, int32_t *ret_id, struct error *err)
 {
     struct item item;
+    if (reader_id(reader, ret_id))
+        return 0;
     if (!reader_next(reader, &item))
         return decode_broken(err);
     if (item.type != ITEM_UNSIGNED || item.number > INT32_MAX)

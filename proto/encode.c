@@ -8,9 +8,12 @@
 
 #include "proto/fields.h"
 
+#include <endian.h>
 #include <errno.h>
 
 #include <msgpack.h>
+
+#define MOST_NUMBER_BYTES 5 /* of an id */
 
 /* The packer, and where the reason of a refusal goes. */
 struct encoder {
@@ -108,14 +111,41 @@ static int pack_key(struct encoder *e, const char *key, uint8_t len)
     return 0;
 }
 
+/* The shortest form that msgpack has. Past the packer, which calls back for every few bytes: most of what a
+ * pool says is ids. Returns where the next one goes. */
+static uint8_t *put_number(uint8_t *at, uint32_t number)
+{
+    if (number < 0x80) {
+        *at++ = (uint8_t)number;
+    } else if (number <= UINT8_MAX) {
+        *at++ = 0xcc;
+        *at++ = (uint8_t)number;
+    } else if (number <= UINT16_MAX) {
+        *at++ = 0xcd;
+        *at++ = (uint8_t)(number >> 8);
+        *at++ = (uint8_t)number;
+    } else {
+        *at++ = 0xce;
+        number = htobe32(number);
+        memcpy(at, &number, sizeof number);
+        at += sizeof number;
+    }
+    return at;
+}
+
 static int encode_ids(struct encoder *e, struct id_list list)
 {
+    struct buffer *out = e->packer.data;
     int r = msgpack_pack_array(&e->packer, list.n);
+    if (r == 0)
+        r = buffer_reserve(out, list.n * MOST_NUMBER_BYTES);
+    uint8_t *at = out->data + out->len;
     for (size_t i = 0; r == 0 && i < list.n; i++) {
         if (list.items[i] < 0)
             return error_set(e->err, -EINVAL, "a token id is negative");
-        r = msgpack_pack_int32(&e->packer, list.items[i]);
+        at = put_number(at, (uint32_t)list.items[i]);
     }
+    out->len = (size_t)(at - out->data);
     return r;
 }
 

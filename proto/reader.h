@@ -43,6 +43,27 @@ struct item {
  * the end of the input, at a byte that is not msgpack, or when a count is larger than what is left. */
 bool reader_next(struct reader *reader, struct item *ret_item);
 
+/* Reads an integer from 0 to 2³¹ − 1 that has one of the forms that ids have: a byte, two or four. Inline,
+ * for ids are most of what is read. False, with the reader where it was: another form, or none. */
+static inline bool reader_id(struct reader *reader, int32_t *ret_id)
+{
+    const uint8_t *at = reader->at;
+    size_t left = (size_t)(reader->end - at);
+    if (left >= 1 && at[0] < 0x80) {
+        *ret_id = at[0];
+        reader->at += 1;
+    } else if (left >= 3 && at[0] == 0xcd) {
+        *ret_id = at[1] << 8 | at[2];
+        reader->at += 3;
+    } else if (left >= 5 && at[0] == 0xce && at[1] < 0x80) {
+        *ret_id = at[1] << 24 | at[2] << 16 | at[3] << 8 | at[4];
+        reader->at += 5;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /* Skips one whole value with at most `depth` containers inside one another. */
 bool reader_skip(struct reader *reader, unsigned depth);
 

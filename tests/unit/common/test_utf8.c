@@ -23,6 +23,24 @@ START_TEST(what_is_utf8_ends_at_the_first_byte_that_is_not)
 }
 END_TEST
 
+/* ASCII is looked at eight bytes at a time. */
+START_TEST(the_first_byte_beyond_ascii_is_found_wherever_it_stands)
+{
+    uint8_t text[33];
+    for (size_t len = 0; len < sizeof text; len++) {
+        memset(text, 'a', sizeof text);
+        text[len] = 0x80;
+        ck_assert_uint_eq(utf8_ascii((struct bytes){text, sizeof text}), len);
+        ck_assert_uint_eq(utf8_ascii((struct bytes){text, len}), len);
+        ck_assert_uint_eq(utf8_valid((struct bytes){text, sizeof text}), len);
+        if (len + 3 > sizeof text)
+            continue;
+        memcpy(text + len, "\xc3\xa4\xff", 3); /* and after a character it goes on */
+        ck_assert_uint_eq(utf8_valid((struct bytes){text, sizeof text}), len + 2);
+    }
+}
+END_TEST
+
 START_TEST(what_cannot_be_shown_becomes_question_marks)
 {
     static const struct {
@@ -86,6 +104,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, what_is_utf8_ends_at_the_first_byte_that_is_not);
+    tcase_add_test(tests, the_first_byte_beyond_ascii_is_found_wherever_it_stands);
     tcase_add_test(tests, what_cannot_be_shown_becomes_question_marks);
     tcase_add_test(tests, printable_text_is_cut_between_characters_and_valid);
     tcase_add_test(tests, a_terminal_gets_lines_and_tabs_and_nothing_that_it_obeys);

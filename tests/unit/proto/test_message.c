@@ -98,6 +98,48 @@ START_TEST(a_frame_comes_back_as_it_was_sent)
 }
 END_TEST
 
+START_TEST(an_id_takes_the_shortest_form_there_is)
+{
+    static const struct {
+        int32_t id;
+        const char *bytes;
+        size_t len;
+    } cases[] = {{0, "\x00", 1},
+                 {127, "\x7f", 1},
+                 {128, "\xcc\x80", 2},
+                 {255, "\xcc\xff", 2},
+                 {256, "\xcd\x01\x00", 3},
+                 {65535, "\xcd\xff\xff", 3},
+                 {65536, "\xce\x00\x01\x00\x00", 5},
+                 {INT32_MAX, "\xce\x7f\xff\xff\xff", 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct message sent = {.kind = MESSAGE_FRAME};
+        struct buffer bytes = {0}, part = {0};
+        sent.frame.ids = (struct id_list){&cases[i].id, 1};
+        ck_assert_int_eq(message_encode(&sent, &bytes), 0);
+        buffer_append(&part, "\xa3ids\x91", 5);
+        buffer_append(&part, cases[i].bytes, cases[i].len);
+        ck_assert_ptr_nonnull(memmem(bytes.data, bytes.len, part.data, part.len));
+        ck_assert_int_eq(sent_and_received(&sent).frame.ids.items[0], cases[i].id);
+        buffer_deinit(&bytes);
+        buffer_deinit(&part);
+    }
+}
+END_TEST
+
+START_TEST(each_form_of_an_id_is_read)
+{
+    static const char minimal[] = "\x83\xa1k\xa8generate\xa2id\xc4\x10"
+                                  "0123456789abcdef\xa6prompt\x96"
+                                  "\x07\xcc\x07\xcd\x00\x07\xce\x00\x00\x00\x07\xd1\x00\x07"
+                                  "\xcf\x00\x00\x00\x00\x00\x00\x00\x07";
+    struct id_list ids = decoded(minimal, sizeof minimal - 1).generate.generation.prompt.ids;
+    ck_assert_uint_eq(ids.n, 6);
+    for (size_t i = 0; i < ids.n; i++)
+        ck_assert_int_eq(ids.items[i], 7);
+}
+END_TEST
+
 START_TEST(each_form_of_a_prompt_comes_back)
 {
     struct message sent = a_generate(), got;
@@ -398,6 +440,8 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_frame_comes_back_as_it_was_sent);
+    tcase_add_test(tests, an_id_takes_the_shortest_form_there_is);
+    tcase_add_test(tests, each_form_of_an_id_is_read);
     tcase_add_test(tests, each_form_of_a_prompt_comes_back);
     tcase_add_test(tests, what_a_generate_leaves_out_becomes_the_default);
     tcase_add_test(tests, an_explicit_zero_is_not_replaced_by_a_default);

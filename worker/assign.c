@@ -24,9 +24,9 @@ enum stage {
 };
 
 struct request {
-    struct output output;
     enum stage stage;
-    bool silent;               /* whatever it still says is dropped */
+    bool silent; /* whatever it still says is dropped */
+    struct output output;
     struct received *received; /* its assignment; NULL once it runs */
     struct preparation preparation;
     struct assignments *owner;
@@ -303,11 +303,12 @@ static void end_by_event(struct request *request, const struct engine_event *eve
                                               [ENGINE_END_CANCELLED] = END_CANCELLED,
                                               [ENGINE_END_DEADLINE] = END_DEADLINE,
                                               [ENGINE_END_FAULT] = END_ERROR};
+    const struct engine_totals *totals = event->totals;
     struct ending ending = {.reason = reasons[event->end],
-                            .usage = {event->n_prompt, event->n_cached, event->n_output},
+                            .usage = {totals->n_prompt, totals->n_cached, totals->n_output},
                             .timing = {.queue_ms = request->output.queue_ms,
-                                       .prefill_ms = request->prepared_ms + (double)event->prefill_ns / 1e6,
-                                       .decode_ms = (double)event->decode_ns / 1e6}};
+                                       .prefill_ms = request->prepared_ms + (double)totals->prefill_ns / 1e6,
+                                       .decode_ms = (double)totals->decode_ns / 1e6}};
     if (ending.reason == END_ERROR) {
         ending.error = PROTO_MODEL_ERROR;
         ending.text = bytes_of_string(event->fault);

@@ -59,6 +59,20 @@ static void set_pending(struct publisher *publisher, struct output *output, bool
         DL_DELETE2(publisher->pending, output, prev_pending, next_pending);
 }
 
+/* When it is to be flushed; 0: it is full, at once. */
+static uint64_t due_ns(const struct publisher *publisher, const struct output *output)
+{
+    bool full = output->ids.len >= MOST_IDS || output->text.len >= MOST_TEXT;
+    return full ? 0 : output->flushed_ns + publisher->frame_ns;
+}
+
+static void expect(struct publisher *publisher, const struct output *output)
+{
+    uint64_t due = due_ns(publisher, output);
+    if (due < publisher->due_ns)
+        publisher->due_ns = due;
+}
+
 /* Publishes what is pending, and the ending if there is one. It takes more than one frame only when a single
  * token has a very long text. */
 static void flush(struct publisher *publisher, struct output *output, const struct ending *ending,
@@ -148,15 +162,21 @@ void publish_event(struct publisher *publisher, struct output *output, const str
     if (gather(output, event) < 0)
         die("the tokens of a request could not be kept", -ENOMEM);
     set_pending(publisher, output, true);
+    expect(publisher, output);
 }
 
 void publish_due(struct publisher *publisher, uint64_t now, uint64_t step_ns)
 {
     struct output *output, *next;
+    bool all = step_ns >= publisher->frame_ns;
+    if (!all && now < publisher->due_ns)
+        return;
+    publisher->due_ns = UINT64_MAX;
     DL_FOREACH_SAFE2(publisher->pending, output, next, next_pending)
     {
-        if (step_ns >= publisher->frame_ns || now - output->flushed_ns >= publisher->frame_ns ||
-            output->ids.len >= MOST_IDS || output->text.len >= MOST_TEXT)
+        if (all || now >= due_ns(publisher, output))
             flush(publisher, output, NULL, now);
+        else
+            expect(publisher, output);
     }
 }

@@ -13,21 +13,21 @@
 #include "worker/link.h"
 #include "worker/stream.h"
 
-/* The output of one request; part of the request, and zeroed but for the fields above the blank line. */
+/* The output of one request; part of the request, and zeroed but for the fields below the blank line. */
 struct output {
+    /* made, and not yet in a frame; first what every token touches */
+    struct ids ids;
+    struct buffer text;
+    uint64_t flushed_ns; /* when the last frame went */
+    bool is_pending;
+    uint32_t width;                             /* of logprobs */
+    struct buffer logprobs;                     /* of struct token_logprob, [ids.len][width] */
+    uint64_t seq, off;                          /* of the first id and byte of them */
+    struct output *next_pending, *prev_pending; /* utlist of those with something to flush */
+
     uint8_t topic[PROTO_TOPIC_BYTES]; /* session ‖ id */
     struct epoch epoch;
     double queue_ms;
-
-    /* made, and not yet in a frame */
-    struct ids ids;
-    struct buffer text;
-    struct buffer logprobs; /* of struct token_logprob, [ids.len][width] */
-    uint32_t width;
-    uint64_t seq, off;                          /* of the first id and byte of them */
-    uint64_t flushed_ns;                        /* when the last frame went */
-    struct output *next_pending, *prev_pending; /* utlist of those with something to flush */
-    bool is_pending;
 };
 
 struct publisher {
@@ -35,6 +35,7 @@ struct publisher {
     struct link *link;      /* and `finished` there */
     uint64_t frame_ns;      /* tokens made within this time share a frame */
     struct output *pending; /* utlist */
+    uint64_t due_ns;        /* when the first of them is to be flushed, or before */
 };
 
 /* The stream and the link outlive it. */

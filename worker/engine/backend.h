@@ -193,8 +193,6 @@ struct backend_row_set { /* one sequence's part of a step; a slot is in one set 
     /* Of the first id: the slot's own when ids are given; else the most it can be when all flights are read,
      * which is exact unless a SAMPLE_ALL is among them. */
     uint32_t position;
-    struct backend_blocks
-        blocks[BACKEND_MOST_GROUPS]; /* [info.n_groups]: then position + n_ids are covered */
     enum backend_output output;
     /* BACKEND_LOGITS_*: [rows][n_vocab] floats of the host; written, and not to be touched, until the ticket
      * is done. */
@@ -203,6 +201,8 @@ struct backend_row_set { /* one sequence's part of a step; a slot is in one set 
      * id / 32; read until the ticket is done. Nothing of a slot is in flight when a set with masks is
      * submitted: a masked sequence is not run ahead. */
     const uint32_t *allowed;
+    struct backend_blocks
+        blocks[BACKEND_MOST_GROUPS]; /* [info.n_groups]: then position + n_ids are covered */
 };
 
 struct backend_step {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every event leaves through `send` alone, and one with an end takes the sequence out of the table first: its
- * tag is free when the owner hears of it. A sequence that has ended is never delivered to again. */
+/* Every event leaves through `send`, and one with an end takes the sequence out of the table first: its tag
+ * is free when the owner hears of it. A sequence that has ended is never delivered to again. */
 
 #include "worker/engine/delivery.h"
 
@@ -27,19 +27,22 @@ struct sequence *delivery_find(const struct delivery *delivery, uint64_t tag)
 static void send(struct delivery *delivery, struct sequence *sequence, struct engine_event *event)
 {
     event->tag = sequence->tag;
-    event->text = (struct bytes){delivery->text.data, delivery->text.len};
-    if (event->end != ENGINE_RUNNING) {
-        event->n_prompt = sequence->n_prompt;
-        event->n_cached = sequence->n_cached;
-        event->n_output = (uint32_t)sequence->ids.len - sequence->n_prompt;
-        if (sequence->first_ns) {
-            event->prefill_ns = sequence->first_ns - sequence->submitted_ns;
-            event->decode_ns = sequence->last_ns - sequence->first_ns;
-        }
-        HASH_DELETE(hh, delivery->alive, sequence);
-        sequence_become(sequence, SEQUENCE_ENDED);
-    }
     delivery->sink(delivery->sink_arg, event);
+}
+
+static void send_last(struct delivery *delivery, struct sequence *sequence, struct engine_event *event)
+{
+    struct engine_totals totals = {.n_prompt = sequence->n_prompt,
+                                   .n_output = (uint32_t)sequence->ids.len - sequence->n_prompt,
+                                   .n_cached = sequence->n_cached};
+    if (sequence->first_ns) {
+        totals.prefill_ns = sequence->first_ns - sequence->submitted_ns;
+        totals.decode_ns = sequence->last_ns - sequence->first_ns;
+    }
+    event->totals = &totals;
+    HASH_DELETE(hh, delivery->alive, sequence);
+    sequence_become(sequence, SEQUENCE_ENDED);
+    send(delivery, sequence, event);
 }
 
 /* Begins an event's text with what waited for it. 0 or -ENOMEM. */
@@ -64,7 +67,23 @@ void delivery_end(struct delivery *delivery, struct sequence *sequence, enum eng
         whole = delivery->text.len;
     if (text_finish(&sequence->text, &delivery->text) < 0)
         delivery->text.len = whole;
-    send(delivery, sequence, &event);
+    event.text = (struct bytes){delivery->text.data, delivery->text.len};
+    send_last(delivery, sequence, &event);
+}
+
+/* Takes ids into the event, with the text that they make; how many, or -ENOMEM. */
+static int accept(struct delivery *delivery, struct sequence *sequence, const struct backend_result *result,
+                  uint32_t n, struct engine_event *event)
+{
+    if (n == 1 && result->end == BACKEND_RUNNING &&
+        sequence_accept_plain(sequence, delivery->tokenizer, result->ids[0], &event->text))
+        return 1;
+    int taken = begin_text(delivery, sequence);
+    if (taken == 0)
+        taken = sequence_accept(sequence, delivery->tokenizer, result->ids, n, result->end, &delivery->text,
+                                &event->end);
+    event->text = (struct bytes){delivery->text.data, delivery->text.len};
+    return taken;
 }
 
 void delivery_ids(struct delivery *delivery, struct sequence *sequence, const struct backend_result *result,
@@ -73,10 +92,7 @@ void delivery_ids(struct delivery *delivery, struct sequence *sequence, const st
     struct engine_event event = {.ids = result->ids,
                                  .logprobs = result->logprobs,
                                  .n_logprobs = result->logprobs ? sequence->n_logprobs : 0};
-    int taken = begin_text(delivery, sequence);
-    if (taken == 0)
-        taken = sequence_accept(sequence, delivery->tokenizer, result->ids, n, result->end, &delivery->text,
-                                &event.end);
+    int taken = accept(delivery, sequence, result, n, &event);
     if (taken < 0) {
         delivery_end(delivery, sequence, ENGINE_END_FAULT, "out of memory");
         return;
@@ -86,5 +102,8 @@ void delivery_ids(struct delivery *delivery, struct sequence *sequence, const st
         sequence->first_ns = now;
     sequence->last_ns = now;
     delivery->tokens += event.n_ids;
-    send(delivery, sequence, &event);
+    if (event.end == ENGINE_RUNNING)
+        send(delivery, sequence, &event);
+    else
+        send_last(delivery, sequence, &event);
 }

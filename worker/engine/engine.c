@@ -300,17 +300,23 @@ static void admit(struct engine *engine)
     }
 }
 
+/* Whether what its flights bring counts. */
+static bool counts(const struct sequence *sequence)
+{
+    return sequence->state == SEQUENCE_PREFILLING || sequence->state == SEQUENCE_DECODING ||
+           sequence->state == SEQUENCE_LEAVING;
+}
+
 /* Takes one sequence's part of a flight; without a result it was abandoned. */
 static void take(struct engine *engine, struct sequence *sequence, const struct backend_row_set *set,
                  const struct backend_result *result, uint64_t now)
 {
     uint32_t n = sequence_settle(sequence, set, result);
-    bool counts = sequence->state == SEQUENCE_PREFILLING || sequence->state == SEQUENCE_DECODING ||
-                  sequence->state == SEQUENCE_LEAVING;
+    bool fault = result && result->end == BACKEND_END_FAULT && counts(sequence);
     if (n > 0)
         delivery_ids(&engine->delivery, sequence, result, n, now);
     scheduler_offer(&engine->scheduler, sequence);
-    if (counts && sequence->state != SEQUENCE_ENDED && result->end == BACKEND_END_FAULT)
+    if (fault && sequence->state != SEQUENCE_ENDED)
         delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT,
                      "the model gave no finite logit to sample from");
     if (sequence->state == SEQUENCE_DUE)

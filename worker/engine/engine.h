@@ -67,6 +67,13 @@ enum engine_end {
     ENGINE_END_FAULT
 };
 
+/* Of a whole request. */
+struct engine_totals {
+    uint32_t n_prompt, n_output;    /* the outputs before included */
+    uint32_t n_cached;              /* of the prompt and the outputs before, not computed but found */
+    uint64_t prefill_ns, decode_ns; /* submit → first token; first → last token */
+};
+
 /* What a request made since its last event. Text is whole UTF-8 sequences, and holds back what may begin a
  * stop string. Ids and text of one event need not cover each other: text may lag. The last event has `end`
  * set, may carry the withheld tail, and is the last: the tag is free again. Each request gets exactly one. */
@@ -78,11 +85,8 @@ struct engine_event {
     const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
     uint32_t n_logprobs;
     enum engine_end end;
-    const char *fault; /* ENGINE_END_FAULT: why */
-    /* At the end. n_cached: of the prompt and the outputs before, not computed but found; n_output counts the
-     * outputs before, too. */
-    uint32_t n_prompt, n_cached, n_output;
-    uint64_t prefill_ns, decode_ns; /* at the end: submit → first token; first → last token */
+    const char *fault;                  /* ENGINE_END_FAULT: why */
+    const struct engine_totals *totals; /* at the end, else NULL */
 };
 
 /* Takes an event; its pointers live during the call. Called inside engine_step only. */

@@ -172,12 +172,16 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-static int32_t id_at(const struct backend *backend, uint64_t seed, uint64_t position, const uint32_t *allowed)
+/* Where among the printable ids the one of a position is. */
+static uint32_t place_at(const struct backend *backend, uint64_t seed, uint64_t position)
 {
     uint64_t hash = mix(seed + 0x9e3779b97f4a7c15ull * (position + 1));
-    uint32_t start = (uint32_t)((hash >> 32) * backend->n_printable >> 32);
-    if (!allowed)
-        return backend->printable[start];
+    return (uint32_t)((hash >> 32) * backend->n_printable >> 32);
+}
+
+/* The first id from that place on that is allowed; −1: none is. */
+static int32_t allowed_id(const struct backend *backend, uint32_t start, const uint32_t *allowed)
+{
     for (uint32_t i = 0; i < backend->n_printable; i++) {
         int32_t id = backend->printable[(start + i) % backend->n_printable];
         if (allowed[id / 32] >> (id % 32) & 1)
@@ -206,7 +210,7 @@ static void write_logits(const struct backend *backend, const struct backend_row
     float *out = set->logits;
     for (uint32_t row = first; row < set->n_ids; row++, out += n_vocab) {
         memset(out, 0, n_vocab * sizeof *out);
-        out[id_at(backend, seed, set->position + row + 1, NULL)] = 1;
+        out[backend->printable[place_at(backend, seed, set->position + row + 1)]] = 1;
     }
 }
 
@@ -248,7 +252,8 @@ static inline bool sample(const struct backend *backend, struct null_slot *slot,
                           const uint32_t *allowed, struct backend_result *result, int32_t *ids,
                           struct logprob *logprobs)
 {
-    int32_t id = id_at(backend, slot->seed, position, allowed);
+    uint32_t place = place_at(backend, slot->seed, position);
+    int32_t id = allowed ? allowed_id(backend, place, allowed) : backend->printable[place];
     slot->end = end_of(slot, id, position);
     if (id < 0)
         return false;
@@ -260,10 +265,9 @@ static inline bool sample(const struct backend *backend, struct null_slot *slot,
 }
 
 /* A draft, up to the first id that is not what would have been sampled. */
-static void verify(const struct backend *backend, const struct backend_row_set *set,
+static void verify(const struct backend *backend, struct null_slot *slot, const struct backend_row_set *set,
                    struct backend_result *result, int32_t *ids, struct logprob *logprobs)
 {
-    struct null_slot *slot = &backend->slots[set->slot];
     size_t mask_words = (backend->config.model->params.n_vocab + 31) / 32;
     bool agreed = true;
     for (uint32_t row = 0; row < set->n_ids && agreed; row++) {
@@ -274,12 +278,10 @@ static void verify(const struct backend *backend, const struct backend_row_set *
     }
 }
 
-/* Runs a row set, with its ids to `ids`. */
-static void run_set(const struct backend *backend, const struct backend_row_set *set, int32_t *ids,
-                    struct logprob *logprobs, struct backend_result *ret_result)
+/* Runs a row set. The result is one of nothing yet, with the places of its ids and log probabilities. */
+static void run_set(const struct backend *backend, struct null_slot *slot, const struct backend_row_set *set,
+                    int32_t *ids, struct logprob *logprobs, struct backend_result *result)
 {
-    struct null_slot *slot = &backend->slots[set->slot];
-    *ret_result = (struct backend_result){.ids = ids, .logprobs = slot->n_logprobs ? logprobs : NULL};
     slot->told += set->blocks[0].n;
     if (slot->end == BACKEND_RUNNING) {
         uint32_t moved = set->n_ids;
@@ -288,11 +290,11 @@ static void run_set(const struct backend *backend, const struct backend_row_set 
         case BACKEND_OUTPUT_NONE:
             break;
         case BACKEND_SAMPLE_LAST:
-            sample(backend, slot, slot->position + set->n_ids, set->allowed, ret_result, ids, logprobs);
+            sample(backend, slot, slot->position + set->n_ids, set->allowed, result, ids, logprobs);
             break;
         case BACKEND_SAMPLE_ALL:
-            verify(backend, set, ret_result, ids, logprobs);
-            moved = ret_result->n_accepted + 1;
+            verify(backend, slot, set, result, ids, logprobs);
+            moved = result->n_accepted + 1;
             break;
         case BACKEND_LOGITS_LAST:
         case BACKEND_LOGITS_ALL:
@@ -301,7 +303,7 @@ static void run_set(const struct backend *backend, const struct backend_row_set 
         }
         slot->position += moved;
     }
-    ret_result->end = slot->end;
+    result->end = slot->end;
 }
 
 static int null_submit(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket)
@@ -323,10 +325,14 @@ static int null_submit(struct backend *backend, const struct backend_step *step,
     int32_t *ids = results->ids;
     struct logprob *logprobs = results->logprobs;
     for (uint32_t i = 0; i < step->n_sets; i++) {
-        run_set(backend, &step->sets[i], ids, logprobs, &results->results[i]);
-        ids += step->sets[i].n_ids;
-        if (logprobs)
-            logprobs += (size_t)step->sets[i].n_ids * backend->slots[step->sets[i].slot].n_logprobs;
+        const struct backend_row_set *set = &step->sets[i];
+        struct null_slot *slot = &backend->slots[set->slot];
+        results->results[i] =
+            (struct backend_result){.ids = ids, .logprobs = slot->n_logprobs > 0 ? logprobs : NULL};
+        run_set(backend, slot, set, ids, logprobs, &results->results[i]);
+        ids += set->n_ids;
+        if (slot->n_logprobs > 0)
+            logprobs += (size_t)set->n_ids * slot->n_logprobs;
     }
     results->abandoned = backend->config.progress && backend->config.progress(backend->config.progress_arg);
     for (uint32_t i = 0; i < step->n_sets && results->abandoned; i++)

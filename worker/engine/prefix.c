@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A cached block is described at the index of its number, so the tree needs no memory of its own. Places are
- * found through chained hash buckets; idle blocks stand in a list, the one that was idle first in front.
+ * found through chained hash buckets; idle blocks stand in a list, the one that was idle first in front. The
+ * ids lie apart, for they are four fifths of it and only a look-up that has found its place reads them.
  *
  * Why the front of the list is always a leaf: whoever holds a block holds its parent, so a block's last
  * holder never leaves after its parent's; and prefix_release puts a sequence's blocks into the list from the
@@ -32,18 +33,18 @@ struct space {
 };
 
 struct cached {
-    bool kept;
-    uint32_t next_in_bucket;
-    uint64_t parent; /* a block or a space */
     uint64_t hash;
-    int32_t ids[BACKEND_BLOCK_TOKENS];
+    uint64_t parent; /* a block or a space */
+    uint32_t next_in_bucket;
     uint32_t prev_idle, next_idle; /* NONE at the ends */
+    bool kept;
 };
 
 struct prefix {
     struct blocks *blocks;
-    struct cached *cached; /* [blocks_total] */
-    uint32_t *buckets;     /* [mask + 1] */
+    struct cached *cached;                /* [blocks_total] */
+    int32_t (*ids)[BACKEND_BLOCK_TOKENS]; /* [blocks_total], of those that are kept */
+    uint32_t *buckets;                    /* [mask + 1] */
     uint32_t mask, most;
     uint32_t first_idle, last_idle;
     struct space *spaces, *numbers; /* uthash by salt and by number */
@@ -66,8 +67,9 @@ int prefix_new(struct blocks *blocks, uint32_t most, struct prefix **ret_prefix)
     while (prefix->mask < n && prefix->mask < UINT32_MAX / 2)
         prefix->mask = prefix->mask * 2 + 1;
     prefix->cached = calloc((size_t)n + 1, sizeof *prefix->cached);
+    prefix->ids = calloc((size_t)n + 1, sizeof *prefix->ids);
     prefix->buckets = malloc(((size_t)prefix->mask + 1) * sizeof *prefix->buckets);
-    if (!prefix->cached || !prefix->buckets) {
+    if (!prefix->cached || !prefix->ids || !prefix->buckets) {
         prefix_free(prefix);
         return -ENOMEM;
     }
@@ -88,6 +90,7 @@ struct prefix *prefix_free(struct prefix *prefix)
         free(space);
     }
     free(prefix->cached);
+    free(prefix->ids);
     free(prefix->buckets);
     free(prefix);
     return NULL;
@@ -147,7 +150,7 @@ static uint32_t find_place(const struct prefix *prefix, uint64_t parent, const i
     for (; block != NONE; block = prefix->cached[block].next_in_bucket) {
         const struct cached *cached = &prefix->cached[block];
         if (cached->hash == hash && cached->parent == parent &&
-            memcmp(cached->ids, ids, sizeof cached->ids) == 0)
+            memcmp(prefix->ids[block], ids, sizeof *prefix->ids) == 0)
             return block;
     }
     return NONE;
@@ -236,7 +239,7 @@ bool prefix_insert(struct prefix *prefix, uint64_t space, const int32_t *ids, co
     cached->kept = true;
     cached->parent = parent;
     cached->hash = hash;
-    memcpy(cached->ids, ids, sizeof cached->ids);
+    memcpy(prefix->ids[block], ids, sizeof *prefix->ids);
     cached->next_in_bucket = prefix->buckets[hash & prefix->mask];
     prefix->buckets[hash & prefix->mask] = block;
     if (n == 0)

@@ -241,6 +241,17 @@ int sequence_accept(struct sequence *sequence, const struct tokenizer *tokenizer
     return (int)taken;
 }
 
+bool sequence_accept_plain(struct sequence *sequence, const struct tokenizer *tokenizer, int32_t id,
+                           struct bytes *ret_text)
+{
+    struct bytes piece = tokenizer_piece(tokenizer, id, false);
+    if (sequence->unsent.len > 0 || !text_is_plain(&sequence->text, piece) ||
+        ids_push(&sequence->ids, id) < 0)
+        return false;
+    *ret_text = piece;
+    return true;
+}
+
 /* ---- order ---- */
 
 /* A moment that is `ns` for its own priority class: each class higher is worth so much waiting. */

@@ -44,19 +44,20 @@ enum sequence_state {
 
 struct sequence {
     /* what was asked */
-    uint64_t tag;
     struct sampling sampling; /* a copy of its own */
     struct ids stop_ids;      /* the model's and the request's */
     uint32_t n_logprobs;
     uint32_t n_prompt;
-    uint32_t end_position; /* n_prompt + max_tokens */
     int32_t priority;
-    uint64_t deadline_ns; /* 0 = none */
-    uint64_t arrival;     /* grows with each request */
-    bool uncached;        /* it has none */
-    uint64_t space;       /* of the prefix cache, by the request's salt */
+    uint64_t deadline_ns;  /* 0 = none */
+    uint64_t arrival;      /* grows with each request */
+    bool uncached;         /* it has none */
+    uint64_t space;        /* of the prefix cache, by the request's salt */
+    uint32_t end_position; /* n_prompt + max_tokens */
+    uint64_t tag;
 
-    /* what it made */
+    /* what it made; from here to `blocks` is what a step touches, together: all that runs is to stay in the
+     * first cache of a core */
     struct ids ids; /* prompt, then output */
     struct text text;
     struct buffer unsent; /* text that goes out with the next event */
@@ -126,6 +127,11 @@ uint32_t sequence_settle(struct sequence *sequence, const struct backend_row_set
  * Appends their text to `out`, and at an end what was withheld. How many were taken, or -ENOMEM. */
 int sequence_accept(struct sequence *sequence, const struct tokenizer *tokenizer, const int32_t *ids,
                     uint32_t n, enum backend_end verdict, struct buffer *out, enum engine_end *ret_end);
+
+/* Takes one id that ends nothing and whose text may go out as it is, as most do: ret_text borrows from the
+ * tokenizer. False, with nothing done: it is not so, or text is unsent. */
+bool sequence_accept_plain(struct sequence *sequence, const struct tokenizer *tokenizer, int32_t id,
+                           struct bytes *ret_text);
 
 /* Order of admission: priority; those that ran before, in order of arrival; the earlier deadline that
  * presses; arrival. Priorities and deadlines count as said above. */

@@ -144,25 +144,11 @@ static bool feed(struct text *text, uint8_t byte, uint32_t *ret_len)
     return complete;
 }
 
-/* Bytes of ASCII at the front: what most text is made of, eight at a time. */
-static size_t ascii_run(const uint8_t *s, size_t len)
-{
-    size_t run = 0;
-    for (uint64_t word; len - run >= sizeof word; run += sizeof word) {
-        memcpy(&word, s + run, sizeof word);
-        if (word & 0x8080808080808080ull)
-            break;
-    }
-    while (run < len && s[run] < 0x80)
-        run++;
-    return run;
-}
-
 int text_push(struct text *text, struct bytes piece, struct buffer *out)
 {
     const uint8_t *data = piece.data;
     uint32_t withheld = 0, stop_len = 0;
-    if (text->n_stops == 0 && text->held.len == 0 && ascii_run(data, piece.len) == piece.len)
+    if (text_is_plain(text, piece))
         return buffer_append(out, data, piece.len);
     size_t taken = piece.len;
     bool stopped = false;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/bytes.h"
+#include "common/utf8.h"
 
 struct text_stop; /* one stop string and how far it has matched */
 
@@ -29,6 +30,13 @@ struct text {
 /* Copies the stop strings, none of them empty. 0 or -ENOMEM. A text of zeroes is one without stop strings. */
 int text_init(struct text *text, const struct bytes *stops, uint32_t n_stops);
 void text_deinit(struct text *text);
+
+/* Whether a piece may be published as it is: nothing is withheld or looked for, and it is ASCII, as most
+ * pieces are. It need not be pushed then. */
+static inline bool text_is_plain(const struct text *text, struct bytes piece)
+{
+    return text->n_stops == 0 && text->held.len == 0 && utf8_ascii(piece) == piece.len;
+}
 
 /* Takes a piece and appends to `out` what may be published. 0; TEXT_STOPPED when a stop string was completed:
  * `out` then has all the text before it, and nothing may follow; -ENOMEM. */

@@ -41,15 +41,16 @@ static inline void harness_sink(void *arg, const struct engine_event *event)
         o->first_as = ++h->n_begun;
     ids_append(&o->ids, event->ids, event->n_ids);
     buffer_append(&o->text, event->text.data, event->text.len);
+    ck_assert((event->end == ENGINE_RUNNING) == (event->totals == NULL));
     if (event->end == ENGINE_RUNNING)
         return;
     o->end = event->end;
-    o->n_prompt = event->n_prompt;
-    o->n_output = event->n_output;
-    o->prefill_ns = event->prefill_ns;
-    o->decode_ns = event->decode_ns;
+    o->n_prompt = event->totals->n_prompt;
+    o->n_output = event->totals->n_output;
+    o->prefill_ns = event->totals->prefill_ns;
+    o->decode_ns = event->totals->decode_ns;
     o->ended_as = ++h->n_ended;
-    ck_assert_uint_eq(event->n_output, o->n_before + o->ids.len);
+    ck_assert_uint_eq(event->totals->n_output, o->n_before + o->ids.len);
     ck_assert((event->end == ENGINE_END_FAULT) == (event->fault != NULL));
     snprintf(o->fault, sizeof o->fault, "%s", event->fault ? event->fault : "");
 }

@@ -92,7 +92,7 @@ static void check_ids(const struct sequence *sequence)
 
 static void keep_cached(void *arg, const struct engine_event *event)
 {
-    *(uint32_t *)arg = event->n_cached;
+    *(uint32_t *)arg = event->totals->n_cached;
 }
 
 START_TEST(a_sequence_begins_behind_blocks_that_are_filled)

@@ -49,30 +49,51 @@ static uint32_t first_seen(const struct attention *attention, uint32_t position)
     return attention->window > 0 && position >= attention->window ? position - attention->window + 1 : 0;
 }
 
-/* Every row of the task that sees some of the block at position `start`. */
+/* The tokens of the block at position `start` that a row sees; none: first ≥ end. */
+static void show(const struct attention *attention, uint32_t position, uint32_t start,
+                 struct attended_block *block)
+{
+    uint32_t first = first_seen(attention, position), seen = position + 1 - start;
+    block->first = first > start ? first - start : 0;
+    block->end = seen < KERNELS_TOKENS ? seen : KERNELS_TOKENS;
+}
+
+/* Every row of the task that sees some of the block at position `start`. Query heads of rows that see the
+ * same of it meet it together. */
 static void meet_block(const struct attention *attention, const struct attention_task *task, uint32_t kv_head,
                        uint32_t start, const struct layout *layout)
 {
     const struct kv *kv = attention->kv;
-    uint32_t r = start > task->position ? start - task->position : 0; /* rows before see none of it */
+    struct attended_block block = {.keys = layout->keys,
+                                   .values = layout->values,
+                                   .dim = kv->dim,
+                                   .value_dim = kv->value_dim,
+                                   .cap = attention->cap};
+    struct attending queries[KERNELS_QUERIES];
+    uint32_t n = 0, r = start > task->position ? start - task->position : 0; /* rows before see none of it */
     for (; r < task->n_rows; r++) {
-        uint32_t position = task->position + r, first = first_seen(attention, position);
-        uint32_t seen = position + 1 - start;
-        struct attended_block block = {.keys = layout->keys,
-                                       .values = layout->values,
-                                       .dim = kv->dim,
-                                       .value_dim = kv->value_dim,
-                                       .first = first > start ? first - start : 0,
-                                       .end = seen < KERNELS_TOKENS ? seen : KERNELS_TOKENS,
-                                       .cap = attention->cap};
-        if (block.first >= block.end)
+        struct attended_block shown = block;
+        show(attention, task->position + r, start, &shown);
+        if (shown.first >= shown.end)
             continue; /* the row's window begins later */
+        if (n > 0 && (shown.first != block.first || shown.end != block.end)) {
+            attention->kernels->attend(&block, queries, n);
+            n = 0;
+        }
+        block = shown;
         const float *query =
             task->queries + (size_t)r * task->query_stride + (size_t)kv_head * attention->group * kv->dim;
-        for (uint32_t g = 0; g < attention->group; g++)
-            attention->kernels->attend(&block, query + (size_t)g * kv->dim,
-                                       &layout->softmax[r * attention->group + g]);
+        for (uint32_t g = 0; g < attention->group; g++) {
+            queries[n++] =
+                (struct attending){query + (size_t)g * kv->dim, &layout->softmax[r * attention->group + g]};
+            if (n == KERNELS_QUERIES) {
+                attention->kernels->attend(&block, queries, n);
+                n = 0;
+            }
+        }
     }
+    if (n > 0)
+        attention->kernels->attend(&block, queries, n);
 }
 
 void attention_run(const struct attention *attention, const struct attention_task *task, uint32_t kv_head,

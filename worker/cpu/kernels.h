@@ -19,10 +19,11 @@
 #include "worker/gguf/format.h"
 #include "worker/model/description.h"
 
-#define KERNELS_ROWS   8  /* output rows of a group: one lane each */
-#define KERNELS_BLOCK  32 /* activations that share a scale */
-#define KERNELS_TOKENS 32 /* positions of a KV block */
-#define KERNELS_MANY   16 /* activation rows of a tile, where a build has tiles */
+#define KERNELS_ROWS    8  /* output rows of a group: one lane each */
+#define KERNELS_BLOCK   32 /* activations that share a scale */
+#define KERNELS_TOKENS  32 /* positions of a KV block */
+#define KERNELS_QUERIES 8  /* that attention takes at once, at most */
+#define KERNELS_MANY    16 /* activation rows of a tile, where a build has tiles */
 
 /* The inputs of a product: rows of floats, and the same rounded to 8 bits. `stride` counts elements, is a
  * multiple of KERNELS_BLOCK, and what lies beyond a row's end is zero. */
@@ -72,6 +73,12 @@ struct running_softmax {
     float *values; /* [value_dim]: Σ e^(score − largest) · value */
 };
 
+/* A query that meets a block, and what it has met so far. */
+struct attending {
+    const float *query; /* [dim] */
+    struct running_softmax *softmax;
+};
+
 struct kernels {
     const char *name; /* "avx2" */
 
@@ -112,8 +119,9 @@ struct kernels {
     void (*halves_to_floats)(const uint16_t *in, uint32_t n, float *out);
     void (*floats_to_halves)(const float *in, uint32_t n, uint16_t *out);
 
-    /* One query head against tokens first … end − 1 of one KV block. */
-    void (*attend)(const struct attended_block *block, const float *query, struct running_softmax *softmax);
+    /* n queries that see the same tokens of a KV block, each as it would meet it alone; KERNELS_QUERIES at
+     * once share most. */
+    void (*attend)(const struct attended_block *block, const struct attending *queries, uint32_t n);
 };
 
 /* The builds that this machine can run, best first and plain C ("portable") last; NULL beyond. */

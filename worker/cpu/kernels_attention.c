@@ -1,87 +1,156 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention of one query head over one KV block.
+/* Attention of a few queries over one KV block.
  *
  * Lanes are the block's tokens while scores are made, and dimensions while values are summed. The softmax is
  * kept running from block to block (Milakov and Gimelshein 2018, arXiv:1805.02867): a block with a larger
- * score rescales what was summed before it. Only tokens the query may see are touched on the value side: what
- * lies beyond them is another sequence's past, perhaps not even finite, and zero times infinity is no zero.
- */
+ * score rescales what was summed before it. Only tokens the queries may see are touched on the value side:
+ * what lies beyond them is another sequence's past, perhaps not even finite, and zero times infinity is no
+ * zero.
+ *
+ * Several queries share the loads of keys and values. Each is summed in an order of its own, so it has the
+ * same bits alone. */
 
 #include "worker/cpu/kernels_build.h"
+#include "worker/cpu/lanes_rows.h"
 
-#define SCORE_VECTORS (KERNELS_TOKENS / 8)
+/* Vectors are as wide as the build has them; sums of as many queries at once as registers hold. */
+#define WIDTH         LANES_ROWS
+#define SCORE_VECTORS (KERNELS_TOKENS / WIDTH)
+#define SCORE_EIGHTS  (KERNELS_TOKENS / 8)
+#define QUERIES       (WIDTH == 16 ? KERNELS_QUERIES : 2)
+#define VALUE_VECTORS (WIDTH == 16 ? 2 : 4)
 
-static void weigh_values(const struct attended_block *block, const float *weights, float rescale, float *acc)
+typedef float token_weights[KERNELS_TOKENS];
+
+/* n and n_vectors are constants: dimensions d … d + n_vectors · WIDTH − 1. */
+LANES_INLINE void weigh_some(const struct attended_block *block, const struct attending *queries, const int n,
+                             const int n_vectors, uint32_t d, const token_weights *weights,
+                             const float *rescale)
+{
+    rows_f32 sum[KERNELS_QUERIES][VALUE_VECTORS];
+    UNROLLED
+    for (int q = 0; q < n; q++)
+        UNROLLED
+    for (int i = 0; i < n_vectors; i++)
+        sum[q][i] =
+            rows_f32_load_all(queries[q].softmax->values + d + WIDTH * i) * rows_f32_splat(rescale[q]);
+    for (uint32_t t = block->first; t < block->end; t++) {
+        const float *value = block->values + t * block->value_dim + d;
+        UNROLLED
+        for (int i = 0; i < n_vectors; i++) {
+            rows_f32 v = rows_f32_load_all(value + WIDTH * i);
+            UNROLLED
+            for (int q = 0; q < n; q++)
+                sum[q][i] = rows_f32_fma(rows_f32_splat(weights[q][t]), v, sum[q][i]);
+        }
+    }
+    UNROLLED
+    for (int q = 0; q < n; q++)
+        UNROLLED
+    for (int i = 0; i < n_vectors; i++)
+        rows_f32_store(queries[q].softmax->values + d + WIDTH * i, sum[q][i]);
+}
+
+LANES_INLINE void weigh_values(const struct attended_block *block, const struct attending *queries,
+                               const int n, const token_weights *weights, const float *rescale)
 {
     const uint32_t value_dim = block->value_dim;
     uint32_t d = 0;
-    for (; value_dim - d >= 32; d += 32) {
-        f32x8 sum[4];
-        UNROLLED
-        for (int i = 0; i < 4; i++)
-            sum[i] = f32x8_load(acc + d + 8 * i) * f32x8_splat(rescale);
-        for (uint32_t t = block->first; t < block->end; t++) {
-            const float *value = block->values + t * value_dim + d;
-            UNROLLED
-            for (int i = 0; i < 4; i++)
-                sum[i] = f32x8_fma(f32x8_splat(weights[t]), f32x8_load(value + 8 * i), sum[i]);
+    for (; value_dim - d >= VALUE_VECTORS * WIDTH; d += VALUE_VECTORS * WIDTH)
+        weigh_some(block, queries, n, VALUE_VECTORS, d, weights, rescale);
+    for (; value_dim - d >= WIDTH; d += WIDTH)
+        weigh_some(block, queries, n, 1, d, weights, rescale);
+    if (d < value_dim) /* half a vector */
+        for (int q = 0; q < n; q++) {
+            float *acc = queries[q].softmax->values + d;
+            f32x8 sum = f32x8_load(acc) * f32x8_splat(rescale[q]);
+            for (uint32_t t = block->first; t < block->end; t++)
+                sum =
+                    f32x8_fma(f32x8_splat(weights[q][t]), f32x8_load(block->values + t * value_dim + d), sum);
+            f32x8_store(acc, sum);
         }
-        UNROLLED
-        for (int i = 0; i < 4; i++)
-            f32x8_store(acc + d + 8 * i, sum[i]);
-    }
-    for (; d < value_dim; d += 8) {
-        f32x8 sum = f32x8_load(acc + d) * f32x8_splat(rescale);
-        for (uint32_t t = block->first; t < block->end; t++)
-            sum = f32x8_fma(f32x8_splat(weights[t]), f32x8_load(block->values + t * value_dim + d), sum);
-        f32x8_store(acc + d, sum);
-    }
 }
 
-/* What the query does not see gets −∞. */
-static void score(const struct attended_block *block, const float *query, f32x8 scores[SCORE_VECTORS])
+LANES_INLINE void score(const struct attended_block *block, const struct attending *queries, const int n,
+                        token_weights *scores)
 {
+    rows_f32 sum[KERNELS_QUERIES][SCORE_VECTORS];
     UNROLLED
+    for (int q = 0; q < n; q++)
+        UNROLLED
     for (int i = 0; i < SCORE_VECTORS; i++)
-        scores[i] = f32x8_splat(0);
+        sum[q][i] = rows_f32_splat(0);
     for (uint32_t d = 0; d < block->dim; d++) {
         const float *keys = block->keys + d * KERNELS_TOKENS;
         UNROLLED
-        for (int i = 0; i < SCORE_VECTORS; i++)
-            scores[i] = f32x8_fma(f32x8_splat(query[d]), f32x8_load(keys + 8 * i), scores[i]);
+        for (int i = 0; i < SCORE_VECTORS; i++) {
+            rows_f32 key = rows_f32_load_all(keys + WIDTH * i);
+            UNROLLED
+            for (int q = 0; q < n; q++)
+                sum[q][i] = rows_f32_fma(rows_f32_splat(queries[q].query[d]), key, sum[q][i]);
+        }
     }
     UNROLLED
-    for (int i = 0; i < SCORE_VECTORS; i++) {
-        i32x8 token = (i32x8){0, 1, 2, 3, 4, 5, 6, 7} + 8 * i;
-        if (block->cap > 0)
-            scores[i] = f32x8_soft_cap(scores[i], block->cap);
-        i32x8 seen = (token >= (int32_t)block->first) & (token < (int32_t)block->end);
-        scores[i] = f32x8_select(seen, scores[i], f32x8_splat(-INFINITY));
-    }
+    for (int q = 0; q < n; q++)
+        UNROLLED
+    for (int i = 0; i < SCORE_VECTORS; i++)
+        rows_f32_store(scores[q] + WIDTH * i, sum[q][i]);
 }
 
-void LANES_NAMED(attend)(const struct attended_block *block, const float *query,
-                         struct running_softmax *softmax)
+/* Makes weights of the scores, for the softmax so far; returns the factor of what was summed before. What the
+ * query does not see weighs nothing. */
+static float weigh_scores(const struct attended_block *block, token_weights scores,
+                          struct running_softmax *softmax)
 {
-    f32x8 scores[SCORE_VECTORS], largest = f32x8_splat(-INFINITY);
-    score(block, query, scores);
+    f32x8 eights[SCORE_EIGHTS], largest = f32x8_splat(-INFINITY), total = f32x8_splat(0);
     UNROLLED
-    for (int i = 0; i < SCORE_VECTORS; i++)
-        largest = f32x8_max(scores[i], largest);
+    for (int i = 0; i < SCORE_EIGHTS; i++) {
+        i32x8 token = (i32x8){0, 1, 2, 3, 4, 5, 6, 7} + 8 * i;
+        i32x8 seen = (token >= (int32_t)block->first) & (token < (int32_t)block->end);
+        eights[i] = f32x8_load(scores + 8 * i);
+        if (block->cap > 0)
+            eights[i] = f32x8_soft_cap(eights[i], block->cap);
+        eights[i] = f32x8_select(seen, eights[i], f32x8_splat(-INFINITY));
+        largest = f32x8_max(eights[i], largest);
+    }
     float before = softmax->largest, now = f32x8_largest(largest);
     if (before > now)
         now = before;
-
-    float weights[KERNELS_TOKENS];
-    f32x8 total = f32x8_splat(0);
     UNROLLED
-    for (int i = 0; i < SCORE_VECTORS; i++) {
-        f32x8 weight = f32x8_exp(scores[i] - f32x8_splat(now));
-        f32x8_store(weights + 8 * i, weight);
+    for (int i = 0; i < SCORE_EIGHTS; i++) {
+        f32x8 weight = f32x8_exp(eights[i] - f32x8_splat(now));
+        f32x8_store(scores + 8 * i, weight);
         total += weight;
     }
     float rescale = f32x8_exp(f32x8_splat(before - now))[0];
     softmax->largest = now;
     softmax->sum = softmax->sum * rescale + f32x8_sum(total);
-    weigh_values(block, weights, rescale, softmax->values);
+    return rescale;
+}
+
+LANES_INLINE void attend_some(const struct attended_block *block, const struct attending *queries,
+                              const int n)
+{
+    token_weights weights[KERNELS_QUERIES];
+    float rescale[KERNELS_QUERIES];
+    score(block, queries, n, weights);
+    for (int q = 0; q < n; q++)
+        rescale[q] = weigh_scores(block, weights[q], queries[q].softmax);
+    weigh_values(block, queries, n, weights, rescale);
+}
+
+void LANES_NAMED(attend)(const struct attended_block *block, const struct attending *queries, uint32_t n)
+{
+    for (; n >= QUERIES; n -= QUERIES, queries += QUERIES)
+        attend_some(block, queries, QUERIES);
+    if (QUERIES > 4 && n >= 4) {
+        attend_some(block, queries, 4);
+        n -= 4, queries += 4;
+    }
+    if (QUERIES > 2 && n >= 2) {
+        attend_some(block, queries, 2);
+        n -= 2, queries += 2;
+    }
+    if (n == 1)
+        attend_some(block, queries, 1);
 }

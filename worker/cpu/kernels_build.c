@@ -61,5 +61,9 @@ const struct kernels LANES_NAMED(kernels) = {
     .add = LANES_NAMED(add),
     .halves_to_floats = LANES_NAMED(halves_to_floats),
     .floats_to_halves = LANES_NAMED(floats_to_halves),
+#if defined(LANES_AVX512)
+    .attend = attend_avx512_pair,
+#else
     .attend = LANES_NAMED(attend),
+#endif
 };

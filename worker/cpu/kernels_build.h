@@ -18,6 +18,7 @@ extern kernel_multiply multiply_q4_k_avx512_pair, multiply_q5_k_avx512_pair, mul
 extern kernel_multiply multiply_q8_0_amx, multiply_q4_0_amx, multiply_q5_0_amx;
 extern kernel_multiply multiply_q4_k_amx, multiply_q5_k_amx, multiply_q6_k_amx;
 void quantize_avx512(const struct activations *x, uint32_t row);
+void attend_avx512_pair(const struct attended_block *block, const struct attending *queries, uint32_t n);
 void quantize_amx(const struct activations *x, uint32_t row);
 #endif
 
@@ -32,8 +33,7 @@ void LANES_NAMED(soft_cap)(float *x, uint32_t n, float cap);
 void LANES_NAMED(add)(float *x, const float *y, uint32_t n);
 void LANES_NAMED(halves_to_floats)(const uint16_t *in, uint32_t n, float *out);
 void LANES_NAMED(floats_to_halves)(const float *in, uint32_t n, uint16_t *out);
-void LANES_NAMED(attend)(const struct attended_block *block, const float *query,
-                         struct running_softmax *softmax);
+void LANES_NAMED(attend)(const struct attended_block *block, const struct attending *queries, uint32_t n);
 
 extern const struct kernels LANES_NAMED(kernels);
 

@@ -41,6 +41,12 @@ LANES_INLINE rows_f32 rows_f32_load(const float *p, size_t apart)
     return (rows_f32)pair_of_32(p, apart);
 }
 
+/* As many floats in a row as there are lanes. */
+LANES_INLINE rows_f32 rows_f32_load_all(const float *p)
+{
+    return (rows_f32)_mm512_loadu_ps(p);
+}
+
 LANES_INLINE rows_f32 rows_f32_from_f16(const uint16_t *p, size_t apart)
 {
     return (rows_f32)_mm512_cvtph_ps(pair_of_16(p, apart));
@@ -162,6 +168,7 @@ LANES_INLINE rows_u8 rows_u8_load(const uint8_t *p, size_t apart)
     return u8x32_load(p);
 }
 
+#define rows_f32_load_all f32x8_load
 #define rows_f32_store    f32x8_store
 #define rows_f32_splat    f32x8_splat
 #define rows_i32_splat    i32x8_splat

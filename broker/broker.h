@@ -21,6 +21,7 @@
 #include "broker/admission.h"
 #include "broker/client_link.h"
 #include "broker/journal.h"
+#include "broker/ledger.h"
 #include "broker/options.h"
 #include "broker/queue.h"
 #include "broker/request.h"

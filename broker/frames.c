@@ -62,7 +62,7 @@ static bool is_return(const struct frame *frame)
            frame->ids.n == 0 && frame->text.len == 0;
 }
 
-/* Its worker had it from a broker that was killed. */
+/* Its worker has it from a broker that was killed, or was given it again while its end was under way. */
 static void cancel_unknown(struct broker *broker, struct worker *worker, const struct request_key *key)
 {
     struct message cancel = {.kind = MESSAGE_CANCEL};
@@ -76,10 +76,14 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
                        zmq_msg_t *topic, zmq_msg_t *payload)
 {
     struct request *request = ledger_find_home(&broker->ledger, zmq_msg_data(topic));
-    if (!request && !frame->has_end)
+    bool over = !request || (worker->adopted && request->state == REQUEST_ENDED);
+    if (over && !frame->has_end)
         cancel_unknown(broker, worker, zmq_msg_data(topic));
     if (!request || request->worker != worker || epoch_compare(frame->epoch, request->epoch) != 0)
         return true;
+    if (frame->wseq <= worker->adopted_wseq &&
+        (frame->seq < request->log.count || frame->off < request->log.text_bytes))
+        return true; /* an earlier broker had taken it */
     if (frame->seq != request->log.count || frame->off != request->log.text_bytes ||
         memcmp(&frame->id, &request->home.id, sizeof frame->id) != 0)
         return false;
@@ -150,6 +154,15 @@ static int take_next(struct broker *broker, struct worker *worker, zmq_msg_t *to
     return take(broker, worker, topic, payload, err);
 }
 
+void frames_settle(struct broker *broker, struct worker *worker)
+{
+    if (!worker->adopted || worker->settled || worker->state != WORKER_READY ||
+        worker->wseq < worker->adopted_wseq)
+        return;
+    worker->settled = true;
+    lifecycle_adopted(broker, worker);
+}
+
 bool frames_drain(struct broker *broker, struct worker *worker)
 {
     if (!worker->stream)
@@ -171,6 +184,7 @@ bool frames_drain(struct broker *broker, struct worker *worker)
     }
     worker->drained = r > 0;
     lifecycle_settle_finished(broker, worker);
+    frames_settle(broker, worker);
     if (worker->wseq - worker->acked_wseq >= ACK_EVERY_FRAMES)
         worker->ack_due = broker->now;
     else if (worker->wseq != worker->acked_wseq && worker->ack_due == 0)

@@ -16,4 +16,7 @@ bool frames_drain(struct broker *broker, struct worker *worker);
 
 void frames_close(struct worker *worker);
 
+/* Tells a worker that was adopted what it should have, once its earlier frames are in. */
+void frames_settle(struct broker *broker, struct worker *worker);
+
 #endif

@@ -99,8 +99,9 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     worker->context = message->register_.context;
     worker->slots = message->register_.slots;
     worker->chat = message->register_.chat;
+    if (worker_of_peer(broker, peer) != worker) /* else it only asks again */
+        worker->state = WORKER_LOADING;
     worker->peer = *peer;
-    worker->state = WORKER_LOADING;
     struct hash128 mark = hash128(worker->name, strlen(worker->name), broker->secret + worker->incarnation);
     struct message ok = {.kind = MESSAGE_REGISTER_OK};
     ok.register_ok.boot = broker->supervisor.boot;
@@ -108,9 +109,11 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     memcpy(&ok.register_ok.subscription, &mark, sizeof ok.register_ok.subscription);
     struct error err;
     if (!worker->stream) {
-        /* What it had published before was for a broker that is gone, and so is who asked for it. */
-        worker->wseq = message->register_.wseq;
-        worker->ack_due = worker->wseq > 0 ? broker->now : 0;
+        /* What it had made for an earlier broker: as far as that had acknowledged it, it is in the journal;
+         * the rest may be or not. */
+        worker->wseq = worker->acked_wseq = message->register_.acked;
+        worker->adopted_wseq = message->register_.wseq;
+        worker->adopted = worker->adopted_wseq > 0 || worker->n_requests > 0;
         if (frames_open(broker, worker, &ok.register_ok.subscription, &err) < 0) {
             log_error("%s: %s", worker->name, err.text);
             supervisor_kill(&broker->supervisor, worker->index);
@@ -168,6 +171,9 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
             worker->state = WORKER_READY;
             broker->any_ready = true;
             supervisor_ready(&broker->supervisor, worker->index);
+            if (worker->wseq < worker->adopted_wseq)
+                worker_link_ask_resend(&broker->worker_link, worker, broker->now);
+            frames_settle(broker, worker);
         }
         break;
     case MESSAGE_HEARTBEAT:

@@ -6,26 +6,32 @@
  *
  * A `journal` is the bounded purse of the whole broker, a `journal_log` the frames of one request. Admission
  * reserves a request's worst case; its end gives back what was not used. `used` counts what is allocated,
- * bookkeeping included. Knows no message: the caller says which tokens and bytes a frame covers. */
+ * bookkeeping included. Knows no message: the caller says which tokens and bytes a frame covers.
+ *
+ * Frames lie in the vault, where the next broker finds them: journal_restore. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "broker/vault.h"
 #include "common/bytes.h"
 
 #define JOURNAL_LIMIT_BYTES ((uint64_t)256 << 20)
 
 struct journal {
-    uint64_t limit; /* bytes */
-    uint64_t used;  /* bytes charged: per log the larger of its reservation and its memory */
+    struct vault *vault; /* NULL: frames lie on the heap */
+    uint64_t limit;      /* bytes */
+    uint64_t used;       /* bytes charged: per log the larger of its reservation and its memory */
     /* Of those, charged to logs whose requests ended: what evicting all of them would free. */
     uint64_t settled;
 };
 
 struct journal_chunk;
 
-struct journal_log { /* zeroed: empty, nothing reserved */
+struct journal_log { /* zeroed but for the owner: empty, nothing reserved */
+    uint64_t owner;  /* by which its frames are found again */
+    uint32_t n_chunks;
     struct journal_chunk *first, *last;
     uint64_t memory;     /* bytes allocated, overhead included */
     uint64_t reserved;   /* bytes promised */
@@ -68,6 +74,18 @@ uint64_t journal_charge(const struct journal_log *log);
 
 /* Frees the frames and gives everything back; the log is zeroed. */
 void journal_release(struct journal *journal, struct journal_log *log);
+
+/* ---- what an earlier process left ---- */
+
+/* Whether a kept block of the vault is a part of a log, and whose: its place there is *ret_index. */
+bool journal_is_chunk(const void *block, size_t size, uint64_t *ret_owner, uint32_t *ret_index);
+
+/* Appends a block of the vault to the log of its owner: those with index 0, 1, … in turn. Frames that are
+ * damaged, and those that follow them, are cut off: false, and the rest of the log's blocks are of no use. */
+bool journal_restore(struct journal *journal, struct journal_log *log, void *block, size_t size);
+
+/* The frame that was appended last; empty when there is none. */
+struct bytes journal_last(const struct journal_log *log);
 
 /* A page of frames for whoever has the first `next` ids. */
 struct journal_page {

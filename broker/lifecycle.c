@@ -18,6 +18,7 @@
 
 #include <utlist.h>
 
+#include "broker/record.h"
 #include "broker/resume.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -102,7 +103,16 @@ static bool dispatch_first(struct broker *broker, struct request *request)
             lifecycle_fail(broker, request, PROTO_NO_WORKER, "no worker serves this request any more");
         return true;
     }
+    /* Before it is sent: who is said to have it may not have it yet, but never the other way round. */
+    bool had_digest = request->has_digest;
+    request->has_digest = true;
+    memcpy(request->digest, worker->digest, sizeof request->digest);
+    record_assigned(request, (struct record_holder){worker->index, worker->incarnation});
     r = assign(broker, worker, request, &err);
+    if (r != 0) {
+        request->has_digest = had_digest;
+        record_returned(request);
+    }
     if (r < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "cannot be handed to a worker: %s", err.text);
     } else if (r == 0) {
@@ -110,8 +120,6 @@ static bool dispatch_first(struct broker *broker, struct request *request)
         admission_dequeued(&broker->admission, request);
         tell(request, REQUEST_RUNNING, worker->name);
         request->state = REQUEST_RUNNING;
-        request->has_digest = true;
-        memcpy(request->digest, worker->digest, sizeof request->digest);
         routing_assigned(&broker->routing, request, worker);
     }
     return true; /* a worker that was lost is no candidate the next time */
@@ -122,6 +130,14 @@ void lifecycle_dispatch(struct broker *broker)
     struct request *request;
     while ((request = queue_first(&broker->queue)) && dispatch_first(broker, request))
         ;
+}
+
+static void send_cancel(struct broker *broker, struct worker *worker, const struct request_key *key)
+{
+    struct message cancel = {.kind = MESSAGE_CANCEL};
+    cancel.cancel.session = key->session;
+    cancel.cancel.id = key->id;
+    worker_link_send(&broker->worker_link, worker, &cancel, NULL);
 }
 
 void lifecycle_cancel(struct broker *broker, struct request *request)
@@ -135,10 +151,8 @@ void lifecycle_cancel(struct broker *broker, struct request *request)
     tell(request, REQUEST_CANCELLING, request->worker->name);
     request->state = REQUEST_CANCELLING;
     request->cancelled_ns = broker->now;
-    struct message cancel = {.kind = MESSAGE_CANCEL};
-    cancel.cancel.session = request->home.session;
-    cancel.cancel.id = request->home.id;
-    worker_link_send(&broker->worker_link, request->worker, &cancel, NULL);
+    record_cancelled(request);
+    send_cancel(broker, request->worker, &request->home);
 }
 
 /* ---- the end ---- */
@@ -168,6 +182,12 @@ void lifecycle_end(struct broker *broker, struct request *request, const struct 
     admission_ended(&broker->admission, request, broker->now);
     ledger_ended(&broker->ledger, &broker->journal, request, broker->now);
     broker->counters.ended++;
+}
+
+void lifecycle_had_ended(struct broker *broker, struct request *request, const struct ending *ending)
+{
+    remember_end(request, ending);
+    ledger_ended(&broker->ledger, &broker->journal, request, request->ended_ns);
 }
 
 void lifecycle_end_here(struct broker *broker, struct request *request, const struct ending *ending)
@@ -205,6 +225,21 @@ void lifecycle_fail(struct broker *broker, struct request *request, enum proto_e
 }
 
 /* ---- what workers say ---- */
+
+/* Nothing is lost by saying it again: what the worker has under the same epoch it goes on with. */
+void lifecycle_adopted(struct broker *broker, struct worker *worker)
+{
+    struct request *request, *next;
+    DL_FOREACH_SAFE2(worker->requests, request, next, worker_next)
+    {
+        struct error err = {{0}};
+        int r = assign(broker, worker, request, &err);
+        if (r < 0)
+            lifecycle_fail(broker, request, PROTO_INTERNAL, "cannot be handed to a worker: %s", err.text);
+        else if (request->state == REQUEST_CANCELLING)
+            send_cancel(broker, worker, &request->home);
+    }
+}
 
 /* Ends the request of a `finished` if its frames are all in. */
 static bool finish(struct broker *broker, struct worker *worker, struct request *request,
@@ -265,6 +300,7 @@ void lifecycle_returned(struct broker *broker, struct request *request)
         return;
     }
     tell(request, REQUEST_QUEUED, "its worker is ending");
+    record_returned(request);
     request->state = REQUEST_QUEUED;
     admission_queued(&broker->admission, request);
 }
@@ -275,6 +311,7 @@ static void move(struct broker *broker, struct request *request)
     request->epoch.move++;
     broker->counters.moved++;
     lifecycle_returned(broker, request);
+    record_moved(request);
 }
 
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason)

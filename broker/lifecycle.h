@@ -38,6 +38,12 @@ void lifecycle_cancel(struct broker *broker, struct request *request);
 /* The frame that holds the end of the request is in the journal. */
 void lifecycle_end(struct broker *broker, struct request *request, const struct ending *ending);
 
+/* The request had ended before this broker began, at its ended_ns. */
+void lifecycle_had_ended(struct broker *broker, struct request *request, const struct ending *ending);
+
+/* A worker that an earlier broker had is heard: assigns again what it should have. */
+void lifecycle_adopted(struct broker *broker, struct worker *worker);
+
 /* Ends a request here, with a last frame that the broker makes: after what the journal has. */
 void lifecycle_end_here(struct broker *broker, struct request *request, const struct ending *ending);
 void lifecycle_fail(struct broker *broker, struct request *request, enum proto_error error,

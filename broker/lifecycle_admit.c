@@ -4,10 +4,11 @@
  * The same generate twice is one request, found again under (session, id). A new one is checked against what
  * no worker needs to be asked for, its worst case is reserved in the journal, at the cost of requests that
  * ended, and it is queued with everything fixed that a later worker must not choose anew. Until the last step
- * succeeded nothing is changed. */
+ * succeeded nothing is changed; that step is its record in the vault. */
 
 #include "broker/lifecycle.h"
 
+#include "broker/record.h"
 #include "broker/scheduler.h"
 #include "common/hash.h"
 
@@ -63,13 +64,13 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
 static int enqueue(struct broker *broker, struct request *request, const struct arrival *arrival)
 {
     struct bytes model = arrival->generation->model;
-    int r = buffer_append(&request->body, arrival->body.data, arrival->body.len);
+    int r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);
     if (r < 0)
         return r;
     request->body_hash = hash128(arrival->body.data, arrival->body.len, 0);
     if (model.len > 0) {
         size_t at = (size_t)((const uint8_t *)model.data - (const uint8_t *)arrival->body.data);
-        request->model = (struct bytes){request->body.data + at, model.len};
+        request->model = (struct bytes){(const uint8_t *)request->body.data + at, model.len};
     }
     admission_fix(request, arrival->generation, admission_draw_seed(&broker->admission), broker->now);
     routing_admit(&broker->routing, request, arrival->generation);
@@ -107,6 +108,7 @@ static enum proto_error admit_new(struct broker *broker, struct request_key key,
         return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
     }
     session_bind(&broker->sessions, arrival->session, request);
+    record_keep(broker->journal.vault, request);
     broker->counters.admitted++;
     verdict->request = request;
     return PROTO_OK;

@@ -16,6 +16,7 @@
 
 #include <utlist.h>
 
+#include "broker/record.h"
 #include "common/clock.h"
 
 void lifecycle_adopt(struct broker *broker, struct session *session)
@@ -31,6 +32,8 @@ void lifecycle_adopt(struct broker *broker, struct session *session)
 int lifecycle_attach(struct broker *broker, struct request *request, struct session *session)
 {
     int r = ledger_attach(&broker->ledger, request, session->id);
+    if (r == 0)
+        record_attached(request);
     if (r == 0 && request->state != REQUEST_ENDED && request->session != session)
         session_bind(&broker->sessions, session, request);
     return r;

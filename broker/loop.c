@@ -126,6 +126,8 @@ static void give_memory_back(const struct broker *broker, struct turn *turn)
     bool kept = broker->ledger.n > 0; /* its frames go later */
     if (kept || turn->trim_pays)
         malloc_trim(0);
+    if (kept || turn->trim_pays)
+        vault_trim(broker->journal.vault);
     turn->trim_pays = kept;
     turn->next_trim_ns = broker->now + TRIM_NS;
 }

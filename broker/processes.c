@@ -30,7 +30,8 @@ static void forget_registration(struct worker *worker)
     outbox_deinit(&worker->outbox);
     frames_close(worker);
     worker->wseq = worker->acked_wseq = worker->ack_due = worker->resend_asked = 0;
-    worker->promised_wseq = 0;
+    worker->promised_wseq = worker->adopted_wseq = 0;
+    worker->adopted = worker->settled = false;
 }
 
 /* A failure is told at once when others serve. While none ever did, it may be everyone's, and then it is told

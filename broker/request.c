@@ -1,23 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The ledger: which requests there are, and under whose name.
- *
- *     QUEUED ──assign──▶ RUNNING ──cancel──▶ CANCELLING
- *        │ ◀──returned────  │                    │
- *        └───────┬──────────┴────────────────────┘  its end is in the journal
- *                ▼
- *              ENDED ──60 s, or the journal needs the room──▶ forgotten
- *
- * The ledger owns every request from admission until it is forgotten. A request is in at most one list of
- * each kind: its worker's while assigned, its session's (or that of the abandoned) until it ends, the ended
- * ones' afterwards. Keys are chosen by clients, so the hash is seeded with a secret. */
+/* What a request can say of itself. */
 
 #include "broker/request.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <utlist.h>
 
 static const char *const state_names[] = {
     [REQUEST_QUEUED] = "queued",
@@ -31,166 +15,13 @@ const char *request_state_name(enum request_state state)
     return state < REQUEST_STATE_COUNT ? state_names[state] : "unknown";
 }
 
-static unsigned key_hash(const struct ledger *ledger, const struct request_key *key)
-{
-    return (unsigned)hash64(key, sizeof *key, ledger->seed);
-}
-
-struct request *ledger_add(struct ledger *ledger, struct request_key key)
-{
-    struct request *request = calloc(1, sizeof *request);
-    if (!request)
-        return NULL;
-    request->home = request->current = key;
-    request->deadline_ns = UINT64_MAX;
-    HASH_ADD_BYHASHVALUE(by_home, ledger->by_home, home, sizeof request->home, key_hash(ledger, &key),
-                         request);
-    ledger->n++;
-    return request;
-}
-
-struct request *ledger_find_home(struct ledger *ledger, const struct request_key *key)
-{
-    struct request *request;
-    HASH_FIND_BYHASHVALUE(by_home, ledger->by_home, key, sizeof *key, key_hash(ledger, key), request);
-    return request;
-}
-
-struct request *ledger_find(struct ledger *ledger, const struct request_key *key)
-{
-    struct request *request = ledger_find_home(ledger, key);
-    if (!request && ledger->by_current)
-        HASH_FIND_BYHASHVALUE(by_current, ledger->by_current, key, sizeof *key, key_hash(ledger, key),
-                              request);
-    return request;
-}
-
-static bool at_home(const struct request *request)
-{
-    return memcmp(&request->current, &request->home, sizeof request->home) == 0;
-}
-
-int ledger_attach(struct ledger *ledger, struct request *request, struct id128 session)
-{
-    struct request_key key = {session, request->home.id};
-    struct request *holder = ledger_find(ledger, &key);
-    if (holder && holder != request)
-        return -EEXIST;
-    if (!at_home(request))
-        HASH_DELETE(by_current, ledger->by_current, request);
-    request->current = key;
-    if (!at_home(request))
-        HASH_ADD_BYHASHVALUE(by_current, ledger->by_current, current, sizeof key, key_hash(ledger, &key),
-                             request);
-    return 0;
-}
-
-/* ---- ended requests ---- */
-
-static struct kept *kept_of(const struct heap_node *node)
-{
-    return HEAP_ITEM(node, struct kept, node);
-}
-
-static bool keeps_more(const struct heap_node *a, const struct heap_node *b)
-{
-    return kept_of(a)->bytes > kept_of(b)->bytes;
-}
-
-/* What the session has that asked first, made if need be; NULL when memory is short. */
-static struct kept *kept_for(struct ledger *ledger, const struct id128 *session)
-{
-    unsigned hash = (unsigned)hash64(session, sizeof *session, ledger->seed);
-    struct kept *kept;
-    HASH_FIND_BYHASHVALUE(hh, ledger->kept, session, sizeof *session, hash, kept);
-    if (kept || !(kept = calloc(1, sizeof *kept)))
-        return kept;
-    kept->session = *session;
-    ledger->most_kept.before = keeps_more;
-    if (heap_push(&ledger->most_kept, &kept->node) < 0) {
-        free(kept);
-        return NULL;
-    }
-    HASH_ADD_BYHASHVALUE(hh, ledger->kept, session, sizeof kept->session, hash, kept);
-    return kept;
-}
-
-static void keep(struct ledger *ledger, struct request *request)
-{
-    struct kept *kept = kept_for(ledger, &request->home.session);
-    request->kept = kept;
-    if (!kept)
-        return;
-    DL_APPEND2(kept->requests, request, kept_prev, kept_next);
-    kept->bytes += journal_charge(&request->log);
-    heap_settle(&ledger->most_kept, &kept->node);
-}
-
-static void keep_no_more(struct ledger *ledger, struct request *request)
-{
-    struct kept *kept = request->kept;
-    if (!kept)
-        return;
-    DL_DELETE2(kept->requests, request, kept_prev, kept_next);
-    kept->bytes -= journal_charge(&request->log);
-    if (kept->requests) {
-        heap_settle(&ledger->most_kept, &kept->node);
-        return;
-    }
-    heap_remove(&ledger->most_kept, &kept->node);
-    HASH_DEL(ledger->kept, kept);
-    free(kept);
-    if (ledger->most_kept.n == 0)
-        heap_deinit(&ledger->most_kept);
-}
-
-void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now)
-{
-    request->state = REQUEST_ENDED;
-    request->ended_ns = now;
-    buffer_deinit(&request->body);
-    buffer_deinit(&request->finished_message);
-    free(request->pieces);
-    request->pieces = NULL;
-    journal_settle(journal, &request->log, request_overhead());
-    DL_APPEND2(ledger->ended, request, ended_prev, ended_next);
-    keep(ledger, request);
-}
-
-void ledger_remove(struct ledger *ledger, struct journal *journal, struct request *request)
-{
-    if (request->state == REQUEST_ENDED) {
-        DL_DELETE2(ledger->ended, request, ended_prev, ended_next);
-        keep_no_more(ledger, request);
-    }
-    if (!at_home(request))
-        HASH_DELETE(by_current, ledger->by_current, request);
-    HASH_DELETE(by_home, ledger->by_home, request);
-    ledger->n--;
-    journal_release(journal, &request->log);
-    buffer_deinit(&request->body);
-    buffer_deinit(&request->finished_message);
-    buffer_deinit(&request->end_message);
-    free(request->pieces);
-    free(request);
-}
-
-void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes)
-{
-    while (ledger->ended && !journal_has_room(journal, bytes)) {
-        const struct heap_node *most = heap_first(&ledger->most_kept);
-        ledger_remove(ledger, journal, most ? kept_of(most)->requests : ledger->ended);
-    }
-}
-
 bool request_same_body(const struct request *request, const void *body, size_t len)
 {
     struct hash128 hash = hash128(body, len, 0);
     if (hash.low != request->body_hash.low || hash.high != request->body_hash.high)
         return false;
     /* Without the body, after the end, the hash alone decides: a client could only deceive itself. */
-    return request->state == REQUEST_ENDED ||
-           bytes_equal((struct bytes){body, len}, (struct bytes){request->body.data, request->body.len});
+    return request->state == REQUEST_ENDED || bytes_equal((struct bytes){body, len}, request->body);
 }
 
 uint64_t request_overhead(void)

@@ -2,7 +2,7 @@
 #ifndef BROKER_REQUEST_H
 #define BROKER_REQUEST_H
 
-/* Requests and the ledger that finds them.
+/* Requests.
  *
  * A request is known by (session, id), the idempotency key: asked twice it is still one request. That key,
  * its home, never changes: the worker publishes under it. After an attach a second session, the current one,
@@ -35,7 +35,9 @@ struct request_key {
 };
 _Static_assert(sizeof(struct request_key) == PROTO_TOPIC_BYTES, "a key is a topic");
 
+struct kept;
 struct prompt_pieces;
+struct request_record;
 struct session;
 struct share;
 struct worker;
@@ -48,7 +50,7 @@ struct request {
 
     /* What was asked. The message is kept as it came, to be compared with repeats and decoded again for the
      * worker; only its hash outlives the end. */
-    struct buffer body;
+    struct bytes body; /* in the record */
     struct hash128 body_hash;
     struct bytes model; /* inside the body; "" = any */
     uint64_t seed;
@@ -81,54 +83,12 @@ struct request {
     struct request *kept_prev, *kept_next;       /* of those, its session's */
     struct kept *kept;                           /* that list; NULL: memory was short */
 
+    struct request_record *record; /* in the vault (record.h) */
     struct journal_log log;
     struct buffer finished_message; /* the worker's `finished`, while frames are missing */
     struct buffer end_message;      /* `end` as it was sent, for repeats */
     UT_hash_handle by_home, by_current;
 };
-
-struct kept { /* what one session has in the journal of requests that ended; there while that is something */
-    struct id128 session; /* who asked first */
-    uint64_t bytes;
-    struct request *requests; /* list by kept_prev/next, oldest end first */
-    struct heap_node node;
-    UT_hash_handle hh;
-};
-
-struct ledger {    /* zeroed but for the seed: empty */
-    uint64_t seed; /* of the hashes: secret, so that nobody can choose keys that collide */
-    struct request *by_home;
-    struct request *by_current; /* only those whose current key is not their home */
-    struct request *ended;      /* oldest first */
-    struct kept *kept;          /* by session */
-    struct heap most_kept;      /* the session that has most of it first */
-    size_t n;
-};
-
-/* Adds a request under its home key. NULL when memory is short. The caller has looked that the key is free.
- */
-struct request *ledger_add(struct ledger *ledger, struct request_key key);
-
-/* Finds by home or by current key; NULL when there is none. */
-struct request *ledger_find(struct ledger *ledger, const struct request_key *key);
-
-/* By home key only: what a worker's topic says. */
-struct request *ledger_find_home(struct ledger *ledger, const struct request_key *key);
-
-/* Gives the request to another session. -EEXIST when that session has another request of this id. */
-int ledger_attach(struct ledger *ledger, struct request *request, struct id128 session);
-
-/* Marks it ended: its log is settled, and it may be forgotten to make room. Frees the body but not its hash.
- */
-void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now);
-
-/* Makes room for `bytes` more in the journal, if that can be: forgets ended requests as far as it takes,
- * always the oldest of the session that has most of them in the journal. So who fills it pushes out his own
- * first, and not what others have still to read. */
-void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes);
-
-/* Forgets the request and frees it with all it owns; it is in no other list. */
-void ledger_remove(struct ledger *ledger, struct journal *journal, struct request *request);
 
 /* Whether a message asks for what this request was asked for. */
 bool request_same_body(const struct request *request, const void *body, size_t len);

@@ -13,6 +13,7 @@
 #include "broker/connections.h"
 #include "broker/frames.h"
 #include "broker/lifecycle.h"
+#include "broker/recover.h"
 #include "broker/sockets.h"
 #include "common/clock.h"
 
@@ -49,6 +50,8 @@ int broker_init(struct broker *broker, const struct options *options, struct err
     if (r == 0)
         r = supervisor_init(&broker->supervisor, (int)options->supervision_fd, options->workers, err);
     if (r == 0)
+        r = vault_open(broker->supervisor.vault_fd, &broker->journal.vault, err);
+    if (r == 0)
         r = sockets_bind(broker, err);
     if (r == 0 &&
         (message_decoder_new(&broker->decoder) < 0 || message_decoder_new(&broker->request_decoder) < 0 ||
@@ -56,6 +59,8 @@ int broker_init(struct broker *broker, const struct options *options, struct err
         r = error_set(err, -ENOMEM, "out of memory");
     if (r == 0 && routing_init(&broker->routing, broker->workers, broker->n_workers, broker->secret) < 0)
         r = error_set(err, -ENOMEM, "out of memory");
+    if (r == 0)
+        r = recover(broker, err);
     if (r == 0)
         supervisor_serving(&broker->supervisor);
     else
@@ -85,6 +90,7 @@ static void free_tables(struct broker *broker)
     }
     queue_deinit(&broker->queue);
     routing_deinit(&broker->routing);
+    broker->journal.vault = vault_close(broker->journal.vault);
     journal_page_deinit(&broker->page);
     buffer_deinit(&broker->scratch);
     message_decoder_free(broker->decoder);

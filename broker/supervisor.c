@@ -35,7 +35,7 @@ static int map_board(struct supervisor *supervisor, int fd, struct error *err)
 
 int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct error *err)
 {
-    *supervisor = (struct supervisor){.fd = fd, .rundir_fd = -1};
+    *supervisor = (struct supervisor){.fd = fd, .rundir_fd = -1, .vault_fd = -1};
     struct pollfd item = {.fd = fd, .events = POLLIN};
     struct news news;
     fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -53,6 +53,8 @@ int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct er
     supervisor->boot = news.welcome.boot;
     supervisor->rundir_fd = news.welcome.rundir_fd;
     fcntl(supervisor->rundir_fd, F_SETFD, FD_CLOEXEC);
+    supervisor->vault_fd = news.welcome.vault_fd;
+    fcntl(supervisor->vault_fd, F_SETFD, FD_CLOEXEC);
     return map_board(supervisor, news.welcome.board_fd, err);
 }
 
@@ -61,6 +63,14 @@ int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct er
 static bool has_process(const struct place_record *record)
 {
     return record->state == PLACE_STARTING || record->state == PLACE_READY;
+}
+
+void supervisor_expect(struct supervisor *supervisor, uint32_t index, uint32_t incarnation)
+{
+    struct supervisor_place *place = &supervisor->places[index];
+    place->record.state = PLACE_READY;
+    place->record.incarnation = incarnation;
+    place->expected = true;
 }
 
 static bool take_place(struct supervisor *supervisor, const struct place_record *record,
@@ -74,8 +84,9 @@ static bool take_place(struct supervisor *supervisor, const struct place_record 
     struct supervisor_change change = {
         .index = record->index,
         .died = has_process(known) && (another || !has_process(record)),
-        .born = has_process(record) && (another || !has_process(known)),
+        .born = has_process(record) && (another || !has_process(known) || place->expected),
     };
+    place->expected = false;
     /* A start that failed between two looks is a death too. */
     change.died |= another && !has_process(record);
     if (another || !has_process(record))
@@ -185,5 +196,7 @@ void supervisor_deinit(struct supervisor *supervisor)
     supervisor->board = NULL;
     if (supervisor->rundir_fd >= 0)
         close(supervisor->rundir_fd);
-    supervisor->rundir_fd = -1;
+    if (supervisor->vault_fd >= 0)
+        close(supervisor->vault_fd);
+    supervisor->rundir_fd = supervisor->vault_fd = -1;
 }

@@ -15,6 +15,7 @@
 
 struct supervisor_place {
     struct place_record record; /* as it was told last */
+    bool expected;              /* it is what an earlier broker knew */
     bool ready_due, kill_due;   /* orders that could not be given yet, for this incarnation */
 };
 
@@ -24,6 +25,7 @@ struct supervisor {
     uint32_t signals; /* that asked the pool to end */
     uint64_t boot;    /* of this broker */
     int rundir_fd;    /* the run directory, locked */
+    int vault_fd;     /* what outlives the broker (vault.h) */
     struct board *board;
     uint32_t n;
     struct supervisor_place places[WORKER_MAX];
@@ -33,6 +35,9 @@ struct supervisor {
 /* Takes the connection, and the welcome that waits there. `n`: how many places the broker expects. 0 or
  * -errno with the reason. */
 int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct error *err);
+
+/* An earlier broker knew of this process: if another has its place by now, it has died. */
+void supervisor_expect(struct supervisor *supervisor, uint32_t index, uint32_t incarnation);
 
 /* What has become of a place; first a death, if there was one, and then a birth. */
 struct supervisor_change {

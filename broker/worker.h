@@ -43,6 +43,9 @@ struct worker {
     uint64_t resend_asked;  /* clock_ns of the last resend; 0: no gap */
     uint64_t promised_wseq; /* made, by its last heartbeat but possibly still under way */
     bool drained;           /* nothing more was there when its stream was last read */
+    bool adopted;           /* an earlier broker had it */
+    bool settled;           /* and it has been told since what it should have */
+    uint64_t adopted_wseq;  /* frames up to here may be in the journal already */
 
     /* Its share of the work. */
     struct request *requests; /* list by worker_prev/next */

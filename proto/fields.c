@@ -268,6 +268,7 @@ static const struct field register_fields[] = {
     U32("max_prompt", IN(register_.max_prompt)),
     NAME_OR_0("device", IN(register_.device)),
     COUNTER_OR_0("wseq", IN(register_.wseq)),
+    COUNTER_OR_0("acked", IN(register_.acked)),
 };
 static const struct field ready_fields[] = {
     U32("incarnation", IN(ready.incarnation)),

@@ -415,7 +415,7 @@ struct message {
             bool chat;
             uint32_t kv_blocks, max_prompt;
             struct bytes device;
-            uint64_t wseq; /* last frame made so far */
+            uint64_t wseq, acked; /* last frame made so far, last one acknowledged */
         } register_;
         struct {
             uint32_t incarnation;

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define SUPERVISION_VERSION      1u
+#define SUPERVISION_VERSION      2u
 #define SUPERVISION_PLACES_MAX   64 /* as many as a board has slots */
 #define SUPERVISION_ENDPOINT_MAX 128
 #define SUPERVISION_REASON_MAX   512
@@ -53,8 +53,8 @@ struct news { /* to the broker */
         struct {
             uint64_t boot;
             uint32_t n_places;
-            int32_t board_fd, rundir_fd; /* inherited */
-        } welcome;                       /* always first */
+            int32_t board_fd, rundir_fd, vault_fd; /* inherited */
+        } welcome;                                 /* always first */
         struct place_record place;
         uint32_t signals; /* NEWS_END: how often the pool was told to end */
     };

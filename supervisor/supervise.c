@@ -6,7 +6,7 @@
  * by one. One turn: wait for a signal, a line of a worker, an order of the broker, or the next time; then do
  * what that asks for; then tell the broker what has changed.
  *
- *     broker:   started ──serving──▶ serves ──killed──▶ started again, at once if it had served for a while
+ *     broker:   started ──serving──▶ serves ──killed──▶ started again, at once if that is not its habit
  *                  │                    │
  *                  └──ends by itself────┴──▶ the pool ends, with its status
  *
@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "broker/sockets.h"
+#include "broker/vault.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/program.h"
@@ -38,6 +39,11 @@
 #include "supervisor/launch.h"
 #include "supervisor/places.h"
 
+/* Room for what is bounded elsewhere: frames and prompts, and as much again for blocks that are larger than
+ * what lies in them. Pages are taken as they are needed. */
+#define VAULT_BYTES ((size_t)768 << 20)
+
+#define AT_ONCE       3                    /* deaths of a broker in a row before the next one is waited for */
 #define TICK_NS       CLOCK_NS_PER_S       /* between looks at the progress of workers */
 #define LATE_NS       CLOCK_NS_PER_S       /* a look so late means that we stood still ourselves */
 #define LEAVE_NS      (5 * CLOCK_NS_PER_S) /* for a broker that was told to end at once */
@@ -48,6 +54,7 @@ struct supervision {
     const struct options *options;
     char program[PATH_MAX]; /* quern-broker */
     int signal_fd, lock_fd;
+    int vault_fd; /* what a broker leaves to the next */
     uint64_t now;
     struct places places;
     bool serving; /* some broker could be reached: workers may be started */
@@ -119,7 +126,8 @@ static void tell_changes(struct supervision *self)
                                      .welcome = {.boot = self->boot,
                                                  .n_places = self->places.n,
                                                  .board_fd = self->places.board_fd,
-                                                 .rundir_fd = self->lock_fd}};
+                                                 .rundir_fd = self->lock_fd,
+                                                 .vault_fd = self->vault_fd}};
         self->welcomed = tell(self, &welcome);
     }
     if (!self->welcomed)
@@ -148,7 +156,7 @@ static void start_broker(struct supervision *self)
     int r = self->boot > 0 && self->serving ? boot_raise(self->options->rundir, &self->boot, &err) : 0;
     if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         r = error_set(&err, -errno, "socketpair: %s", strerror(errno));
-    const int fds[] = {pair[1], self->places.board_fd, self->lock_fd};
+    const int fds[] = {pair[1], self->places.board_fd, self->lock_fd, self->vault_fd};
     if (r == 0)
         r = launch_broker(self->program, self->options, fds, sizeof fds / sizeof *fds, &self->broker, &err);
     close(pair[1]);
@@ -186,7 +194,7 @@ static void broker_ended(struct supervision *self, int status)
               again ? ": it is started again" : " again and again: it is given up");
     if (!again)
         end(self, EXIT_FAILURE);
-    else if (self->restart.waits == 1)
+    else if (self->restart.waits <= AT_ONCE)
         self->start_at = self->now;
 }
 
@@ -325,6 +333,8 @@ static int prepare(struct supervision *self, struct error *err)
         r = boot_raise(options->rundir, &self->boot, err);
     if (r == 0)
         sockets_clear(options->rundir);
+    if (r == 0 && (r = vault_create(VAULT_BYTES, &self->vault_fd)) < 0)
+        error_set(err, r, "shared memory for requests: %s", strerror(-r));
     if (r == 0)
         r = places_init(&self->places, options, self->lock_fd, self->boot, err);
     return r;
@@ -337,6 +347,7 @@ int supervise(const struct options *options, struct error *err)
     *self = (struct supervision){.options = options,
                                  .signal_fd = -1,
                                  .lock_fd = -1,
+                                 .vault_fd = -1,
                                  .link = -1,
                                  .now = clock_ns(),
                                  .next_tick = clock_ns()};
@@ -347,6 +358,8 @@ int supervise(const struct options *options, struct error *err)
         places_stop(&self->places, SIGKILL);
         places_deinit(&self->places);
     }
+    if (self->vault_fd >= 0)
+        close(self->vault_fd);
     if (self->lock_fd >= 0)
         close(self->lock_fd);
     if (self->signal_fd >= 0)

@@ -17,7 +17,10 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define REGISTER_NS          CLOCK_NS_PER_S /* between registrations without an answer */
+#define REGISTER_NS          CLOCK_NS_PER_S         /* between registrations without an answer */
+#define REGISTER_SOON_NS     (50 * CLOCK_NS_PER_MS) /* and at first, doubling, where a broker was just now */
+#define RECONNECT_MS         10
+#define RECONNECT_MOST_MS    200
 #define DEFAULT_HEARTBEAT_NS (250 * CLOCK_NS_PER_MS)
 #define LEAST_HEARTBEAT_MS   10
 #define MOST_AT_ONCE         64 /* messages of one call, so that a flood does not stop the steps */
@@ -26,11 +29,12 @@
 int link_open(struct link *link, void *zmq, const char *endpoint, const struct stream *stream,
               const struct message *introduction, struct error *err)
 {
-    const int unlimited = 0, linger = LINGER_MS;
+    const int unlimited = 0, linger = LINGER_MS, reconnect = RECONNECT_MS, seldom = RECONNECT_MOST_MS;
     const int64_t most = PROTO_MAX_WORKER_BYTES;
     *link = (struct link){.stream = stream,
                           .introduction = *introduction,
                           .heartbeat_ns = DEFAULT_HEARTBEAT_NS,
+                          .register_wait_ns = REGISTER_NS,
                           .heard_ns = clock_ns()};
     link->socket = zmq_socket(zmq, ZMQ_DEALER);
     if (!link->socket)
@@ -39,6 +43,8 @@ int link_open(struct link *link, void *zmq, const char *endpoint, const struct s
     zmq_setsockopt(link->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
     zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &most, sizeof most);
     zmq_setsockopt(link->socket, ZMQ_LINGER, &linger, sizeof linger);
+    zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL, &reconnect, sizeof reconnect);
+    zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL_MAX, &seldom, sizeof seldom);
     if (zmq_connect(link->socket, endpoint) < 0)
         return error_set(err, -errno, "%s: %s", endpoint, zmq_strerror(errno));
     return 0;
@@ -81,7 +87,21 @@ static void send_heartbeat(struct link *link, const struct link_load *load)
 static void send_register(struct link *link)
 {
     link->introduction.register_.wseq = link->stream->window.last;
+    link->introduction.register_.acked = link->stream->window.acked;
     link_send(link, &link->introduction);
+}
+
+static void begin_registration(struct link *link)
+{
+    link->registered = link->ready = false;
+    link->next_register_ns = 0;
+    link->register_wait_ns = REGISTER_SOON_NS;
+}
+
+/* A broker that was killed takes its subscription along, which is seen long before a heartbeat is missed. */
+static bool lost_its_listener(const struct link *link)
+{
+    return link->ready && link->listened && !stream_has_listener(link->stream);
 }
 
 static bool may_be_ready(const struct link *link)
@@ -95,6 +115,7 @@ static void say_ready(struct link *link)
     message.ready.incarnation = link->introduction.register_.incarnation;
     link_send(link, &message);
     link->ready = true;
+    link->listened = stream_has_listener(link->stream);
 }
 
 uint64_t link_due_ns(const struct link *link)
@@ -104,11 +125,13 @@ uint64_t link_due_ns(const struct link *link)
 
 bool link_is_due(const struct link *link, uint64_t now)
 {
-    return now >= link_due_ns(link) || may_be_ready(link);
+    return now >= link_due_ns(link) || may_be_ready(link) || lost_its_listener(link);
 }
 
 bool link_tend(struct link *link, const struct link_load *load, uint64_t now)
 {
+    if (lost_its_listener(link))
+        begin_registration(link);
     bool became_ready = may_be_ready(link);
     if (became_ready)
         say_ready(link);
@@ -119,7 +142,10 @@ bool link_tend(struct link *link, const struct link_load *load, uint64_t now)
         link->next_heartbeat_ns = now + link->heartbeat_ns;
     } else {
         send_register(link);
-        link->next_register_ns = now + REGISTER_NS;
+        link->next_register_ns = now + link->register_wait_ns;
+        link->register_wait_ns *= 2;
+        if (link->register_wait_ns > REGISTER_NS)
+            link->register_wait_ns = REGISTER_NS;
     }
     return became_ready;
 }
@@ -142,8 +168,7 @@ static void take_error(struct link *link, const struct message *message)
         log_warn("the broker says: %.*s", (int)message->error.text.len,
                  (const char *)message->error.text.data);
     } else if (link->registered) {
-        link->registered = link->ready = false;
-        link->next_register_ns = 0;
+        begin_registration(link);
     }
 }
 

@@ -6,7 +6,7 @@
  *
  *     unregistered ──register, register_ok──▶ registered ──its mark is subscribed: ready──▶ ready
  *          ▲                                                                               │
- *          └───────────────── hello_required: the broker does not know us ─────────────────┘
+ *          └──── hello_required: the broker does not know us; or nobody hears the stream ──┘
  *
  * The link keeps this up by itself: it registers, says ready, sends heartbeats and answers pings. What
  * concerns requests it hands to its owner, who asks for it. Knows no request and no engine. One thread. */
@@ -36,11 +36,13 @@ struct link {
     struct buffer scratch;       /* of the message being sent */
 
     bool registered, ready;
+    bool listened;     /* somebody heard everything when it became ready */
     struct id128 mark; /* the subscription that the broker said it makes */
     uint64_t boot;
     uint64_t heartbeat_ns; /* between heartbeats */
     uint64_t next_register_ns, next_heartbeat_ns;
-    uint64_t heard_ns; /* when the broker last said something kind */
+    uint64_t register_wait_ns; /* until the next registration, if this one is not answered */
+    uint64_t heard_ns;         /* when the broker last said something kind */
     uint64_t heartbeats;
 };
 
@@ -51,8 +53,8 @@ struct link_load {
 };
 
 /* Connects. `introduction` is the `register` that the worker says of itself; its texts and the stream outlive
- * the link, and its `wseq` is filled in whenever it is said. 0 or -errno with a reason; close a link of
- * zeroes, or one that failed to open, too. */
+ * the link, and its `wseq` and `acked` are filled in whenever it is said. 0 or -errno with a reason; close a
+ * link of zeroes, or one that failed to open, too. */
 int link_open(struct link *link, void *zmq, const char *endpoint, const struct stream *stream,
               const struct message *introduction, struct error *err);
 void link_close(struct link *link);

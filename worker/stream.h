@@ -32,6 +32,12 @@ void stream_read(struct stream *stream);
 /* Whether somebody hears everything, or has subscribed to what begins with `mark`. */
 bool stream_is_heard(const struct stream *stream, const struct id128 *mark);
 
+/* Whether anybody hears everything. */
+static inline bool stream_has_listener(const struct stream *stream)
+{
+    return stream->n_everything > 0;
+}
+
 /* Numbers, keeps and sends a frame. 0, or what window_add says. */
 int stream_publish(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES], struct message *frame);
 

@@ -153,7 +153,7 @@ GOOD = [
     ("frame, failed", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "", "end": FAILED}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                   "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True,
-                  "kv_blocks": 512, "max_prompt": 2047, "device": "cpu", "wseq": 5}),
+                  "kv_blocks": 512, "max_prompt": 2047, "device": "cpu", "wseq": 5, "acked": 3}),
     ("ready", {"k": "ready", "incarnation": 1}),
     ("heartbeat", {"k": "heartbeat", "ref": 1, "active": 2, "waiting": 3, "kv_free": 4, "wseq": 5, "waiting_tokens": 6}),
     ("finished", {"k": "finished", "session": SESSION, "id": ID, "epoch": EPOCH, "count": 3, "wseq": 4, "end": FAILED}),

@@ -101,6 +101,59 @@ START_TEST(requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back)
 }
 END_TEST
 
+/* Kills the broker `kills` times while requests run, and compares with the same requests undisturbed. */
+START_TEST(a_killed_broker_loses_no_token_and_makes_none_twice)
+{
+    enum { N = 16, KILLS = 3 };
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", "--slots", "4", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer undisturbed[N] = {0}, answers[N] = {0};
+    struct quern_request requests[N];
+    pid_t before[2], after[2], broker = pool_broker_pid(&pool);
+    ck_assert_int_eq(pool_worker_pids(&pool, before, 2), 2);
+    for (int i = 0; i < N; i++) { /* half of them wait for a slot */
+        requests[i] =
+            i % 2 ? seeded("it goes on", many_tokens() / 3) : endless("it goes on", many_tokens() / 3);
+        requests[i].seed = (uint64_t)i + 1;
+        send_request(client, &requests[i], &undisturbed[i]);
+    }
+    await_answers(client, undisturbed, N, 120);
+    for (int i = 0; i < N; i++)
+        send_request(client, &requests[i], &answers[i]);
+    for (int i = 0; i < KILLS; i++) {
+        struct answer *next = answers;
+        while (next < answers + N - 1 && next->ends > 0)
+            next++;
+        await_ids(client, next, next->ids.len + 3, 60);
+        ck_assert_int_eq(kill(broker, SIGKILL), 0);
+        uint64_t killed = clock_ns();
+        size_t had = next->ids.len;
+        while (next->ends == 0 && next->ids.len == had && clock_ns() - killed < 60 * CLOCK_NS_PER_S)
+            quern_dispatch(client, 50, NULL);
+        printf("next id %.0f ms after the broker was killed\n", (double)(clock_ns() - killed) / 1e6);
+        for (pid_t again = broker; again == broker || again == 0;)
+            again = pool_broker_pid(&pool);
+        broker = pool_broker_pid(&pool);
+    }
+    await_answers(client, answers, N, 120);
+    for (int i = 0; i < N; i++) {
+        ck_assert_msg(answers[i].reason != QUERN_ERROR, "%s: %s", answers[i].error, answers[i].error_text);
+        ck_assert_int_eq(answers[i].reason, undisturbed[i].reason);
+        ck_assert_uint_eq(answers[i].ids.len, undisturbed[i].ids.len);
+        ck_assert_mem_eq(answers[i].ids.data, undisturbed[i].ids.data,
+                         undisturbed[i].ids.len * sizeof(int32_t));
+        ck_assert_uint_eq(answers[i].text.len, undisturbed[i].text.len);
+        ck_assert_mem_eq(answers[i].text.data, undisturbed[i].text.data, undisturbed[i].text.len);
+        answer_deinit(&undisturbed[i]);
+        answer_deinit(&answers[i]);
+    }
+    ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 2);
+    ck_assert_mem_eq(before, after, sizeof before);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
 START_TEST(a_stopped_worker_is_noticed_by_its_lack_of_progress)
 {
     pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
@@ -162,7 +215,7 @@ START_TEST(a_broker_that_stood_still_blames_nobody)
     pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
     struct quern *clients[N];
     struct answer answers[N] = {0};
-    struct quern_request request = endless("hold on a moment", 3000);
+    struct quern_request request = endless("hold on a moment", many_tokens());
     for (int i = 0; i < N; i++) {
         clients[i] = connect_to(pool.frontend);
         send_request(clients[i], &request, &answers[i]);
@@ -180,7 +233,7 @@ START_TEST(a_broker_that_stood_still_blames_nobody)
             dispatch_all(clients, N, 1);
         ck_assert_uint_eq(answers[i].ends, 1);
         ck_assert_msg(answers[i].reason == QUERN_LENGTH, "%s: %s", answers[i].error, answers[i].error_text);
-        ck_assert_uint_eq(answers[i].ids.len, 3000);
+        ck_assert_uint_eq(answers[i].ids.len, many_tokens());
         answer_deinit(&answers[i]);
     }
     for (size_t i = 0; i < 2; i++)
@@ -479,6 +532,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, NULL, forget);
     tcase_add_test(tests, requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back);
+    tcase_add_test(tests, a_killed_broker_loses_no_token_and_makes_none_twice);
     tcase_add_test(tests, a_stopped_worker_is_noticed_by_its_lack_of_progress);
     tcase_add_test(tests, a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is_lost);
     tcase_add_test(tests, a_broker_that_stood_still_blames_nobody);

@@ -130,7 +130,7 @@ START_TEST(only_ended_requests_count_as_room_that_could_be_made)
     ck_assert_int_eq(journal_reserve(&journal, &alive, 4000), 0);
     ck_assert_int_eq(journal_reserve(&journal, &ended, 6000), 0);
     ck_assert(!journal_could_hold(&journal, 1));
-    append_frames(&journal, &ended, 5, 800);
+    append_frames(&journal, &ended, 5, 400);
     journal_settle(&journal, &ended, 0);
     ck_assert_uint_eq(journal.settled, journal.used - 4000);
     ck_assert(journal_could_hold(&journal, 6000));

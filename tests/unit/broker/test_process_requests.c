@@ -59,6 +59,8 @@ START_TEST(the_same_generate_is_one_generation_and_another_body_is_a_conflict)
     ck_assert_uint_eq(accepted.accepted.seed, seed);
     client_generate(&client_a, 'r', "wait", fewer_tokens);
     ck_assert_int_eq(expect_error(&client_a), PROTO_CONFLICT);
+    while (client_status(&client_a).status_ok.running == 0) /* all of this may be one turn of the loop */
+        ;
     struct message cancel = named(MESSAGE_CANCEL, 'r');
     client_send(&client_a, &cancel);
     client_expect(&client_a, MESSAGE_CANCEL_OK);

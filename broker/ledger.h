@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_LEDGER_H
+#define BROKER_LEDGER_H
+
+/* The ledger: finds requests, and keeps those that have ended for a while. */
+
+#include "broker/journal.h"
+#include "broker/request.h"
+#include "common/heap.h"
+
+struct kept { /* what one session has in the journal of requests that ended; there while that is something */
+    struct id128 session; /* who asked first */
+    uint64_t bytes;
+    struct request *requests; /* list by kept_prev/next, oldest end first */
+    struct heap_node node;
+    UT_hash_handle hh;
+};
+
+struct ledger {    /* zeroed but for the seed: empty */
+    uint64_t seed; /* of the hashes: secret, so that nobody can choose keys that collide */
+    struct request *by_home;
+    struct request *by_current; /* only those whose current key is not their home */
+    struct request *ended;      /* oldest first */
+    struct kept *kept;          /* by session */
+    struct heap most_kept;      /* the session that has most of it first */
+    size_t n;
+    uint64_t owners; /* of logs: the last one */
+};
+
+/* Adds a request under its home key. NULL when memory is short. The caller has looked that the key is free.
+ */
+struct request *ledger_add(struct ledger *ledger, struct request_key key);
+
+/* Finds by home or by current key; NULL when there is none. */
+struct request *ledger_find(struct ledger *ledger, const struct request_key *key);
+
+/* By home key only: what a worker's topic says. */
+struct request *ledger_find_home(struct ledger *ledger, const struct request_key *key);
+
+/* Gives the request to another session. -EEXIST when that session has another request of this id. */
+int ledger_attach(struct ledger *ledger, struct request *request, struct id128 session);
+
+/* Marks it ended: its log is settled, and it may be forgotten to make room. Frees the body but not its hash.
+ */
+void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now);
+
+/* Makes room for `bytes` more in the journal, if that can be: forgets ended requests as far as it takes,
+ * always the oldest of the session that has most of them in the journal. So who fills it pushes out his own
+ * first, and not what others have still to read. */
+void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes);
+
+/* Forgets the request and frees it with all it owns; it is in no other list. */
+void ledger_remove(struct ledger *ledger, struct journal *journal, struct request *request);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_RECOVER_H
+#define BROKER_RECOVER_H
+
+/* Taking over from a broker that was killed. */
+
+#include "broker/broker.h"
+#include "common/error.h"
+
+/* Rebuilds ledger, journal, queue and the books of the workers from the vault. Nothing was admitted yet, and
+ * the sockets are there. Whoever holds a request is believed to live, until the supervisor says otherwise.
+ * 0, or -ENOMEM with a reason. */
+int recover(struct broker *broker, struct error *err);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks that outlive their process: what the next one finds. */
+
+#include "broker/vault.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BYTES (4 * VAULT_MOST_BYTES)
+
+static int fd;
+static struct vault *vault;
+
+static void open_again(void)
+{
+    struct error err = {{0}};
+    vault = vault_close(vault);
+    ck_assert_msg(vault_open(fd, &vault, &err) == 0, "%s", err.text);
+}
+
+static void open_empty(void)
+{
+    ck_assert_int_eq(vault_create(BYTES, &fd), 0);
+    open_again();
+}
+
+static void end(void)
+{
+    vault = vault_close(vault);
+    close(fd);
+}
+
+static void *take(size_t size)
+{
+    size_t got = 0;
+    void *block = vault_take(vault, size, &got);
+    ck_assert_ptr_nonnull(block);
+    ck_assert_uint_ge(got, size);
+    return block;
+}
+
+START_TEST(what_was_kept_is_found_and_nothing_else)
+{
+    size_t size;
+    char *kept = take(100), *given = take(100);
+    take(100); /* never kept */
+    strcpy(kept, "here");
+    vault_keep(vault, kept);
+    vault_keep(vault, given);
+    vault_give(vault, given);
+    open_again();
+    char *found = vault_next(vault, NULL, &size);
+    ck_assert_ptr_nonnull(found);
+    ck_assert_str_eq(found, "here");
+    ck_assert_uint_eq(size, VAULT_LEAST_BYTES);
+    ck_assert_uint_eq(vault_used(vault), VAULT_LEAST_BYTES);
+    ck_assert_ptr_null(vault_next(vault, found, &size));
+}
+END_TEST
+
+START_TEST(what_is_kept_is_not_handed_out_again)
+{
+    static void *blocks[BYTES / VAULT_MOST_BYTES];
+    char *kept = take(3000);
+    memset(kept, 7, 3000);
+    vault_keep(vault, kept);
+    open_again();
+    /* The largest block that holds it is gone, the others are whole. */
+    for (size_t i = 1; i < BYTES / VAULT_MOST_BYTES; i++)
+        blocks[i] = take(VAULT_MOST_BYTES);
+    size_t size;
+    ck_assert_ptr_null(vault_take(vault, VAULT_MOST_BYTES, &size));
+    for (void *block; (block = vault_take(vault, 1, &size));)
+        memset(block, 1, size);
+    char *found = vault_next(vault, NULL, &size);
+    for (int i = 0; i < 3000; i++)
+        ck_assert_int_eq(found[i], 7);
+    for (size_t i = 1; i < BYTES / VAULT_MOST_BYTES; i++)
+        vault_give(vault, blocks[i]);
+    ck_assert_ptr_nonnull(vault_take(vault, VAULT_MOST_BYTES, &size));
+}
+END_TEST
+
+START_TEST(a_block_that_shrinks_keeps_its_beginning_and_frees_its_end)
+{
+    char *block = take(1 << 20);
+    strcpy(block, "front");
+    vault_keep(vault, block);
+    ck_assert_uint_eq(vault_shrink(vault, block, 600), 1024);
+    ck_assert_uint_eq(vault_used(vault), 1024);
+    open_again();
+    size_t size;
+    char *found = vault_next(vault, NULL, &size);
+    ck_assert_str_eq(found, "front");
+    ck_assert_uint_eq(size, 1024);
+    vault_give(vault, found);
+    ck_assert_uint_eq(vault_used(vault), 0);
+    for (size_t i = 0; i < BYTES / VAULT_MOST_BYTES; i++)
+        take(VAULT_MOST_BYTES); /* all of it is one piece again */
+}
+END_TEST
+
+START_TEST(more_than_there_is_is_refused)
+{
+    size_t size;
+    ck_assert_ptr_null(vault_take(vault, VAULT_MOST_BYTES + 1, &size));
+    for (size_t i = 0; i < BYTES / VAULT_MOST_BYTES; i++)
+        take(VAULT_MOST_BYTES);
+    ck_assert_ptr_null(vault_take(vault, 1, &size));
+}
+END_TEST
+
+START_TEST(a_process_that_is_killed_at_any_moment_leaves_whole_blocks)
+{
+    for (int round = 0; round < 20; round++) {
+        pid_t pid = fork();
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0) {
+            struct vault *mine;
+            if (vault_open(fd, &mine, NULL) < 0)
+                _exit(1);
+            srand((unsigned)round);
+            void *blocks[64] = {0};
+            for (;;) {
+                int i = rand() % 64;
+                size_t size;
+                if (blocks[i]) {
+                    vault_give(mine, blocks[i]);
+                    blocks[i] = NULL;
+                } else if ((blocks[i] = vault_take(mine, (size_t)rand() % 20000, &size))) {
+                    memset(blocks[i], (int)(size % 251), size);
+                    vault_keep(mine, blocks[i]);
+                }
+            }
+        }
+        usleep(3000 + 500 * round);
+        int status;
+        kill(pid, SIGKILL);
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        open_again();
+        size_t size;
+        uint8_t *block = vault_next(vault, NULL, &size);
+        while (block) {
+            for (size_t i = 0; i < size; i++)
+                ck_assert_uint_eq(block[i], size % 251);
+            uint8_t *next = vault_next(vault, block, &size);
+            vault_give(vault, block);
+            block = next;
+        }
+        ck_assert_uint_eq(vault_used(vault), 0);
+    }
+}
+END_TEST
+
+START_TEST(memory_that_no_block_uses_goes_back_to_the_machine)
+{
+    char *kept = take(1000), *large = take(8 << 20);
+    memset(large, 1, 8 << 20);
+    strcpy(kept, "stays");
+    vault_keep(vault, kept);
+    vault_give(vault, large);
+    vault_trim(vault);
+    char *again = take(8 << 20);
+    ck_assert_str_eq(kept, "stays");
+    ck_assert_int_eq(again[4 << 20], 0); /* a hole reads as zeros */
+}
+END_TEST
+
+START_TEST(what_is_no_vault_is_refused)
+{
+    struct error err = {{0}};
+    struct vault *other = NULL;
+    int empty = memfd_create("empty", MFD_CLOEXEC);
+    ck_assert_int_eq(vault_open(empty, &other, &err), -EINVAL);
+    ck_assert_int_eq(ftruncate(empty, 1 << 20), 0);
+    ck_assert_int_eq(vault_open(empty, &other, &err), -EINVAL);
+    ck_assert_ptr_null(other);
+    close(empty);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, open_empty, end);
+    tcase_add_test(tests, what_was_kept_is_found_and_nothing_else);
+    tcase_add_test(tests, what_is_kept_is_not_handed_out_again);
+    tcase_add_test(tests, a_block_that_shrinks_keeps_its_beginning_and_frees_its_end);
+    tcase_add_test(tests, more_than_there_is_is_refused);
+    tcase_add_test(tests, a_process_that_is_killed_at_any_moment_leaves_whole_blocks);
+    tcase_add_test(tests, memory_that_no_block_uses_goes_back_to_the_machine);
+    tcase_add_test(tests, what_is_no_vault_is_refused);
+}
+
+int main(void)
+{
+    return run_tests("broker/vault", add);
+}

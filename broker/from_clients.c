@@ -67,13 +67,7 @@ static void send_hello_ok(struct broker *broker, struct session *session)
     ok.hello_ok.features = features;
     ok.hello_ok.boot = broker->supervisor.boot;
     ok.hello_ok.stream = (struct text_list){stream, broker->endpoints.n_streams};
-    ok.hello_ok.limits = (struct limits){.request_bytes = PROTO_MAX_REQUEST_BYTES,
-                                         .prompt_ids = PROTO_MAX_PROMPT_IDS,
-                                         .stops = PROTO_MAX_STOPS,
-                                         .stop_bytes = PROTO_MAX_STOP_BYTES,
-                                         .stop_ids = PROTO_MAX_STOP_IDS,
-                                         .logprobs = PROTO_MAX_LOGPROBS,
-                                         .logit_bias = SAMPLING_MAX_BIASES};
+    ok.hello_ok.limits = PROTO_LIMITS;
     ok.hello_ok.lease_ms = SESSION_LEASE_MS;
     ok.hello_ok.models.items = models;
     ok.hello_ok.models.n = status_models(broker, models);

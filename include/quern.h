@@ -58,6 +58,16 @@ int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_clien
 int quern_connect_curve(const char *endpoint, const char *server_key, int timeout_ms,
                         struct quern **ret_client, struct quern_error *err);
 
+/* The same without waiting: the session opens inside quern_dispatch, and quern_is_open says when. Requests
+ * that are made before are sent then. `server_key` may be NULL. -ENOENT and -EPERM as above; what would be
+ * -ETIMEDOUT, -EPROTO or -EAGAIN comes from quern_dispatch. */
+int quern_connect_begin(const char *endpoint, const char *server_key, struct quern **ret_client,
+                        struct quern_error *err);
+
+/* Whether the session is open now: not while it opens, nor when the broker has been silent for three seconds.
+ */
+bool quern_is_open(const struct quern *client);
+
 /* Says goodbye and frees the client; requests that still run are ended by the pool as their `keep_s` says,
  * and get no further callback. Takes NULL; returns NULL. Not from inside a callback. */
 struct quern *quern_free(struct quern *client);
@@ -211,7 +221,11 @@ size_t quern_active(const struct quern *client);
  * lost session again; -EPROTO when it speaks no version that we do. Every request has got its end before. */
 int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *err);
 
-/* ---- questions; each waits for its answer at most timeout_ms, and dispatches meanwhile ---- */
+/* From now on quern_dispatch also returns when this descriptor can be read: an epoll(7) with whatever else
+ * the program waits for, so that one loop serves both. -1: none. It stays the caller's. */
+void quern_watch(struct quern *client, int fd);
+
+/* ---- questions ---- */
 
 struct quern_worker {
     const char *name, *device, *model;
@@ -219,6 +233,7 @@ struct quern_worker {
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;
     uint32_t kv_free, kv_total;
+    uint32_t context; /* most tokens of a sequence */
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;
     uint64_t prefill_tokens, evictions;
@@ -239,13 +254,32 @@ struct quern_status {
     size_t n_workers;
 };
 
-/* How the pool is. The answer lives until the next call with this client. */
+/* These wait for the answer at most timeout_ms, and dispatch meanwhile.
+ *
+ * How the pool is. The answer lives until the next call with this client. */
 int quern_status(struct quern *client, int timeout_ms, const struct quern_status **ret_status,
                  struct quern_error *err);
 
 /* The ids of a text; they live until the next call with this client. */
 int quern_tokenize(struct quern *client, const char *model, const char *text, size_t text_len, bool special,
                    int timeout_ms, const int32_t **ret_ids, size_t *ret_n, struct quern_error *err);
+
+/* These do not wait: the answer comes to a callback inside quern_dispatch, which may do what that of an
+ * output may. Any number of questions may be open. */
+struct quern_answer {
+    int code;         /* 0; -EREMOTEIO: the pool refused; -ETIMEDOUT; or what broke the session */
+    const char *text; /* why it is not 0; else "" */
+    const struct quern_status *status;
+    const int32_t *ids; /* [n_ids] */
+    size_t n_ids;
+};
+typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);
+
+/* 0, and one answer will come within timeout_ms or so; -EMSGSIZE, -ENOMEM, or what broke the session. */
+int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, void *arg,
+                     struct quern_error *err);
+int quern_ask_tokenize(struct quern *client, const char *model, const char *text, size_t text_len,
+                       bool special, int timeout_ms, quern_answer_fn *fn, void *arg, struct quern_error *err);
 
 #ifdef __cplusplus
 }

@@ -256,6 +256,15 @@ struct frame {
 struct limits {
     uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs, logit_bias;
 };
+/* Those of this version. */
+#define PROTO_LIMITS                                                                                         \
+    ((struct limits){.request_bytes = PROTO_MAX_REQUEST_BYTES,                                               \
+                     .prompt_ids = PROTO_MAX_PROMPT_IDS,                                                     \
+                     .stops = PROTO_MAX_STOPS,                                                               \
+                     .stop_bytes = PROTO_MAX_STOP_BYTES,                                                     \
+                     .stop_ids = PROTO_MAX_STOP_IDS,                                                         \
+                     .logprobs = PROTO_MAX_LOGPROBS,                                                         \
+                     .logit_bias = SAMPLING_MAX_BIASES})
 
 struct model_info {
     struct bytes name;
@@ -275,6 +284,7 @@ struct model_info {
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
     ROW(U32_OR_0, active) ROW(U32_OR_0, waiting) ROW(U32_OR_0, slots)                                         \
     ROW(U32_OR_0, kv_free) ROW(U32_OR_0, kv_total) /* blocks */                                               \
+    ROW(U32_OR_0, context)                         /* most tokens of a sequence */                            \
     ROW(U64_OR_0, steps) ROW(U64_OR_0, tokens) ROW(U64_OR_0, cache_hits)                                      \
     ROW(REAL, tokens_per_s)                                                                                   \
     ROW(U64_OR_0, prefill_tokens) ROW(U64_OR_0, evictions) ROW(U32_OR_0, kv_cached) /* blocks */              \

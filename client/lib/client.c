@@ -13,11 +13,13 @@
 
 #include "client/lib/loop.h"
 #include "client/lib/outgoing.h"
+#include "client/lib/question.h"
 #include "client/lib/session.h"
 #include "common/certificate.h"
 #include "common/rundir.h"
 
 #define PATIENCE_DEFAULT_NS (30 * CLOCK_NS_PER_S)
+#define SILENT_NS           (3 * CLOCK_NS_PER_S) /* without a word a broker counts as away */
 
 /* The endpoint of what the caller named. */
 static int resolve(const char *wanted, char ret_endpoint[256], struct error *err)
@@ -150,10 +152,15 @@ static int no_answer(const struct quern *client, const char *server_key, int tim
                      timeout_ms, hint);
 }
 
-static int open_session(struct quern *client, const char *server_key, int timeout_ms, struct error *err)
+static void begin_session(struct quern *client)
 {
-    uint64_t start = client->now = client->heard_ns = client->timers_ns = clock_ns();
+    client->now = client->heard_ns = client->timers_ns = clock_ns();
     session_start(client);
+}
+
+static int await_session(struct quern *client, const char *server_key, int timeout_ms, struct error *err)
+{
+    uint64_t start = client->now;
     while (client->state != SESSION_OPEN) {
         int r = loop_round(client, 10);
         if (r < 0)
@@ -170,24 +177,36 @@ int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_clien
     return quern_connect_curve(endpoint, NULL, timeout_ms, ret_client, ret_err);
 }
 
-int quern_connect_curve(const char *endpoint, const char *server_key, int timeout_ms,
-                        struct quern **ret_client, struct quern_error *ret_err)
+/* Connects, and does not wait. The client is there on failure too, for quern_free. */
+static int begin(const char *endpoint, const char *server_key, struct quern **ret_client, struct error *err)
 {
-    struct error err = {0};
-    struct quern *client = calloc(1, sizeof *client);
+    struct quern *client = *ret_client = calloc(1, sizeof *client);
     if (!client)
-        return state_say(ret_err, -ENOMEM, NULL);
+        return -ENOMEM;
     client->session = state_random_id();
     client->patience_ns = PATIENCE_DEFAULT_NS;
+    client->watched = -1;
+    client->limits = PROTO_LIMITS; /* until the pool has told its own */
     int r = message_decoder_new(&client->decoder);
     if (r == 0)
         r = message_decoder_new(&client->frame_decoder);
     if (r == 0)
-        r = resolve(endpoint, client->endpoint, &err);
+        r = resolve(endpoint, client->endpoint, err);
     if (r == 0)
-        r = make_sockets(client, server_key, &err);
+        r = make_sockets(client, server_key, err);
     if (r == 0)
-        r = open_session(client, server_key, timeout_ms, &err);
+        begin_session(client);
+    return r;
+}
+
+int quern_connect_curve(const char *endpoint, const char *server_key, int timeout_ms,
+                        struct quern **ret_client, struct quern_error *ret_err)
+{
+    struct error err = {0};
+    struct quern *client;
+    int r = begin(endpoint, server_key, &client, &err);
+    if (r == 0)
+        r = await_session(client, server_key, timeout_ms, &err);
     if (r < 0) {
         quern_free(client);
         return state_say(ret_err, r, &err);
@@ -196,12 +215,32 @@ int quern_connect_curve(const char *endpoint, const char *server_key, int timeou
     return 0;
 }
 
+int quern_connect_begin(const char *endpoint, const char *server_key, struct quern **ret_client,
+                        struct quern_error *ret_err)
+{
+    struct error err = {0};
+    struct quern *client;
+    int r = begin(endpoint, server_key, &client, &err);
+    if (r < 0) {
+        quern_free(client);
+        return state_say(ret_err, r, &err);
+    }
+    *ret_client = client;
+    return 0;
+}
+
+bool quern_is_open(const struct quern *client)
+{
+    return client->state == SESSION_OPEN && clock_ns() - client->heard_ns < SILENT_NS;
+}
+
 struct quern *quern_free(struct quern *client)
 {
     if (!client)
         return NULL;
     if (client->dealer && client->opened_before)
         outgoing_bye(client);
+    questions_drop_all(client);
     struct request *request, *next;
     HASH_ITER(hh, client->requests, request, next)
     {

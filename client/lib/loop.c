@@ -11,6 +11,7 @@
 #include <zmq.h>
 
 #include "client/lib/incoming.h"
+#include "client/lib/question.h"
 #include "client/lib/request.h"
 #include "client/lib/session.h"
 
@@ -25,16 +26,20 @@ static void run_timers(struct quern *client)
     client->timers_ns = client->now;
     session_timers(client);
     requests_timers(client);
+    questions_timers(client);
 }
 
 int loop_round(struct quern *client, int64_t wait_ms)
 {
-    zmq_pollitem_t items[2] = {{.socket = client->dealer, .events = ZMQ_POLLIN},
-                               {.socket = client->stream, .events = ZMQ_POLLIN}};
+    zmq_pollitem_t items[3] = {{.socket = client->dealer, .events = ZMQ_POLLIN},
+                               {.socket = client->stream, .events = ZMQ_POLLIN},
+                               {.fd = client->watched, .events = ZMQ_POLLIN}};
+    int n_items = client->watched >= 0 ? 3 : 2;
     if (client->state == SESSION_BROKEN)
         return client->broken;
     int before = client->delivered;
-    bool interrupted = wait_ms > 0 && zmq_poll(items, 2, wait_ms) < 0 && errno == EINTR;
+    bool interrupted = wait_ms > 0 && zmq_poll(items, n_items, wait_ms) < 0 && errno == EINTR;
+    client->seen = items[2].revents != 0;
     client->now = clock_ns();
     incoming_take(client);
     if (client->now - client->timers_ns >= TIMERS_NS || client->delivered == before)
@@ -62,17 +67,23 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *ret
     client->delivered = 0;
     uint64_t start = clock_ns();
     r = loop_round(client, 0);
-    while (r == 0 && client->delivered == 0 && !client->question.answered) {
+    while (r == 0 && client->delivered == 0 && !client->seen) {
         /* In short waits, for the timers of requests and of the opening. */
         int64_t left =
             timeout_ms < 0 ? INT64_MAX : timeout_ms - (int64_t)((clock_ns() - start) / CLOCK_NS_PER_MS);
         if (left <= 0)
             break;
-        int64_t step = client->requests || client->state != SESSION_OPEN ? 20 : 250;
+        bool busy = client->requests || client->questions || client->state != SESSION_OPEN;
+        int64_t step = busy ? 20 : 250;
         r = loop_round(client, left < step ? left : step);
     }
     client->dispatching = false;
     if (client->delivered > 0 || r == -EINTR)
         return client->delivered;
     return r < 0 ? state_say(ret_err, r, &client->broken_err) : 0;
+}
+
+void quern_watch(struct quern *client, int fd)
+{
+    client->watched = fd;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The answer to a question (status, tokenize) that is waited for: one at a time, known by its reference.
+/* Questions (status, tokenize) and their answers, known by their references.
  *
- * It is copied out of the message into memory that the client owns until the next question. Texts are made
- * fit for a terminal on the way: where they come from anybody may write them. */
+ * A question is asked again after a second, two, four … until its answer comes: so a broker that restarts in
+ * between is met in stride. What is answered is copied out of the message into memory that the client owns
+ * until the next answer of its kind. Texts are made fit for a terminal on the way: where they come from
+ * anybody may write them. */
 
 #include "client/lib/question.h"
 
@@ -10,7 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/lib/outgoing.h"
 #include "common/utf8.h"
+
+#include <utlist.h>
+
+#define AGAIN_NS (1 * CLOCK_NS_PER_S) /* from asking to asking again, at first */
 
 /* Copies a text into `*memory` (which is large enough), zero-terminated. */
 static const char *keep(char **memory, struct bytes text)
@@ -45,7 +52,8 @@ static size_t room_of_worker(const struct worker_status *from)
     return room;
 }
 
-static void keep_status(struct quern *client, const struct message *message)
+/* False when memory is short: it is asked again. */
+static bool keep_status(struct quern *client, const struct message *message)
 {
     size_t n = message->status_ok.workers.n, room = message->status_ok.version.len + 1;
     const struct worker_status *from = message->status_ok.workers.items;
@@ -53,7 +61,7 @@ static void keep_status(struct quern *client, const struct message *message)
         room += room_of_worker(&from[i]);
     char *memory = calloc(1, n * sizeof(struct quern_worker) + room);
     if (!memory)
-        return; /* asked again */
+        return false;
     free(client->status_memory);
     client->status_memory = memory;
     struct quern_worker *workers = (struct quern_worker *)(void *)memory;
@@ -66,25 +74,132 @@ static void keep_status(struct quern *client, const struct message *message)
     POOL_STATUS_FIELDS(KEEP_OF_POOL)
     client->status.workers = workers;
     client->status.n_workers = n;
-    client->question.answered = true;
+    return true;
+}
+
+static bool keep_tokens(struct quern *client, const struct message *message)
+{
+    client->tokens.len = 0;
+    return ids_append(&client->tokens, message->tokenize_ok.ids.items, message->tokenize_ok.ids.n) == 0;
+}
+
+static void forget(struct quern *client, struct question *question)
+{
+    DL_DELETE(client->questions, question);
+    buffer_deinit(&question->wire);
+    free(question);
+}
+
+/* Calls back, once and last. The question is out of the list before, so nothing reaches it twice. */
+static void answer(struct quern *client, struct question *question, struct quern_answer *with)
+{
+    quern_answer_fn *fn = question->fn;
+    void *arg = question->arg;
+    if (!with->text)
+        with->text = "";
+    forget(client, question);
+    client->delivered++;
+    fn(arg, with);
+}
+
+static void fail(struct quern *client, struct question *question, int code, const char *text)
+{
+    struct quern_answer no = {.code = code, .text = text};
+    answer(client, question, &no);
+}
+
+static void send_question(struct quern *client, struct question *question)
+{
+    if (client->state != SESSION_OPEN || client->now - question->sent_ns < question->wait_ns)
+        return;
+    question->sent_ns = client->now;
+    question->wait_ns = question->wait_ns > 0 ? 2 * question->wait_ns : AGAIN_NS;
+    outgoing_bytes(client, &question->wire, NULL); /* a full socket: next time */
+}
+
+int question_ask(struct quern *client, struct message *message, int timeout_ms, quern_answer_fn *fn,
+                 void *arg, struct error *err)
+{
+    if (client->state == SESSION_BROKEN)
+        return error_set(err, client->broken, "%s", client->broken_err.text);
+    struct question *question = calloc(1, sizeof *question);
+    if (!question)
+        return -ENOMEM;
+    question->ref = ++client->last_ref;
+    question->fn = fn;
+    question->arg = arg;
+    client->now = question->asked_ns = clock_ns();
+    question->until_ns = client->now + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * CLOCK_NS_PER_MS;
+    if (message->kind == MESSAGE_STATUS)
+        message->status.ref = question->ref;
+    else
+        message->tokenize.ref = question->ref;
+    DL_APPEND(client->questions, question);
+    int r = message_encode_or_say(message, &question->wire, err);
+    if (r == 0)
+        r = outgoing_check_size(client, question->wire.len, err);
+    if (r < 0)
+        forget(client, question);
+    else
+        send_question(client, question);
+    return r;
+}
+
+static struct question *find(struct quern *client, uint64_t ref)
+{
+    struct question *question;
+    DL_SEARCH_SCALAR(client->questions, question, ref, ref);
+    return question;
 }
 
 void question_answer(struct quern *client, const struct message *message)
 {
-    struct question *question = &client->question;
-    if (question->ref == 0)
-        return;
-    if (message->kind == MESSAGE_STATUS_OK && message->status_ok.ref == question->ref) {
-        keep_status(client, message);
-    } else if (message->kind == MESSAGE_TOKENIZE_OK && message->tokenize_ok.ref == question->ref) {
-        client->tokens.len = 0;
-        question->answered =
-            ids_append(&client->tokens, message->tokenize_ok.ids.items, message->tokenize_ok.ids.n) == 0;
-    } else if (message->kind == MESSAGE_ERROR && message->error.ref == question->ref) {
+    struct quern_answer with = {0};
+    struct question *question = NULL;
+    if (message->kind == MESSAGE_STATUS_OK && (question = find(client, message->status_ok.ref))) {
+        with.status = &client->status;
+        if (keep_status(client, message))
+            answer(client, question, &with);
+    } else if (message->kind == MESSAGE_TOKENIZE_OK && (question = find(client, message->tokenize_ok.ref))) {
+        if (!keep_tokens(client, message))
+            return;
+        with.ids = client->tokens.data;
+        with.n_ids = client->tokens.len;
+        answer(client, question, &with);
+    } else if (message->kind == MESSAGE_ERROR && (question = find(client, message->error.ref))) {
+        struct error err;
         char reason[PROTO_MAX_TEXT_BYTES + 1];
-        question->code = -EREMOTEIO;
-        error_set(&question->err, 0, "%s: %s", proto_error_name(message->error.error),
+        error_set(&err, 0, "%s: %s", proto_error_name(message->error.error),
                   utf8_printable(message->error.text, sizeof reason, reason));
-        question->answered = true;
+        fail(client, question, -EREMOTEIO, err.text);
     }
+}
+
+void questions_timers(struct quern *client)
+{
+    struct question *question, *next;
+    DL_FOREACH_SAFE(client->questions, question, next)
+    {
+        if (client->now < question->until_ns) {
+            send_question(client, question);
+            continue;
+        }
+        struct error err;
+        error_set(&err, 0, "the broker at %s did not answer within %llu ms", client->endpoint,
+                  (unsigned long long)((question->until_ns - question->asked_ns) / CLOCK_NS_PER_MS));
+        fail(client, question, -ETIMEDOUT, err.text);
+    }
+}
+
+void questions_fail_all(struct quern *client, int code, const char *text)
+{
+    /* A callback may ask anew; a broken session refuses that, so this ends. */
+    while (client->questions)
+        fail(client, client->questions, code, text);
+}
+
+void questions_drop_all(struct quern *client)
+{
+    while (client->questions)
+        forget(client, client->questions);
 }

@@ -4,8 +4,22 @@
 
 #include "client/lib/state.h"
 
-/* Takes status_ok, tokenize_ok, or an error about a question. What does not answer the question that is
- * waited for is passed over; of what does, client->question says so. */
+/* Asks: a status or a tokenize, whose ref is set here. One answer will come to `fn`. -EINVAL, -EMSGSIZE,
+ * -ENOMEM, or what broke the session. */
+int question_ask(struct quern *client, struct message *message, int timeout_ms, quern_answer_fn *fn,
+                 void *arg, struct error *err);
+
+/* Takes status_ok, tokenize_ok, or an error about a question. What answers nothing that waits is passed over.
+ */
 void question_answer(struct quern *client, const struct message *message);
+
+/* Asks again, and gives up what waited for too long. */
+void questions_timers(struct quern *client);
+
+/* Each is answered with the code. */
+void questions_fail_all(struct quern *client, int code, const char *text);
+
+/* Forgets them without a call. */
+void questions_drop_all(struct quern *client);
 
 #endif

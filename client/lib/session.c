@@ -20,6 +20,7 @@
 #include <zmq.h>
 
 #include "client/lib/outgoing.h"
+#include "client/lib/question.h"
 #include "client/lib/request.h"
 #include "common/utf8.h"
 
@@ -33,6 +34,7 @@ static void break_for_good(struct quern *client, int code, const char *text)
     client->state = SESSION_BROKEN;
     client->broken = error_set(&client->broken_err, code, "%s", text);
     requests_fail_all(client, "worker_lost", text);
+    questions_fail_all(client, code, text);
 }
 
 void session_start(struct quern *client)

@@ -11,8 +11,8 @@
  *   waiting   calls that wait: status, tokenize, generate_wait
  *   loop      one round: sockets, then timers
  *   incoming  messages of the DEALER, frames of the stream: whom they concern
- *   question  the answer that is waited for
  *   session   the states of the session
+ *   question  answers that are waited for
  *   request   the states of a request; request_encode makes its bytes, parameters its numbers
  *   stream    a request's frames: order, gaps, replay
  *   delivery  callbacks, and the end
@@ -86,10 +86,13 @@ struct request {
 };
 
 struct question {
-    uint64_t ref; /* of the one that waits; 0: none */
-    bool answered;
-    int code; /* of a refusal */
-    struct error err;
+    uint64_t ref;
+    struct buffer wire; /* to ask again */
+    quern_answer_fn *fn;
+    void *arg;
+    uint64_t asked_ns, until_ns;
+    uint64_t sent_ns, wait_ns; /* when it was sent last, and from then to the next time; 0: not yet */
+    struct question *next, *prev;
 };
 
 struct quern {
@@ -115,12 +118,14 @@ struct quern {
     struct request *requests; /* hash by id */
     bool dispatching;
     int delivered; /* callbacks made in this dispatch */
+    int watched;   /* the caller's descriptor; -1: none */
+    bool seen;     /* it can be read */
 
     struct message_decoder *decoder;       /* of messages */
     struct message_decoder *frame_decoder; /* of frames inside them */
     struct buffer out;
 
-    struct question question;
+    struct question *questions; /* utlist: those that wait */
     uint64_t last_ref;
     struct quern_status status;
     char *status_memory;

@@ -136,7 +136,7 @@ GOOD = [
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "active": 3, "waiting": 4, "slots": 16, "kv_free": 10,
-                        "kv_total": 512, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
+                        "kv_total": 512, "context": 4096, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
                         "prefill_tokens": 36, "evictions": 14, "kv_cached": 15, "hit_rate": 0.25},
                        {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
     ("tokenize_ok", {"k": "tokenize_ok", "ref": 6, "ids": [1, 2]}),

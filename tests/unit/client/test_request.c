@@ -270,6 +270,48 @@ START_TEST(a_question_that_is_refused_says_why)
 }
 END_TEST
 
+struct heard {
+    int answers, code;
+    size_t n_workers, n_ids;
+    char text[128];
+};
+
+static void hear(void *arg, const struct quern_answer *answer)
+{
+    struct heard *heard = arg;
+    heard->answers++;
+    heard->code = answer->code;
+    heard->n_workers = answer->status ? answer->status->n_workers : 0;
+    heard->n_ids = answer->n_ids;
+    snprintf(heard->text, sizeof heard->text, "%s", answer->text);
+}
+
+START_TEST(several_questions_are_open_at_once)
+{
+    struct heard status = {0}, tokens[2] = {{0}};
+    start((struct fake_config){0});
+    ck_assert_int_eq(quern_ask_tokenize(client, NULL, "a", 1, false, 5000, hear, &tokens[0], NULL), 0);
+    ck_assert_int_eq(quern_ask_status(client, 5000, hear, &status, NULL), 0);
+    ck_assert_int_eq(quern_ask_tokenize(client, NULL, "b", 1, false, 5000, hear, &tokens[1], NULL), 0);
+    ck_assert_int_eq(status.answers, 0);
+    DISPATCH_UNTIL(status.answers && tokens[0].answers && tokens[1].answers);
+    ck_assert_uint_eq(status.n_workers, 1);
+    ck_assert_uint_eq(tokens[0].n_ids, 3);
+    ck_assert_uint_eq(tokens[1].n_ids, 3);
+    ck_assert_str_eq(status.text, "");
+    stop();
+    start((struct fake_config){.knows_no_ids = true});
+    ck_assert_int_eq(quern_ask_tokenize(client, NULL, "a", 1, false, 5000, hear, &tokens[0], NULL), 0);
+    DISPATCH_UNTIL(tokens[0].answers == 2);
+    ck_assert_int_eq(tokens[0].code, -EREMOTEIO);
+    ck_assert_str_eq(tokens[0].text, "no_worker: none is ready");
+    /* One that is open when the client goes is forgotten. */
+    ck_assert_int_eq(quern_ask_status(client, 5000, hear, &status, NULL), 0);
+    stop();
+    ck_assert_int_eq(status.answers, 1);
+}
+END_TEST
+
 START_TEST(a_cancel_that_comes_too_late_changes_nothing)
 {
     static const int script[] = {0, STEP_STOP};
@@ -316,6 +358,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, nothing_waits_inside_a_callback);
     tcase_add_test(tests, questions_are_answered);
     tcase_add_test(tests, a_question_that_is_refused_says_why);
+    tcase_add_test(tests, several_questions_are_open_at_once);
     tcase_add_test(tests, a_cancel_that_comes_too_late_changes_nothing);
     tcase_add_test(tests, a_cancel_is_said_until_it_is_acknowledged_and_no_longer);
 }

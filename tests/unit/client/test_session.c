@@ -155,6 +155,52 @@ START_TEST(a_broker_that_falls_silent_ends_everything_with_a_reason)
 }
 END_TEST
 
+static void count_failure(void *arg, const struct quern_answer *answer)
+{
+    *(int *)arg += answer->code == -ETIMEDOUT && answer->text[0];
+}
+
+START_TEST(a_broken_session_answers_what_was_asked)
+{
+    int failures = 0;
+    struct quern_error err = {0};
+    start((struct fake_config){.silent = true});
+    ck_assert_int_eq(quern_ask_status(client, 60000, count_failure, &failures, NULL), 0);
+    ck_assert_int_eq(quern_ask_status(client, 60000, count_failure, &failures, NULL), 0);
+    quern_set_patience(client, 300);
+    ck_assert_int_eq(dispatch_until_broken(&err), -ETIMEDOUT);
+    ck_assert_int_eq(failures, 2);
+    ck_assert_int_eq(quern_ask_status(client, 60000, count_failure, &failures, &err), -ETIMEDOUT);
+    ck_assert_int_eq(failures, 2);
+    stop();
+}
+END_TEST
+
+START_TEST(a_session_that_was_begun_opens_while_others_wait)
+{
+    static const int script[] = {0, STEP_STOP};
+    int ends[2];
+    struct gathered g = {0};
+    struct quern_request request = a_request();
+    start((struct fake_config){.n_frames = 1, .script = script});
+    quern_free(client);
+    ck_assert_int_eq(quern_connect_begin(fake_broker_folder(broker), NULL, &client, NULL), 0);
+    ck_assert(!quern_is_open(client));
+    ck_assert_int_eq(quern_generate(client, &request, gather, &g, &g.id, NULL), 0);
+    DISPATCH_UNTIL(g.ends);
+    ck_assert(quern_is_open(client));
+    check_whole(&g, 1);
+    /* A descriptor of ours ends a wait. */
+    ck_assert_int_eq(pipe(ends), 0);
+    quern_watch(client, ends[0]);
+    ck_assert_int_eq(write(ends[1], "x", 1), 1);
+    ck_assert_int_eq(quern_dispatch(client, -1, NULL), 0);
+    close(ends[0]);
+    close(ends[1]);
+    stop();
+}
+END_TEST
+
 START_TEST(a_question_that_nobody_answers_is_given_up)
 {
     const struct quern_status *status;
@@ -331,6 +377,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_broker_that_is_full_after_a_restart_is_asked_again);
     tcase_add_test(tests, a_session_that_cannot_be_opened_again_ends_everything_with_a_reason);
     tcase_add_test(tests, a_broker_that_falls_silent_ends_everything_with_a_reason);
+    tcase_add_test(tests, a_broken_session_answers_what_was_asked);
+    tcase_add_test(tests, a_session_that_was_begun_opens_while_others_wait);
     tcase_add_test(tests, a_question_that_nobody_answers_is_given_up);
     tcase_add_test(tests, a_stream_is_reached_the_way_the_broker_was_or_not_at_all);
     tcase_add_test(tests, a_broker_whose_machine_went_down_is_noticed_by_both_connections);

@@ -50,6 +50,10 @@ static const struct setting {
      SETTING_TEXT, offsetof(struct options, public_host), OPTIONS_TEXT_MAX + 1, 0},
     {"curve-key", "FILE", "Encrypt TCP with this CURVE certificate (its secret file)", SETTING_TEXT,
      offsetof(struct options, curve_key), PATH_MAX, 0},
+    {"http", "HOST:PORT", "Also serve HTTP there, with a quern-gateway", SETTING_TEXT,
+     offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
+    {"http-keys", "FILE", "Who may use it: lines of NAME KEY, see quern-gateway(1)", SETTING_TEXT,
+     offsetof(struct options, http_keys), PATH_MAX, 0},
     {"rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", SETTING_TEXT,
      offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
     {"ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
@@ -221,6 +225,8 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     /* Whoever gives a key expects a pool on the network, and an encrypted one. */
     if (walk.result == 0 && options.curve_key[0] && !options.tcp[0])
         walk.result = error_set(err, -EINVAL, "curve-key: it encrypts TCP, and no tcp is given");
+    if (walk.result == 0 && options.http_keys[0] && !options.http[0])
+        walk.result = error_set(err, -EINVAL, "http-keys: they are for HTTP, and no http is given");
     if (walk.result == 0)
         *ret_options = options;
     return walk.result;

@@ -20,6 +20,8 @@ struct options {
     char device[OPTIONS_TEXT_MAX + 1]; /* handed to the workers */
     char tcp[OPTIONS_TEXT_MAX + 1];    /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
     char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
+    char http[OPTIONS_TEXT_MAX + 1];        /* HOST:PORT where a gateway serves HTTP; "" = nowhere */
+    char http_keys[PATH_MAX];               /* file of its keys; "" = none */
     char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];

@@ -163,3 +163,17 @@ int launch_broker(const char *program, const struct options *options, const int 
     command_line_deinit(&line);
     return r < 0 ? error_set(err, r, "%s: %s", program, strerror(-r)) : 0;
 }
+
+int launch_gateway(const char *program, const struct options *options, pid_t *ret_pid, struct error *err)
+{
+    struct command_line line = {0};
+    command_line_add(&line, program);
+    command_line_option(&line, "--listen", options->http);
+    command_line_option(&line, "--keys", options->http_keys[0] ? options->http_keys : NULL);
+    command_line_option(&line, "--connect", options->rundir);
+    command_line_number(&line, "--parent", getpid());
+    char *const *words = command_line_words(&line);
+    int r = words ? spawn(program, words, NULL, 0, -1, ret_pid) : -ENOMEM;
+    command_line_deinit(&line);
+    return r < 0 ? error_set(err, r, "%s: %s", program, strerror(-r)) : 0;
+}

@@ -36,6 +36,7 @@
 #include "common/program.h"
 #include "common/rundir.h"
 #include "supervisor/boot.h"
+#include "supervisor/gateway.h"
 #include "supervisor/launch.h"
 #include "supervisor/places.h"
 
@@ -57,6 +58,7 @@ struct supervision {
     int vault_fd; /* what a broker leaves to the next */
     uint64_t now;
     struct places places;
+    struct gateway_child gateway;
     bool serving; /* some broker could be reached: workers may be started */
 
     pid_t broker;      /* 0: none */
@@ -204,6 +206,8 @@ static void reap(struct supervision *self)
     places_reap(&self->places, self->now);
     if (self->broker > 0 && waitpid(self->broker, &status, WNOHANG) == self->broker)
         broker_ended(self, status);
+    if (!gateway_child_reap(&self->gateway, self->now))
+        end(self, EXIT_FAILURE);
 }
 
 /* ---- one turn ---- */
@@ -215,6 +219,7 @@ static void take_signals(struct supervision *self)
         if (info.ssi_signo == SIGCHLD)
             continue;
         self->signals++;
+        gateway_child_stop(&self->gateway, SIGTERM);
         self->signals_told = false;
         if (self->signals == 2)
             self->leave_at = self->now + LEAVE_NS;
@@ -232,6 +237,8 @@ static void start_due(struct supervision *self)
         tell_place(self, place); /* before it can register */
         places_start(&self->places, place, self->now);
     }
+    if (self->serving)
+        gateway_child_start(&self->gateway, self->now);
 }
 
 static void tick(struct supervision *self)
@@ -268,6 +275,8 @@ static void wait_for_something(struct supervision *self)
     }
     if (self->broker == 0)
         due = earlier(due, self->start_at);
+    if (self->serving)
+        due = earlier(due, gateway_child_due(&self->gateway));
     if (self->leave_at > 0)
         due = earlier(due, self->leave_at);
     if (held) /* a line that waits to be passed on */
@@ -326,6 +335,8 @@ static int prepare(struct supervision *self, struct error *err)
     if (r == 0)
         r = program_sibling("quern-broker", self->program, err);
     if (r == 0)
+        r = gateway_child_init(&self->gateway, options, err);
+    if (r == 0)
         r = rundir_prepare(options->rundir, err);
     if (r == 0)
         r = lock(self, err);
@@ -355,6 +366,7 @@ int supervise(const struct options *options, struct error *err)
     if (r == 0) {
         run(self);
         r = self->status;
+        gateway_child_end(&self->gateway);
         places_stop(&self->places, SIGKILL);
         places_deinit(&self->places);
     }

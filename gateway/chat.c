@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/chat/completions: messages in, a message out. */
+
+#include "gateway/chat.h"
+
+#include <string.h>
+
+#include "gateway/gateway.h"
+#include "gateway/openai.h"
+
+#define PREFIX "chatcmpl-"
+#define CHUNK  "chat.completion.chunk"
+
+/* {"type": "text"} is what there is. */
+static int take_response_format(void *into, const struct json_row *row, const char *path, json_t *value,
+                                struct refusal *refusal)
+{
+    const char *type = json_string_value(json_object_get(value, "type"));
+    if (json_object_size(value) == 1 && type && strcmp(type, "text") == 0)
+        return 0;
+    return json_in_unsupported(into, row, path, value, refusal);
+}
+
+const struct json_row chat_rows[] = {
+    {"messages", parameters_messages, NULL, 0},
+    OPENAI_ROWS,
+    {"max_completion_tokens", parameters_max_tokens, NULL, 0},
+    {"store", json_in_ignore, NULL, 0},
+    {"service_tier", json_in_ignore, NULL, 0},
+    {"safety_identifier", json_in_ignore, NULL, 0},
+    {"prompt_cache_key", json_in_ignore, NULL, 0},
+    {"parallel_tool_calls", json_in_ignore, NULL, 0},
+    {"tool_choice", json_in_unsupported, "none", 0},
+    {"tools", json_in_unsupported, NULL, 0},
+    {"functions", json_in_unsupported, NULL, 0},
+    {"function_call", json_in_unsupported, "none", 0},
+    {"response_format", take_response_format, NULL, 0},
+    {"logprobs", json_in_unsupported, NULL, 0},
+    {"top_logprobs", json_in_unsupported, NULL, 0},
+    {"audio", json_in_unsupported, NULL, 0},
+    {"prediction", json_in_unsupported, NULL, 0},
+    {"reasoning_effort", json_in_unsupported, "none", 0},
+    {"web_search_options", json_in_unsupported, NULL, 0},
+    {0},
+};
+
+/* A chunk up to its delta: `data: {…,"choices":[{"index":0,"delta":`. */
+static void open_chunk(const struct choice *choice, struct json_out *out)
+{
+    openai_event_open(out);
+    openai_head(choice->generation, PREFIX, CHUNK, out);
+    json_out_text(out, ",\"choices\":[{\"index\":");
+    json_out_number(out, choice->index);
+    json_out_text(out, ",\"delta\":");
+}
+
+static void close_chunk(const struct choice *choice, const char *finish_reason, struct json_out *out)
+{
+    json_out_text(out, ",\"logprobs\":null,\"finish_reason\":");
+    if (finish_reason)
+        json_out_name(out, finish_reason);
+    else
+        json_out_text(out, "null");
+    json_out_text(out, "}]");
+    if (choice->generation->include_usage)
+        json_out_text(out, ",\"usage\":null");
+    json_out_text(out, "}");
+    openai_event_close(out);
+}
+
+static void begin(struct generation *generation, struct json_out *out)
+{
+    for (uint32_t i = 0; i < generation->n; i++) {
+        open_chunk(&generation->choices[i], out);
+        json_out_text(out, "{\"role\":\"assistant\",\"content\":\"\"}");
+        close_chunk(&generation->choices[i], NULL, out);
+    }
+}
+
+static void piece(struct choice *choice, const struct quern_output *output, struct json_out *out)
+{
+    open_chunk(choice, out);
+    json_out_text(out, "{\"content\":");
+    json_out_string(out, (struct bytes){output->text, output->text_len});
+    json_out_text(out, "}");
+    close_chunk(choice, NULL, out);
+}
+
+static void end(struct choice *choice, struct json_out *out)
+{
+    open_chunk(choice, out);
+    json_out_text(out, "{}");
+    close_chunk(choice, openai_finish_reason(choice), out);
+}
+
+static void finish(struct generation *generation, struct json_out *out)
+{
+    openai_stream_end(generation, PREFIX, CHUNK, out);
+}
+
+static void whole(struct generation *generation, struct json_out *out)
+{
+    openai_head(generation, PREFIX, "chat.completion", out);
+    json_out_text(out, ",\"choices\":[");
+    for (uint32_t i = 0; i < generation->n; i++) {
+        const struct choice *choice = &generation->choices[i];
+        json_out_text(out, i ? ",{\"index\":" : "{\"index\":");
+        json_out_number(out, i);
+        json_out_text(out, ",\"message\":{\"role\":\"assistant\",\"content\":");
+        json_out_string(out, (struct bytes){choice->text.data, choice->text.len});
+        json_out_text(out, ",\"refusal\":null},\"logprobs\":null,\"finish_reason\":");
+        json_out_name(out, openai_finish_reason(choice));
+        json_out_text(out, "}");
+    }
+    json_out_text(out, "]");
+    openai_usage(generation, out);
+    json_out_text(out, "}");
+}
+
+static const struct dialect dialect = {
+    .name = "chat",
+    .stream_type = "text/event-stream",
+    .begin = begin,
+    .piece = piece,
+    .end = end,
+    .finish = finish,
+    .fail = openai_fail,
+    .whole = whole,
+};
+
+void chat_handle(struct exchange *exchange)
+{
+    generation_handle(exchange, chat_rows, "messages", false, &dialect);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/completions: a text, or token ids, continued. */
+
+#include "gateway/completions.h"
+
+#include "gateway/openai.h"
+
+#define PREFIX "cmpl-"
+#define OBJECT "text_completion"
+
+/* As many answers as are returned: the best of one is itself. */
+static int take_best_of(void *into, const struct json_row *row, const char *path, json_t *value,
+                        struct refusal *refusal)
+{
+    if (json_is_integer(value) && json_integer_value(value) == 1)
+        return 0;
+    return json_in_unsupported(into, row, path, value, refusal);
+}
+
+const struct json_row completions_rows[] = {
+    {"prompt", parameters_prompt, NULL, 0},
+    OPENAI_ROWS,
+    {"best_of", take_best_of, NULL, 0},
+    {"echo", json_in_unsupported, NULL, 0},
+    {"suffix", json_in_unsupported, NULL, 0},
+    {"logprobs", json_in_unsupported, NULL, 0},
+    {0},
+};
+
+static void write_choice(const struct choice *choice, struct bytes text, const char *finish_reason,
+                         struct json_out *out)
+{
+    json_out_text(out, "{\"index\":");
+    json_out_number(out, choice->index);
+    json_out_text(out, ",\"text\":");
+    json_out_string(out, text);
+    json_out_text(out, ",\"logprobs\":null,\"finish_reason\":");
+    if (finish_reason)
+        json_out_name(out, finish_reason);
+    else
+        json_out_text(out, "null");
+    json_out_text(out, "}");
+}
+
+static void chunk(const struct choice *choice, struct bytes text, const char *finish_reason,
+                  struct json_out *out)
+{
+    openai_event_open(out);
+    openai_head(choice->generation, PREFIX, OBJECT, out);
+    json_out_text(out, ",\"choices\":[");
+    write_choice(choice, text, finish_reason, out);
+    json_out_text(out, choice->generation->include_usage ? "],\"usage\":null}" : "]}");
+    openai_event_close(out);
+}
+
+static void begin(struct generation *generation, struct json_out *out)
+{
+}
+
+static void piece(struct choice *choice, const struct quern_output *output, struct json_out *out)
+{
+    chunk(choice, (struct bytes){output->text, output->text_len}, NULL, out);
+}
+
+static void end(struct choice *choice, struct json_out *out)
+{
+    chunk(choice, BYTES_LITERAL(""), openai_finish_reason(choice), out);
+}
+
+static void finish(struct generation *generation, struct json_out *out)
+{
+    openai_stream_end(generation, PREFIX, OBJECT, out);
+}
+
+static void whole(struct generation *generation, struct json_out *out)
+{
+    openai_head(generation, PREFIX, OBJECT, out);
+    json_out_text(out, ",\"choices\":[");
+    for (uint32_t i = 0; i < generation->n; i++) {
+        const struct choice *choice = &generation->choices[i];
+        json_out_text(out, i ? "," : "");
+        write_choice(choice, (struct bytes){choice->text.data, choice->text.len},
+                     openai_finish_reason(choice), out);
+    }
+    json_out_text(out, "]");
+    openai_usage(generation, out);
+    json_out_text(out, "}");
+}
+
+static const struct dialect dialect = {
+    .name = "completions",
+    .stream_type = "text/event-stream",
+    .begin = begin,
+    .piece = piece,
+    .end = end,
+    .finish = finish,
+    .fail = openai_fail,
+    .whole = whole,
+};
+
+void completions_handle(struct exchange *exchange)
+{
+    generation_handle(exchange, completions_rows, "prompt", false, &dialect);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_CONNECTION_H
+#define GATEWAY_CONNECTION_H
+
+/* The connections of clients, beside what libmicrohttpd keeps of them: whose exchange runs on each, since
+ * when a request is awaited, and whether the client has gone while nothing was read from it or written to it.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gateway/exchange.h"
+
+struct connection {
+    struct connection *next, *prev; /* utlist */
+    int fd;                         /* libmicrohttpd's */
+    uint64_t since_ns;              /* a request is awaited since then; 0: one is being answered */
+    struct exchange *exchange;      /* NULL: between two */
+};
+
+struct connections {
+    int epoll_fd; /* where they are watched */
+    struct connection *list;
+    uint64_t looked_ns;
+};
+
+/* A client connected. NULL when memory is short. */
+struct connection *connection_new(struct connections *connections, int fd);
+void connection_free(struct connections *connections, struct connection *connection);
+
+/* Its client has shut down the connection, or half of it: whoever closes while an answer is made for him does
+ * not want it any more. */
+void connection_hung_up(struct connection *connection);
+
+/* Ends those on which no whole request has come for so long. Looks at most once a second. */
+void connections_expire(struct connections *connections, uint64_t now, uint32_t seconds);
+
+/* Tells every exchange that its client is gone. */
+void connections_lose_all(struct connections *connections);
+
+#endif

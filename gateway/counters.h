@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_COUNTERS_H
+#define GATEWAY_COUNTERS_H
+
+/* What the gateway counts, for /metrics. Only ever grows. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HISTOGRAM_BOUNDS 14
+
+struct histogram {
+    uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* of each bucket alone; the last is without a bound */
+    uint64_t n;
+    double sum; /* seconds */
+};
+
+/* Upper bounds in seconds, from 1 ms to a minute. */
+extern const double histogram_bounds[HISTOGRAM_BOUNDS];
+
+void histogram_add(struct histogram *histogram, double seconds);
+
+#define COUNTERS_CODES 600 /* statuses of HTTP are below */
+
+struct counters {
+    uint64_t answers[COUNTERS_CODES]; /* by status */
+    uint64_t prompt_tokens, cached_tokens, output_tokens;
+    uint64_t abandoned; /* generations whose clients went away */
+    struct histogram first_token, between_tokens, queue, generation;
+};
+
+#endif

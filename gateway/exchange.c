@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* See exchange.h. libmicrohttpd reads a stream through read_stream when its socket takes bytes. It does not
+ * look at suspended connections at all, not even whether they still stand: the server does that. */
+
+#include "gateway/exchange.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <utlist.h>
+
+/* An empty buffer larger than this is given back: a stream that was behind once does not keep the memory. */
+#define KEEP_BYTES (16u << 10)
+
+#define SEVERAL 4 /* times its bound may wait in a stream while sockets still take something */
+
+struct exchange *exchange_new(struct MHD_Connection *connection, struct stream_limits *limits)
+{
+    struct exchange *exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        return NULL;
+    exchange->connection = connection;
+    exchange->limits = limits;
+    exchange->begun_ns = clock_ns();
+    return exchange;
+}
+
+struct exchange *exchange_free(struct exchange *exchange)
+{
+    if (!exchange)
+        return NULL;
+    exchange_lost(exchange);
+    if (exchange->late)
+        DL_DELETE(exchange->limits->late, exchange);
+    exchange->limits->used -= exchange->out.len;
+    if (exchange->response)
+        MHD_destroy_response(exchange->response);
+    buffer_deinit(&exchange->body);
+    buffer_deinit(&exchange->out);
+    free(exchange);
+    return NULL;
+}
+
+static void resume(struct exchange *exchange)
+{
+    if (!exchange->suspended)
+        return;
+    exchange->suspended = false;
+    MHD_resume_connection(exchange->connection);
+}
+
+void exchange_suspend(struct exchange *exchange)
+{
+    exchange->suspended = true;
+    MHD_suspend_connection(exchange->connection);
+}
+
+void exchange_when_gone(struct exchange *exchange, void (*fn)(void *arg), void *arg)
+{
+    exchange->on_gone = fn;
+    exchange->arg = arg;
+}
+
+void exchange_lost(struct exchange *exchange)
+{
+    void (*fn)(void *) = exchange->on_gone;
+    exchange->gone = true;
+    exchange->on_gone = NULL;
+    resume(exchange);
+    if (fn)
+        fn(exchange->arg);
+}
+
+static void answer(struct exchange *exchange, unsigned status, const char *content_type,
+                   struct MHD_Response *response)
+{
+    char seconds[16];
+    exchange->on_gone = NULL;
+    exchange->state = EXCHANGE_ANSWERED;
+    exchange->status = status;
+    exchange->response = response;
+    if (!response) { /* no memory: the connection ends */
+        exchange_lost(exchange);
+        return;
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    if (exchange->retry_after_s > 0) {
+        snprintf(seconds, sizeof seconds, "%u", exchange->retry_after_s);
+        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+    }
+    resume(exchange);
+}
+
+void exchange_reply(struct exchange *exchange, unsigned status, const char *content_type,
+                    struct buffer *body_take)
+{
+    struct MHD_Response *response =
+        body_take->len > 0
+            ? MHD_create_response_from_buffer(body_take->len, body_take->data, MHD_RESPMEM_MUST_FREE)
+            : MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
+    if (!response || body_take->len == 0)
+        free(body_take->data);
+    *body_take = (struct buffer){0};
+    answer(exchange, status, content_type, response);
+}
+
+void exchange_reply_json(struct exchange *exchange, unsigned status, struct json_out *json_take)
+{
+    if (json_take->failed) {
+        struct refusal refusal;
+        json_out_deinit(json_take);
+        refuse(&refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
+        refusal_write(&refusal, exchange->family, json_take);
+        status = 500;
+    }
+    exchange_reply(exchange, status, "application/json", &json_take->buffer);
+    *json_take = (struct json_out){0};
+}
+
+void exchange_refuse(struct exchange *exchange, const struct refusal *refusal)
+{
+    struct json_out out = {0};
+    refusal_write(refusal, exchange->family, &out);
+    exchange->retry_after_s = refusal->retry_after_s;
+    exchange_reply_json(exchange, refusal->status, &out);
+}
+
+static ssize_t read_stream(void *cls, uint64_t at, char *ret_data, size_t most)
+{
+    struct exchange *exchange = cls;
+    size_t n = exchange->out.len - exchange->taken;
+    if (exchange->gone)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (n == 0 && exchange->out_over)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (n == 0) {
+        exchange_suspend(exchange);
+        return 0;
+    }
+    if (n > most)
+        n = most;
+    memcpy(ret_data, exchange->out.data + exchange->taken, n);
+    exchange->taken += n;
+    if (exchange->taken == exchange->out.len) {
+        exchange->limits->used -= exchange->out.len;
+        exchange->out.len = exchange->taken = 0;
+        if (exchange->out.cap > KEEP_BYTES)
+            buffer_deinit(&exchange->out);
+    }
+    return (ssize_t)n;
+}
+
+void exchange_stream(struct exchange *exchange, const char *content_type)
+{
+    void (*on_gone)(void *) = exchange->on_gone;
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, exchange, NULL);
+    if (response) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+        /* A proxy in between is to hand every event on at once. */
+        MHD_add_response_header(response, "X-Accel-Buffering", "no");
+    }
+    answer(exchange, 200, content_type, response);
+    if (response) {
+        exchange->state = EXCHANGE_STREAMING;
+        exchange->on_gone = on_gone;
+    } else if (on_gone) {
+        on_gone(exchange->arg);
+    }
+}
+
+static bool cut(struct exchange *exchange, const char *what)
+{
+    log_warn("%s: %s %s is cut off: %s, %zu bytes are not taken", exchange->peer, exchange->method,
+             exchange->path, what, exchange->out.len - exchange->taken);
+    exchange->limits->cut++;
+    exchange_lost(exchange);
+    return false;
+}
+
+bool exchange_write(struct exchange *exchange, const void *data, size_t len)
+{
+    struct stream_limits *limits = exchange->limits;
+    if (exchange->gone)
+        return false;
+    if (len == 0)
+        return true;
+    /* What was taken from the front is in the way of what comes. */
+    if (exchange->taken > 0 && exchange->out.len + len > exchange->out.cap) {
+        limits->used -= exchange->taken;
+        buffer_consume(&exchange->out, exchange->taken);
+        exchange->taken = 0;
+    }
+    if (limits->used + len > limits->all)
+        return cut(exchange, "clients together read too slowly");
+    if (buffer_append(&exchange->out, data, len) < 0)
+        return cut(exchange, "memory is short");
+    limits->used += len;
+    if (!exchange->late && exchange->out.len - exchange->taken > limits->one) {
+        exchange->late = true;
+        DL_APPEND(limits->late, exchange);
+    }
+    resume(exchange);
+    return true;
+}
+
+void exchange_cut_late(struct stream_limits *limits, bool drained)
+{
+    struct exchange *exchange, *next;
+    DL_FOREACH_SAFE(limits->late, exchange, next)
+    {
+        size_t left = exchange->out.len - exchange->taken;
+        if (left > limits->one && !drained && left / SEVERAL <= limits->one)
+            continue;
+        exchange->late = false;
+        DL_DELETE(limits->late, exchange);
+        if (left > limits->one && !exchange->gone)
+            cut(exchange, "the client reads too slowly");
+    }
+}
+
+void exchange_end(struct exchange *exchange)
+{
+    exchange->on_gone = NULL;
+    exchange->out_over = true;
+    resume(exchange);
+}

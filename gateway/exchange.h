@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_EXCHANGE_H
+#define GATEWAY_EXCHANGE_H
+
+/* One request of HTTP and its answer.
+ *
+ *   RECEIVING ──the whole body──▶ WORKING ──exchange_reply, _refuse──▶ ANSWERED ──sent──▶ gone
+ *                                    └──exchange_stream──▶ STREAMING ──exchange_end, sent──▶ gone
+ *
+ * A handler is called once, with the whole body, and answers then or later. While there is nothing to be sent
+ * the connection is suspended. The server makes exchanges and frees them: when the answer was sent, or when
+ * the client has gone; a worker on it hears of the second by exchange_when_gone, and of the first not at all.
+ *
+ * What is streamed waits in a buffer until the client takes it. One that leaves more than its bound there
+ * when its socket takes no more is cut off, with a line in the log, and then it is gone: nobody else waits
+ * for it, and it is never shown a stream with a hole. */
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "gateway/refusal.h"
+
+struct gateway;
+struct key;
+struct exchange;
+
+typedef void exchange_handler(struct exchange *exchange);
+
+enum exchange_state { EXCHANGE_RECEIVING, EXCHANGE_WORKING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
+
+/* Bytes of streams that clients have not taken yet. */
+struct stream_limits {
+    size_t one, all;       /* most of one stream, of all together */
+    size_t used;           /* by all */
+    uint64_t cut;          /* streams that were cut off, so far */
+    struct exchange *late; /* utlist: streams with more than `one` */
+};
+
+struct exchange {
+    struct gateway *gateway;
+    struct MHD_Connection *connection;
+    struct stream_limits *limits;
+    const char *method, *path; /* the client's; they live as long as the exchange */
+    const char *rest;          /* of the path, behind the route's prefix */
+    char peer[64];             /* who asks, for the log: address and port */
+    enum family family;
+    exchange_handler *handler;
+    uint64_t begun_ns;
+    struct key *key; /* whose it is; NULL: there are no keys, or it needs none */
+
+    enum exchange_state state;
+    struct buffer body; /* of the request */
+    size_t received;    /* bytes of it, dropped ones included */
+    bool refused;       /* before the body has come: by this */
+    struct refusal refusal;
+
+    bool suspended;
+    struct MHD_Response *response; /* made, and not handed over */
+    bool queued;                   /* handed over */
+    bool counted;                  /* among those that are being worked on */
+    unsigned status;
+    char allowed[32]; /* with 405: the methods that there are */
+    uint32_t retry_after_s;
+
+    struct buffer out; /* of a stream */
+    size_t taken;      /* of `out`, by the server */
+    bool out_over;     /* nothing follows */
+    bool late;         /* it is in the list of those */
+    struct exchange *next, *prev;
+    bool gone; /* the client is, or was cut off */
+
+    void (*on_gone)(void *arg);
+    void *arg;
+};
+
+struct exchange *exchange_new(struct MHD_Connection *connection, struct stream_limits *limits);
+struct exchange *exchange_free(struct exchange *exchange);
+
+/* ---- for handlers ---- */
+
+/* Answers with a body, whose memory is taken. The buffer is empty afterwards. */
+void exchange_reply(struct exchange *exchange, unsigned status, const char *content_type,
+                    struct buffer *body_take);
+
+/* The same with JSON; where its memory ran out, with an error. */
+void exchange_reply_json(struct exchange *exchange, unsigned status, struct json_out *json_take);
+
+/* Answers with an error in the form of the client's family. */
+void exchange_refuse(struct exchange *exchange, const struct refusal *refusal);
+
+/* Begins a stream: status 200. */
+void exchange_stream(struct exchange *exchange, const char *content_type);
+
+/* Adds to it. False when the client is gone or has just been cut off; its on_gone was called then. */
+bool exchange_write(struct exchange *exchange, const void *data, size_t len);
+
+/* Ends it after what was written. */
+void exchange_end(struct exchange *exchange);
+
+/* `fn` is called, once, when nobody is there any more to be answered; the exchange is not to be used after
+ * that. NULL: nobody needs to hear it. Answering and ending unset it. */
+void exchange_when_gone(struct exchange *exchange, void (*fn)(void *arg), void *arg);
+
+/* ---- for the server ---- */
+
+/* The client went away. */
+void exchange_lost(struct exchange *exchange);
+
+/* Nothing can be sent now: waits until there is. */
+void exchange_suspend(struct exchange *exchange);
+
+/* Cuts off who has left too much unread, after sockets were given what they take: all of it if `drained`,
+ * else only those with several times their bound. */
+void exchange_cut_late(struct stream_limits *limits, bool drained);
+
+#endif

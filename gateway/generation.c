@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* See generation.h.
+ *
+ * Every callback of the pool comes here. What it may find: an exchange that waits for its body or reads its
+ * stream; none, because the client went away or another choice failed. Requests are cancelled when they are
+ * wanted no more, and the generation is freed with the last of them. */
+
+#include "gateway/generation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "gateway/gateway.h"
+
+#define MAX_BODY_BYTES (64u << 20) /* of one answer that is not streamed */
+
+static void free_generation(struct generation *generation)
+{
+    for (uint32_t i = 0; i < generation->n; i++)
+        buffer_deinit(&generation->choices[i].text);
+    json_out_deinit(&generation->out);
+    key_release(generation->key, generation->asked_tokens);
+    free(generation->model);
+    free(generation);
+}
+
+/* Nobody wants it any more: asks for the end of what runs. */
+static void abandon(struct generation *generation)
+{
+    generation->exchange = NULL;
+    for (uint32_t i = 0; i < generation->n; i++)
+        if (generation->choices[i].running)
+            quern_cancel(generation->client, generation->choices[i].id, NULL);
+}
+
+static void on_gone(void *arg)
+{
+    struct generation *generation = arg;
+    log_debug("%s: gone; %u requests are cancelled", generation->exchange->peer, generation->running);
+    generation->gateway->counters.abandoned++;
+    abandon(generation);
+}
+
+static void fail(struct generation *generation, const struct refusal *refusal)
+{
+    struct exchange *exchange = generation->exchange;
+    exchange_when_gone(exchange, NULL, NULL);
+    abandon(generation);
+    if (!generation->begun) {
+        exchange_refuse(exchange, refusal);
+        return;
+    }
+    json_out_reset(&generation->out);
+    generation->dialect->fail(generation, refusal, &generation->out);
+    if (exchange_write(exchange, generation->out.buffer.data, generation->out.buffer.len))
+        exchange_end(exchange);
+}
+
+static void fail_for_memory(struct generation *generation)
+{
+    struct refusal refusal;
+    refusal_of_code(-ENOMEM, NULL, &refusal);
+    fail(generation, &refusal);
+}
+
+static void count(struct generation *generation, const struct quern_end *end)
+{
+    generation->prompt_tokens = end->prompt_tokens;
+    if (end->cached_tokens > generation->cached_tokens)
+        generation->cached_tokens = end->cached_tokens;
+    generation->output_tokens += end->output_tokens;
+    if (end->queue_ms > generation->queue_ms)
+        generation->queue_ms = end->queue_ms;
+    if (end->prefill_ms > generation->prefill_ms)
+        generation->prefill_ms = end->prefill_ms;
+    if (end->decode_ms > generation->decode_ms)
+        generation->decode_ms = end->decode_ms;
+}
+
+static double seconds_since(uint64_t then)
+{
+    return (double)(clock_ns() - then) / CLOCK_NS_PER_S;
+}
+
+/* All of it has ended. */
+static void count_generation(const struct generation *generation)
+{
+    struct counters *counters = &generation->gateway->counters;
+    counters->prompt_tokens += generation->prompt_tokens;
+    counters->cached_tokens += generation->cached_tokens;
+    counters->output_tokens += generation->output_tokens;
+    histogram_add(&counters->queue, generation->queue_ms / 1000);
+    histogram_add(&counters->generation, seconds_since(generation->begun_ns));
+    if (generation->output_tokens > generation->n)
+        histogram_add(&counters->between_tokens, generation->decode_ms / 1000 * generation->n /
+                                                     (generation->output_tokens - generation->n));
+}
+
+static void tell_stream(struct choice *choice, const struct quern_output *output)
+{
+    struct generation *generation = choice->generation;
+    const struct dialect *dialect = generation->dialect;
+    struct json_out *out = &generation->out;
+    json_out_reset(out);
+    if (!generation->begun) {
+        generation->begun = true;
+        exchange_stream(generation->exchange, dialect->stream_type);
+        if (!generation->exchange)
+            return;
+        dialect->begin(generation, out);
+    }
+    if (output->text_len > 0)
+        dialect->piece(choice, output, out);
+    if (output->end)
+        dialect->end(choice, out);
+    if (generation->running == 0)
+        dialect->finish(generation, out);
+    if (out->failed)
+        fail_for_memory(generation);
+    else if (exchange_write(generation->exchange, out->buffer.data, out->buffer.len) &&
+             generation->running == 0)
+        exchange_end(generation->exchange);
+}
+
+static void tell_whole(struct choice *choice, const struct quern_output *output)
+{
+    struct generation *generation = choice->generation;
+    struct json_out body = {0};
+    if (choice->text.len + output->text_len > MAX_BODY_BYTES) {
+        struct refusal refusal;
+        refuse(&refusal, 500, "too_large", NULL, "the answer has more than %u bytes; stream it",
+               MAX_BODY_BYTES);
+        fail(generation, &refusal);
+        return;
+    }
+    if (buffer_append(&choice->text, output->text, output->text_len) < 0) {
+        fail_for_memory(generation);
+        return;
+    }
+    if (generation->running > 0)
+        return;
+    generation->dialect->whole(generation, &body);
+    exchange_reply_json(generation->exchange, 200, &body);
+}
+
+static void on_output(void *arg, const struct quern_output *output)
+{
+    struct choice *choice = arg;
+    struct generation *generation = choice->generation;
+    if (generation->first_ns == 0 && output->n_ids > 0) {
+        generation->first_ns = clock_ns();
+        histogram_add(&generation->gateway->counters.first_token, seconds_since(generation->begun_ns));
+    }
+    if (output->end) {
+        choice->running = false;
+        choice->reason = output->end->reason;
+        generation->running--;
+        count(generation, output->end);
+    }
+    if (generation->exchange) {
+        struct refusal refusal;
+        if (output->end && output->end->reason > QUERN_LENGTH) {
+            refusal_of_end(output->end, &refusal);
+            fail(generation, &refusal);
+        } else if (generation->stream) {
+            tell_stream(choice, output);
+        } else {
+            tell_whole(choice, output);
+        }
+    }
+    if (generation->running == 0) {
+        count_generation(generation);
+        free_generation(generation);
+    }
+}
+
+static struct generation *new_generation(struct exchange *exchange, const struct parameters *parameters,
+                                         const struct dialect *dialect)
+{
+    uint8_t random[16];
+    struct generation *generation =
+        calloc(1, sizeof *generation + parameters->n * sizeof generation->choices[0]);
+    if (!generation)
+        return NULL;
+    generation->exchange = exchange;
+    generation->gateway = exchange->gateway;
+    generation->client = exchange->gateway->pool.client;
+    generation->dialect = dialect;
+    generation->stream = parameters->stream;
+    generation->include_usage = parameters->include_usage;
+    generation->created = time(NULL);
+    generation->begun_ns = clock_ns();
+    generation->n = parameters->n;
+    generation->model = strdup(gateway_model(exchange->gateway, parameters->request.model));
+    if (getrandom(random, sizeof random, 0) != sizeof random || !generation->model) {
+        free_generation(generation);
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(generation->id + 2 * i, 3, "%02x", random[i]);
+    return generation;
+}
+
+/* Sends the requests. 0 or the code of what failed; some may run then. */
+static int send_requests(struct generation *generation, const struct parameters *parameters,
+                         struct quern_error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < generation->n && r == 0; i++) {
+        struct choice *choice = &generation->choices[i];
+        struct quern_request request;
+        parameters_seed_choice(parameters, i, &request);
+        choice->generation = generation;
+        choice->index = i;
+        r = quern_generate(generation->client, &request, on_output, choice, &choice->id, err);
+        choice->running = r == 0;
+        generation->running += r == 0;
+    }
+    return r;
+}
+
+static void start(struct exchange *exchange, const struct parameters *parameters,
+                  const struct dialect *dialect)
+{
+    struct refusal refusal;
+    struct quern_error err = {.text = ""};
+    if (gateway_check(exchange->gateway, parameters->request.model, &refusal) != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    struct generation *generation = new_generation(exchange, parameters, dialect);
+    if (!generation) {
+        refusal_of_code(-ENOMEM, NULL, &refusal);
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    uint64_t tokens = (uint64_t)parameters->request.max_tokens * parameters->n;
+    if (key_take(exchange->key, tokens, &refusal) != 0) {
+        free_generation(generation);
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    generation->key = exchange->key;
+    generation->asked_tokens = tokens;
+    exchange_when_gone(exchange, on_gone, generation);
+    int r = send_requests(generation, parameters, &err);
+    if (r == 0)
+        return;
+    refusal_of_code(r, err.text, &refusal);
+    fail(generation, &refusal);
+    if (generation->running == 0)
+        free_generation(generation);
+}
+
+void generation_handle(struct exchange *exchange, const struct json_row *rows, const char *missing, bool chat,
+                       const struct dialect *dialect)
+{
+    struct parameters parameters;
+    struct refusal refusal;
+    parameters_init(&parameters);
+    parameters.chat = parameters.stream = chat;
+    int r =
+        parameters_read(&parameters, rows, (struct bytes){exchange->body.data, exchange->body.len}, &refusal);
+    if (r == 0)
+        r = parameters_finish(&parameters, missing, &refusal);
+    if (!parameters.has_max_tokens)
+        parameters.request.max_tokens = gateway_max_tokens(exchange->gateway, parameters.request.model);
+    if (r == 0)
+        start(exchange, &parameters, dialect);
+    else
+        exchange_refuse(exchange, &refusal);
+    parameters_deinit(&parameters);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_JSON_OUT_H
+#define GATEWAY_JSON_OUT_H
+
+/* JSON written straight into bytes: answers are made for every token, and have a fixed shape.
+ *
+ *     json_out_text(&out, "{\"object\":\"model\",\"id\":");
+ *     json_out_string(&out, id);
+ *     json_out_text(&out, "}");
+ *
+ * Where memory runs out nothing is said until the end: `failed`. A zeroed one is empty and ready. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+
+struct json_out {
+    struct buffer buffer;
+    bool failed;
+};
+
+/* As it is: the fixed parts. */
+void json_out_text(struct json_out *out, const char *text);
+void json_out_bytes(struct json_out *out, const void *data, size_t len);
+
+/* In quotes, escaped. Bytes that are not UTF-8 become U+FFFD. */
+void json_out_string(struct json_out *out, struct bytes text);
+static inline void json_out_name(struct json_out *out, const char *text)
+{
+    json_out_string(out, bytes_of_string(text));
+}
+
+void json_out_number(struct json_out *out, int64_t number);
+void json_out_bool(struct json_out *out, bool value);
+
+/* With enough digits to be read back as the same float; what JSON has no number for becomes −9999, as the
+ * field does with the logarithm of 0. */
+void json_out_real(struct json_out *out, double real);
+
+/* Empties it and keeps the memory. */
+static inline void json_out_reset(struct json_out *out)
+{
+    out->buffer.len = 0;
+    out->failed = false;
+}
+
+void json_out_deinit(struct json_out *out);
+
+#endif

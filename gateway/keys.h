@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_KEYS_H
+#define GATEWAY_KEYS_H
+
+/* Who may use the gateway, and how much at once.
+ *
+ * A file has a line for each key:
+ *
+ *     NAME KEY [requests=N] [tokens=N]
+ *
+ * NAME is for the log. `requests` bounds how many of its requests are answered at a time, `tokens` how many
+ * tokens they may ask for together (max_tokens times n); without them there is no bound. Empty lines and
+ * those that begin with # are passed over. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "gateway/refusal.h"
+
+#define KEYS_MOST       4096
+#define KEY_BYTES_MOST  256 /* of one key */
+#define KEY_BYTES_LEAST 16  /* a shorter one is guessed */
+
+struct key {
+    char name[64];
+    char secret[KEY_BYTES_MOST + 1];
+    size_t secret_len;
+    uint64_t most_requests, most_tokens; /* at once; 0: no bound */
+    uint64_t requests, tokens;           /* now */
+};
+
+struct keys { /* zeroed: none, and everybody may */
+    struct key *list;
+    size_t n;
+};
+
+/* Parses the text of a file; `name` is for errors, which also have the line. -EINVAL, -ENOMEM; nothing is to
+ * be freed then. */
+int keys_parse(struct bytes text, const char *name, struct keys *ret_keys, struct error *err);
+
+/* Reads a file. -EPERM when others can read it. */
+int keys_read(const char *path, struct keys *ret_keys, struct error *err);
+
+void keys_deinit(struct keys *keys);
+
+/* The key with these bytes, or NULL. Every key is compared whole: the time does not tell how much of one was
+ * right. */
+struct key *keys_find(const struct keys *keys, struct bytes secret);
+
+/* Takes a place for a request that may make so many tokens: 0, or REFUSED with 429. NULL has no bounds. */
+int key_take(struct key *key, uint64_t tokens, struct refusal *refusal);
+void key_release(struct key *key, uint64_t tokens);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_OPENAI_H
+#define GATEWAY_OPENAI_H
+
+/* What the answers of /v1/chat/completions and /v1/completions have in common. */
+
+#include "gateway/generation.h"
+
+/* "data: {…}\n\n", in two halves. */
+void openai_event_open(struct json_out *out);
+void openai_event_close(struct json_out *out);
+
+/* `{"id":"PREFIX…","object":OBJECT,"created":…,"model":…`: how every object begins. */
+void openai_head(const struct generation *generation, const char *prefix, const char *object,
+                 struct json_out *out);
+
+/* `,"usage":{…},"timings":{…}`. */
+void openai_usage(const struct generation *generation, struct json_out *out);
+
+/* "stop" or "length". */
+const char *openai_finish_reason(const struct choice *choice);
+
+/* The chunk with the usage where it was asked for, and [DONE]. */
+void openai_stream_end(struct generation *generation, const char *prefix, const char *object,
+                       struct json_out *out);
+
+/* An event with the error, after which nothing comes. */
+void openai_fail(struct generation *generation, const struct refusal *refusal, struct json_out *out);
+
+/* Rows that both have. */
+/* clang-format off */
+#define OPENAI_ROWS                                                                                          \
+    {"model", parameters_model, NULL, 0},                                                                    \
+    {"max_tokens", parameters_max_tokens, NULL, 0},                                                          \
+    {"temperature", parameters_number, "temperature", 0},                                                    \
+    {"top_p", parameters_number, "top_p", 0},                                                                \
+    {"top_k", parameters_number, "top_k", 0},                                                                \
+    {"min_p", parameters_number, "min_p", 0},                                                                \
+    {"presence_penalty", parameters_number, "presence_penalty", 0},                                          \
+    {"frequency_penalty", parameters_number, "frequency_penalty", 0},                                        \
+    {"repetition_penalty", parameters_number, "repetition_penalty", 0},                                      \
+    {"repeat_penalty", parameters_number, "repetition_penalty", 0},                                          \
+    {"seed", parameters_seed, NULL, 0},                                                                      \
+    {"stop", parameters_stop, NULL, 0},                                                                      \
+    {"logit_bias", parameters_logit_bias, NULL, 0},                                                          \
+    {"n", parameters_n, NULL, 0},                                                                            \
+    {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                     \
+    {"stream_options", parameters_stream_options, NULL, 0},                                                  \
+    {"user", json_in_ignore, NULL, 0},                                                                       \
+    {"metadata", json_in_ignore, NULL, 0},                                                                   \
+    {"cache_prompt", json_in_ignore, NULL, 0}
+/* clang-format on */
+
+#endif

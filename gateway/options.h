@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_OPTIONS_H
+#define GATEWAY_OPTIONS_H
+
+/* What the gateway was asked to do: its command line. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct options {
+    const char *listen;       /* HOST:PORT */
+    const char *connect;      /* endpoint or run directory of the pool; NULL: the default one */
+    const char *server_key;   /* CURVE; NULL: none */
+    const char *keys;         /* file of keys; NULL: none */
+    const char *cors;         /* origin that pages may come from, or "*"; NULL: none */
+    uint32_t parent;          /* process that started it; it ends with that; 0: none */
+    bool open;                /* anybody who reaches it may use it */
+    uint32_t connections;     /* most at once */
+    uint32_t request_seconds; /* from a connection's beginning, or its last answer, to the end of a request */
+    uint32_t body_kb, bodies_mb;    /* most of one request's body, of all that are being received */
+    uint32_t stream_kb, streams_mb; /* most that waits to be read, of one stream, of all */
+    uint32_t max_tokens;            /* where a request does not say */
+    uint32_t drain_seconds;         /* from the first signal until what has not ended is ended */
+};
+
+/* Fills in defaults, then the command line. Exits through argp for --help and --usage, and with status 2 for
+ * a wrong command line. */
+void options_parse(int argc, char **argv, struct options *ret_options);
+
+#endif

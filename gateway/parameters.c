@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/* From JSON to a request of libquern.
+ *
+ * Numbers go through quern_request_set as text, so that bounds and their words are in one place for the
+ * command line, the library and HTTP. */
+
+#include "gateway/parameters.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_STOPS    16 /* as the protocol has them */
+#define MAX_BIASES   1024
+#define MAX_MESSAGES 4096
+#define ARENA_BYTES  (64u << 20)
+
+void parameters_init(struct parameters *parameters)
+{
+    *parameters = (struct parameters){.n = 1, .arena = {.limit = ARENA_BYTES}};
+    quern_request_init(&parameters->request);
+}
+
+void parameters_deinit(struct parameters *parameters)
+{
+    json_decref(parameters->json);
+    arena_deinit(&parameters->arena);
+    *parameters = (struct parameters){0};
+}
+
+int parameters_read(struct parameters *parameters, const struct json_row *rows, struct bytes body,
+                    struct refusal *refusal)
+{
+    int r = json_in_parse(body.data, body.len, &parameters->json, refusal);
+    return r == 0 ? json_in_take(parameters, rows, "", parameters->json, refusal) : r;
+}
+
+void parameters_seed_choice(const struct parameters *parameters, uint32_t index,
+                            struct quern_request *ret_request)
+{
+    *ret_request = parameters->request;
+    ret_request->seed += index;
+}
+
+static int out_of_memory(struct refusal *refusal)
+{
+    return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
+}
+
+static void *take_memory(struct parameters *parameters, size_t n, size_t size)
+{
+    return arena_take(&parameters->arena, n > 0 ? n : 1, size);
+}
+
+/* Sets a number of the request; the reason names what the client called it. */
+static int set(struct parameters *parameters, const char *name, const char *path, const char *text,
+               struct refusal *refusal)
+{
+    struct quern_error err;
+    if (quern_request_set(&parameters->request, name, text, &err) == 0)
+        return 0;
+    const char *reason = strstr(err.text, ": ");
+    return refuse_value(refusal, path, "%s: %s", path, reason ? reason + 2 : err.text);
+}
+
+int parameters_number(void *into, const struct json_row *row, const char *path, json_t *value,
+                      struct refusal *refusal)
+{
+    char text[48];
+    if (json_is_integer(value))
+        snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, sizeof text, "%.17g", json_real_value(value));
+    else
+        return refuse_value(refusal, path, "%s is %s, not a number", path, json_in_kind(value));
+    return set(into, row->name, path, text, refusal);
+}
+
+int parameters_max_tokens(void *into, const struct json_row *row, const char *path, json_t *value,
+                          struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (json_is_integer(value) && json_integer_value(value) < 0 && row->name)
+        return 0; /* "as many as there is room for": the default */
+    int64_t number;
+    if (json_in_integer(path, value, 1, INT32_MAX, &number, refusal) != 0)
+        return REFUSED;
+    parameters->request.max_tokens = (uint32_t)number;
+    parameters->has_max_tokens = true;
+    return 0;
+}
+
+int parameters_seed(void *into, const struct json_row *row, const char *path, json_t *value,
+                    struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    int64_t number;
+    if (json_in_integer(path, value, INT64_MIN, INT64_MAX, &number, refusal) != 0)
+        return REFUSED;
+    if (number < 0 && row->name)
+        return 0; /* a random one */
+    parameters->request.seed = (uint64_t)number;
+    parameters->request.has_seed = true;
+    return 0;
+}
+
+int parameters_model(void *into, const struct json_row *row, const char *path, json_t *value,
+                     struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    if (json_string_length(value) > 0)
+        parameters->request.model = json_string_value(value);
+    return 0;
+}
+
+static int take_stop(const char *path, const json_t *value, const char **ret_stop, struct refusal *refusal)
+{
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    if (json_string_length(value) == 0)
+        return refuse_value(refusal, path, "%s is empty", path);
+    *ret_stop = json_string_value(value);
+    return 0;
+}
+
+int parameters_stop(void *into, const struct json_row *row, const char *path, json_t *value,
+                    struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    bool is_array = json_is_array(value);
+    size_t n = is_array ? json_array_size(value) : 1;
+    if (n > MAX_STOPS)
+        return refuse_value(refusal, path, "%s has %zu strings; at most %d are possible", path, n, MAX_STOPS);
+    const char **stop = take_memory(parameters, n, sizeof *stop);
+    if (!stop)
+        return out_of_memory(refusal);
+    for (size_t i = 0; i < n; i++) {
+        char where[64];
+        snprintf(where, sizeof where, is_array ? "%s[%zu]" : "%s", path, i);
+        if (take_stop(where, is_array ? json_array_get(value, i) : value, &stop[i], refusal) != 0)
+            return REFUSED;
+    }
+    parameters->request.stop = stop;
+    parameters->request.n_stop = n;
+    return 0;
+}
+
+static int take_bias(const char *path, const char *key, const json_t *value,
+                     struct quern_logit_bias *ret_bias, struct refusal *refusal)
+{
+    char *end;
+    errno = 0;
+    long id = strtol(key, &end, 10);
+    if (key[0] < '0' || key[0] > '9' || *end || errno || id > INT32_MAX)
+        return refuse_value(refusal, path, "%s: \"%.40s\" is no token id", path, key);
+    double bias = json_number_value(value);
+    if (!json_is_number(value) || !(bias >= -100 && bias <= 100))
+        return refuse_value(refusal, path, "%s: the value of \"%.40s\" is no number from -100 to 100", path,
+                            key);
+    *ret_bias = (struct quern_logit_bias){(int32_t)id, (float)bias};
+    return 0;
+}
+
+int parameters_logit_bias(void *into, const struct json_row *row, const char *path, json_t *value,
+                          struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    const char *key;
+    json_t *bias;
+    size_t n = 0;
+    if (!json_is_object(value))
+        return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
+    if (json_object_size(value) > MAX_BIASES)
+        return refuse_value(refusal, path, "%s has %zu entries; at most %d are possible", path,
+                            json_object_size(value), MAX_BIASES);
+    struct quern_logit_bias *biases = take_memory(parameters, json_object_size(value), sizeof *biases);
+    if (!biases)
+        return out_of_memory(refusal);
+    json_object_foreach(value, key, bias)
+    {
+        if (take_bias(path, key, bias, &biases[n++], refusal) != 0)
+            return REFUSED;
+    }
+    parameters->request.logit_bias = biases;
+    parameters->request.n_logit_bias = n;
+    return 0;
+}
+
+int parameters_n(void *into, const struct json_row *row, const char *path, json_t *value,
+                 struct refusal *refusal)
+{
+    int64_t number;
+    if (json_in_integer(path, value, 1, PARAMETERS_MAX_CHOICES, &number, refusal) != 0)
+        return REFUSED;
+    ((struct parameters *)into)->n = (uint32_t)number;
+    return 0;
+}
+
+static const struct json_row stream_options_rows[] = {
+    {"include_usage", json_in_bool, NULL, offsetof(struct parameters, include_usage)},
+    {"include_obfuscation", json_in_ignore, NULL, 0},
+    {0},
+};
+
+int parameters_stream_options(void *into, const struct json_row *row, const char *path, json_t *value,
+                              struct refusal *refusal)
+{
+    if (!json_is_object(value))
+        return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
+    return json_in_take(into, stream_options_rows, path, value, refusal);
+}
+
+static int take_ids(struct parameters *parameters, const char *path, json_t *value, struct refusal *refusal)
+{
+    size_t n = json_array_size(value);
+    int32_t *ids = take_memory(parameters, n, sizeof *ids);
+    if (!ids)
+        return out_of_memory(refusal);
+    for (size_t i = 0; i < n; i++) {
+        char where[64];
+        int64_t id;
+        snprintf(where, sizeof where, "%s[%zu]", path, i);
+        if (json_in_integer(where, json_array_get(value, i), 0, INT32_MAX, &id, refusal) != 0)
+            return REFUSED;
+        ids[i] = (int32_t)id;
+    }
+    parameters->request.ids = ids;
+    parameters->request.n_ids = n;
+    return 0;
+}
+
+int parameters_prompt(void *into, const struct json_row *row, const char *path, json_t *value,
+                      struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (json_is_array(value) && json_array_size(value) == 1 && json_is_string(json_array_get(value, 0)))
+        value = json_array_get(value, 0);
+    if (json_is_array(value) && json_array_size(value) > 0 && json_is_string(json_array_get(value, 0)))
+        return refuse_value(refusal, path, "%s has %zu texts; one at a time is taken", path,
+                            json_array_size(value));
+    if (json_is_array(value) && json_array_size(value) > 0)
+        return take_ids(parameters, path, value, refusal);
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string or an array of token ids", path,
+                            json_is_array(value) ? "empty" : json_in_kind(value));
+    if (json_string_length(value) == 0)
+        return refuse_value(refusal, path, "%s is empty", path);
+    parameters->request.text = json_string_value(value);
+    parameters->request.text_len = json_string_length(value);
+    return 0;
+}
+
+/* The text of a part of a content, or NULL and a refusal. */
+static const json_t *text_of_part(const char *path, const json_t *part, struct refusal *refusal)
+{
+    const char *type = json_string_value(json_object_get(part, "type"));
+    const json_t *text = json_object_get(part, "text");
+    if (!type) {
+        refuse_value(refusal, path, "%s is no object with a type", path);
+        return NULL;
+    }
+    if (strcmp(type, "text") != 0) {
+        refuse(refusal, 400, "unsupported_parameter", path,
+               "%s: content of the type \"%.40s\" is not supported, "
+               "only \"text\"",
+               path, type);
+        return NULL;
+    }
+    if (!json_is_string(text)) {
+        refuse_value(refusal, path, "%s.text is not a string", path);
+        return NULL;
+    }
+    return text;
+}
+
+static int join_parts(struct parameters *parameters, const char *path, json_t *parts, const char **ret_text,
+                      struct refusal *refusal)
+{
+    size_t len = 0, at = 0, n = json_array_size(parts);
+    for (size_t i = 0; i < n; i++) {
+        char where[sizeof refusal->param];
+        snprintf(where, sizeof where, "%s[%zu]", path, i);
+        const json_t *text = text_of_part(where, json_array_get(parts, i), refusal);
+        if (!text)
+            return REFUSED;
+        len += json_string_length(text);
+    }
+    char *joined = take_memory(parameters, len + 1, 1);
+    if (!joined)
+        return out_of_memory(refusal);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *text = json_object_get(json_array_get(parts, i), "text");
+        memcpy(joined + at, json_string_value(text), json_string_length(text));
+        at += json_string_length(text);
+    }
+    *ret_text = joined;
+    return 0;
+}
+
+int parameters_content(struct parameters *parameters, const char *path, json_t *value, const char **ret_text,
+                       struct refusal *refusal)
+{
+    if (json_is_array(value))
+        return join_parts(parameters, path, value, ret_text, refusal);
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string or an array of parts", path,
+                            value ? json_in_kind(value) : "missing");
+    *ret_text = json_string_value(value);
+    return 0;
+}
+
+/* One message on its way into the list. */
+struct message_in {
+    struct parameters *parameters;
+    struct quern_message *message;
+};
+
+static int take_role(void *into, const struct json_row *row, const char *path, json_t *value,
+                     struct refusal *refusal)
+{
+    static const char *const roles[][2] = {{"system", "system"},
+                                           {"developer", "system"},
+                                           {"user", "user"},
+                                           {"assistant", "assistant"},
+                                           {"tool", "tool"}};
+    struct message_in *message = into;
+    const char *role = json_string_value(value);
+    for (size_t i = 0; role && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(role, roles[i][0]) == 0) {
+            message->message->role = roles[i][1];
+            return 0;
+        }
+    return refuse_value(refusal, path, "%s is none of system, developer, user, assistant and tool", path);
+}
+
+static int take_content(void *into, const struct json_row *row, const char *path, json_t *value,
+                        struct refusal *refusal)
+{
+    struct message_in *message = into;
+    return parameters_content(message->parameters, path, value, &message->message->content, refusal);
+}
+
+static const struct json_row message_rows[] = {
+    {"role", take_role, NULL, 0},
+    {"content", take_content, NULL, 0},
+    {"name", json_in_ignore, NULL, 0},
+    {"tool_call_id", json_in_ignore, NULL, 0},
+    {"refusal", json_in_ignore, NULL, 0},
+    {"annotations", json_in_ignore, NULL, 0},
+    {"reasoning_content", json_in_ignore, NULL, 0},
+    {"thinking", json_in_ignore, NULL, 0},
+    {"audio", json_in_unsupported, NULL, 0},
+    {"images", json_in_unsupported, NULL, 0},
+    {"tool_calls", json_in_unsupported, NULL, 0},
+    {"function_call", json_in_unsupported, NULL, 0},
+    {0},
+};
+
+int parameters_messages(void *into, const struct json_row *row, const char *path, json_t *value,
+                        struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    size_t n = json_array_size(value);
+    if (!json_is_array(value) || n == 0)
+        return refuse_value(refusal, path, "%s is %s, not an array of messages", path,
+                            json_is_array(value) ? "empty" : json_in_kind(value));
+    if (n > MAX_MESSAGES)
+        return refuse_value(refusal, path, "%s has %zu messages; at most %d are possible", path, n,
+                            MAX_MESSAGES);
+    struct quern_message *messages = take_memory(parameters, n, sizeof *messages);
+    if (!messages)
+        return out_of_memory(refusal);
+    for (size_t i = 0; i < n; i++) {
+        char where[64];
+        struct message_in message = {parameters, &messages[i]};
+        json_t *object = json_array_get(value, i);
+        messages[i] = (struct quern_message){NULL, ""};
+        snprintf(where, sizeof where, "%s[%zu]", path, i);
+        if (!json_is_object(object))
+            return refuse_value(refusal, where, "%s is %s, not an object", where, json_in_kind(object));
+        if (json_in_take(&message, message_rows, where, object, refusal) != 0)
+            return REFUSED;
+        if (!messages[i].role)
+            return refuse_value(refusal, where, "%s has no role", where);
+    }
+    parameters->request.messages = messages;
+    parameters->request.n_messages = n;
+    return 0;
+}
+
+int parameters_system(void *into, const struct json_row *row, const char *path, json_t *value,
+                      struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    return parameters_content(parameters, path, value, &parameters->system, refusal);
+}
+
+int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal)
+{
+    struct quern_request *request = &parameters->request;
+    bool as_user = parameters->chat && !parameters->raw && request->text;
+    if (!request->text && !request->ids && !request->messages)
+        return refuse_value(refusal, missing, "%s is missing", missing);
+    bool has_system = parameters->system && parameters->system[0];
+    if (has_system && !as_user && !request->messages)
+        return refuse_value(refusal, "system", "system has no place beside a raw prompt");
+    if (!has_system && !as_user)
+        return 0;
+    struct quern_message *messages = take_memory(parameters, request->n_messages + 2, sizeof *messages);
+    size_t n = 0;
+    if (!messages)
+        return out_of_memory(refusal);
+    if (has_system)
+        messages[n++] = (struct quern_message){"system", parameters->system};
+    for (size_t i = 0; i < request->n_messages; i++)
+        messages[n++] = request->messages[i];
+    if (as_user)
+        messages[n++] = (struct quern_message){"user", request->text};
+    request->text = NULL;
+    request->messages = messages;
+    request->n_messages = n;
+    return 0;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_PARAMETERS_H
+#define GATEWAY_PARAMETERS_H
+
+/* What a client asks to be generated, whatever family it is of: a request of libquern, and what the answer is
+ * to look like.
+ *
+ * Bounds and defaults of numbers are libquern's own. Texts stay in the JSON and lists in the arena, so both
+ * live as long as the request is needed. */
+
+#include <quern.h>
+
+#include "common/arena.h"
+#include "gateway/json_in.h"
+
+#define PARAMETERS_MAX_CHOICES 128
+
+struct parameters {
+    struct quern_request request;
+    json_t *json;       /* owned */
+    struct arena arena; /* lists, and texts that were put together */
+    uint32_t n;         /* choices, 1 … PARAMETERS_MAX_CHOICES */
+    const char *system; /* goes before the messages, or the prompt; NULL: none */
+    bool chat;          /* a prompt is what a user says, unless it is raw */
+    bool raw;
+    bool stream;
+    bool include_usage; /* in a chunk of its own, at the end of the stream */
+    bool has_max_tokens;
+    bool wants_logprobs;
+    uint32_t top_logprobs;
+};
+
+/* Sets the defaults. */
+void parameters_init(struct parameters *parameters);
+void parameters_deinit(struct parameters *parameters);
+
+/* Parses the body and reads it by the family's rows. 0 or REFUSED. parameters_deinit frees what there is
+ * either way. */
+int parameters_read(struct parameters *parameters, const struct json_row *rows, struct bytes body,
+                    struct refusal *refusal);
+
+/* Puts the system's words and the prompt into the messages, where they belong there. 0 or REFUSED. */
+int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal);
+
+/* The same seed gives the same answer, but each choice one of its own. */
+void parameters_seed_choice(const struct parameters *parameters, uint32_t index,
+                            struct quern_request *ret_request);
+
+/* ---- takers, whose `into` is a struct parameters ---- */
+
+/* A number of the request, called row->name there. */
+json_row_take parameters_number;
+/* -1, 0 and other ways to say "off", of clients that know no other. */
+json_row_take parameters_max_tokens, parameters_seed;
+json_row_take parameters_model;
+json_row_take parameters_stop;       /* a text or an array of texts */
+json_row_take parameters_logit_bias; /* {"15043": -100} */
+json_row_take parameters_n;
+json_row_take parameters_stream_options;
+json_row_take parameters_prompt;   /* a text, or an array of token ids */
+json_row_take parameters_messages; /* [{role, content}] */
+json_row_take parameters_system;   /* a text, or an array of parts */
+
+/* A text, or an array of parts {type: "text", text} joined; zero-terminated, living as long as the
+ * parameters. */
+int parameters_content(struct parameters *parameters, const char *path, json_t *value, const char **ret_text,
+                       struct refusal *refusal);
+
+#endif

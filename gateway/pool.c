@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* See pool.h.
+ *
+ *   no client ──quern_connect_begin──▶ opening ──▶ open ──silence beyond patience──▶ no client
+ *        ▲──────────── at once, and after a quarter of a second ───────────────────────┘
+ *
+ * The status is asked every second. It says which models are served now, which the opening of the session
+ * told only of that moment. */
+
+#include "gateway/pool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#define RETRY_NS  (250 * CLOCK_NS_PER_MS)
+#define STATUS_NS (1 * CLOCK_NS_PER_S)
+#define STATUS_MS 5000 /* most that an answer is waited for */
+
+void pool_init(struct pool *pool, const char *endpoint, const char *server_key, int watched)
+{
+    *pool = (struct pool){.endpoint = endpoint, .server_key = server_key, .watched = watched};
+    snprintf(pool->reason, sizeof pool->reason, "the pool is not connected yet");
+}
+
+static void forget_models(struct pool *pool)
+{
+    for (size_t i = 0; i < pool->n_models; i++)
+        free(pool->models[i].name);
+    free(pool->models);
+    pool->models = NULL;
+    pool->n_models = 0;
+    pool->known = false;
+}
+
+void pool_deinit(struct pool *pool)
+{
+    quern_free(pool->client);
+    forget_models(pool);
+}
+
+static void say_reason(struct pool *pool, const char *reason)
+{
+    if (strcmp(pool->reason, reason) != 0)
+        log_warn("%s", reason);
+    snprintf(pool->reason, sizeof pool->reason, "%s", reason);
+}
+
+static void try_open(struct pool *pool, uint64_t now)
+{
+    struct quern_error err;
+    if (pool->try_ns != 0 && now - pool->try_ns < RETRY_NS)
+        return;
+    pool->try_ns = now;
+    int r = quern_connect_begin(pool->endpoint, pool->server_key, &pool->client, &err);
+    if (r < 0)
+        say_reason(pool, err.text);
+    else
+        quern_watch(pool->client, pool->watched);
+}
+
+/* The entry of that name, a new one if there is none; NULL when memory is short. */
+static struct pool_model *model_entry(struct pool *pool, const char *name)
+{
+    for (size_t i = 0; i < pool->n_models; i++)
+        if (strcmp(pool->models[i].name, name) == 0)
+            return &pool->models[i];
+    struct pool_model *models = reallocarray(pool->models, pool->n_models + 1, sizeof *models);
+    if (!models)
+        return NULL;
+    pool->models = models;
+    char *copy = strdup(name);
+    if (!copy)
+        return NULL;
+    models[pool->n_models] = (struct pool_model){.name = copy};
+    return &models[pool->n_models++];
+}
+
+static bool serves(const struct quern_worker *worker)
+{
+    return worker->model[0] && strcmp(worker->state, "failed") != 0 && strcmp(worker->state, "absent") != 0;
+}
+
+static void on_status(void *arg, const struct quern_answer *answer)
+{
+    struct pool *pool = arg;
+    pool->asked = false;
+    if (answer->code != 0)
+        return; /* asked again in a second */
+    forget_models(pool);
+    pool->status = answer->status; /* lives until the next */
+    pool->draining = answer->status->draining;
+    for (size_t i = 0; i < answer->status->n_workers; i++) {
+        const struct quern_worker *worker = &answer->status->workers[i];
+        struct pool_model *model = serves(worker) ? model_entry(pool, worker->model) : NULL;
+        if (!model)
+            continue;
+        model->workers++;
+        model->ready += strcmp(worker->state, "ready") == 0;
+        model->context = worker->context;
+    }
+    pool->known = true;
+}
+
+static void ask_status(struct pool *pool, uint64_t now)
+{
+    if (pool->asked || (pool->asked_ns != 0 && now - pool->asked_ns < STATUS_NS))
+        return;
+    pool->asked_ns = now;
+    pool->asked = quern_ask_status(pool->client, STATUS_MS, on_status, pool, NULL) == 0;
+}
+
+static void look(struct pool *pool, uint64_t now)
+{
+    bool open = quern_is_open(pool->client);
+    if (open && !pool->was_open) {
+        log_info("the pool is connected");
+        pool->reason[0] = 0;
+        pool->asked_ns = 0;
+    } else if (!open && pool->was_open) {
+        say_reason(pool, "the pool does not answer");
+    }
+    pool->was_open = open;
+    if (open)
+        ask_status(pool, now);
+}
+
+static void lose(struct pool *pool, const char *reason)
+{
+    say_reason(pool, reason);
+    pool->client = quern_free(pool->client);
+    pool->status = NULL;
+    forget_models(pool);
+    pool->asked = pool->was_open = false;
+    pool->try_ns = clock_ns();
+}
+
+void pool_wait(struct pool *pool, int timeout_ms)
+{
+    struct quern_error err;
+    uint64_t now = clock_ns();
+    if (!pool->client)
+        try_open(pool, now);
+    if (!pool->client) {
+        struct pollfd watched = {.fd = pool->watched, .events = POLLIN};
+        int left = (int)(RETRY_NS / CLOCK_NS_PER_MS);
+        poll(&watched, 1, timeout_ms >= 0 && timeout_ms < left ? timeout_ms : left);
+        return;
+    }
+    look(pool, now);
+    if (timeout_ms < 0 || timeout_ms > 250)
+        timeout_ms = 250; /* for the timers here */
+    if (quern_dispatch(pool->client, timeout_ms, &err) < 0)
+        lose(pool, err.text);
+}
+
+const struct pool_model *pool_model(const struct pool *pool, const char *name)
+{
+    for (size_t i = 0; i < pool->n_models; i++)
+        if (!name || strcmp(pool->models[i].name, name) == 0)
+            return &pool->models[i];
+    return NULL;
+}
+
+int pool_check(const struct pool *pool, const char *model, struct refusal *refusal)
+{
+    if (!pool->client || !quern_is_open(pool->client)) {
+        refuse(refusal, 503, "unavailable", NULL, "%s",
+               pool->reason[0] ? pool->reason : "the pool does not answer");
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    if (pool->draining) {
+        refuse(refusal, 503, "draining", NULL, "the pool is shutting down");
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    if (model && pool->known && !pool_model(pool, model))
+        return refuse(refusal, 404, "model_not_found", "model", "the model \"%.128s\" does not exist", model);
+    return 0;
+}

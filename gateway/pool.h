@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_POOL_H
+#define GATEWAY_POOL_H
+
+/* The pool behind the gateway: one session, opened again and again while there is none, and what the pool
+ * last said of itself.
+ *
+ * Nothing here waits but pool_wait. While the pool is away, or restarts, requests that run go on as far as
+ * libquern can take them, and new ones are refused at once. */
+
+#include <quern.h>
+
+#include "gateway/refusal.h"
+
+struct pool_model {
+    char *name;
+    uint32_t workers, ready; /* that serve it, and of them those that take work now */
+    uint32_t context;        /* tokens; 0: not known */
+};
+
+struct pool {
+    const char *endpoint, *server_key;
+    int watched;          /* a descriptor that ends pool_wait too */
+    struct quern *client; /* NULL: there is none now */
+    bool was_open;
+    uint64_t try_ns, asked_ns; /* when it was tried to open one; when the status was asked */
+    bool asked;                /* its answer is not here */
+    bool known;                /* the status of this session was told */
+    char reason[512];          /* why there is no session */
+    bool draining;
+    const struct quern_status *status; /* the last one; NULL: none */
+    struct pool_model *models;         /* [n_models] */
+    size_t n_models;
+};
+
+/* The texts are borrowed. */
+void pool_init(struct pool *pool, const char *endpoint, const char *server_key, int watched);
+void pool_deinit(struct pool *pool);
+
+/* Takes what comes, for at most timeout_ms, and keeps the session. */
+void pool_wait(struct pool *pool, int timeout_ms);
+
+/* Whether a request for this model (NULL: any) can be sent now. 0 or REFUSED. */
+int pool_check(const struct pool *pool, const char *model, struct refusal *refusal);
+
+/* The model of that name (NULL: the first), or NULL. */
+const struct pool_model *pool_model(const struct pool *pool, const char *name);
+
+#endif

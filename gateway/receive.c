@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* A request as it comes: its head is judged first, then its body is gathered, then a handler answers.
+ *
+ * What is refused by its head is answered when the body is through, so that the client is there to read it;
+ * the body is dropped meanwhile. One that is far too large, or that asks first (Expect), is answered at once,
+ * and the connection ends with that. A body without an end is cut off. */
+
+#include "gateway/receive.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/number.h"
+#include "common/utf8.h"
+#include "gateway/routes.h"
+
+#define DROPPED_TIMES                                                                                        \
+    8 /* so much more than a body may have is read and dropped, before the client is cut off */
+
+static void say_peer(struct MHD_Connection *connection, char *ret_peer, size_t size)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    char host[INET6_ADDRSTRLEN] = "?";
+    unsigned port = 0;
+    if (info && info->client_addr && info->client_addr->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)info->client_addr;
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+        port = ntohs(v4->sin_port);
+    } else if (info && info->client_addr && info->client_addr->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const void *)info->client_addr;
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+        port = ntohs(v6->sin6_port);
+    }
+    snprintf(ret_peer, size, "%s port %u", host, port);
+}
+
+static struct connection *connection_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static int refuse_size(const struct gateway *gateway, struct refusal *refusal)
+{
+    return refuse(refusal, 413, "too_large", NULL, "the body of a request may have %u kB at most",
+                  gateway->options.body_kb);
+}
+
+static size_t most_bytes(const struct exchange *exchange)
+{
+    return (size_t)exchange->gateway->options.body_kb << 10;
+}
+
+/* Who asks: by "Authorization: Bearer KEY", or "x-api-key: KEY" as clients of Anthropic have it. */
+static int authenticate(struct exchange *exchange, struct refusal *refusal)
+{
+    struct keys *keys = &exchange->gateway->keys;
+    const char *said = header(exchange->connection, MHD_HTTP_HEADER_AUTHORIZATION);
+    if (keys->n == 0)
+        return 0;
+    if (said && strncasecmp(said, "Bearer ", 7) == 0)
+        said += 7 + strspn(said + 7, " ");
+    else
+        said = header(exchange->connection, "x-api-key");
+    exchange->key = said ? keys_find(keys, bytes_of_string(said)) : NULL;
+    if (exchange->key)
+        return 0;
+    return refuse(refusal, 401, "invalid_api_key", NULL, "%s",
+                  said ? "the API key is not known here" : "an API key is needed: Authorization: Bearer KEY");
+}
+
+/* A page asks in advance whether it may ask. */
+static void preflight(struct exchange *exchange)
+{
+    struct buffer nothing = {0};
+    exchange_reply(exchange, 204, "text/plain", &nothing);
+}
+
+/* Judges the head. *ret_at_once: the body is not to be waited for. */
+static void judge(struct exchange *exchange, bool *ret_at_once)
+{
+    const struct route *route;
+    uint64_t length = 0;
+    const char *said = header(exchange->connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (said && number_read(said, 0, UINT64_MAX, &length, NULL) < 0)
+        length = 0; /* libmicrohttpd has refused what is no number */
+    if (exchange->gateway->options.cors && strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) == 0)
+        exchange->handler = preflight;
+    else if (routes_find(exchange->method, exchange->path, &route, &exchange->rest, &exchange->family,
+                         exchange->allowed, &exchange->refusal) != 0)
+        exchange->refused = true;
+    else if (!route->free && authenticate(exchange, &exchange->refusal) != 0)
+        exchange->refused = true;
+    else
+        exchange->handler = route->handler;
+    if (length > most_bytes(exchange)) {
+        refuse_size(exchange->gateway, &exchange->refusal);
+        exchange->refused = true;
+        *ret_at_once = length > DROPPED_TIMES * most_bytes(exchange) ||
+                       header(exchange->connection, MHD_HTTP_HEADER_EXPECT);
+    }
+}
+
+static struct exchange *begin(struct receiver *receiver, struct MHD_Connection *connection, const char *url,
+                              const char *method)
+{
+    struct connection *known = connection_of(connection);
+    struct exchange *exchange = known ? exchange_new(connection, &receiver->gateway->streams) : NULL;
+    if (!exchange)
+        return NULL;
+    exchange->gateway = receiver->gateway;
+    exchange->path = url;
+    exchange->method = method;
+    say_peer(connection, exchange->peer, sizeof exchange->peer);
+    known->exchange = exchange;
+    return exchange;
+}
+
+static void drop_body(struct receiver *receiver, struct exchange *exchange)
+{
+    receiver->bodies -= exchange->body.len;
+    buffer_deinit(&exchange->body);
+}
+
+/* Takes a part of the body. False: the connection is to be closed. */
+static bool take(struct receiver *receiver, struct exchange *exchange, const char *data, size_t len)
+{
+    const struct options *options = &receiver->gateway->options;
+    exchange->received += len;
+    if (exchange->received > DROPPED_TIMES * most_bytes(exchange)) {
+        log_info("%s: a body of more than %zu bytes: the connection is closed", exchange->peer,
+                 DROPPED_TIMES * most_bytes(exchange));
+        return false;
+    }
+    if (exchange->refused)
+        return true;
+    if (exchange->received > most_bytes(exchange)) {
+        refuse_size(receiver->gateway, &exchange->refusal);
+        exchange->refused = true;
+    } else if (receiver->bodies + len > (size_t)options->bodies_mb << 20) {
+        refuse(&exchange->refusal, 429, "rate_limit_exceeded", NULL, "too much is being received already");
+        exchange->refusal.retry_after_s = 1;
+        exchange->refused = true;
+    } else if (buffer_append(&exchange->body, data, len) < 0) {
+        refuse(&exchange->refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
+        exchange->refused = true;
+    }
+    if (exchange->refused)
+        drop_body(receiver, exchange);
+    else
+        receiver->bodies += len;
+    return true;
+}
+
+static void answer(struct receiver *receiver, struct exchange *exchange)
+{
+    struct connection *known = connection_of(exchange->connection);
+    if (known)
+        known->since_ns = 0;
+    exchange->state = EXCHANGE_WORKING;
+    receiver->gateway->working++;
+    exchange->counted = true;
+    if (exchange->refused)
+        exchange_refuse(exchange, &exchange->refusal);
+    else
+        exchange->handler(exchange);
+    drop_body(receiver, exchange);
+}
+
+static void allow_origin(const struct exchange *exchange)
+{
+    const char *origin = exchange->gateway->options.cors;
+    struct MHD_Response *response = exchange->response;
+    if (!origin)
+        return;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    if (strcmp(origin, "*") != 0)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Origin");
+    if (strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) != 0)
+        return;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS, "*, Authorization");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
+}
+
+static enum MHD_Result queue(struct exchange *exchange)
+{
+    allow_origin(exchange);
+    if (exchange->status < COUNTERS_CODES)
+        exchange->gateway->counters.answers[exchange->status]++;
+    if (exchange->status == 401)
+        MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (exchange->allowed[0])
+        MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_ALLOW, exchange->allowed);
+    enum MHD_Result r = MHD_queue_response(exchange->connection, exchange->status, exchange->response);
+    MHD_destroy_response(exchange->response); /* libmicrohttpd keeps its own reference */
+    exchange->response = NULL;
+    exchange->queued = true;
+    return r;
+}
+
+enum MHD_Result receive_access(void *cls, struct MHD_Connection *connection, const char *url,
+                               const char *method, const char *version, const char *data, size_t *len,
+                               void **ret_exchange)
+{
+    struct receiver *receiver = cls;
+    struct exchange *exchange = *ret_exchange;
+    if (!exchange) {
+        bool at_once = false;
+        *ret_exchange = exchange = begin(receiver, connection, url, method);
+        if (!exchange)
+            return MHD_NO;
+        judge(exchange, &at_once);
+        if (!at_once)
+            return MHD_YES;
+        answer(receiver, exchange);
+        return exchange->response ? queue(exchange) : MHD_NO;
+    }
+    if (*len > 0) {
+        bool taken = take(receiver, exchange, data, *len);
+        *len = 0;
+        return taken ? MHD_YES : MHD_NO;
+    }
+    if (exchange->state == EXCHANGE_RECEIVING)
+        answer(receiver, exchange);
+    if (exchange->gone)
+        return MHD_NO;
+    if (exchange->response)
+        return queue(exchange);
+    if (!exchange->queued)
+        exchange_suspend(exchange);
+    return MHD_YES;
+}
+
+void receive_completed(void *cls, struct MHD_Connection *connection, void **ret_exchange,
+                       enum MHD_RequestTerminationCode how)
+{
+    struct receiver *receiver = cls;
+    struct exchange *exchange = *ret_exchange;
+    struct connection *known = connection_of(connection);
+    if (!exchange)
+        return;
+    drop_body(receiver, exchange);
+    receiver->gateway->working -= exchange->counted;
+    *ret_exchange = exchange_free(exchange);
+    if (known) {
+        known->exchange = NULL;
+        known->since_ns = clock_ns();
+    }
+}
+
+void receive_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
+                        enum MHD_ConnectionNotificationCode what)
+{
+    struct receiver *receiver = cls;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *socket_context = info ? connection_new(&receiver->connections, info->connect_fd) : NULL;
+    } else {
+        connection_free(&receiver->connections, *socket_context);
+        *socket_context = NULL;
+    }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_RECEIVE_H
+#define GATEWAY_RECEIVE_H
+
+/* What libmicrohttpd calls while a request comes in and when its answer has gone out. */
+
+#include <microhttpd.h>
+
+#include "gateway/connection.h"
+#include "gateway/gateway.h"
+
+struct receiver {
+    struct gateway *gateway;
+    struct connections connections;
+    size_t bodies; /* bytes of all bodies that are being received */
+};
+
+/* MHD_AccessHandlerCallback, MHD_RequestCompletedCallback and MHD_NotifyConnectionCallback; cls is the
+ * receiver. */
+enum MHD_Result receive_access(void *cls, struct MHD_Connection *connection, const char *url,
+                               const char *method, const char *version, const char *data, size_t *len,
+                               void **exchange);
+void receive_completed(void *cls, struct MHD_Connection *connection, void **exchange,
+                       enum MHD_RequestTerminationCode how);
+void receive_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
+                        enum MHD_ConnectionNotificationCode what);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of what is served. */
+
+#include "gateway/routes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/chat.h"
+#include "gateway/completions.h"
+#include "gateway/health.h"
+#include "gateway/messages.h"
+#include "gateway/metrics.h"
+#include "gateway/models.h"
+#include "gateway/ollama.h"
+#include "gateway/tokenize.h"
+
+static const struct route routes[] = {
+    {"POST", "/v1/chat/completions", chat_handle, FAMILY_OPENAI, false, false},
+    {"POST", "/v1/completions", completions_handle, FAMILY_OPENAI, false, false},
+    {"GET", "/v1/models", models_handle, FAMILY_OPENAI, false, false},
+    {"GET", "/v1/models/", models_handle_one, FAMILY_OPENAI, true, false},
+    {"POST", "/v1/messages", messages_handle, FAMILY_ANTHROPIC, false, false},
+    {"POST", "/api/chat", ollama_handle_chat, FAMILY_OLLAMA, false, false},
+    {"POST", "/api/generate", ollama_handle_generate, FAMILY_OLLAMA, false, false},
+    {"GET", "/api/tags", ollama_handle_tags, FAMILY_OLLAMA, false, false},
+    {"GET", "/api/version", ollama_handle_version, FAMILY_OLLAMA, false, true},
+    {"POST", "/tokenize", tokenize_handle, FAMILY_OPENAI, false, false},
+    {"GET", "/metrics", metrics_handle, FAMILY_OPENAI, false, false},
+    {"GET", "/health", health_handle, FAMILY_OPENAI, false, true},
+    {"GET", "/health/ready", health_handle, FAMILY_OPENAI, false, true},
+    {"GET", "/health/live", health_handle_live, FAMILY_OPENAI, false, true},
+};
+
+static bool path_fits(const struct route *route, const char *path)
+{
+    size_t len = strlen(route->path);
+    return route->prefix ? strncmp(path, route->path, len) == 0 && path[len] : strcmp(path, route->path) == 0;
+}
+
+static bool method_fits(const struct route *route, const char *method)
+{
+    return strcmp(route->method, method) == 0 ||
+           (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
+}
+
+int routes_find(const char *method, const char *path, const struct route **ret_route, const char **ret_rest,
+                enum family *ret_family, char ret_allowed[32], struct refusal *refusal)
+{
+    *ret_family = FAMILY_OPENAI;
+    ret_allowed[0] = 0;
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        const struct route *route = &routes[i];
+        if (!path_fits(route, path))
+            continue;
+        *ret_family = route->family;
+        if (method_fits(route, method)) {
+            *ret_route = route;
+            *ret_rest = path + strlen(route->path);
+            return 0;
+        }
+        snprintf(ret_allowed, 32, "%s", strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method);
+    }
+    if (ret_allowed[0])
+        return refuse(refusal, 405, "method_not_allowed", NULL, "%.64s takes %s, not %.16s", path,
+                      ret_allowed, method);
+    return refuse(refusal, 404, "not_found", NULL, "there is nothing at %.200s", path);
+}

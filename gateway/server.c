@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* See server.h.
+ *
+ * What is watched: libmicrohttpd's own epoll, and each connection once more, for its client's leaving
+ * (connection.c). Whatever changes here for libmicrohttpd, a connection resumed above all, is seen by its
+ * next run, and the loop runs it before it waits. */
+
+#include "gateway/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "gateway/listen.h"
+#include "gateway/receive.h"
+
+#define CONNECTION_BYTES (32u << 10) /* of libmicrohttpd for one: bounds the head of a request */
+#define IDLE_S           120         /* a client that takes nothing of its answer for so long is cut off */
+#define EVENTS           64
+#define ROUNDS           64 /* of libmicrohttpd, which gives each socket 32 kB at most, before the pool's turn */
+
+struct server {
+    struct MHD_Daemon *daemon;
+    int mhd_epoll, listen_fd;
+    char address[80];
+    struct receiver receiver;
+};
+
+static void log_mhd(void *cls, const char *format, va_list args)
+{
+    char line[512];
+    vsnprintf(line, sizeof line, format, args);
+    line[strcspn(line, "\n")] = 0;
+    log_debug("libmicrohttpd: %s", line);
+}
+
+static int start_daemon(struct server *server, struct error *err)
+{
+    const struct options *options = &server->receiver.gateway->options;
+    /* clang-format off */
+    server->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
+        NULL, NULL, receive_access, &server->receiver,
+        MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
+        MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
+        MHD_OPTION_NOTIFY_COMPLETED, receive_completed, &server->receiver,
+        MHD_OPTION_NOTIFY_CONNECTION, receive_connection, &server->receiver,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->connections,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_OPTION_END);
+    /* clang-format on */
+    if (!server->daemon)
+        return error_set(err, -EIO, "libmicrohttpd does not start");
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    if (!info || epoll_ctl(server->receiver.connections.epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) < 0)
+        return error_set(err, -EIO, "libmicrohttpd has no epoll");
+    server->mhd_epoll = info->epoll_fd;
+    return 0;
+}
+
+int server_start(struct gateway *gateway, struct server **ret_server, struct error *err)
+{
+    struct server *server = calloc(1, sizeof *server);
+    if (!server)
+        return error_set(err, -ENOMEM, "out of memory");
+    server->receiver.gateway = gateway;
+    server->receiver.connections.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    server->listen_fd = listen_on(gateway->options.listen, gateway->options.open || gateway->keys.n > 0,
+                                  server->address, err);
+    int r = server->listen_fd;
+    if (server->receiver.connections.epoll_fd < 0)
+        r = error_set(err, -errno, "epoll: %s", strerror(errno));
+    if (r >= 0)
+        r = start_daemon(server, err);
+    if (r < 0) {
+        server_stop(server);
+        return r;
+    }
+    *ret_server = server;
+    return 0;
+}
+
+struct server *server_stop(struct server *server)
+{
+    if (!server)
+        return NULL;
+    if (server->daemon) {
+        /* Those that are suspended may not be there when it stops. */
+        connections_lose_all(&server->receiver.connections);
+        MHD_run(server->daemon);
+        MHD_stop_daemon(server->daemon); /* closes what it listened on */
+    } else if (server->listen_fd >= 0) {
+        close(server->listen_fd);
+    }
+    if (server->receiver.connections.epoll_fd >= 0)
+        close(server->receiver.connections.epoll_fd);
+    free(server);
+    return NULL;
+}
+
+const char *server_address(const struct server *server)
+{
+    return server->address;
+}
+
+int server_watched(const struct server *server)
+{
+    return server->receiver.connections.epoll_fd;
+}
+
+void server_refuse_connections(struct server *server)
+{
+    int fd = MHD_quiesce_daemon(server->daemon);
+    if (fd >= 0)
+        close(fd);
+}
+
+int server_run(struct server *server)
+{
+    struct epoll_event events[EVENTS];
+    struct connections *connections = &server->receiver.connections;
+    int n = epoll_wait(connections->epoll_fd, events, EVENTS, 0);
+    for (int i = 0; i < n; i++)
+        if (events[i].data.ptr)
+            connection_hung_up(events[i].data.ptr);
+    int timeout_ms = 0;
+    for (int round = 0; timeout_ms == 0 && round < ROUNDS; round++) {
+        MHD_UNSIGNED_LONG_LONG left;
+        MHD_run(server->daemon);
+        timeout_ms = MHD_get_timeout(server->daemon, &left) == MHD_YES && left < 1000 ? (int)left : 1000;
+    }
+    exchange_cut_late(&server->receiver.gateway->streams, timeout_ms > 0);
+    connections_expire(connections, clock_ns(), server->receiver.gateway->options.request_seconds);
+    return timeout_ms;
+}

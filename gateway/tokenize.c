@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* /tokenize: a question to a worker, which the client waits for as for an answer. A client that goes away
+ * meanwhile leaves the question behind; its answer finds nobody. */
+
+#include "gateway/tokenize.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "gateway/gateway.h"
+#include "gateway/parameters.h"
+
+#define ANSWER_MS 15000 /* a worker gives up after ten seconds */
+
+static int take_special(void *into, const struct json_row *row, const char *path, json_t *value,
+                        struct refusal *refusal)
+{
+    return json_in_bool(&((struct parameters *)into)->request.special, row, path, value, refusal);
+}
+
+static const struct json_row rows[] = {
+    {"content", parameters_prompt, NULL, 0},
+    {"prompt", parameters_prompt, NULL, 0},
+    {"model", parameters_model, NULL, 0},
+    {"special", take_special, NULL, 0},
+    {0},
+};
+
+struct question {
+    struct exchange *exchange; /* NULL: gone */
+};
+
+static void on_gone(void *arg)
+{
+    ((struct question *)arg)->exchange = NULL;
+}
+
+static void reply(struct exchange *exchange, const struct quern_answer *answer)
+{
+    struct json_out out = {0};
+    json_out_text(&out, "{\"tokens\":[");
+    for (size_t i = 0; i < answer->n_ids; i++) {
+        json_out_text(&out, i ? "," : "");
+        json_out_number(&out, answer->ids[i]);
+    }
+    json_out_text(&out, "],\"count\":");
+    json_out_number(&out, (int64_t)answer->n_ids);
+    json_out_text(&out, "}");
+    exchange_reply_json(exchange, 200, &out);
+}
+
+static void on_answer(void *arg, const struct quern_answer *answer)
+{
+    struct question *question = arg;
+    struct refusal refusal;
+    if (question->exchange && answer->code == 0) {
+        reply(question->exchange, answer);
+    } else if (question->exchange) {
+        refusal_of_code(answer->code, answer->text, &refusal);
+        exchange_refuse(question->exchange, &refusal);
+    }
+    free(question);
+}
+
+static int ask(struct exchange *exchange, const struct quern_request *request, struct refusal *refusal)
+{
+    struct quern_error err = {.text = ""};
+    struct question *question = calloc(1, sizeof *question);
+    int r = -ENOMEM;
+    if (question) {
+        question->exchange = exchange;
+        exchange_when_gone(exchange, on_gone, question);
+        r = quern_ask_tokenize(exchange->gateway->pool.client, request->model, request->text,
+                               request->text_len, request->special, ANSWER_MS, on_answer, question, &err);
+    }
+    if (r == 0)
+        return 0;
+    exchange_when_gone(exchange, NULL, NULL);
+    free(question);
+    refusal_of_code(r, err.text, refusal);
+    return REFUSED;
+}
+
+void tokenize_handle(struct exchange *exchange)
+{
+    struct parameters parameters;
+    struct refusal refusal;
+    parameters_init(&parameters);
+    int r =
+        parameters_read(&parameters, rows, (struct bytes){exchange->body.data, exchange->body.len}, &refusal);
+    if (r == 0 && !parameters.request.text)
+        r = refuse_value(&refusal, "content", "content is missing, or no text");
+    if (r == 0)
+        r = gateway_check(exchange->gateway, parameters.request.model, &refusal);
+    if (r == 0)
+        r = ask(exchange, &parameters.request, &refusal);
+    if (r != 0)
+        exchange_refuse(exchange, &refusal);
+    parameters_deinit(&parameters);
+}

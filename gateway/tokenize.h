@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_TOKENIZE_H
+#define GATEWAY_TOKENIZE_H
+
+#include "gateway/exchange.h"
+
+/* POST /tokenize: {"content" or "prompt": TEXT, "model", "special"} → {"tokens": [IDS], "count": N}. */
+exchange_handler tokenize_handle;
+
+#endif

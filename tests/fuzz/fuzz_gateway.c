@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Any bytes as the body of a request to the gateway: either they are a request of libquern, whose lists and
+ * texts can all be read, or there is a refusal with a status and one line. */
+
+#include "tests/fuzz/driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gateway/chat.h"
+#include "gateway/completions.h"
+#include "gateway/messages.h"
+#include "gateway/ollama.h"
+#include "gateway/parameters.h"
+
+#define REQUIRE(condition)                                                                                   \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            abort();                                                                                         \
+    } while (0)
+
+static size_t read_all(const struct quern_request *request)
+{
+    size_t sum = request->text ? strlen(request->text) : 0;
+    for (size_t i = 0; i < request->n_messages; i++)
+        sum += strlen(request->messages[i].content);
+    for (size_t i = 0; i < request->n_ids; i++)
+        REQUIRE(request->ids[i] >= 0);
+    for (size_t i = 0; i < request->n_stop; i++)
+        REQUIRE(request->stop[i][0]);
+    for (size_t i = 0; i < request->n_logit_bias; i++)
+        REQUIRE(request->logit_bias[i].bias >= -100 && request->logit_bias[i].bias <= 100);
+    return sum;
+}
+
+static void try(const struct json_row *rows, struct bytes body)
+{
+    struct parameters parameters;
+    struct refusal refusal = {0};
+    parameters_init(&parameters);
+    parameters.chat = rows == ollama_generate_rows;
+    if (parameters_read(&parameters, rows, body, &refusal) == 0 &&
+        parameters_finish(&parameters, "prompt", &refusal) == 0) {
+        const struct quern_request *request = &parameters.request;
+        REQUIRE(request->temperature >= 0 && request->top_p >= 0 && request->top_p <= 1);
+        REQUIRE(parameters.n >= 1 && parameters.n <= PARAMETERS_MAX_CHOICES &&
+                (request->max_tokens >= 1 || !parameters.has_max_tokens));
+        REQUIRE((request->text != NULL) + (request->ids != NULL) + (request->messages != NULL) >= 1);
+        REQUIRE(read_all(request) <= body.len);
+    } else {
+        struct json_out out = {0};
+        REQUIRE(refusal.status >= 400 && refusal.status < 600 && refusal.text[0] &&
+                !strchr(refusal.text, '\n'));
+        refusal_write(&refusal, FAMILY_OPENAI, &out);
+        json_t *json = json_loadb((const char *)out.buffer.data, out.buffer.len, 0, NULL);
+        REQUIRE(json);
+        json_decref(json);
+        json_out_deinit(&out);
+    }
+    parameters_deinit(&parameters);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    try(chat_rows, (struct bytes){data, len});
+    try(completions_rows, (struct bytes){data, len});
+    try(messages_rows, (struct bytes){data, len});
+    try(ollama_chat_rows, (struct bytes){data, len});
+    try(ollama_generate_rows, (struct bytes){data, len});
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Seeds of fuzz_gateway: a body with every parameter, and some that are refused. */
+
+#include <string.h>
+
+#include "tests/fuzz/driver.h"
+
+void fuzz_seeds(void)
+{
+    static const char *const seeds[] = {
+        "{\"model\": \"m\", \"messages\": [{\"role\": \"system\", \"content\": \"a\"}, {\"role\": \"user\", "
+        "\"content\": [{\"type\": \"text\", \"text\": \"b\\u00e9\\ud83d\\ude00\"}], \"name\": \"n\"}, "
+        "{\"role\": "
+        "\"assistant\", \"content\": null}], \"max_completion_tokens\": 7, \"temperature\": 0.5, \"top_p\": "
+        "1, "
+        "\"top_k\": 3, \"min_p\": 5e-1, \"seed\": -1, \"stop\": [\"x\", \"y\"], \"n\": 2, \"logit_bias\": "
+        "{\"5\": "
+        "-100, \"6\": 1.5}, \"stream\": true, \"stream_options\": {\"include_usage\": true}, \"tools\": []}",
+        "{\"prompt\": [1, 2, 3], \"max_tokens\": 5, \"presence_penalty\": -2, \"frequency_penalty\": 2, "
+        "\"repetition_penalty\": 1.5, \"echo\": false, \"best_of\": 1}",
+        "{\"prompt\": \"a\", \"stop\": \"b\", \"user\": \"c\", \"stream\": false}",
+        "{\"model\": \"m:latest\", \"prompt\": \"a\", \"system\": \"b\", \"raw\": true, \"stream\": false, "
+        "\"keep_alive\": "
+        "\"5m\", \"options\": {\"num_predict\": -1, \"seed\": 1, \"num_ctx\": 2048, \"stop\": [\"c\"]}}",
+        "{\"max_tokens\": 5, \"system\": [{\"type\": \"text\", \"text\": \"a\"}], \"stop_sequences\": "
+        "[\"b\"], "
+        "\"messages\": [{\"role\": \"user\", \"content\": \"c\"}], \"metadata\": {}}",
+        "{\"n\": 1, \"n\": 2}",
+        "{\"prompt\": \"a\\u0000\"}",
+        "{\"prompt\": NaN, \"a\": 1e999, \"b\": 99999999999999999999}",
+        "[[[[[[[[[[[[[[[[{\"a\": [{}]}]]]]]]]]]]]]]]]]",
+    };
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+        fuzz_add_seed(seeds[i], strlen(seeds[i]));
+}

@@ -1,0 +1,555 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""quern-gateway before a real pool, spoken to as HTTP clients do, and as they should not.
+
+    test_gateway.py BUILD_FOLDER MODEL
+
+The pool has the null device: its ids come fast, and the same for the same request."""
+
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+BUILD, MODEL = pathlib.Path(sys.argv[1]), sys.argv[2]
+WAIT = 60  # seconds until something that must happen counts as missing
+
+
+def until(condition, what):
+    end = time.monotonic() + WAIT
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what}: not within {WAIT} s")
+
+
+def child_of(parent, name):
+    """The pid of a child of that name."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, rest = stat.read_text().split(" (", 1)
+        except OSError:
+            continue  # gone
+        called, rest = rest.rsplit(") ", 1)
+        if called == name and int(rest.split()[1]) == parent:
+            return int(pid)
+    raise AssertionError(f"{parent} has no child {name}")
+
+
+def go_on(pid):
+    try:
+        os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+        pass  # it stood still for too long, and was replaced
+
+
+class Process:
+    """A program with its stderr in a file."""
+
+    def __init__(self, folder, name, *arguments):
+        self.log_path = folder / f"{name}.log"
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen([str(BUILD / name), *arguments], stderr=log, stdout=log,
+                                            preexec_fn=os.setpgrp)
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def says(self, text):
+        def look():
+            if text in self.log():
+                return True
+            if self.process.poll() is not None:
+                raise AssertionError(f"it ended with {self.process.returncode}:\n{self.log()}")
+        until(look, f"'{text}' in the log")
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        try:
+            return self.process.wait(WAIT)
+        finally:
+            self.process.kill()
+
+
+class Gateway(Process):
+    def __init__(self, folder, rundir, *arguments):
+        super().__init__(folder, "quern-gateway", "--connect", rundir, "--listen", "127.0.0.1:0", *arguments)
+        self.says("ready: http://")
+        self.host, port = self.log().rsplit("ready: http://", 1)[1].split()[0].rsplit(":", 1)
+        self.port = int(port)
+
+    def connect(self):
+        return http.client.HTTPConnection(self.host, self.port, timeout=WAIT)
+
+    def ask(self, method, path, body=None, headers={}):
+        """The status, the headers and the JSON (or text) of an answer."""
+        connection = self.connect()
+        connection.request(method, path, json.dumps(body) if isinstance(body, dict) else body, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        if answer.getheader("Content-Type", "") == "application/json" and text:
+            return answer.status, answer.headers, json.loads(text)
+        return answer.status, answer.headers, text.decode()
+
+    def post(self, path, **body):
+        return self.ask("POST", path, body)
+
+    def stream(self, path, **body):
+        """The events of a stream, parsed; the last must be [DONE]."""
+        status, headers, text = self.ask("POST", path, {"stream": True, **body})
+        assert status == 200 and headers["Content-Type"] == "text/event-stream", text
+        events = text.split("\n\n")
+        assert events[-2:] == ["data: [DONE]", ""], events[-2:]
+        return [json.loads(event.removeprefix("data: ")) for event in events[:-2]]
+
+    def raw(self, data):
+        """A socket on which these bytes were sent."""
+        connection = socket.create_connection((self.host, self.port), timeout=WAIT)
+        connection.sendall(data)
+        return connection
+
+    def ready(self):
+        until(lambda: self.ask("GET", "/health")[0] == 200, "the gateway is ready")
+
+
+def read_all(connection):
+    data = b""
+    try:
+        while part := connection.recv(65536):
+            data += part
+    except ConnectionResetError:
+        pass
+    connection.close()
+    return data
+
+
+def long_request(**more):
+    body = json.dumps({"prompt": "x", "max_tokens": 300000, **more})
+    return f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+class Base(unittest.TestCase):
+    options = ("--stream-kb", "1000000", "--streams-mb", "1000")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
+        cls.rundir = str(cls.folder / "run")
+        cls.start_broker()
+        cls.gateway = Gateway(cls.folder, cls.rundir, *cls.options)
+        cls.gateway.ready()
+
+    @classmethod
+    def start_broker(cls):
+        cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "null", "--ctx", "1000000", "--frame-us", "0",
+                             "--rundir", cls.rundir)
+        cls.broker.says("ready:")
+
+    @classmethod
+    def tearDownClass(cls):
+        status = cls.gateway.end()
+        cls.broker.end()
+        log = cls.gateway.log()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+        assert status == 0, f"the gateway ended with {status}:\n{log}"
+
+    def status(self):
+        said = subprocess.run([str(BUILD / "quern"), "status", "--json", "--connect", self.rundir],
+                              capture_output=True, timeout=WAIT, check=True)
+        return json.loads(said.stdout)
+
+    def nothing_runs(self):
+        until(lambda: self.status()["running"] == 0, "every request has ended")
+
+
+class Answers(Base):
+    def test_a_stream_says_what_the_whole_answer_says(self):
+        for path, prompt in (("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
+                             ("/v1/completions", {"prompt": "Once"})):
+            request = {**prompt, "seed": 5, "max_tokens": 30, "n": 2, "temperature": 1}
+            status, _, whole = self.gateway.post(path, **request)
+            self.assertEqual(status, 200, whole)
+            events = self.gateway.stream(path, **request, stream_options={"include_usage": True})
+            for i in range(2):
+                choice = whole["choices"][i]
+                text = choice["message"]["content"] if "message" in choice else choice["text"]
+                parts = [event["choices"][0] for event in events[:-1] if event["choices"][0]["index"] == i]
+                joined = "".join(part["delta"].get("content", "") if "delta" in part else part["text"]
+                                 for part in parts)
+                self.assertEqual(text, joined)
+                self.assertEqual(choice["finish_reason"], parts[-1]["finish_reason"])
+                self.assertTrue(all(part["finish_reason"] is None for part in parts[:-1]))
+            self.assertNotEqual(whole["choices"][0], {**whole["choices"][1], "index": 0})
+            self.assertEqual(events[-1]["choices"], [])
+            self.assertEqual(events[-1]["usage"]["completion_tokens"], 60)
+            self.assertEqual(whole["usage"]["completion_tokens"], 60)
+            self.assertEqual(whole["usage"]["total_tokens"], whole["usage"]["prompt_tokens"] + 60)
+            self.assertEqual(len({event["id"] for event in events}), 1)
+
+    def test_a_repeated_prompt_comes_from_the_cache(self):
+        prompt = list(range(5, 205))
+        self.gateway.post("/v1/completions", prompt=prompt, max_tokens=1)
+        usage = self.gateway.post("/v1/completions", prompt=prompt, max_tokens=1)[2]["usage"]
+        self.assertEqual(usage["prompt_tokens"], 200)
+        self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], 192)
+
+    def test_a_stop_string_ends_the_answer_before_it(self):
+        request = {"prompt": "Once", "seed": 1, "max_tokens": 100, "temperature": 0.9}
+        text = self.gateway.post("/v1/completions", **request)[2]["choices"][0]["text"]
+        at = len(text) // 2
+        choice = self.gateway.post("/v1/completions", **request, stop=[text[at:at + 3]])[2]["choices"][0]
+        self.assertEqual(choice["text"], text[:text.index(text[at:at + 3])])
+        self.assertEqual(choice["finish_reason"], "stop")
+
+    def test_models_and_health_are_told(self):
+        status, _, models = self.gateway.ask("GET", "/v1/models")
+        self.assertEqual((status, len(models["data"])), (200, 1))
+        name = models["data"][0]["id"]
+        self.assertEqual(models["data"][0]["context_length"], 1000000)
+        one = self.gateway.ask("GET", "/v1/models/" + name.replace(" ", "%20"))
+        self.assertEqual((one[0], one[2]["id"]), (200, name))
+        self.assertEqual(self.gateway.ask("GET", "/v1/models/none")[0], 404)
+        self.assertEqual(self.gateway.ask("GET", "/health/live")[0], 200)
+        status, headers, body = self.gateway.ask("HEAD", "/health")
+        self.assertEqual((status, body), (200, ""))
+        answer = self.gateway.post("/v1/completions", prompt="a", model=name, max_tokens=1)
+        self.assertEqual(answer[2]["model"], name)
+
+    def test_anthropics_clients_are_served(self):
+        request = {"messages": [{"role": "user", "content": "Hi"}], "system": "Be kind", "max_tokens": 20,
+                   "temperature": 0.5}
+        status, _, whole = self.gateway.post("/v1/messages", **request)
+        self.assertEqual((status, whole["type"], whole["stop_reason"]), (200, "message", "max_tokens"))
+        self.assertEqual(whole["usage"]["output_tokens"], 20)
+        _, headers, text = self.gateway.post("/v1/messages", **request, stream=True)
+        self.assertEqual(headers["Content-Type"], "text/event-stream")
+        events = [event.split("\n") for event in text.strip().split("\n\n")]
+        names = [event[0].removeprefix("event: ") for event in events]
+        self.assertEqual(names[:2] + names[-3:], ["message_start", "content_block_start", "content_block_stop",
+                                                  "message_delta", "message_stop"])
+        self.assertEqual(set(names[2:-3]), {"content_block_delta"})
+        data = [json.loads(event[1].removeprefix("data: ")) for event in events]
+        self.assertEqual([event["type"] for event in data], names)
+        self.assertEqual(data[-2]["usage"]["output_tokens"], 20)
+        status, _, answer = self.gateway.post("/v1/messages", max_tokens=1, messages=[])
+        self.assertEqual((status, answer["type"], answer["error"]["type"]), (400, "error", "invalid_request_error"))
+
+    def test_ollamas_clients_are_served(self):
+        name = self.gateway.ask("GET", "/api/tags")[2]["models"][0]["name"]
+        options = {"num_predict": 20, "seed": 3, "num_ctx": 4096}
+        for path, prompt, key in (("/api/chat", {"messages": [{"role": "user", "content": "Hi"}]}, "message"),
+                                  ("/api/generate", {"prompt": "Hi"}, "response")):
+            request = {"model": name + ":latest", "options": options, **prompt}
+            whole = self.gateway.post(path, **request, stream=False)[2]
+            _, headers, text = self.gateway.post(path, **request)
+            self.assertEqual(headers["Content-Type"], "application/x-ndjson")
+            lines = [json.loads(line) for line in text.splitlines()]
+            parts = [line[key]["content"] if key == "message" else line[key] for line in lines]
+            self.assertEqual(whole[key]["content"] if key == "message" else whole[key], "".join(parts))
+            self.assertEqual([line["done"] for line in lines], [False] * (len(lines) - 1) + [True])
+            self.assertEqual((lines[-1]["done_reason"], lines[-1]["eval_count"]), ("length", 20))
+        self.assertIsInstance(self.gateway.post("/api/chat", model="none", messages=[])[2]["error"], str)
+        self.assertIn("version", self.gateway.ask("GET", "/api/version")[2])
+
+    def test_texts_become_tokens(self):
+        prompt = "Once upon a time"
+        tokens = self.gateway.post("/tokenize", content=prompt)[2]
+        self.assertEqual(tokens["count"], len(tokens["tokens"]))
+        usage = self.gateway.post("/v1/completions", prompt=tokens["tokens"], max_tokens=1)[2]["usage"]
+        self.assertEqual(usage["prompt_tokens"], tokens["count"])
+        self.assertEqual(self.gateway.post("/tokenize", prompt=[1])[0], 400)
+
+    def test_metrics_count_what_was_done(self):
+        def metrics():
+            status, headers, text = self.gateway.ask("GET", "/metrics")
+            self.assertEqual((status, headers["Content-Type"].split(";")[0]), (200, "text/plain"))
+            lines = [line for line in text.splitlines() if not line.startswith("#")]
+            for line in lines:
+                self.assertRegex(line, r'^[a-z_]+(\{([a-z]+="[^"]*",?)+\})? \S+$')
+            return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+        before = metrics()
+        self.gateway.post("/v1/completions", prompt="a", max_tokens=7)
+        after = metrics()
+        self.assertEqual(after["quern_generated_tokens_total"] - before["quern_generated_tokens_total"], 7)
+        for name in ("time_to_first_token", "generation", "queue"):
+            name = f"quern_{name}_seconds"
+            self.assertEqual(after[name + "_count"] - before[name + "_count"], 1)
+            self.assertEqual(after[name + '_bucket{le="+Inf"}'], after[name + "_count"])
+        self.assertEqual(after["quern_up"], 1)
+        self.assertTrue(any(name.startswith("quern_worker_kv_blocks{") for name in after))
+
+    def test_errors_have_openais_form_and_name_the_parameter(self):
+        chat = {"messages": [{"role": "user", "content": "Hi"}]}
+        for status, param, path, body in (
+                (400, "temperature", "/v1/chat/completions", {**chat, "temperature": -1}),
+                (400, "messages", "/v1/chat/completions", {}),
+                (400, "prompt", "/v1/completions", {"stream": True}),
+                (400, "messages[0].role", "/v1/chat/completions", {"messages": [{"role": "odd"}], "stream": True}),
+                (400, None, "/v1/completions", {"prompt": "a", "max_tokens": 2000000, "stream": True}),
+                (400, None, "/v1/completions", {"prompt": [2**31 - 1]}),
+                (404, "model", "/v1/chat/completions", {**chat, "model": "gpt-4o"}),
+                (404, None, "/v1/nothing", {}),
+                (405, None, "/v1/models", {})):
+            answer = self.gateway.post(path, **body)
+            self.assertEqual(answer[0], status, answer)
+            error = answer[2]["error"]
+            self.assertEqual((error["param"], error["type"]), (param, "invalid_request_error"), error)
+            self.assertTrue(error["message"])
+        status, headers, answer = self.gateway.ask("OPTIONS", "/v1/models")
+        self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD"))
+
+    def test_a_client_that_goes_away_ends_its_request(self):
+        worker = self.status()["workers"][0]["pid"]
+        clients = [self.gateway.raw(long_request(stream=True))]
+        self.assertIn(b"200 OK", clients[0].recv(4096))
+        os.kill(worker, signal.SIGSTOP)  # so that none ends by itself
+        try:
+            clients += [self.gateway.raw(long_request(max_tokens=20000, **more))
+                        for more in ({}, {"stream": True}, {"n": 3})]
+            until(lambda: self.status()["running"] == 6, "the requests run")
+            for client in clients:
+                client.close()
+            self.nothing_runs()
+        finally:
+            go_on(worker)
+
+    def test_requests_that_come_together_are_answered_in_turn(self):
+        body = json.dumps({"prompt": "a", "max_tokens": 2})
+        one = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        last = "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        connection = self.gateway.raw((3 * one + last).encode())
+        self.assertEqual(read_all(connection).count(b"HTTP/1.1 200 OK"), 4)
+
+    def test_a_body_may_come_in_small_pieces(self):
+        body = json.dumps({"prompt": "a", "max_tokens": 2}).encode()
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                                      b"Transfer-Encoding: chunked\r\n\r\n")
+        for byte in body:
+            connection.sendall(b"1\r\n%c\r\n" % byte)
+        connection.sendall(b"0\r\n\r\n")
+        self.assertIn(b"200 OK", read_all(connection))
+
+    def test_no_broker_is_503_and_a_new_one_is_found(self):
+        connection = self.gateway.raw(long_request(stream=True))
+        connection.recv(4096)
+        broker = child_of(self.broker.process.pid, "quern-broker")
+        self.broker.end(signal.SIGKILL)  # the supervisor; the broker would finish what runs
+        os.kill(broker, signal.SIGKILL)
+        until(lambda: self.gateway.ask("GET", "/health")[0] == 503, "the gateway sees that the broker is gone")
+        status, headers, answer = self.gateway.post("/v1/completions", prompt="a")
+        self.assertEqual((status, headers["Retry-After"]), (503, "1"), answer)
+        self.assertEqual(self.gateway.ask("GET", "/health/live")[0], 200)
+        connection.close()
+        type(self).start_broker()
+        self.gateway.ready()
+        self.assertEqual(self.gateway.post("/v1/completions", prompt="a", max_tokens=2)[0], 200)
+
+
+class Bounds(Base):
+    options = ("--request-seconds", "1", "--body-kb", "16", "--stream-kb", "64", "--connections", "40")
+
+    def still_serves(self):
+        self.assertEqual(self.gateway.post("/v1/completions", prompt="a", max_tokens=2)[0], 200)
+
+    def test_who_reads_too_slowly_is_cut_off_and_nobody_else(self):
+        slow = self.gateway.raw(long_request(stream=True))
+        events = self.gateway.stream("/v1/completions", prompt="b", max_tokens=2000)
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
+        self.gateway.says("is cut off: the client reads too slowly")
+        self.nothing_runs()
+        self.assertNotIn(b"[DONE]", read_all(slow))
+
+    def test_a_body_that_does_not_come_is_not_waited_for(self):
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+        waiting = [self.gateway.raw(head), self.gateway.raw(b"POST /v1/comp"), self.gateway.raw(b"")]
+        for connection in waiting:
+            self.assertEqual(read_all(connection), b"")
+        self.still_serves()
+
+    def test_a_large_body_is_413(self):
+        status, _, answer = self.gateway.ask("POST", "/v1/completions", "x" * 100000)
+        self.assertEqual((status, answer["error"]["type"]), (413, "invalid_request_error"))
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+                                      b"Content-Length: 100000\r\n\r\n")
+        self.assertIn(b" 413 ", read_all(connection).split(b"\r\n")[0])
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                                      b"Content-Length: 1000000000000\r\n\r\n")
+        self.assertIn(b" 413 ", read_all(connection).split(b"\r\n")[0])
+        self.still_serves()
+
+    def test_a_body_without_end_is_cut_off(self):
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                                      b"Transfer-Encoding: chunked\r\n\r\n")
+        with self.assertRaises(OSError):
+            for _ in range(100000):
+                connection.sendall(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+        connection.close()
+        self.still_serves()
+
+    def test_heads_are_bounded(self):
+        headers = b"".join(b"X-%d: y\r\n" % i for i in range(10000))
+        for head in (b"GET /health HTTP/1.1\r\n" + headers + b"\r\n",
+                     b"GET /" + b"a" * 1000000 + b" HTTP/1.1\r\n\r\n",
+                     b"\0\1\2\3" * 1000 + b"\r\n\r\n",
+                     b"GET /health HTTP/9.9\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: odd\r\n\r\n"):
+            try:
+                answer = read_all(self.gateway.raw(head))
+            except OSError:
+                answer = b""
+            self.assertNotIn(b" 200 ", answer[:20], head[:40])
+        self.still_serves()
+
+    def test_too_many_connections_do_not_end_it(self):
+        held = [socket.create_connection((self.gateway.host, self.gateway.port)) for _ in range(100)]
+        for connection in held:
+            connection.close()
+        until(lambda: self.gateway.ask("GET", "/health")[0] == 200, "it serves again")
+
+
+class Keys(Base):
+    SECRET = "sk-0123456789abcdef"
+
+    @classmethod
+    def setUpClass(cls):
+        file = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-")) / "keys"
+        file.write_text(f"ada {cls.SECRET} requests=1 tokens=100\nbob sk-fedcba9876543210\n")
+        file.chmod(0o600)
+        cls.options = ("--keys", str(file), "--cors", "https://chat.example")
+        super().setUpClass()
+        shutil.rmtree(file.parent)
+
+    def ask(self, key, **body):
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return self.gateway.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2, **body}, headers)
+
+    def test_only_who_has_a_key_is_served(self):
+        for key in (None, "", "sk-0123456789abcdeg", self.SECRET + "0", self.SECRET[:-1]):
+            status, headers, answer = self.ask(key)
+            self.assertEqual((status, headers["WWW-Authenticate"]), (401, "Bearer"))
+            self.assertEqual(answer["error"]["code"], "invalid_api_key")
+        self.assertEqual(self.ask(self.SECRET)[0], 200)
+        self.assertEqual(self.gateway.ask("GET", "/v1/models")[0], 401)
+        self.assertEqual(self.gateway.ask("GET", "/v1/models", headers={"x-api-key": self.SECRET})[0], 200)
+        self.assertEqual(self.gateway.ask("GET", "/health")[0], 200)
+        self.assertNotIn(self.SECRET, self.gateway.log())
+
+    def test_a_key_has_no_more_than_it_may(self):
+        self.assertEqual(self.ask(self.SECRET, max_tokens=101)[0], 400)
+        self.assertEqual(self.ask(self.SECRET, max_tokens=51, n=2)[0], 400)
+        self.assertEqual(self.ask("sk-fedcba9876543210", max_tokens=101)[0], 200)
+        worker = self.status()["workers"][0]["pid"]
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            body = json.dumps({"prompt": "x", "max_tokens": 50})
+            first = self.gateway.raw(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+                                     f"{self.SECRET}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            until(lambda: self.status()["running"] == 1, "the request runs")
+            status, headers, _ = self.ask(self.SECRET)
+            self.assertEqual((status, headers["Retry-After"]), (429, "1"))
+        finally:
+            go_on(worker)
+        self.assertIn(b" 200 OK", first.recv(4096))
+        first.close()
+        self.assertEqual(self.ask(self.SECRET)[0], 200)
+
+    def test_pages_of_one_origin_may_ask(self):
+        for path in ("/v1/chat/completions", "/v1/models"):
+            status, headers, _ = self.gateway.ask("OPTIONS", path)
+            self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (204, "https://chat.example"))
+            self.assertIn("Authorization", headers["Access-Control-Allow-Headers"])
+        self.assertEqual(self.ask(None)[1]["Access-Control-Allow-Origin"], "https://chat.example")
+
+
+class Served(unittest.TestCase):
+    """quern serve --http."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
+        self.rundir = str(self.folder / "run")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def serve(self, *arguments):
+        return Process(self.folder, "quern-broker", MODEL, "--device", "null", "--rundir", self.rundir, *arguments)
+
+    def addresses(self, pool):
+        return [line.rsplit("ready: ", 1)[1] for line in pool.log().splitlines() if "ready: http" in line]
+
+    def get(self, url):
+        try:
+            with urllib.request.urlopen(url + "/health", timeout=WAIT) as answer:
+                return answer.status
+        except (urllib.error.URLError, OSError):
+            return 0
+
+    def test_it_is_started_watched_and_ended(self):
+        pool = self.serve("--http", "127.0.0.1:0")
+        url = until(lambda: self.addresses(pool), "the gateway listens")[0]
+        until(lambda: self.get(url) == 200, "it serves")
+        os.kill(child_of(pool.process.pid, "quern-gateway"), signal.SIGKILL)
+        url = until(lambda: self.addresses(pool)[1:], "another one listens")[0]
+        until(lambda: self.get(url) == 200, "it serves again")
+        self.assertEqual(pool.end(), 0, pool.log())
+        self.assertEqual(self.get(url), 0)
+
+    def test_what_cannot_be_served_ends_the_pool_with_the_reason(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            pool = self.serve("--http", f"127.0.0.1:{taken.getsockname()[1]}")
+            self.assertEqual(pool.process.wait(WAIT), 1)
+        self.assertIn("Address already in use", pool.log())
+        pool = self.serve("--http", "0.0.0.0:0")
+        self.assertEqual(pool.process.wait(WAIT), 1)
+        self.assertIn("give a file of keys", pool.log())
+
+    def test_a_build_without_gateway_says_so(self):
+        alone = self.folder / "quern-broker"
+        shutil.copy(BUILD / "quern-broker", alone)
+        said = subprocess.run([alone, MODEL, "--rundir", self.rundir, "--http", "127.0.0.1:0"], capture_output=True,
+                              text=True, timeout=WAIT)
+        self.assertEqual(said.returncode, 1)
+        self.assertEqual(said.stderr.count("\n"), 1, said.stderr)
+        self.assertIn("libmicrohttpd", said.stderr)
+
+
+class Draining(Base):
+    def test_a_signal_lets_streams_end_and_takes_nothing_new(self):
+        events = []
+        reader = threading.Thread(target=lambda: events.extend(
+            self.gateway.stream("/v1/completions", prompt="a", max_tokens=100000)))
+        reader.start()
+        until(lambda: self.status()["running"] == 1, "the stream runs")
+        self.gateway.process.send_signal(signal.SIGTERM)
+        self.gateway.says("no new requests")
+        with self.assertRaises(OSError):
+            self.gateway.ask("GET", "/health")
+        reader.join(WAIT)
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
+        self.assertEqual(self.gateway.process.wait(WAIT), 0)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.gateway.process.kill()
+        cls.broker.end()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

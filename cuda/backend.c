@@ -290,9 +290,10 @@ static int open_parts(struct backend *backend, uint32_t number, struct error *er
         r = steps_start(&backend->steps, is_set("QUERN_EAGER"));
     if (r == 0 && !is_set("QUERN_UNCHECKED"))
         r = gate_check(&backend->steps, &backend->pass, err);
-    if (r < 0 && device_verdict(backend->device, err) == 0 &&
-        r != -ENODEV) /* the gate says itself what it is */
-        error_set(err, r, "the device could not be made ready: %s", strerror(-r));
+    if (r < 0 && device_verdict(backend->device, err) == 0 && r != -ENODEV) { /* the gate says what it is */
+        steps_fail(&backend->steps, r);
+        r = steps_verdict(&backend->steps, err);
+    }
     return r;
 }
 

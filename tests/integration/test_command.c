@@ -260,7 +260,7 @@ START_TEST(help_offers_the_devices_that_there_are)
 END_TEST
 
 /* The emulated GPU, under the name of a real one. */
-START_TEST(a_gpu_that_computes_wrongly_is_refused_and_auto_takes_the_cpu)
+START_TEST(a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu)
 {
     static const struct {
         const char *line;
@@ -289,6 +289,12 @@ START_TEST(a_gpu_that_computes_wrongly_is_refused_and_auto_takes_the_cpu)
         if (i == 1)
             ck_assert_str_eq(out, expected);
     }
+    ck_assert_int_eq(shell("QUERN_EMU_SKIP= QUERN_EMU_BYTES=5000000 $Q/quern logits \"$MODEL\" "
+                           "--tokens 1,2,3 --out - | cksum"),
+                     0);
+    ck_assert_msg(begins(err, "quern: the CPU is used and not the GPU: 1 sequences with a context of 3 "),
+                  "%s", err);
+    ck_assert_str_eq(out, expected);
     ck_assert_int_eq(shell("rm -r $QUERN_PLUGINS"), 0);
     unsetenv("QUERN_EMU_SKIP");
     unsetenv("QUERN_PLUGINS");
@@ -492,7 +498,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, every_program_tells_its_version);
     tcase_add_test(tests, help_offers_the_devices_that_there_are);
     if (EMULATED)
-        tcase_add_test(tests, a_gpu_that_computes_wrongly_is_refused_and_auto_takes_the_cpu);
+        tcase_add_test(tests, a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu);
     tcase_add_test(tests, an_error_is_a_line_of_the_command_and_not_of_a_log);
     tcase_add_test(tests, a_folder_that_may_not_be_entered_is_no_folder_without_a_pool);
     tcase_add_test(tests, text_in_a_pipe_ends_with_a_newline);

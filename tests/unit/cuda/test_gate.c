@@ -123,6 +123,18 @@ START_TEST(a_sound_device_passes_whatever_room_there_is)
 }
 END_TEST
 
+START_TEST(a_device_that_fails_or_stands_still_before_it_serves_is_told)
+{
+    struct error err;
+    model = make_model(&odd_shape, "F32");
+    ck_assert_int_eq(open_with("QUERN_EMU_FAULT", "7", 1, 96, &err), -EIO);
+    ck_assert_msg(strncmp(err.text, "kernel attention, grid ", 23) == 0, "%s", err.text);
+    ck_assert_int_eq(open_with("QUERN_EMU_STALL", "7", 1, 96, &err), -ETIMEDOUT);
+    ck_assert_str_eq(err.text, "emulated has done nothing for 200 ms");
+    model_free(model);
+}
+END_TEST
+
 /* Numbers that are none are the model's fault. */
 START_TEST(a_model_that_is_broken_does_not_speak_against_the_device)
 {
@@ -153,6 +165,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, weights_that_arrive_changed_are_named);
     tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
     tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
+    tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);
     tcase_add_test(tests, a_model_that_is_broken_does_not_speak_against_the_device);
 }
 

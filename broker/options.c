@@ -70,6 +70,8 @@ static const struct setting {
      offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
     {"drain-seconds", "N", "When told to end, end what is not finished after so many seconds (default 60)",
      SETTING_NUMBER, offsetof(struct options, drain_seconds), DRAIN_MAX_S, 0},
+    {"invariant", NULL, "Answers that do not depend on what else runs, on a GPU too; slower there",
+     SETTING_NUMBER, offsetof(struct options, invariant), 1, 0},
     {"no-sandbox", NULL, "Let workers keep all rights of the user while they serve, to debug", SETTING_NUMBER,
      offsetof(struct options, no_sandbox), 1, 0},
     {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",

@@ -253,7 +253,8 @@ static void connect_parts(struct backend *backend)
                                              .stride = backend->workspace.vocab_stride,
                                              .masks = backend->steps.masks,
                                              .mailboxes = backend->steps.device_mailboxes,
-                                             .scratch = backend->workspace.sample_scratch}};
+                                             .scratch = backend->workspace.sample_scratch},
+                                  .invariant = backend->config.invariant};
     backend->slots.device = backend->device;
     backend->copies.device = backend->device;
     backend->copies.kv = backend->kv;

@@ -175,11 +175,12 @@ static int check_twin(struct gate *gate, uint32_t i, uint32_t n, const struct ba
         squares += alone * alone;
         off += difference * difference;
     }
-    if (!(off <= OFF_TWINS * squares))
+    const double most = gate->pass->invariant ? 0 : OFF_TWINS;
+    if (!(off <= most * squares))
         return inspection_refuse(&gate->look,
                                  "row %u of a decode of %u equal rows is not what the row is alone: the "
                                  "squared error is %.2g of the squares, and may be %.2g",
-                                 i, n, off / squares, OFF_TWINS);
+                                 i, n, off / squares, most);
     return check_sample(gate, &greedy, 1, gate->others, result);
 }
 

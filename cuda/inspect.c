@@ -284,7 +284,8 @@ static void add_delta(struct inspection *look, uint32_t i, uint32_t layer, enum 
 static int check_half(struct inspection *look, uint32_t layer, enum tensor_role matrix, const struct held *x,
                       enum tensor_role post_norm, const struct norm *norm, const struct model_tensor *next)
 {
-    const char *kernel = look->n_rows == 1 && next ? "multiply_norm" : "multiply";
+    const bool fused = look->n_rows == 1 && !look->pass->invariant;
+    const char *kernel = fused && next ? "multiply_norm" : "multiply";
     const struct workspace *w = look->pass->workspace;
     const size_t row_bytes = w->embd_stride * sizeof(float);
     int r = bring_rows(look, w->delta, row_bytes, look->delta);
@@ -294,15 +295,14 @@ static int check_half(struct inspection *look, uint32_t layer, enum tensor_role 
     if (r < 0 || !next)
         return r;
     for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
-        const struct site site = {look->n_rows == 1 ? "multiply_norm" : "norm", NULL, layer, look->picked[i],
-                                  OFF_ROW};
+        const struct site site = {fused ? "multiply_norm" : "norm", NULL, layer, look->picked[i], OFF_ROW};
         float *stream = look->stream + (size_t)i * w->embd_stride;
         add_delta(look, i, layer, post_norm);
         r = inspection_bring(look, w->stream + (size_t)look->picked[i] * w->embd_stride, row_bytes, stream);
         if (r == 0)
             r = compare(look, &site, stream, look->expected, look->model->params.n_embd);
     }
-    return r < 0 ? r : check_norm(look, look->n_rows == 1 ? "multiply_norm" : "norm", layer, norm, next);
+    return r < 0 ? r : check_norm(look, fused ? "multiply_norm" : "norm", layer, norm, next);
 }
 
 static int check_qkv(struct inspection *look, uint32_t layer)
@@ -484,7 +484,8 @@ static int check_activate(struct inspection *look, uint32_t layer)
 {
     const struct workspace *w = look->pass->workspace;
     const struct model_layer *from = &look->model->layers[layer];
-    const char *kernel = look->n_rows <= 4 ? "multiply_activate" : "multiply";
+    const bool fused = look->n_rows <= 4 && !look->pass->invariant;
+    const char *kernel = fused ? "multiply_activate" : "multiply";
     int r = from->traits.gated ? bring_rows(look, w->gate, w->ff_stride * sizeof(float), look->gate) : 0;
     if (r == 0)
         r = bring_rows(look, w->up, w->ff_stride * sizeof(float), look->up);
@@ -492,7 +493,7 @@ static int check_activate(struct inspection *look, uint32_t layer)
         r = check_product(look, kernel, &from->tensors[TENSOR_GATE], &look->normed, look->gate, w->ff_stride);
     if (r == 0)
         r = check_product(look, kernel, &from->tensors[TENSOR_UP], &look->normed, look->up, w->ff_stride);
-    return r < 0 ? r : check_activated(look, layer, look->n_rows <= 4 ? kernel : "activate");
+    return r < 0 ? r : check_activated(look, layer, fused ? kernel : "activate");
 }
 
 static int check_down(struct inspection *look, uint32_t layer)

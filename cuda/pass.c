@@ -83,7 +83,7 @@ static int end_half(const struct pass *pass, struct device_stream *queue, const 
     const struct workspace *w = pass->workspace;
     const struct device_product product = {matrix, w->delta, w->embd_stride};
     const struct norm_step step = norm_between(pass, next);
-    return kernels_multiply_norm(queue, &product, x, n_rows, false, &step, w->tickets);
+    return kernels_multiply_norm(queue, &product, x, n_rows, pass->invariant, &step, w->tickets);
 }
 
 static int attend(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -117,7 +117,7 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                              .kv = pass->kv,
                                              .out = w->attended,
                                              .scratch = w->attention};
-    int r = seen(pass, kernels_multiply(queue, inputs, 3, &w->normed, n_rows, false), PASS_QKV, l);
+    int r = seen(pass, kernels_multiply(queue, inputs, 3, &w->normed, n_rows, pass->invariant), PASS_QKV, l);
     if (r == 0)
         r = seen(pass, kernels_heads(queue, &heads, pass->slots, pass->memory.rows, n_rows), PASS_HEADS, l);
     if (r == 0)
@@ -148,7 +148,7 @@ static int activate(const struct pass *pass, struct device_stream *queue, uint32
     const struct device_product gate = {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride};
     const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
     int r = kernels_multiply_activate(queue, traits->activation, traits->gated ? &gate : NULL, &up,
-                                      &w->normed, n_rows, false, &w->activated, w->tickets);
+                                      &w->normed, n_rows, pass->invariant, &w->activated, w->tickets);
     return seen(pass, r, PASS_ACTIVATE, l);
 }
 
@@ -159,7 +159,8 @@ static int end_feed_forward(const struct pass *pass, struct device_stream *queue
     const struct device_layer *layer = &pass->weights->layers[l];
     const struct device_product down = {&layer->matrices[TENSOR_DOWN], w->delta, w->embd_stride};
     if (l + 1 == pass->model->params.n_layers)
-        return seen(pass, kernels_multiply(queue, &down, 1, &w->activated, n_rows, false), PASS_DOWN, l);
+        return seen(pass, kernels_multiply(queue, &down, 1, &w->activated, n_rows, pass->invariant),
+                    PASS_DOWN, l);
     const struct between next = {.norm = &pass->model->layers[l + 1].traits.norm,
                                  .vector = &pass->weights->layers[l + 1].vectors[TENSOR_ATTENTION_NORM],
                                  .before = (int)l,
@@ -223,7 +224,7 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
     const struct norm_step step = norm_between(pass, &before);
     int r = seen(pass, kernels_norm(queue, &step, n), PASS_OUTPUT_NORM, 0);
     if (r == 0)
-        r = kernels_multiply(queue, &head, 1, &w->normed, n, false);
+        r = kernels_multiply(queue, &head, 1, &w->normed, n, pass->invariant);
     if (r == 0 && (params->logit_scale != 1 || params->logit_cap > 0))
         r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_scale,
                            params->logit_cap, n);

@@ -42,6 +42,7 @@ struct pass {
     struct step_memory memory;
     struct sample_step sample;
     const struct pass_watch *watch; /* NULL: nobody */
+    bool invariant;                 /* a row's bits do not depend on how many there are */
 };
 
 /* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned

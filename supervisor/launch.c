@@ -88,6 +88,8 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
     command_line_number(line, "--local-workers", options->workers);
     if (options->has_frame_us)
         command_line_number(line, "--frame-us", options->frame_us);
+    if (options->invariant)
+        command_line_add(line, "--invariant");
     if (options->no_sandbox)
         command_line_add(line, "--no-sandbox");
     command_line_number(line, "--parent", getpid());

@@ -30,6 +30,7 @@ enum {
     KEY_CACHED_BLOCKS,
     KEY_FRAME_US,
     KEY_ORPHAN_S,
+    KEY_INVARIANT,
     KEY_NO_SANDBOX,
     KEY_PARENT
 };
@@ -53,6 +54,7 @@ static const struct argp_option options[] = {
      0},
     {"frame-us", KEY_FRAME_US, "N", 0, "Tokens of one request made within this time share a frame (250)", 0},
     {"orphan-s", KEY_ORPHAN_S, "N", 0, "Seconds without a word from the broker before it ends (60)", 0},
+    {"invariant", KEY_INVARIANT, NULL, 0, "Answers that do not depend on what else runs, on a GPU too", 0},
     {"no-sandbox", KEY_NO_SANDBOX, NULL, 0, "Keep all rights of the user while serving, to debug", 0},
     {"parent", KEY_PARENT, "PID", 0, "End when this process, our parent, does", 0},
     {0}};
@@ -132,6 +134,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_ORPHAN_S:
         into->orphan_s = number(key, arg, 1, 1u << 20, state);
+        break;
+    case KEY_INVARIANT:
+        into->invariant = true;
         break;
     case KEY_NO_SANDBOX:
         into->no_sandbox = true;

@@ -25,6 +25,7 @@ struct worker_options {
     uint32_t local_workers; /* 0 is 1 */
     uint32_t frame_us;
     uint32_t orphan_s;
+    bool invariant; /* answers do not depend on what else runs, on a GPU too */
     bool no_sandbox;
     uint32_t parent; /* process whose end is a SIGTERM; 0: none */
 };

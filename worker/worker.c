@@ -425,6 +425,7 @@ static int open_engine(struct worker *worker, struct error *err)
             .n_slots = options->slots,
             .n_context = options->context,
             .n_blocks = options->kv_blocks,
+            .invariant = options->invariant,
             .n_sharers = n_sharers,
             .weights = worker->weights,
             .devices = &device,

@@ -97,6 +97,9 @@ struct backend_config {
                          * is 1. What n_blocks 0 allows itself is one part of so many. */
     uint32_t max_rows;  /* most rows (ids) of one step; below n_slots: n_slots */
     enum backend_kv_type kv_type;
+    /* A sequence's logits are the same bits whatever else a step has, and however its prompt is cut. Who
+     * computes so anyway has nothing to do for it. */
+    bool invariant;
     /* Packed weights that processes of one machine share (worker/engine/weight_store.h); it outlives the
      * backend. NULL: memory of its own. Not for a backend without weight_packing. */
     struct weight_store *weights;

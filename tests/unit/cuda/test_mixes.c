@@ -157,7 +157,7 @@ static void make_crowd(struct mix *mix)
     for (uint32_t i = 0; i < mix->n_requests; i++) {
         const bool same = i >= 4;
         mix->requests[i].n_prompt = same ? 40 : 20;
-        mix->requests[i].max_tokens = same ? 3 : 45;
+        mix->requests[i].max_tokens = same ? 3 : 48;
         mix->requests[i].stop_id = -1;
         for (uint32_t j = 0; j < mix->requests[i].n_prompt; j++)
             mix->requests[i].prompt[j] = (int32_t)(7 + (same ? 3 * j : i * 40 + j));

@@ -234,7 +234,7 @@ static void ping(struct broker *broker, struct session *session, const struct me
 static void tokenize(struct broker *broker, struct session *session, const struct message *message,
                      struct bytes raw)
 {
-    tokenize_ask(broker, session, message);
+    tokenize_ask(broker, session, message, raw);
 }
 
 /* ---- receiving ---- */

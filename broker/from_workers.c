@@ -99,8 +99,10 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     worker->context = message->register_.context;
     worker->slots = message->register_.slots;
     worker->chat = message->register_.chat;
-    if (worker_of_peer(broker, peer) != worker) /* else it only asks again */
+    if (worker_of_peer(broker, peer) != worker) { /* else it only asks again */
         worker->state = WORKER_LOADING;
+        worker->under_way = 0; /* what was sent to another routing id is not seen any more */
+    }
     worker->peer = *peer;
     struct hash128 mark = hash128(worker->name, strlen(worker->name), broker->secret + worker->incarnation);
     struct message ok = {.kind = MESSAGE_REGISTER_OK};
@@ -184,6 +186,9 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
         break;
     case MESSAGE_TOKENIZE_OK:
         tokenize_answered(broker, worker, &message);
+        break;
+    case MESSAGE_PONG:
+        worker_link_taken(worker, message.pong.ref);
         break;
     case MESSAGE_ERROR:
         refused_by(broker, worker, &message);

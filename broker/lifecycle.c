@@ -82,7 +82,8 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     return r;
 }
 
-/* Gives the first of the queue to a worker, or ends it. False when it has to wait. */
+/* Gives the request, the first of the queue or of its brief ones, to a worker, or ends it. False when it has
+ * to wait. */
 static bool dispatch_first(struct broker *broker, struct request *request)
 {
     struct worker *worker;
@@ -92,7 +93,8 @@ static bool dispatch_first(struct broker *broker, struct request *request)
         return true;
     }
     const struct scheduler_wish wish = {.model = request->model,
-                                        .digest = request->has_digest ? request->digest : NULL};
+                                        .digest = request->has_digest ? request->digest : NULL,
+                                        .bytes = request_assign_bytes(request)};
     int r = routing_choose(&broker->routing, &wish, request, &worker);
     if (r == SCHEDULER_E_BUSY)
         return false;
@@ -129,6 +131,9 @@ void lifecycle_dispatch(struct broker *broker)
 {
     struct request *request;
     while ((request = queue_first(&broker->queue)) && dispatch_first(broker, request))
+        ;
+    /* Perhaps it is only too large for now. */
+    while ((request = queue_first_brief(&broker->queue)) && dispatch_first(broker, request))
         ;
 }
 

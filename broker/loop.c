@@ -277,6 +277,7 @@ int broker_run(struct broker *broker, struct error *err)
         take_news(broker, &turn);
         tick(broker, &turn);
         lifecycle_dispatch(broker);
+        tokenize_dispatch(broker);
         send_what_waits(broker, &turn);
         if (!turn.announced)
             announce(broker, &turn);

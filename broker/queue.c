@@ -5,8 +5,9 @@
  *
  * A lane that gave a request stands in the next turn, and so does one that is new: who comes back with
  * request after request, or as a new session each time, finds those who wait before him. Turns of a class
- * thus differ by one at most. A deadline moves a request forward among those of its session, and its session
- * within the turn; more requests get nobody more turns.
+ * thus differ by one at most, but for lanes whose requests are all bulky and have no room: those keep theirs,
+ * and are first when there is some. A deadline moves a request forward among those of its session, and its
+ * session within the turn; more requests get nobody more turns.
  *
  * Between classes only those requests are compared whose turn it is. One of a lower class so waits for none
  * that came later than its class is worth, though others that came earlier may wait behind that one.
@@ -60,15 +61,33 @@ static struct queue_lane *lane_of(const struct heap_node *node)
     return HEAP_ITEM(node, struct queue_lane, node);
 }
 
+static struct queue_lane *brief_lane_of(const struct heap_node *node)
+{
+    return HEAP_ITEM(node, struct queue_lane, brief_node);
+}
+
+static struct request *first_in(const struct heap *requests)
+{
+    const struct heap_node *node = heap_first(requests);
+    return node ? request_of(node) : NULL;
+}
+
 static struct request *first_of(const struct queue_lane *lane)
 {
-    return request_of(heap_first(&lane->requests));
+    struct request *brief = first_in(&lane->brief), *bulky = first_in(&lane->bulky);
+    return !bulky || (brief && presses_more(brief, bulky)) ? brief : bulky;
 }
 
 static bool lane_before(const struct heap_node *a, const struct heap_node *b)
 {
     const struct queue_lane *x = lane_of(a), *y = lane_of(b);
     return x->turn != y->turn ? x->turn < y->turn : presses_more(first_of(x), first_of(y));
+}
+
+static bool brief_lane_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct queue_lane *x = brief_lane_of(a), *y = brief_lane_of(b);
+    return x->turn != y->turn ? x->turn < y->turn : presses_more(first_in(&x->brief), first_in(&y->brief));
 }
 
 /* ---- lanes ---- */
@@ -94,34 +113,64 @@ static struct queue_lane *find_lane(const struct queue *queue, const struct queu
 static void free_lane(struct queue *queue, struct queue_lane *lane)
 {
     HASH_DEL(queue->by_key, lane);
-    heap_deinit(&lane->requests);
+    heap_deinit(&lane->brief);
+    heap_deinit(&lane->bulky);
     free(lane);
 }
 
-/* A new lane with its first request, in the next turn. 0 or -ENOMEM. */
-static int add_lane(struct queue *queue, const struct queue_lane_key *key, struct request *request)
+/* An empty lane, in the next turn, that stands in no heap yet. NULL: out of memory. */
+static struct queue_lane *new_lane(struct queue *queue, const struct queue_lane_key *key)
 {
-    struct queue_class *class = &queue->classes[key->class];
     struct queue_lane *lane = calloc(1, sizeof *lane);
     if (!lane)
-        return -ENOMEM;
+        return NULL;
     lane->key = *key;
-    lane->turn = class->turn + 1;
-    lane->requests.before = request_before;
+    lane->turn = queue->classes[key->class].turn + 1;
+    lane->brief.before = lane->bulky.before = request_before;
     HASH_ADD_BYHASHVALUE(hh, queue->by_key, key, sizeof lane->key, hash_of(queue, key), lane);
-    int r = heap_push(&lane->requests, &request->queue_node);
-    if (r == 0)
-        r = heap_push(&class->lanes, &lane->node);
-    if (r < 0)
-        free_lane(queue, lane);
-    return r;
+    return lane;
 }
 
+static bool is_empty(const struct queue_lane *lane)
+{
+    return lane->brief.n == 0 && lane->bulky.n == 0;
+}
+
+static struct heap *heap_for(struct queue_lane *lane, const struct request *request)
+{
+    return request->queued_brief ? &lane->brief : &lane->bulky;
+}
+
+/* Puts the lane where it belongs, its requests or its turn having changed. */
+static void settle(struct queue *queue, struct queue_lane *lane)
+{
+    struct queue_class *class = &queue->classes[lane->key.class];
+    heap_settle(&class->lanes, &lane->node);
+    if (lane->brief.n > 0)
+        heap_settle(&class->brief_lanes, &lane->brief_node);
+}
+
+/* Adds a request to its lane, and the lane to the heaps in which it is not yet. 0, or -ENOMEM with nothing
+ * changed. */
 static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct request *request)
 {
-    int r = heap_push(&lane->requests, &request->queue_node);
-    if (r == 0)
-        heap_settle(&queue->classes[lane->key.class].lanes, &lane->node);
+    struct queue_class *class = &queue->classes[lane->key.class];
+    struct heap *requests = heap_for(lane, request);
+    bool is_new = is_empty(lane), first_brief = request->queued_brief && lane->brief.n == 0;
+    int r = heap_push(requests, &request->queue_node);
+    if (r < 0)
+        return r;
+    if (is_new)
+        r = heap_push(&class->lanes, &lane->node);
+    if (r == 0 && first_brief) {
+        r = heap_push(&class->brief_lanes, &lane->brief_node);
+        if (r < 0 && is_new)
+            heap_remove(&class->lanes, &lane->node);
+    }
+    if (r < 0)
+        heap_remove(requests, &request->queue_node);
+    else
+        settle(queue, lane);
     return r;
 }
 
@@ -130,8 +179,10 @@ static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct requ
 void queue_init(struct queue *queue, uint64_t seed)
 {
     *queue = (struct queue){.seed = seed, .deadlines.before = deadline_before};
-    for (int i = 0; i < QUEUE_CLASSES; i++)
+    for (int i = 0; i < QUEUE_CLASSES; i++) {
         queue->classes[i].lanes.before = lane_before;
+        queue->classes[i].brief_lanes.before = brief_lane_before;
+    }
 }
 
 int queue_push(struct queue *queue, struct request *request)
@@ -144,26 +195,47 @@ int queue_push(struct queue *queue, struct request *request)
     if (expires && heap_push(&queue->deadlines, &request->deadline_node) < 0)
         return -ENOMEM;
     request->queue_order = queue->order++;
+    request->queued_brief = request_is_brief(request);
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
-    int r = lane ? add_to_lane(queue, lane, request) : add_lane(queue, &key, request);
-    if (r == 0)
+    if (!lane)
+        lane = new_lane(queue, &key);
+    int r = lane ? add_to_lane(queue, lane, request) : -ENOMEM;
+    if (r == 0) {
         queue->n++;
-    else if (expires)
+        return 0;
+    }
+    if (lane && is_empty(lane))
+        free_lane(queue, lane);
+    if (expires)
         heap_remove(&queue->deadlines, &request->deadline_node);
     return r;
 }
 
+/* Of the classes' first requests the one that is due first; on a tie that of the higher class. */
+static struct request *first(const struct queue *queue, bool brief)
+{
+    struct request *best = NULL;
+    for (int i = QUEUE_CLASSES - 1; queue->n > 0 && i >= 0; i--) {
+        const struct queue_class *class = &queue->classes[i];
+        const struct heap_node *node = heap_first(brief ? &class->brief_lanes : &class->lanes);
+        if (!node)
+            continue;
+        struct request *request = brief ? first_in(&brief_lane_of(node)->brief) : first_of(lane_of(node));
+        if (!best || due(request) < due(best))
+            best = request;
+    }
+    return best;
+}
+
 struct request *queue_first(const struct queue *queue)
 {
-    struct request *first = NULL;
-    for (int i = QUEUE_CLASSES - 1; queue->n > 0 && i >= 0; i--) {
-        const struct heap_node *node = heap_first(&queue->classes[i].lanes);
-        struct request *request = node ? first_of(lane_of(node)) : NULL;
-        if (request && (!first || due(request) < due(first)))
-            first = request;
-    }
-    return first;
+    return first(queue, false);
+}
+
+struct request *queue_first_brief(const struct queue *queue)
+{
+    return first(queue, true);
 }
 
 static struct request *first_to_expire(const struct queue *queue)
@@ -187,18 +259,22 @@ uint64_t queue_next_deadline(const struct queue *queue)
 /* Takes the request out of its lane, which then stands in turn `turn`, if there is more in it. */
 static void leave(struct queue *queue, struct request *request, struct queue_lane *lane, uint64_t turn)
 {
-    struct heap *lanes = &queue->classes[lane->key.class].lanes;
+    struct queue_class *class = &queue->classes[lane->key.class];
+    struct heap *requests = heap_for(lane, request);
     if (request->deadline_ns != UINT64_MAX)
         heap_remove(&queue->deadlines, &request->deadline_node);
     queue->n--;
-    if (lane->requests.n == 1) {
-        heap_remove(lanes, &lane->node);
+    /* Out of the heaps first: they are ordered by what the lane has. */
+    if (request->queued_brief && lane->brief.n == 1)
+        heap_remove(&class->brief_lanes, &lane->brief_node);
+    if (lane->brief.n + lane->bulky.n == 1) {
+        heap_remove(&class->lanes, &lane->node);
         free_lane(queue, lane);
         return;
     }
-    heap_remove(&lane->requests, &request->queue_node);
+    heap_remove(requests, &request->queue_node);
     lane->turn = turn;
-    heap_settle(lanes, &lane->node);
+    settle(queue, lane);
 }
 
 void queue_take(struct queue *queue, struct request *request)
@@ -206,7 +282,8 @@ void queue_take(struct queue *queue, struct request *request)
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
     struct queue_class *class = &queue->classes[key.class];
-    class->turn = lane->turn;
+    if (lane->turn > class->turn)
+        class->turn = lane->turn;
     leave(queue, request, lane, class->turn + 1);
 }
 
@@ -224,8 +301,10 @@ void queue_deinit(struct queue *queue)
     {
         free_lane(queue, lane);
     }
-    for (int i = 0; i < QUEUE_CLASSES; i++)
+    for (int i = 0; i < QUEUE_CLASSES; i++) {
         heap_deinit(&queue->classes[i].lanes);
+        heap_deinit(&queue->classes[i].brief_lanes);
+    }
     heap_deinit(&queue->deadlines);
     queue->n = 0;
 }

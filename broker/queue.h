@@ -8,7 +8,10 @@
  * request, its most pressing. A request presses the more the sooner it is due: 30 s after it came, or at its
  * deadline if that is sooner. Within a turn the most pressing goes first, and so it does between classes,
  * each class higher being worth 30 s. So every moment is passed by what comes later, and nobody waits for
- * ever, whatever others ask for. */
+ * ever, whatever others ask for.
+ *
+ * Brief requests (request_is_brief) can be asked for alone, while no worker has room for the others: these
+ * keep their turn, and their sessions give what is brief meanwhile. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,15 +37,17 @@ struct queue_lane_key {
 
 struct queue_lane { /* what one session has waiting in one class; there while that is something */
     struct queue_lane_key key;
-    struct heap requests; /* the most pressing first */
-    uint64_t turn;        /* in which its first one goes */
+    struct heap brief, bulky; /* requests, the most pressing first */
+    uint64_t turn;            /* in which its first one goes */
     struct heap_node node;
+    struct heap_node brief_node; /* while it has brief ones */
     UT_hash_handle hh;
 };
 
 struct queue_class {
-    struct heap lanes; /* the one whose turn it is first */
-    uint64_t turn;     /* of the request that was taken last */
+    struct heap lanes;       /* the one whose turn it is first */
+    struct heap brief_lanes; /* of those, the ones with brief requests: likewise, by these alone */
+    uint64_t turn;           /* the last of which a request was taken */
 };
 
 struct queue {
@@ -58,12 +63,15 @@ struct queue {
 void queue_init(struct queue *queue, uint64_t seed);
 void queue_deinit(struct queue *queue);
 
-/* Adds; reads home, arrived_ns, priority (clamped into range) and deadline_ns, which must not change while it
- * waits. 0 or -ENOMEM. */
+/* Adds; reads home, arrived_ns, priority (clamped into range), deadline_ns and what makes it brief, which
+ * must not change while it waits. 0 or -ENOMEM. */
 int queue_push(struct queue *queue, struct request *request);
 
 /* The request that is next, not removed; NULL when empty. */
 struct request *queue_first(const struct queue *queue);
+
+/* The same among brief requests. */
+struct request *queue_first_brief(const struct queue *queue);
 
 /* A request whose deadline is at or before `now`; NULL when none is. */
 struct request *queue_expired(const struct queue *queue, uint64_t now);

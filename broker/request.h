@@ -20,6 +20,9 @@
 #include "common/heap.h"
 #include "proto/message.h"
 
+/* A message that delays nobody who is behind it; so long are all but few. */
+#define REQUEST_BRIEF_BYTES ((size_t)16 << 10)
+
 enum request_state {
     REQUEST_QUEUED,     /* admitted, waits for a worker */
     REQUEST_RUNNING,    /* assigned to a worker */
@@ -65,6 +68,7 @@ struct request {
     struct share *share;                        /* until it ends */
     struct heap_node queue_node, deadline_node; /* in the queue */
     uint64_t queue_order;                       /* order of arrival there */
+    bool queued_brief;                          /* it was brief when it came there */
     struct worker *worker;                      /* while assigned */
     struct prompt_pieces *pieces; /* of the prompt, to find who has it; NULL: none; until it ends */
     uint32_t n_found;             /* of those, how many its worker is believed to have had */
@@ -92,6 +96,18 @@ struct request {
 
 /* Whether a message asks for what this request was asked for. */
 bool request_same_body(const struct request *request, const void *body, size_t len);
+
+/* About how many bytes its assignment takes: what was asked, and what it has made elsewhere. */
+static inline size_t request_assign_bytes(const struct request *request)
+{
+    return request->body.len + request->log.count * 5;
+}
+
+/* Whether its assignment may stand in the way of others on a link. */
+static inline bool request_is_brief(const struct request *request)
+{
+    return request_assign_bytes(request) <= REQUEST_BRIEF_BYTES;
+}
 
 /* Bytes that a request costs beside its frames. */
 uint64_t request_overhead(void);

@@ -59,7 +59,8 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
         hope = true;
         const struct candidate candidate = {worker,
                                             (int64_t)(worker->load - (wish->saved ? wish->saved[i] : 0))};
-        if (worker->n_requests < worker_capacity(worker) && is_better(&candidate, &best))
+        if (worker->n_requests < worker_capacity(worker) && worker_may_be_sent(worker, wish->bytes) &&
+            is_better(&candidate, &best))
             best = candidate;
     }
     if (!best.worker)
@@ -68,16 +69,22 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
     return 0;
 }
 
-int scheduler_pick_any(struct worker *workers, size_t n, struct bytes model, struct worker **ret_worker)
+int scheduler_pick_any(struct worker *workers, size_t n, struct bytes model, bool large,
+                       struct worker **ret_worker)
 {
     struct candidate best = {0};
+    bool busy = false;
     for (size_t i = 0; i < n; i++) {
         const struct candidate candidate = {&workers[i], (int64_t)workers[i].load};
-        if (worker_is_serving(&workers[i]) && serves(&workers[i], model) && is_better(&candidate, &best))
+        if (!worker_is_serving(&workers[i]) || !serves(&workers[i], model))
+            continue;
+        if (large && workers[i].asked)
+            busy = true;
+        else if (is_better(&candidate, &best))
             best = candidate;
     }
     if (!best.worker)
-        return SCHEDULER_E_NO_WORKER;
+        return busy ? SCHEDULER_E_BUSY : SCHEDULER_E_NO_WORKER;
     *ret_worker = best.worker;
     return 0;
 }

@@ -14,6 +14,7 @@ struct scheduler_wish {
     struct bytes model;    /* by name; "" = any */
     const uint8_t *digest; /* [16]: that very model; NULL = any */
     const uint64_t *saved; /* [n] tokens of load that each worker may have more than another; NULL: none */
+    size_t bytes;          /* that are to be sent to it */
 };
 
 /* Of the serving workers of that model that have room the one with the least load, what is saved there taken
@@ -22,8 +23,9 @@ struct scheduler_wish {
 int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
                    struct worker **ret_worker);
 
-/* Any serving worker of that model, full or not: for questions that take no slot. 0 or SCHEDULER_E_NO_WORKER.
- */
-int scheduler_pick_any(struct worker *workers, size_t n, struct bytes model, struct worker **ret_worker);
+/* Any serving worker of that model, full or not: for questions that take no slot. One that is `large` goes to
+ * a worker that works on none: SCHEDULER_E_BUSY when all do. 0, that, or SCHEDULER_E_NO_WORKER. */
+int scheduler_pick_any(struct worker *workers, size_t n, struct bytes model, bool large,
+                       struct worker **ret_worker);
 
 #endif

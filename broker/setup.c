@@ -91,6 +91,7 @@ static void free_tables(struct broker *broker)
     queue_deinit(&broker->queue);
     routing_deinit(&broker->routing);
     broker->journal.vault = vault_close(broker->journal.vault);
+    tokenize_table_deinit(&broker->tokenize);
     journal_page_deinit(&broker->page);
     buffer_deinit(&broker->scratch);
     message_decoder_free(broker->decoder);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions for a tokenizer.
  *
- *     asked ──▶ in the table ──▶ answered · refused · its worker died · TOKENIZE_TIMEOUT_MS passed
+ *     asked ──┬────brief─────▶ with a worker ──▶ answered · refused · its worker died
+ *             └─large─▶ waiting ──▲    └──▶ TOKENIZE_TIMEOUT_MS passed, here too
  *
- * A question takes no slot of its worker and no room in the journal: the client asks again what got lost. */
+ * A question takes no slot of its worker and no room in the journal: the client asks again what got lost. A
+ * worker works on one large text at a time, for up to a second; it gets the next one when it has answered, so
+ * that neither the link to it nor its own list holds many. */
 
 #include "broker/tokenize.h"
 
 #include "broker/scheduler.h"
+
+#define RETRY_MS 100
 
 static void refuse(struct broker *broker, const struct tokenize_question *question, enum proto_error error,
                    const char *text)
@@ -15,24 +20,89 @@ static void refuse(struct broker *broker, const struct tokenize_question *questi
     struct session *session = session_find(&broker->sessions, &question->session);
     struct message no = {.kind = MESSAGE_ERROR, .error = {.ref = question->client_ref, .error = error}};
     no.error.text = bytes_of_string(text);
-    no.error.retry_after_ms = error == PROTO_OVERLOADED ? 100 : 0;
+    no.error.retry_after_ms = error == PROTO_OVERLOADED ? RETRY_MS : 0;
     if (session)
         client_link_send(&broker->client_link, session, &no);
 }
 
-void tokenize_ask(struct broker *broker, struct session *session, const struct message *message)
+/* Sends it on under our ref, which is in the table. */
+static void put(struct broker *broker, struct worker *worker, const struct message *message, uint64_t ref)
+{
+    struct message question = *message;
+    question.tokenize.ref = ref;
+    if (worker_link_send(&broker->worker_link, worker, &question, NULL) != 0)
+        tokenize_refused(broker, worker, ref, PROTO_WORKER_LOST, "the worker cannot be reached");
+}
+
+void tokenize_ask(struct broker *broker, struct session *session, const struct message *message,
+                  struct bytes raw)
 {
     struct worker *worker;
-    struct message question = *message;
-    struct tokenize_question asked = {.session = session->id, .client_ref = message->tokenize.ref};
-    if (scheduler_pick_any(broker->workers, broker->n_workers, message->tokenize.model, &worker) != 0)
+    uint64_t ref, client_ref = message->tokenize.ref;
+    struct bytes model = message->tokenize.model;
+    bool large = raw.len > REQUEST_BRIEF_BYTES;
+    const struct tokenize_question asked = {.session = session->id, .client_ref = client_ref};
+    int r = scheduler_pick_any(broker->workers, broker->n_workers, model, large, &worker);
+    if (r == SCHEDULER_E_NO_WORKER) {
         refuse(broker, &asked, PROTO_NO_WORKER, "no worker is ready");
-    else if (!tokenize_table_add(&broker->tokenize, session->id, message->tokenize.ref, worker->index,
-                                 broker->now, &question.tokenize.ref))
-        refuse(broker, &asked, PROTO_OVERLOADED, "too many tokenize questions wait");
-    else if (worker_link_send(&broker->worker_link, worker, &question, NULL) != 0)
-        tokenize_refused(broker, worker, question.tokenize.ref, PROTO_WORKER_LOST,
-                         "the worker cannot be reached");
+        return;
+    }
+    r = large ? tokenize_table_keep(&broker->tokenize, session->id, client_ref, raw, model, broker->now)
+              : tokenize_table_add(&broker->tokenize, session->id, client_ref, worker->index, broker->now,
+                                   &ref);
+    if (r < 0)
+        refuse(broker, &asked, PROTO_INTERNAL, "out of memory");
+    else if (r > 0)
+        refuse(broker, &asked, PROTO_OVERLOADED, "too many texts wait for their tokens");
+    else if (!large)
+        put(broker, worker, message, ref);
+}
+
+/* Takes a question out that no worker can be asked. */
+static void give_up(struct broker *broker, const struct tokenize_question *question, enum proto_error error,
+                    const char *text)
+{
+    struct tokenize_question gone;
+    if (tokenize_table_take(&broker->tokenize, question->ref, question->worker, &gone))
+        refuse(broker, &gone, error, text);
+}
+
+static void ask(struct broker *broker, struct worker *worker, struct tokenize_question *question)
+{
+    struct message message;
+    if (message_decode(broker->request_decoder, question->message.data, question->message.len, &message,
+                       NULL) != 0) {
+        give_up(broker, question, PROTO_INTERNAL, "out of memory");
+        return;
+    }
+    struct buffer borrowed = tokenize_table_asked(&broker->tokenize, question, worker->index);
+    worker->asked = question->ref;
+    put(broker, worker, &message, question->ref);
+    buffer_deinit(&borrowed);
+}
+
+void tokenize_dispatch(struct broker *broker)
+{
+    struct tokenize_question *question;
+    for (uint64_t after = 0; (question = tokenize_table_waiting(&broker->tokenize, after));) {
+        struct worker *worker;
+        after = question->ref;
+        int r = scheduler_pick_any(broker->workers, broker->n_workers, question->model, true, &worker);
+        if (!session_find(&broker->sessions, &question->session) || r == SCHEDULER_E_NO_WORKER)
+            give_up(broker, question, PROTO_NO_WORKER, "no worker is ready");
+        else if (r == 0)
+            ask(broker, worker, question);
+    }
+}
+
+/* The question left the table: its worker has time for another large one. */
+static void forget(struct broker *broker, const struct tokenize_question *question)
+{
+    if (question->worker == TOKENIZE_NO_WORKER)
+        return;
+    struct worker *worker = &broker->workers[question->worker];
+    if (worker->asked == question->ref)
+        worker->asked = 0;
 }
 
 void tokenize_answered(struct broker *broker, const struct worker *worker, const struct message *message)
@@ -40,6 +110,7 @@ void tokenize_answered(struct broker *broker, const struct worker *worker, const
     struct tokenize_question question;
     if (!tokenize_table_take(&broker->tokenize, message->tokenize_ok.ref, worker->index, &question))
         return;
+    forget(broker, &question);
     struct session *session = session_find(&broker->sessions, &question.session);
     struct message answer = *message;
     answer.tokenize_ok.ref = question.client_ref;
@@ -51,20 +122,29 @@ void tokenize_refused(struct broker *broker, const struct worker *worker, uint64
                       enum proto_error error, const char *text)
 {
     struct tokenize_question question;
-    if (tokenize_table_take(&broker->tokenize, ref, worker->index, &question))
-        refuse(broker, &question, error, text);
+    if (!tokenize_table_take(&broker->tokenize, ref, worker->index, &question))
+        return;
+    forget(broker, &question);
+    refuse(broker, &question, error, text);
 }
 
 void tokenize_worker_lost(struct broker *broker, const struct worker *worker)
 {
     struct tokenize_question question;
-    while (tokenize_table_expire(&broker->tokenize, broker->now, (int)worker->index, &question))
+    while (tokenize_table_expire(&broker->tokenize, 0, (int)worker->index, &question)) {
+        forget(broker, &question);
         refuse(broker, &question, PROTO_WORKER_LOST, "the worker died");
+    }
 }
 
 void tokenize_expire(struct broker *broker)
 {
     struct tokenize_question question;
-    while (tokenize_table_expire(&broker->tokenize, broker->now, -1, &question))
-        refuse(broker, &question, PROTO_INTERNAL, "the worker did not answer");
+    while (tokenize_table_expire(&broker->tokenize, broker->now, -1, &question)) {
+        forget(broker, &question);
+        if (question.worker == TOKENIZE_NO_WORKER)
+            refuse(broker, &question, PROTO_OVERLOADED, "too many texts wait for their tokens");
+        else
+            refuse(broker, &question, PROTO_INTERNAL, "the worker did not answer");
+    }
 }

@@ -7,8 +7,12 @@
 
 #include "broker/broker.h"
 
-/* A client asks; a refusal is sent at once. */
-void tokenize_ask(struct broker *broker, struct session *session, const struct message *message);
+/* A client asks, with the message `raw`; a refusal is sent at once. */
+void tokenize_ask(struct broker *broker, struct session *session, const struct message *message,
+                  struct bytes raw);
+
+/* Puts large questions that wait to workers that have time for them. Every turn. */
+void tokenize_dispatch(struct broker *broker);
 
 /* The worker answered, with ids or with an error. */
 void tokenize_answered(struct broker *broker, const struct worker *worker, const struct message *message);

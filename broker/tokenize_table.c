@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions under way to a worker.
+/* Questions without an answer.
  *
  * The broker knows no tokenizer: it passes the text on under a ref of its own and passes the answer back
  * under the client's. A small fixed table; a question leaves it by its answer, by time, or with its worker.
@@ -7,31 +7,103 @@
 
 #include "broker/tokenize_table.h"
 
+#include <errno.h>
+#include <string.h>
+
+#include "broker/share.h"
 #include "common/clock.h"
 
-bool tokenize_table_add(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
-                        uint32_t worker, uint64_t now, uint64_t *ret_ref)
+/* Room for one more of the session, of so many bytes; NULL when it may have none. */
+static struct tokenize_question *find_room(struct tokenize_table *table, const struct id128 *session,
+                                           size_t bytes)
 {
-    for (size_t i = 0; i < TOKENIZE_TABLE_MAX && table->n < TOKENIZE_TABLE_MAX; i++) {
+    struct tokenize_question *room = NULL;
+    size_t had = 0, had_bytes = 0;
+    for (size_t i = 0; i < TOKENIZE_TABLE_MAX; i++) {
         struct tokenize_question *question = &table->questions[i];
-        if (question->used)
-            continue;
-        *question = (struct tokenize_question){.used = true,
-                                               .ref = ++table->next_ref,
-                                               .client_ref = client_ref,
-                                               .session = session,
-                                               .worker = worker,
-                                               .until = now + TOKENIZE_TIMEOUT_MS * CLOCK_NS_PER_MS};
-        table->n++;
-        *ret_ref = question->ref;
-        return true;
+        if (!question->used) {
+            room = question;
+        } else if (memcmp(&question->session, session, sizeof *session) == 0) {
+            had++;
+            had_bytes += question->message.len;
+        }
     }
-    return false;
+    bool may = share_allows(had, 1, TOKENIZE_TABLE_MAX - table->n) &&
+               share_allows(had_bytes, bytes, TOKENIZE_TABLE_MAX_BYTES - table->waiting_bytes);
+    return may ? room : NULL;
+}
+
+static void enter(struct tokenize_table *table, struct tokenize_question *question,
+                  const struct id128 *session, uint64_t client_ref, uint32_t worker, uint64_t now)
+{
+    *question = (struct tokenize_question){.used = true,
+                                           .ref = ++table->next_ref,
+                                           .client_ref = client_ref,
+                                           .session = *session,
+                                           .worker = worker,
+                                           .until = now + TOKENIZE_TIMEOUT_MS * CLOCK_NS_PER_MS};
+    table->n++;
+}
+
+int tokenize_table_add(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
+                       uint32_t worker, uint64_t now, uint64_t *ret_ref)
+{
+    struct tokenize_question *question = find_room(table, &session, 0);
+    if (!question)
+        return TOKENIZE_E_FULL;
+    enter(table, question, &session, client_ref, worker, now);
+    *ret_ref = question->ref;
+    return 0;
+}
+
+int tokenize_table_keep(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
+                        struct bytes message, struct bytes model, uint64_t now)
+{
+    struct buffer copy = {0};
+    struct tokenize_question *question = find_room(table, &session, message.len);
+    if (!question)
+        return TOKENIZE_E_FULL;
+    int r = buffer_append(&copy, message.data, message.len);
+    if (r < 0)
+        return r;
+    enter(table, question, &session, client_ref, TOKENIZE_NO_WORKER, now);
+    question->message = copy;
+    if (model.len > 0) {
+        size_t at = (size_t)((const uint8_t *)model.data - (const uint8_t *)message.data);
+        question->model = (struct bytes){copy.data + at, model.len};
+    }
+    table->waiting_bytes += copy.len;
+    return 0;
+}
+
+struct tokenize_question *tokenize_table_waiting(struct tokenize_table *table, uint64_t after)
+{
+    struct tokenize_question *first = NULL;
+    for (size_t i = 0; i < TOKENIZE_TABLE_MAX && table->waiting_bytes > 0; i++) {
+        struct tokenize_question *question = &table->questions[i];
+        if (question->used && question->worker == TOKENIZE_NO_WORKER && question->ref > after &&
+            (!first || question->ref < first->ref))
+            first = question;
+    }
+    return first;
+}
+
+struct buffer tokenize_table_asked(struct tokenize_table *table, struct tokenize_question *question,
+                                   uint32_t worker)
+{
+    struct buffer message = question->message;
+    table->waiting_bytes -= message.len;
+    question->message = (struct buffer){0};
+    question->model = (struct bytes){0};
+    question->worker = worker;
+    return message;
 }
 
 static void take(struct tokenize_table *table, struct tokenize_question *question,
                  struct tokenize_question *ret_question)
 {
+    struct buffer message = tokenize_table_asked(table, question, question->worker);
+    buffer_deinit(&message);
     *ret_question = *question;
     question->used = false;
     table->n--;
@@ -55,10 +127,18 @@ bool tokenize_table_expire(struct tokenize_table *table, uint64_t now, int lost_
 {
     for (size_t i = 0; i < TOKENIZE_TABLE_MAX && table->n > 0; i++) {
         struct tokenize_question *question = &table->questions[i];
-        if (!question->used || (question->until > now && (int)question->worker != lost_worker))
+        bool lost = lost_worker >= 0 && question->worker == (uint32_t)lost_worker;
+        if (!question->used || (question->until > now && !lost))
             continue;
         take(table, question, ret_question);
         return true;
     }
     return false;
+}
+
+void tokenize_table_deinit(struct tokenize_table *table)
+{
+    struct tokenize_question question;
+    while (tokenize_table_expire(table, UINT64_MAX, -1, &question))
+        ;
 }

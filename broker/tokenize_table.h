@@ -2,37 +2,60 @@
 #ifndef BROKER_TOKENIZE_TABLE_H
 #define BROKER_TOKENIZE_TABLE_H
 
-/* Tokenize requests that wait for a worker's answer: which client asked, under which ref. */
+/* Tokenize requests that have no answer yet: which client asked, under which ref, and of which worker; large
+ * ones with their message while they wait for one. Of all that waits a session may have as much as it leaves
+ * free (share.h), in questions and in bytes. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/bytes.h"
 #include "proto/message.h"
 
-#define TOKENIZE_TABLE_MAX  256
-#define TOKENIZE_TIMEOUT_MS 10000
+#define TOKENIZE_TABLE_MAX       256
+#define TOKENIZE_TABLE_MAX_BYTES ((size_t)32 << 20) /* of messages that wait for a worker */
+#define TOKENIZE_TIMEOUT_MS      10000
+#define TOKENIZE_NO_WORKER       UINT32_MAX
 
 struct tokenize_question {
     bool used;
-    uint64_t ref; /* ours */
+    uint64_t ref; /* ours; in order of the asking */
     uint64_t client_ref;
     struct id128 session;
-    uint32_t worker; /* index */
-    uint64_t until;  /* clock_ns */
+    uint32_t worker;       /* index; TOKENIZE_NO_WORKER: it waits for one */
+    uint64_t until;        /* clock_ns */
+    struct buffer message; /* as it came, while it waits */
+    struct bytes model;    /* inside that; "" = any */
 };
 
 struct tokenize_table { /* zeroed: empty */
     uint64_t next_ref;
     size_t n;
+    size_t waiting_bytes;
     struct tokenize_question questions[TOKENIZE_TABLE_MAX];
 };
 
-/* Remembers a question; the ref to put to the worker. False when TOKENIZE_TABLE_MAX wait. */
-bool tokenize_table_add(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
-                        uint32_t worker, uint64_t now, uint64_t *ret_ref);
+enum { TOKENIZE_E_FULL = 1 }; /* TOKENIZE_TABLE_MAX have no answer, or the session has its part of those */
 
-/* Takes the question of an answer out; false when there is none with this ref from this worker. */
+/* Remembers a question; the ref to put to the worker. 0 or TOKENIZE_E_FULL. */
+int tokenize_table_add(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
+                       uint32_t worker, uint64_t now, uint64_t *ret_ref);
+
+/* Remembers a question that waits for a worker, with a copy of the message; `model` lies inside that. 0,
+ * TOKENIZE_E_FULL (of bytes too), or -ENOMEM. */
+int tokenize_table_keep(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
+                        struct bytes message, struct bytes model, uint64_t now);
+
+/* Of those that wait the one that was asked first after the one with this ref; NULL when there is none. */
+struct tokenize_question *tokenize_table_waiting(struct tokenize_table *table, uint64_t after);
+
+/* It waits no more: this worker is asked. Returns the message, which is the caller's to free. */
+struct buffer tokenize_table_asked(struct tokenize_table *table, struct tokenize_question *question,
+                                   uint32_t worker);
+
+/* Takes the question of an answer out; false when there is none with this ref from this worker. What is taken
+ * out here and below has no message any more. */
 bool tokenize_table_take(struct tokenize_table *table, uint64_t ref, uint32_t worker,
                          struct tokenize_question *ret_question);
 
@@ -40,5 +63,7 @@ bool tokenize_table_take(struct tokenize_table *table, uint64_t ref, uint32_t wo
  * there is none. */
 bool tokenize_table_expire(struct tokenize_table *table, uint64_t now, int lost_worker,
                            struct tokenize_question *ret_question);
+
+void tokenize_table_deinit(struct tokenize_table *table);
 
 #endif

@@ -24,6 +24,12 @@ uint32_t worker_capacity(const struct worker *worker)
     return worker->slots + worker->slots / 8 + 1;
 }
 
+bool worker_may_be_sent(const struct worker *worker, size_t bytes)
+{
+    return bytes <= REQUEST_BRIEF_BYTES || worker->under_way == 0 ||
+           worker->under_way + bytes <= WORKER_UNDER_WAY_BYTES;
+}
+
 void worker_take(struct worker *worker, struct request *request)
 {
     request->worker = worker;

@@ -18,6 +18,11 @@
 #define WORKER_ENDPOINT_MAX 128
 #define WORKER_MAX          64 /* places in a pool; as many slots as a board has */
 
+/* What is under way to a worker delays all that is sent behind it: a worker takes one message after the
+ * other, and one of 4 MiB takes it milliseconds. So messages that are not brief go up to this bound, and one
+ * that is larger goes alone. The others wait here, where brief ones pass them. */
+#define WORKER_UNDER_WAY_BYTES ((size_t)1 << 20)
+
 struct worker {
     uint32_t index;
     char name[32];
@@ -34,6 +39,8 @@ struct worker {
 
     struct peer peer; /* on the worker link; len 0: not registered */
     struct outbox outbox;
+    size_t under_way; /* bytes of messages to it, brief ones aside, that it has not taken yet */
+    uint64_t asked;   /* ref of the large tokenize that it works on; 0: none */
 
     /* Its stream. */
     void *stream;           /* SUB socket; NULL when not connected */
@@ -63,6 +70,9 @@ bool worker_is_serving(const struct worker *worker);
 
 /* How many requests it may have at once: its slots, and a few more to refill them without a round trip. */
 uint32_t worker_capacity(const struct worker *worker);
+
+/* Whether a message of so many bytes may be sent to it now. */
+bool worker_may_be_sent(const struct worker *worker, size_t bytes);
 
 /* Puts a request on the worker's list and load, and takes it off again. */
 void worker_take(struct worker *worker, struct request *request);

@@ -3,7 +3,10 @@
  *
  * Routing ids are refreshed by each registration; a worker without one cannot be sent to. A worker that is
  * not connected any more most often just died, which is told in its own time; one that does not read is
- * killed here. Both lose their routing id at once, so that nothing more is assigned to them. */
+ * killed here. Both lose their routing id at once, so that nothing more is assigned to them.
+ *
+ * A message that is not brief is followed by a ping with its length. The worker takes one message after the
+ * other, so its pong says that it has taken this one. */
 
 #include "broker/worker_link.h"
 
@@ -25,8 +28,8 @@ static void give_up(struct worker_link *link, struct worker *worker, int r)
     supervisor_kill(link->supervisor, worker->index);
 }
 
-int worker_link_send(struct worker_link *link, struct worker *worker, const struct message *message,
-                     struct error *err)
+static int send_message(struct worker_link *link, struct worker *worker, const struct message *message,
+                        struct error *err)
 {
     if (worker->peer.len == 0)
         return WORKER_LINK_E_LOST;
@@ -45,6 +48,22 @@ int worker_link_send(struct worker_link *link, struct worker *worker, const stru
     }
     link->waiting |= worker->outbox.n > 0;
     return 0;
+}
+
+int worker_link_send(struct worker_link *link, struct worker *worker, const struct message *message,
+                     struct error *err)
+{
+    int r = send_message(link, worker, message, err);
+    size_t len = link->scratch.len;
+    if (r != 0 || len <= REQUEST_BRIEF_BYTES)
+        return r;
+    worker->under_way += len;
+    return send_message(link, worker, &(struct message){.kind = MESSAGE_PING, .ping = {.ref = len}}, err);
+}
+
+void worker_link_taken(struct worker *worker, uint64_t ref)
+{
+    worker->under_way -= ref < worker->under_way ? ref : worker->under_way;
 }
 
 void worker_link_send_stranger(struct worker_link *link, const struct peer *peer,

@@ -26,10 +26,14 @@ struct worker_link {
 
 enum { WORKER_LINK_E_LOST = 1 }; /* the worker cannot be reached: it is killed, and gets nothing more */
 
-/* 0, WORKER_LINK_E_LOST, or -errno when the message cannot be encoded, with the reason in `err`, or in
+/* Sends at once, whatever is under way; a message that is not brief is under way until worker_link_taken.
+ * 0, WORKER_LINK_E_LOST, or -errno when the message cannot be encoded, with the reason in `err`, or in
  * the log when that is NULL. */
 int worker_link_send(struct worker_link *link, struct worker *worker, const struct message *message,
                      struct error *err);
+
+/* The worker's pong, with its `ref`: it has taken the message before the ping of that. */
+void worker_link_taken(struct worker *worker, uint64_t ref);
 
 /* To a peer that is no worker of ours: dropped if it cannot be sent at once. */
 void worker_link_send_stranger(struct worker_link *link, const struct peer *peer,

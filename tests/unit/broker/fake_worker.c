@@ -15,6 +15,8 @@
  *     refuse      `finished` with an error, and no frame
  *     die         two frames, then SIGKILL
  *     once N      the same at its first attempt; at another goes on and ends with N ids in all
+ *     hush        ends at once; from here on no ping is answered, and no question of more than 1,000 bytes …
+ *     speak       … until now: so many ids are the answers as there are questions, three at most
  *     garbage     bytes that are no frame
  *     stall       claims on its board to be active and makes no progress; at another attempt it ends
  *
@@ -57,6 +59,9 @@ struct fake {
     struct message waiting[WAITING_MAX]; /* assigns that wait for a cancel; kind NONE: free */
     bool begun[WAITING_MAX];             /* of those, one frame was made */
     struct board_slot *slot;
+    bool hushed;
+    uint64_t pings[WAITING_MAX], questions[WAITING_MAX]; /* that came meanwhile */
+    size_t n_pings, n_questions;
 };
 
 static void send_up(struct fake *fake, const struct message *message)
@@ -153,6 +158,49 @@ static bool is_output_of_ours(const struct message *assign)
     return assign->assign.off == assign->assign.output.n;
 }
 
+static void answer_ping(struct fake *fake, uint64_t ref)
+{
+    send_up(fake, &(struct message){.kind = MESSAGE_PONG, .pong = {.ref = ref}});
+}
+
+static void pinged(struct fake *fake, uint64_t ref)
+{
+    if (!fake->hushed)
+        answer_ping(fake, ref);
+    else if (fake->n_pings < WAITING_MAX)
+        fake->pings[fake->n_pings++] = ref;
+}
+
+static void answer_question(struct fake *fake, uint64_t ref, size_t n)
+{
+    static const int32_t ids[] = {1, 2, 3};
+    struct message answer = {.kind = MESSAGE_TOKENIZE_OK};
+    answer.tokenize_ok.ref = ref;
+    answer.tokenize_ok.ids = (struct id_list){ids, n < 3 ? n : 3};
+    send_up(fake, &answer);
+}
+
+static void asked(struct fake *fake, uint64_t ref, size_t len)
+{
+    if (!fake->hushed || len <= 1000)
+        answer_question(fake, ref, len % 4);
+    else if (fake->n_questions < WAITING_MAX)
+        fake->questions[fake->n_questions++] = ref;
+}
+
+static void hush(struct fake *fake, const struct message *assign, bool hushed)
+{
+    count(fake, assign, 1, 1, NONE);
+    fake->hushed = hushed;
+    if (hushed)
+        return;
+    for (size_t i = 0; i < fake->n_pings; i++)
+        answer_ping(fake, fake->pings[i]);
+    for (size_t i = 0; i < fake->n_questions; i++)
+        answer_question(fake, fake->questions[i], fake->n_questions);
+    fake->n_pings = fake->n_questions = 0;
+}
+
 static void assigned(struct fake *fake, const struct message *message)
 {
     if (!is_output_of_ours(message))
@@ -186,6 +234,8 @@ static void assigned(struct fake *fake, const struct message *message)
         if (message->assign.epoch.move == 0)
             die(fake, message);
         count(fake, message, n, 1, NONE);
+    } else if (strcmp(text, "hush") == 0 || strcmp(text, "speak") == 0) {
+        hush(fake, message, strcmp(text, "hush") == 0);
     } else if (strcmp(text, "garbage") == 0) {
         zmq_send(fake->stream, "0123456789abcdef0123456789abcdef", 32, ZMQ_SNDMORE);
         zmq_send(fake->stream, "\xc1garbage", 8, 0);
@@ -214,8 +264,6 @@ static void cancelled(struct fake *fake, const struct message *message)
 
 static void take(struct fake *fake, const struct message *message)
 {
-    static const int32_t ids[] = {1, 2, 3};
-    struct message answer = {.kind = MESSAGE_TOKENIZE_OK};
     switch (message->kind) {
     case MESSAGE_ASSIGN:
         assigned(fake, message);
@@ -228,9 +276,10 @@ static void take(struct fake *fake, const struct message *message)
             publish(fake, &fake->kept[w - 1]);
         break;
     case MESSAGE_TOKENIZE:
-        answer.tokenize_ok.ref = message->tokenize.ref;
-        answer.tokenize_ok.ids = (struct id_list){ids, message->tokenize.text.len % 4};
-        send_up(fake, &answer);
+        asked(fake, message->tokenize.ref, message->tokenize.text.len);
+        break;
+    case MESSAGE_PING:
+        pinged(fake, message->ping.ref);
         break;
     case MESSAGE_DRAIN:
         exit(EXIT_SUCCESS);
@@ -261,7 +310,7 @@ static void loop(struct fake *fake)
         zmq_pollitem_t items[] = {{.socket = fake->control, .events = ZMQ_POLLIN},
                                   {.socket = fake->stream, .events = ZMQ_POLLIN}};
         zmq_poll(items, 2, 250);
-        char bytes[65536];
+        static char bytes[PROTO_MAX_WORKER_BYTES];
         int n;
         while ((n = zmq_recv(fake->stream, bytes, sizeof bytes, ZMQ_DONTWAIT)) >= 0) {
             struct message ready = {.kind = MESSAGE_READY, .ready = {fake->incarnation}};

@@ -194,8 +194,68 @@ START_TEST(clients_that_ask_for_pages_and_read_none_hold_little)
 }
 END_TEST
 
+/* A prompt of a megabyte that begins with this text. */
+static const char *large_prompt(const char *text)
+{
+    static char prompt[(1 << 20) + 1];
+    memset(prompt, ' ', sizeof prompt - 1);
+    memcpy(prompt, text, strlen(text));
+    return prompt;
+}
+
+START_TEST(brief_requests_pass_large_ones_that_the_worker_has_not_taken)
+{
+    enum { LARGE = 4 };
+    uint64_t count;
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_generate(&client_b, 'h', "hush", NULL);
+    ck_assert_int_eq(client_read(&client_b, 'h', &count, NULL), END_LENGTH);
+    for (uint8_t i = 0; i < LARGE; i++)
+        client_generate(&client_a, i, large_prompt("count 2"), NULL);
+    for (int i = 0; i < LARGE; i++)
+        client_expect(&client_a, MESSAGE_ACCEPTED);
+    /* One is with the worker, which does not say that it has taken it. */
+    ck_assert_int_eq(client_read(&client_a, 0, &count, NULL), END_LENGTH);
+    client_generate(&client_b, 'b', "count 3", NULL);
+    ck_assert_int_eq(client_read(&client_b, 'b', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(client_status(&client_b).status_ok.queued, LARGE - 1);
+    client_generate(&client_b, 's', "speak", NULL);
+    for (uint8_t i = 1; i < LARGE; i++)
+        ck_assert_int_eq(client_read(&client_a, i, &count, NULL), END_LENGTH);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_worker_has_one_large_question_and_answers_brief_ones_meanwhile)
+{
+    enum { LARGE = 3 };
+    struct message question = {.kind = MESSAGE_TOKENIZE};
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'h', "hush", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'h', &count, NULL), END_LENGTH);
+    question.tokenize.text = bytes_of_string(large_prompt("text"));
+    for (; question.tokenize.ref < LARGE; question.tokenize.ref++)
+        client_send(&client_a, &question);
+    question.tokenize.text = BYTES_LITERAL("abc");
+    client_send(&client_a, &question);
+    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_TOKENIZE_OK).tokenize_ok.ref, LARGE);
+    client_generate(&client_a, 's', "speak", NULL);
+    for (uint64_t ref = 0; ref < LARGE; ref++) {
+        struct message answer = client_expect(&client_a, MESSAGE_TOKENIZE_OK);
+        ck_assert_uint_eq(answer.tokenize_ok.ref, ref);
+        ck_assert_uint_eq(answer.tokenize_ok.ids.n, ref == 0); /* it was there alone */
+    }
+    close_pool();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, brief_requests_pass_large_ones_that_the_worker_has_not_taken);
+    tcase_add_test(tests, a_worker_has_one_large_question_and_answers_brief_ones_meanwhile);
     tcase_add_test(tests, a_session_with_one_request_does_not_wait_behind_all_of_another);
     tcase_add_test(tests, one_session_does_not_fill_the_queue);
     tcase_add_test(tests, one_session_does_not_fill_the_journal);

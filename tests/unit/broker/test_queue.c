@@ -218,8 +218,98 @@ START_TEST(each_turn_gives_every_session_that_waits_one_request)
 }
 END_TEST
 
+/* One whose assignment is in the way of others. */
+static struct request make_bulky(uint8_t session, int32_t priority, uint64_t arrived_ns)
+{
+    struct request request = make(session, priority, arrived_ns);
+    request.body.len = REQUEST_BRIEF_BYTES + 1; /* of which the queue reads nothing */
+    return request;
+}
+
+static struct request *take_brief(void)
+{
+    struct request *request = queue_first_brief(&queue);
+    if (request)
+        queue_take(&queue, request);
+    return request;
+}
+
+START_TEST(brief_requests_pass_those_that_have_no_room)
+{
+    struct request bulky = make_bulky(1, 0, 0), other = make_bulky(2, 1, 0);
+    struct request brief[] = {make(1, 0, 1 * S), make(3, 0, 2 * S), make(3, 0, 3 * S)};
+    push(&bulky);
+    push(&other);
+    ck_assert_ptr_null(queue_first_brief(&queue));
+    for (int i = 0; i < 3; i++)
+        push(&brief[i]);
+    ck_assert_ptr_eq(take_brief(), &brief[0]);
+    ck_assert_ptr_eq(take_brief(), &brief[1]);
+    ck_assert_ptr_eq(queue_first(&queue), &other);
+    ck_assert_ptr_eq(take_brief(), &brief[2]);
+    ck_assert_ptr_null(queue_first_brief(&queue));
+    ck_assert_ptr_eq(take(), &other);
+    ck_assert_ptr_eq(take(), &bulky);
+    empty();
+}
+END_TEST
+
+START_TEST(who_had_no_room_keeps_the_turn_and_gains_none)
+{
+    enum { MANY = 10 };
+    struct request bulky = make_bulky(1, 0, 0), after = make(1, 0, 0), brief[MANY];
+    push(&bulky);
+    for (int i = 0; i < MANY; i++) {
+        brief[i] = make(2, 0, (uint64_t)i * S);
+        push(&brief[i]);
+    }
+    for (int i = 0; i < MANY - 2; i++)
+        ck_assert_ptr_eq(take_brief(), &brief[i]);
+    ck_assert_ptr_eq(take(), &bulky); /* its turn was the first */
+    push(&after);
+    ck_assert_ptr_eq(take(), &after);
+    ck_assert_ptr_eq(take(), &brief[MANY - 2]);
+    empty();
+}
+END_TEST
+
+START_TEST(any_mixture_comes_out_once_each)
+{
+    enum { MANY = 200 };
+    static struct request requests[MANY];
+    uint32_t random = 7, left = MANY, brief = 0;
+    for (int i = 0; i < MANY; i++) {
+        random = random * 1664525 + 1013904223;
+        requests[i] = random >> 31
+                          ? make_bulky((uint8_t)(random >> 28 & 3), (int)(random >> 20 & 3), random >> 8)
+                          : make((uint8_t)(random >> 28 & 3), (int)(random >> 20 & 3), random >> 8);
+        brief += requests[i].body.len == 0;
+        push(&requests[i]);
+    }
+    while (left > 0) {
+        random = random * 1664525 + 1013904223;
+        struct request *request = random >> 31 ? queue_first(&queue) : queue_first_brief(&queue);
+        ck_assert_int_eq(queue_first_brief(&queue) != NULL, brief > 0);
+        if (!request)
+            request = queue_first(&queue);
+        ck_assert_ptr_nonnull(request);
+        brief -= request->body.len == 0;
+        left--;
+        if (random >> 30 & 1)
+            queue_take(&queue, request);
+        else
+            queue_remove(&queue, request);
+        ck_assert_uint_eq(queue.n, left);
+    }
+    empty();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, brief_requests_pass_those_that_have_no_room);
+    tcase_add_test(tests, who_had_no_room_keeps_the_turn_and_gains_none);
+    tcase_add_test(tests, any_mixture_comes_out_once_each);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_class_is_worth_thirty_seconds_and_no_more);
     tcase_add_test(tests, a_low_priority_is_served_while_higher_ones_keep_coming);

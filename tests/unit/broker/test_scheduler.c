@@ -143,8 +143,41 @@ START_TEST(what_was_begun_with_a_model_goes_on_with_no_other)
 }
 END_TEST
 
+START_TEST(what_is_large_goes_to_a_worker_that_has_taken_what_was_sent_before)
+{
+    struct worker workers[] = {serving("m", 4), serving("m", 4)}, *worker;
+    struct scheduler_wish large = {.bytes = 2 * WORKER_UNDER_WAY_BYTES}, brief = {.bytes = 1000};
+    workers[0].under_way = workers[1].under_way = REQUEST_BRIEF_BYTES + 1;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &large, &worker), SCHEDULER_E_BUSY);
+    ck_assert_int_eq(scheduler_pick(workers, 2, &brief, &worker), 0);
+    workers[1].under_way = 0; /* one that is larger than the bound goes alone */
+    ck_assert_int_eq(scheduler_pick(workers, 2, &large, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[1]);
+    large.bytes = WORKER_UNDER_WAY_BYTES / 2; /* others together */
+    ck_assert_int_eq(scheduler_pick(workers, 2, &large, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[0]);
+}
+END_TEST
+
+START_TEST(a_large_question_goes_to_a_worker_that_works_on_none)
+{
+    struct worker workers[] = {serving("m", 4), serving("m", 4)}, *worker;
+    const struct bytes any = {0};
+    workers[0].asked = 1;
+    ck_assert_int_eq(scheduler_pick_any(workers, 2, any, true, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[1]);
+    workers[1].asked = 2;
+    ck_assert_int_eq(scheduler_pick_any(workers, 2, any, true, &worker), SCHEDULER_E_BUSY);
+    ck_assert_int_eq(scheduler_pick_any(workers, 2, any, false, &worker), 0);
+    ck_assert_int_eq(scheduler_pick_any(workers, 2, BYTES_LITERAL("n"), true, &worker),
+                     SCHEDULER_E_NO_WORKER);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, what_is_large_goes_to_a_worker_that_has_taken_what_was_sent_before);
+    tcase_add_test(tests, a_large_question_goes_to_a_worker_that_works_on_none);
     tcase_add_test(tests, load_spreads_by_what_was_assigned_and_comes_back_by_what_ended);
     tcase_add_test(tests, a_prompt_that_is_read_is_no_load_any_more);
     tcase_add_test(tests, what_comes_one_by_one_goes_to_each_in_turn);

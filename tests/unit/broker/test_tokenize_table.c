@@ -1,23 +1,58 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions under way: answered once, by the worker that was asked, or not at all. */
+/* Questions without an answer: answered once, by the worker that was asked, or not at all; bounded for all
+ * and for each session. */
 
 #include "broker/tokenize_table.h"
 #include "common/clock.h"
 #include "tests/unit/run.h"
 
-static const struct id128 session = {{7}};
+#include <stdlib.h>
+
+static struct tokenize_table table;
+
+static void set_up(void)
+{
+    table = (struct tokenize_table){0};
+}
+
+static void tear_down(void)
+{
+    tokenize_table_deinit(&table);
+}
+
+static struct id128 session(uint32_t number)
+{
+    struct id128 id = {{(uint8_t)number, (uint8_t)(number >> 8)}};
+    return id;
+}
+
+static uint64_t add_of(uint32_t number, uint32_t worker)
+{
+    uint64_t ref = 0;
+    ck_assert_int_eq(tokenize_table_add(&table, session(number), 100 + number, worker, 1, &ref), 0);
+    return ref;
+}
+
+/* A large one, whose model is its first byte. */
+static int keep(uint32_t number, size_t len)
+{
+    uint8_t *text = calloc(1, len);
+    ck_assert_ptr_nonnull(text);
+    text[0] = (uint8_t)('a' + number);
+    int r = tokenize_table_keep(&table, session(number), 100 + number, (struct bytes){text, len},
+                                (struct bytes){text, 1}, 1);
+    free(text);
+    return r;
+}
 
 START_TEST(an_answer_finds_its_question_once_and_only_from_the_worker_asked)
 {
-    struct tokenize_table table = {0};
     struct tokenize_question question;
-    uint64_t a, b;
-    ck_assert(tokenize_table_add(&table, session, 100, 0, 1, &a));
-    ck_assert(tokenize_table_add(&table, session, 100, 1, 1, &b));
+    uint64_t a = add_of(7, 0), b = add_of(7, 1);
     ck_assert_uint_ne(a, b);
     ck_assert(!tokenize_table_take(&table, a, 1, &question));
     ck_assert(tokenize_table_take(&table, a, 0, &question));
-    ck_assert_uint_eq(question.client_ref, 100);
+    ck_assert_uint_eq(question.client_ref, 107);
     ck_assert(!tokenize_table_take(&table, a, 0, &question));
     ck_assert(tokenize_table_take(&table, b, 1, &question));
     ck_assert_uint_eq(table.n, 0);
@@ -26,12 +61,11 @@ END_TEST
 
 START_TEST(questions_are_bounded_and_end_by_time_or_with_their_worker)
 {
-    struct tokenize_table table = {0};
     struct tokenize_question question;
     uint64_t ref, until = 1 + TOKENIZE_TIMEOUT_MS * CLOCK_NS_PER_MS;
     for (uint32_t i = 0; i < TOKENIZE_TABLE_MAX; i++)
-        ck_assert(tokenize_table_add(&table, session, i, i % 2, 1, &ref));
-    ck_assert(!tokenize_table_add(&table, session, 0, 0, 1, &ref));
+        add_of(i, i % 2);
+    ck_assert_int_eq(tokenize_table_add(&table, session(999), 0, 0, 1, &ref), TOKENIZE_E_FULL);
     ck_assert(!tokenize_table_expire(&table, until - 1, -1, &question));
     for (int i = 0; i < TOKENIZE_TABLE_MAX / 2; i++) {
         ck_assert(tokenize_table_expire(&table, until - 1, 1, &question));
@@ -44,10 +78,56 @@ START_TEST(questions_are_bounded_and_end_by_time_or_with_their_worker)
 }
 END_TEST
 
+START_TEST(a_session_may_ask_as_much_as_it_leaves_free)
+{
+    uint64_t ref;
+    for (uint32_t i = 0; i < TOKENIZE_TABLE_MAX / 2; i++)
+        add_of(1, 0);
+    ck_assert_int_eq(tokenize_table_add(&table, session(1), 0, 0, 1, &ref), TOKENIZE_E_FULL);
+    add_of(2, 0);
+    ck_assert_int_eq(keep(3, TOKENIZE_TABLE_MAX_BYTES / 2), 0);
+    ck_assert_int_eq(keep(3, 1), TOKENIZE_E_FULL);
+    ck_assert_int_eq(keep(4, TOKENIZE_TABLE_MAX_BYTES / 4), 0);
+    ck_assert_int_eq(keep(4, 1), TOKENIZE_E_FULL);
+    ck_assert_uint_eq(table.waiting_bytes, TOKENIZE_TABLE_MAX_BYTES / 4 * 3);
+}
+END_TEST
+
+START_TEST(what_waits_is_asked_in_its_order_and_gives_its_room_back)
+{
+    struct tokenize_question gone, *first, *second;
+    add_of(1, 0);
+    ck_assert_int_eq(keep(2, 1000), 0);
+    add_of(3, 0);
+    ck_assert_int_eq(keep(4, 500), 0);
+    first = tokenize_table_waiting(&table, 0);
+    ck_assert_uint_eq(first->client_ref, 102);
+    ck_assert(bytes_equal(first->model, BYTES_LITERAL("c")));
+    second = tokenize_table_waiting(&table, first->ref);
+    ck_assert_uint_eq(second->client_ref, 104);
+    ck_assert_ptr_null(tokenize_table_waiting(&table, second->ref));
+
+    struct buffer message = tokenize_table_asked(&table, first, 5);
+    ck_assert_uint_eq(message.len, 1000);
+    buffer_deinit(&message);
+    ck_assert_uint_eq(table.waiting_bytes, 500);
+    ck_assert_ptr_eq(tokenize_table_waiting(&table, 0), second);
+    ck_assert(tokenize_table_take(&table, first->ref, 5, &gone));
+    /* One that still waits ends by time too. */
+    ck_assert(!tokenize_table_expire(&table, 0, 5, &gone));
+    ck_assert(tokenize_table_take(&table, second->ref, TOKENIZE_NO_WORKER, &gone));
+    ck_assert_uint_eq(table.waiting_bytes, 0);
+    ck_assert_uint_eq(table.n, 2);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, an_answer_finds_its_question_once_and_only_from_the_worker_asked);
     tcase_add_test(tests, questions_are_bounded_and_end_by_time_or_with_their_worker);
+    tcase_add_test(tests, a_session_may_ask_as_much_as_it_leaves_free);
+    tcase_add_test(tests, what_waits_is_asked_in_its_order_and_gives_its_room_back);
 }
 
 int main(void)

@@ -180,10 +180,8 @@ void admission_fix(struct request *request, const struct generation *generation,
     request->seed = generation->has_seed ? generation->sampling.seed : seed;
     request->priority = generation->priority;
     request->prompt_tokens = prompt_tokens(&generation->prompt);
-    request->decode =
-        (generation->max_tokens < DECODE_MOST_TOKENS ? generation->max_tokens : DECODE_MOST_TOKENS) /
-            DECODE_SHARE +
-        1;
+    uint32_t most = admission_most_tokens(generation);
+    request->decode = (most < DECODE_MOST_TOKENS ? most : DECODE_MOST_TOKENS) / DECODE_SHARE + 1;
     request->arrived_ns = now;
     if (generation->deadline_ms > 0 && generation->deadline_ms < DEADLINE_MAX_MS)
         request->deadline_ns = now + generation->deadline_ms * CLOCK_NS_PER_MS;

@@ -56,6 +56,12 @@ void admission_ended(struct admission *admission, struct request *request, uint6
 /* When to try again: the time in which an eighth of the queue drains, 100 ms to 10 s. */
 uint32_t admission_retry_ms(const struct admission *admission);
 
+/* Most tokens that a request can make. */
+static inline uint32_t admission_most_tokens(const struct generation *generation)
+{
+    return generation->max_tokens ? generation->max_tokens : PROTO_MAX_TOKENS_UNSAID;
+}
+
 /* A seed for whoever chose none; never the same twice. */
 uint64_t admission_draw_seed(struct admission *admission);
 

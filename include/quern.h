@@ -114,7 +114,7 @@ struct quern_request {
     bool special; /* control tokens written out in `text` count as such */
 
     const char *model;                         /* NULL: any */
-    uint32_t max_tokens;                       /* 256 */
+    uint32_t max_tokens;                       /* 0: 256, or as many as the context has room for */
     double temperature;                        /* 0.8; 0 = greedy */
     uint32_t top_k;                            /* 40; 0 = off */
     double top_p;                              /* 0.95; 1 = off */

@@ -25,7 +25,8 @@
  * its bound closes the connection it came on. */
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
 /* One message from or to a worker: an assign holds a whole request and what the broker adds. */
-#define PROTO_MAX_WORKER_BYTES (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
+#define PROTO_MAX_TOKENS_UNSAID 256 /* most that are made when nobody said how many */
+#define PROTO_MAX_WORKER_BYTES  (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
 /* One stream frame; and all the frames of one page of a replay. */
 #define PROTO_MAX_FRAME_BYTES (256u << 10)
 /* A whole replay_ok: its frames and what wraps them. */
@@ -190,7 +191,7 @@ enum disconnect_policy { DISCONNECT_CANCEL, DISCONNECT_KEEP };
 struct generation {
     struct prompt prompt;
     struct bytes model;       /* "" = any */
-    uint32_t max_tokens;      /* ≥ 1 */
+    uint32_t max_tokens;      /* 0: not said; PROTO_MAX_TOKENS_UNSAID, or as many as there is room for */
     struct sampling sampling; /* its list points into the decoder's memory */
     bool has_seed;            /* sampling.seed was chosen by the client */
     struct text_list stop;

@@ -235,7 +235,6 @@ static struct engine_request engine_request_of(const struct generation *generati
 {
     return (struct engine_request){.prompt = prompt.items,
                                    .n_prompt = (uint32_t)prompt.n,
-                                   .max_tokens = generation->max_tokens,
                                    .sampling = generation->sampling,
                                    .stop = generation->stop.items,
                                    .n_stop = (uint32_t)generation->stop.n,
@@ -245,6 +244,14 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .priority = generation->priority,
                                    .cache_salt = generation->cache_salt,
                                    .uncached = !generation->cache_prompt};
+}
+
+/* What nobody said is no reason to refuse a prompt that fits: it is cut to the room that is left. */
+static uint32_t most_to_make(const struct engine *engine, uint32_t said, uint32_t n_prompt)
+{
+    uint32_t context = engine_context(engine), cache = engine_max_tokens_in_cache(engine);
+    uint32_t most = context < cache ? context : cache, left = n_prompt < most ? most - n_prompt : 1;
+    return said ? said : left < PROTO_MAX_TOKENS_UNSAID ? left : PROTO_MAX_TOKENS_UNSAID;
 }
 
 static enum proto_error error_of_submit(int r)
@@ -267,6 +274,7 @@ static void start(struct request *request)
                                                                      ? generation->prompt.ids
                                                                      : (struct id_list){ids->data, ids->len});
     wanted.tag = (uint64_t)(uintptr_t)request;
+    wanted.max_tokens = most_to_make(assignments->engine, generation->max_tokens, wanted.n_prompt);
     wanted.output = assign->assign.output.items;
     wanted.n_output = (uint32_t)assign->assign.output.n;
     wanted.text_offset = assign->assign.off;

@@ -102,6 +102,7 @@ GOOD = [
     ("hello with features", {"k": "hello", "proto": [1, 3], "features": ["grammar", "größe"], "session": SESSION}),
     ("join", {"k": "join", "nonce": 2**64 - 1}),
     ("generate, text", {"k": "generate", "id": ID, "prompt": "Once upon a time", **FIXED}),
+    ("generate, no limit said", {"k": "generate", "id": ID, "prompt": "Once", **{k: v for k, v in FIXED.items() if k != "max_tokens"}}),
     ("generate, ids", {"k": "generate", "id": ID, "prompt": [0, 1, 255, 65536, 2**31 - 1], **FIXED}),
     ("generate, chat", {"k": "generate", "id": ID, "prompt": [
         {"role": "system", "content": ""}, {"role": "user", "content": "Wie groß? 🌾"}], **FIXED}),

@@ -74,6 +74,28 @@ START_TEST(more_than_the_context_is_refused_with_both_numbers)
 }
 END_TEST
 
+START_TEST(a_prompt_that_fits_is_not_refused_for_a_limit_that_nobody_gave)
+{
+    enum { PROMPT = 200, CONTEXT = 256 };
+    int32_t ids[PROMPT];
+    struct answer answer = {0};
+    struct quern_error err = {{0}};
+    struct quern *client = connect_to(pool.frontend);
+    struct quern_request request;
+    for (int i = 0; i < PROMPT; i++)
+        ids[i] = 260 + i;
+    quern_request_init(&request);
+    request.ids = ids;
+    request.n_ids = PROMPT;
+    request.temperature = 0;
+    ck_assert_int_eq(quern_generate_wait(client, &request, answer_collect, &answer, &err), 0);
+    ck_assert_msg(answer.reason == QUERN_LENGTH, "%s: %s", answer.error, answer.error_text);
+    ck_assert_uint_eq(answer.ids.len, CONTEXT - PROMPT);
+    answer_deinit(&answer);
+    quern_free(client);
+}
+END_TEST
+
 /* Splitting such a prompt took a second, in which nobody else got a token. */
 START_TEST(a_prompt_far_beyond_the_context_is_refused_before_it_is_split)
 {
@@ -449,6 +471,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, start, stop);
     tcase_add_test(tests, more_than_the_context_is_refused_with_both_numbers);
+    tcase_add_test(tests, a_prompt_that_fits_is_not_refused_for_a_limit_that_nobody_gave);
     tcase_add_test(tests, a_prompt_far_beyond_the_context_is_refused_before_it_is_split);
     tcase_add_test(tests, an_unknown_model_is_refused);
     tcase_add_test(tests, ids_outside_the_vocabulary_are_refused);

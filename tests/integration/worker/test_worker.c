@@ -331,6 +331,25 @@ START_TEST(loading_moves_the_counter_that_proves_progress)
 }
 END_TEST
 
+START_TEST(a_limit_that_nobody_gave_is_cut_to_what_the_prompt_leaves)
+{
+    static const struct {
+        uint32_t n_prompt;
+        uint64_t n_made;
+    } cases[] = {{4000, 96}, {4095, 1}, {100, 256}};
+    struct scripted *s = scripted_new(NULL);
+    handshake(s);
+    for (uint8_t i = 0; i < 3; i++) {
+        struct message assign = assignment(i, cases[i].n_prompt, 0);
+        say(s, &assign);
+        struct message finished = expect(s, MESSAGE_FINISHED);
+        ck_assert_int_eq(finished.finished.end.reason, END_LENGTH);
+        ck_assert_uint_eq(finished.finished.count, cases[i].n_made);
+    }
+    scripted_free(s);
+}
+END_TEST
+
 START_TEST(what_cannot_be_served_ends_with_its_reason)
 {
     struct scripted *s = scripted_new(NULL);
@@ -678,6 +697,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_cancel_ends_its_request_alone);
     tcase_add_test(tests, on_a_real_device_a_long_prefill_can_be_cancelled_and_heartbeats_go_on);
     tcase_add_test(tests, loading_moves_the_counter_that_proves_progress);
+    tcase_add_test(tests, a_limit_that_nobody_gave_is_cut_to_what_the_prompt_leaves);
     tcase_add_test(tests, what_cannot_be_served_ends_with_its_reason);
     tcase_add_test(tests, a_conversation_goes_through_the_models_template);
     tcase_add_test(tests, a_template_that_refuses_or_does_not_compile_costs_only_conversations);

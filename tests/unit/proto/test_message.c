@@ -176,7 +176,7 @@ START_TEST(what_a_generate_leaves_out_becomes_the_default)
     struct generation expected;
     generation_defaults(&expected);
     struct generation got = decoded(minimal, sizeof minimal - 1).generate.generation;
-    ck_assert_uint_eq(got.max_tokens, 256);
+    ck_assert_uint_eq(got.max_tokens, 0);
     ck_assert_uint_eq(got.max_tokens, expected.max_tokens);
     ck_assert_double_eq(got.sampling.temperature, 0.8);
     ck_assert_uint_eq(got.sampling.top_k, 40);
@@ -350,7 +350,7 @@ START_TEST(what_would_not_decode_is_not_encoded)
     ck_assert_int_eq(message_encode_or_say(&message, &wire, &err), -EINVAL);
     ck_assert_str_eq(err.text, "generate: top_p: nan is outside 0 … 1");
     message = a_generate();
-    message.generate.generation.max_tokens = 0;
+    message.generate.generation.max_tokens = UINT32_MAX;
     ck_assert_int_eq(message_encode(&message, &wire), -EINVAL);
     message = a_generate();
     message.generate.generation.prompt.text = BYTES_LITERAL("\xff");

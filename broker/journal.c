@@ -296,12 +296,14 @@ int journal_read(const struct journal_log *log, uint64_t next, size_t limit, str
     page->from = page->next = next < log->count ? next : log->count;
     page->done = false;
     page->bytes = 0;
+    const struct record *last = NULL;
     for (const struct journal_chunk *chunk = log->first; chunk; chunk = chunk->next) {
-        if (chunk->end_seq < next)
+        if (chunk->end_seq < next && chunk->next)
             continue;
         for (size_t at = 0; at < length(chunk);) {
             const struct record *record = (const struct record *)(chunk->data + at);
             at += record_bytes(record->len);
+            last = record;
             /* A frame without ids (the tail of a text, the end) at `next` may be missing too. */
             if (record->seq < next && record->seq + record->n_ids <= next)
                 continue;
@@ -314,7 +316,8 @@ int journal_read(const struct journal_log *log, uint64_t next, size_t limit, str
         }
     }
     page->done = true;
-    return 0;
+    /* It says how the request ended, which who has all ids may not know. */
+    return page->n == 0 && log->settled && last ? page_add(page, last) : 0;
 }
 
 void journal_page_deinit(struct journal_page *page)

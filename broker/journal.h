@@ -98,8 +98,8 @@ struct journal_page {
 };
 
 /* Fills the page with whole frames up to `limit` bytes in all (at least one frame, if there is one), starting
- * at the first that is not wholly below `next`. The page's array is reused; a zeroed page is ready.
- * 0 or -ENOMEM. */
+ * at the first that is not wholly below `next`, or with the last one of a request that ended. The page's
+ * array is reused; a zeroed page is ready. 0 or -ENOMEM. */
 int journal_read(const struct journal_log *log, uint64_t next, size_t limit, struct journal_page *page);
 void journal_page_deinit(struct journal_page *page);
 

@@ -92,6 +92,29 @@ START_TEST(an_end_without_ids_is_found_by_whoever_has_all_ids)
 }
 END_TEST
 
+START_TEST(an_end_with_ids_is_given_to_whoever_has_them_all)
+{
+    struct journal journal = {.limit = 1 << 20};
+    struct journal_log log = {0};
+    struct journal_page page = {0};
+    append_frames(&journal, &log, 3, 10);
+    ck_assert_int_eq(journal_append(&journal, &log, 2, 5, "end", 3), 0);
+    ck_assert_int_eq(journal_read(&log, 5, 1000, &page), 0);
+    ck_assert_uint_eq(page.n, 0); /* it goes on */
+    journal_settle(&journal, &log, 0);
+    for (uint64_t next = 5; next < 8; next++) { /* and to who claims to have more */
+        ck_assert_int_eq(journal_read(&log, next, 1000, &page), 0);
+        ck_assert_uint_eq(page.n, 1);
+        ck_assert_mem_eq(page.items[0].data, "end", 3);
+        ck_assert_uint_eq(page.from, 3);
+        ck_assert_uint_eq(page.next, 5);
+        ck_assert(page.done);
+    }
+    journal_page_deinit(&page);
+    journal_release(&journal, &log);
+}
+END_TEST
+
 START_TEST(an_empty_log_gives_an_empty_last_page)
 {
     struct journal_log log = {0};
@@ -200,6 +223,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, pages_joined_are_the_whole_log);
     tcase_add_test(tests, a_frame_above_the_page_limit_is_still_given);
     tcase_add_test(tests, an_end_without_ids_is_found_by_whoever_has_all_ids);
+    tcase_add_test(tests, an_end_with_ids_is_given_to_whoever_has_them_all);
     tcase_add_test(tests, an_empty_log_gives_an_empty_last_page);
     tcase_add_test(tests, a_reservation_is_charged_at_once_and_given_back);
     tcase_add_test(tests, only_ended_requests_count_as_room_that_could_be_made);

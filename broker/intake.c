@@ -50,8 +50,9 @@
  * put on, it takes off a little more. */
 #define TAKEN_SLACK 64
 
-/* Not taken since the loop last saw the end: from here on it is behind. */
-#define BEHIND_BYTES (INTAKE_MAX_BYTES / 2)
+/* Not taken since the loop last saw the end: from here on it is behind. It takes connections in turn, so a
+ * small message waits for one of each connection that has one: a few large ones, not one of everybody's. */
+#define BEHIND_BYTES ((size_t)8 << 20)
 
 #define PAUSE_NS CLOCK_NS_PER_MS
 

@@ -63,16 +63,19 @@ START_TEST(questions_are_bounded_and_end_by_time_or_with_their_worker)
 {
     struct tokenize_question question;
     uint64_t ref, until = 1 + TOKENIZE_TIMEOUT_MS * CLOCK_NS_PER_MS;
-    for (uint32_t i = 0; i < TOKENIZE_TABLE_MAX; i++)
-        add_of(i, i % 2);
+    uint32_t n = TOKENIZE_TABLE_MAX / 2; /* of each worker, from a session each; beyond, none leaves room */
+    for (uint32_t i = 0; i < n; i++)
+        add_of(i, 0);
+    for (uint32_t i = n; i < 2 * n - 1; i++)
+        add_of(i, 1);
     ck_assert_int_eq(tokenize_table_add(&table, session(999), 0, 0, 1, &ref), TOKENIZE_E_FULL);
     ck_assert(!tokenize_table_expire(&table, until - 1, -1, &question));
-    for (int i = 0; i < TOKENIZE_TABLE_MAX / 2; i++) {
+    for (uint32_t i = n; i < 2 * n - 1; i++) {
         ck_assert(tokenize_table_expire(&table, until - 1, 1, &question));
         ck_assert_uint_eq(question.worker, 1);
     }
     ck_assert(!tokenize_table_expire(&table, until - 1, 1, &question));
-    for (int i = 0; i < TOKENIZE_TABLE_MAX / 2; i++)
+    for (uint32_t i = 0; i < n; i++)
         ck_assert(tokenize_table_expire(&table, until, -1, &question));
     ck_assert_uint_eq(table.n, 0);
 }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include <utf8proc.h>
+
 START_TEST(what_is_utf8_ends_at_the_first_byte_that_is_not)
 {
     static const struct {
@@ -37,6 +39,48 @@ START_TEST(the_first_byte_beyond_ascii_is_found_wherever_it_stands)
             continue;
         memcpy(text + len, "\xc3\xa4\xff", 3); /* and after a character it goes on */
         ck_assert_uint_eq(utf8_valid((struct bytes){text, sizeof text}), len + 2);
+    }
+}
+END_TEST
+
+/* Where utf8proc finds the first byte that is none. */
+static size_t valid_by_utf8proc(const uint8_t *data, size_t len)
+{
+    size_t i = 0;
+    while (i < len) {
+        utf8proc_int32_t point;
+        utf8proc_ssize_t n = utf8proc_iterate(data + i, (utf8proc_ssize_t)(len - i), &point);
+        if (n <= 0)
+            break;
+        i += (size_t)n;
+    }
+    return i;
+}
+
+START_TEST(the_same_is_utf8_as_for_utf8proc)
+{
+    uint8_t text[100];
+    for (unsigned a = 0x80; a < 0x100; a++) /* every beginning of a character of several bytes */
+        for (unsigned b = 0; b < 0x100; b++)
+            for (unsigned c = 0x7f; c < 0xc2; c++) {
+                const uint8_t four[] = {(uint8_t)a, (uint8_t)b, (uint8_t)c, 0xbf};
+                for (size_t len = 1; len <= 4; len++)
+                    if (utf8_valid((struct bytes){four, len}) != valid_by_utf8proc(four, len))
+                        ck_abort_msg("%02x %02x %02x bf, %zu bytes", a, b, c, len);
+            }
+    uint32_t random = 3;
+    for (int round = 0; round < 20000; round++) {
+        size_t len = 0;
+        while (len < sizeof text - 4) {
+            random = random * 1664525 + 1013904223;
+            uint32_t point = random >> 30 == 0 ? 'a' : random >> (random >> 8) % 24 & 0x1fffff;
+            utf8proc_ssize_t n = utf8proc_encode_char((utf8proc_int32_t)(point % 0x110000), text + len);
+            len += n > 0 ? (size_t)n : 0;
+        }
+        random = random * 1664525 + 1013904223;
+        if (random >> 31)
+            text[(random >> 8) % len] = (uint8_t)(random >> 16);
+        ck_assert_uint_eq(utf8_valid((struct bytes){text, len}), valid_by_utf8proc(text, len));
     }
 }
 END_TEST
@@ -103,6 +147,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, the_same_is_utf8_as_for_utf8proc);
     tcase_add_test(tests, what_is_utf8_ends_at_the_first_byte_that_is_not);
     tcase_add_test(tests, the_first_byte_beyond_ascii_is_found_wherever_it_stands);
     tcase_add_test(tests, what_cannot_be_shown_becomes_question_marks);

@@ -26,8 +26,16 @@ uint32_t worker_capacity(const struct worker *worker)
 
 bool worker_may_be_sent(const struct worker *worker, size_t bytes)
 {
-    return bytes <= REQUEST_BRIEF_BYTES || worker->under_way == 0 ||
-           worker->under_way + bytes <= WORKER_UNDER_WAY_BYTES;
+    if (bytes <= REQUEST_BRIEF_BYTES)
+        return true;
+    return 2 * worker->n_bulky < worker_capacity(worker) &&
+           (worker->under_way == 0 || worker->under_way + bytes <= WORKER_UNDER_WAY_BYTES);
+}
+
+/* Whether it counts as n_bulky. */
+static bool is_read(const struct request *request)
+{
+    return !request->queued_brief && !request->prefilled;
 }
 
 void worker_take(struct worker *worker, struct request *request)
@@ -36,6 +44,7 @@ void worker_take(struct worker *worker, struct request *request)
     DL_APPEND2(worker->requests, request, worker_prev, worker_next);
     worker->n_requests++;
     request->prefilled = false;
+    worker->n_bulky += is_read(request);
     worker->load += request->prefill + request->decode;
 }
 
@@ -44,6 +53,7 @@ void worker_drop(struct worker *worker, struct request *request)
     DL_DELETE2(worker->requests, request, worker_prev, worker_next);
     request->worker = NULL;
     worker->n_requests--;
+    worker->n_bulky -= is_read(request);
     worker->n_finished -= request->finished;
     request->finished = false;
     worker->load -= request->prefilled ? request->decode : request->prefill + request->decode;
@@ -53,6 +63,7 @@ void worker_drop(struct worker *worker, struct request *request)
 void worker_prefilled(struct worker *worker, struct request *request)
 {
     worker->load -= request->prefill;
+    worker->n_bulky -= is_read(request);
     request->prefilled = true;
 }
 

@@ -57,6 +57,7 @@ struct worker {
     /* Its share of the work. */
     struct request *requests; /* list by worker_prev/next */
     uint32_t n_requests;
+    uint32_t n_bulky;    /* of those, how many came as large ones and have no token yet */
     uint32_t n_finished; /* of those, how many finished while frames were missing */
     uint64_t load;       /* tokens that are to be read and made for those, roughly */
     uint64_t recent;     /* the same of those that it had lately */
@@ -71,7 +72,8 @@ bool worker_is_serving(const struct worker *worker);
 /* How many requests it may have at once: its slots, and a few more to refill them without a round trip. */
 uint32_t worker_capacity(const struct worker *worker);
 
-/* Whether a message of so many bytes may be sent to it now. */
+/* Whether a request of so many bytes may be sent to it now. What is not brief has half of its places until it
+ * was read: making tokens of megabytes takes a second, in which small requests must not wait for a place. */
 bool worker_may_be_sent(const struct worker *worker, size_t bytes);
 
 /* Puts a request on the worker's list and load, and takes it off again. */

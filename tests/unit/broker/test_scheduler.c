@@ -159,6 +159,29 @@ START_TEST(what_is_large_goes_to_a_worker_that_has_taken_what_was_sent_before)
 }
 END_TEST
 
+START_TEST(large_requests_have_half_of_the_places_until_they_were_read)
+{
+    struct worker workers[] = {serving("m", 4)}, *worker;
+    const struct scheduler_wish large = {.bytes = 100000}, brief = {.bytes = 1000};
+    struct request requests[] = {{.prefill = 1}, {.prefill = 1}, {.prefill = 1}},
+                   small = {.queued_brief = true};
+    worker_take(&workers[0], &small);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(scheduler_pick(workers, 1, &large, &worker), 0);
+        worker_take(worker, &requests[i]);
+    }
+    ck_assert_int_eq(scheduler_pick(workers, 1, &large, &worker), SCHEDULER_E_BUSY);
+    ck_assert_int_eq(scheduler_pick(workers, 1, &brief, &worker), 0);
+    worker_prefilled(&workers[0], &requests[0]);
+    ck_assert_int_eq(scheduler_pick(workers, 1, &large, &worker), 0);
+    for (int i = 0; i < 3; i++)
+        worker_drop(&workers[0], &requests[i]);
+    worker_drop(&workers[0], &small);
+    ck_assert_uint_eq(workers[0].n_bulky, 0);
+    ck_assert_uint_eq(workers[0].load, 0);
+}
+END_TEST
+
 START_TEST(a_large_question_goes_to_a_worker_that_works_on_none)
 {
     struct worker workers[] = {serving("m", 4), serving("m", 4)}, *worker;
@@ -177,6 +200,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, what_is_large_goes_to_a_worker_that_has_taken_what_was_sent_before);
+    tcase_add_test(tests, large_requests_have_half_of_the_places_until_they_were_read);
     tcase_add_test(tests, a_large_question_goes_to_a_worker_that_works_on_none);
     tcase_add_test(tests, load_spreads_by_what_was_assigned_and_comes_back_by_what_ended);
     tcase_add_test(tests, a_prompt_that_is_read_is_no_load_any_more);

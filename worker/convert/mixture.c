@@ -22,8 +22,17 @@ const struct mixture mixtures[] = {
     {"Q4_K", FORMAT_Q4_K, 14, FORMAT_Q4_K, false, FORMAT_Q4_K},
     {"Q4_K_S", FORMAT_Q4_K, 14, FORMAT_Q5_K, false, FORMAT_Q6_K},
     {"Q4_K_M", FORMAT_Q4_K, 15, FORMAT_Q6_K, true, FORMAT_Q6_K},
+    {"IQ4_XS", FORMAT_IQ4_XS, 30, FORMAT_Q5_K, false, FORMAT_Q6_K},
+    {"Q3_K", FORMAT_Q3_K, 11, FORMAT_Q3_K, false, FORMAT_Q6_K},
+    {"Q3_K_S", FORMAT_Q3_K, 11, FORMAT_Q4_K, false, FORMAT_Q6_K},
+    {"Q3_K_M", FORMAT_Q3_K, 12, FORMAT_Q5_K, true, FORMAT_Q6_K},
+    {"Q2_K", FORMAT_Q2_K, 10, FORMAT_Q3_K, true, FORMAT_Q6_K},
+    {"Q5_1", FORMAT_Q5_1, 9, FORMAT_Q5_1, false, FORMAT_Q6_K},
     {"Q5_0", FORMAT_Q5_0, 8, FORMAT_Q5_0, false, FORMAT_Q6_K},
+    {"Q4_1", FORMAT_Q4_1, 3, FORMAT_Q4_1, false, FORMAT_Q6_K},
     {"Q4_0", FORMAT_Q4_0, 2, FORMAT_Q4_0, false, FORMAT_Q6_K},
+    {"IQ4_NL", FORMAT_IQ4_NL, 25, FORMAT_IQ4_NL, false, FORMAT_Q6_K},
+    {"MXFP4", FORMAT_MXFP4, 38, FORMAT_MXFP4, false, FORMAT_Q8_0},
     {.name = NULL},
 };
 
@@ -63,5 +72,14 @@ enum format mixture_format(const struct mixture *mixture, const struct mixture_t
         return format;
     if (tensor->columns % format_traits(FORMAT_Q8_0)->block_elements != 0)
         return FORMAT_F16;
-    return format == FORMAT_Q4_K ? FORMAT_Q5_0 : FORMAT_Q8_0;
+    switch (format) {
+    case FORMAT_Q2_K:
+    case FORMAT_Q3_K:
+    case FORMAT_IQ4_XS:
+        return FORMAT_IQ4_NL;
+    case FORMAT_Q4_K:
+        return FORMAT_Q5_0;
+    default:
+        return FORMAT_Q8_0;
+    }
 }

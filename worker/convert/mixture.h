@@ -3,9 +3,10 @@
 #define WORKER_CONVERT_MIXTURE_H
 
 /* Which format each tensor of a quantized model gets: "Q4_K" is the same for every matrix, "Q4_K_M" spends
- * more bits where errors cost most. Rows that are no multiple of 256 get a format of 32 instead, Q5_0 for
- * Q4_K and Q8_0 for the others, and F16 if that does not fit either. Norms, biases, learned
- * positions and what chooses among experts stay F32: they are small, and errors in them cost most. */
+ * more bits where errors cost most. Rows that are no multiple of 256 get a format of 32 instead, IQ4_NL for
+ * Q2_K, Q3_K and IQ4_XS, Q5_0 for Q4_K and Q8_0 for the others, and F16 if that does not fit either. Norms,
+ * biases, learned positions and what chooses among experts stay F32: they are small, and errors in them cost
+ * most. */
 
 #include <stdbool.h>
 #include <stdint.h>

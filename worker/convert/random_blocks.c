@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "worker/gguf/blocks.h"
@@ -46,8 +47,27 @@ static float next_real(uint64_t *state, float deviation)
     return unit * 1.7320508f * deviation;
 }
 
-static void fill_q8_0(float deviation, uint64_t *state, struct block_q8_0 *block, size_t n)
+static void fill_f32(float deviation, uint64_t *state, void *out, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        ((float *)out)[i] = next_real(state, deviation);
+}
+
+static void fill_f16(float deviation, uint64_t *state, void *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((uint16_t *)out)[i] = format_f32_to_f16(next_real(state, deviation));
+}
+
+static void fill_bf16(float deviation, uint64_t *state, void *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((uint16_t *)out)[i] = format_f32_to_bf16(next_real(state, deviation));
+}
+
+static void fill_q8_0(float deviation, uint64_t *state, void *out, size_t n)
+{
+    struct block_q8_0 *block = out;
     uint16_t scale = format_f32_to_f16(deviation / deviation_of(256));
     for (size_t b = 0; b < n; b++, block++) {
         fill_bits(state, block->quants, sizeof block->quants);
@@ -55,8 +75,9 @@ static void fill_q8_0(float deviation, uint64_t *state, struct block_q8_0 *block
     }
 }
 
-static void fill_q4_0(float deviation, uint64_t *state, struct block_q4_0 *block, size_t n)
+static void fill_q4_0(float deviation, uint64_t *state, void *out, size_t n)
 {
+    struct block_q4_0 *block = out;
     uint16_t scale = format_f32_to_f16(deviation / deviation_of(16));
     for (size_t b = 0; b < n; b++, block++) {
         fill_bits(state, block->quants, sizeof block->quants);
@@ -64,13 +85,71 @@ static void fill_q4_0(float deviation, uint64_t *state, struct block_q4_0 *block
     }
 }
 
-static void fill_q5_0(float deviation, uint64_t *state, struct block_q5_0 *block, size_t n)
+static void fill_q5_0(float deviation, uint64_t *state, void *out, size_t n)
 {
+    struct block_q5_0 *block = out;
     uint16_t scale = format_f32_to_f16(deviation / deviation_of(32));
     for (size_t b = 0; b < n; b++, block++) {
         fill_bits(state, block->high, sizeof block->high);
         fill_bits(state, block->quants, sizeof block->quants);
         block->scale = scale ^ (uint16_t)(next(state) & 0x8000);
+    }
+}
+
+static void fill_q4_1(float deviation, uint64_t *state, void *out, size_t n)
+{
+    struct block_q4_1 *block = out;
+    float scale = deviation / deviation_of(16);
+    for (size_t b = 0; b < n; b++, block++) {
+        fill_bits(state, block->quants, sizeof block->quants);
+        block->scale = format_f32_to_f16(scale);
+        block->min = format_f32_to_f16(scale * -7.5f);
+    }
+}
+
+static void fill_q5_1(float deviation, uint64_t *state, void *out, size_t n)
+{
+    struct block_q5_1 *block = out;
+    float scale = deviation / deviation_of(32);
+    for (size_t b = 0; b < n; b++, block++) {
+        fill_bits(state, block->high, sizeof block->high);
+        fill_bits(state, block->quants, sizeof block->quants);
+        block->scale = format_f32_to_f16(scale);
+        block->min = format_f32_to_f16(scale * -15.5f);
+    }
+}
+
+/* The root of the mean square of a table's entries. */
+static float size_of_entries(const int8_t table[16])
+{
+    float squares = 0;
+    for (int i = 0; i < 16; i++)
+        squares += (float)(table[i] * table[i]) / 16;
+    return sqrtf(squares);
+}
+
+static void fill_iq4_nl(float deviation, uint64_t *state, void *out, size_t n)
+{
+    struct block_iq4_nl *block = out;
+    uint16_t scale = format_f32_to_f16(deviation / size_of_entries(block_iq4_values));
+    for (size_t b = 0; b < n; b++, block++) {
+        fill_bits(state, block->quants, sizeof block->quants);
+        block->scale = scale ^ (uint16_t)(next(state) & 0x8000);
+    }
+}
+
+/* Scales are powers of two: some blocks have the one below the scale wanted, others the one above, so many
+ * that the mean square is right. */
+static void fill_mxfp4(float deviation, uint64_t *state, void *out, size_t n)
+{
+    struct block_mxfp4 *block = out;
+    int exponent;
+    float scale = 2 * frexpf(deviation / size_of_entries(block_mxfp4_values), &exponent);
+    float above = (scale * scale - 1) / 3;
+    for (size_t b = 0; b < n; b++, block++) {
+        fill_bits(state, block->quants, sizeof block->quants);
+        bool larger = (float)(next(state) >> 40) * 0x1p-24f < above;
+        block->exponent = (uint8_t)(exponent - 1 + 128 + larger);
     }
 }
 
@@ -88,8 +167,9 @@ static void fill_group_scales(uint64_t *state, uint8_t out[12])
     }
 }
 
-static void fill_q4_k(float deviation, uint64_t *state, struct block_q4_k *block, size_t n)
+static void fill_q4_k(float deviation, uint64_t *state, void *out, size_t n)
 {
+    struct block_q4_k *block = out;
     float scale = deviation / (deviation_of(16) * GROUP_SCALE);
     uint16_t half_scale = format_f32_to_f16(scale), half_min = format_f32_to_f16(scale * 7.5f);
     for (size_t b = 0; b < n; b++, block++) {
@@ -100,8 +180,9 @@ static void fill_q4_k(float deviation, uint64_t *state, struct block_q4_k *block
     }
 }
 
-static void fill_q5_k(float deviation, uint64_t *state, struct block_q5_k *block, size_t n)
+static void fill_q5_k(float deviation, uint64_t *state, void *out, size_t n)
 {
+    struct block_q5_k *block = out;
     float scale = deviation / (deviation_of(32) * GROUP_SCALE);
     uint16_t half_scale = format_f32_to_f16(scale), half_min = format_f32_to_f16(scale * 15.5f);
     for (size_t b = 0; b < n; b++, block++) {
@@ -113,8 +194,9 @@ static void fill_q5_k(float deviation, uint64_t *state, struct block_q5_k *block
     }
 }
 
-static void fill_q6_k(float deviation, uint64_t *state, struct block_q6_k *block, size_t n)
+static void fill_q6_k(float deviation, uint64_t *state, void *out, size_t n)
 {
+    struct block_q6_k *block = out;
     uint16_t scale = format_f32_to_f16(deviation / (deviation_of(64) * GROUP_SCALE));
     for (size_t b = 0; b < n; b++, block++) {
         block->scale = scale;
@@ -128,41 +210,76 @@ static void fill_q6_k(float deviation, uint64_t *state, struct block_q6_k *block
     }
 }
 
+static void fill_q2_k(float deviation, uint64_t *state, void *out, size_t n)
+{
+    struct block_q2_k *block = out;
+    float scale = deviation / (deviation_of(4) * sqrtf(137.5f)); /* of groups' scales of 8 … 15 */
+    for (size_t b = 0; b < n; b++, block++) {
+        fill_bits(state, block->scales, sizeof block->scales);
+        fill_bits(state, block->quants, sizeof block->quants);
+        for (int g = 0; g < 16; g++)
+            block->scales[g] = (uint8_t)((8 | (block->scales[g] & 7)) * 0x11);
+        block->scale = format_f32_to_f16(scale);
+        block->min = format_f32_to_f16(scale * 1.5f);
+    }
+}
+
+/* Scales of groups: ±(16 … 31), and the root of their mean square. */
+#define SIGNED_SCALE 23.948f
+
+static int next_signed_scale(uint64_t *state)
+{
+    uint64_t bits = next(state);
+    int magnitude = 16 | (int)(bits & 15);
+    return bits & 16 ? -magnitude : magnitude;
+}
+
+static void fill_q3_k(float deviation, uint64_t *state, void *out, size_t n)
+{
+    struct block_q3_k *block = out;
+    float size = sqrtf(deviation_of(8) * deviation_of(8) + 0.25f); /* −4 … 3: the mean is −½ */
+    for (size_t b = 0; b < n; b++, block++) {
+        fill_bits(state, block->high, sizeof block->high);
+        fill_bits(state, block->quants, sizeof block->quants);
+        memset(block->scales, 0, sizeof block->scales);
+        for (int g = 0; g < 16; g++) {
+            int stored = next_signed_scale(state) + 32;
+            block->scales[g % 8] |= (uint8_t)((stored & 15) << (g / 8 * 4));
+            block->scales[8 + g % 4] |= (uint8_t)((stored >> 4) << (g / 4 * 2));
+        }
+        block->scale = format_f32_to_f16(deviation / (size * SIGNED_SCALE));
+    }
+}
+
+static void fill_iq4_xs(float deviation, uint64_t *state, void *out, size_t n)
+{
+    struct block_iq4_xs *block = out;
+    float size = size_of_entries(block_iq4_values);
+    for (size_t b = 0; b < n; b++, block++) {
+        fill_bits(state, block->quants, sizeof block->quants);
+        memset(block->scales_low, 0, sizeof block->scales_low);
+        block->scales_high = 0;
+        for (int g = 0; g < 8; g++) {
+            int stored = next_signed_scale(state) + 32;
+            block->scales_low[g / 2] |= (uint8_t)((stored & 15) << (g % 2 * 4));
+            block->scales_high |= (uint16_t)((stored >> 4) << (g * 2));
+        }
+        block->scale = format_f32_to_f16(deviation / (size * SIGNED_SCALE));
+    }
+}
+
+/* `n` blocks each. */
+typedef void fill_blocks(float deviation, uint64_t *state, void *out, size_t n);
+
+#define FILL(name, id, number, elements, bytes) [FORMAT_##name] = fill_##id,
+static fill_blocks *const fills[FORMAT_LIMIT] = {FORMATS(FILL)};
+#undef FILL
+
 int random_blocks(enum format format, float deviation, uint64_t seed, void *out, size_t size)
 {
     uint64_t state = seed;
-    switch (format) {
-    case FORMAT_F32:
-        for (size_t i = 0; i < size / 4; i++)
-            ((float *)out)[i] = next_real(&state, deviation);
-        return 0;
-    case FORMAT_F16:
-        for (size_t i = 0; i < size / 2; i++)
-            ((uint16_t *)out)[i] = format_f32_to_f16(next_real(&state, deviation));
-        return 0;
-    case FORMAT_BF16:
-        for (size_t i = 0; i < size / 2; i++)
-            ((uint16_t *)out)[i] = format_f32_to_bf16(next_real(&state, deviation));
-        return 0;
-    case FORMAT_Q8_0:
-        fill_q8_0(deviation, &state, out, size / sizeof(struct block_q8_0));
-        return 0;
-    case FORMAT_Q4_0:
-        fill_q4_0(deviation, &state, out, size / sizeof(struct block_q4_0));
-        return 0;
-    case FORMAT_Q5_0:
-        fill_q5_0(deviation, &state, out, size / sizeof(struct block_q5_0));
-        return 0;
-    case FORMAT_Q4_K:
-        fill_q4_k(deviation, &state, out, size / sizeof(struct block_q4_k));
-        return 0;
-    case FORMAT_Q5_K:
-        fill_q5_k(deviation, &state, out, size / sizeof(struct block_q5_k));
-        return 0;
-    case FORMAT_Q6_K:
-        fill_q6_k(deviation, &state, out, size / sizeof(struct block_q6_k));
-        return 0;
-    default:
+    if ((unsigned)format >= FORMAT_LIMIT || !fills[format])
         return -ENOTSUP;
-    }
+    fills[format](deviation, &state, out, size / format_traits(format)->block_bytes);
+    return 0;
 }

@@ -82,8 +82,8 @@ struct attending {
 struct kernels {
     const char *name; /* "avx2" */
 
-    /* By format, on groups as packing.h lays them out; NULL where there is none. F32, F16 and BF16 read
-     * values, the others quants. */
+    /* By format (formats.h), on groups as packing.h lays them out. F32, F16 and BF16 read values, the others
+     * quants. */
     kernel_multiply *multiply[FORMAT_LIMIT];
 
     /* The same, the same bits, for two groups at once; NULL where that is no faster than one by one. */

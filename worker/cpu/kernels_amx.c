@@ -159,7 +159,7 @@ LANES_INLINE void unpack_q4_0(const void *packed, size_t apart, uint32_t i, stru
     const struct packed_q4_0 *block = packed;
     rows_u8 w[8];
     piece->scales[i] = rows_f32_from_f16(block->scales, apart);
-    load_nibbles(block, apart, w);
+    load_nibbles(block->nibbles, apart, w);
     store_block(piece, i, w, 8);
 }
 

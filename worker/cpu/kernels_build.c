@@ -3,6 +3,9 @@
 
 #include "worker/cpu/kernels_build.h"
 
+#define MULTIPLY(name, id, number, elements, bytes)      [FORMAT_##name] = LANES_NAMED(multiply_##id),
+#define MULTIPLY_PAIR(name, id, number, elements, bytes) [FORMAT_##name] = multiply_##id##_avx512_pair,
+
 #if defined(LANES_AMX) /* AVX-512, and tiles for many rows */
 extern const struct kernels kernels_amx;
 const struct kernels kernels_amx = {
@@ -23,31 +26,9 @@ const struct kernels LANES_NAMED(kernels) = {
     .name = LANES_NAME,
     .quantize = LANES_NAMED(quantize),
 #endif
-    .multiply =
-        {
-            [FORMAT_F32] = LANES_NAMED(multiply_f32),
-            [FORMAT_F16] = LANES_NAMED(multiply_f16),
-            [FORMAT_BF16] = LANES_NAMED(multiply_bf16),
-            [FORMAT_Q8_0] = LANES_NAMED(multiply_q8_0),
-            [FORMAT_Q4_0] = LANES_NAMED(multiply_q4_0),
-            [FORMAT_Q5_0] = LANES_NAMED(multiply_q5_0),
-            [FORMAT_Q4_K] = LANES_NAMED(multiply_q4_k),
-            [FORMAT_Q5_K] = LANES_NAMED(multiply_q5_k),
-            [FORMAT_Q6_K] = LANES_NAMED(multiply_q6_k),
-        },
+    .multiply = {FORMATS(MULTIPLY)},
 #if defined(LANES_AVX512)
-    .multiply_pair =
-        {
-            [FORMAT_F32] = multiply_f32_avx512_pair,
-            [FORMAT_F16] = multiply_f16_avx512_pair,
-            [FORMAT_BF16] = multiply_bf16_avx512_pair,
-            [FORMAT_Q8_0] = multiply_q8_0_avx512_pair,
-            [FORMAT_Q4_0] = multiply_q4_0_avx512_pair,
-            [FORMAT_Q5_0] = multiply_q5_0_avx512_pair,
-            [FORMAT_Q4_K] = multiply_q4_k_avx512_pair,
-            [FORMAT_Q5_K] = multiply_q5_k_avx512_pair,
-            [FORMAT_Q6_K] = multiply_q6_k_avx512_pair,
-        },
+    .multiply_pair = {FORMATS(MULTIPLY_PAIR)},
 #endif
     .rms_norm = LANES_NAMED(rms_norm),
     .layer_norm = LANES_NAMED(layer_norm),

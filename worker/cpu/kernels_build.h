@@ -8,13 +8,13 @@
 #include "worker/cpu/kernels.h"
 #include "worker/cpu/lanes_math.h"
 
-extern kernel_multiply LANES_NAMED(multiply_f32), LANES_NAMED(multiply_f16), LANES_NAMED(multiply_bf16);
-extern kernel_multiply LANES_NAMED(multiply_q8_0), LANES_NAMED(multiply_q4_0), LANES_NAMED(multiply_q5_0);
-extern kernel_multiply LANES_NAMED(multiply_q4_k), LANES_NAMED(multiply_q5_k), LANES_NAMED(multiply_q6_k);
+#define MULTIPLY(name, id, number, elements, bytes) extern kernel_multiply LANES_NAMED(multiply_##id);
+FORMATS(MULTIPLY)
+#undef MULTIPLY
 #if defined(LANES_AVX512)
-extern kernel_multiply multiply_f32_avx512_pair, multiply_f16_avx512_pair, multiply_bf16_avx512_pair;
-extern kernel_multiply multiply_q8_0_avx512_pair, multiply_q4_0_avx512_pair, multiply_q5_0_avx512_pair;
-extern kernel_multiply multiply_q4_k_avx512_pair, multiply_q5_k_avx512_pair, multiply_q6_k_avx512_pair;
+#define MULTIPLY_PAIR(name, id, number, elements, bytes) extern kernel_multiply multiply_##id##_avx512_pair;
+FORMATS(MULTIPLY_PAIR)
+#undef MULTIPLY_PAIR
 extern kernel_multiply multiply_q8_0_amx, multiply_q4_0_amx, multiply_q5_0_amx;
 extern kernel_multiply multiply_q4_k_amx, multiply_q5_k_amx, multiply_q6_k_amx;
 void quantize_avx512(const struct activations *x, uint32_t row);

@@ -8,11 +8,11 @@
 #include "worker/cpu/lanes_rows.h"
 #include "worker/cpu/packing.h"
 
-LANES_INLINE void load_nibbles(const struct packed_q4_0 *block, size_t apart, rows_u8 w[8])
+LANES_INLINE void load_nibbles(const uint8_t nibbles[4 * 32], size_t apart, rows_u8 w[8])
 {
     UNROLLED
     for (int c = 0; c < 4; c++) {
-        rows_u8 both = rows_u8_load(block->nibbles + 32 * c, apart);
+        rows_u8 both = rows_u8_load(nibbles + 32 * c, apart);
         w[c] = both & 15;
         w[c + 4] = rows_u8_right(both, 4);
     }
@@ -21,7 +21,7 @@ LANES_INLINE void load_nibbles(const struct packed_q4_0 *block, size_t apart, ro
 LANES_INLINE void load_fives(const struct packed_q5_0 *block, size_t apart, rows_u8 w[8])
 {
     rows_u8 tops = rows_u8_load(block->tops, apart);
-    load_nibbles(&block->low, apart, w);
+    load_nibbles(block->low.nibbles, apart, w);
     UNROLLED
     for (int c = 0; c < 8; c++)
         w[c] |= (c <= 4 ? rows_u8_left(tops, 4 - c) : rows_u8_right(tops, c - 4)) & 16;
@@ -47,6 +47,14 @@ LANES_INLINE void load_pair(const uint8_t *nibbles, const uint8_t *tops, size_t 
             odd[c] |= rows_u8_left(top, 2) & 48;
         }
     }
+}
+
+/* Block j of a superblock, from pairs of bits. */
+LANES_INLINE void load_pairs(const uint8_t pairs[2][8 * 32], size_t apart, const int j, rows_u8 w[8])
+{
+    UNROLLED
+    for (int c = 0; c < 8; c++)
+        w[c] = rows_u8_right(rows_u8_load(pairs[j / 4] + 32 * c, apart), 2 * (j % 4)) & 3;
 }
 
 #endif

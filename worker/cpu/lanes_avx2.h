@@ -119,6 +119,12 @@ LANES_INLINE u8x32 u8x32_right(u8x32 v, int bits)
     return (u8x32)_mm256_and_si256(_mm256_srli_epi16((__m256i)v, bits), mask);
 }
 
+LANES_INLINE u8x32 u8x32_entries(const int8_t table[16], u8x32 v)
+{
+    __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
+    return (u8x32)_mm256_shuffle_epi8(twice, (__m256i)v);
+}
+
 LANES_INLINE __m256i four_activations(const int8_t *x)
 {
     int32_t four;
@@ -176,15 +182,16 @@ LANES_INLINE f32x8 dot_signed(const u8x32 w[8], const int8_t *x, const int16_t h
     return f32x8_from_i32((i32x8)total);
 }
 
-LANES_INLINE f32x8 dot_halves(const u8x32 w[8], const int8_t *x, const int16_t halves[2],
-                              const i32x8 factors[2])
+LANES_INLINE f32x8 dot_halves(const u8x32 w[8], int max_weight, int offset, const int8_t *x,
+                              const int16_t halves[2], const i32x8 factors[2])
 {
-    i32x8 sum = dot_chunks(w, 4, 63, x, factors[0]) + dot_chunks(w + 4, 4, 63, x + 16, factors[1]);
+    i32x8 sum =
+        dot_chunks(w, 4, max_weight, x, factors[0]) + dot_chunks(w + 4, 4, max_weight, x + 16, factors[1]);
     /* factors[0] · halves[0] + factors[1] · halves[1] in one instruction */
     __m256i both = _mm256_blend_epi16((__m256i)factors[0], _mm256_slli_epi32((__m256i)factors[1], 16), 0xaa);
     int32_t pair;
     memcpy(&pair, halves, sizeof pair);
-    return f32x8_from_i32(sum - ((i32x8)_mm256_madd_epi16(both, _mm256_set1_epi32(pair)) << 5));
+    return f32x8_from_i32(sum - ((i32x8)_mm256_madd_epi16(both, _mm256_set1_epi32(pair)) * offset));
 }
 
 #endif

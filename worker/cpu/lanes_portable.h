@@ -145,6 +145,15 @@ LANES_INLINE u8x32 u8x32_right(u8x32 v, int bits)
     return v >> (uint8_t)bits;
 }
 
+/* Each byte, 0 … 15, becomes the entry of that number. */
+LANES_INLINE u8x32 u8x32_entries(const int8_t table[16], u8x32 v)
+{
+    u8x32 entries;
+    for (int i = 0; i < 32; i++)
+        entries[i] = (uint8_t)table[v[i]];
+    return entries;
+}
+
 /* Four columns of eight rows, even and odd columns apart, times four activations. Two products fit 16 bits:
  * 128 · 127 · 2 < 2^15. */
 LANES_INLINE i32x8 dot_four(i16x16 even, i16x16 odd, const int8_t *x)
@@ -197,13 +206,14 @@ LANES_INLINE f32x8 dot_signed(const u8x32 w[8], const int8_t *x, const int16_t h
     return f32x8_from_i32(sum);
 }
 
-/* The 16 columns of each half with a factor of their own: Σ over both of factors[half] · Σ (w − 32) · x;
- * w ≤ 63, |factor| ≤ 128. */
-LANES_INLINE f32x8 dot_halves(const u8x32 w[8], const int8_t *x, const int16_t halves[2],
-                              const i32x8 factors[2])
+/* The 16 columns of each half with a factor of their own: Σ over both of factors[half] · Σ (w − offset) · x;
+ * max_weight ≤ 63, |factor| ≤ 128. */
+LANES_INLINE f32x8 dot_halves(const u8x32 w[8], int max_weight, int offset, const int8_t *x,
+                              const int16_t halves[2], const i32x8 factors[2])
 {
-    i32x8 sum = factors[0] * (dot_chunks(w, 4, x) - 32 * halves[0]);
-    return f32x8_from_i32(sum + factors[1] * (dot_chunks(w + 4, 4, x + 16) - 32 * halves[1]));
+    (void)max_weight;
+    i32x8 sum = factors[0] * (dot_chunks(w, 4, x) - offset * halves[0]);
+    return f32x8_from_i32(sum + factors[1] * (dot_chunks(w + 4, 4, x + 16) - offset * halves[1]));
 }
 
 #endif

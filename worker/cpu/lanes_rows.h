@@ -109,6 +109,12 @@ LANES_INLINE rows_u8 rows_u8_right(rows_u8 v, int bits)
                                      _mm512_set1_epi8((char)(0xff >> bits)));
 }
 
+LANES_INLINE rows_u8 rows_u8_entries(const int8_t table[16], rows_u8 v)
+{
+    __m512i four_times = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)table));
+    return (rows_u8)_mm512_shuffle_epi8(four_times, (__m512i)v);
+}
+
 /* sum + four products of bytes, sum + two of words. */
 LANES_INLINE rows_i32 rows_add_bytes(rows_i32 sum, rows_u8 w, const int8_t x[4])
 {
@@ -176,6 +182,7 @@ LANES_INLINE rows_u8 rows_u8_load(const uint8_t *p, size_t apart)
 #define rows_f32_from_i32 f32x8_from_i32
 #define rows_u8_left      u8x32_left
 #define rows_u8_right     u8x32_right
+#define rows_u8_entries   u8x32_entries
 
 #if defined(LANES_VNNI)
 LANES_INLINE rows_i32 rows_add_bytes(rows_i32 sum, rows_u8 w, const int8_t x[4])

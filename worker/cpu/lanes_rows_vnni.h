@@ -48,11 +48,12 @@ LANES_INLINE rows_f32 rows_dot_signed(const rows_u8 w[8], const int8_t *x, const
     return rows_dot_offset(raised, 255, 128, x, halves);
 }
 
-LANES_INLINE rows_f32 rows_dot_halves(const rows_u8 w[8], const int8_t *x, const int16_t halves[2],
-                                      const rows_i32 factors[2])
+LANES_INLINE rows_f32 rows_dot_halves(const rows_u8 w[8], int max_weight, int offset, const int8_t *x,
+                                      const int16_t halves[2], const rows_i32 factors[2])
 {
-    rows_i32 first = rows_add_chunks(rows_taken_off(32, 0, halves), w, 4, x);
-    rows_i32 last = rows_add_chunks(rows_taken_off(0, 32, halves), w + 4, 4, x + 16);
+    (void)max_weight;
+    rows_i32 first = rows_add_chunks(rows_taken_off(offset, 0, halves), w, 4, x);
+    rows_i32 last = rows_add_chunks(rows_taken_off(0, offset, halves), w + 4, 4, x + 16);
     return rows_f32_fma(rows_f32_from_i32(last), rows_f32_from_i32(factors[1]),
                         rows_f32_from_i32(first) * rows_f32_from_i32(factors[0]));
 }

@@ -4,12 +4,13 @@
 
 /* The blocks of the quantized formats as they stand in a file, and their plain conversions.
  *
- * All scales are binary16, all integers little-endian, and a block is aligned to no more than 2 bytes in
- * memory. Blocks of 32 hold a scale (and a minimum) for all; K-quant blocks of 256 hold groups of 16 or 32
- * with small integer scales of their own under one or two binary16 scales. y is the value, q the stored
+ * All scales but MXFP4's are binary16, all integers little-endian, and a block is aligned to no more than 2
+ * bytes in memory. Blocks of 32 hold a scale (and a minimum) for all; K-quant blocks of 256 hold groups of 16
+ * or 32 with small integer scales of their own under one or two binary16 scales. y is the value, q the stored
  * integer. */
 
 #include <assert.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,13 @@ struct block_q8_0 { /* y = scale · q */
 
 struct block_iq4_nl { /* y = scale · block_iq4_values[q] */
     uint16_t scale;
+    uint8_t quants[16];
+};
+
+/* y = 2^(exponent − 128) · block_mxfp4_values[q], which are twice the values that the OCP's E2M1 names
+ * (Microscaling Formats 1.0); an exponent of 255 stands for no number. */
+struct block_mxfp4 {
+    uint8_t exponent;
     uint8_t quants[16];
 };
 
@@ -104,6 +112,7 @@ static_assert(sizeof(struct block_q5_0) == 22, "file layout");
 static_assert(sizeof(struct block_q5_1) == 24, "file layout");
 static_assert(sizeof(struct block_q8_0) == 34, "file layout");
 static_assert(sizeof(struct block_iq4_nl) == 18, "file layout");
+static_assert(sizeof(struct block_mxfp4) == 17, "file layout");
 static_assert(sizeof(struct block_q2_k) == 84, "file layout");
 static_assert(sizeof(struct block_q3_k) == 110, "file layout");
 static_assert(sizeof(struct block_q4_k) == 144, "file layout");
@@ -111,8 +120,15 @@ static_assert(sizeof(struct block_q5_k) == 176, "file layout");
 static_assert(sizeof(struct block_q6_k) == 210, "file layout");
 static_assert(sizeof(struct block_iq4_xs) == 136, "file layout");
 
-/* The 16 values of the IQ4 formats. */
-extern const int8_t block_iq4_values[16];
+/* The 16 values of the IQ4 formats, which rise, and of MXFP4: eight that rise, then their negatives. */
+extern const int8_t block_iq4_values[16], block_mxfp4_values[16];
+
+/* 2^(exponent − 128), which may be subnormal; NaN for 255. */
+static inline float block_mxfp4_scale(uint8_t exponent)
+{
+    uint32_t bits = exponent < 2 ? 0x00200000u << exponent : ((uint32_t)exponent - 1) << 23;
+    return format_float_of_bits(exponent == 255 ? 0x7fc00000u : bits);
+}
 
 /* Scale and minimum of group g of Q4_K and Q5_K: eight pairs of 6 bits in 12 bytes. Bytes 0–3 hold the first
  * four scales and bytes 4–7 their minimums, whose spare top bits are bits 4–5 of the last four; bytes 8–11
@@ -126,6 +142,21 @@ static inline void block_k_scale_min(const uint8_t scales[12], int g, uint8_t *r
         *ret_scale = (uint8_t)((scales[g + 4] & 15) | (scales[g - 4] >> 6) << 4);
         *ret_min = (uint8_t)(scales[g + 4] >> 4 | (scales[g] >> 6) << 4);
     }
+}
+
+/* The scale of group g of Q3_K and of IQ4_XS: 6 bits in two places, minus 32. */
+static inline int block_q3_k_scale(const uint8_t scales[12], int g)
+{
+    int low = scales[g % 8] >> (g / 8 * 4) & 15;
+    int high = scales[8 + g % 4] >> (g / 4 * 2) & 3;
+    return (low | high << 4) - 32;
+}
+
+static inline int block_iq4_xs_scale(const struct block_iq4_xs *block, int g)
+{
+    int low = block->scales_low[g / 2] >> (g % 2 * 4) & 15;
+    int high = block->scales_high >> (g * 2) & 3;
+    return (low | high << 4) - 32;
 }
 
 /* For quantizing: the integer nearest to a value, cut to [low, high]; NaN gives low. The bounds are below
@@ -145,15 +176,31 @@ static inline uint16_t block_half_scale(float scale)
     return format_f32_to_f16(cut < 65504.0f ? cut : 65504.0f);
 }
 
+/* Copies n values, zero in place of what is not finite, and returns the largest magnitude. */
+static inline float block_take_finite(const float *in, int n, float *out)
+{
+    float largest = 0;
+    for (int i = 0; i < n; i++) {
+        out[i] = isfinite(in[i]) ? in[i] : 0;
+        largest = fabsf(out[i]) > largest ? fabsf(out[i]) : largest;
+    }
+    return largest;
+}
+
+/* 1 / scale; 0 for one so small that this would overflow. */
+static inline float block_inverse(float scale)
+{
+    return fabsf(scale) > 1e-30f ? 1 / scale : 0;
+}
+
 /* The conversions behind format_traits; n is a multiple of the block. */
 typedef void blocks_to_float(const void *blocks, float *out, size_t n);
 typedef void blocks_from_float(const float *in, void *blocks, size_t n);
 
-blocks_to_float f32_to_float, f16_to_float, bf16_to_float;
-blocks_to_float q4_0_to_float, q4_1_to_float, q5_0_to_float, q5_1_to_float, q8_0_to_float, iq4_nl_to_float;
-blocks_to_float q2_k_to_float, q3_k_to_float, q4_k_to_float, q5_k_to_float, q6_k_to_float, iq4_xs_to_float;
-blocks_from_float f32_from_float, f16_from_float, bf16_from_float;
-blocks_from_float q4_0_from_float, q5_0_from_float, q8_0_from_float, q4_k_from_float, q5_k_from_float,
-    q6_k_from_float;
+#define CONVERSIONS(name, id, number, elements, bytes)                                                       \
+    blocks_to_float id##_to_float;                                                                           \
+    blocks_from_float id##_from_float;
+FORMATS(CONVERSIONS)
+#undef CONVERSIONS
 
 #endif

@@ -12,32 +12,22 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The file's own numbers. */
+#include "worker/gguf/formats.h"
+
+/* The file's own numbers, of the formats that models may have (formats.h): FORMAT_F32, FORMAT_Q4_K, … */
 enum format {
-    FORMAT_F32 = 0,
-    FORMAT_F16 = 1,
-    FORMAT_Q4_0 = 2,
-    FORMAT_Q4_1 = 3,
-    FORMAT_Q5_0 = 6,
-    FORMAT_Q5_1 = 7,
-    FORMAT_Q8_0 = 8,
-    FORMAT_Q2_K = 10,
-    FORMAT_Q3_K = 11,
-    FORMAT_Q4_K = 12,
-    FORMAT_Q5_K = 13,
-    FORMAT_Q6_K = 14,
-    FORMAT_IQ4_NL = 20,
-    FORMAT_IQ4_XS = 23,
-    FORMAT_BF16 = 30,
-    FORMAT_LIMIT = 64 /* numbers are below */
+#define NUMBER(name, id, number, elements, bytes) FORMAT_##name = (number),
+    FORMATS(NUMBER)
+#undef NUMBER
+        FORMAT_LIMIT = 64 /* numbers are below */
 };
 
 struct format_traits {
     const char *name;        /* "Q4_K"; NULL for a number that is no known format */
     uint32_t block_elements; /* elements of a block */
     uint32_t block_bytes;
-    /* n is a multiple of block_elements. NULL where the format is known but its conversion is not supported.
-     * from_float takes any input: what is not finite counts as 0 in the block formats. */
+    /* n is a multiple of block_elements. Both NULL where a format is known by its size alone: no model may
+     * have it. from_float takes any input: what is not finite counts as 0 in the block formats. */
     void (*to_float)(const void *blocks, float *out, size_t n);
     void (*from_float)(const float *in, void *blocks, size_t n);
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* K-quants and IQ4_XS to float: blocks of 256 whose groups have small integer scales of their own.
+/* K-quants to float: blocks of 256 whose groups have small integer scales of their own.
  *
  * These loops fix the order and the meaning of every bit of a block; kernels unpack differently and are
  * compared with them. blocks.h draws the layouts. */
@@ -19,14 +19,6 @@ void q2_k_to_float(const void *blocks, float *out, size_t n)
     }
 }
 
-/* The 6-bit scale of group g of Q3_K, minus its offset of 32. */
-static int q3_k_scale(const uint8_t scales[12], int g)
-{
-    int low = scales[g % 8] >> (g / 8 * 4) & 15;
-    int high = scales[8 + g % 4] >> (g / 4 * 2) & 3;
-    return (low | high << 4) - 32;
-}
-
 void q3_k_to_float(const void *blocks, float *out, size_t n)
 {
     const struct block_q3_k *block = blocks;
@@ -35,7 +27,7 @@ void q3_k_to_float(const void *blocks, float *out, size_t n)
         for (int i = 0; i < BLOCK_K; i++) {
             int low = block->quants[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
             int high = block->high[i % 32] >> (i / 32) & 1;
-            out[i] = scale * (float)q3_k_scale(block->scales, i / 16) * (float)((low | high << 2) - 4);
+            out[i] = scale * (float)block_q3_k_scale(block->scales, i / 16) * (float)((low | high << 2) - 4);
         }
     }
 }
@@ -87,24 +79,6 @@ void q6_k_to_float(const void *blocks, float *out, size_t n)
             for (int i = 0; i < 16; i++) {
                 int q = (low[i] >> (quarter / 2 * 4) & 15) | (high[i] >> (quarter * 2) & 3) << 4;
                 out[g * 16 + i] = group_scale * (float)(q - 32);
-            }
-        }
-    }
-}
-
-void iq4_xs_to_float(const void *blocks, float *out, size_t n)
-{
-    const struct block_iq4_xs *block = blocks;
-    for (size_t b = 0; b < n / BLOCK_K; b++, block++) {
-        float scale = format_f16_to_f32(block->scale);
-        for (int g = 0; g < 8; g++, out += 32) {
-            int low = block->scales_low[g / 2] >> (g % 2 * 4) & 15;
-            int high = block->scales_high >> (g * 2) & 3;
-            float group_scale = scale * (float)((low | high << 4) - 32);
-            const uint8_t *quants = block->quants + g * 16;
-            for (int i = 0; i < 16; i++) {
-                out[i] = group_scale * (float)block_iq4_values[quants[i] & 15];
-                out[i + 16] = group_scale * (float)block_iq4_values[quants[i] >> 4];
             }
         }
     }

@@ -6,8 +6,8 @@
  * asked for means a computation that no one does. Tensors that several roles share are found whole and then
  * dealt out as slices. Nothing is read from the weights but the few rotary factors.
  *
- * Matrices may have the formats of matrix_formats, the one place to add another when backends can compute
- * with it. Norms, biases and rotary factors are F32. */
+ * Matrices may have any format of worker/gguf/formats.h; which of them a backend can compute with is its own
+ * to say. Norms, biases and rotary factors are F32. */
 
 #include "worker/model/model.h"
 
@@ -21,9 +21,6 @@
 #include "common/utf8.h"
 #include "worker/model/hyperparameters.h"
 
-static const enum format matrix_formats[] = {FORMAT_F32,  FORMAT_F16,  FORMAT_BF16, FORMAT_Q8_0, FORMAT_Q4_0,
-                                             FORMAT_Q5_0, FORMAT_Q4_K, FORMAT_Q5_K, FORMAT_Q6_K};
-
 struct finder {
     const struct gguf *gguf;
     const struct architecture *architecture;
@@ -31,14 +28,6 @@ struct finder {
     bool *used; /* [tensors of the file] */
     struct error *err;
 };
-
-static bool is_matrix_format(enum format format)
-{
-    for (size_t i = 0; i < sizeof matrix_formats / sizeof matrix_formats[0]; i++)
-        if (matrix_formats[i] == format)
-            return true;
-    return false;
-}
 
 /* Looks a tensor up and ticks it off; NULL when there is none. */
 static const struct gguf_tensor *take(struct finder *finder, const char *name)
@@ -74,7 +63,7 @@ static int check_matrix(const struct finder *finder, const char *name, const str
     if (tensor->dims[2] != shape->count)
         return error_set(finder->err, -EINVAL, "tensor %s has %" PRIu64 " matrices, %" PRIu32 " are needed",
                          name, tensor->dims[2], shape->count);
-    if (!is_matrix_format(tensor->format))
+    if (!format_traits(tensor->format)->to_float)
         return error_set(finder->err, -EINVAL, "tensor %s has format %s, which is not supported", name,
                          format_traits(tensor->format)->name);
     return 0;

@@ -12,9 +12,10 @@ START_TEST(file_types_have_the_numbers_of_other_programs)
     static const struct {
         const char *name;
         uint32_t number;
-    } known[] = {{"F32", 0},     {"F16", 1},     {"Q4_0", 2},    {"Q8_0", 7},    {"Q5_0", 8},
-                 {"Q4_K_S", 14}, {"Q4_K_M", 15}, {"Q5_K_S", 16}, {"Q5_K_M", 17}, {"Q6_K", 18},
-                 {"BF16", 32},   {"Q4_K", 14},   {"Q5_K", 16}};
+    } known[] = {{"F32", 0},     {"F16", 1},     {"Q4_0", 2},    {"Q8_0", 7},  {"Q5_0", 8},  {"Q4_K_S", 14},
+                 {"Q4_K_M", 15}, {"Q5_K_S", 16}, {"Q5_K_M", 17}, {"Q6_K", 18}, {"BF16", 32}, {"Q4_K", 14},
+                 {"Q5_K", 16},   {"Q4_1", 3},    {"Q5_1", 9},    {"Q2_K", 10}, {"Q3_K", 11}, {"Q3_K_S", 11},
+                 {"Q3_K_M", 12}, {"IQ4_NL", 25}, {"IQ4_XS", 30}, {"MXFP4", 38}};
     size_t n = 0;
     for (const struct mixture *m = mixtures; m->name; m++)
         n++;
@@ -24,6 +25,22 @@ START_TEST(file_types_have_the_numbers_of_other_programs)
         ck_assert_msg(mixture && mixture->file_type == known[i].number, "%s", known[i].name);
     }
     ck_assert_ptr_null(mixture_by_name("Q4_K_L"));
+}
+END_TEST
+
+START_TEST(every_format_can_be_asked_for_by_its_name)
+{
+    static const char *const names[] = {
+#define NAME(name, id, number, elements, bytes) #name,
+        FORMATS(NAME)
+#undef NAME
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct mixture *mixture = mixture_by_name(names[i]);
+        enum format format;
+        ck_assert_int_eq(format_by_name(names[i], &format), 0);
+        ck_assert_msg(mixture && mixture->base == format, "%s", names[i]);
+    }
 }
 END_TEST
 
@@ -49,12 +66,15 @@ START_TEST(values_and_down_projections_get_more_bits_where_it_counts)
     check("Q4_K_S", TENSOR_V, "++++------------");
     check("Q4_K_S", TENSOR_DOWN, "++--------------");
     check("Q8_0", TENSOR_DOWN, "----------------");
+    check("Q3_K_M", TENSOR_V, "++--+--+--+--+++");
+    check("IQ4_XS", TENSOR_V, "++++------------");
 }
 END_TEST
 
 static void add(TCase *tests)
 {
     tcase_add_test(tests, file_types_have_the_numbers_of_other_programs);
+    tcase_add_test(tests, every_format_can_be_asked_for_by_its_name);
     tcase_add_test(tests, values_and_down_projections_get_more_bits_where_it_counts);
 }
 

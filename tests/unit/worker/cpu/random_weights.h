@@ -10,8 +10,10 @@
 
 #include "worker/gguf/format.h"
 
-static const enum format tested_formats[] = {FORMAT_F32,  FORMAT_F16,  FORMAT_BF16, FORMAT_Q8_0, FORMAT_Q4_0,
-                                             FORMAT_Q5_0, FORMAT_Q4_K, FORMAT_Q5_K, FORMAT_Q6_K};
+/* All that models may have. */
+#define TESTED(name, id, number, elements, bytes) FORMAT_##name,
+static const enum format tested_formats[] = {FORMATS(TESTED)};
+#undef TESTED
 #define N_TESTED_FORMATS (sizeof tested_formats / sizeof *tested_formats)
 
 static uint64_t random_state = 88172645463325252ull;
@@ -30,9 +32,38 @@ static inline float random_float(void)
     return (float)random_u32() / 2147483648.0f - 1.0f;
 }
 
+/* Where a block's binary16 scales are; −1: it has none. */
+struct scale_places {
+    int first, second;
+};
+
+static inline struct scale_places scale_places(enum format format)
+{
+    switch (format) {
+    case FORMAT_F32:
+    case FORMAT_BF16:
+    case FORMAT_MXFP4:
+        return (struct scale_places){-1, -1};
+    case FORMAT_Q4_1:
+    case FORMAT_Q5_1:
+    case FORMAT_Q4_K:
+    case FORMAT_Q5_K:
+        return (struct scale_places){0, 2};
+    case FORMAT_Q2_K:
+        return (struct scale_places){80, 82};
+    case FORMAT_Q3_K:
+        return (struct scale_places){108, -1};
+    case FORMAT_Q6_K:
+        return (struct scale_places){208, -1};
+    default:
+        return (struct scale_places){0, -1};
+    }
+}
+
 /* n elements, a multiple of the format's block: any bits, but for scales that are finite and of order one. */
 static inline uint8_t *random_row(enum format format, size_t n)
 {
+    const struct scale_places places = scale_places(format);
     size_t bytes = format_bytes(format, n), block = format_traits(format)->block_bytes;
     uint8_t *row = malloc(bytes);
     for (size_t i = 0; i < bytes; i++)
@@ -43,12 +74,14 @@ static inline uint8_t *random_row(enum format format, size_t n)
         uint16_t bf16 = format_f32_to_bf16(value);
         if (format == FORMAT_F32)
             memcpy(row + at, &value, 4);
-        else if (format == FORMAT_BF16)
+        if (format == FORMAT_BF16)
             memcpy(row + at, &bf16, 2);
-        else
-            memcpy(row + at + (format == FORMAT_Q6_K ? 208 : 0), &half, 2);
-        if (format == FORMAT_Q4_K || format == FORMAT_Q5_K)
-            memcpy(row + at + 2, &second, 2);
+        if (format == FORMAT_MXFP4)
+            row[at] = (uint8_t)(118 + row[at] % 12); /* 2^−10 … 2 */
+        if (places.first >= 0)
+            memcpy(row + at + places.first, &half, 2);
+        if (places.second >= 0)
+            memcpy(row + at + places.second, &second, 2);
     }
     return row;
 }

@@ -38,14 +38,14 @@ START_TEST(packing_costs_no_more_than_a_few_percent)
         const struct packing *packing = packing_of(tested_formats[i]);
         uint32_t before = format_traits(tested_formats[i])->block_bytes * 8;
         ck_assert_uint_ge(packing->packed_block_bytes, before);
-        ck_assert_uint_le(packing->packed_block_bytes * 100, before * 103);
+        ck_assert_uint_le(packing->packed_block_bytes * 100, before * 104);
     }
 }
 END_TEST
 
 START_TEST(a_format_without_kernels_has_no_packing)
 {
-    ck_assert_ptr_null(packing_of(FORMAT_IQ4_XS));
+    ck_assert_ptr_null(packing_of((enum format)9)); /* Q8_1 */
     ck_assert_ptr_null(packing_of((enum format)63));
     ck_assert_ptr_null(packing_of((enum format)1000));
 }

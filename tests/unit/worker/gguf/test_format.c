@@ -12,6 +12,11 @@
 #define TWO  0x4000
 #define HALF 0x3800
 
+#define FORMAT_OF(name, id, number, elements, bytes) FORMAT_##name,
+static const enum format formats[] = {FORMATS(FORMAT_OF)};
+#undef FORMAT_OF
+#define N_FORMATS (sizeof formats / sizeof *formats)
+
 /* Roughly normal values with standard deviation 1, the same on every run. */
 static void fill_normal(float *out, size_t n, uint64_t seed)
 {
@@ -123,6 +128,8 @@ START_TEST(formats_are_found_by_number_and_by_name)
     ck_assert_int_eq(format, FORMAT_Q5_K);
     ck_assert_uint_eq(format_bytes(FORMAT_Q6_K, 512), 420);
     ck_assert_uint_eq(format_bytes(FORMAT_BF16, 3), 6);
+    for (size_t i = 0; i < N_FORMATS; i++)
+        ck_assert(format_traits(formats[i])->to_float && format_traits(formats[i])->from_float);
     for (uint32_t i = 0; i < FORMAT_LIMIT; i++)
         if (format_traits(i)->name)
             ck_assert(format_traits(i)->block_elements > 0 && format_traits(i)->block_bytes > 0);
@@ -155,6 +162,28 @@ START_TEST(blocks_of_32_decode_as_drawn)
     struct block_iq4_nl nl = {.scale = ONE, .quants = {0xf0, 0x8a}};
     format_traits(FORMAT_IQ4_NL)->to_float(&nl, out, 32);
     ck_assert(out[0] == -127 && out[16] == 113 && out[1] == 25 && out[17] == 1);
+}
+END_TEST
+
+START_TEST(mxfp4_blocks_decode_as_the_ocp_says)
+{
+    static const float e2m1[16] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+    static const uint8_t exponents[] = {127, 130, 1, 0, 254};
+    static const int powers[] = {0, 3, -126, -127, 127};
+    float out[32];
+    for (size_t e = 0; e < sizeof exponents; e++) {
+        struct block_mxfp4 block = {.exponent = exponents[e]};
+        for (int i = 0; i < 16; i++)
+            block.quants[i] = (uint8_t)(i | (15 - i) << 4);
+        format_traits(FORMAT_MXFP4)->to_float(&block, out, 32);
+        for (int i = 0; i < 16; i++) {
+            ck_assert_float_eq(out[i], ldexpf(e2m1[i], powers[e]));
+            ck_assert_float_eq(out[i + 16], ldexpf(e2m1[15 - i], powers[e]));
+        }
+    }
+    struct block_mxfp4 none = {.exponent = 255};
+    format_traits(FORMAT_MXFP4)->to_float(&none, out, 32);
+    ck_assert(isnan(out[0]) && isnan(out[31]));
 }
 END_TEST
 
@@ -216,9 +245,12 @@ START_TEST(quantizing_stays_within_each_formats_error)
     static const struct {
         enum format format;
         double bound;
-    } cases[] = {{FORMAT_F32, 0},       {FORMAT_F16, 5e-8},    {FORMAT_BF16, 3e-6},
-                 {FORMAT_Q8_0, 3.5e-5}, {FORMAT_Q4_0, 7.5e-3}, {FORMAT_Q5_0, 2e-3},
-                 {FORMAT_Q4_K, 5.5e-3}, {FORMAT_Q5_K, 1.4e-3}, {FORMAT_Q6_K, 3.3e-4}};
+    } cases[] = {
+        {FORMAT_F32, 0},       {FORMAT_F16, 5e-8},      {FORMAT_BF16, 3e-6},     {FORMAT_Q8_0, 3.5e-5},
+        {FORMAT_Q4_0, 7.5e-3}, {FORMAT_Q4_1, 7.5e-3},   {FORMAT_Q5_0, 2e-3},     {FORMAT_Q5_1, 2e-3},
+        {FORMAT_Q2_K, 1e-1},   {FORMAT_Q3_K, 3e-2},     {FORMAT_Q4_K, 5.5e-3},   {FORMAT_Q5_K, 1.4e-3},
+        {FORMAT_Q6_K, 3.3e-4}, {FORMAT_IQ4_NL, 7.5e-3}, {FORMAT_IQ4_XS, 7.5e-3}, {FORMAT_MXFP4, 2e-2}};
+    ck_assert_uint_eq(sizeof cases / sizeof *cases, N_FORMATS);
     enum { N = 64 * 256 };
     float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
     void *blocks = malloc(N * sizeof *x);
@@ -242,12 +274,11 @@ END_TEST
 
 START_TEST(one_sided_and_constant_values_are_kept)
 {
-    static const enum format formats[] = {FORMAT_Q8_0, FORMAT_Q4_0, FORMAT_Q5_0,
-                                          FORMAT_Q4_K, FORMAT_Q5_K, FORMAT_Q6_K};
     float x[256], y[256];
     uint8_t blocks[1024];
-    for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
+    for (size_t f = 0; f < N_FORMATS; f++) {
         const struct format_traits *traits = format_traits(formats[f]);
+        const double bound = formats[f] == FORMAT_Q2_K ? 1e-1 : formats[f] == FORMAT_Q3_K ? 3e-2 : 2e-2;
         for (int shape = 0; shape < 4; shape++) {
             fill_normal(x, 256, 3);
             for (int i = 0; i < 256; i++)
@@ -255,7 +286,7 @@ START_TEST(one_sided_and_constant_values_are_kept)
             traits->from_float(x, blocks, 256);
             traits->to_float(blocks, y, 256);
             double error = nmse(x, y, 256);
-            ck_assert_msg(error < 1e-2, "%s, shape %d: %g", traits->name, shape, error);
+            ck_assert_msg(error < bound, "%s, shape %d: %g", traits->name, shape, error);
         }
         memset(x, 0, sizeof x);
         traits->from_float(x, blocks, 256);
@@ -268,12 +299,12 @@ END_TEST
 
 START_TEST(whatever_comes_in_finite_values_come_out)
 {
-    static const enum format formats[] = {FORMAT_Q8_0, FORMAT_Q4_0, FORMAT_Q5_0,
-                                          FORMAT_Q4_K, FORMAT_Q5_K, FORMAT_Q6_K};
     static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e-45f, -1e-38f, 0, -0.0f, 1, 65520};
     float x[256], y[256];
     uint8_t blocks[1024];
-    for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
+    for (size_t f = 0; f < N_FORMATS; f++) {
+        if (format_traits(formats[f])->block_elements == 1)
+            continue;
         for (uint32_t round = 0; round < 300; round++) {
             for (uint32_t i = 0; i < 256; i++)
                 x[i] = odd[(i * 7 + i * i * round + round / 11) % (round % 11 + 1)];
@@ -289,17 +320,17 @@ END_TEST
 START_TEST(group_scales_survive_every_format_that_packs_them)
 {
     /* Groups of very different size need the right scale each: a mix-up would show as a huge error. */
-    static const enum format formats[] = {FORMAT_Q4_K, FORMAT_Q5_K, FORMAT_Q6_K};
     float x[256], y[256];
     uint8_t blocks[1024];
-    for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
+    for (size_t f = 0; f < N_FORMATS; f++) {
+        const double bound = formats[f] == FORMAT_Q2_K ? 1.5e-1 : formats[f] == FORMAT_Q3_K ? 5e-2 : 3e-2;
         fill_normal(x, 256, 11);
         for (int i = 0; i < 256; i++)
             x[i] = x[i] * (float)(1 + i / 32) + (i / 32 % 3 == 0 ? (float)(i / 32) : 0);
         format_traits(formats[f])->from_float(x, blocks, 256);
         format_traits(formats[f])->to_float(blocks, y, 256);
         for (int g = 0; g < 8; g++)
-            ck_assert_double_lt(nmse(x + 32 * g, y + 32 * g, 32), 1.5e-2);
+            ck_assert_double_lt(nmse(x + 32 * g, y + 32 * g, 32), bound);
     }
 }
 END_TEST
@@ -314,6 +345,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, bfloat16_rounds_to_nearest_even_and_keeps_nan);
     tcase_add_test(tests, formats_are_found_by_number_and_by_name);
     tcase_add_test(tests, blocks_of_32_decode_as_drawn);
+    tcase_add_test(tests, mxfp4_blocks_decode_as_the_ocp_says);
     tcase_add_test(tests, blocks_of_256_decode_as_drawn);
     tcase_add_test(tests, quantizing_stays_within_each_formats_error);
     tcase_add_test(tests, one_sided_and_constant_values_are_kept);

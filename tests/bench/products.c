@@ -34,13 +34,12 @@ struct run {
     struct multiplier multiplier;
     struct product product;
     const struct activations *x;
-    uint32_t n;
 };
 
 static void work(void *arg, uint32_t index)
 {
     const struct run *run = arg;
-    multiplier_share(&run->multiplier, &run->product, 1, run->x, run->n, index);
+    multiplier_share(&run->multiplier, &run->product, 1, run->x, index);
 }
 
 static double gmacs(struct run *run)
@@ -52,7 +51,7 @@ static double gmacs(struct run *run)
         uint64_t took = clock_ns() - start;
         best = took < best ? took : best;
     }
-    return (double)run->n * ROWS * COLUMNS / (double)best;
+    return (double)run->product.n * ROWS * COLUMNS / (double)best;
 }
 
 static void measure(enum format format, const struct kernels *kernels)
@@ -86,10 +85,11 @@ static void measure(enum format format, const struct kernels *kernels)
     for (uint32_t i = 0; i < MOST; i++)
         kernels->quantize(&x, i);
     run.x = &x;
-    run.product = (struct product){&matrix, take(&memory, sizeof(float) * MOST * ROWS), ROWS};
+    run.product = (struct product){
+        .matrix = &matrix, .out = take(&memory, sizeof(float) * MOST * ROWS), .out_stride = ROWS};
     printf("%-10s %-6s", kernels->name, format_traits(format)->name);
     for (size_t i = 0; i < N_NUMBERS; i++) {
-        run.n = numbers[i];
+        run.product.n = numbers[i];
         printf(" %7.1f", gmacs(&run));
     }
     putchar('\n');

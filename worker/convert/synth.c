@@ -177,7 +177,10 @@ static struct model_params params_of(const struct synth_shape *shape, const stru
                                   .attention_cap = shape->cap,
                                   .logit_cap = shape->cap,
                                   .n_experts = shape->n_experts,
-                                  .n_experts_used = shape->n_experts ? 2 : 0};
+                                  .n_experts_used = shape->n_experts_used ? shape->n_experts_used
+                                                    : shape->n_experts    ? 2
+                                                                          : 0,
+                                  .n_expert_ff = shape->n_expert_ff};
     snprintf(params.name, sizeof params.name, "%s %s, random weights", shape->name, mixture->name);
     return params;
 }

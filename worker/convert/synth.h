@@ -28,13 +28,15 @@ struct synth_shape {
     uint32_t n_ff;
     float norm_epsilon;
     float rope_base;
-    float rope_factor;  /* > 0: rotary factors as Llama 3 has them, stretching by this; 0: none */
-    bool tied;          /* the embedding is the output matrix too */
-    bool biases;        /* of queries, keys and values, where the architecture leaves it open */
-    uint32_t window;    /* of layers that have one; 0: none has */
-    float cap;          /* soft cap of scores and logits; 0: none */
-    uint32_t rope_dims; /* 0: all of a head */
-    uint32_t n_experts; /* 0: plain feed-forward halves; else two of them are used */
+    float rope_factor;       /* > 0: rotary factors as Llama 3 has them, stretching by this; 0: none */
+    bool tied;               /* the embedding is the output matrix too */
+    bool biases;             /* of queries, keys and values, where the architecture leaves it open */
+    uint32_t window;         /* of layers that have one; 0: none has */
+    float cap;               /* soft cap of scores and logits; 0: none */
+    uint32_t rope_dims;      /* 0: all of a head */
+    uint32_t n_experts;      /* 0: plain feed-forward halves */
+    uint32_t n_experts_used; /* 0: two */
+    uint32_t n_expert_ff;    /* 0: n_ff */
 };
 
 /* The shapes that `quern synth` knows, ended by a NULL name. */

@@ -9,6 +9,11 @@
  *   →  tasks: attention  →  rows: round  →  weights: output projection = delta
  *   →  rows: stream += delta; norm, round  →  weights: gate, up  →  rows: activation, round  →  weights: down
  *
+ * Where there are experts, what comes before gate and up and after down is
+ *
+ *   weights: router = scores  →  rows: choose  →  one thread: group visits  →  places: gather  →  …
+ *   …  →  rows: combine = delta
+ *
  * A parallel layer leaves out the second norm: gate and up read the first one's rows, which nothing has
  * touched, and the attention's delta joins the stream before down overwrites it. Logits are made for at most
  * FORWARD_LOGITS rows at a time and handed out before the next ones. */
@@ -32,7 +37,7 @@
      TRAIT_BIT(TRAIT_BIASES) | TRAIT_BIT(TRAIT_QK_NORM) | TRAIT_BIT(TRAIT_WINDOW) |                          \
      TRAIT_BIT(TRAIT_ATTENTION_CAP) | TRAIT_BIT(TRAIT_LOGIT_CAP) | TRAIT_BIT(TRAIT_SCALES) |                 \
      TRAIT_BIT(TRAIT_SILU) | TRAIT_BIT(TRAIT_GELU) | TRAIT_BIT(TRAIT_RELU_SQUARED) |                         \
-     TRAIT_BIT(TRAIT_UNGATED) | TRAIT_BIT(TRAIT_SLICES))
+     TRAIT_BIT(TRAIT_UNGATED) | TRAIT_BIT(TRAIT_SLICES) | TRAIT_BIT(TRAIT_EXPERTS))
 
 int forward_check(const struct model *model, uint32_t n_context, struct error *err)
 {
@@ -138,13 +143,13 @@ static void store_row(const struct forward *forward, uint32_t row, uint32_t l)
              r->position % KERNELS_TOKENS, k, v);
 }
 
-static void activate_row(const struct forward *forward, uint32_t row, const struct layer_traits *traits)
+/* Row `row` of gate and up becomes that of x. */
+static void activate_row(const struct forward *forward, const struct layer_traits *traits, const float *gate,
+                         const float *up, const struct activations *x, uint32_t row)
 {
-    const struct activations *x = &forward->activated;
-    size_t at = (size_t)row * forward->ff_stride;
-    const float *up = forward->up + at, *gate = forward->gate + at;
-    forward->kernels->activate[traits->activation](traits->gated ? gate : up, traits->gated ? up : NULL,
-                                                   forward->ff_stride, x->values + at);
+    const size_t at = (size_t)row * x->stride;
+    forward->kernels->activate[traits->activation]((traits->gated ? gate : up) + at,
+                                                   traits->gated ? up + at : NULL, x->stride, x->values + at);
     round_row(forward, x, row);
 }
 
@@ -163,10 +168,10 @@ static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
     }
     threads_barrier(forward->threads);
 
-    const struct product inputs[] = {{&layer->matrices[TENSOR_Q], forward->q, forward->q_stride},
-                                     {&layer->matrices[TENSOR_K], forward->k, forward->kv_stride},
-                                     {&layer->matrices[TENSOR_V], forward->v, forward->kv_stride}};
-    multiplier_share(&forward->multiplier, inputs, 3, &forward->normed, n, index);
+    const struct product inputs[] = {{&layer->matrices[TENSOR_Q], forward->q, forward->q_stride, n, 0, 0},
+                                     {&layer->matrices[TENSOR_K], forward->k, forward->kv_stride, n, 0, 0},
+                                     {&layer->matrices[TENSOR_V], forward->v, forward->kv_stride, n, 0, 0}};
+    multiplier_share(&forward->multiplier, inputs, 3, &forward->normed, index);
     threads_barrier(forward->threads);
 
     while (threads_claim(forward->threads, n, 1, &i, &end))
@@ -188,40 +193,97 @@ static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
         round_row(forward, &forward->attended, i);
     threads_barrier(forward->threads);
 
-    const struct product output = {&layer->matrices[TENSOR_ATTENTION_OUTPUT], forward->delta,
-                                   forward->embd_stride};
-    multiplier_share(&forward->multiplier, &output, 1, &forward->attended, n, index);
+    const struct product output = {
+        &layer->matrices[TENSOR_ATTENTION_OUTPUT], forward->delta, forward->embd_stride, n, 0, 0};
+    multiplier_share(&forward->multiplier, &output, 1, &forward->attended, index);
     threads_barrier(forward->threads);
+}
+
+/* The feed-forward half behind its norm, of a layer without experts. */
+static void plain_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
+{
+    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t n = forward->pass->n_rows;
+    uint32_t i, end;
+    const struct product inputs[] = {
+        {&layer->matrices[TENSOR_UP], forward->up, forward->ff_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_GATE], forward->gate, forward->ff_stride, n, 0, 0}};
+    multiplier_share(&forward->multiplier, inputs, traits->gated ? 2 : 1, &forward->normed, index);
+    threads_barrier(forward->threads);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        if (traits->parallel)
+            add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+        activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i);
+    }
+    threads_barrier(forward->threads);
+
+    const struct product output = {
+        &layer->matrices[TENSOR_DOWN], forward->delta, forward->embd_stride, n, 0, 0};
+    multiplier_share(&forward->multiplier, &output, 1, &forward->activated, index);
+}
+
+/* Every row to the experts that the router chooses, every expert's rows together. */
+static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
+{
+    struct experts_workspace *work = &forward->experts;
+    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t n = forward->pass->n_rows, n_used = traits->experts.n_used;
+    uint32_t i, end;
+    const struct product router = {
+        &layer->matrices[TENSOR_ROUTER], work->scores, work->scores_stride, n, 0, 0};
+    multiplier_share(&forward->multiplier, &router, 1, &forward->normed, index);
+    threads_barrier(forward->threads);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end))
+        experts_choose(&traits->experts, work->scores + (size_t)i * work->scores_stride,
+                       work->experts + (size_t)i * n_used, work->weights + (size_t)i * n_used);
+    threads_barrier(forward->threads);
+
+    if (index == 0)
+        experts_group(work, traits, layer, n);
+    threads_barrier(forward->threads);
+
+    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
+        experts_gather(work, &forward->normed, work->visits[i] / n_used, i);
+    threads_barrier(forward->threads);
+
+    multiplier_share(&forward->multiplier, work->inputs, work->n_inputs, &work->x, index);
+    threads_barrier(forward->threads);
+
+    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
+        activate_row(forward, traits, work->gate, work->up, &work->activated, i);
+    threads_barrier(forward->threads);
+
+    multiplier_share(&forward->multiplier, work->outputs, work->n_outputs, &work->activated, index);
+    threads_barrier(forward->threads);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        if (traits->parallel)
+            add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+        experts_combine(work, n_used, i, forward->model->params.n_embd,
+                        forward->delta + (size_t)i * forward->embd_stride);
+    }
 }
 
 static void feed_forward_half(struct forward *forward, uint32_t l, uint32_t index)
 {
     const struct weights_layer *layer = &forward->weights->layers[l];
     const struct layer_traits *traits = &forward->model->layers[l].traits;
-    const uint32_t n = forward->pass->n_rows;
     uint32_t i, end;
     if (!traits->parallel) {
-        while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        while (threads_claim(forward->threads, forward->pass->n_rows, 1, &i, &end)) {
             add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
             norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_FFN_NORM], i);
         }
         threads_barrier(forward->threads);
     }
-
-    const struct product inputs[] = {{&layer->matrices[TENSOR_UP], forward->up, forward->ff_stride},
-                                     {&layer->matrices[TENSOR_GATE], forward->gate, forward->ff_stride}};
-    multiplier_share(&forward->multiplier, inputs, traits->gated ? 2 : 1, &forward->normed, n, index);
-    threads_barrier(forward->threads);
-
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        if (traits->parallel)
-            add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-        activate_row(forward, i, traits);
-    }
-    threads_barrier(forward->threads);
-
-    const struct product output = {&layer->matrices[TENSOR_DOWN], forward->delta, forward->embd_stride};
-    multiplier_share(&forward->multiplier, &output, 1, &forward->activated, n, index);
+    if (traits->experts.n > 0)
+        expert_feed_forward(forward, l, index);
+    else
+        plain_feed_forward(forward, l, index);
 }
 
 static void finish_logits(const struct forward *forward, float *logits)
@@ -249,8 +311,9 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
     }
     threads_barrier(forward->threads);
 
-    const struct product output = {&forward->weights->output, forward->logits, forward->vocab_stride};
-    multiplier_share(&forward->multiplier, &output, 1, &forward->normed, n, index);
+    const struct product output = {
+        &forward->weights->output, forward->logits, forward->vocab_stride, n, 0, 0};
+    multiplier_share(&forward->multiplier, &output, 1, &forward->normed, index);
     threads_barrier(forward->threads);
 
     /* One claim takes all neighbouring segments of one sequence, so that they come in order. */

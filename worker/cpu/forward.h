@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "worker/cpu/attention.h"
+#include "worker/cpu/experts.h"
 #include "worker/cpu/kv.h"
 #include "worker/cpu/rotary.h"
 #include "worker/cpu/weights.h"
@@ -68,6 +69,7 @@ struct forward {
     float *delta;  /* what a layer's half adds to it */
     float *q, *k, *v, *gate, *up;
     struct activations normed, attended, activated;
+    struct experts_workspace experts;
     float *logits;             /* [FORWARD_LOGITS][vocab padded] */
     float **attention_scratch; /* [threads] */
     uint32_t embd_stride, q_stride, kv_stride, ff_stride, vocab_stride;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Products: who computes which outputs, and in which order weights are touched.
  *
- * The groups of all matrices of a phase (query, key and value; gate and up) form one range; threads claim
+ * The groups of all products of a phase (query, key and value; gates and ups) form one range; threads claim
  * runs of a few groups, so that a thread that was held up does not hold up the others. Within a run, a tile
  * of activation rows small enough for the first-level cache meets every group of the run before the next tile
  * comes, so prefill reads weights from memory once and activations from the second-level cache. Columns are
@@ -39,7 +39,8 @@ int matrix_describe(struct matrix *matrix, const struct model_tensor *from, stru
                               .first_row = from->first_row,
                               .packing = packing,
                               .n_rows = from->rows,
-                              .n_columns = from->columns};
+                              .n_columns = from->columns,
+                              .count = from->count};
     matrix->n_groups = (matrix->n_rows + KERNELS_ROWS - 1) / KERNELS_ROWS;
     matrix->group_bytes = (size_t)matrix->n_columns / packing->block_columns * packing->packed_block_bytes;
     return 0;
@@ -53,7 +54,8 @@ static size_t bias_bytes(const struct matrix *matrix)
 void matrix_place(struct matrix *matrix, const struct model_tensor *from, struct placement *placement)
 {
     const uint64_t kind = (uint64_t)matrix->tensor->format << 32 | matrix->n_columns;
-    matrix->groups = placement_take(placement, matrix->n_groups * matrix->group_bytes, kind);
+    matrix->groups =
+        placement_take(placement, (size_t)matrix->count * matrix->n_groups * matrix->group_bytes, kind);
     if (from->bias)
         matrix->bias = placement_take(placement, bias_bytes(matrix), FORMAT_F32);
 }
@@ -71,10 +73,11 @@ void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint
     const uint8_t *from = matrix_rows(matrix);
     uint32_t n_blocks = matrix->n_columns / matrix->packing->block_columns;
     for (uint32_t g = first; g < end; g++) {
-        const uint8_t *rows[KERNELS_ROWS];
+        const uint8_t *rows[KERNELS_ROWS],
+            *one = from + (size_t)(g / matrix->n_groups) * matrix->n_rows * row_bytes;
         for (uint32_t r = 0; r < KERNELS_ROWS; r++) {
-            uint32_t row = g * KERNELS_ROWS + r;
-            rows[r] = row < matrix->n_rows ? from + row * row_bytes : zeros;
+            uint32_t row = g % matrix->n_groups * KERNELS_ROWS + r;
+            rows[r] = row < matrix->n_rows ? one + row * row_bytes : zeros;
         }
         matrix->packing->pack(rows, n_blocks, matrix->groups + g * matrix->group_bytes);
     }
@@ -109,7 +112,6 @@ static const uint8_t *unpacked(const struct multiplier *multiplier, const struct
 struct claim {
     const struct product *product;
     const struct activations *x;
-    uint32_t n; /* rows of x */
     uint32_t first, end, thread;
 };
 
@@ -118,19 +120,21 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
     const struct product *product = claim->product;
     const struct matrix *matrix = product->matrix;
     const struct kernels *kernels = multiplier->kernels;
+    const uint8_t *groups = matrix->groups + (size_t)product->index * matrix->n_groups * matrix->group_bytes;
     bool plain = matrix->packing->quantized && multiplier->float_activations;
     kernel_multiply *one = kernels->multiply[plain ? FORMAT_F32 : matrix->tensor->format];
     kernel_multiply *two = plain ? NULL : kernels->multiply_pair[matrix->tensor->format];
-    kernel_multiply *many = plain || !claim->x->tiles ? NULL : kernels->multiply_many[matrix->tensor->format];
-    uint32_t most = many ? ROWS_WITH_TILES : ROWS_PER_TILE;
-    for (uint32_t row = 0; row < claim->n; row += most) {
-        uint32_t n = claim->n - row < most ? claim->n - row : most;
+    bool tiled = !plain && claim->x->tiles && product->first % KERNELS_MANY == 0;
+    kernel_multiply *many = tiled ? kernels->multiply_many[matrix->tensor->format] : NULL;
+    const uint32_t end = product->first + product->n, most = many ? ROWS_WITH_TILES : ROWS_PER_TILE;
+    for (uint32_t row = product->first; row < end; row += most) {
+        uint32_t n = end - row < most ? end - row : most;
         uint32_t whole = many ? n / KERNELS_MANY * KERNELS_MANY : 0;
         for (uint32_t g = claim->first, n_groups; g < claim->end; g += n_groups) {
             n_groups = two && claim->end - g >= 2 ? 2 : 1;
-            struct group_product group = {.group = matrix->groups + g * matrix->group_bytes,
+            struct group_product group = {.group = groups + g * matrix->group_bytes,
                                           .apart = matrix->group_bytes,
-                                          .from_memory = row == 0,
+                                          .from_memory = row == product->first,
                                           .n_columns = matrix->n_columns,
                                           .x = claim->x,
                                           .out = product->out + (size_t)g * KERNELS_ROWS,
@@ -152,22 +156,23 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
 }
 
 void multiplier_share(const struct multiplier *multiplier, const struct product *products,
-                      uint32_t n_products, const struct activations *x, uint32_t n, uint32_t index)
+                      uint32_t n_products, const struct activations *x, uint32_t thread)
 {
     uint32_t total = 0;
     for (uint32_t i = 0; i < n_products; i++)
         total += products[i].matrix->n_groups;
-    uint32_t first, end;
+    /* A thread's claims rise: what product they begin in is looked for from the last one's on. */
+    uint32_t first, end, begin = 0, base = 0;
     while (threads_claim(multiplier->threads, total, GROUPS_PER_CLAIM, &first, &end)) {
-        /* A claim may reach from one matrix into the next. */
-        uint32_t base = 0;
-        for (uint32_t i = 0; i < n_products && base < end; i++) {
+        for (; base + products[begin].matrix->n_groups <= first; begin++)
+            base += products[begin].matrix->n_groups;
+        /* A claim may reach from one product into the next. */
+        for (uint32_t i = begin, at = base; i < n_products && at < end; i++) {
             uint32_t groups = products[i].matrix->n_groups;
-            uint32_t from = first > base ? first - base : 0;
-            uint32_t to = end - base < groups ? end - base : groups;
-            if (from < to)
-                multiply_groups(multiplier, &(struct claim){&products[i], x, n, from, to, index});
-            base += groups;
+            uint32_t from = first > at ? first - at : 0;
+            uint32_t to = end - at < groups ? end - at : groups;
+            multiply_groups(multiplier, &(struct claim){&products[i], x, from, to, thread});
+            at += groups;
         }
     }
 }

@@ -16,15 +16,16 @@
 
 /* ---- describing ---- */
 
+/* `n_used` of its count are read for one token. */
 static int describe(struct matrix *matrix, struct weights *weights, const struct model_tensor *from,
-                    struct error *err)
+                    uint32_t n_used, struct error *err)
 {
     int r = matrix_describe(matrix, from, err);
     if (r < 0)
         return r;
     if (matrix->n_columns > weights->max_columns)
         weights->max_columns = matrix->n_columns;
-    weights->bytes += matrix->n_groups * matrix->group_bytes;
+    weights->bytes += n_used * matrix->n_groups * matrix->group_bytes;
     weights->any_quantized |= matrix->packing->quantized;
     return 0;
 }
@@ -35,11 +36,12 @@ static int describe_all(struct weights *weights, const struct model *model, stru
     for (uint32_t l = 0; l < model->params.n_layers; l++)
         for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++) {
             const struct model_tensor *tensor = &model->layers[l].tensors[role];
+            uint32_t n_used = tensor->count > 1 ? model->layers[l].traits.experts.n_used : 1;
             if (tensor->weight && !tensor_is_vector(role))
-                r = describe(&weights->layers[l].matrices[role], weights, tensor, err);
+                r = describe(&weights->layers[l].matrices[role], weights, tensor, n_used, err);
         }
     if (r == 0)
-        r = describe(&weights->output, weights, &model->tensors[TENSOR_OUTPUT], err);
+        r = describe(&weights->output, weights, &model->tensors[TENSOR_OUTPUT], 1, err);
     weights->embedding.tensor = model->tensors[TENSOR_EMBEDDING].weight;
     weights->embedding.packed = model_head_is_tied(model) ? &weights->output : NULL;
     weights->positions.tensor = model->tensors[TENSOR_POSITIONS].weight;
@@ -107,11 +109,12 @@ static void done_with(const struct packing_job *job, const void *data, size_t si
 static void pack_share(const struct packing_job *job, struct matrix *matrix, uint32_t index)
 {
     uint32_t first, end;
-    while (threads_claim(job->threads, matrix->n_groups, 16, &first, &end))
+    while (threads_claim(job->threads, matrix->count * matrix->n_groups, 16, &first, &end))
         matrix_pack(matrix, first, end, job->zeros);
     threads_barrier(job->threads);
     if (index == 0)
-        done_with(job, matrix_rows(matrix), matrix->n_rows * matrix_row_bytes(matrix->tensor));
+        done_with(job, matrix_rows(matrix),
+                  (size_t)matrix->count * matrix->n_rows * matrix_row_bytes(matrix->tensor));
 }
 
 static void copy_share(const struct packing_job *job, const struct table *table, uint32_t index)

@@ -41,7 +41,7 @@ struct weights {
     struct matrix output;
     struct table embedding, positions;
     uint32_t max_columns; /* of any matrix */
-    size_t bytes;         /* of all packed matrices */
+    size_t bytes;         /* of all packed matrices that one token reads */
     uint64_t layout;      /* what lies where in the arena */
     bool any_quantized;
 };

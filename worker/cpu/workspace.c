@@ -5,6 +5,9 @@
  * Layers that turn alike share the tables of their angles. */
 
 #include "worker/cpu/forward.h"
+
+#include <errno.h>
+
 #include "worker/model/frequencies.h"
 
 static uint32_t padded(uint32_t n)
@@ -79,6 +82,92 @@ static int take_scratch(struct forward *forward, struct memory *memory, bool flo
     return r;
 }
 
+/* What the pieces of a workspace's layers are wide enough for. */
+struct widths {
+    uint32_t n_ff;                           /* of layers without experts; 0: there are none */
+    uint32_t n_experts, n_used, n_expert_ff; /* 0: no layer has experts */
+};
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct widths widths_of(const struct model *model)
+{
+    struct widths widths = {0};
+    for (uint32_t l = 0; l < model->params.n_layers; l++) {
+        const struct experts *experts = &model->layers[l].traits.experts;
+        if (experts->n == 0) {
+            widths.n_ff = model->params.n_ff;
+            continue;
+        }
+        widths.n_experts = larger(widths.n_experts, experts->n);
+        widths.n_used = larger(widths.n_used, experts->n_used);
+        widths.n_expert_ff = larger(widths.n_expert_ff, experts->n_ff);
+    }
+    return widths;
+}
+
+static int take_uints(struct memory *memory, size_t n, uint32_t **ret_uints)
+{
+    void *uints;
+    int r = memory_take(memory, n * sizeof **ret_uints, &uints);
+    if (r == 0)
+        *ret_uints = uints;
+    return r;
+}
+
+static int take_products(struct memory *memory, size_t n, struct product **ret_products)
+{
+    void *products;
+    int r = memory_take(memory, n * sizeof **ret_products, &products);
+    if (r == 0)
+        *ret_products = products;
+    return r;
+}
+
+/* Without tiles: an expert has a few rows of a pass, and they begin anywhere. */
+static int take_experts(struct experts_workspace *work, struct memory *memory, const struct widths *widths,
+                        uint32_t max_rows, uint32_t embd_stride)
+{
+    const size_t visits = (size_t)max_rows * widths->n_used;
+    if (visits > UINT32_MAX)
+        return -ENOMEM;
+    if (visits == 0)
+        return 0;
+    work->scores_stride = padded(widths->n_experts);
+    work->ff_stride = padded(widths->n_expert_ff);
+    work->embd_stride = embd_stride;
+    const struct {
+        uint32_t **uints;
+        size_t n;
+    } all[] = {{&work->experts, visits},
+               {&work->places, visits},
+               {&work->visits, visits},
+               {&work->first_place, (size_t)work->scores_stride + 1}};
+    int r = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all && r == 0; i++)
+        r = take_uints(memory, all[i].n, all[i].uints);
+    if (r == 0)
+        r = take_floats(memory, max_rows, work->scores_stride, &work->scores);
+    if (r == 0)
+        r = take_floats(memory, visits, 1, &work->weights);
+    if (r == 0)
+        r = take_products(memory, 2 * (size_t)widths->n_experts, &work->inputs);
+    if (r == 0)
+        r = take_products(memory, widths->n_experts, &work->outputs);
+    if (r == 0)
+        r = take_activations(memory, (uint32_t)visits, embd_stride, false, &work->x);
+    if (r == 0)
+        r = take_activations(memory, (uint32_t)visits, work->ff_stride, false, &work->activated);
+    if (r == 0)
+        r = take_floats(memory, visits, work->ff_stride, &work->gate);
+    if (r == 0)
+        r = take_floats(memory, visits, work->ff_stride, &work->up);
+    return r < 0 ? r : take_floats(memory, visits, embd_stride, &work->out);
+}
+
 static int take_workspace(struct forward *forward, struct memory *memory)
 {
     const struct model_params *params = &forward->model->params;
@@ -87,7 +176,8 @@ static int take_workspace(struct forward *forward, struct memory *memory)
     forward->embd_stride = padded(params->n_embd);
     forward->q_stride = padded(params->n_heads * params->head_dim);
     forward->kv_stride = padded(params->n_kv_heads * params->head_dim);
-    forward->ff_stride = padded(params->n_ff);
+    const struct widths widths = widths_of(forward->model);
+    forward->ff_stride = padded(widths.n_ff);
     forward->vocab_stride = padded(params->n_vocab);
     const struct {
         float **floats;
@@ -111,7 +201,7 @@ static int take_workspace(struct forward *forward, struct memory *memory)
         r = take_activations(memory, rows, forward->q_stride, tiles, &forward->attended);
     if (r == 0)
         r = take_activations(memory, rows, forward->ff_stride, tiles, &forward->activated);
-    return r;
+    return r < 0 ? r : take_experts(&forward->experts, memory, &widths, rows, forward->embd_stride);
 }
 
 /* The rotation of a layer: an earlier layer's, or a new one. */

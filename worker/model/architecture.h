@@ -36,7 +36,7 @@ struct architecture {
     bool fused_qkv;             /* queries, keys and values may come in one tensor */
     bool fused_gate_up;         /* gate and up come in one tensor */
     bool positions;             /* learned, added to the embedding */
-    bool always_experts;        /* its files are mixtures of experts, which no backend executes so far */
+    bool always_experts;        /* its files must say how many there are */
 
     /* Completes the hyperparameters; NULL when there is nothing to complete. */
     void (*complete)(struct model_params *params);

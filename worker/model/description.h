@@ -75,13 +75,12 @@ struct rotary {
     uint32_t trained_context; /* YaRN: the length before scaling */
 };
 
-enum expert_gating { GATING_SOFTMAX, GATING_SIGMOID };
-
+/* A row goes to the n_used experts that the router scores best; what they give is summed, weighted by the
+ * softmax of those scores. Shared ones get every row. */
 struct experts {
     uint32_t n; /* 0: a plain feed-forward half */
     uint32_t n_used, n_shared;
     uint32_t n_ff;
-    enum expert_gating gating;
 };
 
 enum activation { ACTIVATION_SILU, ACTIVATION_GELU, ACTIVATION_RELU_SQUARED };

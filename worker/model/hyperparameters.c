@@ -170,6 +170,32 @@ static int refuse_unknown(const struct source *source)
     return 0;
 }
 
+/* Experts are weighted by the softmax of the scores of those chosen, and by nothing else. */
+static int refuse_other_gates(const struct source *source)
+{
+    char key[96];
+    uint32_t gating = 1; /* softmax */
+    float scale = 1;
+    bool normed = true;
+    int r = gguf_u32(source->gguf, full_key(source->architecture, "expert_gating_func", key), &gating,
+                     source->err);
+    if (r >= 0 && gating > 1) /* 0: as the architecture does */
+        return error_set(source->err, -EINVAL,
+                         "hyperparameter %s is %" PRIu32 ", only 1 (softmax) is supported", key, gating);
+    if (r >= 0)
+        r = gguf_f32(source->gguf, full_key(source->architecture, "expert_weights_scale", key), &scale,
+                     source->err);
+    if (r >= 0 && scale != 1 && scale != 0)
+        return error_set(source->err, -EINVAL, "hyperparameter %s is %g, only 1 is supported", key,
+                         (double)scale);
+    if (r >= 0)
+        r = gguf_bool(source->gguf, full_key(source->architecture, "expert_weights_norm", key), &normed,
+                      source->err);
+    if (r >= 0 && !normed)
+        return error_set(source->err, -EINVAL, "hyperparameter %s is false, which is not supported", key);
+    return r < 0 ? r : 0;
+}
+
 /* The scaling's factor has a present and an older key. A factor without a type means linear. */
 static int read_rope_scaling(const struct source *source, struct model_params *params)
 {
@@ -264,13 +290,18 @@ static int complete_rope(const struct architecture *architecture, struct model_p
     return 0;
 }
 
-static int complete_experts(struct model_params *params, struct error *err)
+static int complete_experts(const struct architecture *architecture, struct model_params *params,
+                            struct error *err)
 {
     if (params->n_expert_ff == 0)
         params->n_expert_ff = params->n_ff;
+    if (architecture->always_experts && params->n_experts == 0)
+        return error_set(err, -EINVAL, "hyperparameter %s.expert_count is missing or 0", architecture->name);
     if (params->n_experts_used > params->n_experts || (params->n_experts > 0 && params->n_experts_used == 0))
-        return error_set(err, -EINVAL, "%" PRIu32 " of %" PRIu32 " experts cannot be used",
-                         params->n_experts_used, params->n_experts);
+        return error_set(err, -EINVAL,
+                         "hyperparameter %s.expert_used_count: %" PRIu32 " of %" PRIu32
+                         " experts cannot be used",
+                         architecture->name, params->n_experts_used, params->n_experts);
     int r = check_width("experts", params->n_experts, params->n_expert_ff, err);
     return r < 0 ? r : check_width("shared experts", params->n_shared_experts, params->n_expert_ff, err);
 }
@@ -288,7 +319,7 @@ int hyperparameters_complete(const struct architecture *architecture, struct mod
     if (r == 0)
         r = complete_rope(architecture, params, err);
     if (r == 0)
-        r = complete_experts(params, err);
+        r = complete_experts(architecture, params, err);
     if (r == 0)
         r = check_width("feed-forward rows", 2, params->n_ff, err);
     if (r == 0 && architecture->complete)
@@ -312,8 +343,7 @@ static int read_architecture(const struct gguf *gguf, const struct architecture 
     if (*ret_architecture)
         return 0;
     for (size_t i = 0, n = 0; architectures[i] && n < sizeof known; i++)
-        if (!architectures[i]->always_experts)
-            n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? " " : "", architectures[i]->name);
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? " " : "", architectures[i]->name);
     return error_set(err, -EINVAL, "architecture \"%s\" is not supported (these are: %s)",
                      utf8_printable(name, sizeof text, text), known);
 }
@@ -346,6 +376,8 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
         r = read_keys(&source, architecture, &params);
     if (r == 0)
         r = read_rope_scaling(&source, &params);
+    if (r == 0)
+        r = refuse_other_gates(&source);
     if (r == 0)
         r = hyperparameters_complete(architecture, &params, err);
     if (r == 0)

@@ -28,6 +28,7 @@ static const char *const names[] = {
     [TRAIT_UNGATED] = "feed-forward without a gate",
     [TRAIT_SLICES] = "tensors that several roles share",
     [TRAIT_EXPERTS] = "mixtures of experts",
+    [TRAIT_SHARED_EXPERTS] = "experts that every token goes to",
 };
 
 _Static_assert(sizeof names / sizeof names[0] == MODEL_TRAITS, "every trait has a name");
@@ -74,7 +75,7 @@ static trait_set traits_of_layer(const struct model_layer *layer)
            when(t->rotary.scaling == ROTARY_YARN, TRAIT_ROTARY_YARN) | when(t->qk_norm, TRAIT_QK_NORM) |
            when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) | when(t->window > 0, TRAIT_WINDOW) |
            TRAIT_BIT(activations[t->activation]) | when(!t->gated, TRAIT_UNGATED) |
-           when(t->experts.n > 0, TRAIT_EXPERTS);
+           when(t->experts.n > 0, TRAIT_EXPERTS) | when(t->experts.n_shared > 0, TRAIT_SHARED_EXPERTS);
 }
 
 trait_set model_traits(const struct model *model)

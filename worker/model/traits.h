@@ -30,6 +30,7 @@ enum model_trait {
     TRAIT_UNGATED,
     TRAIT_SLICES,
     TRAIT_EXPERTS,
+    TRAIT_SHARED_EXPERTS,
     MODEL_TRAITS
 };
 

@@ -198,6 +198,18 @@ START_TEST(logits_are_the_same_bytes_whatever_goes_on_beside_them)
 }
 END_TEST
 
+/* Each row has experts of its own; whoever shares them changes nothing. */
+START_TEST(experts_are_no_exception)
+{
+    static const char *const types[] = {"Q4_K_M", "F32"};
+    struct synth_shape shape = _i == 0 ? small_shape : odd_shape;
+    shape.n_experts = 7;
+    shape.n_experts_used = 3;
+    shape.n_expert_ff = _i == 0 ? 256 : 21;
+    check(&shape, types[_i], false);
+}
+END_TEST
+
 START_TEST(odd_shapes_are_no_exception)
 {
     static const char *const types[] = {"F32", "F16", "BF16"};
@@ -207,6 +219,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_loop_test(tests, experts_are_no_exception, 0, 2);
     tcase_add_loop_test(tests, logits_are_the_same_bytes_whatever_goes_on_beside_them, 0, 5);
     tcase_add_loop_test(tests, odd_shapes_are_no_exception, 0, 3);
 }

@@ -232,7 +232,8 @@ START_TEST(a_file_of_one_architecture_is_none_of_another)
                  {"qwen3", "llama", "tensor blk.0.attn_q_norm.weight has no place in a llama model"},
                  {"gpt2", "phi2", "tensor output.bias is missing"},
                  {"phi2", "gpt2", "tensor position_embd.weight is missing"},
-                 {"phi3", "llama", "tensor blk.0.attn_q.weight is missing"}};
+                 {"phi3", "llama", "tensor blk.0.attn_q.weight is missing"},
+                 {"qwen3", "qwen3moe", "hyperparameter qwen3moe.expert_count is missing or 0"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct model *model = NULL;
         struct error err = {0};

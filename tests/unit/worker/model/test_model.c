@@ -215,8 +215,8 @@ START_TEST(a_hyperparameter_without_sense_is_named)
     static const struct edit edits[] = {
         {.key = "general.architecture",
          .text = "sphinx",
-         .says = "architecture \"sphinx\" is not supported (these are: llama qwen2 qwen3 gemma2 gemma3 phi2 "
-                 "phi3 gpt2)"},
+         .says = "architecture \"sphinx\" is not supported (these are: llama qwen2 qwen3 qwen3moe gemma2 "
+                 "gemma3 phi2 phi3 gpt2)"},
         {.key = "llama.attention.head_count", .number = 0, .says = "llama.attention.head_count is 0"},
         {.key = "llama.attention.head_count_kv", .number = 3, .says = "4 heads cannot share 3"},
         {.key = "llama.attention.head_count", .text = "four", .says = "head_count has type string"},
@@ -243,8 +243,16 @@ START_TEST(a_hyperparameter_without_sense_is_named)
          .text = "longrope",
          .says = "rope scaling \"longrope\" is not supported"},
         {.key = "llama.rope.scaling.factor", .real = 0, .is_real = true, .says = "scaling.factor is 0"},
-        {.key = "llama.expert_count", .number = 8, .says = "0 of 8 experts cannot be used"},
+        {.key = "llama.expert_count",
+         .number = 8,
+         .says = "llama.expert_used_count: 0 of 8 experts cannot be used"},
         {.key = "llama.expert_used_count", .number = 2, .says = "2 of 0 experts cannot be used"},
+        {.key = "llama.expert_count", .number = 4294967295u, .says = "llama.expert_count is 4294967295"},
+        {.key = "llama.expert_gating_func", .number = 2, .says = "llama.expert_gating_func is 2"},
+        {.key = "llama.expert_weights_scale",
+         .real = 2.5,
+         .is_real = true,
+         .says = "llama.expert_weights_scale is 2.5"},
         {.key = "llama.attention.max_alibi_bias",
          .real = 8,
          .is_real = true,

@@ -20,6 +20,7 @@
 #include "common/utf8.h"
 #include "worker/engine/backends.h"
 #include "worker/model/model.h"
+#include "worker/model/traits.h"
 
 #define SHOWN_ELEMENTS 4
 
@@ -160,6 +161,23 @@ static json_t *digest_json(struct model *model)
     return json_string(text);
 }
 
+/* What the model's layers do, as backends are asked for it. */
+static json_t *traits_json(const struct model *model)
+{
+    const trait_set traits = model_traits(model);
+    json_t *names = json_array();
+    for (int i = 0; i < MODEL_TRAITS; i++)
+        if (traits & TRAIT_BIT(i))
+            json_array_append_new(names, json_string(model_trait_name((enum model_trait)i)));
+    return names;
+}
+
+static json_t *experts_json(const struct model_params *p)
+{
+    return json_pack("{s:I, s:I, s:I}", "n_experts", (json_int_t)p->n_experts, "n_experts_used",
+                     (json_int_t)p->n_experts_used, "n_expert_ff", (json_int_t)p->n_expert_ff);
+}
+
 /* Null, with the reason in `err`, when a worker would refuse the file. The digest, if it is wanted. */
 static json_t *hyperparameters_json(const struct options *options, json_t **ret_digest, struct error *err)
 {
@@ -183,6 +201,11 @@ static json_t *hyperparameters_json(const struct options *options, json_t **ret_
         (json_int_t)p->n_ff, "norm_epsilon", (double)p->norm_epsilon, "rope_base", (double)p->rope_base,
         "rope_dims", (json_int_t)p->rope_dims, "rope_scale", (double)p->rope_factor, "rope_factors",
         model->tensors[TENSOR_ROTARY_FACTORS].weight != NULL, "tied_head", model_head_is_tied(model));
+    if (p->n_experts > 0)
+        json_object_update_new(json, experts_json(p));
+    json_object_set_new(json, "window", json_integer((json_int_t)p->window));
+    json_object_set_new(json, "chat_template", json_boolean(model->chat_template.len > 0));
+    json_object_set_new(json, "traits", traits_json(model));
     model_free(model);
     return json;
 }
@@ -202,6 +225,7 @@ static json_t *report(const struct gguf *gguf, const struct options *options)
 /* ---- columns ---- */
 
 static void print_array(const json_t *array);
+static void print_list(const json_t *list);
 
 /* Long texts are cut. */
 static void print_value(const json_t *value)
@@ -223,6 +247,9 @@ static void print_value(const json_t *value)
     case JSON_OBJECT:
         print_array(value);
         return;
+    case JSON_ARRAY:
+        print_list(value);
+        return;
     default:
         fputs(json_is_true(value) ? "true" : "false", stdout);
     }
@@ -243,6 +270,17 @@ static void print_array(const json_t *array)
     if (n > SHOWN_ELEMENTS)
         printf(", … %" JSON_INTEGER_FORMAT " in all", n);
     fputc(']', stdout);
+}
+
+static void print_list(const json_t *list)
+{
+    size_t i;
+    json_t *element;
+    json_array_foreach(list, i, element)
+    {
+        fputs(i ? ", " : "", stdout);
+        print_value(element);
+    }
 }
 
 static void print_object(const char *title, json_t *object)

@@ -29,6 +29,17 @@ const struct synth_shape synth_shapes[] = {
     {"llama-3.2-1b", NULL, 128256, 131072, 2048, 16, 32, 8, 64, 8192, 1e-5f, 500000, 32, .tied = true},
     {"llama-3.2-3b", NULL, 128256, 131072, 3072, 28, 24, 8, 128, 8192, 1e-5f, 500000, 32, .tied = true},
     {"llama-3.1-8b", NULL, 128256, 131072, 4096, 32, 32, 8, 128, 14336, 1e-5f, 500000, 8, .tied = false},
+    {"mixtral-8x7b", NULL, 32000, 32768, 4096, 32, 32, 8, 128, 14336, 1e-5f, 1000000, 0, .n_experts = 8},
+    {"qwen3-0.6b", "qwen3", 151936, 40960, 1024, 28, 16, 8, 128, 3072, 1e-6f, 1000000, 0, .tied = true},
+    {"qwen3-30b-a3b", "qwen3moe", 151936, 40960, 2048, 48, 32, 4, 128, 6144, 1e-6f, 1000000, 0,
+     .n_experts = 128, .n_experts_used = 8, .n_expert_ff = 768},
+    {"gemma-2-2b", "gemma2", 256000, 8192, 2304, 26, 8, 4, 256, 9216, 1e-6f, 10000, 0, .tied = true,
+     .window = 4096, .cap = 50, .logit_cap = 30},
+    {"gemma-3-1b", "gemma3", 262144, 32768, 1152, 26, 4, 1, 256, 6912, 1e-6f, 1000000, 0, .tied = true,
+     .window = 512},
+    {"phi-2", "phi2", 51200, 2048, 2560, 32, 32, 32, 80, 10240, 1e-5f, 10000, 0, .rope_dims = 32},
+    {"phi-3-mini", "phi3", 32064, 4096, 3072, 32, 32, 32, 96, 8192, 1e-5f, 10000, 0, .window = 2047},
+    {"gpt2", "gpt2", 50257, 1024, 768, 12, 12, 12, 64, 3072, 1e-5f, 0, 0, .tied = true},
     {.name = NULL},
 };
 
@@ -175,7 +186,7 @@ static struct model_params params_of(const struct synth_shape *shape, const stru
                                   .rope_dims = shape->rope_dims ? shape->rope_dims : shape->head_dim,
                                   .window = shape->window,
                                   .attention_cap = shape->cap,
-                                  .logit_cap = shape->cap,
+                                  .logit_cap = shape->logit_cap > 0 ? shape->logit_cap : shape->cap,
                                   .n_experts = shape->n_experts,
                                   .n_experts_used = shape->n_experts_used ? shape->n_experts_used
                                                     : shape->n_experts    ? 2

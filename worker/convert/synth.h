@@ -33,6 +33,7 @@ struct synth_shape {
     bool biases;             /* of queries, keys and values, where the architecture leaves it open */
     uint32_t window;         /* of layers that have one; 0: none has */
     float cap;               /* soft cap of scores and logits; 0: none */
+    float logit_cap;         /* of logits, where it is another */
     uint32_t rope_dims;      /* 0: all of a head */
     uint32_t n_experts;      /* 0: plain feed-forward halves */
     uint32_t n_experts_used; /* 0: two */

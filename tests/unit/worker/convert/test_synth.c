@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/rundir.h"
+#include "worker/model/architecture.h"
 #include "worker/model/model.h"
 #include "worker/convert/random_blocks.h"
 #include "worker/gguf/blocks.h"
@@ -57,6 +58,31 @@ static void make_digest(uint64_t seed, uint8_t ret_digest[16])
     memcpy(ret_digest, model->digest, 16);
     model_free(model);
 }
+
+/* Narrow and short, but otherwise what the shape says. */
+START_TEST(every_architecture_has_a_shape_and_every_shape_opens_as_it)
+{
+    bool seen[64] = {false};
+    for (const struct synth_shape *known = synth_shapes; known->name; known++) {
+        struct synth_shape shape = *known;
+        struct model *model = NULL;
+        struct error err = {0};
+        shape.n_vocab = 400;
+        shape.n_context = 64;
+        shape.n_layers = 1;
+        shape.n_embd = shape.n_ff = 64;
+        shape.n_expert_ff = shape.n_expert_ff ? 32 : 0;
+        ck_assert_msg(synth_write(&shape, mixture_by_name("Q4_0"), 1, path, &err) == 0, "%s", err.text);
+        ck_assert_msg(model_open(path, true, &model, &err) == 0, "%s: %s", known->name, err.text);
+        ck_assert_uint_eq(model->layers[0].traits.experts.n, known->n_experts);
+        for (size_t i = 0; architectures[i]; i++)
+            seen[i] |= strcmp(architectures[i]->name, model->params.architecture) == 0;
+        model_free(model);
+    }
+    for (size_t i = 0; architectures[i]; i++)
+        ck_assert_msg(seen[i], "%s has no shape", architectures[i]->name);
+}
+END_TEST
 
 START_TEST(the_same_seed_gives_the_same_bytes_and_another_does_not)
 {
@@ -192,6 +218,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, every_type_of_the_tiny_shape_opens);
+    tcase_add_test(tests, every_architecture_has_a_shape_and_every_shape_opens_as_it);
     tcase_add_test(tests, the_same_seed_gives_the_same_bytes_and_another_does_not);
     tcase_add_test(tests, weights_have_mean_0_and_the_deviation_asked_for);
     tcase_add_test(tests, random_bits_are_those_of_splitmix64);

@@ -196,11 +196,15 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
     bool whole = restore_log(broker, recovery, &request->log);
     recovery->damaged += !whole;
     ledger_attach(&broker->ledger, request, restored.session);
+    broker->counters.admitted++;
+    broker->counters.moved += request->epoch.move;
+    broker->counters.tokens += request->log.count;
     if (find_end(broker, request, &ending)) {
         if (request->ended_ns == 0)
             request->ended_ns = broker->now;
         request->state = REQUEST_QUEUED; /* until it is in the list of the others */
         lifecycle_had_ended(broker, request, &ending);
+        broker->counters.ended++;
         recovery->ended++;
         return 0;
     }

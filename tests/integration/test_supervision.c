@@ -149,6 +149,10 @@ START_TEST(a_killed_broker_loses_no_token_and_makes_none_twice)
     }
     ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 2);
     ck_assert_mem_eq(before, after, sizeof before);
+    const struct quern_status *status;
+    ck_assert_int_eq(quern_status(client, 5000, &status, NULL), 0);
+    ck_assert_uint_ge(status->ended, N); /* counted on over all of it, as far as it is kept */
+    ck_assert_uint_eq(status->admitted, status->ended);
     quern_free(client);
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
 }

@@ -315,13 +315,13 @@ class Answers(Base):
 
     def test_a_client_that_goes_away_ends_its_request(self):
         worker = self.status()["workers"][0]["pid"]
-        clients = [self.gateway.raw(long_request(stream=True))]
+        clients = [self.gateway.raw(long_request(stream=True, max_tokens=600000))]
         self.assertIn(b"200 OK", clients[0].recv(4096))
         os.kill(worker, signal.SIGSTOP)  # so that none ends by itself
         try:
-            clients += [self.gateway.raw(long_request(max_tokens=20000, **more))
+            clients += [self.gateway.raw(long_request(max_tokens=5000, **more))
                         for more in ({}, {"stream": True}, {"n": 3})]
-            until(lambda: self.status()["running"] == 6, "the requests run")
+            until(lambda: self.status()["running"] >= 5, "the requests run")
             for client in clients:
                 client.close()
             self.nothing_runs()
@@ -361,7 +361,7 @@ class Answers(Base):
 
 
 class Bounds(Base):
-    options = ("--request-seconds", "1", "--body-kb", "16", "--stream-kb", "64", "--connections", "40")
+    options = ("--request-seconds", "3", "--body-kb", "16", "--stream-kb", "64", "--connections", "40")
 
     def still_serves(self):
         self.assertEqual(self.gateway.post("/v1/completions", prompt="a", max_tokens=2)[0], 200)
@@ -532,12 +532,17 @@ class Served(unittest.TestCase):
 class Draining(Base):
     def test_a_signal_lets_streams_end_and_takes_nothing_new(self):
         events = []
+        worker = self.status()["workers"][0]["pid"]
+        os.kill(worker, signal.SIGSTOP)  # it is not to end before the gateway was told
         reader = threading.Thread(target=lambda: events.extend(
-            self.gateway.stream("/v1/completions", prompt="a", max_tokens=100000)))
+            self.gateway.stream("/v1/completions", prompt="a", max_tokens=20000)))
         reader.start()
-        until(lambda: self.status()["running"] == 1, "the stream runs")
-        self.gateway.process.send_signal(signal.SIGTERM)
-        self.gateway.says("no new requests")
+        try:
+            until(lambda: self.status()["running"] == 1, "the stream runs")
+            self.gateway.process.send_signal(signal.SIGTERM)
+            self.gateway.says("no new requests")
+        finally:
+            go_on(worker)
         with self.assertRaises(OSError):
             self.gateway.ask("GET", "/health")
         reader.join(WAIT)

@@ -8,9 +8,13 @@
 #include <stdint.h>
 
 struct available {
-    uint64_t now;   /* bytes that could be taken without swapping and without passing a limit */
-    uint64_t total; /* bytes there would be if nothing else ran: the machine's, or the lowest limit */
-    char by[192];   /* what sets the total: "the machine", "control group /pool" */
+    /* Bytes that could be taken without swapping, without passing a limit, and without what other processes
+     * of this program were promised. */
+    uint64_t now;
+    uint64_t total;    /* bytes there would be if nothing else ran: the machine's, or the lowest limit */
+    uint64_t promised; /* bytes that others were promised and have not touched; `now` is without them */
+    uint64_t siblings; /* bytes that processes of this program and parent have, touched or promised */
+    char by[192];      /* what sets the total: "the machine", "control group /pool" */
 };
 
 /* Reads /proc and /sys/fs/cgroup below `root`: "" is this machine. 0; -ENOENT when it does not say. */

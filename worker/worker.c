@@ -174,6 +174,20 @@ static void take(struct worker *worker, const struct message *message)
     }
 }
 
+/* What memory the KV cache has, and what that is enough for. */
+static const char *describe_cache(const struct worker *worker, char *text, size_t size)
+{
+    const struct backend_info *info = engine_backend_info(worker->engine);
+    uint32_t context = engine_context(worker->engine), most = engine_max_tokens_in_cache(worker->engine);
+    uint32_t n = info->groups[0].n_blocks / backend_blocks_for(context);
+    double mib = 0;
+    for (uint32_t g = 0; g < info->n_groups; g++)
+        mib += (double)info->groups[g].n_blocks * (double)info->groups[g].block_bytes / (1 << 20);
+    snprintf(text, size, "KV cache of %.4g MiB: %u sequence%s of %u tokens", mib, n > 1 ? n : 1,
+             n > 1 ? "s" : "", most < context ? most : context);
+    return text;
+}
+
 static void tend_link(struct worker *worker, uint64_t now)
 {
     struct engine_stats stats;
@@ -186,7 +200,8 @@ static void tend_link(struct worker *worker, uint64_t now)
                                    .waiting_tokens = stats.waiting_tokens};
     if (!link_tend(&worker->link, &load, now))
         return;
-    log_info("ready: %s, %s", worker->model->params.name, engine_backend_info(worker->engine)->device);
+    log_info("ready: %s, %s, %s", worker->model->params.name, engine_backend_info(worker->engine)->device,
+             describe_cache(worker, (char[128]){0}, 128));
     enter_state(worker, is_ending(worker) ? worker->state : WORKER_READY);
 }
 

@@ -55,11 +55,20 @@ void memory_deinit(struct memory *memory)
     memory->total = 0;
 }
 
+/* What one of n may have beyond what it has. */
+static uint64_t part_of(uint64_t all, uint64_t n, const struct memory *memory)
+{
+    return all / n > memory->total ? all / n - memory->total : 0;
+}
+
 uint64_t memory_share(const struct memory *memory, const struct available *available)
 {
     uint64_t n = memory->n_sharers ? memory->n_sharers : 1;
-    uint64_t own = available->total / n, half = available->now / 2 / n;
-    uint64_t left = own > memory->total ? own - memory->total : 0;
+    uint64_t total = available->total > memory->shared ? available->total - memory->shared : 0;
+    uint64_t siblings = n > 1 ? available->siblings : 0;
+    uint64_t left = part_of(total, n, memory);
     left -= left / 8; /* workspaces, requests, the model's file */
+    uint64_t half = part_of(available->now + siblings + memory->total, n, memory) / 2;
+    half = half < available->now ? half : available->now;
     return left < half ? left : half;
 }

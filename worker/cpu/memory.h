@@ -25,9 +25,9 @@ int memory_take(struct memory *memory, size_t size, void **ret_piece);
 
 void memory_deinit(struct memory *memory);
 
-/* Bytes that may still be promised to the KV cache. Whatever is taken by then, all sharers together stay
- * below the total: none takes more than what its equal part of it leaves, and none more than its part of half
- * of what is available now, for pages that a sharer was promised are not taken before they are written. */
+/* Bytes that may still be promised to the KV cache: half of an equal part of all that the sharers could have
+ * between them, which is what is free and what they have already, less what this one has. Whatever is taken
+ * by then, all of them together stay below the total. */
 uint64_t memory_share(const struct memory *memory, const struct available *available);
 
 #endif

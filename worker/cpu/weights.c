@@ -192,6 +192,16 @@ static int pack(struct weights *weights, const struct model *model, struct threa
     return 0;
 }
 
+/* What can never fit is refused by its numbers, and not found out by a kill. */
+static int check_size(size_t bytes, struct error *err)
+{
+    struct available available;
+    if (available_read("", &available) < 0 || bytes <= available.total)
+        return 0;
+    return error_set(err, -ENOMEM, "%zu bytes of weights do not fit: %s has %llu", bytes, available.by,
+                     (unsigned long long)available.total);
+}
+
 /* Memory for the arena, shared if it can be. *ret_packed: another worker has filled it already. */
 static int take_arena(const struct backend_config *config, const struct placement *wanted,
                       struct memory *memory, uint8_t **ret_base, bool *ret_packed, struct error *err)
@@ -199,7 +209,9 @@ static int take_arena(const struct backend_config *config, const struct placemen
     struct weight_store *store = config->weights;
     const void *found = store ? weight_store_find(store, wanted->layout, wanted->size) : NULL;
     void *base = (void *)found; /* nothing is written to it */
-    int r = 0;
+    int r = found ? 0 : check_size(wanted->size, err);
+    if (r < 0)
+        return r;
     if (!found)
         r = store ? weight_store_make(store, wanted->layout, wanted->size, &base) : -ENOTSUP;
     if (r < 0 && r != -ENOMEM)

@@ -178,6 +178,63 @@ START_TEST(this_machine_has_some)
 }
 END_TEST
 
+/* A process of so many GB, of which some were touched. */
+static void put_process(const char *pid, const char *name, const char *parent, unsigned mapped,
+                        unsigned touched, const char *groups)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/%s/comm", pid);
+    put(path, name);
+    snprintf(path, sizeof path, "/proc/%s/status", pid);
+    snprintf(text, sizeof text,
+             "Name:\t%s\nPid:\t%s\nPPid:\t%s\nVmData:\t%8u kB\nRssAnon:\t%8u kB\nThreads:\t1\n", name,
+             strcmp(pid, "self") ? pid : "100", parent, mapped << 20, touched << 20);
+    put(path, text);
+    if (groups) {
+        snprintf(path, sizeof path, "/proc/%s/cgroup", pid);
+        put(path, groups);
+    }
+}
+
+START_TEST(what_others_of_the_program_were_promised_is_not_free)
+{
+    put_machine("0::/\n");
+    put_process("self", "quern-worker\n", "7", 3, 1, NULL);
+    put_process("100", "quern-worker\n", "7", 3, 1, "0::/\n"); /* the same process */
+    put_process("101", "quern-worker\n", "7", 9, 4, "0::/\n");
+    put_process("102", "quern-worker\n", "8", 2, 2, "0::/\n");
+    put_process("103", "quern-worker\n", "8", 5, 6, "0::/\n"); /* read while it changed */
+    put_process("104", "database\n", "7", 30, 1, "0::/\n");
+    put_process("107", "quern-worker\n", "8", 65, 1, "0::/\n"); /* more than there is */
+    put("/proc/105/comm", "quern-worker\n");                    /* ends just now */
+    struct available available = read_it();
+    ck_assert_uint_eq(available.promised, 5 * GB);
+    ck_assert_uint_eq(available.now, 43 * GB);
+    ck_assert_uint_eq(available.siblings, 9 * GB);
+    ck_assert_uint_eq(available.total, 64 * GB);
+    put_process("106", "quern-worker\n", "8", 60, 0, "0::/\n");
+    ck_assert_uint_eq(read_it().now, 0);
+}
+END_TEST
+
+START_TEST(a_group_counts_the_promises_within_it)
+{
+    put_machine("4:cpu,memory:/pool/worker\n0::/other\n");
+    put_number("/sys/fs/cgroup/memory/pool/memory.limit_in_bytes", 20 * GB);
+    put_number("/sys/fs/cgroup/memory/pool/memory.usage_in_bytes", 2 * GB);
+    put_process("self", "quern-worker\n", "7", 1, 1, NULL);
+    put_process("101", "quern-worker\n", "7", 4, 1, "4:cpu,memory:/pool/worker\n0::/other\n");
+    put_process("102", "quern-worker\n", "8", 3, 1, "0::/other\n4:cpu,memory:/pool\n");
+    put_process("103", "quern-worker\n", "8", 11, 1, "4:cpu,memory:/pools\n0::/other\n");
+    put_process("104", "quern-worker\n", "8", 11, 1, "4:cpu,memory:/\n0::/pool\n");
+    struct available available = read_it();
+    ck_assert_uint_eq(available.promised, 25 * GB);
+    ck_assert_uint_eq(available.now, 13 * GB); /* 20 − 2 − 3 − 2; the machine has 23 */
+    ck_assert_uint_eq(available.siblings, 4 * GB);
+    ck_assert_str_eq(available.by, "control group /pool");
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -190,6 +247,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_group_of_the_host_is_seen_as_the_root_of_the_mount);
     tcase_add_test(tests, junk_limits_nothing);
     tcase_add_test(tests, this_machine_has_some);
+    tcase_add_test(tests, what_others_of_the_program_were_promised_is_not_free);
+    tcase_add_test(tests, a_group_counts_the_promises_within_it);
 }
 
 int main(void)

@@ -14,24 +14,48 @@ START_TEST(one_alone_takes_half_of_what_is_available)
 }
 END_TEST
 
-/* Each packs its weights and promises itself its KV cache in turn; promised pages are not written, so those
- * that come later do not see them go. */
-START_TEST(together_they_stay_below_what_there_is)
+/* Each packs its weights, if they are its own, and promises itself its KV cache in turn. */
+static void check_all(uint32_t n, uint64_t weights, bool shared, bool at_once)
+{
+    uint64_t total = 23 * GB, now = 22 * GB, taken = shared ? weights : 0, siblings = 0, first = 0;
+    now -= shared ? weights : at_once ? n * weights : 0;
+    siblings += at_once && !shared ? n * weights : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t own = shared ? 0 : weights;
+        now -= at_once ? 0 : own;
+        siblings -= at_once ? own : 0;
+        const struct memory memory = {.total = own, .shared = shared ? weights : 0, .n_sharers = n};
+        const struct available available = {.now = now, .total = total, .siblings = siblings};
+        uint64_t share = memory_share(&memory, &available);
+        first = i == 0 ? share : first;
+        ck_assert_uint_le(share, now);
+        ck_assert_msg(share <= first + n && first <= share + n, "worker %u takes %llu, the first %llu", i,
+                      (unsigned long long)share, (unsigned long long)first);
+        now -= share; /* promises count */
+        siblings += share + (at_once ? 0 : own);
+        taken += own + share;
+        siblings += at_once ? own : 0;
+    }
+    ck_assert_msg(taken <= total, "%u workers with %u GB of weights take %llu of %llu bytes", n,
+                  (unsigned)(weights / GB), (unsigned long long)taken, (unsigned long long)total);
+}
+
+START_TEST(together_they_stay_below_what_there_is_and_each_has_the_same)
 {
     for (uint32_t n = 1; n <= 8; n++)
         for (uint64_t weights = GB; weights * n < 20 * GB; weights += GB)
-            for (int at_once = 0; at_once < 2; at_once++) {
-                uint64_t total = 23 * GB, now = 22 * GB, taken = 0;
-                now -= at_once ? n * weights : 0;
-                for (uint32_t i = 0; i < n; i++) {
-                    now -= at_once ? 0 : weights;
-                    const struct memory memory = {.total = weights, .n_sharers = n};
-                    const struct available available = {.now = now, .total = total};
-                    taken += weights + memory_share(&memory, &available);
-                }
-                ck_assert_msg(taken <= total, "%u workers with %u GB of weights take %llu of %llu bytes", n,
-                              (unsigned)(weights / GB), (unsigned long long)taken, (unsigned long long)total);
-            }
+            for (int i = 0; i < 4; i++)
+                check_all(n, weights, i & 1, i & 2);
+}
+END_TEST
+
+START_TEST(what_a_worker_is_short_of_it_does_not_promise_itself)
+{
+    const struct memory memory = {.n_sharers = 2};
+    const struct available available = {.now = GB, .total = 24 * GB, .siblings = 20 * GB};
+    ck_assert_uint_eq(memory_share(&memory, &available), GB);
+    const struct memory alone = {0}; /* what it has no part in */
+    ck_assert_uint_eq(memory_share(&alone, &available), GB / 2);
 }
 END_TEST
 
@@ -54,7 +78,8 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, one_alone_takes_half_of_what_is_available);
-    tcase_add_test(tests, together_they_stay_below_what_there_is);
+    tcase_add_test(tests, together_they_stay_below_what_there_is_and_each_has_the_same);
+    tcase_add_test(tests, what_a_worker_is_short_of_it_does_not_promise_itself);
     tcase_add_test(tests, an_eighth_of_what_the_weights_leave_is_for_everything_else);
     tcase_add_test(tests, weights_beyond_its_part_leave_nothing);
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_PROMISES_H
+#define COMMON_PROMISES_H
+
+/* Memory that other processes of this program were promised: mapped to be written, and not written yet. The
+ * system counts it as available, and it is not. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct promise {
+    uint64_t open;     /* bytes that were not written yet */
+    uint64_t kept;     /* bytes of its own in memory */
+    bool sibling;      /* it has the same parent as this process */
+    char groups[1024]; /* its /proc/PID/cgroup, behind a newline */
+};
+
+struct promises {
+    struct promise *all; /* [n] */
+    size_t n;
+};
+
+/* Reads /proc below `root`, "" being this machine's. What cannot be read promises nothing, nor does who has
+ * mapped more than the `most` bytes of memory that there are: that is address space, as sanitizers and
+ * drivers take it. A process is of this program when it has the same name. 0 or -ENOMEM. */
+int promises_read(const char *root, uint64_t most, struct promises *ret_promises);
+void promises_deinit(struct promises *promises);
+
+/* Bytes that are open, of those in a control group or below it: `line` is the beginning of its line in
+ * /proc/PID/cgroup, "0::/pool". "": of all. */
+uint64_t promises_open(const struct promises *promises, const char *line);
+
+/* Bytes that siblings have, written or not. */
+uint64_t promises_of_siblings(const struct promises *promises);
+
+#endif

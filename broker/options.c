@@ -62,6 +62,8 @@ static const struct setting {
      LAUNCH_MAX_SLOTS, 1},
     {"kv-blocks", "N", "KV cache of a worker, in blocks of 32 tokens", SETTING_NUMBER,
      offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
+    {"kv-type", "TYPE", "What keys and values are kept in: f16 or q8_0 (default f16)", SETTING_TEXT,
+     offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
     {"cached-blocks", "N", "Of them, most that the prefix cache keeps; 0: none (default all)", SETTING_NUMBER,
      offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
     {"threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,

@@ -17,8 +17,9 @@
 struct options {
     char model[PATH_MAX];
     uint32_t workers;
-    char device[OPTIONS_TEXT_MAX + 1]; /* handed to the workers */
-    char tcp[OPTIONS_TEXT_MAX + 1];    /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
+    char device[OPTIONS_TEXT_MAX + 1];  /* handed to the workers */
+    char kv_type[OPTIONS_TEXT_MAX + 1]; /* the same; "" = not given */
+    char tcp[OPTIONS_TEXT_MAX + 1];     /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
     char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
     char http[OPTIONS_TEXT_MAX + 1];        /* HOST:PORT where a gateway serves HTTP; "" = nowhere */
     char http_keys[PATH_MAX];               /* file of its keys; "" = none */

@@ -72,6 +72,7 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
         command_line_number(line, "--slots", options->slots);
     if (options->kv_blocks > 0)
         command_line_number(line, "--kv-blocks", options->kv_blocks);
+    command_line_option(line, "--kv-type", options->kv_type[0] ? options->kv_type : NULL);
     if (options->has_cached_blocks)
         command_line_number(line, "--cached-blocks", options->cached_blocks);
     int allowed[CPU_SETSIZE];

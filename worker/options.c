@@ -22,6 +22,7 @@ enum {
     KEY_CTX,
     KEY_SLOTS,
     KEY_KV_BLOCKS,
+    KEY_KV_TYPE,
     KEY_THREADS,
     KEY_CPUS,
     KEY_BOARD_FD,
@@ -44,6 +45,7 @@ static const struct argp_option options[] = {
     {"ctx", KEY_CTX, "N", 0, "Most tokens of a sequence (the model's)", 0},
     {"slots", KEY_SLOTS, "N", 0, "Sequences at once", 0},
     {"kv-blocks", KEY_KV_BLOCKS, "N", 0, "Blocks of the KV cache, 32 tokens each (what the slots need)", 0},
+    {"kv-type", KEY_KV_TYPE, "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (f16)", 0},
     {"cached-blocks", KEY_CACHED_BLOCKS, "N", 0, "Of them, most that the prefix cache keeps; 0: none (all)",
      0},
     {"threads", KEY_THREADS, "N", 0, "Threads (one for each core)", 0},
@@ -110,6 +112,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_KV_BLOCKS:
         into->kv_blocks = number(key, arg, 1, LAUNCH_MAX_KV_BLOCKS, state);
+        break;
+    case KEY_KV_TYPE:
+        into->kv_type = arg;
         break;
     case KEY_CACHED_BLOCKS:
         into->cached_blocks = number(key, arg, 0, LAUNCH_MAX_KV_BLOCKS, state);

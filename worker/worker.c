@@ -31,6 +31,7 @@
 #include "worker/assign.h"
 #include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/kv_type.h"
 #include "worker/engine/weight_store.h"
 #include "worker/gguf/truncation.h"
 #include "worker/link.h"
@@ -432,6 +433,10 @@ static int open_engine(struct worker *worker, struct error *err)
                  worker->model->params.n_context);
     uint32_t n_sharers,
         device = backend_share(&worker->backend, options->board_slot, options->local_workers, &n_sharers);
+    enum backend_kv_type kv_type = BACKEND_KV_DEFAULT;
+    int r = options->kv_type ? kv_type_by_name(options->kv_type, &kv_type, err) : 0;
+    if (r < 0)
+        return r;
     const struct engine_config config = {
         .model = worker->model,
         .backend = worker->backend.ops,
@@ -441,6 +446,7 @@ static int open_engine(struct worker *worker, struct error *err)
             .n_context = options->context,
             .n_blocks = options->kv_blocks,
             .invariant = options->invariant,
+            .kv_type = kv_type,
             .n_sharers = n_sharers,
             .weights = worker->weights,
             .devices = &device,

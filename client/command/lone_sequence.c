@@ -52,6 +52,7 @@ static int open_backend(struct lone_sequence *sequence, const struct lone_sequen
                                      .n_context = config->n_context,
                                      .n_blocks = n_blocks,
                                      .max_rows = config->chunk,
+                                     .kv_type = config->kv_type,
                                      .cpu = {.n_threads = config->n_threads,
                                              .float_activations = config->float_activations,
                                              .portable = config->portable}};

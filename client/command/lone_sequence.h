@@ -23,6 +23,7 @@ struct lone_sequence_config {
     uint32_t chunk;     /* most ids of one step */
     uint32_t n_threads; /* 0: all cores */
     bool float_activations, portable;
+    enum backend_kv_type kv_type;
 };
 
 /* Where "auto" chose a device that then cannot be opened, it is the CPU's, and stderr says so in one line. */

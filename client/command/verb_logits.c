@@ -6,6 +6,8 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,7 @@
 #include "common/bytes.h"
 #include "common/output_file.h"
 #include "proto/launch.h"
+#include "worker/engine/kv_type.h"
 #include "worker/model/model.h"
 
 struct options {
@@ -22,6 +25,7 @@ struct options {
     struct ids ids;
     uint32_t n_threads, chunk;
     bool all, float_activations, portable;
+    enum backend_kv_type kv_type;
 };
 
 static void parse_ids(struct argp_state *state, struct ids *ids, char *list)
@@ -37,6 +41,7 @@ static void parse_ids(struct argp_state *state, struct ids *ids, char *list)
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
+    struct error err = {0};
     switch (key) {
     case 't':
         parse_ids(state, &options->ids, arg);
@@ -49,6 +54,10 @@ static int parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'f':
         options->float_activations = true;
+        return 0;
+    case 'k':
+        if (kv_type_by_name(arg, &options->kv_type, &err) < 0)
+            argp_error(state, "--kv-type: %s", err.text);
         return 0;
     case 'p':
         options->portable = true;
@@ -77,10 +86,70 @@ static const struct argp_option known[] = {
     {"all", 'a', NULL, 0, "The logits after every id, not only after the last", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"float-activations", 'f', NULL, 0, "Round no activation to 8 bits", 0},
+    {"kv-type", 'k', "TYPE", 0, "Keep keys and values in f16 or q8_0, and say how far that is from f16", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"chunk", 'c', "N", 0, "Most ids of one step (512)", 0},
     {0}};
+
+/* The logits of one pass over the ids. */
+static int compute(const struct options *options, const struct lone_sequence_config *config, float *logits,
+                   struct error *err)
+{
+    struct lone_sequence *sequence = NULL;
+    int r = lone_sequence_new(config, &sequence, err);
+    if (r == 0)
+        r = lone_sequence_feed(sequence, options->ids.data, (uint32_t)options->ids.len, options->all, logits,
+                               err);
+    lone_sequence_free(sequence);
+    return r;
+}
+
+/* −log of the probability of one id. */
+static double surprise(const float *logits, uint32_t n_vocab, int32_t id)
+{
+    double largest = (double)logits[0], sum = 0;
+    for (uint32_t i = 1; i < n_vocab; i++)
+        largest = fmax(largest, (double)logits[i]);
+    for (uint32_t i = 0; i < n_vocab; i++)
+        sum += exp((double)logits[i] - largest);
+    return log(sum) + largest - (double)logits[id];
+}
+
+/* Of every id but the first, given those before it. */
+static double perplexity(const struct ids *ids, const float *logits, uint32_t n_vocab)
+{
+    double sum = 0;
+    for (size_t i = 1; i < ids->len; i++)
+        sum += surprise(logits + (i - 1) * n_vocab, n_vocab, ids->data[i]);
+    return exp(sum / (double)(ids->len - 1));
+}
+
+/* How far the logits are from those with keys and values in f16. */
+static int compare(const struct options *options, const struct lone_sequence_config *config,
+                   const float *logits, size_t n_floats, struct error *err)
+{
+    struct lone_sequence_config plain = *config;
+    uint32_t n_vocab = config->model->params.n_vocab;
+    plain.kv_type = BACKEND_KV_F16;
+    float *wanted = calloc(n_floats, sizeof *wanted);
+    if (!wanted)
+        return error_set(err, -ENOMEM, "no memory for %zu logits", n_floats);
+    int r = compute(options, &plain, wanted, err);
+    double error = 0, power = 0;
+    for (size_t i = 0; i < n_floats && r == 0; i++) {
+        double difference = (double)logits[i] - (double)wanted[i];
+        error += difference * difference;
+        power += (double)wanted[i] * (double)wanted[i];
+    }
+    if (r == 0)
+        fprintf(stderr, "NMSE against keys and values in f16: %.3g\n", power > 0 ? error / power : 0);
+    if (r == 0 && options->all && options->ids.len > 1)
+        fprintf(stderr, "perplexity of %zu ids: %.6g, in f16 %.6g\n", options->ids.len - 1,
+                perplexity(&options->ids, logits, n_vocab), perplexity(&options->ids, wanted, n_vocab));
+    free(wanted);
+    return r;
+}
 
 static int run(const struct options *options, const struct model *model, const struct backend_choice *backend,
                struct output_file *out, struct error *err)
@@ -96,20 +165,19 @@ static int run(const struct options *options, const struct model *model, const s
                                           .chunk = options->chunk < n ? options->chunk : n,
                                           .n_threads = options->n_threads,
                                           .float_activations = options->float_activations,
+                                          .kv_type = options->kv_type,
                                           .portable = options->portable};
     size_t n_floats = (size_t)n_vocab * (options->all ? n : 1);
     float *logits = calloc(n_floats, sizeof *logits);
     if (!logits)
         return error_set(err, -ENOMEM, "no memory for %zu logits", n_floats);
-    struct lone_sequence *sequence = NULL;
-    int r = lone_sequence_new(&config, &sequence, err);
-    if (r == 0)
-        r = lone_sequence_feed(sequence, options->ids.data, n, options->all, logits, err);
+    int r = compute(options, &config, logits, err);
+    if (r == 0 && options->kv_type == BACKEND_KV_Q8)
+        r = compare(options, &config, logits, n_floats, err);
     if (r == 0)
         r = gguf_check_unchanged(model->gguf, err);
     if (r == 0)
         r = output_file_write(out, logits, n_floats * sizeof *logits, err);
-    lone_sequence_free(sequence);
     free(logits);
     return r;
 }

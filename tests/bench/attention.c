@@ -47,7 +47,8 @@ static void measure(const struct kernels *kernels, uint32_t dim)
     struct error err = {0};
     struct model_params params = {.n_layers = 1, .n_heads = GROUP, .n_kv_heads = 1, .head_dim = dim};
     const uint32_t n_blocks = PAST / KERNELS_TOKENS + 2;
-    if (kv_init(&kv, &params, n_blocks, 0, &memory, &err) < 0) {
+    const struct kv_config config = {.params = &params, .n_blocks = n_blocks};
+    if (kv_init(&kv, &config, &memory, &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
@@ -56,10 +57,10 @@ static void measure(const struct kernels *kernels, uint32_t dim)
     float *out = take(&memory, sizeof(float) * ATTENTION_TILE * GROUP * dim);
     for (uint32_t b = 0; b < n_blocks; b++)
         table[b] = b;
-    for (size_t i = 0; i < n_blocks * kv.block_size; i++)
-        kv.pool[i] = format_f32_to_f16(random_float());
     for (uint32_t i = 0; i < ATTENTION_TILE * GROUP * dim; i++)
         queries[i] = random_float();
+    for (uint32_t i = 0; i < n_blocks * KERNELS_TOKENS; i++)
+        kv_store(&kv, kernels, i / KERNELS_TOKENS, 0, i % KERNELS_TOKENS, queries + i, queries + 2 * i);
     struct attention attention = {.kv = &kv, .kernels = kernels, .group = GROUP};
     float *scratch = take(&memory, attention_scratch(&kv, GROUP) * sizeof *scratch);
     printf("%-10s %4u", kernels->name, dim);

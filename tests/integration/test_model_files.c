@@ -137,6 +137,31 @@ START_TEST(a_file_that_cannot_be_run_is_shown_and_is_a_failure)
 }
 END_TEST
 
+START_TEST(what_8_bits_of_keys_and_values_cost_is_said)
+{
+    char command[8 * RUNDIR_PATH_MAX];
+    double error = -1, ours = 0, plain = 0;
+    snprintf(command, sizeof command,
+             "logits '%s' --device cpu --tokens 1,5,9,7,3,200,4 --all --kv-type q8_0 --out '%s/logits' "
+             "2>'%s/said'",
+             floats, dir, dir);
+    ck_assert_int_eq(shell(command), 0);
+    snprintf(command, sizeof command, "%s/said", dir);
+    FILE *file = fopen(command, "r");
+    ck_assert_int_eq(fscanf(file,
+                            "NMSE against keys and values in f16: %lf\n"
+                            "perplexity of 6 ids: %lf, in f16 %lf\n",
+                            &error, &ours, &plain),
+                     3);
+    fclose(file);
+    ck_assert(error > 0 && error < 0.05);
+    ck_assert(plain > 1 && ours > plain * 0.9 && ours < plain * 1.1);
+    snprintf(command, sizeof command, "logits '%s' --tokens 1 --kv-type q3 --out '%s/logits' 2>/dev/null",
+             floats, dir);
+    ck_assert_int_eq(shell(command), 2);
+}
+END_TEST
+
 static long size_of(const char *path)
 {
     struct stat st;
@@ -241,6 +266,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, columns_show_every_tensor_and_the_sum);
     tcase_add_test(tests, a_file_that_cannot_be_run_is_shown_and_is_a_failure);
     tcase_add_test(tests, logits_are_written_whole_or_not_at_all);
+    tcase_add_test(tests, what_8_bits_of_keys_and_values_cost_is_said);
     tcase_add_test(tests, text_on_stdin_becomes_ids_on_one_line);
     tcase_add_test(tests, an_output_that_is_not_whole_is_a_failure);
     tcase_add_test(tests, a_model_never_replaces_what_is_no_regular_file);

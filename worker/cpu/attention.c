@@ -100,17 +100,13 @@ void attention_run(const struct attention *attention, const struct attention_tas
                    float *scratch)
 {
     const struct kv *kv = attention->kv;
-    const struct kernels *kernels = attention->kernels;
     const uint32_t group = attention->group, dim = kv->dim;
     struct layout layout = lay_out(attention, task->n_rows * group, scratch);
     uint32_t end = task->position + task->n_rows; /* positions that the last row sees */
     uint32_t start = first_seen(attention, task->position) / KERNELS_TOKENS * KERNELS_TOKENS;
     for (; start < end; start += KERNELS_TOKENS) {
         uint32_t block = task->table[start / KERNELS_TOKENS];
-        kernels->halves_to_floats(kv_keys(kv, block, attention->layer, kv_head), (uint32_t)kv->head_keys,
-                                  layout.keys);
-        kernels->halves_to_floats(kv_values(kv, block, attention->layer, kv_head), (uint32_t)kv->head_values,
-                                  layout.values);
+        kv_load(kv, attention->kernels, block, attention->layer, kv_head, layout.keys, layout.values);
         meet_block(attention, task, kv_head, start, &layout);
     }
     for (uint32_t i = 0; i < task->n_rows * group; i++) {

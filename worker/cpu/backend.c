@@ -46,8 +46,8 @@ static int check_abilities(const struct backend_config *config, struct error *er
         return error_set(err, -ENODEV,
                          "there is one cpu device, number 0; %u were asked for, the first is %u",
                          config->n_devices, config->devices[0]);
-    if (config->kv_type != BACKEND_KV_DEFAULT && config->kv_type != BACKEND_KV_F16)
-        return error_set(err, -ENOTSUP, "the cpu keeps keys and values in f16 only");
+    if (config->kv_type == BACKEND_KV_BF16)
+        return error_set(err, -ENOTSUP, "the cpu keeps keys and values in f16 or q8_0, not in bf16");
     return 0;
 }
 
@@ -69,12 +69,15 @@ static int check_config(const struct backend_config *config, struct error *err)
 static int open_parts(struct backend *backend, const struct backend_config *config, struct error *err)
 {
     const struct model *model = config->model;
+    const struct kv_config kv = {.params = &model->params,
+                                 .type = config->kv_type,
+                                 .n_blocks = config->n_blocks,
+                                 .wanted = (uint64_t)config->n_slots * backend_blocks_for(config->n_context)};
     int r = threads_new(config->cpu.n_threads, config->cpu.cpus, config->cpu.n_cpus, &backend->threads, err);
     if (r == 0)
         r = weights_init(&backend->weights, model, &backend->memory, backend->threads, config, err);
     if (r == 0)
-        r = kv_init(&backend->kv, &model->params, config->n_blocks,
-                    (uint64_t)config->n_slots * backend_blocks_for(config->n_context), &backend->memory, err);
+        r = kv_init(&backend->kv, &kv, &backend->memory, err);
     if (r < 0)
         return r;
 
@@ -149,8 +152,8 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
         .n_groups = 1,
         .groups = {{.n_layers = backend->kv.n_layers,
                     .n_blocks = backend->kv.n_blocks,
-                    .block_bytes = backend->kv.block_size * sizeof *backend->kv.pool}},
-        .kv_type = BACKEND_KV_F16,
+                    .block_bytes = backend->kv.block_bytes}},
+        .kv_type = backend->kv.type,
         .kv_layout = kv_layout(&backend->kv),
         .weight_bytes =
             backend->weights.bytes + matrix_row_bytes(backend->model->tensors[TENSOR_EMBEDDING].weight),
@@ -211,7 +214,7 @@ static void cpu_trim(struct backend *backend, uint32_t slot, uint32_t position)
 static int copy(struct backend *backend, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)
 {
     const struct kv *kv = &backend->kv;
-    size_t bytes = kv->block_size * sizeof *kv->pool;
+    size_t bytes = kv->block_bytes;
     if (copy->group != 0)
         return -EINVAL;
     for (uint32_t i = 0; i < copy->n; i++)
@@ -219,7 +222,7 @@ static int copy(struct backend *backend, const struct backend_copy *copy, bool o
             return -EINVAL;
     for (uint32_t i = 0; i < copy->n; i++) {
         uint8_t *host = (uint8_t *)copy->host + i * bytes;
-        uint16_t *block = kv->pool + copy->blocks[i] * kv->block_size;
+        uint8_t *block = kv_block(kv, copy->blocks[i]);
         if (out)
             memcpy(host, block, bytes);
         else

@@ -119,6 +119,10 @@ struct kernels {
     void (*halves_to_floats)(const uint16_t *in, uint32_t n, float *out);
     void (*floats_to_halves)(const float *in, uint32_t n, uint16_t *out);
 
+    /* Numbers of 8 bits to floats, n a multiple of 8: each by its scale, or all by one. */
+    void (*scale_each)(const int8_t *quants, const float *scales, uint32_t n, float *out);
+    void (*scale_all)(const int8_t *quants, float scale, uint32_t n, float *out);
+
     /* n queries that see the same tokens of a KV block, each as it would meet it alone; KERNELS_QUERIES at
      * once share most. */
     void (*attend)(const struct attended_block *block, const struct attending *queries, uint32_t n);

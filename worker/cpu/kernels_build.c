@@ -42,6 +42,8 @@ const struct kernels LANES_NAMED(kernels) = {
     .add = LANES_NAMED(add),
     .halves_to_floats = LANES_NAMED(halves_to_floats),
     .floats_to_halves = LANES_NAMED(floats_to_halves),
+    .scale_each = LANES_NAMED(scale_each),
+    .scale_all = LANES_NAMED(scale_all),
 #if defined(LANES_AVX512)
     .attend = attend_avx512_pair,
 #else

@@ -33,6 +33,8 @@ void LANES_NAMED(soft_cap)(float *x, uint32_t n, float cap);
 void LANES_NAMED(add)(float *x, const float *y, uint32_t n);
 void LANES_NAMED(halves_to_floats)(const uint16_t *in, uint32_t n, float *out);
 void LANES_NAMED(floats_to_halves)(const float *in, uint32_t n, uint16_t *out);
+void LANES_NAMED(scale_each)(const int8_t *quants, const float *scales, uint32_t n, float *out);
+void LANES_NAMED(scale_all)(const int8_t *quants, float scale, uint32_t n, float *out);
 void LANES_NAMED(attend)(const struct attended_block *block, const struct attending *queries, uint32_t n);
 
 extern const struct kernels LANES_NAMED(kernels);

@@ -154,3 +154,16 @@ void LANES_NAMED(floats_to_halves)(const float *in, uint32_t n, uint16_t *out)
     for (uint32_t i = 0; i < n; i += 8)
         f32x8_to_f16(out + i, f32x8_load(in + i));
 }
+
+/* Plain loops, which compilers make vectors of: multiplications have no order. */
+void LANES_NAMED(scale_each)(const int8_t *quants, const float *scales, uint32_t n, float *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (float)quants[i] * scales[i];
+}
+
+void LANES_NAMED(scale_all)(const int8_t *quants, float scale, uint32_t n, float *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (float)quants[i] * scale;
+}

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool's geometry, its size, and writing a position into it. */
+/* The pool's geometry, its size, and what is written to it and read. */
 
 #include "worker/cpu/kv.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/hash.h"
+#include "worker/gguf/format.h"
 
-#define KV_LAYOUT_VERSION 1 /* raised with any change of the order or the type of what a block holds */
+#define SCALED   32     /* dimensions that share a scale */
+#define HALF_NAN 0x7e00 /* in half precision */
+
+#define KV_LAYOUT_VERSION 2 /* raised with any change of the order or the type of what a block holds */
 
 /* How many blocks: as many as were asked for, or what fits. */
 static int count_blocks(const struct memory *memory, size_t block_bytes, uint32_t asked, uint64_t wanted,
@@ -39,50 +44,169 @@ static int count_blocks(const struct memory *memory, size_t block_bytes, uint32_
     return 0;
 }
 
-int kv_init(struct kv *kv, const struct model_params *params, uint32_t n_blocks, uint64_t wanted,
-            struct memory *memory, struct error *err)
+static uint32_t n_scales(uint32_t dim)
 {
-    *kv = (struct kv){.n_layers = params->n_layers, .n_heads = params->n_kv_heads, .dim = params->head_dim};
+    return (dim + SCALED - 1) / SCALED;
+}
+
+static size_t head_bytes(const struct kv *kv, uint32_t dim)
+{
+    const size_t numbers = (size_t)dim * KERNELS_TOKENS;
+    if (kv->type == BACKEND_KV_F16)
+        return numbers * sizeof(uint16_t);
+    return numbers + (size_t)n_scales(dim) * KERNELS_TOKENS * sizeof(uint16_t);
+}
+
+int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err)
+{
+    const struct model_params *params = config->params;
+    *kv = (struct kv){.type = config->type == BACKEND_KV_DEFAULT ? BACKEND_KV_F16 : config->type,
+                      .n_layers = params->n_layers,
+                      .n_heads = params->n_kv_heads,
+                      .dim = params->head_dim};
     kv->value_dim = (kv->dim + 7) / 8 * 8;
     kv->head_keys = (size_t)kv->dim * KERNELS_TOKENS;
     kv->head_values = (size_t)kv->value_dim * KERNELS_TOKENS;
-    kv->layer_size = kv->n_heads * (kv->head_keys + kv->head_values);
-    kv->block_size = kv->n_layers * kv->layer_size;
-    size_t block_bytes = kv->block_size * sizeof *kv->pool;
-    int r = count_blocks(memory, block_bytes, n_blocks, wanted, &kv->n_blocks, err);
+    kv->key_bytes = head_bytes(kv, kv->dim);
+    kv->value_bytes = head_bytes(kv, kv->value_dim);
+    kv->layer_bytes = kv->n_heads * (kv->key_bytes + kv->value_bytes);
+    kv->block_bytes = kv->n_layers * kv->layer_bytes;
+    int r = count_blocks(memory, kv->block_bytes, config->n_blocks, config->wanted, &kv->n_blocks, err);
     if (r < 0)
         return r;
     void *pool;
-    r = memory_take(memory, kv->n_blocks * block_bytes, &pool);
+    r = memory_take(memory, kv->n_blocks * kv->block_bytes, &pool);
     if (r < 0)
-        return error_set(err, r, "no memory for %u KV blocks of %zu bytes", kv->n_blocks, block_bytes);
+        return error_set(err, r, "no memory for %u KV blocks of %zu bytes", kv->n_blocks, kv->block_bytes);
     kv->pool = pool;
     return 0;
 }
 
 uint64_t kv_layout(const struct kv *kv)
 {
-    const uint32_t geometry[] = {kv->n_layers, kv->n_heads, kv->dim, kv->value_dim, KERNELS_TOKENS};
+    const uint32_t geometry[] = {kv->n_layers, kv->n_heads, kv->dim, kv->value_dim, KERNELS_TOKENS, kv->type};
     return hash64(geometry, sizeof geometry, KV_LAYOUT_VERSION);
+}
+
+static uint8_t *keys_of(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head)
+{
+    return kv_block(kv, block) + layer * kv->layer_bytes + head * kv->key_bytes;
+}
+
+static uint8_t *values_of(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head)
+{
+    return kv_block(kv, block) + layer * kv->layer_bytes + kv->n_heads * kv->key_bytes +
+           head * kv->value_bytes;
+}
+
+/* Of one head in 8 bits, behind its numbers. */
+static uint16_t *scales_of(uint8_t *head, size_t n_numbers)
+{
+    return (uint16_t *)(head + n_numbers);
+}
+
+/* ---- writing ---- */
+
+static void store_halves(const struct kv *kv, const struct kernels *kernels, const float *keys,
+                         const float *values, uint16_t *to_keys, uint16_t *to_values)
+{
+    for (uint32_t d = 0; d < kv->dim; d += 8) {
+        /* The last eight of a head whose size is no multiple of 8 are filled up with zeros. */
+        uint32_t n = kv->dim - d < 8 ? kv->dim - d : 8;
+        float key[8] = {0}, value[8] = {0};
+        uint16_t half[8];
+        memcpy(key, keys + d, n * sizeof *key);
+        memcpy(value, values + d, n * sizeof *value);
+        kernels->floats_to_halves(key, 8, half);
+        for (uint32_t i = 0; i < n; i++)
+            to_keys[(size_t)(d + i) * KERNELS_TOKENS] = half[i];
+        kernels->floats_to_halves(value, 8, to_values + d);
+    }
+}
+
+/* Rounds n ≤ SCALED numbers with one scale, which is returned. */
+static uint16_t round_to_8_bits(const float *numbers, uint32_t n, int8_t quants[SCALED])
+{
+    float largest = 0;
+    memset(quants, 0, SCALED);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!isfinite(numbers[i]))
+            return HALF_NAN;
+        largest = fmaxf(largest, fabsf(numbers[i]));
+    }
+    uint16_t half = format_f32_to_f16(largest / 127);
+    float scale = format_f16_to_f32(half);
+    if (!isfinite(scale))
+        return HALF_NAN;
+    for (uint32_t i = 0; i < n && scale > 0; i++) {
+        long quant = lrintf(numbers[i] / scale); /* the scale was rounded too */
+        quants[i] = (int8_t)(quant > 127 ? 127 : quant < -127 ? -127 : quant);
+    }
+    return half;
+}
+
+/* One token of one head; its keys stand apart from one another. */
+static void store_8_bits(const struct kv *kv, const float *keys, const float *values, uint32_t offset,
+                         uint8_t *to_keys, uint8_t *to_values)
+{
+    uint16_t *key_scales = scales_of(to_keys, kv->head_keys) + offset;
+    uint16_t *value_scales = scales_of(to_values, kv->head_values) + offset * n_scales(kv->value_dim);
+    for (uint32_t d = 0, s = 0; d < kv->dim; d += SCALED, s++) {
+        uint32_t n = kv->dim - d < SCALED ? kv->dim - d : SCALED;
+        uint32_t n_values = kv->value_dim - d < SCALED ? kv->value_dim - d : SCALED;
+        int8_t quants[SCALED];
+        key_scales[s * KERNELS_TOKENS] = round_to_8_bits(keys + d, n, quants);
+        for (uint32_t i = 0; i < n; i++)
+            to_keys[(size_t)(d + i) * KERNELS_TOKENS + offset] = (uint8_t)quants[i];
+        value_scales[s] = round_to_8_bits(values + d, n, quants);
+        memcpy(to_values + (size_t)offset * kv->value_dim + d, quants, n_values);
+    }
 }
 
 void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
               uint32_t offset, const float *keys, const float *values)
 {
     for (uint32_t h = 0; h < kv->n_heads; h++) {
-        uint16_t *to_keys = kv_keys(kv, block, layer, h) + offset;
-        uint16_t *to_values = kv_values(kv, block, layer, h) + (size_t)offset * kv->value_dim;
-        for (uint32_t d = 0; d < kv->dim; d += 8) {
-            /* The last eight of a head whose size is no multiple of 8 are filled up with zeros. */
-            uint32_t n = kv->dim - d < 8 ? kv->dim - d : 8;
-            float key[8] = {0}, value[8] = {0};
-            uint16_t half[8];
-            memcpy(key, keys + (size_t)h * kv->dim + d, n * sizeof *key);
-            memcpy(value, values + (size_t)h * kv->dim + d, n * sizeof *value);
-            kernels->floats_to_halves(key, 8, half);
-            for (uint32_t i = 0; i < n; i++)
-                to_keys[(size_t)(d + i) * KERNELS_TOKENS] = half[i];
-            kernels->floats_to_halves(value, 8, to_values + d);
+        uint8_t *to_keys = keys_of(kv, block, layer, h), *to_values = values_of(kv, block, layer, h);
+        const float *key = keys + (size_t)h * kv->dim, *value = values + (size_t)h * kv->dim;
+        if (kv->type == BACKEND_KV_F16)
+            store_halves(kv, kernels, key, value, (uint16_t *)to_keys + offset,
+                         (uint16_t *)to_values + (size_t)offset * kv->value_dim);
+        else
+            store_8_bits(kv, key, value, offset, to_keys, to_values);
+    }
+}
+
+/* ---- reading ---- */
+
+static void load_8_bits(const struct kv *kv, const struct kernels *kernels, uint8_t *keys, uint8_t *values,
+                        float *ret_keys, float *ret_values)
+{
+    const uint32_t n_value_scales = n_scales(kv->value_dim);
+    float scales[KERNELS_TOKENS];
+    for (uint32_t d = 0; d < kv->dim; d++) {
+        const size_t at = (size_t)d * KERNELS_TOKENS;
+        if (d % SCALED == 0)
+            kernels->halves_to_floats(scales_of(keys, kv->head_keys) + at / SCALED, KERNELS_TOKENS, scales);
+        kernels->scale_each((const int8_t *)keys + at, scales, KERNELS_TOKENS, ret_keys + at);
+    }
+    for (uint32_t t = 0; t < KERNELS_TOKENS; t++)
+        for (uint32_t s = 0; s < n_value_scales; s++) {
+            const uint32_t d = s * SCALED, n = kv->value_dim - d < SCALED ? kv->value_dim - d : SCALED;
+            const size_t at = (size_t)t * kv->value_dim + d;
+            float scale = format_f16_to_f32(scales_of(values, kv->head_values)[t * n_value_scales + s]);
+            kernels->scale_all((const int8_t *)values + at, scale, n, ret_values + at);
         }
+}
+
+void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
+             uint32_t head, float *ret_keys, float *ret_values)
+{
+    uint8_t *keys = keys_of(kv, block, layer, head), *values = values_of(kv, block, layer, head);
+    if (kv->type == BACKEND_KV_F16) {
+        kernels->halves_to_floats((uint16_t *)keys, (uint32_t)kv->head_keys, ret_keys);
+        kernels->halves_to_floats((uint16_t *)values, (uint32_t)kv->head_values, ret_values);
+    } else {
+        load_8_bits(kv, kernels, keys, values, ret_keys, ret_values);
     }
 }

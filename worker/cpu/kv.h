@@ -2,46 +2,56 @@
 #ifndef WORKER_CPU_KV_H
 #define WORKER_CPU_KV_H
 
-/* The KV pool: blocks of 32 positions in half precision.
+/* The KV pool: blocks of 32 positions, in half precision or in 8 bits.
  *
  * A block is contiguous: [layer][keys, values][kv head]; keys are [dim][32 tokens], so that a vector holds
  * one dimension of eight tokens, values [32 tokens][value_dim], value_dim being the head's rounded up to 8.
- */
+ * In 8 bits the same numbers are rounded to −127 … 127, and behind those of a head stand the scales, in half
+ * precision: one for 32 dimensions of a token, keys [⌈dim / 32⌉][32 tokens], values
+ * [32 tokens][⌈value_dim / 32⌉]. So what a token's numbers become depends on nothing but themselves. */
 
 #include "common/error.h"
 #include "worker/cpu/kernels.h"
 #include "worker/cpu/memory.h"
+#include "worker/engine/backend.h"
 #include "worker/model/model.h"
 
 struct kv {
+    enum backend_kv_type type; /* BACKEND_KV_F16 or BACKEND_KV_Q8 */
     uint32_t n_layers, n_heads, dim, value_dim;
     uint32_t n_blocks;
-    size_t head_keys, head_values; /* halves of one head in one block */
-    size_t layer_size, block_size; /* halves of one layer in one block, of one block */
-    uint16_t *pool;                /* [n_blocks][block_size] */
+    size_t head_keys, head_values; /* numbers of one head in one block */
+    size_t key_bytes, value_bytes; /* of those, with their scales */
+    size_t layer_bytes, block_bytes;
+    uint8_t *pool; /* [n_blocks][block_bytes] */
 };
 
-/* Takes the pool. n_blocks 0: `wanted` of them, cut to memory_share. -ENOMEM names what would have
- * been needed, what there is and whose it is. */
-int kv_init(struct kv *kv, const struct model_params *params, uint32_t n_blocks, uint64_t wanted,
-            struct memory *memory, struct error *err);
+/* What a pool is made of. */
+struct kv_config {
+    const struct model_params *params;
+    enum backend_kv_type type; /* BACKEND_KV_DEFAULT: F16 */
+    uint32_t n_blocks;         /* 0: `wanted` of them, cut to memory_share */
+    uint64_t wanted;
+};
 
-/* Tells blocks of another geometry or order apart (backend_info.kv_layout). */
+/* Takes the pool. -ENOMEM names what would have been needed, what there is and whose it is. */
+int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err);
+
+/* Tells blocks of another geometry, type or order apart (backend_info.kv_layout). */
 uint64_t kv_layout(const struct kv *kv);
 
-static inline uint16_t *kv_keys(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head)
+static inline uint8_t *kv_block(const struct kv *kv, uint32_t block)
 {
-    return kv->pool + block * kv->block_size + layer * kv->layer_size + head * kv->head_keys;
+    return kv->pool + block * kv->block_bytes;
 }
 
-static inline uint16_t *kv_values(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head)
-{
-    return kv->pool + block * kv->block_size + layer * kv->layer_size + kv->n_heads * kv->head_keys +
-           head * kv->head_values;
-}
-
-/* Writes one position: keys and values [n_heads][dim]. */
+/* Writes one position: keys and values [n_heads][dim]. A token with a number that is not finite gets scales
+ * that are none in 8 bits, so that the fault stays visible. */
 void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
               uint32_t offset, const float *keys, const float *values);
+
+/* Reads one head of a block as floats: keys [dim][32 tokens], values [32 tokens][value_dim]. */
+void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
+             uint32_t head, float *ret_keys, float *ret_values);
 
 #endif

@@ -29,14 +29,15 @@ static float rounded(float x)
     return format_f16_to_f32(format_f32_to_f16(x));
 }
 
-static struct scene *make_scene(const struct kernels *kernels, uint32_t dim)
+static struct scene *make_scene_of(const struct kernels *kernels, uint32_t dim, enum backend_kv_type type)
 {
     struct scene *s = calloc(1, sizeof *s);
     struct model_params params = {.n_layers = 2, .n_heads = 6, .n_kv_heads = 2, .head_dim = dim};
-    ck_assert_int_eq(kv_init(&s->kv, &params, N_BLOCKS, 0, &s->memory, NULL), 0);
+    const struct kv_config config = {.params = &params, .type = type, .n_blocks = N_BLOCKS};
+    ck_assert_int_eq(kv_init(&s->kv, &config, &s->memory, NULL), 0);
     /* What other sequences left behind: not even finite. */
-    for (size_t i = 0; i < N_BLOCKS * s->kv.block_size; i++)
-        s->kv.pool[i] = 0x7e00;
+    for (size_t i = 0; i < N_BLOCKS * s->kv.block_bytes / 2; i++)
+        ((uint16_t *)s->kv.pool)[i] = 0x7e00;
     s->dim = dim;
     s->group = 3;
     s->n_heads = 6;
@@ -51,6 +52,11 @@ static struct scene *make_scene(const struct kernels *kernels, uint32_t dim)
         kv_store(&s->kv, kernels, s->table[t / 32], 1, t % 32, s->keys[t], s->values[t]);
     }
     return s;
+}
+
+static struct scene *make_scene(const struct kernels *kernels, uint32_t dim)
+{
+    return make_scene_of(kernels, dim, BACKEND_KV_F16);
 }
 
 static void free_scene(struct scene *s)
@@ -170,25 +176,106 @@ START_TEST(pairs_turn_by_their_frequency)
 }
 END_TEST
 
+/* What was read back becomes what the textbook is told. */
+static void read_back(struct scene *s, const struct kernels *kernels)
+{
+    float keys[40 * 32], values[32 * 40];
+    for (uint32_t t = 0; t < N_TOKENS; t++)
+        for (uint32_t h = 0; h < 2; h++) {
+            kv_load(&s->kv, kernels, s->table[t / 32], 1, h, keys, values);
+            for (uint32_t d = 0; d < s->dim; d++) {
+                s->keys[t][h * s->dim + d] = keys[d * 32 + t % 32];
+                s->values[t][h * s->dim + d] = values[t % 32 * s->kv.value_dim + d];
+            }
+        }
+}
+
+START_TEST(numbers_in_8_bits_are_within_half_a_step)
+{
+    static const uint32_t dims[] = {8, 10, 32, 33, 40};
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        struct scene *s = make_scene_of(kernels, dims[i], BACKEND_KV_Q8), *before = malloc(sizeof *before);
+        memcpy(before, s, sizeof *s);
+        read_back(s, kernels);
+        for (uint32_t t = 0; t < N_TOKENS; t++)
+            for (uint32_t d = 0; d < 2 * dims[i]; d++) { /* the largest are below 2 and 1 */
+                ck_assert_float_eq_tol(s->keys[t][d], before->keys[t][d], 2.01f / 127 / 2);
+                ck_assert_float_eq_tol(s->values[t][d], before->values[t][d], 1.01f / 127 / 2);
+            }
+        for (uint32_t first = 0; first < N_TOKENS; first += ATTENTION_TILE)
+            attend(s, kernels, first, N_TOKENS - first < ATTENTION_TILE ? N_TOKENS - first : ATTENTION_TILE);
+        for (uint32_t t = 0; t < N_TOKENS; t++)
+            check_row(s, t);
+        free(before);
+        free_scene(s);
+    }
+}
+END_TEST
+
+START_TEST(a_token_in_8_bits_is_the_same_whatever_is_beside_it)
+{
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    struct scene *one = make_scene_of(kernels, 40, BACKEND_KV_Q8);
+    float keys[2][40 * 32], values[2][32 * 40], large[2 * 40];
+    kv_load(&one->kv, kernels, one->table[1], 1, 1, keys[0], values[0]);
+    for (int i = 0; i < 80; i++)
+        large[i] = 1e4f * random_float();
+    kv_store(&one->kv, kernels, one->table[1], 1, 6, large, large);
+    kv_load(&one->kv, kernels, one->table[1], 1, 1, keys[1], values[1]);
+    for (uint32_t t = 0; t < 32; t++)
+        for (uint32_t d = 0; d < 40 && t != 6; d++) {
+            ck_assert_float_eq(keys[0][d * 32 + t], keys[1][d * 32 + t]);
+            ck_assert_float_eq(values[0][t * 40 + d], values[1][t * 40 + d]);
+        }
+    ck_assert_float_eq_tol(keys[1][6], large[40], 1e4f / 127 / 2 + 3); /* the second head */
+    free_scene(one);
+}
+END_TEST
+
+START_TEST(what_is_not_finite_stays_visible_in_8_bits)
+{
+    static const float faults[] = {INFINITY, -INFINITY, NAN, 3e38f};
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    struct scene *s = make_scene_of(kernels, 40, BACKEND_KV_Q8);
+    float keys[40 * 32], values[32 * 40], row[2 * 40] = {0};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        row[3] = faults[i];
+        kv_store(&s->kv, kernels, 0, 0, 5, row, row);
+        kv_load(&s->kv, kernels, 0, 0, 0, keys, values);
+        ck_assert(isnan(keys[3 * 32 + 5]) && isnan(values[5 * 40 + 3]));
+        ck_assert_float_eq(keys[33 * 32 + 5], 0); /* of another scale */
+    }
+    free_scene(s);
+}
+END_TEST
+
+static int take(struct kv *kv, const struct model_params *params, uint32_t n_blocks, uint64_t wanted,
+                struct memory *memory, struct error *err)
+{
+    return kv_init(kv, &(struct kv_config){.params = params, .n_blocks = n_blocks, .wanted = wanted}, memory,
+                   err);
+}
+
 START_TEST(a_pool_beyond_memory_is_refused_with_both_numbers)
 {
     struct model_params params = {.n_layers = 1000, .n_heads = 64, .n_kv_heads = 64, .head_dim = 128};
     struct memory memory = {0};
     struct kv kv;
     struct error err = {0};
-    ck_assert_int_eq(kv_init(&kv, &params, 4000000000u, 0, &memory, &err), -ENOMEM);
+    ck_assert_int_eq(take(&kv, &params, 4000000000u, 0, &memory, &err), -ENOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "4000000000 KV blocks of 1048576000 bytes"));
     memory.n_sharers = 4000000; /* each would have a block, all together not */
-    ck_assert_int_eq(kv_init(&kv, &params, 1, 0, &memory, &err), -ENOMEM);
+    ck_assert_int_eq(take(&kv, &params, 1, 0, &memory, &err), -ENOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "each of 4000000 workers"));
     struct available available; /* the other's weights need as much as these */
     ck_assert_int_eq(available_read("", &available), 0);
     memory = (struct memory){.total = available.total / 2, .n_sharers = 2};
     params.n_layers = 1;
-    ck_assert_int_eq(kv_init(&kv, &params, 1, 0, &memory, &err), -ENOMEM);
+    ck_assert_int_eq(take(&kv, &params, 1, 0, &memory, &err), -ENOMEM);
     params.n_layers = 1000;
     memory = (struct memory){0};
-    ck_assert_int_eq(kv_init(&kv, &params, 0, 4000000000u, &memory, &err), 0);
+    ck_assert_int_eq(take(&kv, &params, 0, 4000000000u, &memory, &err), 0);
     ck_assert_uint_ge(kv.n_blocks, 1);
     ck_assert_uint_lt(kv.n_blocks, 4000000000u);
     memory_deinit(&memory);
@@ -202,6 +289,9 @@ static void add(TCase *tests)
         n++;
     tcase_add_loop_test(tests, attention_is_the_weighted_mean_of_what_a_row_may_see, 0, n);
     tcase_add_loop_test(tests, a_row_gives_the_same_bits_whatever_tile_it_is_in, 0, n);
+    tcase_add_loop_test(tests, numbers_in_8_bits_are_within_half_a_step, 0, n);
+    tcase_add_loop_test(tests, a_token_in_8_bits_is_the_same_whatever_is_beside_it, 0, n);
+    tcase_add_loop_test(tests, what_is_not_finite_stays_visible_in_8_bits, 0, n);
     tcase_add_loop_test(tests, pairs_turn_by_their_frequency, 0, 2);
     tcase_add_test(tests, a_pool_beyond_memory_is_refused_with_both_numbers);
 }

@@ -82,7 +82,7 @@ START_TEST(what_it_cannot_do_is_refused_by_name)
     const struct backend_config good = {.model = f.model, .n_slots = 1, .n_context = 32, .max_rows = 8};
     struct backend_config bad[3] = {good, good, good};
     bad[0].devices = &second, bad[0].n_devices = 1;
-    bad[1].kv_type = BACKEND_KV_Q8;
+    bad[1].kv_type = BACKEND_KV_BF16;
     bad[2].n_blocks = UINT32_MAX;
     const int expected[] = {-ENODEV, -ENOTSUP, -ENOMEM};
     const char *named[] = {"device", "f16", "4294967295"};

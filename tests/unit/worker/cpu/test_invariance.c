@@ -24,6 +24,7 @@ struct rig {
 struct variant {
     const char *kernels; /* as $QUERN_KERNELS */
     bool float_activations;
+    enum backend_kv_type kv_type;
 };
 
 static void open_slot(struct rig *rig, uint32_t slot)
@@ -41,6 +42,7 @@ static struct rig open_rig(const struct model *model, struct variant variant, ui
         .n_context = 128,
         .n_blocks = N_BLOCKS,
         .max_rows = 256,
+        .kv_type = variant.kv_type,
         .cpu = {.n_threads = n_threads, .float_activations = variant.float_activations}};
     setenv("QUERN_KERNELS", variant.kernels, 1);
     struct rig rig = {.model = model};
@@ -170,7 +172,8 @@ static void after_a_preemption(const struct model *model, struct variant variant
     must_be_equal(l, "after a preemption");
 }
 
-static void check(const struct synth_shape *shape, const char *type, bool plain_too)
+static void check_kept_in(enum backend_kv_type kv_type, const struct synth_shape *shape, const char *type,
+                          bool plain_too)
 {
     struct model *model = make_model(shape, type);
     struct logits l = {.bytes = (size_t)N_IDS * model->params.n_vocab * sizeof(float)};
@@ -178,7 +181,7 @@ static void check(const struct synth_shape *shape, const char *type, bool plain_
     l.again = calloc(1, l.bytes);
     const struct kernels *kernels;
     for (uint32_t i = 0; (kernels = kernels_at(i / 2)); i += plain_too ? 1 : 2) {
-        struct variant variant = {.kernels = kernels->name, .float_activations = i % 2};
+        struct variant variant = {.kernels = kernels->name, .float_activations = i % 2, .kv_type = kv_type};
         struct rig rig = open_rig(model, variant, 1);
         feed(&rig, 3, 3, 0, N_IDS, 512, l.alone);
         backend_cpu.close(rig.backend);
@@ -189,6 +192,11 @@ static void check(const struct synth_shape *shape, const char *type, bool plain_
     free(l.alone);
     free(l.again);
     model_free(model);
+}
+
+static void check(const struct synth_shape *shape, const char *type, bool plain_too)
+{
+    check_kept_in(BACKEND_KV_F16, shape, type, plain_too);
 }
 
 START_TEST(logits_are_the_same_bytes_whatever_goes_on_beside_them)
@@ -217,11 +225,18 @@ START_TEST(odd_shapes_are_no_exception)
 }
 END_TEST
 
+START_TEST(keys_and_values_in_8_bits_are_no_exception)
+{
+    check_kept_in(BACKEND_KV_Q8, _i ? &odd_shape : &small_shape, _i ? "F16" : "Q8_0", false);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, experts_are_no_exception, 0, 2);
     tcase_add_loop_test(tests, logits_are_the_same_bytes_whatever_goes_on_beside_them, 0, 5);
     tcase_add_loop_test(tests, odd_shapes_are_no_exception, 0, 3);
+    tcase_add_loop_test(tests, keys_and_values_in_8_bits_are_no_exception, 0, 2);
 }
 
 int main(void)

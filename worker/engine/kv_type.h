@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_ENGINE_KV_TYPE_H
+#define WORKER_ENGINE_KV_TYPE_H
+
+/* What keys and values are kept in, by name. */
+
+#include "common/error.h"
+#include "worker/engine/backend.h"
+
+/* f16, bf16 or q8_0. -EINVAL names what there are; whether a backend has it, is the backend's to say. */
+int kv_type_by_name(const char *name, enum backend_kv_type *ret_type, struct error *err);
+
+#endif

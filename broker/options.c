@@ -66,6 +66,8 @@ static const struct setting {
      offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
     {"cached-blocks", "N", "Of them, most that the prefix cache keeps; 0: none (default all)", SETTING_NUMBER,
      offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
+    {"prefix-store", "MIB", "Memory in which workers share the KV blocks of prompts (default none)",
+     SETTING_NUMBER, offsetof(struct options, prefix_store), LAUNCH_MAX_PREFIX_STORE, 1},
     {"threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
      offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
     {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never", SETTING_NUMBER,

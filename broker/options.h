@@ -33,7 +33,8 @@ struct options {
     bool has_frame_us;
     uint32_t frame_us;
     uint32_t invariant;      /* 1: handed to the workers */
-    uint32_t no_sandbox;     /* 1: the same */
+    uint32_t prefix_store;   /* MiB that they share; 0 = none */
+    uint32_t no_sandbox;     /* 1: handed to the workers */
     uint32_t drain_seconds;  /* from the first signal until what has not ended is ended */
     uint32_t owner;          /* process that made the run directory and removes it; 0 = nobody does */
     uint32_t supervision_fd; /* set by the supervisor for its broker: the connection between them; else 0 */

@@ -40,6 +40,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .tokens_per_s = board.tokens_per_s,
         .prefill_tokens = board.prefill_tokens,
         .evictions = board.evictions,
+        .restores = board.restores,
         .kv_cached = board.kv_cached,
         .hit_rate = hit_rate(&board),
         .reason = bytes_of_string(worker->state == WORKER_READY ? "" : record->reason),

@@ -236,7 +236,7 @@ struct quern_worker {
     uint32_t context; /* most tokens of a sequence */
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;
-    uint64_t prefill_tokens, evictions;
+    uint64_t prefill_tokens, evictions, restores;
     uint32_t kv_cached;
     double hit_rate;    /* of the tokens of prompts, how many were in the prefix cache: 0 … 1 */
     const char *reason; /* why it failed, or "" */

@@ -19,7 +19,7 @@
 #include "proto/message.h"
 
 #define BOARD_MAGIC     0x44524f42u /* "BORD" */
-#define BOARD_VERSION   2u
+#define BOARD_VERSION   3u
 #define BOARD_MAX_SLOTS 64
 
 struct board_snapshot {
@@ -35,6 +35,7 @@ struct board_snapshot {
     char device[32];            /* zero-terminated */
     uint64_t prefill_tokens;    /* computed for prompts, and again for who had to make room */
     uint64_t evictions;         /* blocks that the prefix cache gave up */
+    uint64_t restores;          /* blocks that it brought from the prefix store */
     uint32_t kv_cached;         /* blocks that it keeps, those in use included */
     uint32_t reserved;
 };

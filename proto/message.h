@@ -288,7 +288,7 @@ struct model_info {
     ROW(U32_OR_0, context)                         /* most tokens of a sequence */                            \
     ROW(U64_OR_0, steps) ROW(U64_OR_0, tokens) ROW(U64_OR_0, cache_hits)                                      \
     ROW(REAL, tokens_per_s)                                                                                   \
-    ROW(U64_OR_0, prefill_tokens) ROW(U64_OR_0, evictions) ROW(U32_OR_0, kv_cached) /* blocks */              \
+    ROW(U64_OR_0, prefill_tokens) ROW(U64_OR_0, evictions) ROW(U32_OR_0, kv_cached) ROW(U64_OR_0, restores) /* blocks */              \
     ROW(REAL, hit_rate) /* cache_hits ÷ (cache_hits + prefill_tokens) */                                      \
     ROW(TEXT_OR_0, reason) /* of WORKER_FAILED */
 #define POOL_STATUS_FIELDS(ROW)                                                                               \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* One process: its arguments, its cores, what it inherits.
  *
- * Of our descriptors a worker inherits the board and nothing else: all others are close-on-exec. It leads a
- * process group of its own, so that a Ctrl-C on the terminal does not reach it. SIGPIPE stays ignored,
- * because it must not die of a line on its stderr.
+ * Of our descriptors a worker inherits the board, the prefix store and nothing else: all others are
+ * close-on-exec. It leads a process group of its own, so that a Ctrl-C on the terminal does not reach it.
+ * SIGPIPE stays ignored, because it must not die of a line on its stderr.
  *
  * The broker stays in our group, or it could not write to a terminal that wants to be asked; it ignores the
  * signals that are meant for us. */
@@ -86,6 +86,8 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
     }
     command_line_number(line, "--board-fd", plan->board_fd);
     command_line_number(line, "--board-slot", plan->index);
+    if (plan->store_fd >= 0)
+        command_line_number(line, "--prefix-store-fd", plan->store_fd);
     command_line_number(line, "--local-workers", options->workers);
     if (options->has_frame_us)
         command_line_number(line, "--frame-us", options->frame_us);
@@ -141,7 +143,9 @@ int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stder
     pid_t pid;
     build_command(plan, &line);
     char *const *words = command_line_words(&line);
-    int r = words ? spawn(plan->program, words, &plan->board_fd, 1, pipe_fds[1], &pid) : -ENOMEM;
+    const int fds[] = {plan->board_fd, plan->store_fd};
+    int r =
+        words ? spawn(plan->program, words, fds, plan->store_fd >= 0 ? 2 : 1, pipe_fds[1], &pid) : -ENOMEM;
     command_line_deinit(&line);
     close(pipe_fds[1]);
     if (r < 0) {

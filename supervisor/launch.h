@@ -18,11 +18,12 @@ struct launch_plan {
     uint32_t index; /* place in the pool: slot on the board, share of the cores */
     uint32_t incarnation;
     int board_fd;
+    int store_fd; /* of the prefix store; -1: there is none */
 };
 
-/* Starts it in a process group of its own, with default signals (but SIGPIPE ignored), the board, and a pipe
- * as its stderr, whose non-blocking read end is returned. It gets SIGTERM when we are gone. 0 or -errno with
- * the reason. */
+/* Starts it in a process group of its own, with default signals (but SIGPIPE ignored), the board, the prefix
+ * store, and a pipe as its stderr, whose non-blocking read end is returned. It gets SIGTERM when we are gone.
+ * 0 or -errno with the reason. */
 int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stderr, struct error *err);
 
 /* Starts the broker, in our own process group, with signals as a shell gives them. It inherits `fds`, the

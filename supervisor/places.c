@@ -45,8 +45,12 @@ const char *place_state_name(enum place_state state)
 int places_init(struct places *places, const struct options *options, int rundir_fd, uint64_t boot,
                 struct error *err)
 {
-    *places = (struct places){
-        .options = options, .boot = boot, .rundir_fd = rundir_fd, .board_fd = -1, .n = options->workers};
+    *places = (struct places){.options = options,
+                              .boot = boot,
+                              .rundir_fd = rundir_fd,
+                              .board_fd = -1,
+                              .store_fd = -1,
+                              .n = options->workers};
     snprintf(places->worker_link, sizeof places->worker_link, "ipc://%s/backend", options->rundir);
     for (uint32_t i = 0; i < SUPERVISION_PLACES_MAX; i++) {
         places->places[i].record.index = i;
@@ -66,6 +70,17 @@ int places_init(struct places *places, const struct options *options, int rundir
         return error_set(err, r, "shared memory for the board: %s", strerror(-r));
     }
     board_init(places->board, places->n);
+    if (options->prefix_store == 0)
+        return 0;
+    /* The workers alone know what is in it. */
+    r = shm_create("quern-prefixes", (size_t)options->prefix_store << 20, &places->store_fd);
+    if (r == 0)
+        r = shm_seal_size(places->store_fd);
+    if (r < 0) {
+        places_deinit(places);
+        return error_set(err, r, "%u MiB of memory for the prefix store: %s", options->prefix_store,
+                         strerror(-r));
+    }
     return 0;
 }
 
@@ -161,7 +176,8 @@ void places_start(struct places *places, struct place *place, uint64_t now)
                                      .name = name,
                                      .index = record->index,
                                      .incarnation = record->incarnation,
-                                     .board_fd = places->board_fd};
+                                     .board_fd = places->board_fd,
+                                     .store_fd = places->store_fd};
     int r = launch_worker(&plan, &pid, &fd, &err);
     if (r == 0) {
         record->pid = (uint32_t)pid;
@@ -319,6 +335,8 @@ void places_deinit(struct places *places)
         munmap(places->board, board_size(places->n));
     if (places->board_fd >= 0)
         close(places->board_fd);
+    if (places->store_fd >= 0)
+        close(places->store_fd);
     places->board = NULL;
-    places->board_fd = -1;
+    places->board_fd = places->store_fd = -1;
 }

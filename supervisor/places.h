@@ -33,14 +33,16 @@ struct places {
     uint64_t boot;                          /* in the names of their streams */
     int rundir_fd;
     int board_fd;
+    int store_fd; /* the prefix store; -1: there is none */
     struct board *board;
     uint32_t n;
     bool stopping; /* nothing is started any more */
     struct place places[SUPERVISION_PLACES_MAX];
 };
 
-/* Creates the board; starts nothing yet. `rundir_fd`: the run directory, where workers bind their streams.
- * That and the options outlive the places. 0 or -errno with the reason. */
+/* Creates the board, and the prefix store if one is wanted; starts nothing yet. `rundir_fd`: the run
+ * directory, where workers bind their streams. That and the options outlive the places. 0 or -errno with the
+ * reason. */
 int places_init(struct places *places, const struct options *options, int rundir_fd, uint64_t boot,
                 struct error *err);
 

@@ -27,6 +27,7 @@ enum {
     KEY_CPUS,
     KEY_BOARD_FD,
     KEY_BOARD_SLOT,
+    KEY_PREFIX_STORE_FD,
     KEY_LOCAL_WORKERS,
     KEY_CACHED_BLOCKS,
     KEY_FRAME_US,
@@ -52,6 +53,7 @@ static const struct argp_option options[] = {
     {"cpus", KEY_CPUS, "LIST", 0, "Cores to run on: 0,1,...", 0},
     {"board-fd", KEY_BOARD_FD, "FD", 0, "Descriptor of the pool's board", 0},
     {"board-slot", KEY_BOARD_SLOT, "I", 0, "Slot of the board", 0},
+    {"prefix-store-fd", KEY_PREFIX_STORE_FD, "FD", 0, "Descriptor of the pool's prefix store", 0},
     {"local-workers", KEY_LOCAL_WORKERS, "N", 0, "Workers that share this machine's memory, this one too (1)",
      0},
     {"frame-us", KEY_FRAME_US, "N", 0, "Tokens of one request made within this time share a frame (250)", 0},
@@ -131,6 +133,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_BOARD_SLOT:
         into->board_slot = number(key, arg, 0, 65535, state);
         break;
+    case KEY_PREFIX_STORE_FD:
+        into->prefix_store_fd = (int)number(key, arg, 0, 65535, state);
+        break;
     case KEY_LOCAL_WORKERS:
         into->local_workers = number(key, arg, 1, 65535, state);
         break;
@@ -173,6 +178,7 @@ void worker_options_parse(int argc, char **argv, struct worker_options *ret_opti
                                            .device = "auto",
                                            .incarnation = 1,
                                            .board_fd = -1,
+                                           .prefix_store_fd = -1,
                                            .cached_blocks = UINT32_MAX,
                                            .frame_us = DEFAULT_FRAME_US,
                                            .orphan_s = DEFAULT_ORPHAN_S};

@@ -87,6 +87,7 @@ void report_write(struct report *report, const struct report_facts *facts, uint6
     snapshot.cache_hits = stats.cache_hits;
     snapshot.prefill_tokens = stats.prefill_tokens;
     snapshot.evictions = stats.evictions;
+    snapshot.restores = stats.restores;
     snapshot.kv_cached = stats.blocks_cached;
     snapshot.tokens_per_s = report->tokens_per_s;
     board_write(report->slot, &snapshot);

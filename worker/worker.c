@@ -313,6 +313,8 @@ static bool is_over(struct worker *worker, uint64_t now)
     }
     if (!is_ending(worker) || worker->assignments.n > 0 || preparer_pending(worker->preparer) > 0)
         return false;
+    if (worker->has_work && worker->state != WORKER_FAILED) /* blocks that others may need are still copied */
+        return false;
     if (worker->done_ns == 0)
         worker->done_ns = now;
     return window_kept(&worker->stream.window) == 0 || now - worker->done_ns > PATIENCE_NS;
@@ -457,6 +459,18 @@ static int open_engine(struct worker *worker, struct error *err)
     return engine_new(&config, assignments_event, &worker->assignments, &worker->engine, err);
 }
 
+/* Without it the worker is as good, and forgets more. */
+static void share_prefixes(struct worker *worker)
+{
+    struct error err;
+    int fd = worker->options->prefix_store_fd;
+    if (fd < 0)
+        return;
+    if (worker->options->cached_blocks > 0 && engine_share_prefixes(worker->engine, fd, &err) < 0)
+        log_warn("%s", err.text);
+    close(fd);
+}
+
 /* Most tokens of a sequence, its output included. */
 static uint32_t most_tokens(const struct worker *worker)
 {
@@ -490,6 +504,8 @@ static int load(struct worker *worker, struct error *err)
         log_choice(worker);
         r = open_engine(worker, err);
     }
+    if (r == 0)
+        share_prefixes(worker);
     if (r == 0)
         r = finish_weights(worker, err);
     if (r < 0)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* quern bench prefix: what is saved of prompts that begin as others did.
  *
- * Four situations, each with private pools of its own and a goal beside its value. Work is counted in tokens
+ * Five situations, each with private pools of its own and a goal beside its value. Work is counted in tokens
  * of prompts that were computed, which no load on the machine changes: what a request's usage says that it
  * had, less what was found. Time to the first token is the only time.
  *
  *     again     one prompt, a second time, on one worker: time to the first token, warm ÷ cold
+ *     restart   one prompt, again after its worker was killed: the pool's prefix store has it
  *     chat      a conversation, each turn with all before it: what was computed ÷ what was new
  *     tenants   four workers, prompts of forty tenants, each with a long beginning of its own, some much more
  *               often than others (Zipf): what was found ÷ what one cache for all could find; and the work of
@@ -17,6 +18,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,7 @@
 #define AT_ONCE      16
 #define TURN_IDS     100 /* of what is asked, and of what is answered */
 #define PROMPTS_MOST 64
+#define STORE_MIB    64
 
 struct options {
     const char *model, *device;
@@ -136,9 +139,11 @@ static void make_ids(int32_t *ids, size_t n, uint64_t name)
         ids[i] = (int32_t)(3 + hash64(&i, sizeof i, name) % 256);
 }
 
-static int open_pool(struct bench *bench, const char *device, uint32_t workers, struct error *err)
+static int open_pool(struct bench *bench, const char *device, uint32_t workers, uint32_t store_mib,
+                     struct error *err)
 {
-    const struct pool_options options = {.model = bench->model, .device = device, .workers = workers};
+    const struct pool_options options = {
+        .model = bench->model, .device = device, .workers = workers, .prefix_store = store_mib};
     bench->open = 0;
     return pool_open(&options, &bench->pool, err);
 }
@@ -188,6 +193,62 @@ static int measure_again(struct bench *bench, struct error *err)
         print(options, "again", "time to the first token, warm / cold",
               spread_of(warm, options->repetitions).median / spread_of(cold, options->repetitions).median,
               0.05, false);
+    return r;
+}
+
+static int ask_status(struct bench *bench, const struct quern_status **ret_status, struct error *err)
+{
+    struct quern_error said = {0};
+    int r = quern_status(pool_client(bench->pool), 5000, ret_status, &said);
+    return r < 0 ? error_set(err, r, "%s", said.text) : 0;
+}
+
+/* Kills the pool's one worker, and waits until another process is in its place. */
+static int replace_worker(struct bench *bench, struct error *err)
+{
+    const struct quern_status *status;
+    uint64_t start = clock_ns();
+    int r = ask_status(bench, &status, err);
+    if (r < 0)
+        return r;
+    uint32_t incarnation = status->workers[0].incarnation;
+    kill((pid_t)status->workers[0].pid, SIGKILL);
+    do {
+        quern_dispatch(pool_client(bench->pool), 20, NULL);
+        r = ask_status(bench, &status, err);
+        if (r == 0 && clock_ns() - start > STALL_NS)
+            r = error_set(err, -ETIMEDOUT, "the worker was not started again within a minute");
+        if (r == 0 && interrupt_signal())
+            r = error_set(err, -EINTR, "interrupted");
+    } while (r == 0 && (status->workers[0].incarnation == incarnation ||
+                        strcmp(status->workers[0].state, "ready") != 0));
+    return r;
+}
+
+/* Others were asked before each, so that nothing is measured of a worker that has never run; and after the
+ * cold one, so that its blocks are in the store. */
+static int measure_restart(struct bench *bench, struct error *err)
+{
+    const struct options *options = bench->options;
+    int32_t *ids = calloc(options->ids, sizeof *ids), other[2 * BLOCK];
+    struct asked asked, cold, warm;
+    int r = ids ? 0 : error_set(err, -ENOMEM, "out of memory");
+    for (uint64_t round = 0; r == 0 && round < 2; round++) {
+        make_ids(other, 2 * BLOCK, 5000 + round);
+        r = ask(bench, &asked, other, 2 * BLOCK, 16, err);
+        make_ids(ids, r == 0 ? options->ids : 0, 5500);
+        if (r == 0)
+            r = ask(bench, round == 0 ? &cold : &warm, ids, options->ids, 1, err);
+        make_ids(other, 2 * BLOCK, 6000 + round);
+        if (r == 0)
+            r = ask(bench, &asked, other, 2 * BLOCK, 64, err);
+        if (r == 0 && round == 0)
+            r = replace_worker(bench, err);
+    }
+    free(ids);
+    if (r == 0)
+        print(options, "restart", "time to the first token, from the store / cold",
+              (double)(warm.first_ns - warm.sent_ns) / (double)(cold.first_ns - cold.sent_ns), 0.15, false);
     return r;
 }
 
@@ -279,12 +340,11 @@ static int ask_as_tenants(struct bench *bench, struct asked *asked, double *ret_
 static int ask_for_work(struct bench *bench, double *ret_imbalance, struct error *err)
 {
     const struct quern_status *status;
-    struct quern_error said = {0};
     uint64_t most = 0, sum = 0, tokens = 0, start = clock_ns();
     do {
-        int r = quern_status(pool_client(bench->pool), 5000, &status, &said);
+        int r = ask_status(bench, &status, err);
         if (r < 0)
-            return error_set(err, r, "%s", said.text);
+            return r;
         most = sum = tokens = 0;
         for (size_t i = 0; i < status->n_workers; i++) {
             uint64_t work = status->workers[i].prefill_tokens + status->workers[i].tokens;
@@ -320,12 +380,13 @@ static int measure_all(struct bench *bench, struct error *err)
 {
     const struct {
         int (*measure)(struct bench *bench, struct error *err);
-        uint32_t workers;
+        uint32_t workers, store_mib;
         bool free_tokens; /* what is counted, not timed, needs no computing */
-    } situations[] = {{measure_again, 1, false},
-                      {measure_chat, 1, true},
-                      {measure_tenants, WORKERS, true},
-                      {measure_at_once, WORKERS, false}};
+    } situations[] = {{measure_again, 1, 0, false},
+                      {measure_restart, 1, STORE_MIB, false},
+                      {measure_chat, 1, 0, true},
+                      {measure_tenants, WORKERS, 0, true},
+                      {measure_at_once, WORKERS, 0, false}};
     int r = 0;
     if (!bench->options->json)
         printf("prompts of %u ids; tenants: %u requests of %u, Zipf; chat of %u turns; %ld cores\n",
@@ -333,7 +394,7 @@ static int measure_all(struct bench *bench, struct error *err)
                sysconf(_SC_NPROCESSORS_ONLN));
     for (size_t i = 0; r == 0 && i < sizeof situations / sizeof *situations; i++) {
         const char *device = situations[i].free_tokens ? "null" : bench->options->device;
-        r = open_pool(bench, device, situations[i].workers, err);
+        r = open_pool(bench, device, situations[i].workers, situations[i].store_mib, err);
         if (r == 0)
             r = situations[i].measure(bench, err);
         bench->pool = pool_close(bench->pool);

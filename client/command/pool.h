@@ -20,6 +20,7 @@ struct pool_options {
     /* Of a private pool; handed to the broker. NULL or 0: its defaults. */
     const char *device;
     uint32_t workers, context, slots, kv_blocks, threads;
+    uint32_t prefix_store; /* MiB */
     bool has_frame_us;
     uint32_t frame_us;
 };

@@ -94,6 +94,7 @@ static void build_command(struct command_line *line, const char *program, const 
                    {"--ctx", options->context, options->context > 0},
                    {"--slots", options->slots, options->slots > 0},
                    {"--kv-blocks", options->kv_blocks, options->kv_blocks > 0},
+                   {"--prefix-store", options->prefix_store, options->prefix_store > 0},
                    {"--threads", options->threads, options->threads > 0},
                    {"--frame-us", options->frame_us, options->has_frame_us},
                    {"--owner", (uint32_t)getpid(), true}};

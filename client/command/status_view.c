@@ -62,6 +62,7 @@ enum column {
     KV_FREE,
     CACHED,
     EVICTED,
+    RESTORED,
     HITS,
     TOKENS,
     RATE,
@@ -75,11 +76,14 @@ static const struct {
     int rank;  /* the lowest goes first */
     bool text; /* begins at the left; numbers end at the right */
 } traits[N_COLUMNS] = {
-    [WORKER] = {"WORKER", 13, true},     [STATE] = {"STATE", 12, true},    [PID] = {"PID", 9, false},
-    [RESTARTS] = {"RESTARTS", 2, false}, [ACTIVE] = {"ACTIVE", 11, false}, [WAITING] = {"WAITING", 4, false},
-    [KV_FREE] = {"KV FREE", 5, false},   [CACHED] = {"CACHED", 1, false},  [EVICTED] = {"EVICTED", 0, false},
-    [HITS] = {"HITS", 6, false},         [TOKENS] = {"TOKENS", 7, false},  [RATE] = {"TOKENS/S", 10, false},
-    [MODEL] = {"MODEL", 8, true},        [DEVICE] = {"DEVICE", 3, true},
+    [WORKER] = {"WORKER", 14, true},     [STATE] = {"STATE", 13, true},
+    [PID] = {"PID", 10, false},          [RESTARTS] = {"RESTARTS", 3, false},
+    [ACTIVE] = {"ACTIVE", 12, false},    [WAITING] = {"WAITING", 5, false},
+    [KV_FREE] = {"KV FREE", 6, false},   [CACHED] = {"CACHED", 2, false},
+    [EVICTED] = {"EVICTED", 1, false},   [HITS] = {"HITS", 7, false},
+    [TOKENS] = {"TOKENS", 8, false},     [RATE] = {"TOKENS/S", 11, false},
+    [MODEL] = {"MODEL", 9, true},        [DEVICE] = {"DEVICE", 4, true},
+    [RESTORED] = {"RESTORED", 0, false},
 };
 
 static void fill_cell(const struct quern_worker *w, enum column column, char ret_cell[CELL_MAX])
@@ -111,6 +115,9 @@ static void fill_cell(const struct quern_worker *w, enum column column, char ret
         break;
     case EVICTED:
         snprintf(ret_cell, CELL_MAX, "%" PRIu64, w->evictions);
+        break;
+    case RESTORED:
+        snprintf(ret_cell, CELL_MAX, "%" PRIu64, w->restores);
         break;
     case HITS:
         snprintf(ret_cell, CELL_MAX, "%.0f%%", w->hit_rate * 100);

@@ -138,7 +138,7 @@ GOOD = [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "active": 3, "waiting": 4, "slots": 16, "kv_free": 10,
                         "kv_total": 512, "context": 4096, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
-                        "prefill_tokens": 36, "evictions": 14, "kv_cached": 15, "hit_rate": 0.25},
+                        "prefill_tokens": 36, "evictions": 14, "kv_cached": 15, "restores": 16, "hit_rate": 0.25},
                        {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
     ("tokenize_ok", {"k": "tokenize_ok", "ref": 6, "ids": [1, 2]}),
     ("tokenize_ok, empty", {"k": "tokenize_ok", "ids": []}),

@@ -113,8 +113,9 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_int_eq(number(w, "slots"), 3);
         ck_assert_int_eq(number(w, "kv_free"), 300);
         ck_assert_int_eq(number(w, "kv_total"), 300);
-        const char *const nothing_yet[] = {"restarts",   "active",         "waiting",   "steps",    "tokens",
-                                           "cache_hits", "prefill_tokens", "evictions", "kv_cached"};
+        const char *const nothing_yet[] = {"restarts",  "active",     "waiting",        "steps",
+                                           "tokens",    "cache_hits", "prefill_tokens", "evictions",
+                                           "kv_cached", "restores"};
         for (size_t j = 0; j < sizeof nothing_yet / sizeof *nothing_yet; j++)
             ck_assert_int_eq(number(w, nothing_yet[j]), 0);
         ck_assert_double_eq(real(w, "tokens_per_s"), 0);

@@ -158,6 +158,44 @@ START_TEST(a_killed_broker_loses_no_token_and_makes_none_twice)
 }
 END_TEST
 
+/* Tokens of a prompt of 700 that were found; the ids of its answer. */
+static uint32_t ask_again(struct quern *client, int32_t ret_ids[8])
+{
+    static int32_t prompt[700];
+    struct answer answer = {0};
+    struct quern_request request = endless(NULL, 8);
+    for (int i = 0; i < 700; i++)
+        prompt[i] = 260 + i % 200;
+    request.ids = prompt;
+    request.n_ids = 700;
+    send_request(client, &request, &answer);
+    await_answers(client, &answer, 1, 60);
+    ck_assert_uint_eq(answer.ids.len, 8);
+    memcpy(ret_ids, answer.ids.data, 8 * sizeof *ret_ids);
+    uint32_t cached = answer.cached_tokens;
+    answer_deinit(&answer);
+    return cached;
+}
+
+START_TEST(a_worker_that_is_started_again_finds_what_was_computed_before_it)
+{
+    int32_t before[8], after[8];
+    pid_t pid;
+    pool_start(&pool, tiny_model(), "--prefix-store", "8", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.rundir);
+    ck_assert_uint_eq(ask_again(client, before), 0);
+    ck_assert_uint_eq(ask_again(client, after), 672); /* blocks are copied in passing: by now they were */
+    ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 1);
+    kill(pid, SIGKILL);
+    struct quern_worker worker = await_worker(client, 0, "ready", 2, 30);
+    ck_assert_uint_eq(worker.restores, 0);
+    ck_assert_uint_eq(ask_again(client, after), 672);
+    ck_assert_mem_eq(before, after, sizeof before);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+}
+END_TEST
+
 START_TEST(a_stopped_worker_is_noticed_by_its_lack_of_progress)
 {
     pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
@@ -537,6 +575,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, NULL, forget);
     tcase_add_test(tests, requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back);
     tcase_add_test(tests, a_killed_broker_loses_no_token_and_makes_none_twice);
+    tcase_add_test(tests, a_worker_that_is_started_again_finds_what_was_computed_before_it);
     tcase_add_test(tests, a_stopped_worker_is_noticed_by_its_lack_of_progress);
     tcase_add_test(tests, a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is_lost);
     tcase_add_test(tests, a_broker_that_stood_still_blames_nobody);

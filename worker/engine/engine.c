@@ -129,16 +129,36 @@ struct engine *engine_free(struct engine *engine)
 {
     if (!engine)
         return NULL;
+    struct tier *tier = engine->scheduler.tier;
     delivery_deinit(&engine->delivery);
     if (engine->scheduler.ops)
         scheduler_deinit(&engine->scheduler);
     planner_deinit(&engine->planner);
     if (engine->backend)
         engine->config.backend->close(engine->backend);
+    tier_free(tier); /* its copies were dropped */
     for (uint32_t i = 0; i < MOST_FLIGHTS; i++)
         plan_deinit(&engine->flights[i].plan);
     free(engine);
     return NULL;
+}
+
+int engine_share_prefixes(struct engine *engine, int fd, struct error *err)
+{
+    struct scheduler *scheduler = &engine->scheduler;
+    struct prefix_store_kind kind = {.layout = scheduler->info.kv_layout,
+                                     .block_bytes = scheduler->info.groups[0].block_bytes};
+    struct prefix_store *store;
+    memcpy(kind.model, engine->config.model->digest, sizeof kind.model);
+    int r = prefix_store_open(fd, &kind, &store, err);
+    if (r < 0)
+        return r;
+    r = tier_new(scheduler->ops, scheduler->backend, scheduler->prefix, store, &scheduler->tier);
+    if (r < 0) {
+        prefix_store_close(store);
+        return error_set(err, r, "prefix store: out of memory");
+    }
+    return 0;
 }
 
 /* ---- requests ---- */
@@ -421,8 +441,13 @@ int engine_step(struct engine *engine, struct error *err)
     if (engine->failed)
         return error_set(err, engine->failed, "%s", engine->failure.text);
     end_unwanted(engine);
+    int launched = 0, landed = 0, copied = 0;
+    struct tier *tier = engine->scheduler.tier;
+    if (tier)
+        copied = tier_work(tier, &engine->failure);
+    if (copied < 0)
+        return fail(engine, copied, err);
     admit(engine);
-    int launched = 0, landed = 0;
     if (engine->n_flights < engine->most_flights)
         launched = launch(engine);
     if (launched < 0)
@@ -431,7 +456,7 @@ int engine_step(struct engine *engine, struct error *err)
         landed = land(engine);
     if (landed < 0 && landed != -EAGAIN)
         return fail(engine, landed, err);
-    return engine->delivery.alive != NULL || engine->n_flights > 0;
+    return engine->delivery.alive != NULL || engine->n_flights > 0 || (tier && tier_has_work(tier));
 }
 
 /* ---- what there is ---- */
@@ -450,6 +475,7 @@ void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
     ret_stats->cache_hits = scheduler->cache_hits;
     ret_stats->blocks_cached = cache.cached;
     ret_stats->evictions = cache.evicted;
+    ret_stats->restores = scheduler->tier ? tier_restores(scheduler->tier) : 0;
     ret_stats->tokens = engine->delivery.tokens;
     for (const struct sequence *s = scheduler->waiting; s; s = s->next)
         ret_stats->waiting_tokens += s->ids.len;

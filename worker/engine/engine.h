@@ -98,6 +98,7 @@ struct engine_stats {
     uint32_t blocks_cached; /* by the prefix cache, those in use included */
     uint64_t steps, tokens, prefill_tokens, preemptions, cache_hits;
     uint64_t evictions;      /* of blocks, by the prefix cache */
+    uint64_t restores;       /* of blocks, from the prefix store */
     uint64_t waiting_tokens; /* prompt tokens not yet prefilled */
 };
 
@@ -105,6 +106,10 @@ struct engine_stats {
 int engine_new(const struct engine_config *config, engine_sink *sink, void *sink_arg,
                struct engine **ret_engine, struct error *err);
 struct engine *engine_free(struct engine *engine);
+
+/* Shares what the prefix cache keeps through the segment behind `fd` (prefix_store.h), which stays the
+ * caller's. Before the first request. 0 or -errno with a reason: then the engine is as it was. */
+int engine_share_prefixes(struct engine *engine, int fd, struct error *err);
 
 /* Positive codes of engine_submit. */
 enum {

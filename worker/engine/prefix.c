@@ -136,6 +136,12 @@ void prefix_leave(struct prefix *prefix, uint64_t number)
     free(space);
 }
 
+struct bytes prefix_salt(const struct prefix *prefix, uint64_t number)
+{
+    const struct space *space = number ? find_space(prefix, number) : NULL;
+    return space ? (struct bytes){space->salt, space->salt_len} : (struct bytes){"", 0};
+}
+
 /* ---- places ---- */
 
 static uint64_t hash_place(uint64_t parent, const int32_t *ids)

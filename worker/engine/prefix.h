@@ -36,6 +36,9 @@ struct prefix *prefix_free(struct prefix *prefix);
 uint64_t prefix_enter(struct prefix *prefix, struct bytes salt);
 void prefix_leave(struct prefix *prefix, uint64_t space);
 
+/* The salt of a space, borrowed as long as somebody is in it. */
+struct bytes prefix_salt(const struct prefix *prefix, uint64_t space);
+
 /* Writes the blocks that hold the first ids, up to `most`; returns how many. The caller holds them before
  * anything else happens. */
 uint32_t prefix_find(const struct prefix *prefix, uint64_t space, const int32_t *ids, uint32_t most,

@@ -147,6 +147,19 @@ static bool is_same_look(const struct scheduler_look *a, const struct scheduler_
            a->n_running == b->n_running;
 }
 
+/* Brings into the cache what the store has behind the first n blocks, which are found. True: there may be
+ * more of it, and the sequence waits for that. */
+static bool restore(struct scheduler *scheduler, struct sequence *sequence, uint32_t *n)
+{
+    bool more = false;
+    uint32_t most = most_found(sequence);
+    if (!scheduler->tier || sequence->space == 0 || *n >= most || sequence->n_missing == *n + 1)
+        return false;
+    *n += tier_restore(scheduler->tier, sequence, *n, most, &more);
+    sequence->n_missing = more ? 0 : *n + 1;
+    return more;
+}
+
 struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_filled)
 {
     uint32_t passed = 0;
@@ -165,6 +178,8 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
             scheduler->refused = look;
             return NULL;
         }
+        if (restore(scheduler, head, &n))
+            continue;
         *ret_filled = n;
         return head;
     }
@@ -187,6 +202,7 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
     if (r < 0)
         return r;
     scheduler_dequeue(scheduler, sequence);
+    sequence->n_missing = 0; /* by when it waits again its own blocks may be there */
     prefix_hold(scheduler->prefix, sequence->blocks, n_filled);
     sequence_start(sequence, slot, n_filled);
     scheduler->cache_hits += sequence->fed;
@@ -223,8 +239,10 @@ void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequen
     uint32_t known = (uint32_t)sequence->ids.len; /* a draft's end may be fed and not be part of the answer */
     uint32_t end = (sequence->n_final < known ? sequence->n_final : known) / BACKEND_BLOCK_TOKENS;
     for (; sequence->n_offered < end; sequence->n_offered++)
-        prefix_insert(scheduler->prefix, sequence->space, sequence->ids.data, sequence->blocks,
-                      sequence->n_offered);
+        if (prefix_insert(scheduler->prefix, sequence->space, sequence->ids.data, sequence->blocks,
+                          sequence->n_offered) &&
+            scheduler->tier)
+            tier_offer(scheduler->tier, sequence, sequence->n_offered);
 }
 
 /* Preempts juniors of `sequence`, the most junior first, until a block is free or on its way. True when one
@@ -265,6 +283,8 @@ uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence,
         bool taken = prefix_alloc(scheduler->prefix, more, sequence->blocks + sequence->n_blocks);
         assert(taken);
         (void)taken;
+        if (scheduler->tier)
+            tier_fresh(scheduler->tier, sequence->blocks + sequence->n_blocks, more);
         sequence->n_blocks += more;
     }
     uint32_t reach = sequence->n_blocks * BACKEND_BLOCK_TOKENS;

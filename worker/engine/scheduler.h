@@ -14,6 +14,7 @@
 #include "worker/engine/blocks.h"
 #include "worker/engine/prefix.h"
 #include "worker/engine/sequence.h"
+#include "worker/engine/tier.h"
 
 struct scheduler {
     const struct backend_ops *ops;
@@ -28,6 +29,7 @@ struct scheduler {
     uint32_t *free_slots; /* [n_slots], a stack */
     struct blocks *blocks;
     struct prefix *prefix;  /* through which alone blocks are taken and given back */
+    struct tier *tier;      /* behind it; NULL: none. Its owner's */
     struct scheduler_look { /* at the waiting sequence that did not fit the last time */
         uint64_t arrival, inserted;
         uint32_t available, n_running;

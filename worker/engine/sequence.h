@@ -53,6 +53,8 @@ struct sequence {
     uint64_t arrival;      /* grows with each request */
     bool uncached;         /* it has none */
     uint64_t space;        /* of the prefix cache, by the request's salt */
+    uint64_t store_use;    /* of the prefix store; 0: not yet */
+    uint32_t n_missing;    /* while it waits: the store lacks the block before this one; 0: not known */
     uint32_t end_position; /* n_prompt + max_tokens */
     uint64_t tag;
 

@@ -43,8 +43,8 @@ START_TEST(what_is_written_reads_the_same)
     struct command_line line = {0}, second = {0};
     ck_assert_int_eq(PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x",
                            "--frame-us", "0", "--tcp", "127.0.0.1:5000", "--drain-seconds=0",
-                           "--cached-blocks", "0", "--kv-type=q8_0", "--no-sandbox", "--owner", "7",
-                           "--supervision-fd", "9", "--", "-odd name"),
+                           "--cached-blocks", "0", "--kv-type=q8_0", "--prefix-store", "64", "--no-sandbox",
+                           "--owner", "7", "--supervision-fd", "9", "--", "-odd name"),
                      0);
     command_line_add(&line, "quern-broker");
     command_line_add(&second, "quern-broker");
@@ -55,6 +55,7 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_str_eq(again.model, "-odd name");
     ck_assert(again.has_cached_blocks);
     ck_assert_str_eq(again.kv_type, "q8_0");
+    ck_assert_uint_eq(again.prefix_store, 64);
     ck_assert_uint_eq(again.drain_seconds, 0);
     ck_assert_uint_eq(again.owner, 0); /* these two are the first process's alone */
     ck_assert_uint_eq(again.supervision_fd, 0);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Random mixes of requests through the engine, on the CPU and on the emulated device: prompts in chunks,
  * decodes, greedy and sampled, preemption for want of blocks and going on afterwards, prefixes found again,
- * drafts, cancels.
+ * in the store too, drafts, cancels.
  *
  * The two round differently, so ids are held to be equal as far as logits decide: at the first that differs,
  * the two most likely ids must have been as good as equal. Of sampled ones nobody knows by how much chance
- * has decided, so few may differ. $QUERN_MIXES says how many mixes (default 2, the first of them a crowd),
- * $QUERN_ROUNDS how many go one after the other through one engine (default 1; a thousand requests are 150).
+ * has decided, so few may differ. $QUERN_MIXES says how many mixes (default 2, the first of them a crowd,
+ * which comes again at the end and finds its prefix in the store), $QUERN_ROUNDS how many go one after the
+ * other through one engine (default 1; a thousand requests are 150).
  */
 
 #include <math.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/shm.h"
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
 #include "worker/convert/synth.h"
@@ -244,19 +246,22 @@ static uint32_t check_same(uint64_t seed, uint32_t i, bool sampled, const struct
 }
 
 struct tally {
-    uint64_t agreed, all, preempted, cached, n_sampled, apart;
+    uint64_t agreed, all, preempted, cached, restored, n_sampled, apart;
 };
 
-/* The same mix alone on the CPU and together on the device, which allocates and records nothing for it. */
-static void compare_mix(uint64_t seed, const struct mix *mix, struct tally *tally)
+/* The same mix alone on the CPU and together on the device, which allocates and records nothing for it.
+ * `store`: the segment that all engines on the device share prefixes in. */
+static void compare_mix(uint64_t seed, const struct mix *mix, int store, struct tally *tally)
 {
     static const struct backend_config plain = {.n_slots = 1, .n_context = 160, .cpu = {.n_threads = 1}};
     static struct rig alone, mixed;
     struct engine_stats stats;
+    struct error err = {0};
     struct backend_ops ops = quern_backend;
     ops.open = open_and_tell;
     rig_init(&alone, &backend_cpu, &plain, 0);
     rig_init(&mixed, &ops, &mix->backend, mix->most_draft);
+    ck_assert_msg(engine_share_prefixes(mixed.engine, store, &err) == 0, "%s", err.text);
     const struct device_counts before = device_counts(backend_device(opened));
     run_alone(&alone, mix);
     run_mixed(&mixed, mix);
@@ -275,6 +280,7 @@ static void compare_mix(uint64_t seed, const struct mix *mix, struct tally *tall
     ck_assert_uint_eq(stats.blocks_free, stats.blocks_total);
     tally->preempted += stats.preemptions;
     tally->cached += stats.cache_hits;
+    tally->restored += stats.restores;
     rig_deinit(&alone);
     rig_deinit(&mixed);
 }
@@ -289,20 +295,27 @@ START_TEST(a_mix_gives_on_the_device_what_each_request_gives_alone_on_the_cpu)
 {
     const uint64_t n_mixes = number_in("QUERN_MIXES", 2);
     struct tally tally = {0};
-    for (uint64_t seed = 0; seed < n_mixes; seed++) {
-        struct mix mix;
-        if (seed == 0)
-            make_crowd(&mix);
-        else
-            make_mix(seed, &mix);
-        compare_mix(seed, &mix, &tally);
+    struct mix mix;
+    int store;
+    ck_assert_int_eq(shm_create("test", 1 << 20, &store), 0);
+    make_crowd(&mix);
+    compare_mix(0, &mix, store, &tally);
+    for (uint64_t seed = 1; seed < n_mixes; seed++) {
+        make_mix(seed, &mix);
+        compare_mix(seed, &mix, store, &tally);
     }
-    printf("%llu of %llu ids compared, %llu preemptions, %llu prefixes found, %llu of %llu sampled apart\n",
+    make_crowd(&mix);
+    compare_mix(0, &mix, store, &tally);
+    close(store);
+    printf("%llu of %llu ids compared, %llu preemptions, %llu prefixes found, %llu blocks restored, "
+           "%llu of %llu sampled apart\n",
            (unsigned long long)tally.agreed, (unsigned long long)tally.all,
            (unsigned long long)tally.preempted, (unsigned long long)tally.cached,
-           (unsigned long long)tally.apart, (unsigned long long)tally.n_sampled);
+           (unsigned long long)tally.restored, (unsigned long long)tally.apart,
+           (unsigned long long)tally.n_sampled);
     ck_assert_uint_gt(tally.preempted, 0);
     ck_assert_uint_gt(tally.cached, 0);
+    ck_assert_uint_gt(tally.restored, 0);
     ck_assert_uint_gt(tally.agreed, tally.all * 9 / 10);
     ck_assert_uint_le(tally.apart, tally.n_sampled / 20);
 }

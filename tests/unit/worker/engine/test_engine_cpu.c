@@ -6,7 +6,9 @@
 #include "worker/engine/engine.h"
 #include "worker/model/model.h"
 #include "worker/convert/synth.h"
+#include "common/shm.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -192,6 +194,73 @@ START_TEST(what_is_found_in_the_prefix_cache_gives_the_same_bits)
 }
 END_TEST
 
+/* All requests, at once, on an engine of its own that shares its prefixes. */
+static void run_sharing(const struct rig *alone, int fd, struct backend_config config,
+                        struct engine_stats *ret_stats)
+{
+    static struct rig rig;
+    struct error err = {0};
+    rig_init(&rig, config);
+    ck_assert_msg(engine_share_prefixes(rig.engine, fd, &err) == 0, "%s", err.text);
+    for (uint64_t tag = 0; tag < REQUESTS; tag++)
+        submit(&rig, tag);
+    run_dry(&rig);
+    check_same(alone, &rig);
+    engine_stats(rig.engine, ret_stats);
+    ck_assert_uint_eq(ret_stats->blocks_free, ret_stats->blocks_total);
+    rig_deinit(&rig);
+}
+
+/* Engines one after the other, as workers that are started again: what one computed the next finds, as far as
+ * the store has room. */
+START_TEST(what_comes_from_the_prefix_store_gives_the_same_bits)
+{
+    static struct rig alone;
+    struct backend_config config = {.n_slots = 1, .n_context = 512, .cpu = {.n_threads = 1}};
+    rig_init(&alone, config);
+    for (uint64_t tag = 0; tag < REQUESTS; tag++)
+        submit(&alone, tag);
+    run_dry(&alone);
+    config = (struct backend_config){.n_slots = 3, .n_context = 512, .max_rows = 40, .cpu = {.n_threads = 2}};
+    static const size_t sizes[] = {8 << 20, 300 << 10}; /* all of it; eight blocks */
+    for (int few = 0; few < 2; few++) {
+        struct engine_stats first, second, third;
+        int fd;
+        ck_assert_int_eq(shm_create("test", sizes[few], &fd), 0);
+        run_sharing(&alone, fd, config, &first);
+        ck_assert_uint_eq(first.restores, 0);
+        run_sharing(&alone, fd, config, &second);
+        if (!few) { /* of eight blocks, twice as many asked for in the same order may push each other out */
+            ck_assert_uint_gt(second.restores, 0);
+            ck_assert_uint_lt(second.prefill_tokens, first.prefill_tokens / 2);
+        }
+        config.n_blocks = 8; /* preempted, evicted, and brought again */
+        run_sharing(&alone, fd, config, &third);
+        ck_assert_uint_ge(third.restores, few ? 0 : second.restores);
+        ck_assert_uint_gt(third.preemptions, 0);
+        config.n_blocks = 0;
+        close(fd);
+    }
+    rig_deinit(&alone);
+}
+END_TEST
+
+START_TEST(a_store_that_cannot_be_shared_leaves_the_engine_as_it_was)
+{
+    static struct rig rig;
+    struct error err = {0};
+    int fd;
+    ck_assert_int_eq(shm_create("test", 4096, &fd), 0);
+    rig_init(&rig, (struct backend_config){.n_slots = 1, .n_context = 512, .cpu = {.n_threads = 1}});
+    ck_assert_int_eq(engine_share_prefixes(rig.engine, fd, &err), -ENOTSUP);
+    submit(&rig, 1);
+    run_dry(&rig);
+    ck_assert(rig.outcomes[1].end == ENGINE_END_LENGTH || rig.outcomes[1].end == ENGINE_END_STOP);
+    rig_deinit(&rig);
+    close(fd);
+}
+END_TEST
+
 START_TEST(a_cancel_at_any_layer_ends_that_request_and_harms_no_other)
 {
     static struct rig alone, disturbed;
@@ -246,6 +315,8 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_test(tests, alone_in_a_batch_in_chunks_and_after_preemption_the_bits_are_the_same);
     tcase_add_test(tests, what_is_found_in_the_prefix_cache_gives_the_same_bits);
+    tcase_add_test(tests, what_comes_from_the_prefix_store_gives_the_same_bits);
+    tcase_add_test(tests, a_store_that_cannot_be_shared_leaves_the_engine_as_it_was);
     tcase_add_test(tests, a_cancel_at_any_layer_ends_that_request_and_harms_no_other);
     tcase_add_test(tests, a_step_abandoned_for_a_cancel_leaves_the_backend_good);
 }

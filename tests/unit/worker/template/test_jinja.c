@@ -289,6 +289,8 @@ START_TEST(mistakes_are_told_with_their_line)
         {"{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "takes 1 arguments, not 2"},
         {"{% macro m(a) %}{% endmacro %}{{ m(z=2) }}", "has no parameter \"z\""},
         {"{{ items | selectattr }}", "take the name of a member"},
+        {"{{ 1 is in }}", "a test lacks its argument"},
+        {"{{ x is divisibleby }}", "a test lacks its argument"},
         {"{{ x | items }}", "has no items"},
         {"{{ items[::0] }}", "step is 0"},
         {"{{ loop }}{% for i in items %}{{ loop }}{% endfor %}", "a loop cannot be printed"},

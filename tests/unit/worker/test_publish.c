@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* When what requests make leaves in frames. The stream has no socket: what was published is what its window
+ * keeps. */
+
+#include "tests/unit/run.h"
+#include "worker/publish.h"
+
+#include <string.h>
+
+#define FRAME_US 1000
+#define FRAME_NS (FRAME_US * 1000ull)
+#define SHORT_NS 8000 /* of a step that makes no frame due */
+#define START_NS (100 * FRAME_NS)
+
+static struct stream stream;
+static struct publisher publisher;
+static struct output outputs[2];
+
+static void setup(void)
+{
+    stream = (struct stream){0};
+    publisher_init(&publisher, &stream, NULL, FRAME_US);
+    for (unsigned i = 0; i < 2; i++)
+        outputs[i] = (struct output){.topic = {(uint8_t)(i + 1)}};
+}
+
+static void teardown(void)
+{
+    for (unsigned i = 0; i < 2; i++)
+        publish_drop(&publisher, &outputs[i]);
+    window_deinit(&stream.window);
+}
+
+static void make(struct output *output, uint32_t n)
+{
+    static const int32_t ids[512];
+    const struct engine_event event = {.ids = ids, .n_ids = n, .text = BYTES_LITERAL("text")};
+    publish_event(&publisher, output, &event);
+}
+
+/* Frames that leave at a moment, after a step of so long. */
+static uint64_t leave(uint64_t now, uint64_t step_ns)
+{
+    uint64_t before = stream.window.last;
+    publish_due(&publisher, now, step_ns);
+    return stream.window.last - before;
+}
+
+START_TEST(tokens_made_within_the_time_of_a_frame_share_it)
+{
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(START_NS, SHORT_NS), 1); /* the first waits for nothing */
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(START_NS + FRAME_NS / 2, SHORT_NS), 0);
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(START_NS + FRAME_NS - 1, SHORT_NS), 0);
+    ck_assert_uint_eq(leave(START_NS + FRAME_NS, SHORT_NS), 1);
+    ck_assert_uint_eq(outputs[0].seq, 3);
+    ck_assert_uint_eq(outputs[0].off, 3 * strlen("text"));
+    ck_assert_uint_eq(leave(START_NS + 3 * FRAME_NS, SHORT_NS), 0); /* nothing was made */
+}
+END_TEST
+
+START_TEST(each_output_is_due_in_its_own_time)
+{
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(START_NS, SHORT_NS), 1);
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(START_NS + FRAME_NS / 2, SHORT_NS), 0);
+    make(&outputs[1], 1); /* its first: at once, and alone */
+    ck_assert_uint_eq(leave(START_NS + FRAME_NS / 2, SHORT_NS), 1);
+    make(&outputs[1], 1);
+    ck_assert_uint_eq(leave(START_NS + FRAME_NS, SHORT_NS), 1);
+    ck_assert_uint_eq(outputs[0].seq, 2);
+    ck_assert_uint_eq(outputs[1].seq, 1);
+    ck_assert_uint_eq(leave(START_NS + FRAME_NS * 3 / 2 - 1, SHORT_NS), 0);
+    ck_assert_uint_eq(leave(START_NS + FRAME_NS * 3 / 2, SHORT_NS), 1);
+    ck_assert_uint_eq(outputs[1].seq, 2);
+}
+END_TEST
+
+START_TEST(a_step_as_long_as_a_frame_flushes_all)
+{
+    make(&outputs[0], 1);
+    make(&outputs[1], 1);
+    ck_assert_uint_eq(leave(START_NS, SHORT_NS), 2);
+    make(&outputs[0], 1);
+    make(&outputs[1], 1);
+    ck_assert_uint_eq(leave(START_NS + 1, FRAME_NS - 1), 0);
+    ck_assert_uint_eq(leave(START_NS + 1, FRAME_NS), 2);
+}
+END_TEST
+
+START_TEST(a_full_frame_waits_for_no_time)
+{
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(START_NS, SHORT_NS), 1);
+    make(&outputs[0], 511);
+    ck_assert_uint_eq(leave(START_NS + 1, SHORT_NS), 0);
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(START_NS + 1, SHORT_NS), 1);
+    ck_assert_uint_eq(outputs[0].seq, 513);
+}
+END_TEST
+
+START_TEST(what_was_dropped_never_leaves)
+{
+    make(&outputs[0], 1);
+    make(&outputs[1], 1);
+    publish_drop(&publisher, &outputs[0]);
+    ck_assert_uint_eq(leave(START_NS, FRAME_NS), 1);
+    ck_assert_uint_eq(outputs[0].seq, 0);
+    ck_assert_uint_eq(outputs[1].seq, 1);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, tokens_made_within_the_time_of_a_frame_share_it);
+    tcase_add_test(tests, each_output_is_due_in_its_own_time);
+    tcase_add_test(tests, a_step_as_long_as_a_frame_flushes_all);
+    tcase_add_test(tests, a_full_frame_waits_for_no_time);
+    tcase_add_test(tests, what_was_dropped_never_leaves);
+}
+
+int main(void)
+{
+    return run_tests("worker/publish", add);
+}

@@ -358,6 +358,30 @@ START_TEST(work_is_charged_before_it_is_done)
 }
 END_TEST
 
+/* What a template may take grows with what it is given: the copies it makes of a long conversation are fair.
+ */
+START_TEST(a_long_text_may_be_copied_more_often_than_a_short_template_may_take)
+{
+    static const char source[] = "{% set a = text ~ '1' %}{% set b = text ~ '2' %}{% set c = text ~ '3' %}"
+                                 "{% set d = text ~ '4' %}{% set e = text ~ '5' %}{{ e[-1:] }}";
+    struct jinja_template *jinja;
+    struct buffer long_text = {0};
+    const struct tm date = {.tm_year = 126};
+    ck_assert_int_eq(buffer_reserve(&long_text, 8 << 20), 0);
+    memset(long_text.data, 'x', 8 << 20);
+    json_t *json = json_stringn((const char *)long_text.data, 8 << 20);
+    const struct jinja_variable variable = {"text", json, true};
+    ck_assert_int_eq(jinja_template_new(bytes_of_string(source), &jinja, &err), 0);
+    text.len = marks.len = 0;
+    int r = jinja_render(jinja, &variable, 1, &date, &text, &marks, &err);
+    ck_assert_msg(r == 0, "%d %s", r, err.text);
+    ck_assert(bytes_equal((struct bytes){text.data, text.len}, BYTES_LITERAL("5")));
+    jinja_template_free(jinja);
+    json_decref(json);
+    buffer_deinit(&long_text);
+}
+END_TEST
+
 START_TEST(nesting_in_the_source_is_bounded)
 {
     struct buffer source = {0};
@@ -396,6 +420,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, mistakes_are_told_with_their_line);
     tcase_add_test(tests, no_template_runs_without_bounds);
     tcase_add_test(tests, work_is_charged_before_it_is_done);
+    tcase_add_test(tests, a_long_text_may_be_copied_more_often_than_a_short_template_may_take);
     tcase_add_test(tests, nesting_in_the_source_is_bounded);
 }
 

@@ -19,6 +19,13 @@ static int serve(const char *device, const char *reason)
     say(s, &assign);
     struct message finished = expect(s, MESSAGE_FINISHED);
     ck_assert_uint_eq(finished.finished.count, LAST_STEP - 1);
+    /* Until its last frame is acknowledged it is there, to say why it takes nothing more. */
+    assign = assignment(2, 10, 1000);
+    say(s, &assign);
+    finished = expect(s, MESSAGE_FINISHED);
+    ck_assert_uint_eq(finished.finished.count, 0);
+    ck_assert_int_eq(finished.finished.end.error, PROTO_MODEL_ERROR);
+    ck_assert(bytes_equal(finished.finished.end.text, BYTES_LITERAL("the worker's device failed")));
     struct message ack = {.kind = MESSAGE_ACK};
     ack.ack.wseq = finished.finished.wseq;
     say(s, &ack);

@@ -80,6 +80,8 @@ START_TEST(methods_of_strings_do_what_pythons_do)
          "('a', '=', 'b=c')('a=b', '=', 'c')('a', '', '')('', '', 'a')"},
         {"[{{ 'ab'.center(5, '*') }}|{{ 'abc'.center(6) }}|{{ 'é'.ljust(3) }}|{{ 'ab'.rjust(4, '.') }}]",
          "[**ab*| abc  |é  |..ab]"},
+        {"{{ '  one two  three '.rsplit(none, 1) }}{{ 'ab cd'.rsplit() }}",
+         "['  one two', 'three']['ab', 'cd']"},
         {"{{ ('a,' * 200000).rsplit(',', 2000) | length }}", "2001"},
         {"{{ '42'.zfill(5) }}{{ '-4'.zfill(4) }}{{ 'abc'.zfill(2) }}", "00042-004abc"},
         {"{{ 'abcabc'.index('c') }}{{ 'abcabc'.rfind('c') }}{{ 'abc'.rfind('z') }}{{ 'éabé'.rindex('é') }}",

@@ -71,7 +71,7 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
                                          uint64_t bytes, const struct journal *journal, struct error *reason)
 {
     uint64_t had = share_of(admission, session)->journal_bytes;
-    uint64_t free = journal->limit - (journal->used - journal->settled);
+    uint64_t free = journal_free(journal);
     if (!journal_allows(0, bytes, journal->limit, journal->limit))
         return error_set(
             reason, PROTO_TOO_LONG,
@@ -80,7 +80,10 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
             (unsigned long long)bytes,
             (unsigned long long)(journal->limit - journal->limit / ADMISSION_OTHERS_OF_JOURNAL));
     if (!journal_could_hold(journal, bytes))
-        return error_set(reason, PROTO_OVERLOADED, "the journal is full of requests that run or wait");
+        return error_set(
+            reason, PROTO_OVERLOADED,
+            "the journal is full of requests that run or wait, and of answers that their clients have not "
+            "read");
     if (!journal_allows(had, bytes, free, journal->limit))
         return error_set(reason, PROTO_OVERLOADED,
                          "this session's share of the journal is full: its requests could take %llu bytes, "

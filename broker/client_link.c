@@ -38,6 +38,12 @@ void client_link_send_end(struct client_link *link, struct session *session, con
         send_bytes(link, session, &request->end_message);
 }
 
+void client_link_probe(struct client_link *link, struct session *session)
+{
+    if (session->outbox.n == 0) /* else that is tried again anyway */
+        client_link_send(link, session, &(struct message){.kind = MESSAGE_PONG});
+}
+
 void client_link_send_stranger(struct client_link *link, const struct peer *peer,
                                const struct message *message)
 {

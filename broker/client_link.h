@@ -32,6 +32,10 @@ void client_link_send(struct client_link *link, struct session *session, const s
 /* Tells a session the end of its request. */
 void client_link_send_end(struct client_link *link, struct session *session, const struct request *request);
 
+/* Sends what asks for no answer, if nothing else waits: a client whose connection is gone has its session
+ * doomed by that. */
+void client_link_probe(struct client_link *link, struct session *session);
+
 /* To a peer that has no session: dropped if it cannot be sent at once. */
 void client_link_send_stranger(struct client_link *link, const struct peer *peer,
                                const struct message *message);

@@ -94,7 +94,8 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         lifecycle_returned(broker, request);
         return true;
     }
-    ledger_make_room(&broker->ledger, &broker->journal, journal_growth(&request->log, zmq_msg_size(payload)));
+    ledger_make_room(&broker->ledger, &broker->journal, journal_growth(&request->log, zmq_msg_size(payload)),
+                     true);
     int r = journal_append(&broker->journal, &request->log, (uint32_t)frame->ids.n, (uint32_t)frame->text.len,
                            zmq_msg_data(payload), zmq_msg_size(payload));
     if (r != 0) {

@@ -15,8 +15,19 @@
 #include "broker/status.h"
 #include "broker/tokenize.h"
 
-/* What a request may `require` of this broker: version 1 has no features yet. */
-static const struct text_list features = {NULL, 0};
+/* What a request may `require` of this broker, and a client say of itself: that it tells, in its pings, which
+ * answers it has taken. */
+#define TELLS_TAKEN "taken"
+static const struct bytes names_of_features[] = {{TELLS_TAKEN, sizeof TELLS_TAKEN - 1}};
+static const struct text_list features = {names_of_features, 1};
+
+static bool has_name(const struct text_list *names, struct bytes name)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (bytes_equal(names->items[i], name))
+            return true;
+    return false;
+}
 
 /* ---- answers ---- */
 
@@ -89,6 +100,7 @@ static void hello(struct broker *broker, const struct peer *peer, const struct m
         client_link_send_stranger(&broker->client_link, peer, &no);
         return;
     }
+    session->tells = has_name(&message->hello.features, bytes_of_string(TELLS_TAKEN));
     lifecycle_adopt(broker, session);
     send_hello_ok(broker, session);
 }
@@ -108,24 +120,17 @@ static void bye(struct broker *broker, struct session *session, const struct mes
                 struct bytes raw)
 {
     answer(broker, session, &(struct message){.kind = MESSAGE_BYE_OK});
+    ledger_taken_by(&broker->ledger, &broker->journal, &session->id);
     session_doom(&broker->sessions, session);
 }
 
 /* ---- requests ---- */
 
-static bool has_feature(struct bytes name)
-{
-    for (size_t i = 0; i < features.n; i++)
-        if (bytes_equal(features.items[i], name))
-            return true;
-    return false;
-}
-
 /* What no worker needs to be asked for. */
 static enum proto_error check_generation(const struct generation *generation, struct error *err)
 {
     for (size_t i = 0; i < generation->require.n; i++)
-        if (!has_feature(generation->require.items[i]))
+        if (!has_name(&features, generation->require.items[i]))
             return error_set(err, PROTO_UNSUPPORTED, "generate: require: there is no \"%.*s\" here",
                              (int)generation->require.items[i].len,
                              (const char *)generation->require.items[i].data);
@@ -228,6 +233,13 @@ static void ping(struct broker *broker, struct session *session, const struct me
 {
     struct message pong = {.kind = MESSAGE_PONG};
     pong.pong.ref = message->ping.ref;
+    for (size_t i = 0; i < message->ping.taken.n; i++) {
+        struct id128 id;
+        if (message->ping.taken.items[i].len != sizeof id)
+            continue;
+        memcpy(&id, message->ping.taken.items[i].data, sizeof id);
+        lifecycle_taken(broker, session, id);
+    }
     answer(broker, session, &pong);
 }
 

@@ -79,10 +79,22 @@ uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, uint64_t ove
     return overhead + END_BYTES + (uint64_t)max_tokens * (TOKEN_BYTES + (uint64_t)logprobs * LOGPROB_BYTES);
 }
 
+bool journal_may_drop_unread(const struct journal *journal)
+{
+    return journal->unread > journal->limit / JOURNAL_UNREAD_PART;
+}
+
+uint64_t journal_free(const struct journal *journal)
+{
+    uint64_t most = journal->limit / JOURNAL_UNREAD_PART;
+    uint64_t unread = journal->unread < most ? journal->unread : most;
+    uint64_t taken = journal->used - journal->settled + unread;
+    return taken < journal->limit ? journal->limit - taken : 0;
+}
+
 bool journal_could_hold(const struct journal *journal, uint64_t bytes)
 {
-    uint64_t alive = journal->used - journal->settled;
-    return bytes <= journal->limit && alive <= journal->limit - bytes;
+    return bytes <= journal_free(journal);
 }
 
 bool journal_has_room(const struct journal *journal, uint64_t bytes)
@@ -207,11 +219,20 @@ void journal_settle(struct journal *journal, struct journal_log *log, uint64_t o
         log->reserved = kept;
     journal->used -= before - journal_charge(log);
     journal->settled += journal_charge(log);
-    log->settled = true;
+    journal->unread += journal_charge(log);
+    log->settled = log->unread = true;
+}
+
+void journal_taken(struct journal *journal, struct journal_log *log)
+{
+    if (log->unread)
+        journal->unread -= journal_charge(log);
+    log->unread = false;
 }
 
 void journal_release(struct journal *journal, struct journal_log *log)
 {
+    journal_taken(journal, log);
     journal->used -= journal_charge(log);
     if (log->settled)
         journal->settled -= journal_charge(log);

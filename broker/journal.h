@@ -25,6 +25,7 @@ struct journal {
     uint64_t used;       /* bytes charged: per log the larger of its reservation and its memory */
     /* Of those, charged to logs whose requests ended: what evicting all of them would free. */
     uint64_t settled;
+    uint64_t unread; /* of those, what clients have not said to have */
 };
 
 struct journal_chunk;
@@ -36,6 +37,7 @@ struct journal_log { /* zeroed but for the owner: empty, nothing reserved */
     uint64_t memory;     /* bytes allocated, overhead included */
     uint64_t reserved;   /* bytes promised */
     bool settled;        /* its request ended */
+    bool unread;         /* and its client has not said to have it all */
     uint64_t count;      /* token ids in it: the seq that comes next */
     uint64_t text_bytes; /* bytes of text in it: the off that comes next */
 };
@@ -47,7 +49,17 @@ enum { JOURNAL_E_FULL = 1 };
  * others, and in the last resort journal_append refuses. */
 uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, uint64_t overhead);
 
-/* Whether `bytes` could be promised if every ended request were forgotten. */
+/* What clients have not read yet is not thrown away to admit others, up to this part of the journal; beyond,
+ * a few who read nothing would keep it from everybody. */
+#define JOURNAL_UNREAD_PART 2
+
+/* Whether unread logs may be released to make room for new ones. */
+bool journal_may_drop_unread(const struct journal *journal);
+
+/* What is not taken, were all forgotten that may be for new requests. */
+uint64_t journal_free(const struct journal *journal);
+
+/* Whether `bytes` could be promised then. */
 bool journal_could_hold(const struct journal *journal, uint64_t bytes);
 
 /* Whether `bytes` are neither promised nor in use. */
@@ -66,8 +78,11 @@ int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_
                    const void *frame, size_t len);
 
 /* The request ended, and nothing is appended any more: what was reserved beyond the memory in use goes back,
- * but for `overhead` bytes. */
+ * but for `overhead` bytes. It is unread. */
 void journal_settle(struct journal *journal, struct journal_log *log, uint64_t overhead);
+
+/* The client has all of a settled log. */
+void journal_taken(struct journal *journal, struct journal_log *log);
 
 /* What the log takes of the journal: the larger of its reservation and its memory. */
 uint64_t journal_charge(const struct journal_log *log);

@@ -88,12 +88,22 @@ static bool keeps_more(const struct heap_node *a, const struct heap_node *b)
     return kept_of(a)->bytes > kept_of(b)->bytes;
 }
 
+static unsigned session_hash(const struct ledger *ledger, const struct id128 *session)
+{
+    return (unsigned)hash64(session, sizeof *session, ledger->seed);
+}
+
+static struct kept *find_kept(const struct ledger *ledger, const struct id128 *session)
+{
+    struct kept *kept;
+    HASH_FIND_BYHASHVALUE(hh, ledger->kept, session, sizeof *session, session_hash(ledger, session), kept);
+    return kept;
+}
+
 /* What the session has that asked first, made if need be; NULL when memory is short. */
 static struct kept *kept_for(struct ledger *ledger, const struct id128 *session)
 {
-    unsigned hash = (unsigned)hash64(session, sizeof *session, ledger->seed);
-    struct kept *kept;
-    HASH_FIND_BYHASHVALUE(hh, ledger->kept, session, sizeof *session, hash, kept);
+    struct kept *kept = find_kept(ledger, session);
     if (kept || !(kept = calloc(1, sizeof *kept)))
         return kept;
     kept->session = *session;
@@ -102,7 +112,8 @@ static struct kept *kept_for(struct ledger *ledger, const struct id128 *session)
         free(kept);
         return NULL;
     }
-    HASH_ADD_BYHASHVALUE(hh, ledger->kept, session, sizeof kept->session, hash, kept);
+    HASH_ADD_BYHASHVALUE(hh, ledger->kept, session, sizeof kept->session, session_hash(ledger, session),
+                         kept);
     return kept;
 }
 
@@ -120,6 +131,9 @@ static void keep(struct ledger *ledger, struct request *request)
 static void keep_no_more(struct ledger *ledger, struct request *request)
 {
     struct kept *kept = request->kept;
+    if (!request->log.unread)
+        DL_DELETE2(ledger->read, request, kept_prev, kept_next);
+    request->kept = NULL;
     if (!kept)
         return;
     DL_DELETE2(kept->requests, request, kept_prev, kept_next);
@@ -166,10 +180,39 @@ void ledger_remove(struct ledger *ledger, struct journal *journal, struct reques
     free(request);
 }
 
-void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes)
+void ledger_taken(struct ledger *ledger, struct journal *journal, struct request *request)
 {
-    while (ledger->ended && !journal_has_room(journal, bytes)) {
-        const struct heap_node *most = heap_first(&ledger->most_kept);
-        ledger_remove(ledger, journal, most ? kept_of(most)->requests : ledger->ended);
+    if (request->state != REQUEST_ENDED || !request->log.unread)
+        return;
+    keep_no_more(ledger, request);
+    journal_taken(journal, &request->log);
+    DL_APPEND2(ledger->read, request, kept_prev, kept_next);
+}
+
+void ledger_taken_by(struct ledger *ledger, struct journal *journal, const struct id128 *session)
+{
+    struct request *request, *next;
+    struct kept *kept = find_kept(ledger, session);
+    DL_FOREACH_SAFE2(kept ? kept->requests : NULL, request, next, kept_next)
+    {
+        if (at_home(request))
+            ledger_taken(ledger, journal, request);
     }
+}
+
+/* What is to be forgotten first; NULL when nothing may be. */
+static struct request *next_to_forget(const struct ledger *ledger, bool unread_too)
+{
+    const struct heap_node *most = heap_first(&ledger->most_kept);
+    if (ledger->read || !unread_too)
+        return ledger->read;
+    return most ? kept_of(most)->requests : ledger->ended;
+}
+
+void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes, bool needs)
+{
+    struct request *request;
+    while (!journal_has_room(journal, bytes) &&
+           (request = next_to_forget(ledger, needs || journal_may_drop_unread(journal))))
+        ledger_remove(ledger, journal, request);
 }

@@ -8,7 +8,7 @@
 #include "broker/request.h"
 #include "common/heap.h"
 
-struct kept { /* what one session has in the journal of requests that ended; there while that is something */
+struct kept { /* what one session has in the journal, unread, of requests that ended; there while it has */
     struct id128 session; /* who asked first */
     uint64_t bytes;
     struct request *requests; /* list by kept_prev/next, oldest end first */
@@ -21,7 +21,8 @@ struct ledger {    /* zeroed but for the seed: empty */
     struct request *by_home;
     struct request *by_current; /* only those whose current key is not their home */
     struct request *ended;      /* oldest first */
-    struct kept *kept;          /* by session */
+    struct request *read;       /* of those, what clients said to have; list by kept_prev/next, oldest first */
+    struct kept *kept;          /* the others, by session */
     struct heap most_kept;      /* the session that has most of it first */
     size_t n;
     uint64_t owners; /* of logs: the last one */
@@ -44,10 +45,17 @@ int ledger_attach(struct ledger *ledger, struct request *request, struct id128 s
  */
 void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now);
 
-/* Makes room for `bytes` more in the journal, if that can be: forgets ended requests as far as it takes,
- * always the oldest of the session that has most of them in the journal. So who fills it pushes out his own
- * first, and not what others have still to read. */
-void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes);
+/* Its client has all of a request that ended. */
+void ledger_taken(struct ledger *ledger, struct journal *journal, struct request *request);
+
+/* The same of all that this session asked for, and still has. */
+void ledger_taken_by(struct ledger *ledger, struct journal *journal, const struct id128 *session);
+
+/* Makes room for `bytes` more in the journal, if that can be: forgets ended requests as far as it takes, read
+ * ones first. Of unread ones always the oldest of the session that has most of them in the journal, so who
+ * fills it pushes out his own first; and only while there are many (journal_may_drop_unread), or when
+ * somebody `needs` the room who runs already. */
+void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes, bool needs);
 
 /* Forgets the request and frees it with all it owns; it is in no other list. */
 void ledger_remove(struct ledger *ledger, struct journal *journal, struct request *request);

@@ -193,6 +193,8 @@ void lifecycle_had_ended(struct broker *broker, struct request *request, const s
 {
     remember_end(request, ending);
     ledger_ended(&broker->ledger, &broker->journal, request, request->ended_ns);
+    /* Whether its client has it nobody knows here: nothing that is new has to wait for it. */
+    ledger_taken(&broker->ledger, &broker->journal, request);
 }
 
 void lifecycle_end_here(struct broker *broker, struct request *request, const struct ending *ending)
@@ -383,6 +385,34 @@ void lifecycle_end_all(struct broker *broker, const char *reason)
             lifecycle_fail(broker, request, PROTO_DRAINING, "%s", reason);
         }
     }
+}
+
+void lifecycle_taken(struct broker *broker, const struct session *session, struct id128 id)
+{
+    const struct request_key key = {session->id, id};
+    struct request *request = ledger_find(&broker->ledger, &key);
+    if (request)
+        ledger_taken(&broker->ledger, &broker->journal, request);
+}
+
+static bool is_awaited(const struct broker *broker, const struct kept *kept)
+{
+    const struct request *request;
+    DL_FOREACH2(kept->requests, request, kept_next)
+    {
+        const struct session *session = session_find(&broker->sessions, &request->current.session);
+        if (session && session->tells)
+            return true;
+    }
+    return false;
+}
+
+bool lifecycle_is_awaited(const struct broker *broker)
+{
+    for (const struct kept *kept = broker->ledger.kept; kept; kept = kept->hh.next)
+        if (is_awaited(broker, kept))
+            return true;
+    return false;
 }
 
 void lifecycle_forget(struct broker *broker)

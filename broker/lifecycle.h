@@ -75,6 +75,12 @@ void lifecycle_end_overdue(struct broker *broker);
 /* Ends all that has not ended, with `draining` and the reason: the broker leaves. */
 void lifecycle_end_all(struct broker *broker, const char *reason);
 
+/* The client has the last frame of this request of its session. */
+void lifecycle_taken(struct broker *broker, const struct session *session, struct id128 id);
+
+/* Whether some client that is there has not said yet that it has what is its own. */
+bool lifecycle_is_awaited(const struct broker *broker);
+
 /* Forgets what ended long ago. Now and then. */
 void lifecycle_forget(struct broker *broker);
 
@@ -86,8 +92,13 @@ void lifecycle_adopt(struct broker *broker, struct session *session);
 /* Binds a request to another session. -EEXIST when that has one of this id. */
 int lifecycle_attach(struct broker *broker, struct request *request, struct session *session);
 
-/* The client of this session, open or closed, listens no more: it has left. */
+/* The client of this session, open or closed, listens no more. It has left, unless it still has the session
+ * and listens again within a lease. */
 void lifecycle_left(struct broker *broker, const struct id128 *id);
+
+/* Looks after sessions that listen no more: whether they do again, are gone, or have had their time. Now and
+ * then. */
+void lifecycle_watch_deaf(struct broker *broker);
 
 /* Closes the sessions that are doomed or were silent for too long, then cancels what was abandoned and has
  * had its time. */

@@ -86,11 +86,11 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     return r;
 }
 
-/* Reserves the worst case, which there is room for, at the cost of the oldest ended requests. */
+/* Reserves the worst case, which there is room for, at the cost of requests that ended and were read. */
 static int reserve(struct broker *broker, struct request *request, const struct generation *generation)
 {
     uint64_t bytes = worst_case(generation);
-    ledger_make_room(&broker->ledger, &broker->journal, bytes);
+    ledger_make_room(&broker->ledger, &broker->journal, bytes, false);
     return journal_reserve(&broker->journal, &request->log, bytes);
 }
 

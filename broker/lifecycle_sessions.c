@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests and the sessions they belong to.
  *
- * A session closes when its client leaves (says bye, ends its subscription, cannot be sent to) or is silent
- * beyond its lease. A request that has not ended is then abandoned: without a session, until a time at which
+ * A session closes when its client leaves (says bye, cannot be sent to, listens no more for a lease) or is
+ * silent beyond its lease. A subscription may end because its connection was lost, and then another comes: so
+ * a client that listens no more is only asked whether it is there. One that died lost both connections, and
+ * that is seen at once. A request that has not ended is then abandoned: without a session, until a time at which
  * it is cancelled. One that asked to be kept has the time it asked for. Any other has none, with one
  * exception: a client that is silent and yet connected to the stream was most likely stopped (Ctrl-Z, a
  * suspended machine) and comes back with all its connections, so its requests wait for a moment of grace. If
@@ -62,14 +64,31 @@ static void abandon_requests(struct broker *broker, struct session *session)
 void lifecycle_left(struct broker *broker, const struct id128 *id)
 {
     struct session *session = session_find(&broker->sessions, id);
-    if (session) {
-        session_doom(&broker->sessions, session); /* an open session has abandoned nothing */
+    if (session) { /* which has abandoned nothing */
+        session->deaf_since = broker->now;
+        client_link_probe(&broker->client_link, session);
         return;
     }
     for (struct request *request = broker->sessions.abandoned; request; request = request->session_next)
         if (memcmp(&request->current.session, id, sizeof *id) == 0 &&
             request->on_disconnect != DISCONNECT_KEEP && request->abandoned_until > broker->now)
             request->abandoned_until = broker->now;
+}
+
+void lifecycle_watch_deaf(struct broker *broker)
+{
+    struct session *session, *next;
+    HASH_ITER(by_id, broker->sessions.by_id, session, next)
+    {
+        if (session->deaf_since == 0 || session->doomed)
+            continue;
+        if (stream_has_listener(&broker->stream, &session->id))
+            session->deaf_since = 0;
+        else if (broker->now - session->deaf_since >= SESSION_LEASE_MS * CLOCK_NS_PER_MS)
+            session_doom(&broker->sessions, session);
+        else
+            client_link_probe(&broker->client_link, session);
+    }
 }
 
 static void cancel_abandoned(struct broker *broker)

@@ -9,8 +9,10 @@
  *
  * DRAINING refuses new requests and finishes the others, restarting workers if it must; what has not ended
  * when its time is up is ended. STOPPING has asked the workers to end, and goes on sending to clients what
- * waits for them to read. After a few seconds it leaves; what has not ended then is killed. A second signal
- * skips all that. So does the end of the supervisor: workers are told to stop, and everybody leaves. */
+ * waits for them to read, and what they miss of it. Clients that say what they have taken are waited for as
+ * long as they are there and the time for draining lasts; for anything else a few seconds, after which it
+ * leaves; what has not ended then is killed. A second signal skips all that. So does the end of the
+ * supervisor: workers are told to stop, and everybody leaves. */
 
 #include "broker/loop.h"
 
@@ -163,6 +165,7 @@ static void tick(struct broker *broker, struct turn *turn)
     turn->next_tick = broker->now + TICK_NS;
     broker->client_link.retry = true;
     client_link_shed(&broker->client_link);
+    lifecycle_watch_deaf(broker);
     lifecycle_close_sessions(broker);
     lifecycle_end_overdue(broker);
     lifecycle_forget(broker);
@@ -253,6 +256,9 @@ static bool wind_down(struct broker *broker, struct turn *turn)
         supervisor_stop(&broker->supervisor);
     }
     if (turn->stop_at == 0)
+        return false;
+    bool untaken = lifecycle_is_awaited(broker); /* by clients who are there and say so */
+    if (untaken && broker->now < (turn->drain_until > turn->stop_at ? turn->drain_until : turn->stop_at))
         return false;
     bool unread = broker->sessions.pending || atomic_load(&broker->client_link.credit.bytes) > 0;
     return (supervisor_alive(&broker->supervisor) == 0 && !unread) || broker->now >= turn->stop_at;

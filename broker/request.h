@@ -84,8 +84,8 @@ struct request {
     struct request *worker_prev, *worker_next;   /* the worker's list */
     struct request *session_prev, *session_next; /* the session's list, or the list of abandoned ones */
     struct request *ended_prev, *ended_next;     /* ended ones, oldest first */
-    struct request *kept_prev, *kept_next;       /* of those, its session's */
-    struct kept *kept;                           /* that list; NULL: memory was short */
+    struct request *kept_prev, *kept_next;       /* of those, its session's unread ones, or all read ones */
+    struct kept *kept;                           /* the former list; NULL: it is read, or memory was short */
 
     struct request_record *record; /* in the vault (record.h) */
     struct journal_log log;

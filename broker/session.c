@@ -147,6 +147,7 @@ struct session *session_open(struct sessions *sessions, struct id128 id, const s
         session->outbox.credit = credit;
     }
     session->doomed = false;
+    session->deaf_since = 0;
     session_renew(session, now);
     return session;
 }

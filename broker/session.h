@@ -34,7 +34,9 @@ struct session {
     struct peer peer;
     struct outbox outbox;
     uint64_t lease_until;     /* clock_ns */
+    uint64_t deaf_since;      /* its last subscription ended then, and none came since; 0: not so */
     bool doomed;              /* to be closed at the end of this turn of the loop */
+    bool tells;               /* its client says what it has taken */
     struct request *requests; /* those that have not ended; list by session_prev/next */
     struct owed_page *owed;   /* list, first asked first */
     size_t n_owed;

@@ -171,6 +171,7 @@ static const struct field tokenize_fields[] = {
 };
 static const struct field ping_fields[] = {
     U64_OR_0("ref", IN(ping.ref)),
+    {KEY("taken", FIELD_BINS, IN(ping.taken)), .high = PROTO_MAX_TAKEN, .item_high = sizeof(struct id128)},
 };
 
 /* ---- broker → client ---- */

@@ -24,9 +24,10 @@
 /* Bounds, told to clients in hello_ok.limits. A message above
  * its bound closes the connection it came on. */
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
+#define PROTO_MAX_TAKEN         4096       /* ids of one ping */
+#define PROTO_MAX_TOKENS_UNSAID 256        /* most that are made when nobody said how many */
 /* One message from or to a worker: an assign holds a whole request and what the broker adds. */
-#define PROTO_MAX_TOKENS_UNSAID 256 /* most that are made when nobody said how many */
-#define PROTO_MAX_WORKER_BYTES  (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
+#define PROTO_MAX_WORKER_BYTES (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
 /* One stream frame; and all the frames of one page of a replay. */
 #define PROTO_MAX_FRAME_BYTES (256u << 10)
 /* A whole replay_ok: its frames and what wraps them. */
@@ -345,7 +346,14 @@ struct message {
         } attach; /* session: the one that owned it */
         struct {
             uint64_t ref;
-        } status, ping, pong;
+        } status, pong;
+        struct {
+            uint64_t ref;
+            struct {
+                const struct bytes *items; /* 16 bytes each */
+                size_t n;
+            } taken; /* requests of which the client has the last frame */
+        } ping;
         struct {
             uint64_t ref;
             struct bytes model, text;

@@ -255,6 +255,7 @@ struct quern *quern_free(struct quern *client)
     message_decoder_free(client->decoder);
     message_decoder_free(client->frame_decoder);
     buffer_deinit(&client->out);
+    buffer_deinit(&client->taken);
     session_forget_models(client);
     free(client->status_memory);
     ids_deinit(&client->tokens);

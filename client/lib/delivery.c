@@ -51,6 +51,7 @@ void delivery_end(struct quern *client, struct request *request)
 {
     struct quern_output output = {.index = request->next, .end = &request->end};
     request->over = true;
+    state_note_taken(client, request);
     call(client, request, &output);
     state_remove_request(client, request);
 }
@@ -92,6 +93,7 @@ bool delivery_frame(struct quern *client, struct request *request, const struct 
         delivery_set_end(request, &frame->end);
         output.end = &request->end;
         request->over = true;
+        state_note_taken(client, request);
     }
     call(client, request, &output);
     if (!request->over)

@@ -38,9 +38,11 @@ int outgoing_message(struct quern *client, const struct message *message, struct
 
 int outgoing_hello(struct quern *client)
 {
+    static const struct bytes feature = {"taken", 5};
     struct message message = {.kind = MESSAGE_HELLO};
     message.hello.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
     message.hello.session = client->session;
+    message.hello.features = (struct text_list){&feature, 1};
     return outgoing_message(client, &message, NULL);
 }
 
@@ -54,7 +56,16 @@ int outgoing_join(struct quern *client)
 int outgoing_ping(struct quern *client)
 {
     struct message message = {.kind = MESSAGE_PING};
-    return outgoing_message(client, &message, NULL);
+    struct bytes taken[TAKEN_AT_ONCE];
+    size_t n = 0;
+    for (size_t at = 0; at < client->taken.len && n < TAKEN_AT_ONCE; at += sizeof(struct id128))
+        taken[n++] = (struct bytes){client->taken.data + at, sizeof(struct id128)};
+    message.ping.taken.items = taken;
+    message.ping.taken.n = n;
+    int r = outgoing_message(client, &message, NULL);
+    if (r == 0)
+        buffer_consume(&client->taken, n * sizeof(struct id128));
+    return r;
 }
 
 int outgoing_bye(struct quern *client)

@@ -17,7 +17,8 @@ int outgoing_check_size(const struct quern *client, size_t len, struct error *er
 
 int outgoing_hello(struct quern *client);
 int outgoing_join(struct quern *client); /* with the nonce that the welcome must repeat */
-int outgoing_ping(struct quern *client);
+int outgoing_ping(
+    struct quern *client); /* with what was taken, up to TAKEN_AT_ONCE, which is forgotten then */
 int outgoing_bye(struct quern *client);
 int outgoing_cancel(struct quern *client, const struct request *request, struct error *err);
 int outgoing_attach(struct quern *client, const struct request *request, struct error *err);

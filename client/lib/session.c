@@ -26,6 +26,7 @@
 
 #define HELLO_NS      (1 * CLOCK_NS_PER_S)
 #define PING_NS       (1 * CLOCK_NS_PER_S)
+#define TAKEN_NS      (100 * CLOCK_NS_PER_MS) /* from the end of a request until the broker is told */
 #define JOIN_FIRST_NS (20 * CLOCK_NS_PER_MS)
 #define JOIN_MAX_NS   (1 * CLOCK_NS_PER_S)
 
@@ -194,6 +195,13 @@ static void judge_patience(struct quern *client)
     break_for_good(client, -ETIMEDOUT, text);
 }
 
+/* Whether what was taken is to be told before the next ping is due. */
+static bool must_tell(const struct quern *client)
+{
+    return client->taken.len >= TAKEN_AT_ONCE * sizeof(struct id128) ||
+           (client->taken.len > 0 && client->now - client->taken_ns >= TAKEN_NS);
+}
+
 void session_timers(struct quern *client)
 {
     switch (client->state) {
@@ -210,7 +218,7 @@ void session_timers(struct quern *client)
         join(client);
         break;
     case SESSION_OPEN:
-        if (client->now - client->ping_ns >= PING_NS) {
+        if (client->now - client->ping_ns >= PING_NS || must_tell(client)) {
             client->ping_ns = client->now;
             outgoing_ping(client);
         }

@@ -64,6 +64,16 @@ void state_remove_request(struct quern *client, struct request *request)
     free(request);
 }
 
+void state_note_taken(struct quern *client, const struct request *request)
+{
+    if (request->state != REQUEST_LIVE)
+        return;
+    if (client->taken.len == 0)
+        client->taken_ns = client->now;
+    /* Untold, it is only kept for longer. */
+    (void)buffer_append(&client->taken, &request->id, sizeof request->id);
+}
+
 void state_hold_frame(struct request *request, const void *data, size_t len)
 {
     if (request->held_frames >= HELD_MAX_FRAMES || request->held_bytes + len > HELD_MAX_BYTES)

@@ -31,6 +31,8 @@
 #define HELD_MAX_FRAMES 8192
 #define HELD_MAX_BYTES  (4u << 20)
 
+#define TAKEN_AT_ONCE 256 /* ids of answers taken, told in one ping */
+
 enum session_state {
     SESSION_HELLO, /* hello sent, hello_ok awaited */
     SESSION_JOIN,  /* subscribed; joining until the welcome comes on the stream */
@@ -116,6 +118,8 @@ struct quern {
     uint64_t patience_ns;
 
     struct request *requests; /* hash by id */
+    struct buffer taken;      /* ids of those whose last frame was delivered, to be told to the broker */
+    uint64_t taken_ns;        /* when the first of these was */
     bool dispatching;
     int delivered; /* callbacks made in this dispatch */
     int watched;   /* the caller's descriptor; -1: none */
@@ -138,6 +142,9 @@ struct request *state_find_request(struct quern *client, const struct id128 *id)
 struct request *state_add_request(struct quern *client, struct id128 id, quern_output_fn *fn, void *arg);
 /* Out of the table, and freed. */
 void state_remove_request(struct quern *client, struct request *request);
+
+/* The broker is to be told that this request, which it had accepted, needs it no more. */
+void state_note_taken(struct quern *client, const struct request *request);
 
 /* Keeps a copy of a live frame, unless too many are kept already. */
 void state_hold_frame(struct request *request, const void *data, size_t len);

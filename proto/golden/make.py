@@ -119,6 +119,7 @@ GOOD = [
     ("status", {"k": "status", "ref": 5}),
     ("tokenize", {"k": "tokenize", "ref": 6, "model": "demo", "text": "a\0b", "special": True}),
     ("ping", {"k": "ping"}),
+    ("ping, answers taken", {"k": "ping", "ref": 3, "taken": [ID, SESSION]}),
     ("bye", {"k": "bye"}),
     ("hello_ok", {"k": "hello_ok", "proto": [1, 1], "boot": 7, "stream": ["ipc:///run/quern/stream"], "limits": LIMITS,
                   "lease_ms": 5000, "models": [

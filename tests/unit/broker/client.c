@@ -68,6 +68,26 @@ void client_open(struct client *client, const struct pool *pool, uint8_t name)
     ck_abort_msg("no welcome came");
 }
 
+void client_tells(struct client *client)
+{
+    const struct bytes feature = BYTES_LITERAL("taken");
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client->session}};
+    hello.hello.features = (struct text_list){&feature, 1};
+    client_send(client, &hello);
+    client_expect(client, MESSAGE_HELLO_OK);
+}
+
+void client_taken(struct client *client, uint8_t name)
+{
+    struct id128 id;
+    memset(&id, name, sizeof id);
+    const struct bytes taken = {&id, sizeof id};
+    struct message ping = {.kind = MESSAGE_PING};
+    ping.ping.taken.items = &taken;
+    ping.ping.taken.n = 1;
+    client_send(client, &ping);
+}
+
 void client_close(struct client *client)
 {
     zmq_close(client->control);

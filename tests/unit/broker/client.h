@@ -33,6 +33,11 @@ void client_connect(struct client *client, const struct pool *pool);
 void client_open(struct client *client, const struct pool *pool, uint8_t name);
 void client_close(struct client *client);
 
+/* Says hello again as one that tells what it has taken; and tells that it has the answer to request `name`.
+ */
+void client_tells(struct client *client);
+void client_taken(struct client *client, uint8_t name);
+
 void client_send(struct client *client, const struct message *message);
 
 /* The next message on the DEALER; one must come within half a minute. */

@@ -100,7 +100,9 @@ START_TEST(of_the_journal_a_session_has_as_much_as_it_leaves_free)
     ck_assert_int_eq(admission_check_journal(&admission, &bob, 601, &journal, &reason), PROTO_OVERLOADED);
     ck_assert_begins(reason.text, "the journal is full");
     end(&admission, &request);
-    journal_settle(&journal, &request.log, 400); /* what has ended makes room */
+    journal_settle(&journal, &request.log, 400);
+    ck_assert_int_eq(admission_check_journal(&admission, &ann, 500, &journal, &reason), PROTO_OVERLOADED);
+    journal_taken(&journal, &request.log); /* what has ended and was read makes room */
     ck_assert_int_eq(admission_check_journal(&admission, &ann, 500, &journal, &reason), PROTO_OK);
     journal_release(&journal, &request.log);
 }

@@ -156,6 +156,10 @@ START_TEST(only_ended_requests_count_as_room_that_could_be_made)
     append_frames(&journal, &ended, 5, 400);
     journal_settle(&journal, &ended, 0);
     ck_assert_uint_eq(journal.settled, journal.used - 4000);
+    ck_assert_uint_eq(journal.unread, journal.settled);
+    ck_assert(!journal_could_hold(&journal, 6000));
+    journal_taken(&journal, &ended);
+    ck_assert_uint_eq(journal.unread, 0);
     ck_assert(journal_could_hold(&journal, 6000));
     ck_assert(!journal_could_hold(&journal, 6001));
     ck_assert(!journal_could_hold(&journal, UINT64_MAX));
@@ -163,6 +167,28 @@ START_TEST(only_ended_requests_count_as_room_that_could_be_made)
     ck_assert_uint_eq(journal.settled, 0);
     journal_release(&journal, &alive);
     ck_assert_uint_eq(journal.used, 0);
+}
+END_TEST
+
+START_TEST(unread_logs_count_as_room_beyond_their_part)
+{
+    struct journal journal = {.limit = 10000};
+    struct journal_log logs[9] = {0};
+    for (int i = 0; i < 9; i++) {
+        ck_assert_int_eq(journal_reserve(&journal, &logs[i], 1000), 0);
+        journal_settle(&journal, &logs[i], 1000);
+    }
+    ck_assert(journal_may_drop_unread(&journal));
+    ck_assert(journal_could_hold(&journal, 5000));
+    ck_assert(!journal_could_hold(&journal, 5001));
+    for (int i = 0; i < 4; i++)
+        journal_release(&journal, &logs[i]);
+    ck_assert(!journal_may_drop_unread(&journal));
+    ck_assert_uint_eq(journal_free(&journal), 5000);
+    for (int i = 4; i < 9; i++)
+        journal_release(&journal, &logs[i]);
+    ck_assert_uint_eq(journal.unread, 0);
+    ck_assert_uint_eq(journal_free(&journal), 10000);
 }
 END_TEST
 
@@ -227,6 +253,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_empty_log_gives_an_empty_last_page);
     tcase_add_test(tests, a_reservation_is_charged_at_once_and_given_back);
     tcase_add_test(tests, only_ended_requests_count_as_room_that_could_be_made);
+    tcase_add_test(tests, unread_logs_count_as_room_beyond_their_part);
     tcase_add_test(tests, a_log_within_its_reservation_never_fails);
     tcase_add_test(tests, what_an_append_would_take_is_known_before);
     tcase_add_test(tests, a_log_beyond_its_reservation_takes_what_is_left_and_then_is_refused);

@@ -104,13 +104,13 @@ START_TEST(room_is_made_of_the_oldest_ended_requests_and_of_no_more_than_it_take
     }
     for (int i = 0; i < 2; i++)
         ledger_ended(&ledger, &journal, requests[i], (uint64_t)i);
-    ledger_make_room(&ledger, &journal, each - 100);
+    ledger_make_room(&ledger, &journal, each - 100, true);
     ck_assert_ptr_eq(ledger.ended, requests[1]);
     ck_assert_uint_eq(journal.used, 2 * each);
-    ledger_make_room(&ledger, &journal, each);
+    ledger_make_room(&ledger, &journal, each, true);
     ck_assert_uint_eq(ledger.n, 2);
-    ledger_make_room(&ledger, &journal,
-                     3 * each); /* more than there can be: one that runs is never forgotten */
+    /* More than there can be: one that runs is never forgotten. */
+    ledger_make_room(&ledger, &journal, 3 * each, true);
     ck_assert_uint_eq(ledger.n, 1);
     ledger_remove(&ledger, &journal, requests[2]);
     ck_assert_uint_eq(journal.used, 0);
@@ -129,20 +129,54 @@ START_TEST(room_is_made_of_what_the_session_has_that_has_most)
         ck_assert_int_eq(journal_reserve(&journal, &request->log, each), 0);
         ledger_ended(&ledger, &journal, request, i);
     }
-    ledger_make_room(&ledger, &journal, (FLOOD - 1) * each);
+    ledger_make_room(&ledger, &journal, (FLOOD - 1) * each, true);
     ck_assert_uint_eq(ledger.n, 3);
     ck_assert_ptr_nonnull(ledger_find(&ledger, &quiet[0]));
     ck_assert_ptr_nonnull(ledger_find(&ledger, &quiet[1]));
     struct request_key newest = key(1, FLOOD + 1);
     ck_assert_ptr_nonnull(ledger_find(&ledger, &newest));
-    ledger_make_room(&ledger, &journal, (FLOOD + 2) * each);
+    ledger_make_room(&ledger, &journal, (FLOOD + 2) * each, true);
     ck_assert_uint_eq(ledger.n, 0);
+    ck_assert_ptr_null(ledger.kept);
+}
+END_TEST
+
+START_TEST(admissions_make_room_of_what_was_read_and_spare_what_was_not)
+{
+    enum { N = 12 };
+    struct ledger ledger = {.seed = 1};
+    const uint64_t each = request_overhead();
+    struct journal journal = {.limit = N * each};
+    struct request *requests[N];
+    for (uint8_t i = 0; i < N; i++) {
+        requests[i] = ledger_add(&ledger, key((uint8_t)(i % 2 + 1), i));
+        ck_assert_int_eq(journal_reserve(&journal, &requests[i]->log, each), 0);
+        ledger_ended(&ledger, &journal, requests[i], i);
+    }
+    ledger_taken(&ledger, &journal, requests[7]);
+    ledger_taken(&ledger, &journal, requests[4]);
+    ledger_taken(&ledger, &journal, requests[4]);
+    ledger_make_room(&ledger, &journal, each, false);
+    ck_assert_uint_eq(ledger.n, N - 1);
+    ck_assert_ptr_eq(ledger.read, requests[4]); /* 7 was read before it */
+    ledger_make_room(&ledger, &journal, N * each, false);
+    ck_assert_uint_eq(ledger.n, N / JOURNAL_UNREAD_PART);
+    ck_assert_ptr_null(ledger.read);
+    ledger_taken_by(&ledger, &journal, &(struct id128){{1}});
+    ledger_make_room(&ledger, &journal, N * each, false);
+    for (struct request *request = ledger.ended; request; request = request->ended_next)
+        ck_assert_uint_eq(request->home.session.bytes[0], 2);
+    ck_assert_uint_gt(ledger.n, 0);
+    ledger_make_room(&ledger, &journal, N * each, true); /* for one that runs already */
+    ck_assert_uint_eq(ledger.n, 0);
+    ck_assert_uint_eq(journal.used, 0);
     ck_assert_ptr_null(ledger.kept);
 }
 END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, admissions_make_room_of_what_was_read_and_spare_what_was_not);
     tcase_add_test(tests, a_request_is_found_by_session_and_id_only);
     tcase_add_test(tests, an_attached_request_answers_to_its_home_and_its_newest_session);
     tcase_add_test(tests, an_attach_never_hides_a_request_of_the_new_session);

@@ -129,6 +129,28 @@ START_TEST(a_client_that_was_stopped_finds_its_request_running_though_its_lease_
 }
 END_TEST
 
+START_TEST(a_stream_that_is_lost_and_comes_back_ends_nothing)
+{
+    char endpoint[POOL_ENDPOINT_MAX];
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_generate(&client_a, 'r', "wait", NULL);
+    ck_assert_uint_eq(client_frame(&client_a, 30000).frame.ids.n, 1);
+    ck_assert_int_eq(zmq_disconnect(client_a.stream, pool_endpoint(&the_pool, "stream", endpoint)), 0);
+    usleep(500000);
+    ck_assert_uint_eq(client_status(&client_a).status_ok.sessions, 2);
+    ck_assert_uint_eq(n_running(), 1);
+    ck_assert_int_eq(zmq_connect(client_a.stream, endpoint), 0); /* and subscribes by itself */
+    usleep(500000);
+    struct message cancel = named(MESSAGE_CANCEL, 'r');
+    client_send(&client_a, &cancel);
+    struct message last = client_frame(&client_a, 30000);
+    ck_assert(last.kind == MESSAGE_FRAME && last.frame.has_end);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
 START_TEST(a_stopped_client_that_is_killed_has_left)
 {
     int linger = 0;
@@ -300,6 +322,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_client_that_leaves_has_its_requests_cancelled_or_kept_as_they_asked);
     tcase_add_test(tests, an_attached_request_streams_to_its_new_session);
     tcase_add_test(tests, a_client_that_was_stopped_finds_its_request_running_though_its_lease_is_over);
+    tcase_add_test(tests, a_stream_that_is_lost_and_comes_back_ends_nothing);
     tcase_add_test(tests, a_stopped_client_that_is_killed_has_left);
     tcase_add_test(tests, a_client_that_says_bye_has_left_though_it_still_listens);
     tcase_add_test(tests, a_silent_session_that_listens_to_nothing_is_cancelled_with_its_lease);

@@ -5,6 +5,7 @@
 #include "tests/unit/run.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <zmq.h>
 
@@ -86,8 +87,59 @@ START_TEST(a_client_that_never_reads_does_not_keep_a_draining_broker)
 }
 END_TEST
 
+/* Reads by replays all that there is of request `name`. */
+static uint64_t replay_all(struct client *client, uint8_t name)
+{
+    struct message replay = named(MESSAGE_REPLAY, name);
+    for (;;) {
+        client_send(client, &replay);
+        struct message page = client_expect(client, MESSAGE_REPLAY_OK);
+        replay.replay.next = page.replay_ok.next;
+        if (page.replay_ok.done)
+            return page.replay_ok.next;
+    }
+}
+
+START_TEST(a_draining_broker_stays_for_who_has_not_said_to_have_what_is_his)
+{
+    open_pool(NULL);
+    client_tells(&client_a);
+    client_generate(&client_a, 'r', "count 3000", NULL);
+    client_expect(&client_a, MESSAGE_END);
+    kill(the_pool.broker, SIGTERM);
+    ck_assert(pool_says(&the_pool, "draining: 0 requests", PATIENCE_S));
+    usleep(1000000); /* the client is stopped, its connections are not read */
+    ck_assert_uint_eq(replay_all(&client_a, 'r'), 3000);
+    client_taken(&client_a, 'r');
+    ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_draining_broker_does_not_stay_for_who_has_left)
+{
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_tells(&client_a);
+    client_tells(&client_b);
+    client_generate(&client_a, 'r', "count 10", NULL);
+    client_expect(&client_a, MESSAGE_END);
+    client_generate(&client_b, 'r', "count 10", NULL);
+    client_expect(&client_b, MESSAGE_END);
+    client_close(&client_b); /* as one that died */
+    kill(the_pool.broker, SIGTERM);
+    ck_assert(pool_says(&the_pool, "draining: 0 requests", PATIENCE_S));
+    struct message bye = {.kind = MESSAGE_BYE};
+    client_send(&client_a, &bye);
+    ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);
+    close_pool();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_draining_broker_stays_for_who_has_not_said_to_have_what_is_his);
+    tcase_add_test(tests, a_draining_broker_does_not_stay_for_who_has_left);
     tcase_add_test(tests, what_is_not_finished_when_the_time_is_up_ends_and_the_broker_with_it);
     tcase_add_test(tests, what_waits_in_the_queue_ends_too_when_the_time_is_up);
     tcase_add_test(tests, a_draining_broker_finishes_what_takes_less_than_its_time);

@@ -194,6 +194,52 @@ START_TEST(clients_that_ask_for_pages_and_read_none_hold_little)
 }
 END_TEST
 
+static void keep(struct generation *generation)
+{
+    generation->on_disconnect = DISCONNECT_KEEP;
+    generation->keep_s = 60;
+}
+
+/* Asks, as session `name` on this connection, for the longest answer that there is room for. */
+static void reserve_most(struct client *client, uint8_t name)
+{
+    struct message generate = {.kind = MESSAGE_GENERATE}, verdict;
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}}};
+    memset(&hello.hello.session, name, sizeof hello.hello.session);
+    client_send(client, &hello);
+    client_expect(client, MESSAGE_HELLO_OK);
+    generation_defaults(&generate.generate.generation);
+    keep(&generate.generate.generation);
+    generate.generate.generation.prompt.text = BYTES_LITERAL("wait");
+    generate.generate.generation.max_tokens = 100000;
+    generate.generate.generation.logprobs = 21;
+    do {
+        generate.generate.id.bytes[0]++;
+        client_send(client, &generate);
+        do
+            verdict = client_next(client);
+        while (verdict.kind != MESSAGE_ACCEPTED && verdict.kind != MESSAGE_ERROR);
+        generate.generate.generation.max_tokens /= 2;
+    } while (verdict.kind == MESSAGE_ERROR && generate.generate.generation.max_tokens > 0);
+}
+
+START_TEST(admissions_evict_no_answer_that_was_not_read)
+{
+    uint64_t count;
+    open_pool("--drain-seconds", "1", NULL); /* what is kept would be waited for */
+    client_generate(&client_a, 'r', "count 5000", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    client_open(&client_b, &the_pool, 'b');
+    for (uint8_t i = 0; i < 16; i++) /* of what each leaves free the next one takes half */
+        reserve_most(&client_b, i);
+    struct message replay = named(MESSAGE_REPLAY, 'r');
+    client_send(&client_a, &replay);
+    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_REPLAY_OK).replay_ok.from, 0);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
 /* A prompt of a megabyte that begins with this text. */
 static const char *large_prompt(const char *text)
 {
@@ -254,6 +300,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, admissions_evict_no_answer_that_was_not_read);
     tcase_add_test(tests, brief_requests_pass_large_ones_that_the_worker_has_not_taken);
     tcase_add_test(tests, a_worker_has_one_large_question_and_answers_brief_ones_meanwhile);
     tcase_add_test(tests, a_session_with_one_request_does_not_wait_behind_all_of_another);

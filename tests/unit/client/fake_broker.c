@@ -27,6 +27,7 @@ struct fake_broker {
     pthread_t thread;
     _Atomic bool stop;
     _Atomic int counts[MESSAGE_KIND_COUNT];
+    _Atomic int taken; /* ids told in pings */
     void *context, *router, *stream;
     struct message_decoder *decoder;
     struct buffer out;
@@ -376,6 +377,7 @@ static void on_message(struct fake_broker *b, const struct message *message)
         reply(b, &m);
         break;
     case MESSAGE_PING:
+        atomic_fetch_add(&b->taken, (int)message->ping.taken.n);
         m.kind = MESSAGE_PONG;
         reply(b, &m);
         break;
@@ -460,6 +462,11 @@ void fake_broker_free(struct fake_broker *b)
 const char *fake_broker_folder(const struct fake_broker *broker)
 {
     return broker->folder;
+}
+
+int fake_broker_taken(const struct fake_broker *broker)
+{
+    return atomic_load(&broker->taken);
 }
 
 int fake_broker_count(const struct fake_broker *broker, const char *kind)

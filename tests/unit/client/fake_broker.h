@@ -55,6 +55,9 @@ const char *fake_broker_folder(const struct fake_broker *broker);
 /* How many messages of a kind it got. */
 int fake_broker_count(const struct fake_broker *broker, const char *kind);
 
+/* How many answers it was told to be taken. */
+int fake_broker_taken(const struct fake_broker *broker);
+
 /* The prompt of the last generate, once its request has ended, as "text Hi", "ids 1 2" or "chat user: Hi";
  * and what becomes of it without its session: ", cancel" or ", keep 30"; then the salt of
  * its cache if it has one: ", salt mine". */

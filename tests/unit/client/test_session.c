@@ -41,6 +41,22 @@ START_TEST(a_restarted_broker_is_met_again_and_the_request_goes_on)
 }
 END_TEST
 
+START_TEST(the_broker_is_told_which_answers_were_taken_and_each_once)
+{
+    enum { MANY = 3 };
+    static const int script[] = {0, 1, STEP_END, STEP_STOP};
+    static struct gathered g[MANY];
+    start((struct fake_config){.n_frames = 2, .script = script});
+    for (int i = 0; i < MANY; i++)
+        generate(&g[i]);
+    DISPATCH_UNTIL(fake_broker_taken(broker) == MANY);
+    int pings = fake_broker_count(broker, "ping");
+    DISPATCH_UNTIL(fake_broker_count(broker, "ping") > pings); /* with nothing new */
+    ck_assert_int_eq(fake_broker_taken(broker), MANY);
+    stop();
+}
+END_TEST
+
 START_TEST(a_cancel_that_a_restart_swallowed_is_said_again)
 {
     static const int script[] = {0, STEP_FORGET, STEP_STOP};
@@ -368,6 +384,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, the_broker_is_told_which_answers_were_taken_and_each_once);
     tcase_add_test(tests, a_welcome_that_is_lost_is_asked_for_again);
     tcase_add_test(tests, a_restarted_broker_is_met_again_and_the_request_goes_on);
     tcase_add_test(tests, a_cancel_that_a_restart_swallowed_is_said_again);

@@ -15,6 +15,9 @@
 /* A deadline further away than this is none; it keeps the sum below from wrapping. */
 #define DEADLINE_MAX_MS ((uint64_t)365 * 24 * 3600 * 1000)
 
+#define RETRY_UNKNOWN_MS 1000
+#define LEAST_SPAN_NS    (CLOCK_NS_PER_S / 10) /* from which a rate is reckoned */
+
 #define BYTES_PER_TOKEN 4 /* of a text, roughly: only to compare the load of workers */
 
 /* A token that is made weighs less than one that is read, because it is made in a step with those of others;
@@ -147,11 +150,27 @@ void admission_ended(struct admission *admission, struct request *request, uint6
     count_end(admission, now);
 }
 
-uint32_t admission_retry_ms(const struct admission *admission)
+/* Ends a second as of now: what the average says, or the second being counted, if that has more. */
+static double ending_rate(const struct admission *admission, uint64_t now)
 {
-    double rate = admission->ended_per_s > 0 ? admission->ended_per_s : 1;
-    double ms = 1000.0 * ((double)admission->queued / 8 + 1) / rate;
-    return ms < 100 ? 100 : ms > 10000 ? 10000 : (uint32_t)ms;
+    uint64_t elapsed = now > admission->window_ns ? now - admission->window_ns : 0;
+    double rate = admission->ended_per_s, counted = admission->window_ended;
+    if (elapsed < CLOCK_NS_PER_S) {
+        counted *= (double)CLOCK_NS_PER_S / (double)(elapsed > LEAST_SPAN_NS ? elapsed : LEAST_SPAN_NS);
+        return counted > rate ? counted : rate;
+    }
+    rate = (rate + counted) / 2;
+    for (uint64_t i = 1; i < elapsed / CLOCK_NS_PER_S && i < 64; i++)
+        rate /= 2;
+    return rate;
+}
+
+uint32_t admission_retry_ms(const struct admission *admission, uint64_t now)
+{
+    if (admission->window_ns == 0) /* nothing has ended yet */
+        return RETRY_UNKNOWN_MS;
+    double ms = 1000.0 * ((double)admission->queued / 8 + 1) / ending_rate(admission, now);
+    return ms < 100 ? 100 : ms < 10000 ? (uint32_t)ms : 10000;
 }
 
 /* ---- what is fixed ---- */

@@ -53,8 +53,9 @@ void admission_dequeued(struct admission *admission, const struct request *reque
 /* It ended, and its log is not settled yet; feeds the estimate. */
 void admission_ended(struct admission *admission, struct request *request, uint64_t now);
 
-/* When to try again: the time in which an eighth of the queue drains, 100 ms to 10 s. */
-uint32_t admission_retry_ms(const struct admission *admission);
+/* When to try again: the time in which an eighth of the queue drains, 100 ms to 10 s; a second while nothing
+ * has ended. */
+uint32_t admission_retry_ms(const struct admission *admission, uint64_t now);
 
 /* Most tokens that a request can make. */
 static inline uint32_t admission_most_tokens(const struct generation *generation)

@@ -153,6 +153,9 @@ void ledger_ended(struct ledger *ledger, struct journal *journal, struct request
 {
     request->state = REQUEST_ENDED;
     request->ended_ns = now;
+    ledger_asked(request, now);
+    if (request->on_disconnect == DISCONNECT_KEEP && request->keep_ns > LEDGER_RETENTION_NS)
+        request->kept_until = now + request->keep_ns;
     record_ended(journal->vault, request);
     buffer_deinit(&request->finished_message);
     free(request->pieces);
@@ -178,6 +181,27 @@ void ledger_remove(struct ledger *ledger, struct journal *journal, struct reques
     buffer_deinit(&request->end_message);
     free(request->pieces);
     free(request);
+}
+
+void ledger_asked(struct request *request, uint64_t now)
+{
+    if (request->kept_until < now + LEDGER_RETENTION_NS)
+        request->kept_until = now + LEDGER_RETENTION_NS;
+}
+
+/* In the order of their ends; what is kept for longer goes behind the others, and is looked at again then. */
+void ledger_forget(struct ledger *ledger, struct journal *journal, uint64_t now)
+{
+    struct request *request;
+    while ((request = ledger->ended) && now - request->ended_ns >= LEDGER_RETENTION_NS) {
+        if (request->kept_until <= now) {
+            ledger_remove(ledger, journal, request);
+            continue;
+        }
+        DL_DELETE2(ledger->ended, request, ended_prev, ended_next);
+        request->ended_ns = now;
+        DL_APPEND2(ledger->ended, request, ended_prev, ended_next);
+    }
 }
 
 void ledger_taken(struct ledger *ledger, struct journal *journal, struct request *request)

@@ -6,7 +6,11 @@
 
 #include "broker/journal.h"
 #include "broker/request.h"
+#include "common/clock.h"
 #include "common/heap.h"
+
+/* Ended requests are kept for so long, for replays and repeats; longer if they were asked to be. */
+#define LEDGER_RETENTION_NS (60 * CLOCK_NS_PER_S)
 
 struct kept { /* what one session has in the journal, unread, of requests that ended; there while it has */
     struct id128 session; /* who asked first */
@@ -21,9 +25,9 @@ struct ledger {    /* zeroed but for the seed: empty */
     struct request *by_home;
     struct request *by_current; /* only those whose current key is not their home */
     struct request *ended;      /* oldest first */
-    struct request *read;       /* of those, what clients said to have; list by kept_prev/next, oldest first */
-    struct kept *kept;          /* the others, by session */
-    struct heap most_kept;      /* the session that has most of it first */
+    struct request *read;  /* of those, what clients said to have; list by kept_prev/next, oldest first */
+    struct kept *kept;     /* the others, by session */
+    struct heap most_kept; /* the session that has most of it first */
     size_t n;
     uint64_t owners; /* of logs: the last one */
 };
@@ -50,6 +54,12 @@ void ledger_taken(struct ledger *ledger, struct journal *journal, struct request
 
 /* The same of all that this session asked for, and still has. */
 void ledger_taken_by(struct ledger *ledger, struct journal *journal, const struct id128 *session);
+
+/* Somebody reads a request that ended: its time begins anew. */
+void ledger_asked(struct request *request, uint64_t now);
+
+/* Forgets what ended long ago. */
+void ledger_forget(struct ledger *ledger, struct journal *journal, uint64_t now);
 
 /* Makes room for `bytes` more in the journal, if that can be: forgets ended requests as far as it takes, read
  * ones first. Of unread ones always the oldest of the session that has most of them in the journal, so who

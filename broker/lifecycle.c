@@ -24,9 +24,8 @@
 #include "common/log.h"
 #include "common/utf8.h"
 
-#define MOST_MOVES   2                     /* a request that kills workers must not visit them all */
-#define OVERDUE_NS   (2 * CLOCK_NS_PER_S)  /* a cancel takes effect within a step: longer than any of these */
-#define RETENTION_NS (60 * CLOCK_NS_PER_S) /* ended requests are kept for replays and repeats */
+#define MOST_MOVES 2                    /* a request that kills workers must not visit them all */
+#define OVERDUE_NS (2 * CLOCK_NS_PER_S) /* a cancel takes effect within a step: longer than any of these */
 
 /* The story of each request, for who asks with QUERN_LOG=debug. */
 static void tell(const struct request *request, enum request_state next, const char *why)
@@ -417,7 +416,5 @@ bool lifecycle_is_awaited(const struct broker *broker)
 
 void lifecycle_forget(struct broker *broker)
 {
-    struct request *request;
-    while ((request = broker->ledger.ended) && broker->now - request->ended_ns >= RETENTION_NS)
-        ledger_remove(&broker->ledger, &broker->journal, request);
+    ledger_forget(&broker->ledger, &broker->journal, broker->now);
 }

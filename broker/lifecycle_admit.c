@@ -56,7 +56,7 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
         no = admission_check_journal(&broker->admission, session, worst_case(generation), &broker->journal,
                                      &verdict->reason);
     if (no == PROTO_OVERLOADED)
-        verdict->retry_ms = admission_retry_ms(&broker->admission);
+        verdict->retry_ms = admission_retry_ms(&broker->admission, broker->now);
     return no;
 }
 

@@ -4,8 +4,8 @@
  * A session closes when its client leaves (says bye, cannot be sent to, listens no more for a lease) or is
  * silent beyond its lease. A subscription may end because its connection was lost, and then another comes: so
  * a client that listens no more is only asked whether it is there. One that died lost both connections, and
- * that is seen at once. A request that has not ended is then abandoned: without a session, until a time at which
- * it is cancelled. One that asked to be kept has the time it asked for. Any other has none, with one
+ * that is seen at once. A request that has not ended is then abandoned: without a session, until a time at
+ * which it is cancelled. One that asked to be kept has the time it asked for. Any other has none, with one
  * exception: a client that is silent and yet connected to the stream was most likely stopped (Ctrl-Z, a
  * suspended machine) and comes back with all its connections, so its requests wait for a moment of grace. If
  * it dies instead, its connections end, and that is leaving.

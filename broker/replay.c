@@ -40,12 +40,14 @@ static void refuse(struct broker *broker, struct session *session, struct id128 
 static void send_page(struct broker *broker, struct session *session, struct id128 id, uint64_t next)
 {
     struct request_key key = {session->id, id};
-    const struct request *request = ledger_find(&broker->ledger, &key);
+    struct request *request = ledger_find(&broker->ledger, &key);
     struct journal_page *page = &broker->page;
     if (!request) {
         refuse(broker, session, id, PROTO_UNKNOWN_REQUEST, "there is no such request, or it ended long ago");
         return;
     }
+    if (request->state == REQUEST_ENDED)
+        ledger_asked(request, broker->now);
     if (journal_read(&request->log, next, page_bytes(broker), page) < 0) {
         refuse(broker, session, id, PROTO_INTERNAL, "out of memory");
         return;

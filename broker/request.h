@@ -80,7 +80,8 @@ struct request {
     uint64_t abandoned_until;     /* while abandoned: when it is cancelled; else 0 */
     bool finished;                /* the worker said so, in finished_message, but frames are still missing */
     uint64_t cancelled_ns;        /* REQUEST_CANCELLING: since when */
-    uint64_t ended_ns;            /* REQUEST_ENDED: since when */
+    uint64_t ended_ns;            /* REQUEST_ENDED: since when, or since it was last kept on */
+    uint64_t kept_until;          /* REQUEST_ENDED: not forgotten before, unless there is need of the room */
     struct request *worker_prev, *worker_next;   /* the worker's list */
     struct request *session_prev, *session_next; /* the session's list, or the list of abandoned ones */
     struct request *ended_prev, *ended_next;     /* ended ones, oldest first */

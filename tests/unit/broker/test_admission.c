@@ -137,18 +137,32 @@ START_TEST(the_retry_time_follows_the_rate_of_ends_and_is_bounded)
 {
     struct admission admission = {.max_queued = 10000, .max_queued_bytes = 1 << 20};
     admission.queued = 8000;
-    ck_assert_uint_eq(admission_retry_ms(&admission), 10000);
+    ck_assert_uint_eq(admission_retry_ms(&admission, 0), 1000); /* who knows */
     uint64_t now = CLOCK_NS_PER_S;
     for (int i = 0; i < 10000; i++)
         end_at(&admission, now += CLOCK_NS_PER_MS);
-    uint32_t at_a_thousand = admission_retry_ms(&admission);
+    uint32_t at_a_thousand = admission_retry_ms(&admission, now);
     ck_assert_uint_ge(at_a_thousand, 900);
     ck_assert_uint_le(at_a_thousand, 1100);
+    ck_assert_uint_eq(admission_retry_ms(&admission, now + 100 * CLOCK_NS_PER_S), 10000); /* it stands */
     admission.queued = 0;
-    ck_assert_uint_eq(admission_retry_ms(&admission), 100);
+    ck_assert_uint_eq(admission_retry_ms(&admission, now), 100);
     end_at(&admission, now + 100 * CLOCK_NS_PER_S);
     admission.queued = 8000;
-    ck_assert_uint_eq(admission_retry_ms(&admission), 10000);
+    ck_assert_uint_eq(admission_retry_ms(&admission, now + 100 * CLOCK_NS_PER_S), 10000);
+}
+END_TEST
+
+/* In the first second there is no average yet; 10 s were told where the queue was empty after one. */
+START_TEST(the_retry_time_is_right_from_the_first_ends_on)
+{
+    struct admission admission = {.max_queued = 10000, .max_queued_bytes = 1 << 20, .queued = 8000};
+    uint64_t now = CLOCK_NS_PER_S;
+    for (int i = 0; i < 1200; i++)
+        end_at(&admission, now += CLOCK_NS_PER_MS / 6);
+    uint32_t at_six_thousand = admission_retry_ms(&admission, now);
+    ck_assert_uint_ge(at_six_thousand, 150);
+    ck_assert_uint_le(at_six_thousand, 190);
 }
 END_TEST
 
@@ -210,6 +224,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, of_the_journal_a_session_has_as_much_as_it_leaves_free);
     tcase_add_test(tests, a_first_request_may_be_long_but_leaves_an_eighth_of_the_journal);
     tcase_add_test(tests, the_retry_time_follows_the_rate_of_ends_and_is_bounded);
+    tcase_add_test(tests, the_retry_time_is_right_from_the_first_ends_on);
     tcase_add_test(tests, a_seed_is_drawn_only_for_those_who_chose_none);
     tcase_add_test(tests, a_deadline_counts_from_arrival_and_an_endless_one_is_none);
     tcase_add_test(tests, the_load_is_the_prompt_and_a_part_of_what_may_come);

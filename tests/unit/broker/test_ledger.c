@@ -141,6 +141,34 @@ START_TEST(room_is_made_of_what_the_session_has_that_has_most)
 }
 END_TEST
 
+START_TEST(what_ended_is_kept_a_minute_and_longer_while_it_is_read_or_was_asked_to_be)
+{
+    const uint64_t minute = LEDGER_RETENTION_NS;
+    struct ledger ledger = {.seed = 1};
+    struct journal journal = {.limit = 1000};
+    struct request *plain = ledger_add(&ledger, key(1, 1)), *kept = ledger_add(&ledger, key(1, 2)),
+                   *read = ledger_add(&ledger, key(1, 3));
+    const struct request_key of_plain = key(1, 1), of_kept = key(1, 2), of_read = key(1, 3);
+    kept->on_disconnect = DISCONNECT_KEEP;
+    kept->keep_ns = 3 * minute;
+    ledger_ended(&ledger, &journal, plain, 0);
+    ledger_ended(&ledger, &journal, kept, 0);
+    ledger_ended(&ledger, &journal, read, 0);
+    ledger_asked(read, minute / 2);
+    ledger_forget(&ledger, &journal, minute - 1);
+    ck_assert_uint_eq(ledger.n, 3);
+    ledger_forget(&ledger, &journal, minute);
+    ck_assert_ptr_null(ledger_find(&ledger, &of_plain));
+    ck_assert_ptr_nonnull(ledger_find(&ledger, &of_read));
+    ledger_forget(&ledger, &journal, 2 * minute);
+    ck_assert_ptr_null(ledger_find(&ledger, &of_read));
+    ck_assert_ptr_nonnull(ledger_find(&ledger, &of_kept));
+    ledger_forget(&ledger, &journal, 3 * minute);
+    ck_assert_uint_eq(ledger.n, 0);
+    ck_assert_ptr_null(ledger.ended);
+}
+END_TEST
+
 START_TEST(admissions_make_room_of_what_was_read_and_spare_what_was_not)
 {
     enum { N = 12 };
@@ -176,6 +204,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, what_ended_is_kept_a_minute_and_longer_while_it_is_read_or_was_asked_to_be);
     tcase_add_test(tests, admissions_make_room_of_what_was_read_and_spare_what_was_not);
     tcase_add_test(tests, a_request_is_found_by_session_and_id_only);
     tcase_add_test(tests, an_attached_request_answers_to_its_home_and_its_newest_session);

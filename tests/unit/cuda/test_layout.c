@@ -3,7 +3,7 @@
 
 #include "cuda/layout.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/random_weights.h"
+#include "tests/unit/cuda/device_formats.h"
 
 #define ROWS 3
 
@@ -105,8 +105,8 @@ static uint32_t block_columns(enum format format, uint32_t blocks, uint32_t floa
 
 START_TEST(planes_hold_what_the_format_means)
 {
-    for (size_t f = 0; f < N_TESTED_FORMATS; f++) {
-        enum format format = tested_formats[f];
+    for (size_t f = 0; f < N_DEVICE_FORMATS; f++) {
+        enum format format = device_formats[f];
         uint32_t n = block_columns(format, 3, 301);
         struct packed packed = pack(format, n);
         float *expected = malloc(n * sizeof *expected);
@@ -129,8 +129,8 @@ END_TEST
 
 START_TEST(what_is_beyond_the_columns_is_zero)
 {
-    for (size_t f = 0; f < N_TESTED_FORMATS; f++) {
-        enum format format = tested_formats[f];
+    for (size_t f = 0; f < N_DEVICE_FORMATS; f++) {
+        enum format format = device_formats[f];
         uint32_t n = block_columns(format, 3, 301);
         if (n == layout_padded(n))
             continue;
@@ -149,8 +149,8 @@ END_TEST
 
 START_TEST(a_matrix_can_be_packed_in_pieces)
 {
-    for (size_t f = 0; f < N_TESTED_FORMATS; f++) {
-        enum format format = tested_formats[f];
+    for (size_t f = 0; f < N_DEVICE_FORMATS; f++) {
+        enum format format = device_formats[f];
         uint32_t n = block_columns(format, 5, 77);
         struct packed packed = pack(format, n);
         size_t bytes = layout_bytes(packed.layout, ROWS, n);
@@ -173,8 +173,8 @@ END_TEST
 
 START_TEST(planes_are_aligned_and_do_not_overlap)
 {
-    for (size_t f = 0; f < N_TESTED_FORMATS; f++) {
-        const struct layout *layout = layout_of(tested_formats[f]);
+    for (size_t f = 0; f < N_DEVICE_FORMATS; f++) {
+        const struct layout *layout = layout_of(device_formats[f]);
         void *planes[LAYOUT_PLANES];
         uint8_t *end = NULL;
         layout_place(layout, 7, 1000, NULL, planes);
@@ -185,6 +185,15 @@ START_TEST(planes_are_aligned_and_do_not_overlap)
         }
         ck_assert_uint_le((size_t)(uintptr_t)end, layout_bytes(layout, 7, 1000));
     }
+}
+END_TEST
+
+START_TEST(formats_that_the_device_lacks_have_no_layout)
+{
+    size_t n = 0;
+    for (int format = 0; format < FORMAT_LIMIT; format++)
+        n += layout_of((enum format)format) != NULL;
+    ck_assert_uint_eq(n, N_DEVICE_FORMATS);
     ck_assert_ptr_null(layout_of(FORMAT_IQ4_XS));
     ck_assert_ptr_null(layout_of((enum format)1000));
 }
@@ -206,6 +215,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_beyond_the_columns_is_zero);
     tcase_add_test(tests, a_matrix_can_be_packed_in_pieces);
     tcase_add_test(tests, planes_are_aligned_and_do_not_overlap);
+    tcase_add_test(tests, formats_that_the_device_lacks_have_no_layout);
     tcase_add_test(tests, places_of_quants_are_each_column_once);
 }
 

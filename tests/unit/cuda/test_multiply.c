@@ -5,7 +5,7 @@
 #include "cuda/layout.h"
 #include "tests/unit/cuda/on_device.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/random_weights.h"
+#include "tests/unit/cuda/device_formats.h"
 
 #include <errno.h>
 #include <math.h>
@@ -168,7 +168,7 @@ static const uint32_t row_counts[] = {1, 2, 3, 4, 5, 9, 17, 33, MOST_ROWS};
 
 START_TEST(products_are_those_of_the_format)
 {
-    enum format format = tested_formats[_i];
+    enum format format = device_formats[_i];
     open_device();
     for (int shape = 0; shape < 4; shape++) {
         uint32_t n_columns = columns_of(format, (uint32_t[]){70, 513, 1301, 2300}[shape]);
@@ -192,7 +192,7 @@ END_TEST
 
 START_TEST(reproducible_rows_are_the_same_bits_in_any_number_of_rows)
 {
-    enum format format = tested_formats[_i];
+    enum format format = device_formats[_i];
     uint32_t n_columns = columns_of(format, 2200), n_outputs = 20;
     open_device();
     struct weights weights = make_weights(format, n_outputs, n_columns, true);
@@ -231,7 +231,7 @@ static void fill_faults(float *row, uint32_t i, uint32_t n_columns)
 
 START_TEST(a_row_that_is_not_finite_leaves_the_others_alone)
 {
-    enum format format = tested_formats[_i];
+    enum format format = device_formats[_i];
     uint32_t n_columns = columns_of(format, 300), n_outputs = 19;
     open_device();
     struct weights weights = make_weights(format, n_outputs, n_columns, false);
@@ -268,7 +268,7 @@ static void fill_extremes(float *row, uint32_t i, uint32_t n_columns)
 
 START_TEST(extremes_do_not_overflow)
 {
-    enum format format = tested_formats[_i];
+    enum format format = device_formats[_i];
     uint32_t n_columns = columns_of(format, 512), n_outputs = 8;
     size_t bytes = layout_bytes(layout_of(format), n_outputs, n_columns);
     if (reads_floats(format))
@@ -478,11 +478,11 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_loop_test(tests, products_are_those_of_the_format, 0, (int)N_TESTED_FORMATS);
+    tcase_add_loop_test(tests, products_are_those_of_the_format, 0, (int)N_DEVICE_FORMATS);
     tcase_add_loop_test(tests, reproducible_rows_are_the_same_bits_in_any_number_of_rows, 0,
-                        (int)N_TESTED_FORMATS);
-    tcase_add_loop_test(tests, a_row_that_is_not_finite_leaves_the_others_alone, 0, (int)N_TESTED_FORMATS);
-    tcase_add_loop_test(tests, extremes_do_not_overflow, 0, (int)N_TESTED_FORMATS);
+                        (int)N_DEVICE_FORMATS);
+    tcase_add_loop_test(tests, a_row_that_is_not_finite_leaves_the_others_alone, 0, (int)N_DEVICE_FORMATS);
+    tcase_add_loop_test(tests, extremes_do_not_overflow, 0, (int)N_DEVICE_FORMATS);
     tcase_add_test(tests, three_matrices_of_different_formats_share_a_launch);
     tcase_add_loop_test(tests, products_and_their_activation_in_one_are_the_two_one_after_the_other, 0, 6);
     tcase_add_loop_test(tests, a_product_and_its_norm_in_one_are_the_two_one_after_the_other, 0, CASES);

@@ -6,7 +6,7 @@
 #include "cuda/layout.h"
 #include "tests/unit/cuda/on_device.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/random_weights.h"
+#include "tests/unit/cuda/device_formats.h"
 #include "worker/cpu/kernels.h"
 
 #include <errno.h>
@@ -321,7 +321,7 @@ START_TEST(embeddings_are_the_rows_of_the_file)
 {
     static const struct step_row rows[ROWS] = {
         {0, 0, 8, 0}, {0, 3, 0, 0}, {1, ROW_DEAD, 4, 0}, {2, 8, 3, 1}, {2, 2, TABLE, 1}};
-    enum format format = tested_formats[_i];
+    enum format format = device_formats[_i];
     uint32_t block = format_traits(format)->block_elements, n = block == 1 ? 301 : 3 * block;
     uint32_t stride = layout_padded(n);
     uint8_t *file = random_row(format, (size_t)TABLE * n);
@@ -367,7 +367,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, activations_are_those_of_the_description);
     tcase_add_test(tests, activations_of_huge_values_are_their_limits);
     tcase_add_test(tests, logits_are_scaled_and_capped);
-    tcase_add_loop_test(tests, embeddings_are_the_rows_of_the_file, 0, (int)N_TESTED_FORMATS);
+    tcase_add_loop_test(tests, embeddings_are_the_rows_of_the_file, 0, (int)N_DEVICE_FORMATS);
 }
 
 int main(void)

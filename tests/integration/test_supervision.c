@@ -563,7 +563,7 @@ START_TEST(workers_of_one_machine_promise_its_memory_once)
     struct pool crowded = {0};
     /* Tera bytes: refused by each, in numbers that say who shares what. */
     pool_spawn(&crowded, tiny_model(), "--workers", "2", "--kv-blocks", "67108864", NULL);
-    ck_assert(pool_says(&crowded, "for each of 2 workers do not fit: ", 30));
+    ck_assert(pool_says(&crowded, "for each of 2 workers do not fit, ", 30));
     pool_stop(&crowded, SIGTERM, 20);
     pool_forget(&crowded);
 }

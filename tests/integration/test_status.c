@@ -167,7 +167,7 @@ START_TEST(a_busy_pool_shows_what_it_does)
     json_decref(json);
     await_ids(client, &answers[0], OUTPUT / 2, 30);
     double rate = 0;
-    for (int round = 0; round < 40 && rate == 0; round++) {
+    for (int round = 0; round < 400 && rate == 0; round++) {
         json = status_now();
         rate = real(worker(json, 0), "tokens_per_s");
         json_decref(json);

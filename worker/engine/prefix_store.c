@@ -167,8 +167,9 @@ static bool release(struct place *place, uint64_t ours)
                                                    memory_order_relaxed);
 }
 
-/* Whether what was read since the word was `word` is whole. */
-static bool is_unchanged(struct place *place, uint64_t word)
+/* Whether what was read since the word was `word` is whole. Not inlined: GCC refuses fences under TSan, which
+ * has no say over other processes' memory, wherever it inlines one. */
+static __attribute__((noinline)) bool is_unchanged(struct place *place, uint64_t word)
 {
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&place->word, memory_order_relaxed) == word;

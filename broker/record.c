@@ -14,7 +14,8 @@
 
 #include "common/hash.h"
 
-#define MAGIC 0x31514552u /* "REQ1" */
+#define MAGIC      0x31514552u /* "REQ1" */
+#define LARGE_BODY (16u << 10)
 
 enum { FLAG_CANCELLED = 1, FLAG_ENDED = 2, FLAG_HAS_DIGEST = 4 };
 
@@ -144,6 +145,22 @@ void record_attached(const struct request *request)
     atomic_store_explicit(&record->session, other, memory_order_release);
 }
 
+/* The record of an ended request in a block of its own size. Its large block goes back whole: shrunk, it
+ * would stand at the beginning of a gap that the next large body does not fit into. Who is killed between
+ * keeping the one and giving the other leaves two that say the same. */
+static bool move_to_small_block(struct vault *vault, struct request *request)
+{
+    size_t size;
+    struct request_record *small = vault_take(vault, sizeof *small, &size);
+    if (!small)
+        return false;
+    memcpy(small, request->record, sizeof *small);
+    vault_keep(vault, small);
+    vault_give(vault, request->record);
+    request->record = small;
+    return true;
+}
+
 void record_ended(struct vault *vault, struct request *request)
 {
     struct request_record *record = request->record;
@@ -153,7 +170,8 @@ void record_ended(struct vault *vault, struct request *request)
         return;
     atomic_store_explicit(&record->ended_ns, request->ended_ns, memory_order_relaxed);
     raise_flag(record, FLAG_ENDED);
-    vault_shrink(vault, record, sizeof *record);
+    if (record->body_len < LARGE_BODY || !move_to_small_block(vault, request))
+        vault_shrink(vault, record, sizeof *record);
 }
 
 void record_forget(struct vault *vault, struct request *request)

@@ -194,6 +194,23 @@ START_TEST(of_an_ended_request_the_body_is_gone_and_the_rest_is_there)
 }
 END_TEST
 
+START_TEST(large_bodies_that_ended_leave_room_for_others)
+{
+    enum { LARGE = 5 << 20, ROUNDS = 20 }; /* two of them fill the vault */
+    char *body = malloc(LARGE);
+    memset(body, 'x', LARGE - 1);
+    body[LARGE - 1] = 0;
+    for (uint8_t i = 1; i <= ROUNDS; i++)
+        ledger_ended(&ledger, &journal, admit(i, body), 4242);
+    struct after after = die();
+    ck_assert_uint_eq(after.records, ROUNDS);
+    ck_assert_int_eq(after.request->state, REQUEST_ENDED);
+    ck_assert(request_same_body(after.request, body, LARGE - 1));
+    forget(&after);
+    free(body);
+}
+END_TEST
+
 START_TEST(what_was_not_admitted_to_the_end_was_never_there)
 {
     struct request_key key = {{{1}}, {{1}}};
@@ -230,6 +247,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_request_and_its_frames_are_what_they_were);
     tcase_add_test(tests, each_step_of_its_life_is_remembered);
     tcase_add_test(tests, of_an_ended_request_the_body_is_gone_and_the_rest_is_there);
+    tcase_add_test(tests, large_bodies_that_ended_leave_room_for_others);
     tcase_add_test(tests, what_was_not_admitted_to_the_end_was_never_there);
     tcase_add_test(tests, a_damaged_frame_cuts_off_its_log_and_a_damaged_record_is_none);
 }

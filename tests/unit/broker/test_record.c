@@ -200,13 +200,19 @@ START_TEST(large_bodies_that_ended_leave_room_for_others)
     char *body = malloc(LARGE);
     memset(body, 'x', LARGE - 1);
     body[LARGE - 1] = 0;
-    for (uint8_t i = 1; i <= ROUNDS; i++)
-        ledger_ended(&ledger, &journal, admit(i, body), 4242);
+    struct request *requests[ROUNDS];
+    for (uint8_t i = 0; i < ROUNDS; i++) {
+        requests[i] = admit((uint8_t)(i + 1), body);
+        ledger_ended(&ledger, &journal, requests[i], 4242);
+    }
     struct after after = die();
     ck_assert_uint_eq(after.records, ROUNDS);
     ck_assert_int_eq(after.request->state, REQUEST_ENDED);
     ck_assert(request_same_body(after.request, body, LARGE - 1));
     forget(&after);
+    for (int i = 0; i < ROUNDS; i++)
+        ledger_remove(&ledger, &journal, requests[i]);
+    ck_assert_uint_eq(vault_used(journal.vault), 0);
     free(body);
 }
 END_TEST

@@ -182,10 +182,12 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
     struct request_key key = record_key(record->block);
     struct restored restored;
     struct ending ending;
-    struct request *request = ledger_find(&broker->ledger, &key) ? NULL : ledger_add(&broker->ledger, key);
-    if (!request) { /* two of one name cannot be */
+    const struct request *twin = ledger_find(&broker->ledger, &key);
+    struct request *request = twin ? NULL : ledger_add(&broker->ledger, key);
+    if (!request) { /* two of one name are of one admission, caught on the move to a small block
+                       (record_ended) */
         vault_give(broker->journal.vault, record->block);
-        recovery->damaged++;
+        recovery->damaged += !twin || twin->log.owner != record->owner;
         return 0;
     }
     record_restore(request, record->block, &restored);

@@ -2,10 +2,11 @@
 #ifndef WORKER_CPU_LANES_ROWS_H
 #define WORKER_CPU_LANES_ROWS_H
 
-/* The vectors of products: a lane for each weight row that a tile covers. That is one group of eight, or
- * where the build defines LANES_PAIR two groups that lie `apart` bytes from each other: what is loaded from
- * the first is loaded from both, and the lanes of the second follow those of the first. Each lane counts as
- * it would in a vector of eight, so a pair gives the bits that its groups give alone. */
+/* The widest vectors of a build: eight lanes, or sixteen where it defines LANES_PAIR. In products a lane is a
+ * weight row of the tile: of one group of eight, or of two that lie `apart` bytes from each other; what is
+ * loaded from the first is loaded from both, and the lanes of the second follow those of the first. Attention
+ * has its tokens and dimensions there. Each lane counts as it would in a vector of eight, so the bits are the
+ * same. */
 
 #include "worker/cpu/lanes.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The segment: a header of one page, the places, the bytes of each place's block.
  *
- *     header   the size of blocks, settled once by a single compare-and-swap; all else follows from it and
- * from the size of the segment. Counters for numbers and uses. place    its word, when it was used, who it is
- * (`identity`), a checksum of that and of its bytes
+ * The header has the size of blocks, settled once by a single compare-and-swap, from which and from the size
+ * of the segment all else follows, and the counters of numbers and uses. A place has its word, when it was
+ * used, who it is (`identity`), and a checksum of that and of its bytes.
  *
  * The word of a place: a count, the second in which it was claimed, a bit that says that it is. A claim is a
  * compare-and-swap that raises the count; the end of one is another, which fails for a writer that stood

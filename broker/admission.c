@@ -27,12 +27,12 @@
 
 /* ---- room ---- */
 
-/* What a session without requests has. */
+/* What a client without requests has. */
 static const struct share nothing;
 
-static const struct share *share_of(const struct admission *admission, const struct id128 *session)
+static const struct share *share_of(const struct admission *admission, const struct id128 *client)
 {
-    const struct share *share = share_find(&admission->shares, session);
+    const struct share *share = share_find(&admission->shares, client);
     return share ? share : &nothing;
 }
 
@@ -42,12 +42,17 @@ static size_t left(size_t limit, size_t used)
     return used < limit ? limit - used : 0;
 }
 
-enum proto_error admission_check_queue(const struct admission *admission, const struct id128 *session,
+enum proto_error admission_check_queue(const struct admission *admission, const struct id128 *client,
                                        size_t bytes, struct error *reason)
 {
-    const struct share *share = share_of(admission, session);
+    const struct share *share = share_of(admission, client);
     size_t requests_left = left(admission->max_queued, admission->queued);
     size_t bytes_left = left(admission->max_queued_bytes, admission->queued_bytes);
+    if (admission->max_client_requests > 0 && share->requests >= admission->max_client_requests)
+        return error_set(
+            reason, PROTO_OVERLOADED,
+            "this client has %zu requests that have not ended, and may have %zu (client-requests)",
+            share->requests, admission->max_client_requests);
     if (requests_left == 0 || bytes_left < bytes)
         return error_set(reason, PROTO_OVERLOADED, "the queue is full: %zu requests of %zu bytes wait",
                          admission->queued, admission->queued_bytes);
@@ -70,10 +75,10 @@ static bool journal_allows(uint64_t had, uint64_t more, uint64_t free, uint64_t 
     return share_allows(had, more, free) || (had == 0 && free > others && more <= free - others);
 }
 
-enum proto_error admission_check_journal(const struct admission *admission, const struct id128 *session,
+enum proto_error admission_check_journal(const struct admission *admission, const struct id128 *client,
                                          uint64_t bytes, const struct journal *journal, struct error *reason)
 {
-    uint64_t had = share_of(admission, session)->journal_bytes;
+    uint64_t had = share_of(admission, client)->journal_bytes;
     uint64_t free = journal_free(journal);
     if (!journal_allows(0, bytes, journal->limit, journal->limit))
         return error_set(
@@ -97,7 +102,7 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
 
 int admission_entered(struct admission *admission, struct request *request)
 {
-    request->share = share_take(&admission->shares, &request->home.session);
+    request->share = share_take(&admission->shares, request_client(request));
     if (!request->share)
         return -ENOMEM;
     request->share->journal_bytes += request->log.reserved;

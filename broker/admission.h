@@ -24,6 +24,7 @@
 
 struct admission { /* zeroed but for the limits, the secret and the shares' seed: idle */
     size_t max_queued, max_queued_bytes;
+    size_t max_client_requests; /* of one client, that have not ended; 0: no bound */
     struct shares shares;
     uint64_t secret; /* from which seeds are drawn */
     uint64_t draws;
@@ -33,15 +34,16 @@ struct admission { /* zeroed but for the limits, the secret and the shares' seed
     uint32_t window_ended;
 };
 
-/* Whether the session may queue a message of `bytes`: PROTO_OK, or PROTO_OVERLOADED with what is full. */
-enum proto_error admission_check_queue(const struct admission *admission, const struct id128 *session,
+/* Whether the client (session_client) may queue a message of `bytes`: PROTO_OK, or PROTO_OVERLOADED with what
+ * is full. */
+enum proto_error admission_check_queue(const struct admission *admission, const struct id128 *client,
                                        size_t bytes, struct error *reason);
 
-/* The same of `bytes` of the journal; PROTO_TOO_LONG when no session could ever have them. */
-enum proto_error admission_check_journal(const struct admission *admission, const struct id128 *session,
+/* The same of `bytes` of the journal; PROTO_TOO_LONG when no client could ever have them. */
+enum proto_error admission_check_journal(const struct admission *admission, const struct id128 *client,
                                          uint64_t bytes, const struct journal *journal, struct error *reason);
 
-/* The request, whose room in the journal is reserved, counts for its session: until admission_ended, or until
+/* The request, whose room in the journal is reserved, counts for its client: until admission_ended, or until
  * admission_withdrawn, if it never was queued. 0 or -ENOMEM. */
 int admission_entered(struct admission *admission, struct request *request);
 void admission_withdrawn(struct admission *admission, struct request *request);

@@ -19,6 +19,8 @@
 #include <stdint.h>
 
 #include "broker/admission.h"
+#include "broker/allowance.h"
+#include "broker/client_keys.h"
 #include "broker/client_link.h"
 #include "broker/journal.h"
 #include "broker/ledger.h"
@@ -32,6 +34,7 @@
 #include "broker/tokenize_table.h"
 #include "broker/worker.h"
 #include "broker/worker_link.h"
+#include "broker/zap.h"
 #include "proto/message.h"
 
 /* Most messages taken from one socket before the loop looks at the others, and most bytes from clients: large
@@ -66,6 +69,8 @@ struct broker {
     struct client_link client_link;
     struct worker_link worker_link;
     struct stream stream;
+    struct client_keys client_keys; /* of TCP */
+    struct zap zap;
 
     struct message_decoder *decoder;         /* of what clients and workers send */
     struct message_decoder *request_decoder; /* of bodies, while another message is in use */
@@ -78,6 +83,7 @@ struct broker {
     struct ledger ledger;
     struct queue queue;
     struct admission admission;
+    struct allowance allowance;
     struct sessions sessions;
     struct tokenize_table tokenize;
     struct worker workers[WORKER_MAX];

@@ -12,12 +12,19 @@
 
 #include "common/log.h"
 
+static void give_up(struct client_link *link, struct session *session, int reason)
+{
+    session->unreachable = reason != OUTBOX_E_FULL;
+    session_doom(link->sessions, session);
+}
+
 static void send_bytes(struct client_link *link, struct session *session, const struct buffer *bytes)
 {
     if (session->doomed)
         return;
-    if (outbox_send(&session->outbox, link->router, &session->peer, bytes->data, bytes->len) != 0)
-        session_doom(link->sessions, session);
+    int r = outbox_send(&session->outbox, link->router, &session->peer, bytes->data, bytes->len);
+    if (r != 0)
+        give_up(link, session, r);
     else if (session->outbox.n > 0)
         session_pend(link->sessions, session);
 }
@@ -57,9 +64,11 @@ void client_link_flush(struct client_link *link)
     struct session *session;
     DL_FOREACH2(link->sessions->pending, session, pending_next)
     {
-        if (session->outbox.n > 0 && !session->doomed &&
-            outbox_flush(&session->outbox, link->router, &session->peer) != 0)
-            session_doom(link->sessions, session);
+        int r = 0;
+        if (session->outbox.n > 0 && !session->doomed)
+            r = outbox_flush(&session->outbox, link->router, &session->peer);
+        if (r != 0)
+            give_up(link, session, r);
     }
 }
 

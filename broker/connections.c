@@ -59,6 +59,7 @@ uint32_t connections_raise_limit(void)
 void connections_caught_up(void)
 {
     atomic_store(&accepted, 0);
+    intake_caught_up();
 }
 
 int accept4(int listener, struct sockaddr *address, socklen_t *address_len, int flags)

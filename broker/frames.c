@@ -88,9 +88,8 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         memcmp(&frame->id, &request->home.id, sizeof frame->id) != 0)
         return false;
     if (is_return(frame)) {
-        /* Or it would draw all that waits, and refuse it. Unless its death is known already. */
-        if (worker->state == WORKER_READY)
-            worker->state = WORKER_DRAINING;
+        /* Or it would draw all that waits, and refuse it. */
+        worker_is_ending(worker, broker->now);
         lifecycle_returned(broker, request);
         return true;
     }
@@ -105,8 +104,9 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         return true;
     }
     broker->counters.tokens += frame->ids.n;
+    lifecycle_charge(broker, request, frame->ids.n);
     if (frame->ids.n > 0 && !request->prefilled)
-        worker_prefilled(worker, request);
+        routing_prefilled(&broker->routing, request);
     /* Before the message moves on, because the end borrows from it. */
     if (frame->has_end)
         lifecycle_end(broker, request, &frame->end);

@@ -36,32 +36,35 @@ static void answer(struct broker *broker, struct session *session, const struct 
     client_link_send(&broker->client_link, session, message);
 }
 
-static struct message make_error(const struct id128 *id, uint64_t ref, enum proto_error error,
+/* `of`: the kind of message that is refused; MESSAGE_NONE: it has none. */
+static struct message make_error(enum message_kind of, const struct id128 *id, enum proto_error error,
                                  const char *text)
 {
     struct message message = {.kind = MESSAGE_ERROR};
+    message.error.of = of;
     message.error.has_id = id != NULL;
     if (id)
         message.error.id = *id;
-    message.error.ref = ref;
     message.error.error = error;
     message.error.text = bytes_of_string(text);
     return message;
 }
 
-static void refuse(struct broker *broker, struct session *session, const struct id128 *id,
-                   enum proto_error error, const char *text)
+static void refuse(struct broker *broker, struct session *session, enum message_kind of,
+                   const struct id128 *id, enum proto_error error, const char *text)
 {
-    struct message message = make_error(id, 0, error, text);
+    struct message message = make_error(of, id, error, text);
     answer(broker, session, &message);
 }
 
-static struct request *find_request(struct broker *broker, struct session *session, struct id128 id)
+static struct request *find_request(struct broker *broker, struct session *session, enum message_kind asked,
+                                    struct id128 id)
 {
     struct request_key key = {session->id, id};
     struct request *request = ledger_find(&broker->ledger, &key);
     if (!request)
-        refuse(broker, session, &id, PROTO_UNKNOWN_REQUEST, "there is no such request, or it ended long ago");
+        refuse(broker, session, asked, &id, PROTO_UNKNOWN_REQUEST,
+               "there is no such request, or it ended long ago");
     return request;
 }
 
@@ -85,21 +88,33 @@ static void send_hello_ok(struct broker *broker, struct session *session)
     answer(broker, session, &ok);
 }
 
-static void hello(struct broker *broker, const struct peer *peer, const struct message *message)
+static void hello(struct broker *broker, const struct peer *peer, uint32_t key, const struct message *message)
 {
     struct message no;
     if (message->hello.proto.min > PROTO_VERSION_MAX || message->hello.proto.max < PROTO_VERSION_MIN) {
-        no = make_error(NULL, 0, PROTO_UNSUPPORTED, "hello: no protocol version in common");
+        no = make_error(MESSAGE_HELLO, NULL, PROTO_UNSUPPORTED, "hello: no protocol version in common");
+        client_link_send_stranger(&broker->client_link, peer, &no);
+        return;
+    }
+    struct error err;
+    struct client_key *client = client_keys_of(&broker->client_keys, key);
+    struct session *known = session_find(&broker->sessions, &message->hello.session);
+    bool counted = known && known->key == key;
+    if (!counted && allowance_check_session(&broker->allowance, client, &err) != PROTO_OK) {
+        no = make_error(MESSAGE_HELLO, NULL, PROTO_OVERLOADED, err.text);
+        no.error.retry_after_ms = 1000;
         client_link_send_stranger(&broker->client_link, peer, &no);
         return;
     }
     struct session *session = session_open(&broker->sessions, message->hello.session, peer, broker->now);
     if (!session) {
-        no = make_error(NULL, 0, PROTO_OVERLOADED, "too many sessions");
+        no = make_error(MESSAGE_HELLO, NULL, PROTO_OVERLOADED, "too many sessions");
         no.error.retry_after_ms = 1000;
         client_link_send_stranger(&broker->client_link, peer, &no);
         return;
     }
+    if (!counted)
+        lifecycle_enter_key(broker, session, key);
     session->tells = has_name(&message->hello.features, bytes_of_string(TELLS_TAKEN));
     lifecycle_adopt(broker, session);
     send_hello_ok(broker, session);
@@ -153,7 +168,7 @@ static void generate(struct broker *broker, struct session *session, const struc
         lifecycle_admit(broker, &arrival, &verdict);
     if (verdict.error != PROTO_OK) {
         broker->counters.rejected++;
-        struct message no = make_error(id, 0, verdict.error, verdict.reason.text);
+        struct message no = make_error(MESSAGE_GENERATE, id, verdict.error, verdict.reason.text);
         no.error.retry_after_ms = verdict.retry_ms;
         answer(broker, session, &no);
         return;
@@ -172,7 +187,7 @@ static void generate(struct broker *broker, struct session *session, const struc
 static void cancel(struct broker *broker, struct session *session, const struct message *message,
                    struct bytes raw)
 {
-    struct request *request = find_request(broker, session, message->cancel.id);
+    struct request *request = find_request(broker, session, MESSAGE_CANCEL, message->cancel.id);
     if (!request)
         return;
     struct message ok = {.kind = MESSAGE_CANCEL_OK};
@@ -199,12 +214,12 @@ static void attach(struct broker *broker, struct session *session, const struct 
         key.session = session->id;
     struct request *request = ledger_find(&broker->ledger, &key);
     if (!request) {
-        refuse(broker, session, &key.id, PROTO_UNKNOWN_REQUEST,
+        refuse(broker, session, MESSAGE_ATTACH, &key.id, PROTO_UNKNOWN_REQUEST,
                "there is no such request, or it ended long ago");
         return;
     }
     if (lifecycle_attach(broker, request, session) < 0) {
-        refuse(broker, session, &key.id, PROTO_CONFLICT,
+        refuse(broker, session, MESSAGE_ATTACH, &key.id, PROTO_CONFLICT,
                "attach: this session has another request of that id");
         return;
     }
@@ -260,7 +275,7 @@ static handler *const handlers[MESSAGE_KIND_COUNT] = {
     [MESSAGE_PING] = ping,     [MESSAGE_TOKENIZE] = tokenize, [MESSAGE_BYE] = bye,
 };
 
-static void take(struct broker *broker, const struct peer *peer, struct bytes raw)
+static void take(struct broker *broker, const struct peer *peer, uint32_t key, struct bytes raw)
 {
     struct message message, no;
     struct error err = {{0}};
@@ -273,22 +288,39 @@ static void take(struct broker *broker, const struct peer *peer, struct bytes ra
     if (r != 0) {
         struct id128 id;
         bool has_id = message_decoder_failed_id(broker->decoder, &id);
-        no = make_error(has_id ? &id : NULL, 0, r < 0 ? PROTO_INTERNAL : PROTO_BAD_REQUEST, err.text);
+        no = make_error(message_decoder_failed_kind(broker->decoder), has_id ? &id : NULL,
+                        r < 0 ? PROTO_INTERNAL : PROTO_BAD_REQUEST,
+                        r < 0 ? "the broker lacks memory to read it" : err.text);
         if (session)
             answer(broker, session, &no);
         else
             client_link_send_stranger(&broker->client_link, peer, &no);
     } else if (message.kind == MESSAGE_HELLO) {
-        hello(broker, peer, &message);
+        hello(broker, peer, key, &message);
     } else if (!session) {
-        no = make_error(NULL, 0, PROTO_HELLO_REQUIRED, "say hello first");
+        no = make_error(message.kind, NULL, PROTO_HELLO_REQUIRED, "say hello first");
         client_link_send_stranger(&broker->client_link, peer, &no);
     } else if (!handlers[message.kind]) {
-        no = make_error(NULL, 0, PROTO_BAD_REQUEST, "this kind is not for a client to send");
+        no = make_error(message.kind, NULL, PROTO_BAD_REQUEST, "this kind is not for a client to send");
         answer(broker, session, &no);
     } else {
         handlers[message.kind](broker, session, &message, raw);
     }
+}
+
+/* The key that it comes with; 0: it needs none. False: with one that was taken away. */
+static bool is_let_in(const struct broker *broker, zmq_msg_t *part, uint32_t *ret_key)
+{
+    *ret_key = broker->zap.socket ? zap_key_of(part) : 0;
+    if (*ret_key == 0)
+        return true;
+    int fd = zmq_msg_get(part, ZMQ_SRCFD);
+    if (!client_keys_of(&broker->client_keys, *ret_key)) {
+        intake_unwanted(fd, *ret_key);
+        return false;
+    }
+    intake_owned(fd, *ret_key);
+    return true;
 }
 
 bool from_clients_drain(struct broker *broker)
@@ -299,11 +331,13 @@ bool from_clients_drain(struct broker *broker)
     bool more = true;
     for (int i = 0; i < BROKER_BATCH && bytes < BROKER_BATCH_BYTES; i++) {
         struct peer peer;
+        uint32_t key;
         more = router_receive(broker->client_link.router, &peer, &part);
         if (!more)
             break;
         bytes += zmq_msg_size(&part);
-        take(broker, &peer, (struct bytes){zmq_msg_data(&part), zmq_msg_size(&part)});
+        if (is_let_in(broker, &part, &key))
+            take(broker, &peer, key, (struct bytes){zmq_msg_data(&part), zmq_msg_size(&part)});
     }
     zmq_msg_close(&part);
     if (!more)

@@ -102,6 +102,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     if (worker_of_peer(broker, peer) != worker) { /* else it only asks again */
         worker->state = WORKER_LOADING;
         worker->under_way = 0; /* what was sent to another routing id is not seen any more */
+        worker->relieved = false;
     }
     worker->peer = *peer;
     struct hash128 mark = hash128(worker->name, strlen(worker->name), broker->secret + worker->incarnation);
@@ -132,6 +133,8 @@ static void heartbeat(struct broker *broker, struct worker *worker, const struct
     if (worker->promised_wseq > worker->wseq && worker->drained)
         worker_link_ask_resend(&broker->worker_link, worker, broker->now);
     worker->promised_wseq = message->heartbeat.wseq;
+    if (message->heartbeat.draining)
+        worker_is_ending(worker, broker->now);
     struct message pong = {.kind = MESSAGE_PONG};
     pong.pong.ref = message->heartbeat.ref;
     worker_link_send(&broker->worker_link, worker, &pong, NULL);

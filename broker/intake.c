@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -56,6 +57,8 @@
 
 #define PAUSE_NS CLOCK_NS_PER_MS
 
+#define SEVERAL UINT32_MAX /* owners */
+
 struct connection {
     enum intake_kind kind;
     bool listens, closed;
@@ -66,6 +69,7 @@ struct connection {
     size_t under_way, not_taken; /* bytes of messages */
     uint64_t held_ns;            /* since when, or since a message was taken */
     size_t received;             /* bytes of subscriptions, handshake included */
+    uint32_t owner;              /* number of its client's key; 0: not known */
 };
 
 static struct {
@@ -274,6 +278,24 @@ static bool after_reading(struct connection *connection, const void *bytes, size
     return stays;
 }
 
+static atomic_uint ended; /* listeners, since the loop had caught up */
+
+/* Whether the connection may be seen to be over. It is asked for again at once, and says the same. */
+static bool may_end(const struct connection *connection)
+{
+    if (!connection || connection->kind == INTAKE_MESSAGES)
+        return true;
+    if (atomic_load(&ended) >= INTAKE_ENDS_AT_ONCE)
+        return false;
+    atomic_fetch_add(&ended, 1);
+    return true;
+}
+
+void intake_caught_up(void)
+{
+    atomic_store(&ended, 0);
+}
+
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     struct connection *connection = counted(fd);
@@ -283,6 +305,11 @@ ssize_t recv(int fd, void *bytes, size_t len, int flags)
         return -1;
     }
     ssize_t n = syscall(SYS_recvfrom, fd, bytes, (size_t)may, flags, NULL, NULL);
+    if ((n == 0 || (n < 0 && errno == ECONNRESET)) && !may_end(connection)) {
+        intake_pause();
+        errno = EAGAIN;
+        return -1;
+    }
     if (connection && n > 0 && !after_reading(connection, bytes, (size_t)n)) {
         errno = ECONNRESET;
         return -1;
@@ -355,6 +382,64 @@ void intake_pause(void)
         return;
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     intake.paused_ns = clock_ns();
+}
+
+/* ---- whose connections they are ---- */
+
+static void own(struct connection *connection, uint32_t key)
+{
+    connection->owner = connection->owner == 0 || connection->owner == key ? key : SEVERAL;
+}
+
+/* Not counted as one that sent too much. Its descriptor is open: close() forgets the connection before. */
+static void end_connection(struct connection *connection)
+{
+    close_connection(connection);
+    intake.n_closed--;
+    shutdown((int)(connection - intake.connections), SHUT_RDWR);
+}
+
+void intake_owned(int fd, uint32_t key)
+{
+    struct connection *connection = counted(fd);
+    if (!connection)
+        return;
+    pthread_mutex_lock(&intake.lock);
+    own(connection, key);
+    pthread_mutex_unlock(&intake.lock);
+}
+
+void intake_unwanted(int fd, uint32_t key)
+{
+    struct connection *connection = counted(fd);
+    if (!connection)
+        return;
+    pthread_mutex_lock(&intake.lock);
+    if (connection->owner == key && !connection->closed)
+        end_connection(connection);
+    else
+        own(connection, key);
+    pthread_mutex_unlock(&intake.lock);
+}
+
+void intake_again(int fd)
+{
+    struct connection *connection = counted(fd);
+    if (!connection)
+        return;
+    pthread_mutex_lock(&intake.lock);
+    if (!connection->closed)
+        end_connection(connection);
+    pthread_mutex_unlock(&intake.lock);
+}
+
+void intake_close_owned(bool (*stays)(const void *arg, uint32_t key), const void *arg)
+{
+    pthread_mutex_lock(&intake.lock);
+    for (struct connection *c = intake.connections; c < intake.connections + intake.end; c++)
+        if (c->owner != 0 && !c->closed && (c->owner == SEVERAL || !stays(arg, c->owner)))
+            end_connection(c);
+    pthread_mutex_unlock(&intake.lock);
 }
 
 uint64_t intake_closed(void)

@@ -149,12 +149,17 @@ static void keep_no_more(struct ledger *ledger, struct request *request)
         heap_deinit(&ledger->most_kept);
 }
 
+static uint64_t retention(const struct ledger *ledger)
+{
+    return ledger->retention_ns ? ledger->retention_ns : LEDGER_RETENTION_NS;
+}
+
 void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now)
 {
     request->state = REQUEST_ENDED;
     request->ended_ns = now;
-    ledger_asked(request, now);
-    if (request->on_disconnect == DISCONNECT_KEEP && request->keep_ns > LEDGER_RETENTION_NS)
+    ledger_asked(ledger, request, now);
+    if (request->on_disconnect == DISCONNECT_KEEP && request->keep_ns > retention(ledger))
         request->kept_until = now + request->keep_ns;
     record_ended(journal->vault, request);
     buffer_deinit(&request->finished_message);
@@ -183,17 +188,17 @@ void ledger_remove(struct ledger *ledger, struct journal *journal, struct reques
     free(request);
 }
 
-void ledger_asked(struct request *request, uint64_t now)
+void ledger_asked(const struct ledger *ledger, struct request *request, uint64_t now)
 {
-    if (request->kept_until < now + LEDGER_RETENTION_NS)
-        request->kept_until = now + LEDGER_RETENTION_NS;
+    if (request->kept_until < now + retention(ledger))
+        request->kept_until = now + retention(ledger);
 }
 
 /* In the order of their ends; what is kept for longer goes behind the others, and is looked at again then. */
 void ledger_forget(struct ledger *ledger, struct journal *journal, uint64_t now)
 {
     struct request *request;
-    while ((request = ledger->ended) && now - request->ended_ns >= LEDGER_RETENTION_NS) {
+    while ((request = ledger->ended) && now - request->ended_ns >= retention(ledger)) {
         if (request->kept_until <= now) {
             ledger_remove(ledger, journal, request);
             continue;
@@ -210,6 +215,7 @@ void ledger_taken(struct ledger *ledger, struct journal *journal, struct request
         return;
     keep_no_more(ledger, request);
     journal_taken(journal, &request->log);
+    record_taken(request);
     DL_APPEND2(ledger->read, request, kept_prev, kept_next);
 }
 

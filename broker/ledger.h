@@ -9,7 +9,8 @@
 #include "common/clock.h"
 #include "common/heap.h"
 
-/* Ended requests are kept for so long, for replays and repeats; longer if they were asked to be. */
+/* Ended requests are kept for so long, for replays and repeats, unless somebody sets another time; longer if
+ * they were asked to be. */
 #define LEDGER_RETENTION_NS (60 * CLOCK_NS_PER_S)
 
 struct kept { /* what one session has in the journal, unread, of requests that ended; there while it has */
@@ -20,8 +21,9 @@ struct kept { /* what one session has in the journal, unread, of requests that e
     UT_hash_handle hh;
 };
 
-struct ledger {    /* zeroed but for the seed: empty */
-    uint64_t seed; /* of the hashes: secret, so that nobody can choose keys that collide */
+struct ledger {            /* zeroed but for the seed: empty */
+    uint64_t seed;         /* of the hashes: secret, so that nobody can choose keys that collide */
+    uint64_t retention_ns; /* 0: LEDGER_RETENTION_NS */
     struct request *by_home;
     struct request *by_current; /* only those whose current key is not their home */
     struct request *ended;      /* oldest first */
@@ -56,7 +58,7 @@ void ledger_taken(struct ledger *ledger, struct journal *journal, struct request
 void ledger_taken_by(struct ledger *ledger, struct journal *journal, const struct id128 *session);
 
 /* Somebody reads a request that ended: its time begins anew. */
-void ledger_asked(struct request *request, uint64_t now);
+void ledger_asked(const struct ledger *ledger, struct request *request, uint64_t now);
 
 /* Forgets what ended long ago. */
 void ledger_forget(struct ledger *ledger, struct journal *journal, uint64_t now);

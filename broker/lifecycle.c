@@ -24,7 +24,7 @@
 #include "common/log.h"
 #include "common/utf8.h"
 
-#define MOST_MOVES 2                    /* a request that kills workers must not visit them all */
+#define MOST_LOST  2                    /* a request that kills workers must not visit them all */
 #define OVERDUE_NS (2 * CLOCK_NS_PER_S) /* a cancel takes effect within a step: longer than any of these */
 
 /* The story of each request, for who asks with QUERN_LOG=debug. */
@@ -174,12 +174,20 @@ static void remember_end(struct request *request, const struct ending *ending)
         buffer_deinit(&request->end_message);
 }
 
+void lifecycle_charge(struct broker *broker, const struct request *request, uint64_t tokens)
+{
+    if (request->key != 0)
+        allowance_charge(&broker->allowance, client_keys_of(&broker->client_keys, request->key), tokens,
+                         broker->now);
+}
+
 void lifecycle_end(struct broker *broker, struct request *request, const struct ending *ending)
 {
     tell(request, REQUEST_ENDED, end_reason_name(ending->reason));
     if (request->worker)
         routing_left(&broker->routing, request, &ending->usage);
     remember_end(request, ending);
+    lifecycle_charge(broker, request, ending->usage.prompt_tokens);
     if (request->session)
         client_link_send_end(&broker->client_link, request->session, request);
     session_unbind(&broker->sessions, request);
@@ -188,12 +196,13 @@ void lifecycle_end(struct broker *broker, struct request *request, const struct 
     broker->counters.ended++;
 }
 
-void lifecycle_had_ended(struct broker *broker, struct request *request, const struct ending *ending)
+void lifecycle_had_ended(struct broker *broker, struct request *request, const struct ending *ending,
+                         bool taken)
 {
     remember_end(request, ending);
     ledger_ended(&broker->ledger, &broker->journal, request, request->ended_ns);
-    /* Whether its client has it nobody knows here: nothing that is new has to wait for it. */
-    ledger_taken(&broker->ledger, &broker->journal, request);
+    if (taken)
+        ledger_taken(&broker->ledger, &broker->journal, request);
 }
 
 void lifecycle_end_here(struct broker *broker, struct request *request, const struct ending *ending)
@@ -294,30 +303,36 @@ void lifecycle_settle_finished(struct broker *broker, struct worker *worker)
     }
 }
 
-void lifecycle_returned(struct broker *broker, struct request *request)
+static void queue_again(struct broker *broker, struct request *request, const char *why)
 {
-    if (request->state == REQUEST_CANCELLING) { /* there is nothing left of it to stop */
-        lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
-        return;
-    }
     routing_left(&broker->routing, request, NULL);
     if (queue_push(&broker->queue, request) < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "out of memory");
         return;
     }
-    tell(request, REQUEST_QUEUED, "its worker is ending");
+    tell(request, REQUEST_QUEUED, why);
     record_returned(request);
     request->state = REQUEST_QUEUED;
     admission_queued(&broker->admission, request);
 }
 
 /* Another worker goes on where this one was: whatever it has still published is of an epoch that is over. */
-static void move(struct broker *broker, struct request *request)
+static void move(struct broker *broker, struct request *request, const char *why)
 {
     request->epoch.move++;
     broker->counters.moved++;
-    lifecycle_returned(broker, request);
+    queue_again(broker, request, why);
     record_moved(request);
+}
+
+void lifecycle_returned(struct broker *broker, struct request *request)
+{
+    if (request->state == REQUEST_CANCELLING) /* there is nothing left of it to stop */
+        lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
+    else if (request->log.first)
+        move(broker, request, "its worker hands it over");
+    else
+        queue_again(broker, request, "its worker is ending");
 }
 
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason)
@@ -325,17 +340,49 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
     struct request *request, *next;
     DL_FOREACH_SAFE2(worker->requests, request, next, worker_next)
     {
-        if (request->state == REQUEST_CANCELLING)
+        if (request->state == REQUEST_CANCELLING) {
             lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
-        else if (left && !request->log.first)
+        } else if (left && !request->log.first) {
             lifecycle_returned(broker, request);
-        else if (request->epoch.move < MOST_MOVES)
-            move(broker, request);
-        else
-            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; it had moved %u times before",
-                           worker->name, reason, request->epoch.move);
+        } else if (request->n_lost < MOST_LOST) {
+            request->n_lost++;
+            move(broker, request, "its worker died");
+        } else {
+            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; it had lost %u workers before",
+                           worker->name, reason, request->n_lost);
+        }
     }
     routing_lost(&broker->routing, worker);
+}
+
+static bool has_deputy(const struct broker *broker, const struct worker *worker)
+{
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        const struct worker *other = &broker->workers[i];
+        if (other != worker && worker_is_serving(other) &&
+            memcmp(other->digest, worker->digest, sizeof other->digest) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* When its time is up, what it has waits for the process that takes its place; but when the pool itself ends,
+ * there will be none. */
+void lifecycle_relieve(struct broker *broker)
+{
+    struct message drain = {.kind = MESSAGE_DRAIN, .drain = {.hand_over = true}};
+    uint64_t patience = broker->options.drain_seconds * CLOCK_NS_PER_S;
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        struct worker *worker = &broker->workers[i];
+        if (worker->state != WORKER_DRAINING || worker->relieved || worker->n_requests == 0)
+            continue;
+        bool late = !broker->draining && broker->now - worker->ending_ns >= patience;
+        if (!late && !has_deputy(broker, worker))
+            continue;
+        log_info("%s is ending: %u requests are handed over", worker->name, worker->n_requests);
+        worker->relieved = true;
+        worker_link_send(&broker->worker_link, worker, &drain, NULL);
+    }
 }
 
 /* ---- time ---- */

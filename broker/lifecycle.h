@@ -38,8 +38,12 @@ void lifecycle_cancel(struct broker *broker, struct request *request);
 /* The frame that holds the end of the request is in the journal. */
 void lifecycle_end(struct broker *broker, struct request *request, const struct ending *ending);
 
-/* The request had ended before this broker began, at its ended_ns. */
-void lifecycle_had_ended(struct broker *broker, struct request *request, const struct ending *ending);
+/* Tokens were made for the request, or read: they count for its client's key, if it has one. */
+void lifecycle_charge(struct broker *broker, const struct request *request, uint64_t tokens);
+
+/* The request had ended before this broker began, at its ended_ns, and its client said to have it or not. */
+void lifecycle_had_ended(struct broker *broker, struct request *request, const struct ending *ending,
+                         bool taken);
 
 /* A worker that an earlier broker had is heard: assigns again what it should have. */
 void lifecycle_adopted(struct broker *broker, struct worker *worker);
@@ -56,14 +60,18 @@ void lifecycle_finished(struct broker *broker, struct worker *worker, const stru
 /* More frames of this worker are here: ends what waited for them. */
 void lifecycle_settle_finished(struct broker *broker, struct worker *worker);
 
-/* The worker gives a request back that it has made nothing of, because it was told to end: the request waits
- * for another worker, or ends, if it was cancelled. */
+/* The worker gives a request back because it was told to end: the request waits for another worker, which
+ * goes on with what was made of it, or ends, if it was cancelled. However often: nobody died of it. */
 void lifecycle_returned(struct broker *broker, struct request *request);
 
-/* The worker's process is gone: its requests wait for another worker, which goes on where it was; one that
- * has moved twice ends with worker_lost. When it left (it had been told to end), those that it had not begun
- * do not count that as a move. */
+/* The worker's process is gone: its requests wait for another worker, which goes on where it was; one
+ * that has lost two before ends with worker_lost. When it left (it had been told to end), those that it had
+ * not begun have lost nobody. */
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason);
+
+/* Has workers that are ending give back what they have, once another one is there to go on with it, or when
+ * they have had their time. Now and then. */
+void lifecycle_relieve(struct broker *broker);
 
 /* Ends what has waited in the queue beyond its deadline. Every turn. */
 void lifecycle_expire(struct broker *broker);
@@ -103,5 +111,11 @@ void lifecycle_watch_deaf(struct broker *broker);
 /* Closes the sessions that are doomed or were silent for too long, then cancels what was abandoned and has
  * had its time. */
 void lifecycle_close_sessions(struct broker *broker);
+
+/* The session counts for a key, and no longer for another; 0: for none. */
+void lifecycle_enter_key(struct broker *broker, struct session *session, uint32_t number);
+
+/* Keys of clients were taken away: their sessions are doomed, their connections closed. */
+void lifecycle_keys_gone(struct broker *broker);
 
 #endif

@@ -49,11 +49,15 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     if (context > 0 && generation->max_tokens > context)
         return error_set(&verdict->reason, PROTO_TOO_LONG, "max_tokens %u is above the context length %u",
                          generation->max_tokens, context);
-    const struct id128 *session = &arrival->session->id;
+    const struct id128 *client = session_client(arrival->session);
+    struct client_key *key = client_keys_of(&broker->client_keys, arrival->session->key);
     enum proto_error no =
-        admission_check_queue(&broker->admission, session, arrival->body.len, &verdict->reason);
+        allowance_check_tokens(&broker->allowance, key, broker->now, &verdict->retry_ms, &verdict->reason);
+    if (no != PROTO_OK)
+        return no;
+    no = admission_check_queue(&broker->admission, client, arrival->body.len, &verdict->reason);
     if (no == PROTO_OK)
-        no = admission_check_journal(&broker->admission, session, worst_case(generation), &broker->journal,
+        no = admission_check_journal(&broker->admission, client, worst_case(generation), &broker->journal,
                                      &verdict->reason);
     if (no == PROTO_OVERLOADED)
         verdict->retry_ms = admission_retry_ms(&broker->admission, broker->now);
@@ -64,6 +68,8 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
 static int enqueue(struct broker *broker, struct request *request, const struct arrival *arrival)
 {
     struct bytes model = arrival->generation->model;
+    request->key = arrival->session->key;
+    request->client = arrival->session->client;
     int r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);
     if (r < 0)
         return r;

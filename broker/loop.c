@@ -12,7 +12,11 @@
  * waits for them to read, and what they miss of it. Clients that say what they have taken are waited for as
  * long as they are there and the time for draining lasts; for anything else a few seconds, after which it
  * leaves; what has not ended then is killed. A second signal skips all that. So does the end of the
- * supervisor: workers are told to stop, and everybody leaves. */
+ * supervisor: workers are told to stop, and everybody leaves.
+ *
+ * A broker that is to be replaced (a reload) serves on until what it has sent was taken, for a second at
+ * most, and then ends at the end of a turn: all that matters is in the vault, and the next broker takes it
+ * from there as it would from one that was killed. */
 
 #include "broker/loop.h"
 
@@ -33,14 +37,16 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define TICK_NS    (100 * CLOCK_NS_PER_MS) /* leases, stalls, retention */
-#define RETRY_NS   (2 * CLOCK_NS_PER_MS)   /* workers' outboxes: a ROUTER does not say when one has room */
-#define STOP_NS    (5 * CLOCK_NS_PER_S)    /* for workers to end, and clients to read what is theirs */
-#define TRIM_NS    (10 * CLOCK_NS_PER_S)
-#define LATE_NS    CLOCK_NS_PER_S /* a tick so late means that we stood still ourselves */
-#define POLL_WAKE  4              /* the place of the descriptor that says that clients have read */
-#define POLL_FIXED 5
-#define POLL_MAX   (POLL_FIXED + WORKER_MAX)
+#define TICK_NS     (100 * CLOCK_NS_PER_MS) /* leases, stalls, retention */
+#define RETRY_NS    (2 * CLOCK_NS_PER_MS)   /* workers' outboxes: a ROUTER does not say when one has room */
+#define STOP_NS     (5 * CLOCK_NS_PER_S)    /* for workers to end, and clients to read what is theirs */
+#define LEAVE_NS    CLOCK_NS_PER_S /* for clients to take what was sent, before another broker comes */
+#define TRIM_NS     (10 * CLOCK_NS_PER_S)
+#define LATE_NS     CLOCK_NS_PER_S /* a tick so late means that we stood still ourselves */
+#define POLL_WAKE   4              /* the place of the descriptor that says that clients have read */
+#define POLL_FIXED  6
+#define POLL_MAX    (POLL_FIXED + WORKER_MAX)
+#define FEW_CLIENTS 1024 /* of which somebody may wonder */
 
 /* ---- one turn ---- */
 
@@ -49,6 +55,7 @@ struct turn {
     uint64_t next_tick;
     uint64_t drain_until; /* DRAINING: when what is left is ended */
     uint64_t stop_at;     /* STOPPING: when workers are killed; else 0 */
+    uint64_t leave_at;    /* when another broker is to take over at the latest; 0: none is */
     bool more;            /* a batch was full: do not wait */
     bool announced;       /* "ready:" was printed */
     uint64_t loading_shown_ns;
@@ -86,6 +93,8 @@ static void wait_for_something(struct broker *broker, struct turn *turn)
     items[n++] = (zmq_pollitem_t){.socket = broker->stream.socket, .events = ZMQ_POLLIN};
     items[n++] = (zmq_pollitem_t){.fd = broker->supervisor.fd, .events = ZMQ_POLLIN};
     items[n++] = (zmq_pollitem_t){.fd = broker->client_link.credit.wake_fd, .events = ZMQ_POLLIN};
+    /* Without a socket, and then with no descriptor either, there is nothing to wait for. */
+    items[n++] = (zmq_pollitem_t){.socket = broker->zap.socket, .fd = -1, .events = ZMQ_POLLIN};
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         if (broker->workers[i].stream)
             items[n++] = (zmq_pollitem_t){.socket = broker->workers[i].stream, .events = ZMQ_POLLIN};
@@ -102,6 +111,7 @@ static void take_messages(struct broker *broker, struct turn *turn)
     for (uint32_t i = 0; i < broker->n_workers; i++)
         turn->more |= frames_drain(broker, &broker->workers[i]);
     turn->more |= from_workers_drain(broker);
+    turn->more |= zap_answer(&broker->zap);
     bool more = from_clients_drain_stream(broker);
     if (!more)
         connections_caught_up();
@@ -118,6 +128,8 @@ static void take_news(struct broker *broker, struct turn *turn)
         log_info("draining: %zu requests to finish, within %u s", broker_n_alive(broker),
                  broker->options.drain_seconds);
     }
+    if (broker->supervisor.leave && turn->leave_at == 0)
+        turn->leave_at = broker->now + LEAVE_NS;
 }
 
 /* The allocator keeps what a burst took; an idle broker gives it back to the machine. */
@@ -163,11 +175,15 @@ static void tick(struct broker *broker, struct turn *turn)
     if (turn->next_tick > broker->now)
         return;
     turn->next_tick = broker->now + TICK_NS;
+    if (client_keys_look(&broker->client_keys, broker->now))
+        lifecycle_keys_gone(broker);
+    zap_report(&broker->zap, broker->now);
     broker->client_link.retry = true;
     client_link_shed(&broker->client_link);
     lifecycle_watch_deaf(broker);
     lifecycle_close_sessions(broker);
     lifecycle_end_overdue(broker);
+    lifecycle_relieve(broker);
     lifecycle_forget(broker);
     tokenize_expire(broker);
     stream_make_room(&broker->stream, &broker->sessions);
@@ -233,6 +249,8 @@ static void announce(const struct broker *broker, struct turn *turn)
     uint32_t clients = broker->most_connections / 2;
     log_info("room for %u clients and %zu MiB of what they send",
              clients < SESSION_MAX ? clients : SESSION_MAX, INTAKE_MAX_BYTES >> 20);
+    if (clients < FEW_CLIENTS)
+        log_warn("that is few: the limit of open files is low (ulimit -n, LimitNOFILE)");
     for (uint32_t i = 0; i < broker->n_workers; i++)
         if (broker->workers[i].state == WORKER_FAILED)
             log_error("%s failed for good: %s", broker->workers[i].name,
@@ -240,6 +258,12 @@ static void announce(const struct broker *broker, struct turn *turn)
 }
 
 /* ---- the end ---- */
+
+/* Whether clients have not taken all that was sent to them. */
+static bool is_unread(const struct broker *broker)
+{
+    return broker->sessions.pending || atomic_load(&broker->client_link.credit.bytes) > 0;
+}
 
 /* True when the loop is done. */
 static bool wind_down(struct broker *broker, struct turn *turn)
@@ -260,8 +284,7 @@ static bool wind_down(struct broker *broker, struct turn *turn)
     bool untaken = lifecycle_is_awaited(broker); /* by clients who are there and say so */
     if (untaken && broker->now < (turn->drain_until > turn->stop_at ? turn->drain_until : turn->stop_at))
         return false;
-    bool unread = broker->sessions.pending || atomic_load(&broker->client_link.credit.bytes) > 0;
-    return (supervisor_alive(&broker->supervisor) == 0 && !unread) || broker->now >= turn->stop_at;
+    return (supervisor_alive(&broker->supervisor) == 0 && !is_unread(broker)) || broker->now >= turn->stop_at;
 }
 
 /* Nobody is left to wait for the workers, or to start us again. */
@@ -279,6 +302,7 @@ int broker_run(struct broker *broker, struct error *err)
     struct turn turn = {.next_tick = broker->now};
     for (;;) {
         wait_for_something(broker, &turn);
+        supervisor_turn(&broker->supervisor);
         take_messages(broker, &turn);
         take_news(broker, &turn);
         tick(broker, &turn);
@@ -293,6 +317,8 @@ int broker_run(struct broker *broker, struct error *err)
         }
         if (broker->draining && wind_down(broker, &turn))
             return 0;
+        if (!broker->draining && turn.leave_at > 0 && (broker->now >= turn.leave_at || !is_unread(broker)))
+            return LOOP_E_LEFT;
         if (!broker->draining && supervisor_all_failed(&broker->supervisor))
             return error_set(err, -ECHILD, "%s", broker->supervisor.places[0].record.reason);
     }

@@ -7,8 +7,10 @@
 #include "broker/broker.h"
 #include "common/error.h"
 
-/* Serves until the supervisor says that it is to end (0), or every worker failed for good (-ECHILD with the
- * reason). */
+enum { LOOP_E_LEFT = 1 };
+
+/* Serves until the supervisor says that it is to end (0) or that another broker takes over (LOOP_E_LEFT), or
+ * every worker failed for good (-ECHILD with the reason). */
 int broker_run(struct broker *broker, struct error *err);
 
 #endif

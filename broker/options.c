@@ -22,12 +22,20 @@
 
 #include <czmq.h>
 
+#include "broker/admission.h"
+#include "broker/allowance.h"
+#include "broker/journal.h"
+#include "broker/ledger.h"
+#include "broker/session.h"
 #include "broker/worker.h"
 #include "common/number.h"
 #include "proto/launch.h"
 
 #define DRAIN_S     60 /* with the time to stop, within the 90 s that service managers give */
 #define DRAIN_MAX_S 86400
+
+#define JOURNAL_MAX_MIB 4096
+#define RETENTION_MAX_S 86400
 
 enum setting_type { SETTING_TEXT, SETTING_NUMBER };
 
@@ -50,6 +58,10 @@ static const struct setting {
      SETTING_TEXT, offsetof(struct options, public_host), OPTIONS_TEXT_MAX + 1, 0},
     {"curve-key", "FILE", "Encrypt TCP with this CURVE certificate (its secret file)", SETTING_TEXT,
      offsetof(struct options, curve_key), PATH_MAX, 0},
+    {"client-keys", "DIR", "Let in over TCP only clients whose public certificates are in DIR", SETTING_TEXT,
+     offsetof(struct options, client_keys), PATH_MAX, 0},
+    {"any-client", NULL, "Let in over TCP whoever knows the public key of --curve-key", SETTING_NUMBER,
+     offsetof(struct options, any_client), 1, 0},
     {"http", "HOST:PORT", "Also serve HTTP there, with a quern-gateway", SETTING_TEXT,
      offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
     {"http-keys", "FILE", "Who may use it: lines of NAME KEY, see quern-gateway(1)", SETTING_TEXT,
@@ -64,6 +76,9 @@ static const struct setting {
      offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
     {"kv-type", "TYPE", "What keys and values are kept in: f16 or q8_0 (default f16)", SETTING_TEXT,
      offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
+    {"quantize", "TYPE",
+     "Make weights in F32, F16 or BF16 smaller while loading: Q8_0, Q4_K_M ... (default no)", SETTING_TEXT,
+     offsetof(struct options, quantize), OPTIONS_TEXT_MAX + 1, 0},
     {"cached-blocks", "N", "Of them, most that the prefix cache keeps; 0: none (default all)", SETTING_NUMBER,
      offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
     {"prefix-store", "MIB", "Memory in which workers share the KV blocks of prompts (default none)",
@@ -72,6 +87,17 @@ static const struct setting {
      offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
     {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never", SETTING_NUMBER,
      offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
+    {"client-requests", "N",
+     "Most requests of a client, its key or session, that have not ended (default: its share)",
+     SETTING_NUMBER, offsetof(struct options, client_requests), ADMISSION_MAX_QUEUED, 1},
+    {"client-sessions", "N", "Most sessions of a client with a key (default 4096)", SETTING_NUMBER,
+     offsetof(struct options, client_sessions), SESSION_MAX, 1},
+    {"client-tokens", "N", "Most tokens a minute of a client with a key, read and made (default: no bound)",
+     SETTING_NUMBER, offsetof(struct options, client_tokens), INT32_MAX, 1},
+    {"journal", "MIB", "Memory for answers that may be asked for again (default 256)", SETTING_NUMBER,
+     offsetof(struct options, journal), JOURNAL_MAX_MIB, 16},
+    {"retention", "SECONDS", "Keep answers for so long after their end, if there is room (default 60)",
+     SETTING_NUMBER, offsetof(struct options, retention), RETENTION_MAX_S, 1},
     {"drain-seconds", "N", "When told to end, end what is not finished after so many seconds (default 60)",
      SETTING_NUMBER, offsetof(struct options, drain_seconds), DRAIN_MAX_S, 0},
     {"invariant", NULL, "Answers that do not depend on what else runs, on a GPU too; slower there",
@@ -211,7 +237,12 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         NULL,
         NULL,
         NULL};
-    struct options options = {.workers = 1, .device = "auto", .drain_seconds = DRAIN_S};
+    struct options options = {.workers = 1,
+                              .device = "auto",
+                              .client_sessions = ALLOWANCE_SESSIONS,
+                              .journal = JOURNAL_LIMIT_BYTES >> 20,
+                              .retention = LEDGER_RETENTION_NS / CLOCK_NS_PER_S,
+                              .drain_seconds = DRAIN_S};
     struct walk walk = {&options, true, 0, err};
     argp_parse(&argp, argc, argv, 0, NULL, &walk);
     if (walk.result == 0 && options.config[0])
@@ -231,6 +262,14 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     /* Whoever gives a key expects a pool on the network, and an encrypted one. */
     if (walk.result == 0 && options.curve_key[0] && !options.tcp[0])
         walk.result = error_set(err, -EINVAL, "curve-key: it encrypts TCP, and no tcp is given");
+    if (walk.result == 0 && options.any_client && options.client_keys[0])
+        walk.result = error_set(err, -EINVAL,
+                                "any-client: it lets in whoever knows the curve-key, and client-keys says "
+                                "who is let in");
+    if (walk.result == 0 && options.client_keys[0] && !options.curve_key[0])
+        walk.result = error_set(err, -EINVAL,
+                                "client-keys: clients have keys where the pool has one, and no "
+                                "curve-key is given");
     if (walk.result == 0 && options.http_keys[0] && !options.http[0])
         walk.result = error_set(err, -EINVAL, "http-keys: they are for HTTP, and no http is given");
     if (walk.result == 0)

@@ -17,13 +17,16 @@
 struct options {
     char model[PATH_MAX];
     uint32_t workers;
-    char device[OPTIONS_TEXT_MAX + 1];  /* handed to the workers */
-    char kv_type[OPTIONS_TEXT_MAX + 1]; /* the same; "" = not given */
-    char tcp[OPTIONS_TEXT_MAX + 1];     /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
+    char device[OPTIONS_TEXT_MAX + 1];   /* handed to the workers */
+    char kv_type[OPTIONS_TEXT_MAX + 1];  /* the same; "" = not given */
+    char quantize[OPTIONS_TEXT_MAX + 1]; /* the same */
+    char tcp[OPTIONS_TEXT_MAX + 1];      /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
     char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
     char http[OPTIONS_TEXT_MAX + 1];        /* HOST:PORT where a gateway serves HTTP; "" = nowhere */
     char http_keys[PATH_MAX];               /* file of its keys; "" = none */
     char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
+    char client_keys[PATH_MAX];             /* folder of the public keys of clients; "" = none */
+    uint32_t any_client;                    /* 1: tcp lets in whoever knows the server's key */
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];
     /* Handed to the workers; 0 = not given. */
@@ -32,10 +35,14 @@ struct options {
     uint32_t cached_blocks;
     bool has_frame_us;
     uint32_t frame_us;
-    uint32_t invariant;      /* 1: handed to the workers */
-    uint32_t prefix_store;   /* MiB that they share; 0 = none */
-    uint32_t no_sandbox;     /* 1: handed to the workers */
-    uint32_t drain_seconds;  /* from the first signal until what has not ended is ended */
+    uint32_t invariant;                      /* 1: handed to the workers */
+    uint32_t prefix_store;                   /* MiB that they share; 0 = none */
+    uint32_t no_sandbox;                     /* 1: handed to the workers */
+    uint32_t client_requests;                /* of a client that have not ended; 0: no bound of its own */
+    uint32_t client_sessions, client_tokens; /* of a key: open ones; a minute; 0: no bound */
+    uint32_t journal;                        /* MiB */
+    uint32_t retention;                      /* seconds that an answer is kept after its end */
+    uint32_t drain_seconds;                  /* from the first signal until what has not ended is ended */
     uint32_t owner;          /* process that made the run directory and removes it; 0 = nobody does */
     uint32_t supervision_fd; /* set by the supervisor for its broker: the connection between them; else 0 */
 };

@@ -9,6 +9,7 @@
 #include "broker/prefixes.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ struct known_piece {
     uint64_t workers; /* a bit for each that has it */
     uint32_t next_in_bucket;
     uint32_t older, newer;
+    bool stored;
 };
 
 /* ---- cutting ---- */
@@ -233,4 +235,24 @@ void prefixes_forget(struct prefixes *prefixes, uint32_t worker)
 {
     for (uint32_t i = 1; i <= prefixes->n; i++)
         prefixes->pieces[i].workers &= ~(1ull << worker);
+}
+
+void prefixes_store(struct prefixes *prefixes, const struct prompt_pieces *prompt)
+{
+    for (uint32_t i = 0; i < prompt->n; i++) {
+        uint32_t at = find(prefixes, prompt->hashes[i]);
+        if (at != NONE)
+            prefixes->pieces[at].stored = true;
+    }
+}
+
+uint32_t prefixes_stored(const struct prefixes *prefixes, const struct prompt_pieces *prompt)
+{
+    uint32_t n = 0;
+    for (; n < prompt->n; n++) {
+        uint32_t at = find(prefixes, prompt->hashes[n]);
+        if (at == NONE || !prefixes->pieces[at].stored)
+            break;
+    }
+    return n;
 }

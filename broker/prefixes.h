@@ -2,7 +2,7 @@
 #ifndef BROKER_PREFIXES_H
 #define BROKER_PREFIXES_H
 
-/* Which worker has read which beginnings of prompts.
+/* Which worker has read which beginnings of prompts, and which of them their store has.
  *
  * The broker knows no tokenizer, so a prompt is cut into pieces of equal bytes. A piece stands for itself and
  * all before it: its hash is made from the hash before, the first one's from the form of the prompt and its
@@ -54,5 +54,11 @@ void prefixes_drop(struct prefixes *prefixes, const struct prompt_pieces *prompt
 
 /* The worker is gone, and what it had with it. */
 void prefixes_forget(struct prefixes *prefixes, uint32_t worker);
+
+/* The prefix store that workers share has all of them too, whatever becomes of the worker that read them. */
+void prefixes_store(struct prefixes *prefixes, const struct prompt_pieces *prompt);
+
+/* How many pieces of the prompt the store has, from its beginning on. */
+uint32_t prefixes_stored(const struct prefixes *prefixes, const struct prompt_pieces *prompt);
 
 #endif

@@ -31,7 +31,8 @@ static void forget_registration(struct worker *worker)
     frames_close(worker);
     worker->wseq = worker->acked_wseq = worker->ack_due = worker->resend_asked = 0;
     worker->promised_wseq = worker->adopted_wseq = 0;
-    worker->adopted = worker->settled = false;
+    worker->adopted = worker->settled = worker->relieved = false;
+    worker->ending_ns = 0;
 }
 
 /* A failure is told at once when others serve. While none ever did, it may be everyone's, and then it is told
@@ -44,6 +45,10 @@ static void report_death(struct broker *broker, const struct worker *worker,
     if (record->state == PLACE_FAILED) {
         if (!supervisor_all_failed(&broker->supervisor) && broker->any_ready)
             log_error("%s failed for good: %s", worker->name, record->reason);
+        return;
+    }
+    if (record->left) {
+        log_info("%s has left, as it was told; the next one is started", worker->name);
         return;
     }
     uint64_t wait = record->start_at > broker->now ? record->start_at - broker->now : 0;

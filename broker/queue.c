@@ -100,7 +100,7 @@ static unsigned hash_of(const struct queue *queue, const struct queue_lane_key *
 static struct queue_lane_key key_of(const struct request *request)
 {
     _Static_assert(sizeof(struct queue_lane_key) == sizeof(struct id128) + sizeof(int32_t), "no padding");
-    return (struct queue_lane_key){request->home.session, request->priority - QUEUE_PRIORITY_MIN};
+    return (struct queue_lane_key){*request_client(request), request->priority - QUEUE_PRIORITY_MIN};
 }
 
 static struct queue_lane *find_lane(const struct queue *queue, const struct queue_lane_key *key)

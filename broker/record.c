@@ -17,7 +17,7 @@
 #define MAGIC      0x31514552u /* "REQ1" */
 #define LARGE_BODY (16u << 10)
 
-enum { FLAG_CANCELLED = 1, FLAG_ENDED = 2, FLAG_HAS_DIGEST = 4 };
+enum { FLAG_CANCELLED = 1, FLAG_ENDED = 2, FLAG_HAS_DIGEST = 4, FLAG_TAKEN = 8 };
 
 struct request_record {
     uint32_t magic;
@@ -34,8 +34,9 @@ struct request_record {
         uint32_t on_disconnect;
     } fixed;
 
-    _Atomic uint64_t boot, move; /* the epoch */
-    _Atomic uint64_t holder;     /* index << 32 | incarnation */
+    _Atomic uint64_t boot;
+    _Atomic uint64_t move;   /* with it the epoch; workers that died << 32 | move */
+    _Atomic uint64_t holder; /* index << 32 | incarnation */
     _Atomic uint32_t flags;
     _Atomic uint32_t session; /* which of: */
     struct id128 sessions[2]; /* the current one's id */
@@ -125,7 +126,8 @@ void record_moved(const struct request *request)
     struct request_record *record = request->record;
     if (!record)
         return;
-    atomic_store_explicit(&record->move, request->epoch.move, memory_order_release);
+    atomic_store_explicit(&record->move, (uint64_t)request->n_lost << 32 | request->epoch.move,
+                          memory_order_release);
     atomic_store_explicit(&record->boot, request->epoch.boot, memory_order_release);
 }
 
@@ -172,6 +174,12 @@ void record_ended(struct vault *vault, struct request *request)
     raise_flag(record, FLAG_ENDED);
     if (record->body_len < LARGE_BODY || !move_to_small_block(vault, request))
         vault_shrink(vault, record, sizeof *record);
+}
+
+void record_taken(const struct request *request)
+{
+    if (request->record)
+        raise_flag(request->record, FLAG_TAKEN);
 }
 
 void record_forget(struct vault *vault, struct request *request)
@@ -226,6 +234,7 @@ void record_restore(struct request *request, void *block, struct restored *ret_r
     request->priority = fixed->priority;
     request->on_disconnect = (enum disconnect_policy)fixed->on_disconnect;
     request->epoch = (struct epoch){atomic_load(&record->boot), (uint32_t)atomic_load(&record->move)};
+    request->n_lost = (uint32_t)(atomic_load(&record->move) >> 32);
     request->has_digest = flags & FLAG_HAS_DIGEST;
     memcpy(request->digest, record->digest, sizeof request->digest);
     request->ended_ns = atomic_load(&record->ended_ns);
@@ -241,5 +250,6 @@ void record_restore(struct request *request, void *block, struct restored *ret_r
         .holder = {(uint32_t)(holder >> 32), (uint32_t)holder},
         .session = record->sessions[atomic_load(&record->session) & 1],
         .reserved = fixed->reserved,
+        .taken = flags & FLAG_TAKEN,
     };
 }

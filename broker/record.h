@@ -28,7 +28,8 @@ int record_make(struct vault *vault, struct request *request, const void *body, 
 /* Writes down all of the request, which is admitted, and keeps it. */
 void record_keep(struct vault *vault, const struct request *request);
 
-/* The steps: assigned, before it is sent; taken back; another epoch; a cancel; another session. */
+/* The steps: assigned, before it is sent; taken back; another epoch, for a worker
+ * that died or one that leaves; a cancel; another session. */
 void record_assigned(const struct request *request, struct record_holder holder);
 void record_returned(const struct request *request);
 void record_moved(const struct request *request);
@@ -37,6 +38,9 @@ void record_attached(const struct request *request);
 
 /* Its end is in the log: gives back the body. */
 void record_ended(struct vault *vault, struct request *request);
+
+/* Its client has all of it. */
+void record_taken(const struct request *request);
 
 /* It is forgotten. */
 void record_forget(struct vault *vault, struct request *request);
@@ -54,6 +58,7 @@ struct restored {
     struct record_holder holder;
     struct id128 session; /* who has it now */
     uint64_t reserved;    /* of the journal */
+    bool taken;           /* its client has all of it */
 };
 
 /* Makes a request of its record what it was: everything but what stands in *ret_restored, its log, its place

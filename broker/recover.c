@@ -107,16 +107,20 @@ static bool restore_log(struct broker *broker, struct recovery *recovery, struct
     return whole;
 }
 
-/* The end of the request, if its log has it. */
-static bool find_end(struct broker *broker, const struct request *request, struct ending *ret_ending)
+/* The end of the request: 1, or 0 when its log has none. -ENOMEM. */
+static int find_end(struct broker *broker, const struct request *request, struct ending *ret_ending)
 {
     struct message message;
     struct bytes last = journal_last(&request->log);
-    if (last.len == 0 || message_decode(broker->frame_decoder, last.data, last.len, &message, NULL) != 0 ||
-        message.kind != MESSAGE_FRAME || !message.frame.has_end)
-        return false;
+    if (last.len == 0)
+        return 0;
+    int r = message_decode(broker->frame_decoder, last.data, last.len, &message, NULL);
+    if (r < 0)
+        return r;
+    if (r > 0 || message.kind != MESSAGE_FRAME || !message.frame.has_end)
+        return 0;
     *ret_ending = message.frame.end;
-    return true;
+    return 1;
 }
 
 /* True when it is with a worker, which is taken to live. */
@@ -133,7 +137,7 @@ static bool give_to_holder(struct broker *broker, struct request *request, struc
     request->prefill = request->prompt_tokens;
     routing_assigned(&broker->routing, request, worker);
     if (request->log.count > 0)
-        worker_prefilled(worker, request);
+        routing_prefilled(&broker->routing, request);
     return true;
 }
 
@@ -183,13 +187,14 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
     struct restored restored;
     struct ending ending;
     const struct request *twin = ledger_find(&broker->ledger, &key);
-    struct request *request = twin ? NULL : ledger_add(&broker->ledger, key);
-    if (!request) { /* two of one name are of one admission, caught on the move to a small block
-                       (record_ended) */
+    if (twin) { /* of one admission, caught on the move to a small block (record_ended) */
         vault_give(broker->journal.vault, record->block);
-        recovery->damaged += !twin || twin->log.owner != record->owner;
+        recovery->damaged += twin->log.owner != record->owner;
         return 0;
     }
+    struct request *request = ledger_add(&broker->ledger, key);
+    if (!request) /* its record stays, for a broker that has the memory */
+        return -ENOMEM;
     record_restore(request, record->block, &restored);
     bool flagged = request->state == REQUEST_ENDED;
     if (record->owner > broker->ledger.owners)
@@ -201,11 +206,14 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
     broker->counters.admitted++;
     broker->counters.moved += request->epoch.move;
     broker->counters.tokens += request->log.count;
-    if (find_end(broker, request, &ending)) {
+    int r = find_end(broker, request, &ending);
+    if (r < 0)
+        return r;
+    if (r > 0) {
         if (request->ended_ns == 0)
             request->ended_ns = broker->now;
         request->state = REQUEST_QUEUED; /* until it is in the list of the others */
-        lifecycle_had_ended(broker, request, &ending);
+        lifecycle_had_ended(broker, request, &ending, restored.taken);
         broker->counters.ended++;
         recovery->ended++;
         return 0;

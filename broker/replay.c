@@ -33,6 +33,7 @@ static void refuse(struct broker *broker, struct session *session, struct id128 
                    const char *text)
 {
     struct message no = {.kind = MESSAGE_ERROR, .error = {.has_id = true, .id = id, .error = error}};
+    no.error.of = MESSAGE_REPLAY;
     no.error.text = bytes_of_string(text);
     client_link_send(&broker->client_link, session, &no);
 }
@@ -47,7 +48,7 @@ static void send_page(struct broker *broker, struct session *session, struct id1
         return;
     }
     if (request->state == REQUEST_ENDED)
-        ledger_asked(request, broker->now);
+        ledger_asked(&broker->ledger, request, broker->now);
     if (journal_read(&request->log, next, page_bytes(broker), page) < 0) {
         refuse(broker, session, id, PROTO_INTERNAL, "out of memory");
         return;

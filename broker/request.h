@@ -50,6 +50,8 @@ struct request {
     struct request_key current; /* who has it now; differs from home only after an attach */
     enum request_state state;
     struct epoch epoch;
+    struct id128 client; /* for whom it counts, if that is a key (session_client) */
+    uint32_t key; /* its number; 0: it counts for its home's session, as after a restart of the broker */
 
     /* What was asked. The message is kept as it came, to be compared with repeats and decoded again for the
      * worker; only its hash outlives the end. */
@@ -72,12 +74,15 @@ struct request {
     struct worker *worker;                      /* while assigned */
     struct prompt_pieces *pieces; /* of the prompt, to find who has it; NULL: none; until it ends */
     uint32_t n_found;             /* of those, how many its worker is believed to have had */
+    uint32_t n_stored;            /* and how many the prefix store */
     uint64_t prefill, decode;     /* its worker's load: until the first token, until the end */
     bool prefilled;               /* the worker has sent ids of it */
+    uint32_t n_lost;              /* workers that died with it */
     bool has_digest;              /* it was assigned once: */
     uint8_t digest[16];           /* to a worker with this model, and may go to no other */
     struct session *session;      /* while bound to an open one; NULL once ended */
     uint64_t abandoned_until;     /* while abandoned: when it is cancelled; else 0 */
+    uint32_t abandoned_in;        /* then: which list of these it is in */
     bool finished;                /* the worker said so, in finished_message, but frames are still missing */
     uint64_t cancelled_ns;        /* REQUEST_CANCELLING: since when */
     uint64_t ended_ns;            /* REQUEST_ENDED: since when, or since it was last kept on */
@@ -94,6 +99,12 @@ struct request {
     struct buffer end_message;      /* `end` as it was sent, for repeats */
     UT_hash_handle by_home, by_current;
 };
+
+/* For whom it counts in queue and journal. */
+static inline const struct id128 *request_client(const struct request *request)
+{
+    return request->key ? &request->client : &request->home.session;
+}
 
 /* Whether a message asks for what this request was asked for. */
 bool request_same_body(const struct request *request, const void *body, size_t len);

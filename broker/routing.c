@@ -23,9 +23,14 @@
 
 _Static_assert(WORKER_MAX <= PREFIXES_MOST_WORKERS, "a bit for each worker");
 
-int routing_init(struct routing *routing, struct worker *workers, uint32_t n_workers, uint64_t secret)
+/* Of what is brought from the store this part is as if it were read: blocks are copied, a few a step. */
+#define RESTORE_COST 8
+
+int routing_init(struct routing *routing, struct worker *workers, uint32_t n_workers, bool shares,
+                 uint64_t secret)
 {
-    *routing = (struct routing){.workers = workers, .n_workers = n_workers, .secret = secret};
+    *routing =
+        (struct routing){.workers = workers, .n_workers = n_workers, .shares = shares, .secret = secret};
     return n_workers > 1 ? prefixes_init(&routing->prefixes, MOST_PIECES) : 0;
 }
 
@@ -47,19 +52,28 @@ static uint64_t tokens_of(const struct request *request, uint32_t n_pieces)
     return tokens < request->prompt_tokens ? tokens : request->prompt_tokens;
 }
 
+/* What a worker is likely to have of a prompt, in tokens, and what it is likely to bring from the store. */
+struct expected {
+    uint64_t cached, restored;
+};
+
 /* What a worker need not read is worth twice that to it: it is time of this request, and of those that wait
- * behind it. What the worker has done lately beyond the least that another has takes half of that off, so
- * that one whose prefixes are asked for more often loses some of them. It takes no more than that: having
- * worked is no reason to leave a worker idle. */
-static uint64_t saved_by(const struct worker *worker, uint64_t expected, uint64_t least_recent)
+ * behind it. What it has to bring first is worth less, or a prompt would go round instead of staying where it
+ * is. What the worker has done lately beyond the least that another has takes half of that off, so that one
+ * whose prefixes are asked for more often loses some of them. It takes no more than that: having worked is no
+ * reason to leave a worker idle. */
+static uint64_t saved_by(const struct worker *worker, const struct expected *expected, uint64_t least_recent)
 {
-    uint64_t excess = (worker->recent - least_recent) / 2;
-    return 2 * expected > excess ? 2 * expected - excess : 0;
+    uint64_t excess = (worker->recent - least_recent) / 2, saved = 2 * expected->cached;
+    if (expected->restored > saved)
+        saved = expected->restored;
+    return saved > excess ? saved - excess : 0;
 }
 
-/* Fills in what each worker is expected to have of the prompt, and what that saves. */
+/* Fills in what each worker is believed to have of the prompt, what is expected of that, and what it saves.
+ */
 static void look(const struct routing *routing, const struct request *request, uint32_t *ret_pieces,
-                 uint64_t *ret_expected, uint64_t *ret_saved)
+                 struct expected *ret_expected, uint64_t *ret_saved)
 {
     uint64_t least = UINT64_MAX;
     prefixes_find(&routing->prefixes, request->pieces, routing->n_workers, ret_pieces);
@@ -68,8 +82,10 @@ static void look(const struct routing *routing, const struct request *request, u
             least = routing->workers[i].recent;
     for (uint32_t i = 0; i < routing->n_workers; i++) {
         const struct worker *worker = &routing->workers[i];
-        ret_expected[i] = worker_expects(worker, tokens_of(request, ret_pieces[i]));
-        ret_saved[i] = saved_by(worker, ret_expected[i], least);
+        uint64_t restored = belief_expects(&worker->restored, tokens_of(request, request->n_stored));
+        ret_expected[i].cached = belief_expects(&worker->cached, tokens_of(request, ret_pieces[i]));
+        ret_expected[i].restored = restored - restored / RESTORE_COST;
+        ret_saved[i] = saved_by(worker, &ret_expected[i], least);
     }
 }
 
@@ -80,19 +96,22 @@ int routing_choose(const struct routing *routing, const struct scheduler_wish *w
     int r = scheduler_pick(routing->workers, routing->n_workers, wish, ret_worker);
     if (r != 0)
         return r;
-    request->n_found = 0;
+    request->n_found = request->n_stored = 0;
     request->prefill = request->prompt_tokens + request->log.count;
     if (!request->pieces)
         return 0;
     uint32_t pieces[WORKER_MAX];
-    uint64_t expected[WORKER_MAX], saved[WORKER_MAX];
+    struct expected expected[WORKER_MAX];
+    uint64_t saved[WORKER_MAX];
     struct scheduler_wish full = *wish;
     full.saved = saved;
+    request->n_stored = prefixes_stored(&routing->prefixes, request->pieces);
     look(routing, request, pieces, expected, saved);
     r = scheduler_pick(routing->workers, routing->n_workers, &full, ret_worker);
     ptrdiff_t chosen = *ret_worker - routing->workers;
     request->n_found = pieces[chosen];
-    request->prefill -= expected[chosen];
+    const struct expected *had = &expected[chosen];
+    request->prefill -= had->cached > had->restored ? had->cached : had->restored;
     return r;
 }
 
@@ -103,13 +122,31 @@ void routing_assigned(struct routing *routing, struct request *request, struct w
         prefixes_add(&routing->prefixes, request->pieces, worker->index);
 }
 
-/* The worker counts tokens, the book bytes: it is the share of the prompt that is compared. */
-static void learn(struct worker *worker, const struct request *request, const struct usage *usage)
+void routing_prefilled(struct routing *routing, struct request *request)
 {
-    uint64_t believed = tokens_of(request, request->n_found) * usage->prompt_tokens / request->prompt_tokens;
-    uint64_t found = usage->cached_tokens;
+    worker_prefilled(request->worker, request);
+    /* Its blocks are copied as they become final. */
+    if (request->pieces && routing->shares)
+        prefixes_store(&routing->prefixes, request->pieces);
+}
+
+/* Of so many tokens that were believed to be there. */
+static void learn(struct belief *belief, uint64_t believed, uint64_t found)
+{
     if (believed > 0)
-        worker_learn(worker, believed, found + SLACK_TOKENS >= believed ? believed : found);
+        belief_learn(belief, believed, found + SLACK_TOKENS >= believed ? believed : found);
+}
+
+/* The worker counts tokens, the book bytes: it is the share of the prompt that is compared. What the store
+ * has beyond the worker is what the store is judged by. */
+static void learn_both(struct worker *worker, const struct request *request, const struct usage *usage)
+{
+    uint64_t found = usage->cached_tokens;
+    uint64_t cached = tokens_of(request, request->n_found) * usage->prompt_tokens / request->prompt_tokens;
+    uint64_t stored = tokens_of(request, request->n_stored) * usage->prompt_tokens / request->prompt_tokens;
+    learn(&worker->cached, cached, found);
+    if (stored > cached)
+        learn(&worker->restored, stored - cached, found > cached ? found - cached : 0);
 }
 
 void routing_left(struct routing *routing, struct request *request, const struct usage *usage)
@@ -118,7 +155,7 @@ void routing_left(struct routing *routing, struct request *request, const struct
     if (request->pieces && !request->prefilled)
         prefixes_drop(&routing->prefixes, request->pieces, request->n_found, worker->index);
     else if (request->pieces && usage && usage->prompt_tokens > 0)
-        learn(worker, request, usage);
+        learn_both(worker, request, usage);
     worker_drop(worker, request);
     bool much = worker->recent > RECENT_TOKENS;
     for (uint32_t i = 0; much && i < routing->n_workers; i++)
@@ -128,5 +165,5 @@ void routing_left(struct routing *routing, struct request *request, const struct
 void routing_lost(struct routing *routing, struct worker *worker)
 {
     prefixes_forget(&routing->prefixes, worker->index);
-    worker->believed = worker->came_true = 0;
+    worker->cached = (struct belief){0}; /* of the store it is still believed what it is */
 }

@@ -146,7 +146,7 @@ struct session *session_open(struct sessions *sessions, struct id128 id, const s
         drop_unsent(sessions, session);
         session->outbox.credit = credit;
     }
-    session->doomed = false;
+    session->doomed = session->unreachable = false;
     session->deaf_since = 0;
     session_renew(session, now);
     return session;
@@ -161,16 +161,28 @@ void sessions_stood_still(struct sessions *sessions, uint64_t late, uint64_t now
 {
     for (struct session *session = sessions->by_id; session; session = session->by_id.next)
         session_renew(session, now);
-    for (struct request *request = sessions->abandoned; request; request = request->session_next)
-        if (request->abandoned_until != UINT64_MAX)
-            request->abandoned_until += late;
+    for (size_t i = 0; i < SESSION_ABANDONED_LISTS; i++)
+        for (struct request *request = sessions->abandoned[i]; request; request = request->session_next)
+            if (request->abandoned_until != UINT64_MAX)
+                request->abandoned_until += late;
+}
+
+static uint32_t list_of(const struct sessions *sessions, const struct id128 *id)
+{
+    return hash_of(sessions, id, sizeof *id) % SESSION_ABANDONED_LISTS;
+}
+
+struct request *session_abandoned(const struct sessions *sessions, const struct id128 *id)
+{
+    return sessions->abandoned[list_of(sessions, id)];
 }
 
 void session_unbind(struct sessions *sessions, struct request *request)
 {
     if (!request->session && request->abandoned_until == 0)
         return;
-    struct request **list = request->session ? &request->session->requests : &sessions->abandoned;
+    struct request **list =
+        request->session ? &request->session->requests : &sessions->abandoned[request->abandoned_in];
     DL_DELETE2(*list, request, session_prev, session_next);
     request->session = NULL;
     request->abandoned_until = 0;
@@ -187,7 +199,8 @@ void session_abandon(struct sessions *sessions, struct request *request, uint64_
 {
     session_unbind(sessions, request);
     request->abandoned_until = until;
-    DL_APPEND2(sessions->abandoned, request, session_prev, session_next);
+    request->abandoned_in = list_of(sessions, &request->current.session);
+    DL_APPEND2(sessions->abandoned[request->abandoned_in], request, session_prev, session_next);
 }
 
 void session_close(struct sessions *sessions, struct session *session)

@@ -21,6 +21,8 @@
 #define SESSION_MAX      16384
 #define SESSION_MAX_OWED 256 /* pages of replays that a session may be owed, of as many requests */
 
+#define SESSION_ABANDONED_LISTS 1024
+
 struct request;
 
 struct owed_page { /* of a request's output, from an id on */
@@ -33,10 +35,13 @@ struct session {
     struct id128 id;
     struct peer peer;
     struct outbox outbox;
-    uint64_t lease_until;     /* clock_ns */
-    uint64_t deaf_since;      /* its last subscription ended then, and none came since; 0: not so */
-    bool doomed;              /* to be closed at the end of this turn of the loop */
-    bool tells;               /* its client says what it has taken */
+    uint64_t lease_until; /* clock_ns */
+    uint64_t deaf_since;  /* its last subscription ended then, and none came since; 0: not so */
+    bool doomed;          /* to be closed at the end of this turn of the loop */
+    bool unreachable;     /* its connection is gone, which may have been cut, or memory was short for it */
+    bool tells;           /* its client says what it has taken */
+    struct id128 client;  /* with a key: its first half, for which requests count */
+    uint32_t key;         /* number of the key that it was opened with last; 0: none, on the run directory */
     struct request *requests; /* those that have not ended; list by session_prev/next */
     struct owed_page *owed;   /* list, first asked first */
     size_t n_owed;
@@ -52,7 +57,9 @@ struct sessions {                /* zeroed but for the seed and the credit: empt
     size_t n;
     struct session *pending; /* list by pending_prev/next */
     bool any_doomed;
-    struct request *abandoned; /* not ended, and their session is closed; list by session_prev/next */
+    /* Not ended, and their session is closed: lists by session_prev/next, each of some sessions, so that who
+     * opens one looks through few. */
+    struct request *abandoned[SESSION_ABANDONED_LISTS];
 };
 
 /* Opens a session for a peer, or gives an open one to a new peer (its client reconnected); either way the
@@ -60,6 +67,12 @@ struct sessions {                /* zeroed but for the seed and the credit: empt
  * memory is short. */
 struct session *session_open(struct sessions *sessions, struct id128 id, const struct peer *peer,
                              uint64_t now);
+
+/* For whom the session's requests count: its key, over all of its sessions; without one itself. */
+static inline const struct id128 *session_client(const struct session *session)
+{
+    return session->key ? &session->client : &session->id;
+}
 
 struct session *session_find(const struct sessions *sessions, const struct id128 *id);
 struct session *session_of_peer(struct sessions *sessions, const struct peer *peer);
@@ -76,6 +89,9 @@ void sessions_stood_still(struct sessions *sessions, uint64_t late, uint64_t now
 void session_bind(struct sessions *sessions, struct session *session, struct request *request);
 void session_abandon(struct sessions *sessions, struct request *request, uint64_t until);
 void session_unbind(struct sessions *sessions, struct request *request);
+
+/* The list in which what this session left running stands, if it is abandoned; others may stand there too. */
+struct request *session_abandoned(const struct sessions *sessions, const struct id128 *id);
 
 /* Remembers that the client is owed a page, which makes its session pending; one a request, the newest asking
  * counts. What is above SESSION_MAX_OWED, or memory, is not remembered. */

@@ -19,7 +19,10 @@
 
 static void init_tables(struct broker *broker)
 {
-    broker->journal.limit = JOURNAL_LIMIT_BYTES;
+    broker->journal.limit = (uint64_t)broker->options.journal << 20;
+    broker->ledger.retention_ns = broker->options.retention * CLOCK_NS_PER_S;
+    broker->allowance = (struct allowance){broker->options.client_sessions, broker->options.client_tokens};
+    broker->admission.max_client_requests = broker->options.client_requests;
     broker->ledger.seed = broker->sessions.seed = broker->admission.shares.seed = broker->secret;
     queue_init(&broker->queue, broker->secret);
     broker->admission.secret = broker->secret;
@@ -57,10 +60,15 @@ int broker_init(struct broker *broker, const struct options *options, struct err
         (message_decoder_new(&broker->decoder) < 0 || message_decoder_new(&broker->request_decoder) < 0 ||
          message_decoder_new(&broker->frame_decoder) < 0))
         r = error_set(err, -ENOMEM, "out of memory");
-    if (r == 0 && routing_init(&broker->routing, broker->workers, broker->n_workers, broker->secret) < 0)
+    const bool shares =
+        options->prefix_store > 0 && !(options->has_cached_blocks && options->cached_blocks == 0);
+    if (r == 0 &&
+        routing_init(&broker->routing, broker->workers, broker->n_workers, shares, broker->secret) < 0)
         r = error_set(err, -ENOMEM, "out of memory");
-    if (r == 0)
-        r = recover(broker, err);
+    if (r == 0 && (r = recover(broker, err)) < 0) {
+        broker_leave(broker); /* what was found stays, for another try */
+        return r;
+    }
     if (r == 0)
         supervisor_serving(&broker->supervisor);
     else
@@ -99,17 +107,30 @@ static void free_tables(struct broker *broker)
     message_decoder_free(broker->frame_decoder);
 }
 
+static void close_sockets(struct broker *broker)
+{
+    stream_deinit(&broker->stream);
+    client_link_deinit(&broker->client_link);
+    worker_link_deinit(&broker->worker_link);
+    zap_deinit(&broker->zap);
+    client_keys_deinit(&broker->client_keys);
+    if (broker->context)
+        zmq_ctx_term(broker->context);
+}
+
+void broker_leave(struct broker *broker)
+{
+    close_workers(broker);
+    close_sockets(broker);
+}
+
 void broker_deinit(struct broker *broker)
 {
     if (broker->stream.socket && broker->client_link.router)
         lifecycle_end_all(broker, "the pool was stopped");
     close_workers(broker);
     free_tables(broker);
-    stream_deinit(&broker->stream);
-    client_link_deinit(&broker->client_link);
-    worker_link_deinit(&broker->worker_link);
-    if (broker->context)
-        zmq_ctx_term(broker->context);
+    close_sockets(broker);
     credit_total_deinit(&broker->client_link.credit);
     sockets_unlink(broker);
     supervisor_deinit(&broker->supervisor);

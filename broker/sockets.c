@@ -3,7 +3,8 @@
  *
  * The run directory is ours alone (mode 0700), so its ipc sockets need no other guard. TCP does: on a
  * loopback address anyone on this machine may connect, which the user asked for; elsewhere anyone on the
- * network could, so that takes a CURVE certificate, and clients must know its public key. libzmq copies a
+ * network could, so that takes a CURVE certificate, by which clients know the server, and the keys of the
+ * clients that it lets in, unless the user says that whoever knows the server's key may come. libzmq copies a
  * socket's options when it binds, so the ipc endpoints are bound first, in the clear, and the keys are set
  * afterwards, for TCP alone. */
 
@@ -144,6 +145,35 @@ static int set_keys(struct broker *broker, struct error *err)
     return r;
 }
 
+/* From here on only clients with keys of that folder get in. */
+static int set_guard(struct broker *broker, struct error *err)
+{
+    int r = client_keys_init(&broker->client_keys, broker->options.client_keys, broker->now, err);
+    if (r == 0)
+        r = zap_init(&broker->zap, broker->context, &broker->client_keys, err);
+    if (r == 0)
+        r = zap_guard(broker->client_link.router, err);
+    if (r == 0)
+        r = zap_guard(broker->stream.socket, err);
+    if (r == 0)
+        broker->stream.keys = &broker->client_keys;
+    return r;
+}
+
+/* Beyond this machine. */
+static int check_guarded(const struct options *options, struct error *err)
+{
+    if (options->curve_key[0] == 0)
+        return error_set(err, -EPERM, "tcp: %s is not a loopback address: give --curve-key or use 127.0.0.1",
+                         options->tcp);
+    if (options->client_keys[0] == 0 && !options->any_client)
+        return error_set(err, -EPERM,
+                         "tcp: %s is not a loopback address: give --client-keys, the folder of keys that it "
+                         "lets in, or let in whoever knows the server's (--any-client)",
+                         options->tcp);
+    return 0;
+}
+
 static int bind_tcp(struct broker *broker, struct error *err)
 {
     char host[OPTIONS_TEXT_MAX + 1];
@@ -152,11 +182,12 @@ static int bind_tcp(struct broker *broker, struct error *err)
     int r = options_split_tcp(broker->options.tcp, host, &port, &loopback, err);
     if (r < 0)
         return r;
-    if (!loopback && broker->options.curve_key[0] == 0)
-        return error_set(err, -EPERM, "tcp: %s is not a loopback address: give --curve-key or use 127.0.0.1",
-                         broker->options.tcp);
-    if (broker->options.curve_key[0])
+    if (!loopback)
+        r = check_guarded(&broker->options, err);
+    if (r == 0 && broker->options.curve_key[0])
         r = set_keys(broker, err);
+    if (r == 0 && broker->options.client_keys[0])
+        r = set_guard(broker, err);
     if (r < 0)
         return r;
     if (strcmp(host, "localhost") == 0)

@@ -33,6 +33,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .slots = worker->slots,
         .kv_free = board.kv_free,
         .kv_total = board.kv_total,
+        .kv_block_bytes = board.kv_block_bytes,
         .context = worker->context,
         .steps = steps,
         .tokens = board.tokens,

@@ -22,6 +22,8 @@
 
 #include <uthash.h>
 
+#include "broker/intake.h"
+#include "broker/zap.h"
 #include "common/hash.h"
 
 /* Frames in flight to one listener. At some 150 bytes a frame a paused client holds about a megabyte. */
@@ -68,19 +70,23 @@ static struct stream_listened *find(const struct stream *stream, const struct id
     return listened;
 }
 
-static void subscribed(struct stream *stream, const struct id128 *session, const uint8_t *topic, size_t len)
+/* 0; -ENOSPC when nobody can be listened for who is not yet; -ENOMEM. */
+static int subscribed(struct stream *stream, const struct id128 *session, const uint8_t *topic, size_t len)
 {
     unsigned hash = (unsigned)hash64(session, sizeof *session, stream->seed);
     struct stream_listened *listened = find(stream, session, hash);
     if (!listened) {
-        if (stream->n_listened >= STREAM_MAX_LISTENED || !(listened = calloc(1, sizeof *listened)))
-            return;
+        if (stream->n_listened >= STREAM_MAX_LISTENED)
+            return -ENOSPC;
+        if (!(listened = calloc(1, sizeof *listened)))
+            return -ENOMEM;
         listened->session = *session;
         HASH_ADD_BYHASHVALUE(hh, stream->listened, session, sizeof *session, hash, listened);
         stream->n_listened++;
     }
     listened->subscriptions++;
     zmq_setsockopt(stream->socket, ZMQ_SUBSCRIBE, topic, len);
+    return 0;
 }
 
 /* True when it was the session's last. */
@@ -118,27 +124,50 @@ void stream_make_room(struct stream *stream, const struct sessions *sessions)
     }
 }
 
+/* False: it comes of a client whose key was taken away. */
+static bool may_listen(const struct stream *stream, zmq_msg_t *message)
+{
+    uint32_t key = stream->keys ? zap_key_of(message) : 0;
+    int fd = key ? zmq_msg_get(message, ZMQ_SRCFD) : -1;
+    if (key && !client_keys_of(stream->keys, key)) {
+        intake_unwanted(fd, key);
+        return false;
+    }
+    if (key)
+        intake_owned(fd, key);
+    return true;
+}
+
+/* True when it was the session's last subscription that ended. */
+static bool take(struct stream *stream, zmq_msg_t *message, struct id128 *ret_session)
+{
+    const uint8_t *data = zmq_msg_data(message);
+    size_t size = zmq_msg_size(message), len = size - 1;
+    /* Other lengths, and user messages (which begin with neither 0 nor 1), are nobody's. */
+    if (size < 1 || (len != sizeof(struct id128) && len != PROTO_TOPIC_BYTES) || data[0] > 1)
+        return false;
+    memcpy(ret_session, data + 1, sizeof *ret_session);
+    if (data[0] == 0)
+        return unsubscribed(stream, ret_session, data + 1, len);
+    /* A listener that is not heard waits for a welcome that never comes. One that connects again says it
+     * again. */
+    if (may_listen(stream, message) && subscribed(stream, ret_session, data + 1, len) == -ENOMEM)
+        intake_again(zmq_msg_get(message, ZMQ_SRCFD));
+    return false;
+}
+
 bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_left)
 {
-    uint8_t message[1 + PROTO_TOPIC_BYTES + 1];
-    int n = zmq_recv(stream->socket, message, sizeof message, ZMQ_DONTWAIT);
-    if (n < 0)
-        return false;
-    *ret_has_left = false;
-    size_t len = (size_t)n - 1;
-    /* zmq_recv reports the full length of what it cut. Other lengths, and user messages (which begin with
-     * neither 0 nor 1), are nobody's. */
-    if (n < 1 || (len != sizeof(struct id128) && len != PROTO_TOPIC_BYTES) || message[0] > 1)
-        return true;
+    zmq_msg_t message;
     struct id128 session;
-    memcpy(&session, message + 1, sizeof session);
-    if (message[0] == 1) {
-        subscribed(stream, &session, message + 1, len);
-    } else if (unsubscribed(stream, &session, message + 1, len)) {
-        *ret_has_left = true;
+    zmq_msg_init(&message);
+    bool any = zmq_msg_recv(&message, stream->socket, ZMQ_DONTWAIT) >= 0;
+    if (any)
+        *ret_has_left = take(stream, &message, &session);
+    if (any && *ret_has_left)
         *ret_left = session;
-    }
-    return true;
+    zmq_msg_close(&message);
+    return any;
 }
 
 void stream_forward(struct stream *stream, zmq_msg_t *topic, zmq_msg_t *payload)

@@ -13,6 +13,7 @@
 
 #include <zmq.h>
 
+#include "broker/client_keys.h"
 #include "broker/request.h"
 #include "broker/session.h"
 #include "common/error.h"
@@ -25,6 +26,7 @@ struct stream_listened; /* a session that someone subscribed to */
 struct stream {
     void *socket;
     uint64_t seed;
+    const struct client_keys *keys; /* of clients on TCP; NULL: they need none */
     struct stream_listened *listened;
     size_t n_listened;
 };

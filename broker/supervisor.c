@@ -105,6 +105,8 @@ bool supervisor_take(struct supervisor *supervisor, struct supervisor_change *re
             supervisor->gone = true;
         else if (r == 0 && news.kind == NEWS_END)
             supervisor->signals = news.signals;
+        else if (r == 0 && news.kind == NEWS_LEAVE)
+            supervisor->leave = true;
         else if (r == 0 && news.kind == NEWS_PLACE && take_place(supervisor, &news.place, ret_change))
             return true;
     }
@@ -119,6 +121,11 @@ static bool give(const struct supervisor *supervisor, enum order_kind kind, uint
 {
     const struct order order = {.kind = kind, .index = index, .incarnation = incarnation};
     return supervision_send(supervisor->fd, &order, sizeof order) == 0;
+}
+
+void supervisor_turn(struct supervisor *supervisor)
+{
+    atomic_fetch_add_explicit(&supervisor->board->broker_turns, 1, memory_order_relaxed);
 }
 
 void supervisor_flush(struct supervisor *supervisor)

@@ -23,6 +23,7 @@ struct supervisor {
     int fd;           /* readable when there is news */
     bool gone;        /* it has ended, and so must we */
     uint32_t signals; /* that asked the pool to end */
+    bool leave;       /* another broker is to take over from us */
     uint64_t boot;    /* of this broker */
     int rundir_fd;    /* the run directory, locked */
     int vault_fd;     /* what outlives the broker (vault.h) */
@@ -60,6 +61,9 @@ void supervisor_kill(struct supervisor *supervisor, uint32_t index);
 
 /* Tells all workers to end; from then on none is started. */
 void supervisor_stop(struct supervisor *supervisor);
+
+/* Shows that the loop turns. Every turn. */
+void supervisor_turn(struct supervisor *supervisor);
 
 /* Gives the orders that could not be given before. Every turn. */
 void supervisor_flush(struct supervisor *supervisor);

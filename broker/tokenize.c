@@ -10,6 +10,8 @@
 
 #include "broker/tokenize.h"
 
+#include <stdio.h>
+
 #include "broker/scheduler.h"
 
 #define RETRY_MS 100
@@ -19,10 +21,22 @@ static void refuse(struct broker *broker, const struct tokenize_question *questi
 {
     struct session *session = session_find(&broker->sessions, &question->session);
     struct message no = {.kind = MESSAGE_ERROR, .error = {.ref = question->client_ref, .error = error}};
+    no.error.of = MESSAGE_TOKENIZE;
     no.error.text = bytes_of_string(text);
     no.error.retry_after_ms = error == PROTO_OVERLOADED ? RETRY_MS : 0;
     if (session)
         client_link_send(&broker->client_link, session, &no);
+}
+
+static void refuse_full(struct broker *broker, const struct tokenize_question *question)
+{
+    char text[192];
+    snprintf(
+        text, sizeof text,
+        "this session has its share of the texts that wait for their tokens: %zu wait, of %d at most, the "
+        "large ones with %zu bytes of %zu",
+        broker->tokenize.n, TOKENIZE_TABLE_MAX, broker->tokenize.waiting_bytes, TOKENIZE_TABLE_MAX_BYTES);
+    refuse(broker, question, PROTO_OVERLOADED, text);
 }
 
 /* Sends it on under our ref, which is in the table. */
@@ -53,7 +67,7 @@ void tokenize_ask(struct broker *broker, struct session *session, const struct m
     if (r < 0)
         refuse(broker, &asked, PROTO_INTERNAL, "out of memory");
     else if (r > 0)
-        refuse(broker, &asked, PROTO_OVERLOADED, "too many texts wait for their tokens");
+        refuse_full(broker, &asked);
     else if (!large)
         put(broker, worker, message, ref);
 }

@@ -24,8 +24,10 @@
 
 #include "common/shm.h"
 
-#define MAGIC   0x544c5641u /* "AVLT" */
-#define VERSION 1u
+#define MAGIC 0x544c5641u /* "AVLT" */
+#define VERSION                                                                                              \
+    1u             /* of what brokers keep in it too: another layout of records or logs is another version   \
+                    */
 #define ORDERS  16 /* 512 bytes to 16 MiB */
 #define GRANULE ((size_t)1 << 20)
 #define NONE    UINT32_MAX

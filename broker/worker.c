@@ -9,14 +9,18 @@
 
 #include <utlist.h>
 
-/* What is believed of a worker counts in full at first, as if so many tokens of it had come true; what came
- * true long ago counts less, so that a cache that has become too small is noticed. */
-#define BELIEVED_AT_FIRST 4096
-#define BELIEVED_MOST     (1u << 17)
-
 bool worker_is_serving(const struct worker *worker)
 {
     return worker->state == WORKER_READY && worker->peer.len > 0;
+}
+
+/* Unless its death is known already, or it has to say first that it is ready. */
+void worker_is_ending(struct worker *worker, uint64_t now)
+{
+    if (worker->state != WORKER_READY)
+        return;
+    worker->state = WORKER_DRAINING;
+    worker->ending_ns = now;
 }
 
 uint32_t worker_capacity(const struct worker *worker)
@@ -65,19 +69,4 @@ void worker_prefilled(struct worker *worker, struct request *request)
     worker->load -= request->prefill;
     worker->n_bulky -= is_read(request);
     request->prefilled = true;
-}
-
-void worker_learn(struct worker *worker, uint64_t believed, uint64_t found)
-{
-    worker->believed += believed;
-    worker->came_true += found;
-    if (worker->believed > BELIEVED_MOST) {
-        worker->believed /= 2;
-        worker->came_true /= 2;
-    }
-}
-
-uint64_t worker_expects(const struct worker *worker, uint64_t tokens)
-{
-    return tokens * (worker->came_true + BELIEVED_AT_FIRST) / (worker->believed + BELIEVED_AT_FIRST);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "broker/belief.h"
 #include "broker/outbox.h"
 #include "broker/request.h"
 #include "proto/message.h"
@@ -39,8 +40,10 @@ struct worker {
 
     struct peer peer; /* on the worker link; len 0: not registered */
     struct outbox outbox;
-    size_t under_way; /* bytes of messages to it, brief ones aside, that it has not taken yet */
-    uint64_t asked;   /* ref of the large tokenize that it works on; 0: none */
+    size_t under_way;   /* bytes of messages to it, brief ones aside, that it has not taken yet */
+    uint64_t asked;     /* ref of the large tokenize that it works on; 0: none */
+    uint64_t ending_ns; /* clock_ns since when it says that it is ending; 0: it does not */
+    bool relieved;      /* and it was told to give back what it has */
 
     /* Its stream. */
     void *stream;           /* SUB socket; NULL when not connected */
@@ -62,12 +65,15 @@ struct worker {
     uint64_t load;       /* tokens that are to be read and made for those, roughly */
     uint64_t recent;     /* the same of those that it had lately */
 
-    /* Of prompts that ended: tokens that it was believed to have, and had. */
-    uint64_t believed, came_true;
+    /* Of what its own cache should have, and of what it should get from the prefix store. */
+    struct belief cached, restored;
 };
 
 /* True when requests may be assigned to it at all. */
 bool worker_is_serving(const struct worker *worker);
+
+/* It says that it is ending: nothing more is assigned to it. */
+void worker_is_ending(struct worker *worker, uint64_t now);
 
 /* How many requests it may have at once: its slots, and a few more to refill them without a round trip. */
 uint32_t worker_capacity(const struct worker *worker);
@@ -82,11 +88,5 @@ void worker_drop(struct worker *worker, struct request *request);
 
 /* The first ids of a request are here: its prompt is read, and no load any more. */
 void worker_prefilled(struct worker *worker, struct request *request);
-
-/* Of a prompt it was believed to have so many tokens, and had found so many of them. */
-void worker_learn(struct worker *worker, uint64_t believed, uint64_t found);
-
-/* How many of the tokens that it is believed to have it is likely to find: all, until it is known better. */
-uint64_t worker_expects(const struct worker *worker, uint64_t tokens);
 
 #endif

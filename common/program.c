@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/utf8.h"
@@ -18,6 +20,17 @@ void program_hold_standard_files(void)
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+void program_forgo_core_dumps(void)
+{
+    /* To a limit of 0 a dump is still piped to who gathers them; one byte is the kernel's mark of such a
+     * program itself, which gets none, and too little for a file. */
+    struct rlimit limit;
+    if (getenv("QUERN_CORE_DUMPS") || getrlimit(RLIMIT_CORE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max = limit.rlim_max > 1 ? 1 : limit.rlim_max;
+    setrlimit(RLIMIT_CORE, &limit);
 }
 
 void program_error(const char *format, ...)

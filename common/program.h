@@ -19,6 +19,10 @@
  * the next socket or file to be opened would be taken for stdin, stdout or stderr. */
 void program_hold_standard_files(void);
 
+/* From here on this process and its children leave no core dump, neither in a file nor to a program that
+ * gathers them: what people asked is in their memory. Not where $QUERN_CORE_DUMPS is set. */
+void program_forgo_core_dumps(void);
+
 /* Tells a person on stderr what is wrong: one line "NAME: TEXT", NAME being what this program was called, in
  * one write. What cannot be shown becomes question marks (common/utf8.h). For what ends a command; what
  * happens while a daemon runs goes to its log. */

@@ -68,9 +68,6 @@ static int check_config(const struct backend_config *config, struct error *err)
         return error_set(err, -ENODEV, "one worker uses one device; %u were asked for", config->n_devices);
     if (config->kv_type != BACKEND_KV_DEFAULT && config->kv_type != BACKEND_KV_F16)
         return error_set(err, -ENOTSUP, "the CUDA backend keeps keys and values in f16 only");
-    if (config->weights)
-        return error_set(err, -ENOTSUP,
-                         "the CUDA backend packs weights into the device's memory, not into a store");
     if (config->n_slots == 0 || config->n_context == 0)
         return error_set(err, -EINVAL, "slots and context must be at least 1");
     int r = pass_check(config->model, config->n_context, err);
@@ -254,6 +251,7 @@ static void connect_parts(struct backend *backend)
                                              .masks = backend->steps.masks,
                                              .mailboxes = backend->steps.device_mailboxes,
                                              .scratch = backend->workspace.sample_scratch},
+                                  .step = &backend->steps.queued,
                                   .invariant = backend->config.invariant};
     backend->slots.device = backend->device;
     backend->copies.device = backend->device;
@@ -272,6 +270,23 @@ static bool is_set(const char *variable)
     return value && strcmp(value, "0") != 0;
 }
 
+/* From here on: what the gate did is no part of it. */
+static int start_profile(struct backend *backend)
+{
+    const struct backend_kernel *unused;
+    int r = device_profile(backend->device);
+    device_kernels(backend->device, &unused);
+    return r;
+}
+
+/* Of a step: experts make several visits of a row. */
+static uint32_t most_rows(const struct backend_config *config)
+{
+    const uint32_t n_used = workspace_experts_used(config->model), rows = backend_rows_for(config, MAX_ROWS);
+    const uint32_t most = n_used > 0 ? KERNELS_MOST_VISITS / n_used : rows;
+    return rows < most ? rows : most > config->n_slots ? most : config->n_slots;
+}
+
 static int open_parts(struct backend *backend, uint32_t number, struct error *err)
 {
     const struct backend_config *config = &backend->config;
@@ -288,9 +303,11 @@ static int open_parts(struct backend *backend, uint32_t number, struct error *er
         return r;
     r = device_slots_set_mask(&backend->slots, config->model->sample_mask);
     if (r == 0)
-        r = steps_start(&backend->steps, is_set("QUERN_EAGER"));
+        r = steps_start(&backend->steps, config->profile || is_set("QUERN_EAGER"));
     if (r == 0 && !is_set("QUERN_UNCHECKED"))
         r = gate_check(&backend->steps, &backend->pass, err);
+    if (r == 0 && config->profile)
+        r = start_profile(backend);
     if (r < 0 && device_verdict(backend->device, err) == 0 && r != -ENODEV) { /* the gate says what it is */
         steps_fail(&backend->steps, r);
         r = steps_verdict(&backend->steps, err);
@@ -322,7 +339,7 @@ static int cuda_open(const struct backend_config *config, struct backend **ret_b
     backend->sizes = (struct sizes){.n_slots = config->n_slots,
                                     .n_context = config->n_context,
                                     .n_blocks = config->n_blocks,
-                                    .max_rows = backend_rows_for(config, MAX_ROWS)};
+                                    .max_rows = most_rows(config)};
     r = open_parts(backend, config->n_devices ? config->devices[0] : 0, err);
     if (r < 0) {
         cuda_close(backend);
@@ -421,6 +438,11 @@ static int cuda_verdict(struct backend *backend, struct error *err)
     return steps_verdict(&backend->steps, err);
 }
 
+static uint32_t cuda_profile(struct backend *backend, const struct backend_kernel **ret_kernels)
+{
+    return device_kernels(backend->device, ret_kernels);
+}
+
 struct device *backend_device(const struct backend *backend)
 {
     return backend->device;
@@ -434,6 +456,7 @@ uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows)
 
 const struct backend_ops quern_backend = {
     .name = "cuda",
+    .weight_packing = device_weights_packing,
     .check = cuda_check,
     .open = cuda_open,
     .close = cuda_close,
@@ -446,4 +469,5 @@ const struct backend_ops quern_backend = {
     .copy_out = cuda_copy_out,
     .copy_in = cuda_copy_in,
     .verdict = cuda_verdict,
+    .profile = cuda_profile,
 };

@@ -104,6 +104,20 @@ int device_graph_launch(struct device_stream *stream, struct device_graph *graph
 uint32_t device_graph_kernels(const struct device_graph *graph);
 void device_graph_free(struct device_graph *graph); /* it does not run */
 
+/* ---- profile ---- */
+
+/* From now on launches are measured: on a GPU each is waited for and timed alone, so what is recorded is not;
+ * an emulated device counts, always. 0 or a fault. */
+int device_profile(struct device *device);
+
+/* The next launch has to read so many bytes of weights, keys and values: a profile says so beside the time.
+ */
+void device_expect(struct device_stream *stream, size_t bytes);
+
+/* As backend_ops.profile. */
+struct backend_kernel;
+uint32_t device_kernels(struct device *device, const struct backend_kernel **ret_kernels);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,9 @@
  * or one before it, did it. With $QUERN_CUDA_SYNC set each launch outside of a recording waits for its
  * kernel, and the name is exact.
  *
+ * PROFILES. A launch is timed by events around it and waited for, so nothing runs beside it; what a launch of
+ * nothing takes so is part of each time, and is shown.
+ *
  * The runtime remembers errors a second time, for cudaGetLastError, which a launch reads. What is no fault
  * (not ready, no memory) is therefore taken from it at once. */
 
@@ -18,11 +21,13 @@
 #include <string.h>
 
 #include "cuda/simt.h"
+#include "worker/engine/profile.h"
 
 #define DEFAULT_SHARED (48 * 1024) /* a kernel may have as much without asking */
 #define MOST_KERNELS   256         /* different ones that are remembered */
 #define QUERY_US       10000       /* between looks at the queue, while a mailbox is watched */
 #define STALL_MS       30000       /* no step takes a tenth of it */
+#define EMPTY_LAUNCHES 16          /* timed, for a profile */
 
 struct allocation {
     void *memory;
@@ -58,6 +63,9 @@ struct device {
     uint32_t n_kernels;
     char last_kernel[96]; /* "attention, grid 4,8,1 of 128,1,1 threads" */
     bool synchronous;
+    cudaEvent_t timers[2]; /* around a launch; NULL: nothing is profiled */
+    size_t expected;       /* of the next launch */
+    struct profile profile;
     int fault; /* -EIO, -ENODEV; 0: none */
     struct error reason;
 };
@@ -222,6 +230,9 @@ struct device *device_close(struct device *device)
     for (uint32_t i = 0; i < DEVICE_MARKS; i++)
         if (device->stream.marks[i])
             cudaEventDestroy(device->stream.marks[i]);
+    for (uint32_t i = 0; i < 2; i++)
+        if (device->timers[i])
+            cudaEventDestroy(device->timers[i]);
     if (device->stream.stream)
         cudaStreamDestroy(device->stream.stream);
     cudaGetLastError();
@@ -397,6 +408,11 @@ static int load(struct device *device, const char *name, const void *kernel, siz
     return check(device, name, e);
 }
 
+static bool is_timed(const struct device_stream *stream)
+{
+    return stream->device->timers[1] && !stream->recording;
+}
+
 int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,
                               size_t shared_bytes)
 {
@@ -406,15 +422,35 @@ int device_cuda_before_launch(struct device_stream *stream, const char *name, co
     uint32_t i = 0;
     while (i < device->n_kernels && device->kernels[i].kernel != kernel)
         i++;
-    if (i < device->n_kernels && device->kernels[i].shared_bytes >= shared_bytes)
-        return 0;
-    int r = load(device, name, kernel, shared_bytes);
-    if (r < 0 || i == MOST_KERNELS)
-        return r;
-    device->kernels[i] = loaded_kernel{kernel, shared_bytes};
-    if (i == device->n_kernels)
-        device->n_kernels++;
-    return 0;
+    const bool is_loaded = i < device->n_kernels && device->kernels[i].shared_bytes >= shared_bytes;
+    int r = is_loaded ? 0 : load(device, name, kernel, shared_bytes);
+    if (r == 0 && !is_loaded && i < MOST_KERNELS) {
+        device->kernels[i] = loaded_kernel{kernel, shared_bytes};
+        if (i == device->n_kernels)
+            device->n_kernels++;
+    }
+    return r < 0 || !is_timed(stream)
+               ? r
+               : check(device, "cudaEventRecord", cudaEventRecord(device->timers[0], stream->stream));
+}
+
+/* Waits for the kernel that was launched, and adds it to the profile. */
+static int take_time(struct device_stream *stream, const char *name, uint64_t n_blocks)
+{
+    struct device *device = stream->device;
+    float ms = 0;
+    cudaError_t e = cudaEventRecord(device->timers[1], stream->stream);
+    if (e == cudaSuccess)
+        e = cudaEventSynchronize(device->timers[1]);
+    if (e == cudaSuccess)
+        e = cudaEventElapsedTime(&ms, device->timers[0], device->timers[1]);
+    struct backend_kernel *kernel = profile_kernel(&device->profile, name);
+    kernel->n++;
+    kernel->n_blocks += n_blocks;
+    kernel->ns += (uint64_t)((double)ms * 1e6);
+    kernel->bytes += device->expected;
+    device->expected = 0;
+    return check(device, name, e);
 }
 
 int device_cuda_after_launch(struct device_stream *stream, const char *name, dim3 grid, dim3 block)
@@ -429,7 +465,8 @@ int device_cuda_after_launch(struct device_stream *stream, const char *name, dim
         device->counts.launches++;
     if (e == cudaSuccess && device->synchronous && !stream->recording)
         e = cudaStreamSynchronize(stream->stream);
-    return check(device, name, e);
+    int r = check(device, name, e);
+    return r < 0 || !is_timed(stream) ? r : take_time(stream, name, (uint64_t)grid.x * grid.y * grid.z);
 }
 
 /* ---- graphs ---- */
@@ -505,4 +542,29 @@ void device_graph_free(struct device_graph *graph)
     if (graph && graph->exec)
         cudaGraphExecDestroy(graph->exec);
     free(graph);
+}
+
+/* ---- profile ---- */
+
+int device_profile(struct device *device)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < 2 && r == 0; i++)
+        if (!device->timers[i])
+            r = check(device, "cudaEventCreate", cudaEventCreate(&device->timers[i]));
+    return r;
+}
+
+void device_expect(struct device_stream *stream, size_t bytes)
+{
+    stream->device->expected = bytes;
+}
+
+/* What the timers themselves take stands in a row of its own. */
+uint32_t device_kernels(struct device *device, const struct backend_kernel **ret_kernels)
+{
+    for (uint32_t i = 0; i < EMPTY_LAUNCHES && is_timed(&device->stream); i++)
+        if (simt_launch(&device->stream, "(an empty kernel)", nothing, {1, 1, 1}, {SIMT_LANES, 1, 1}, 0) < 0)
+            break;
+    return profile_take(&device->profile, ret_kernels);
 }

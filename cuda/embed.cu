@@ -2,9 +2,7 @@
 /* Embedding rows, read from the file's own blocks (worker/gguf/blocks.h): a row is a few kilobytes, so each
  * thread takes single elements out of them, whatever the format. */
 
-#include "cuda/kernels.h"
-#include "cuda/layout.h"
-#include "cuda/simt.h"
+#include "cuda/weight_blocks.h"
 #include "worker/gguf/blocks.h"
 
 #include <errno.h>
@@ -47,60 +45,143 @@ static __device__ inline float k_value(uint16_t scale, uint16_t min, const uint8
     return half_of(scale) * (float)s * (float)q - half_of(min) * (float)m;
 }
 
-static __device__ inline float q4_k_value(const struct block_q4_k *block, uint32_t k)
+/* A weight of a format with a table. */
+template <enum format F> static __device__ inline float table_value(int place)
 {
-    const uint32_t g = k / 32;
+    return (float)(int8_t)from_table<F>((uint32_t)place);
+}
+
+/* ---- element k of a row, of each format of the list ---- */
+
+static __device__ inline float f32_value(const void *row, uint32_t k)
+{
+    return ((const float *)row)[k];
+}
+
+static __device__ inline float f16_value(const void *row, uint32_t k)
+{
+    return simt_float(((const half_t *)row)[k]);
+}
+
+static __device__ inline float bf16_value(const void *row, uint32_t k)
+{
+    return simt_float(((const bf16_t *)row)[k]);
+}
+
+static __device__ inline float q8_0_value(const void *row, uint32_t k)
+{
+    const struct block_q8_0 *block = (const struct block_q8_0 *)row + k / 32;
+    return half_of(block->scale) * (float)block->quants[k % 32];
+}
+
+static __device__ inline float q4_0_value(const void *row, uint32_t k)
+{
+    const struct block_q4_0 *block = (const struct block_q4_0 *)row + k / 32;
+    return half_of(block->scale) * (float)(nibble_of(block->quants, k % 32) - 8);
+}
+
+static __device__ inline float q4_1_value(const void *row, uint32_t k)
+{
+    const struct block_q4_1 *block = (const struct block_q4_1 *)row + k / 32;
+    return half_of(block->scale) * (float)nibble_of(block->quants, k % 32) + half_of(block->min);
+}
+
+static __device__ inline float q5_0_value(const void *row, uint32_t k)
+{
+    const struct block_q5_0 *block = (const struct block_q5_0 *)row + k / 32;
+    int q = nibble_of(block->quants, k % 32) | fifth_bit_of(block->high, k % 32);
+    return half_of(block->scale) * (float)(q - 16);
+}
+
+static __device__ inline float q5_1_value(const void *row, uint32_t k)
+{
+    const struct block_q5_1 *block = (const struct block_q5_1 *)row + k / 32;
+    int q = nibble_of(block->quants, k % 32) | fifth_bit_of(block->high, k % 32);
+    return half_of(block->scale) * (float)q + half_of(block->min);
+}
+
+static __device__ inline float iq4_nl_value(const void *row, uint32_t k)
+{
+    const struct block_iq4_nl *block = (const struct block_iq4_nl *)row + k / 32;
+    return half_of(block->scale) * table_value<FORMAT_IQ4_NL>(nibble_of(block->quants, k % 32));
+}
+
+static __device__ inline float mxfp4_value(const void *row, uint32_t k)
+{
+    const struct block_mxfp4 *block = (const struct block_mxfp4 *)row + k / 32;
+    return scale_of_exponent(block->exponent) * table_value<FORMAT_MXFP4>(nibble_of(block->quants, k % 32));
+}
+
+static __device__ inline float iq4_xs_value(const void *row, uint32_t k)
+{
+    const struct block_iq4_xs *block = (const struct block_iq4_xs *)row + k / 256;
+    const uint32_t g = k % 256 / 32;
+    const int low = block->scales_low[g / 2] >> (g % 2 * 4) & 15, high = block->scales_high >> (g * 2) & 3;
+    return half_of(block->scale) * (float)((low | high << 4) - 32) *
+           table_value<FORMAT_IQ4_XS>(nibble_of(block->quants + g * 16, k % 32));
+}
+
+/* Element k % 256 of a half's pairs of bits. */
+static __device__ inline int pair_of(const uint8_t quants[64], uint32_t k)
+{
+    return quants[k / 128 * 32 + k % 32] >> (k % 128 / 32 * 2) & 3;
+}
+
+static __device__ inline float q2_k_value(const void *row, uint32_t k)
+{
+    const struct block_q2_k *block = (const struct block_q2_k *)row + k / 256;
+    const int scales = block->scales[k % 256 / 16];
+    return half_of(block->scale) * (float)(scales & 15) * (float)pair_of(block->quants, k % 256) -
+           half_of(block->min) * (float)(scales >> 4);
+}
+
+static __device__ inline float q3_k_value(const void *row, uint32_t k)
+{
+    const struct block_q3_k *block = (const struct block_q3_k *)row + k / 256;
+    const uint32_t g = k % 256 / 16;
+    const int low = block->scales[g % 8] >> (g / 8 * 4) & 15,
+              high = block->scales[8 + g % 4] >> (g / 4 * 2) & 3;
+    const int q = pair_of(block->quants, k % 256) | (block->high[k % 32] >> k % 256 / 32 & 1) << 2;
+    return half_of(block->scale) * (float)((low | high << 4) - 32) * (float)(q - 4);
+}
+
+static __device__ inline float q4_k_value(const void *row, uint32_t k)
+{
+    const struct block_q4_k *block = (const struct block_q4_k *)row + k / 256;
+    const uint32_t g = k % 256 / 32;
     int q = block->quants[g / 2 * 32 + k % 32] >> (g % 2 * 4) & 15;
     return k_value(block->scale, block->min, block->scales, g, q);
 }
 
-static __device__ inline float q5_k_value(const struct block_q5_k *block, uint32_t k)
+static __device__ inline float q5_k_value(const void *row, uint32_t k)
 {
-    const uint32_t g = k / 32;
+    const struct block_q5_k *block = (const struct block_q5_k *)row + k / 256;
+    const uint32_t g = k % 256 / 32;
     int q = block->quants[g / 2 * 32 + k % 32] >> (g % 2 * 4) & 15;
     q |= (block->high[k % 32] >> g & 1) << 4;
     return k_value(block->scale, block->min, block->scales, g, q);
 }
 
-static __device__ inline float q6_k_value(const struct block_q6_k *block, uint32_t k)
+static __device__ inline float q6_k_value(const void *row, uint32_t k)
 {
-    const uint32_t half = k / 128, run = k % 128 / 32, i = k % 32;
+    const struct block_q6_k *block = (const struct block_q6_k *)row + k / 256;
+    const uint32_t half = k % 256 / 128, run = k % 128 / 32, i = k % 32;
     int q = block->low[half * 64 + run % 2 * 32 + i] >> (run / 2 * 4) & 15;
     q |= (block->high[half * 32 + i] >> (2 * run) & 3) << 4;
-    return half_of(block->scale) * (float)block->scales[k / 16] * (float)(q - 32);
+    return half_of(block->scale) * (float)block->scales[k % 256 / 16] * (float)(q - 32);
 }
 
 static __device__ float element(enum format format, const void *row, uint32_t k)
 {
+#define CASE(name, id, number, elements, bytes)                                                              \
+    case FORMAT_##name:                                                                                      \
+        return id##_value(row, k);
     switch (format) {
-    case FORMAT_F32:
-        return ((const float *)row)[k];
-    case FORMAT_F16:
-        return simt_float(((const half_t *)row)[k]);
-    case FORMAT_BF16:
-        return simt_float(((const bf16_t *)row)[k]);
-    case FORMAT_Q8_0: {
-        const struct block_q8_0 *block = (const struct block_q8_0 *)row + k / 32;
-        return half_of(block->scale) * (float)block->quants[k % 32];
-    }
-    case FORMAT_Q4_0: {
-        const struct block_q4_0 *block = (const struct block_q4_0 *)row + k / 32;
-        return half_of(block->scale) * (float)(nibble_of(block->quants, k % 32) - 8);
-    }
-    case FORMAT_Q5_0: {
-        const struct block_q5_0 *block = (const struct block_q5_0 *)row + k / 32;
-        int q = nibble_of(block->quants, k % 32) | fifth_bit_of(block->high, k % 32);
-        return half_of(block->scale) * (float)(q - 16);
-    }
-    case FORMAT_Q4_K:
-        return q4_k_value((const struct block_q4_k *)row + k / 256, k % 256);
-    case FORMAT_Q5_K:
-        return q5_k_value((const struct block_q5_k *)row + k / 256, k % 256);
-    case FORMAT_Q6_K:
-        return q6_k_value((const struct block_q6_k *)row + k / 256, k % 256);
+        FORMATS(CASE)
     default:
         return NAN; /* kernels_embed refuses it */
     }
+#undef CASE
 }
 
 struct table {

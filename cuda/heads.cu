@@ -38,7 +38,7 @@ __device__ static inline void turn_head(const struct heads_step *step, float *x,
     for (uint32_t i = threadIdx.x % SIMT_LANES; i < n_pairs; i += SIMT_LANES) {
         double angle = position * step->frequencies[i];
         float turned = (float)(angle - rint(angle / TURN) * TURN);
-        float c = cosf(turned), s = sinf(turned);
+        float c = cosf(turned) * step->rotary.magnitude, s = sinf(turned) * step->rotary.magnitude;
         float *a = x + (pairs ? 2 * i : i), *b = a + (pairs ? 1 : n_pairs);
         float first = *a, second = *b;
         *a = first * c - second * s;

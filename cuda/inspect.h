@@ -17,7 +17,7 @@
 #define INSPECTION_ROWS   40 /* of a pass at most */
 #define INSPECTION_PICKED 4
 #define INSPECTION_BLOCKS ((INSPECTION_ROWS + BACKEND_BLOCK_TOKENS) / BACKEND_BLOCK_TOKENS)
-#define INSPECTION_TAKEN  32
+#define INSPECTION_TAKEN  40
 
 /* Rows of activations, [INSPECTION_PICKED][stride]. */
 struct held {
@@ -40,6 +40,9 @@ struct inspection {
 
     struct held normed, attended, activated;
     float *stream, *delta, *q, *turned, *k, *v, *gate, *up; /* [INSPECTION_PICKED][the workspace's stride] */
+    /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and of one visit */
+    float *scores, *visit_gate, *visit_up, *visit_out;
+    struct held visit_activated;
     float *keys, *values; /* [INSPECTION_BLOCKS · 32][n_kv_heads · dim] of one layer, as stored */
     float *logits;        /* of the last row */
     float *weights;       /* the reference's scratch, as the next three */

@@ -30,6 +30,7 @@ extern "C" {
 struct device_matrix {
     enum format format;
     uint32_t n_rows, n_columns; /* outputs, inputs */
+    uint32_t n_experts;         /* so many such matrices, one after the other; of experts alone more than 1 */
     uint32_t padded_columns;    /* to 256 */
     const void *planes[4];      /* by format: layout.h; aligned to 16 bytes */
     const float *bias;          /* [n_rows], or NULL */
@@ -88,6 +89,7 @@ int kernels_quantize(struct device_stream *queue, const struct device_activation
  * depend on its row alone, not on n_rows. -EINVAL: a format that layout.h does not have, or more columns than
  * x. */
 #define KERNELS_PRODUCTS 3
+#define KERNELS_FEW      4 /* rows, up to which the weights' bytes are all that counts */
 struct device_product {
     const struct device_matrix *matrix;
     float *out; /* [n_rows][out_stride] */
@@ -116,6 +118,51 @@ int kernels_multiply_activate(struct device_stream *queue, enum activation activ
 int kernels_multiply_norm(struct device_stream *queue, const struct device_product *product,
                           const struct device_activations *x, uint32_t n_rows, bool reproducible,
                           const struct norm_step *norm, uint32_t *ticket);
+
+/* ---- mixtures of experts ---- */
+
+/* Where rows go. A *visit* is one row at one of its experts: a row makes n_used of them, visit row · n_used +
+ * k being that to its k-th best. Where rows are many, visits to one expert get neighbouring *places*, and
+ * tiles are runs of them. Dead rows visit nobody. */
+#define VISIT_NOBODY        UINT32_MAX
+#define KERNELS_MOST_USED   512   /* experts of a row */
+#define KERNELS_MOST_VISITS 32768 /* of a step; what a bucket has too many is not counted */
+struct visits_tile {
+    uint32_t expert, first, n; /* places */
+};
+struct device_visits {
+    uint32_t n_experts, n_used;
+    uint32_t *experts;         /* [visits], or VISIT_NOBODY */
+    float *weights;            /* [visits]: of a row they add up to 1 */
+    uint32_t *visits, *rows;   /* by place */
+    struct visits_tile *tiles; /* [kernels_most_tiles], of KERNELS_LEAST_TILE */
+    uint32_t *n_tiles;
+};
+
+/* Tiles that there may be, of so many places at most each. */
+#define KERNELS_LEAST_TILE 8
+static inline uint32_t kernels_most_tiles(uint32_t n_experts, uint32_t n_visits, uint32_t tile)
+{
+    const uint32_t most = n_visits / tile + n_experts;
+    return n_visits < most ? n_visits : most;
+}
+
+/* The best n_used experts of each row by its scores, [n_rows][stride], of equal ones the first, and the
+ * softmax of their scores; where a score is not finite all weights of the row are NaN. Then places and tiles,
+ * when the products of so many rows need them. -EINVAL: more experts than scores, or than there are. */
+int kernels_choose(struct device_stream *queue, const struct device_visits *visits, const float *scores,
+                   uint32_t stride, const struct step_row *rows, uint32_t n_rows, bool reproducible);
+
+/* out[visit][i] = weights[expert][i] · x, in one launch, `x` being that of the visit's row or, when
+ * not by_row, of the visit. Only what is visited is read. n_rows and `reproducible` are those of the choice.
+ * -EINVAL as kernels_multiply, or for matrices of another number of experts or with a bias. */
+int kernels_multiply_visits(struct device_stream *queue, const struct device_product *products,
+                            uint32_t n_products, const struct device_activations *x, bool by_row,
+                            const struct device_visits *visits, uint32_t n_rows, bool reproducible);
+
+/* out[row] = Σ weight · got[visit], best expert first. [visits][stride], [n_rows][stride] */
+int kernels_combine(struct device_stream *queue, const struct device_visits *visits, const float *got,
+                    uint32_t stride, uint32_t n_columns, float *out, uint32_t n_rows);
 
 /* logits = cap · tanh(scale · logits / cap), cap 0: scale · logits. [n_rows][stride], n_vocab of each */
 int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, uint32_t n_vocab, float scale,

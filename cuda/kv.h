@@ -2,7 +2,7 @@
 #ifndef CUDA_KV_H
 #define CUDA_KV_H
 
-/* The inside of a KV block, for kernels only: where heads.cu writes and attention.cu reads.
+/* The inside of a KV block, for kernels only: where heads.cu writes and attention_piece.h reads.
  *
  * A layer's part of a block is [kv head][keys, values], f16, 32 positions each, dims padded to 8:
  *

@@ -10,15 +10,24 @@
 
 #include "worker/gguf/blocks.h"
 
-static const struct layout layouts[FORMAT_LIMIT] = {
-    [FORMAT_F32] = {1, {1024}},     [FORMAT_F16] = {1, {512}},          [FORMAT_BF16] = {1, {512}},
-    [FORMAT_Q8_0] = {2, {256, 16}}, [FORMAT_Q4_0] = {2, {128, 16}},     [FORMAT_Q5_0] = {3, {128, 16, 32}},
-    [FORMAT_Q4_K] = {2, {128, 16}}, [FORMAT_Q5_K] = {3, {128, 16, 32}}, [FORMAT_Q6_K] = {4, {128, 16, 64, 2}},
-};
+/* Bytes of 256 columns in each plane. */
+static const struct layout layout_f32 = {1, {1024}}, layout_f16 = {1, {512}}, layout_bf16 = {1, {512}},
+                           layout_q8_0 = {2, {256, 16}}, layout_q4_0 = {2, {128, 16}},
+                           layout_q4_1 = {2, {128, 32}}, layout_q5_0 = {3, {128, 16, 32}},
+                           layout_q5_1 = {3, {128, 32, 32}}, layout_q2_k = {3, {64, 16, 4}},
+                           layout_q3_k = {4, {64, 16, 32, 2}}, layout_q4_k = {2, {128, 16}},
+                           layout_q5_k = {3, {128, 16, 32}}, layout_q6_k = {4, {128, 16, 64, 2}},
+                           layout_iq4_nl = {2, {128, 16}}, layout_iq4_xs = {3, {128, 8, 2}},
+                           layout_mxfp4 = {2, {128, 8}};
+
+/* A row of the list without a layout does not compile. */
+#define LAYOUT(name, id, number, elements, bytes) [FORMAT_##name] = &layout_##id,
+static const struct layout *const layouts[FORMAT_LIMIT] = {FORMATS(LAYOUT)};
+#undef LAYOUT
 
 const struct layout *layout_of(enum format format)
 {
-    return (unsigned)format < FORMAT_LIMIT && layouts[format].n_planes ? &layouts[format] : NULL;
+    return (unsigned)format < FORMAT_LIMIT ? layouts[format] : NULL;
 }
 
 size_t layout_row_bytes(const struct layout *layout, uint32_t plane, uint32_t n_columns)
@@ -58,26 +67,37 @@ static void put_nibbles(const uint8_t quants[32], uint8_t out[16])
         out[i] = (uint8_t)((quants[i] & 15) | quants[i + 16] << 4);
 }
 
-/* Bit 4 of each. */
-static void put_fifth_bits(const uint8_t quants[32], uint8_t out[4])
+/* Bit `bit` of each. */
+static void put_bits(const uint8_t quants[32], int bit, uint8_t out[4])
 {
     for (int i = 0; i < 4; i++) {
         unsigned bits = 0;
         for (int c = 0; c < 8; c++)
-            bits |= (quants[4 * c + i] >> 4 & 1u) << c;
+            bits |= (quants[4 * c + i] >> bit & 1u) << c;
         out[i] = (uint8_t)bits;
     }
 }
 
-/* Bits 4 and 5 of each. */
-static void put_top_pairs(const uint8_t quants[32], uint8_t out[8])
+/* Bits `bit` and the next of each. */
+static void put_pairs(const uint8_t quants[32], int bit, uint8_t out[8])
 {
     for (int i = 0; i < 8; i++) {
         unsigned bits = 0;
         for (int c = 0; c < 4; c++)
-            bits |= (quants[16 * (i / 4) + 4 * c + i % 4] >> 4 & 3u) << 2 * c;
+            bits |= (quants[16 * (i / 4) + 4 * c + i % 4] >> bit & 3u) << 2 * c;
         out[i] = (uint8_t)bits;
     }
+}
+
+/* Places of 32 weights in a table, which stand in the file as Q4_0's nibbles do. */
+static void put_places(const uint8_t nibbles[16], uint8_t out[16])
+{
+    for (int c = 0; c < 4; c++)
+        for (int i = 0; i < 4; i += 2) {
+            const uint8_t *two = nibbles + 4 * c + i;
+            out[4 * c + i / 2] = (uint8_t)((two[0] & 15) | (two[1] & 15) << 4);
+            out[4 * c + 2 + i / 2] = (uint8_t)(two[0] >> 4 | (two[1] >> 4) << 4);
+        }
 }
 
 /* Where the planes of row `row` begin. */
@@ -102,15 +122,54 @@ static void pack_q4_0(const void *blocks, uint32_t b, const struct place *to)
     memcpy(to->planes[1] + (size_t)b * 2, &block->scale, 2);
 }
 
+static void pack_q4_1(const void *blocks, uint32_t b, const struct place *to)
+{
+    const struct block_q4_1 *block = (const struct block_q4_1 *)blocks + b;
+    memcpy(to->planes[0] + (size_t)b * 16, block->quants, 16);
+    memcpy(to->planes[1] + (size_t)b * 4, &block->scale, 4); /* and the minimum */
+}
+
+/* Bit 4 of 32 weights, which the file has in the order of columns. */
+static void put_fifth_bits(const uint8_t high[4], uint8_t out[4])
+{
+    uint8_t bits[32];
+    for (int i = 0; i < 32; i++)
+        bits[i] = high[i / 8] >> (i % 8) & 1;
+    put_bits(bits, 0, out);
+}
+
 static void pack_q5_0(const void *blocks, uint32_t b, const struct place *to)
 {
     const struct block_q5_0 *block = (const struct block_q5_0 *)blocks + b;
-    uint8_t quants[32];
-    for (int i = 0; i < 32; i++)
-        quants[i] = (uint8_t)((block->high[i / 8] >> (i % 8) & 1) << 4);
     memcpy(to->planes[0] + (size_t)b * 16, block->quants, 16);
     memcpy(to->planes[1] + (size_t)b * 2, &block->scale, 2);
-    put_fifth_bits(quants, to->planes[2] + (size_t)b * 4);
+    put_fifth_bits(block->high, to->planes[2] + (size_t)b * 4);
+}
+
+static void pack_q5_1(const void *blocks, uint32_t b, const struct place *to)
+{
+    const struct block_q5_1 *block = (const struct block_q5_1 *)blocks + b;
+    memcpy(to->planes[0] + (size_t)b * 16, block->quants, 16);
+    memcpy(to->planes[1] + (size_t)b * 4, &block->scale, 4); /* and the minimum */
+    put_fifth_bits(block->high, to->planes[2] + (size_t)b * 4);
+}
+
+_Static_assert(offsetof(struct block_q4_1, min) == offsetof(struct block_q4_1, scale) + 2 &&
+                   offsetof(struct block_q5_1, min) == offsetof(struct block_q5_1, scale) + 2,
+               "a scale and its minimum are copied as one");
+
+static void pack_iq4_nl(const void *blocks, uint32_t b, const struct place *to)
+{
+    const struct block_iq4_nl *block = (const struct block_iq4_nl *)blocks + b;
+    put_places(block->quants, to->planes[0] + (size_t)b * 16);
+    memcpy(to->planes[1] + (size_t)b * 2, &block->scale, 2);
+}
+
+static void pack_mxfp4(const void *blocks, uint32_t b, const struct place *to)
+{
+    const struct block_mxfp4 *block = (const struct block_mxfp4 *)blocks + b;
+    put_places(block->quants, to->planes[0] + (size_t)b * 16);
+    to->planes[1][b] = block->exponent;
 }
 
 /* ---- 256 columns to a scale ---- */
@@ -161,7 +220,7 @@ static void pack_q5_k(const void *blocks, uint32_t b, const struct place *to)
         for (int i = 0; i < 32; i++)
             quants[i] |= (uint8_t)((block->high[i] >> g & 1) << 4);
         put_nibbles(quants, to->planes[0] + ((size_t)b * 8 + (size_t)g) * 16);
-        put_fifth_bits(quants, to->planes[2] + ((size_t)b * 8 + (size_t)g) * 4);
+        put_bits(quants, 4, to->planes[2] + ((size_t)b * 8 + (size_t)g) * 4);
     }
 }
 
@@ -178,16 +237,68 @@ static void pack_q6_k(const void *blocks, uint32_t b, const struct place *to)
         for (int i = 0; i < 32; i++)
             quants[i] |= (uint8_t)((block->high[g / 4 * 32 + i] >> 2 * (g % 4) & 3) << 4);
         put_nibbles(quants, to->planes[0] + ((size_t)b * 8 + (size_t)g) * 16);
-        put_top_pairs(quants, to->planes[2] + ((size_t)b * 8 + (size_t)g) * 8);
+        put_pairs(quants, 4, to->planes[2] + ((size_t)b * 8 + (size_t)g) * 8);
+    }
+}
+
+/* In the file, halves of 128: byte i of a half's 32 has a pair of bits for column i of each of its four
+ * blocks. */
+static void take_pairs(const uint8_t bytes[64], int g, uint8_t quants[32])
+{
+    for (int i = 0; i < 32; i++)
+        quants[i] = bytes[g / 4 * 32 + i] >> 2 * (g % 4) & 3;
+}
+
+static void pack_q2_k(const void *blocks, uint32_t b, const struct place *to)
+{
+    const struct block_q2_k *block = (const struct block_q2_k *)blocks + b;
+    uint8_t quants[32];
+    memcpy(to->planes[1] + (size_t)b * 16, block->scales, 16);
+    memcpy(to->planes[2] + (size_t)b * 4, &block->scale, 2);
+    memcpy(to->planes[2] + (size_t)b * 4 + 2, &block->min, 2);
+    for (int g = 0; g < 8; g++) {
+        take_pairs(block->quants, g, quants);
+        put_pairs(quants, 0, to->planes[0] + ((size_t)b * 8 + (size_t)g) * 8);
+    }
+}
+
+static void pack_q3_k(const void *blocks, uint32_t b, const struct place *to)
+{
+    const struct block_q3_k *block = (const struct block_q3_k *)blocks + b;
+    uint8_t quants[32];
+    memcpy(to->planes[3] + (size_t)b * 2, &block->scale, 2);
+    for (int g = 0; g < 16; g++)
+        to->planes[1][(size_t)b * 16 + (size_t)g] = (uint8_t)block_q3_k_scale(block->scales, g);
+    for (int g = 0; g < 8; g++) {
+        take_pairs(block->quants, g, quants);
+        put_pairs(quants, 0, to->planes[0] + ((size_t)b * 8 + (size_t)g) * 8);
+        for (int i = 0; i < 32; i++)
+            quants[i] = block->high[i] >> g & 1;
+        put_bits(quants, 0, to->planes[2] + ((size_t)b * 8 + (size_t)g) * 4);
+    }
+}
+
+static void pack_iq4_xs(const void *blocks, uint32_t b, const struct place *to)
+{
+    const struct block_iq4_xs *block = (const struct block_iq4_xs *)blocks + b;
+    memcpy(to->planes[2] + (size_t)b * 2, &block->scale, 2);
+    for (int g = 0; g < 8; g++) {
+        to->planes[1][(size_t)b * 8 + (size_t)g] = (uint8_t)block_iq4_xs_scale(block, g);
+        put_places(block->quants + (size_t)g * 16, to->planes[0] + ((size_t)b * 8 + (size_t)g) * 16);
     }
 }
 
 typedef void pack_block(const void *blocks, uint32_t b, const struct place *to);
 
-static pack_block *const packers[FORMAT_LIMIT] = {
-    [FORMAT_Q8_0] = pack_q8_0, [FORMAT_Q4_0] = pack_q4_0, [FORMAT_Q5_0] = pack_q5_0,
-    [FORMAT_Q4_K] = pack_q4_k, [FORMAT_Q5_K] = pack_q5_k, [FORMAT_Q6_K] = pack_q6_k,
-};
+/* Single numbers stay as in the file. */
+#define pack_f32  NULL
+#define pack_f16  NULL
+#define pack_bf16 NULL
+
+/* A row of the list without a function does not compile. */
+#define PACKER(name, id, number, elements, bytes) [FORMAT_##name] = pack_##id,
+static pack_block *const packers[FORMAT_LIMIT] = {FORMATS(PACKER)};
+#undef PACKER
 
 void layout_pack(enum format format, const uint8_t *rows, uint32_t n_rows, uint32_t n_columns,
                  uint8_t *const planes[LAYOUT_PLANES])

@@ -1,121 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of weight matrices with rows of activations, and of one to four rows the kernel.
- *
- * With few rows what counts is the bytes of the weights, which are read once for all of the rows. A warp has
- * ROWS_EACH neighbouring rows of the matrix; a lane takes every 32nd block of 32 columns (of 16-bit weights
- * every 32nd eight columns), and the lanes' sums are added at the end. So a warp's load is 512 neighbouring
- * bytes of a row, and four such loads are in flight for each lane when there is one row of activations.
- *
- * From five rows on, and where a row's bits may not depend on how many there are: tiles.cu. */
+/* Products of weight matrices with rows of activations. One to four rows take few.h; from five rows on, and
+ * where a row's bits may not depend on how many there are: tiles.cu. */
 
+#include "cuda/few.h"
 #include "cuda/norm_row.h"
-#include "cuda/products.h"
 
 #include <errno.h>
-
-#define WARPS          4
-#define ROWS_EACH      2
-#define ROWS_PER_BLOCK (WARPS * ROWS_EACH)
-#define MOST_FEW       4
-
-/* What a warp has to do: N rows of x from `x_row` on by ROWS_EACH rows of the matrix from `row` on. Rows that
- * are not there are computed as the last one. */
-struct task {
-    const struct device_matrix *matrix;
-    const struct device_activations *x;
-    uint32_t row, x_row, n_x_rows;
-};
-
-static __device__ inline uint32_t matrix_row(const struct task &task, uint32_t r)
-{
-    return task.row + r < task.matrix->n_rows ? task.row + r : task.matrix->n_rows - 1;
-}
-
-static __device__ inline uint32_t x_row(const struct task &task, uint32_t n)
-{
-    return task.x_row + n < task.n_x_rows ? task.x_row + n : task.n_x_rows - 1;
-}
-
-template <enum format F, uint32_t N>
-static __device__ __forceinline__ void add_quantized(const struct task &task, float sums[ROWS_EACH][N])
-{
-    const uint32_t n_blocks = task.matrix->padded_columns / 32;
-    SIMT_UNROLL_BY(N == 1 ? 2 : 1)
-    for (uint32_t block = threadIdx.x % SIMT_LANES; block < n_blocks; block += SIMT_LANES) {
-        struct raw_block raw[ROWS_EACH];
-        struct open_block open[ROWS_EACH];
-        SIMT_UNROLL
-        for (uint32_t r = 0; r < ROWS_EACH; r++)
-            fetch_block<F>(*task.matrix, matrix_row(task, r), block, &raw[r]);
-        SIMT_UNROLL
-        for (uint32_t r = 0; r < ROWS_EACH; r++)
-            open_block<F>(raw[r], block, &open[r]);
-        SIMT_UNROLL
-        for (uint32_t n = 0; n < N; n++) {
-            struct x_block x;
-            read_x_block<F>(*task.x, x_row(task, n), block, &x);
-            SIMT_UNROLL
-            for (uint32_t r = 0; r < ROWS_EACH; r++)
-                sums[r][n] = add_block<F>(open[r], x, sums[r][n]);
-        }
-    }
-}
-
-template <enum format F, uint32_t N>
-static __device__ __forceinline__ void add_floats(const struct task &task, float sums[ROWS_EACH][N])
-{
-    constexpr uint32_t each = F == FORMAT_F32 ? 4 : 8; /* columns in 16 bytes */
-    const uint32_t n_columns = task.matrix->padded_columns;
-    const uint8_t *plane = (const uint8_t *)task.matrix->planes[0];
-    SIMT_UNROLL_BY(N == 1 ? 2 : 1)
-    for (uint32_t k = threadIdx.x % SIMT_LANES * each; k < n_columns; k += SIMT_LANES * each) {
-        struct simt_16 words[ROWS_EACH];
-        SIMT_UNROLL
-        for (uint32_t r = 0; r < ROWS_EACH; r++)
-            words[r] = simt_load16(plane + ((size_t)matrix_row(task, r) * n_columns + k) * (16 / each));
-        SIMT_UNROLL
-        for (uint32_t n = 0; n < N; n++) {
-            const float *x = task.x->values + (size_t)x_row(task, n) * task.x->stride + k;
-            SIMT_UNROLL
-            for (uint32_t i = 0; i < each; i += 4) {
-                const struct float_four four = read_four(x + i);
-                SIMT_UNROLL
-                for (uint32_t r = 0; r < ROWS_EACH; r++) {
-                    SIMT_UNROLL
-                    for (uint32_t j = 0; j < 4; j++)
-                        sums[r][n] = fmaf(float_weight<F>(words[r], i + j), four.v[j], sums[r][n]);
-                }
-            }
-        }
-    }
-}
-
-template <uint32_t N>
-static __device__ __forceinline__ void add_rows(const struct task &task, float sums[ROWS_EACH][N])
-{
-    switch (task.matrix->format) {
-    case FORMAT_F32:
-        return add_floats<FORMAT_F32, N>(task, sums);
-    case FORMAT_F16:
-        return add_floats<FORMAT_F16, N>(task, sums);
-    case FORMAT_BF16:
-        return add_floats<FORMAT_BF16, N>(task, sums);
-    case FORMAT_Q8_0:
-        return add_quantized<FORMAT_Q8_0, N>(task, sums);
-    case FORMAT_Q4_0:
-        return add_quantized<FORMAT_Q4_0, N>(task, sums);
-    case FORMAT_Q5_0:
-        return add_quantized<FORMAT_Q5_0, N>(task, sums);
-    case FORMAT_Q4_K:
-        return add_quantized<FORMAT_Q4_K, N>(task, sums);
-    case FORMAT_Q5_K:
-        return add_quantized<FORMAT_Q5_K, N>(task, sums);
-    case FORMAT_Q6_K:
-        return add_quantized<FORMAT_Q6_K, N>(task, sums);
-    default: /* kernels_multiply refuses it */
-        return;
-    }
-}
 
 /* What the outputs are made into, in the same launch, by whichever block of threads comes last. */
 struct following {
@@ -187,13 +77,6 @@ static __device__ inline void follow(const struct products &products, const stru
     }
 }
 
-/* Blocks of threads to a multiprocessor, which is what registers allow: 64 of them for one row, for then the
- * loads of many warps hide each other's wait. */
-static constexpr uint32_t blocks_at_once(uint32_t n)
-{
-    return n == 1 ? 8 : n == 2 ? 6 : 4;
-}
-
 /* Grid: [groups of ROWS_PER_BLOCK rows of all matrices][groups of N rows of x]. */
 template <uint32_t N, bool FOLLOWS>
 static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(N))
@@ -204,20 +87,12 @@ static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(N))
     const struct block_share share = share_of_block(products, ROWS_PER_BLOCK);
     const struct device_matrix &matrix = products.matrices[share.product];
     const uint32_t lane = threadIdx.x % SIMT_LANES;
-    const struct task task = {&matrix, &x, share.row + threadIdx.x / SIMT_LANES * ROWS_EACH, blockIdx.y * N,
-                              n_x_rows};
+    const struct task task = {
+        &matrix,        &x,      share.row + threadIdx.x / SIMT_LANES * ROWS_EACH, matrix.n_rows,
+        blockIdx.y * N, n_x_rows};
     float sums[ROWS_EACH][N] = {};
     add_rows<N>(task, sums);
-    /* One lane to each output, so that they are stored at once. */
-    float mine = 0;
-    SIMT_UNROLL
-    for (uint32_t n = 0; n < N; n++) {
-        SIMT_UNROLL
-        for (uint32_t r = 0; r < ROWS_EACH; r++) {
-            float sum = simt_warp_sum(sums[r][n]);
-            mine = lane == n * ROWS_EACH + r ? sum : mine;
-        }
-    }
+    const float mine = sum_of_lane<N>(sums);
     const uint32_t row = task.row + lane % ROWS_EACH, x_row = task.x_row + lane / ROWS_EACH;
     if (lane < ROWS_EACH * N && row < matrix.n_rows && x_row < n_x_rows)
         products.outs[share.product][(size_t)x_row * products.out_strides[share.product] + row] =
@@ -257,30 +132,13 @@ static int multiply_few_rows(struct device_stream *queue, const struct products 
     }
 }
 
-/* False: a format that layout.h does not have, or more columns than x. */
-static bool collect(struct products *products, const struct device_product *given, uint32_t n,
-                    const struct device_activations *x)
-{
-    if (n > KERNELS_PRODUCTS)
-        return false;
-    for (products->n = 0; products->n < n; products->n++) {
-        const struct device_product *product = &given[products->n];
-        if (!layout_of(product->matrix->format) || product->matrix->padded_columns > x->stride)
-            return false;
-        products->matrices[products->n] = *product->matrix;
-        products->outs[products->n] = product->out;
-        products->out_strides[products->n] = product->out_stride;
-    }
-    return true;
-}
-
 int kernels_multiply(struct device_stream *queue, const struct device_product *given, uint32_t n_products,
                      const struct device_activations *x, uint32_t n_rows, bool reproducible)
 {
     struct products products = {};
-    if (!collect(&products, given, n_products, x))
+    if (!products_collect(&products, given, n_products, x))
         return -EINVAL;
-    if (reproducible || n_rows > MOST_FEW)
+    if (reproducible || n_rows > KERNELS_FEW)
         return multiply_tiles(queue, &products, x, n_rows);
     return multiply_few_rows(queue, &products, x, NULL, n_rows);
 }
@@ -294,10 +152,10 @@ int kernels_multiply_activate(struct device_stream *queue, enum activation activ
     const struct device_product given[2] = {gate ? *gate : *up, *up};
     const uint32_t n_products = gate ? 2 : 1, n_columns = up->matrix->n_rows;
     struct products products = {};
-    if (!collect(&products, given, n_products, x) || given[0].matrix->n_rows != n_columns ||
+    if (!products_collect(&products, given, n_products, x) || given[0].matrix->n_rows != n_columns ||
         given[0].out_stride != up->out_stride || out->stride < n_columns)
         return -EINVAL;
-    if (!reproducible && n_rows <= MOST_FEW)
+    if (!reproducible && n_rows <= KERNELS_FEW)
         return multiply_few_rows(queue, &products, x, &following, n_rows);
     int r = multiply_tiles(queue, &products, x, n_rows);
     return r < 0 ? r
@@ -311,7 +169,7 @@ int kernels_multiply_norm(struct device_stream *queue, const struct device_produ
 {
     const struct following following = {following::NORM, ticket, ACTIVATION_SILU, {}, *norm};
     struct products products = {};
-    if (!collect(&products, product, 1, x) || norm->delta != product->out ||
+    if (!products_collect(&products, product, 1, x) || norm->delta != product->out ||
         norm->stride != product->out_stride || norm->outputs || norm->stride % LAYOUT_COLUMNS != 0)
         return -EINVAL;
     if (!reproducible && n_rows == 1)

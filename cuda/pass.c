@@ -9,6 +9,11 @@
  *   → gate, up and activation → down = delta and norm of the next layer (stream += delta)
  *   → norm of outputs → head → logits → sample
  *
+ * Where there are experts, gate, up and down are products of visits (kernels.h), and what they gave is
+ * summed:
+ *
+ *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
+ *
  * A parallel layer's gate and up read the rows of the first norm: they come before output, whose norm has no
  * weight then, and leaves rows that nothing reads. */
 
@@ -16,6 +21,7 @@
 
 #include <errno.h>
 
+#include "cuda/layout.h"
 #include "worker/model/traits.h"
 
 /* What this pass executes. A trait that is new to description.h is refused until it stands here. */
@@ -23,16 +29,21 @@
     (TRAIT_BIT(TRAIT_NORM_RMS) | TRAIT_BIT(TRAIT_NORM_LAYER) | TRAIT_BIT(TRAIT_NORM_AFTER) |                 \
      TRAIT_BIT(TRAIT_NORM_OFFSET) | TRAIT_BIT(TRAIT_PARALLEL) | TRAIT_BIT(TRAIT_POSITIONS) |                 \
      TRAIT_BIT(TRAIT_ROTARY_PAIRS) | TRAIT_BIT(TRAIT_ROTARY_HALVES) | TRAIT_BIT(TRAIT_ROTARY_SCALING) |      \
-     TRAIT_BIT(TRAIT_BIASES) | TRAIT_BIT(TRAIT_QK_NORM) | TRAIT_BIT(TRAIT_WINDOW) |                          \
-     TRAIT_BIT(TRAIT_ATTENTION_CAP) | TRAIT_BIT(TRAIT_LOGIT_CAP) | TRAIT_BIT(TRAIT_SCALES) |                 \
-     TRAIT_BIT(TRAIT_SILU) | TRAIT_BIT(TRAIT_GELU) | TRAIT_BIT(TRAIT_RELU_SQUARED) |                         \
-     TRAIT_BIT(TRAIT_UNGATED) | TRAIT_BIT(TRAIT_SLICES))
+     TRAIT_BIT(TRAIT_ROTARY_YARN) | TRAIT_BIT(TRAIT_ROTARY_LONG) | TRAIT_BIT(TRAIT_BIASES) |                 \
+     TRAIT_BIT(TRAIT_QK_NORM) | TRAIT_BIT(TRAIT_WINDOW) | TRAIT_BIT(TRAIT_ATTENTION_CAP) |                   \
+     TRAIT_BIT(TRAIT_LOGIT_CAP) | TRAIT_BIT(TRAIT_SCALES) | TRAIT_BIT(TRAIT_SILU) | TRAIT_BIT(TRAIT_GELU) |  \
+     TRAIT_BIT(TRAIT_RELU_SQUARED) | TRAIT_BIT(TRAIT_UNGATED) | TRAIT_BIT(TRAIT_SLICES) |                    \
+     TRAIT_BIT(TRAIT_EXPERTS))
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {
     if (workspace_padded(model->params.n_embd) > KERNELS_NORM_COLUMNS)
         return error_set(err, -EINVAL, "the CUDA backend norms rows of up to %u; this %s model's have %u",
                          KERNELS_NORM_COLUMNS, model->params.architecture, model->params.n_embd);
+    if (workspace_experts_used(model) > KERNELS_MOST_USED)
+        return error_set(err, -EINVAL,
+                         "the CUDA backend sends a row to up to %u experts; this %s model has %u",
+                         KERNELS_MOST_USED, model->params.architecture, workspace_experts_used(model));
     if (model->tensors[TENSOR_POSITIONS].weight && n_context > model->params.n_context)
         return error_set(err, -EINVAL, "a context of %u is beyond the model's %u learned positions",
                          n_context, model->params.n_context);
@@ -44,6 +55,41 @@ static int seen(const struct pass *pass, int r, enum pass_part part, uint32_t la
 {
     return r < 0 || !pass->watch ? r : pass->watch->see(pass->watch->arg, part, layer);
 }
+
+/* ---- what a launch has to read (device_expect) ---- */
+
+/* n matrices, of so many experts each; else 1. */
+static void expect_weights(struct device_stream *queue, const struct device_matrix *const *matrices,
+                           uint32_t n, uint32_t n_experts)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct layout *layout = layout_of(matrices[i]->format);
+        bytes += layout ? layout_bytes(layout, matrices[i]->n_rows, matrices[i]->n_columns) : 0;
+    }
+    device_expect(queue, bytes * n_experts);
+}
+
+/* As if visits went to as many experts as they can. */
+static uint32_t experts_read(const struct device_visits *visits, uint32_t n_rows)
+{
+    const uint32_t n_visits = n_rows * visits->n_used;
+    return n_visits < visits->n_experts ? n_visits : visits->n_experts;
+}
+
+/* A layer's keys and values of every sequence, once. */
+static void expect_kv(const struct pass *pass, struct device_stream *queue, uint32_t window)
+{
+    const struct backend_step *step = pass->step ? *pass->step : NULL;
+    uint64_t positions = 0;
+    for (uint32_t i = 0; step && i < step->n_sets; i++) {
+        const uint32_t first = step->sets[i].position, end = first + step->sets[i].n_ids;
+        positions += window > 0 && first + 1 > window ? end - (first + 1 - window) : end;
+    }
+    device_expect(queue, positions * (pass->kv.layer_bytes / BACKEND_BLOCK_TOKENS));
+}
+
+/* ---- layers ---- */
 
 /* What happens to the stream between two halves. */
 struct between {
@@ -83,6 +129,7 @@ static int end_half(const struct pass *pass, struct device_stream *queue, const 
     const struct workspace *w = pass->workspace;
     const struct device_product product = {matrix, w->delta, w->embd_stride};
     const struct norm_step step = norm_between(pass, next);
+    expect_weights(queue, &matrix, 1, 1);
     return kernels_multiply_norm(queue, &product, x, n_rows, pass->invariant, &step, w->tickets);
 }
 
@@ -117,9 +164,12 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                              .kv = pass->kv,
                                              .out = w->attended,
                                              .scratch = w->attention};
+    const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix, inputs[2].matrix};
+    expect_weights(queue, matrices, 3, 1);
     int r = seen(pass, kernels_multiply(queue, inputs, 3, &w->normed, n_rows, pass->invariant), PASS_QKV, l);
     if (r == 0)
         r = seen(pass, kernels_heads(queue, &heads, pass->slots, pass->memory.rows, n_rows), PASS_HEADS, l);
+    expect_kv(pass, queue, traits->window);
     if (r == 0)
         r = seen(pass, kernels_attention(queue, &attention, pass->slots, pass->memory.rows, n_rows),
                  PASS_ATTENTION, l);
@@ -140,13 +190,72 @@ static int end_attention(const struct pass *pass, struct device_stream *queue, u
     return seen(pass, r, PASS_ATTENTION_OUTPUT, l);
 }
 
+/* A layer's visits, in the workspace's memory. */
+static struct device_visits visits_of(const struct pass *pass, uint32_t l)
+{
+    const struct experts *experts = &pass->model->layers[l].traits.experts;
+    struct device_visits visits = pass->workspace->experts.visits;
+    visits.n_experts = experts->n;
+    visits.n_used = experts->n_used;
+    return visits;
+}
+
+/* Up to what the experts' last product reads. */
+static int activate_experts(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct expert_workspace *experts = &w->experts;
+    const struct layer_traits *traits = &pass->model->layers[l].traits;
+    const struct device_layer *layer = &pass->weights->layers[l];
+    const struct device_visits visits = visits_of(pass, l);
+    const struct device_product router = {&layer->matrices[TENSOR_ROUTER], experts->scores,
+                                          experts->scores_stride};
+    const struct device_product inputs[] = {
+        {&layer->matrices[TENSOR_EXPERT_UPS], experts->up, experts->ff_stride},
+        {&layer->matrices[TENSOR_EXPERT_GATES], experts->gate, experts->ff_stride}};
+    const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix};
+    expect_weights(queue, &router.matrix, 1, 1);
+    int r = kernels_multiply(queue, &router, 1, &w->normed, n_rows, pass->invariant);
+    if (r == 0)
+        r = kernels_choose(queue, &visits, experts->scores, experts->scores_stride, pass->memory.rows, n_rows,
+                           pass->invariant);
+    expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&visits, n_rows));
+    if (r == 0)
+        r = kernels_multiply_visits(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &visits, n_rows,
+                                    pass->invariant);
+    if (r == 0)
+        r = kernels_activate(queue, traits->activation, traits->gated ? experts->gate : NULL, experts->up,
+                             experts->ff_stride, traits->experts.n_ff, &experts->activated,
+                             n_rows * visits.n_used);
+    return seen(pass, r, PASS_ACTIVATE, l);
+}
+
+/* What a row got from its experts: delta. */
+static int sum_experts(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_visits visits = visits_of(pass, l);
+    const struct device_product down = {&pass->weights->layers[l].matrices[TENSOR_EXPERT_DOWNS],
+                                        w->experts.out, w->embd_stride};
+    expect_weights(queue, &down.matrix, 1, experts_read(&visits, n_rows));
+    int r = kernels_multiply_visits(queue, &down, 1, &w->experts.activated, false, &visits, n_rows,
+                                    pass->invariant);
+    return r < 0 ? r
+                 : kernels_combine(queue, &visits, w->experts.out, w->embd_stride, pass->model->params.n_embd,
+                                   w->delta, n_rows);
+}
+
 static int activate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     const struct workspace *w = pass->workspace;
     const struct layer_traits *traits = &pass->model->layers[l].traits;
     const struct device_layer *layer = &pass->weights->layers[l];
+    if (traits->experts.n > 0)
+        return activate_experts(pass, queue, l, n_rows);
     const struct device_product gate = {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride};
     const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
+    const struct device_matrix *const matrices[] = {up.matrix, gate.matrix};
+    expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
     int r = kernels_multiply_activate(queue, traits->activation, traits->gated ? &gate : NULL, &up,
                                       &w->normed, n_rows, pass->invariant, &w->activated, w->tickets);
     return seen(pass, r, PASS_ACTIVATE, l);
@@ -158,14 +267,26 @@ static int end_feed_forward(const struct pass *pass, struct device_stream *queue
     const struct workspace *w = pass->workspace;
     const struct device_layer *layer = &pass->weights->layers[l];
     const struct device_product down = {&layer->matrices[TENSOR_DOWN], w->delta, w->embd_stride};
-    if (l + 1 == pass->model->params.n_layers)
-        return seen(pass, kernels_multiply(queue, &down, 1, &w->activated, n_rows, pass->invariant),
-                    PASS_DOWN, l);
-    const struct between next = {.norm = &pass->model->layers[l + 1].traits.norm,
-                                 .vector = &pass->weights->layers[l + 1].vectors[TENSOR_ATTENTION_NORM],
-                                 .before = (int)l,
-                                 .post_norm = TENSOR_FFN_POST_NORM};
-    return seen(pass, end_half(pass, queue, down.matrix, &w->activated, &next, n_rows), PASS_DOWN, l);
+    const bool has_experts = pass->model->layers[l].traits.experts.n > 0;
+    const bool is_last = l + 1 == pass->model->params.n_layers;
+    const struct between next = {
+        .norm = &pass->model->layers[is_last ? l : l + 1].traits.norm,
+        .vector = &pass->weights->layers[is_last ? l : l + 1].vectors[TENSOR_ATTENTION_NORM],
+        .before = (int)l,
+        .post_norm = TENSOR_FFN_POST_NORM};
+    const struct norm_step norm = norm_between(pass, &next);
+    int r;
+    if (has_experts) {
+        r = sum_experts(pass, queue, l, n_rows);
+        if (r == 0 && !is_last)
+            r = kernels_norm(queue, &norm, n_rows);
+    } else if (is_last) {
+        expect_weights(queue, &down.matrix, 1, 1);
+        r = kernels_multiply(queue, &down, 1, &w->activated, n_rows, pass->invariant);
+    } else {
+        r = end_half(pass, queue, down.matrix, &w->activated, &next, n_rows);
+    }
+    return seen(pass, r, PASS_DOWN, l);
 }
 
 static int layer(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -223,6 +344,7 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
                                    .outputs = pass->memory.outputs + first};
     const struct norm_step step = norm_between(pass, &before);
     int r = seen(pass, kernels_norm(queue, &step, n), PASS_OUTPUT_NORM, 0);
+    expect_weights(queue, &head.matrix, 1, 1);
     if (r == 0)
         r = kernels_multiply(queue, &head, 1, &w->normed, n, pass->invariant);
     if (r == 0 && (params->logit_scale != 1 || params->logit_cap > 0))

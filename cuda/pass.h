@@ -20,10 +20,11 @@ enum pass_part {
     PASS_HEADS,            /* q in its place, keys and values in the pool */
     PASS_ATTENTION,        /* attended */
     PASS_ATTENTION_OUTPUT, /* delta; then the stream in its place, and normed */
-    PASS_ACTIVATE,         /* gate, up, activated */
-    PASS_DOWN,             /* delta; but for the last layer then the stream in its place, and normed */
-    PASS_OUTPUT_NORM,      /* normed, of outputs */
-    PASS_LOGITS            /* logits */
+    PASS_ACTIVATE,         /* gate, up, activated; of experts scores, visits, and these by visit */
+    PASS_DOWN, /* what experts gave, by visit; delta; but for the last layer then the stream in its place, and
+                  normed */
+    PASS_OUTPUT_NORM, /* normed, of outputs */
+    PASS_LOGITS       /* logits */
 };
 
 /* Who looks on: told after a part of layer `layer` was queued, 0 outside of layers. What it returns ends the
@@ -41,8 +42,9 @@ struct pass {
     struct device_kv kv;
     struct step_memory memory;
     struct sample_step sample;
-    const struct pass_watch *watch; /* NULL: nobody */
-    bool invariant;                 /* a row's bits do not depend on how many there are */
+    const struct pass_watch *watch;         /* NULL: nobody */
+    const struct backend_step *const *step; /* that is being queued, NULL: unknown; for profiles alone */
+    bool invariant;                         /* a row's bits do not depend on how many there are */
 };
 
 /* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned

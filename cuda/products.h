@@ -36,6 +36,23 @@ static inline uint32_t blocks_of(const struct products *products, uint32_t rows_
     return n;
 }
 
+/* False: a format that layout.h does not have, or more columns than x. */
+static inline bool products_collect(struct products *products, const struct device_product *given, uint32_t n,
+                                    const struct device_activations *x)
+{
+    if (n > KERNELS_PRODUCTS)
+        return false;
+    for (products->n = 0; products->n < n; products->n++) {
+        const struct device_product *product = &given[products->n];
+        if (!layout_of(product->matrix->format) || product->matrix->padded_columns > x->stride)
+            return false;
+        products->matrices[products->n] = *product->matrix;
+        products->outs[products->n] = product->out;
+        products->out_strides[products->n] = product->out_stride;
+    }
+    return true;
+}
+
 /* Element i of 16 bytes of F32, F16 or BF16 weights. */
 template <enum format F> static __device__ inline float float_weight(const struct simt_16 &words, uint32_t i)
 {

@@ -79,7 +79,8 @@ void reference_turn(const struct rotary *rotary, const double *frequencies, uint
     const bool pairs = rotary->kind == ROTARY_PAIRS;
     for (uint32_t i = 0; i < n_pairs; i++) {
         double *a = head + (pairs ? 2 * i : i), *b = a + (pairs ? 1 : n_pairs);
-        const double c = cos(position * frequencies[i]), s = sin(position * frequencies[i]);
+        const double c = cos(position * frequencies[i]) * (double)rotary->magnitude;
+        const double s = sin(position * frequencies[i]) * (double)rotary->magnitude;
         const double first = *a, second = *b;
         *a = first * c - second * s;
         *b = first * s + second * c;

@@ -89,6 +89,11 @@ __device__ static inline int32_t simt_dp4a(int32_t a, int32_t b, int32_t c)
     return __dp4a(a, b, c);
 }
 
+__device__ static inline uint32_t simt_permute(uint32_t a, uint32_t b, uint32_t places)
+{
+    return __byte_perm(a, b, places);
+}
+
 __device__ static inline int32_t simt_nearest(float x)
 {
     return __float2int_rn(x);

@@ -476,7 +476,9 @@ int steps_submit(struct steps *steps, const struct backend_step *step, uint64_t 
     flight->n_sets = step->n_sets;
     const struct described described = describe(steps, step, flight);
     follow(steps, step);
+    steps->queued = step;
     r = queue_step(steps, step, flight, &described);
+    steps->queued = NULL;
     if (r < 0)
         return steps_fail(steps, r);
     *ret_ticket = number;

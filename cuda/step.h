@@ -50,7 +50,8 @@ struct steps {
     struct flight flights[MAILBOXES]; /* by number % MAILBOXES */
     uint64_t submitted, read;         /* numbers of the last */
     uint64_t checks;
-    int failed; /* -errno, once the device is lost */
+    const struct backend_step *queued; /* while it is */
+    int failed;                        /* -errno, once the device is lost */
     struct error failure;
 };
 

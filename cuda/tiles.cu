@@ -1,385 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of many rows, on tensor cores: int8 by int8, m16n8k32, one block of 32 columns at a time.
- *
- * A group of threads goes through the columns 256 at a time (a step): it opens the blocks of its rows of the
- * matrix into shared memory as signed bytes with their scales, puts the activations' bytes beside them, and
- * multiplies. The next step's loads are under way meanwhile. Products of a block are exact; block after block
- * they are scaled and added to the output's sum, in float. F32, F16 and BF16 weights take the same way as
- * floats, 64 columns a step, with ordinary multiply-adds.
- *
- * ORDER. The columns are cut into PARTS runs. A run's sum goes on from column to column, and the runs' sums
- * are added in their order. That is all an output's bits depend on, so there are two ways to the same bits:
- *
- *   thin  16 rows of the matrix by 8 or 16 of x to a block of threads, a warp to each part: many loads in
- *         flight where rows are few
- *   wide  64 by 64 to a block, eight warps of 16 by 32, part after part: weights are read once for 64 rows */
+/* Products of many rows, or of any number where a row's bits may not depend on it: tiles of tile.h. */
 
-#include "cuda/products.h"
+#include "cuda/tile.h"
 
-#define PARTS 8
-#define STEP  256 /* columns */
-#define STEP_WORDS                                                                                           \
-    (STEP / 4 + 4)        /* of a row in shared memory: lanes of different rows read different banks */
-#define FLOATS (STEP / 4) /* columns of a step of float weights */
+#define WIDE_FROM 33 /* rows of x */
 
-#define THIN_ROWS   16
-#define WIDE_ROWS   64
-#define WIDE_X_ROWS 64
-#define WIDE_FROM   33 /* rows of x */
-
-/* A step: M rows of the matrix, N of x. */
-template <uint32_t M, uint32_t N> struct tile {
-    union {
-        uint32_t w[M][STEP_WORDS]; /* [8 blocks][8]: as open_block, less the offset */
-        float w_floats[M][STEP_WORDS];
-    };
-    union {
-        uint32_t x[N][STEP_WORDS]; /* [2 halves][8 blocks][4], as layout_quant_place */
-        float x_floats[N][STEP_WORDS];
-    };
-    float x_scales[8][N], x_sums[8][N];
-    float scales[M][8 * 2 + 1],
-        mins[M][8 + 1]; /* [block and half], [block]: what a product is multiplied by */
-};
-
-/* Who fills a tile: `n` threads, of which this is number `index`; M, N: the tile's rows. */
-template <uint32_t M_, uint32_t N_, uint32_t THREADS_> struct shape {
-    static constexpr uint32_t M = M_, N = N_, THREADS = THREADS_;
-    static __device__ inline uint32_t index(void)
-    {
-        return threadIdx.x % THREADS;
-    }
-    static __device__ inline void barrier(void)
-    {
-        if (THREADS == SIMT_LANES)
-            simt_warp_barrier();
-        else
-            simt_barrier();
-    }
-};
-
-/* What the tile is of. Rows that are not there are read as the last one. */
-struct tile_task {
-    const struct device_matrix *matrix;
-    const struct device_activations *x;
-    uint32_t row, x_row, n_x_rows;
-};
-
-static __device__ inline uint32_t least(uint32_t a, uint32_t b)
+/* The block's tile of M rows of a product by N of x. */
+template <uint32_t M, uint32_t N>
+static __device__ inline struct tile_task task_of_block(const struct products &products,
+                                                        const struct device_activations &x, uint32_t n_x_rows)
 {
-    return a < b ? a : b;
+    const struct block_share share = share_of_block(products, M);
+    return tile_task{&products.matrices[share.product], &x, share.row, blockIdx.y * N, n_x_rows, 0, NULL};
 }
 
-/* ---- quantized weights ---- */
-
-/* A step as it was loaded, spread over the threads. */
-template <class S> struct quantized_step {
-    static constexpr uint32_t BLOCKS = S::M * 8 / S::THREADS, PIECES = S::N * 16 / S::THREADS,
-                              SCALES = S::N * 8 / S::THREADS;
-    struct raw_block blocks[BLOCKS];
-};
-
-template <enum format F, class S>
-static __device__ __forceinline__ void fetch_step(const struct tile_task &task, uint32_t step,
-                                                  struct quantized_step<S> *to)
+/* Row `row` and row x_row of the block's tile. Where that is, is found again: kept meanwhile it would take
+ * registers of the product. */
+template <uint32_t M, uint32_t N>
+static __device__ inline void store_output(const struct products &products, uint32_t n_x_rows, uint32_t row,
+                                           uint32_t x_row, float sum)
 {
-    typedef struct quantized_step<S> Step;
-    const uint32_t index = S::index();
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < Step::BLOCKS; i++) {
-        uint32_t at = i * S::THREADS + index, row = least(task.row + at / 8, task.matrix->n_rows - 1);
-        fetch_block<F>(*task.matrix, row, step * 8 + at % 8, &to->blocks[i]);
-    }
-}
-
-/* Bytes of 0 … 127 less the format's offset: no byte borrows from its neighbour when its top bit is set. */
-template <enum format F> static __device__ inline uint32_t signed_bytes(uint32_t word)
-{
-    constexpr uint32_t ones = 0x01010101;
-    return offset_of<F>() ? (word + ones * (128 - offset_of<F>())) ^ ones * 128 : word;
-}
-
-template <enum format F, class S>
-static __device__ __forceinline__ void store_step(const struct tile_task &task,
-                                                  const struct quantized_step<S> &from, uint32_t step,
-                                                  struct tile<S::M, S::N> *tile)
-{
-    typedef struct quantized_step<S> Step;
-    const uint32_t index = S::index();
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < Step::BLOCKS; i++) {
-        const uint32_t at = i * S::THREADS + index, row = at / 8, b = at % 8;
-        struct open_block open;
-        open_block<F>(from.blocks[i], b, &open);
-        SIMT_UNROLL
-        for (uint32_t half = 0; half < 2; half++) {
-            struct word_four words;
-            SIMT_UNROLL
-            for (uint32_t c = 0; c < 4; c++)
-                words.w[c] = signed_bytes<F>(open.w[half * 4 + c]);
-            *(struct word_four *)&tile->w[row][b * 8 + half * 4] = words;
-            tile->scales[row][b * 2 + half] = open.scale * (float)open.factors[half];
-        }
-        if (has_minimum<F>())
-            tile->mins[row][b] = -open.min_scale * (float)open.min;
-    }
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < Step::PIECES; i++) {
-        const uint32_t at = i * S::THREADS + index, row = least(task.x_row + at / 16, task.n_x_rows - 1);
-        const int8_t *quants = task.x->quants + (size_t)row * task.x->stride + step * STEP;
-        *(struct word_four *)&tile->x[at / 16][at % 16 * 4] = ((const struct word_four *)quants)[at % 16];
-    }
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < Step::SCALES; i++) {
-        const uint32_t at = i * S::THREADS + index, row = least(task.x_row + at / 8, task.n_x_rows - 1);
-        const size_t block = (size_t)row * (task.x->stride / 32) + step * 8 + at % 8;
-        tile->x_scales[at % 8][at / 8] = task.x->scales[block];
-        if (has_minimum<F>())
-            tile->x_sums[at % 8][at / 8] = task.x->sums[block];
-    }
-}
-
-/* sums += what a block of 32 gives, as simt_mma_s8 numbers the outputs. */
-static __device__ inline void add_scaled(const int32_t d[4], const float scales[2], const float x_scales[2],
-                                         float sums[4])
-{
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < 4; i++)
-        sums[i] = fmaf((float)d[i] * scales[i / 2], x_scales[i % 2], sums[i]);
-}
-
-/* 16 rows of the tile from w_row on by 8 · NB of x from x_row on. */
-template <enum format F, uint32_t NB, class S>
-static __device__ __forceinline__ void multiply_step(const struct tile<S::M, S::N> &tile, uint32_t w_row,
-                                                     uint32_t x_row, float sums[NB][4])
-{
-    const uint32_t g = threadIdx.x % SIMT_LANES / 4, t = threadIdx.x % 4;
-    const uint32_t *w[2] = {tile.w[w_row + g], tile.w[w_row + g + 8]};
-    const float *scales[2] = {tile.scales[w_row + g], tile.scales[w_row + g + 8]};
-    const float *mins[2] = {tile.mins[w_row + g], tile.mins[w_row + g + 8]};
-    SIMT_UNROLL_BY(1)
-    for (uint32_t b = 0; b < 8; b++) {
-        const uint32_t a[4] = {w[0][b * 8 + t], w[1][b * 8 + t], w[0][b * 8 + 4 + t], w[1][b * 8 + 4 + t]};
-        const float first[2] = {scales[0][b * 2], scales[1][b * 2]};
-        SIMT_UNROLL
-        for (uint32_t n = 0; n < NB; n++) {
-            const uint32_t *x = tile.x[x_row + n * 8 + g], column = x_row + n * 8 + 2 * t;
-            const uint32_t halves[2] = {x[b * 4 + t], x[32 + b * 4 + t]};
-            const float x_scales[2] = {tile.x_scales[b][column], tile.x_scales[b][column + 1]};
-            int32_t d[4] = {0, 0, 0, 0};
-            if (F == FORMAT_Q6_K) { /* its halves have scales of their own */
-                const float second[2] = {scales[0][b * 2 + 1], scales[1][b * 2 + 1]};
-                const uint32_t low[4] = {a[0], a[1], 0, 0}, high[4] = {0, 0, a[2], a[3]};
-                int32_t e[4] = {0, 0, 0, 0};
-                simt_mma_s8(d, low, halves);
-                simt_mma_s8(e, high, halves);
-                add_scaled(d, first, x_scales, sums[n]);
-                add_scaled(e, second, x_scales, sums[n]);
-                continue;
-            }
-            simt_mma_s8(d, a, halves);
-            add_scaled(d, first, x_scales, sums[n]);
-            if (has_minimum<F>()) {
-                SIMT_UNROLL
-                for (uint32_t i = 0; i < 4; i++)
-                    sums[n][i] = fmaf(mins[i / 2][b], tile.x_sums[b][column + i % 2], sums[n][i]);
-            }
-        }
-    }
-}
-
-/* ---- float weights ---- */
-
-template <enum format F, class S> struct float_step {
-    static constexpr uint32_t EACH = F == FORMAT_F32 ? 4 : 8; /* columns in 16 bytes */
-    static constexpr uint32_t WORDS = S::M * (FLOATS / EACH) / S::THREADS,
-                              PIECES = S::N * (FLOATS / 4) / S::THREADS;
-    struct simt_16 words[WORDS];
-    struct float_four pieces[PIECES];
-};
-
-template <enum format F, class S>
-static __device__ __forceinline__ void fetch_step(const struct tile_task &task, uint32_t step,
-                                                  struct float_step<F, S> *to)
-{
-    typedef struct float_step<F, S> Step;
-    const uint32_t index = S::index(), per_row = FLOATS / Step::EACH;
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < Step::WORDS; i++) {
-        uint32_t at = i * S::THREADS + index, row = least(task.row + at / per_row, task.matrix->n_rows - 1);
-        size_t column = (size_t)row * task.matrix->padded_columns + step * FLOATS + at % per_row * Step::EACH;
-        to->words[i] = simt_load16((const uint8_t *)task.matrix->planes[0] + column * (16 / Step::EACH));
-    }
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < Step::PIECES; i++) {
-        uint32_t at = i * S::THREADS + index, row = least(task.x_row + at / 16, task.n_x_rows - 1);
-        to->pieces[i] =
-            read_four(task.x->values + (size_t)row * task.x->stride + step * FLOATS + at % 16 * 4);
-    }
-}
-
-template <enum format F, class S>
-static __device__ __forceinline__ void store_step(const struct tile_task &task,
-                                                  const struct float_step<F, S> &from, uint32_t step,
-                                                  struct tile<S::M, S::N> *tile)
-{
-    typedef struct float_step<F, S> Step;
-    const uint32_t index = S::index(), per_row = FLOATS / Step::EACH;
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < Step::WORDS; i++) {
-        const uint32_t at = i * S::THREADS + index;
-        SIMT_UNROLL
-        for (uint32_t j = 0; j < Step::EACH; j += 4) {
-            struct float_four four;
-            SIMT_UNROLL
-            for (uint32_t k = 0; k < 4; k++)
-                four.v[k] = float_weight<F>(from.words[i], j + k);
-            *(struct float_four *)&tile->w_floats[at / per_row][at % per_row * Step::EACH + j] = four;
-        }
-    }
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < Step::PIECES; i++) {
-        const uint32_t at = i * S::THREADS + index;
-        *(struct float_four *)&tile->x_floats[at / 16][at % 16 * 4] = from.pieces[i];
-    }
-}
-
-template <uint32_t NB, class S>
-static __device__ __forceinline__ void multiply_floats(const struct tile<S::M, S::N> &tile, uint32_t w_row,
-                                                       uint32_t x_row, float sums[NB][4])
-{
-    const uint32_t g = threadIdx.x % SIMT_LANES / 4, t = threadIdx.x % 4;
-    SIMT_UNROLL_BY(1)
-    for (uint32_t k = 0; k < FLOATS; k += 4) {
-        struct float_four w[2];
-        SIMT_UNROLL
-        for (uint32_t i = 0; i < 2; i++)
-            w[i] = *(const struct float_four *)&tile.w_floats[w_row + g + 8 * i][k];
-        SIMT_UNROLL
-        for (uint32_t n = 0; n < NB; n++) {
-            SIMT_UNROLL
-            for (uint32_t j = 0; j < 2; j++) {
-                const struct float_four x =
-                    *(const struct float_four *)&tile.x_floats[x_row + n * 8 + 2 * t + j][k];
-                SIMT_UNROLL
-                for (uint32_t i = 0; i < 2; i++) {
-                    SIMT_UNROLL
-                    for (uint32_t l = 0; l < 4; l++)
-                        sums[n][2 * i + j] = fmaf(w[i].v[l], x.v[l], sums[n][2 * i + j]);
-                }
-            }
-        }
-    }
-}
-
-/* ---- a part ---- */
-
-template <enum format F, class S> struct step_of {
-    typedef struct quantized_step<S> type;
-    static constexpr uint32_t PER_256 = 1;
-};
-template <class S> struct step_of<FORMAT_F32, S> {
-    typedef struct float_step<FORMAT_F32, S> type;
-    static constexpr uint32_t PER_256 = 4;
-};
-template <class S> struct step_of<FORMAT_F16, S> {
-    typedef struct float_step<FORMAT_F16, S> type;
-    static constexpr uint32_t PER_256 = 4;
-};
-template <class S> struct step_of<FORMAT_BF16, S> {
-    typedef struct float_step<FORMAT_BF16, S> type;
-    static constexpr uint32_t PER_256 = 4;
-};
-
-/* sums += columns of part `part`. All threads of the shape take part. */
-template <enum format F, uint32_t NB, class S>
-static __device__ __forceinline__ void add_part_of(const struct tile_task &task, uint32_t part,
-                                                   struct tile<S::M, S::N> *tile, uint32_t w_row,
-                                                   uint32_t x_row, float sums[NB][4])
-{
-    const uint32_t n = task.matrix->padded_columns / STEP;
-    const uint32_t first = part * n / PARTS * step_of<F, S>::PER_256;
-    const uint32_t end = (part + 1) * n / PARTS * step_of<F, S>::PER_256;
-    typename step_of<F, S>::type loaded;
-    if (first < end)
-        fetch_step<F, S>(task, first, &loaded);
-    SIMT_UNROLL_BY(1)
-    for (uint32_t step = first; step < end; step++) {
-        S::barrier(); /* the step before has been multiplied */
-        store_step<F, S>(task, loaded, step, tile);
-        S::barrier();
-        if (step + 1 < end)
-            fetch_step<F, S>(task, step + 1, &loaded);
-        if constexpr (step_of<F, S>::PER_256 == 1)
-            multiply_step<F, NB, S>(*tile, w_row, x_row, sums);
-        else
-            multiply_floats<NB, S>(*tile, w_row, x_row, sums);
-    }
-}
-
-/* The sums of parts first … end − 1, one part after the other. */
-template <enum format F, uint32_t NB, class S>
-static __device__ __forceinline__ void add_parts_of(const struct tile_task &task, uint32_t first,
-                                                    uint32_t end, struct tile<S::M, S::N> *tile,
-                                                    uint32_t w_row, uint32_t x_row, float totals[NB][4])
-{
-    SIMT_UNROLL_BY(1)
-    for (uint32_t part = first; part < end; part++) {
-        float sums[NB][4] = {};
-        add_part_of<F, NB, S>(task, part, tile, w_row, x_row, sums);
-        SIMT_UNROLL
-        for (uint32_t n = 0; n < NB; n++) {
-            SIMT_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
-                totals[n][i] += sums[n][i];
-        }
-    }
-}
-
-template <uint32_t NB, class S>
-static __device__ __forceinline__ void add_parts(const struct tile_task &task, uint32_t first, uint32_t end,
-                                                 struct tile<S::M, S::N> *tile, uint32_t w_row,
-                                                 uint32_t x_row, float totals[NB][4])
-{
-    switch (task.matrix->format) {
-    case FORMAT_F32:
-        return add_parts_of<FORMAT_F32, NB, S>(task, first, end, tile, w_row, x_row, totals);
-    case FORMAT_F16:
-        return add_parts_of<FORMAT_F16, NB, S>(task, first, end, tile, w_row, x_row, totals);
-    case FORMAT_BF16:
-        return add_parts_of<FORMAT_BF16, NB, S>(task, first, end, tile, w_row, x_row, totals);
-    case FORMAT_Q8_0:
-        return add_parts_of<FORMAT_Q8_0, NB, S>(task, first, end, tile, w_row, x_row, totals);
-    case FORMAT_Q4_0:
-        return add_parts_of<FORMAT_Q4_0, NB, S>(task, first, end, tile, w_row, x_row, totals);
-    case FORMAT_Q5_0:
-        return add_parts_of<FORMAT_Q5_0, NB, S>(task, first, end, tile, w_row, x_row, totals);
-    case FORMAT_Q4_K:
-        return add_parts_of<FORMAT_Q4_K, NB, S>(task, first, end, tile, w_row, x_row, totals);
-    case FORMAT_Q5_K:
-        return add_parts_of<FORMAT_Q5_K, NB, S>(task, first, end, tile, w_row, x_row, totals);
-    case FORMAT_Q6_K:
-        return add_parts_of<FORMAT_Q6_K, NB, S>(task, first, end, tile, w_row, x_row, totals);
-    default: /* kernels_multiply refuses it */
-        return;
-    }
-}
-
-static __device__ inline void store_output(const struct products &products, const struct block_share &share,
-                                           uint32_t row, uint32_t x_row, uint32_t n_x_rows, float sum)
-{
+    const struct block_share share = share_of_block(products, M);
     const struct device_matrix &matrix = products.matrices[share.product];
+    row += share.row;
+    x_row += blockIdx.y * N;
     if (row < matrix.n_rows && x_row < n_x_rows)
         products.outs[share.product][(size_t)x_row * products.out_strides[share.product] + row] =
             sum + (matrix.bias ? matrix.bias[row] : 0);
 }
-
-/* ---- thin: a warp to each part ---- */
-
-template <uint32_t NB> union thin_shared {
-    struct tile<THIN_ROWS, 8 * NB> tiles[PARTS];
-    float sums[PARTS][8 * NB][THIN_ROWS + 1];
-};
 
 /* Grid: [groups of THIN_ROWS rows of all matrices][groups of 8 · NB rows of x]. */
 template <uint32_t NB>
@@ -387,30 +35,10 @@ static __global__ void __launch_bounds__(PARTS *SIMT_LANES, 2)
     multiply_thin(const __grid_constant__ struct products products,
                   const __grid_constant__ struct device_activations x, uint32_t n_x_rows)
 {
-    typedef struct shape<THIN_ROWS, 8 * NB, SIMT_LANES> Shape;
-    union thin_shared<NB> *shared = simt_shared<union thin_shared<NB>>();
-    const uint32_t part = threadIdx.x / SIMT_LANES, g = threadIdx.x % SIMT_LANES / 4, t = threadIdx.x % 4;
-    const struct block_share share = share_of_block(products, THIN_ROWS);
-    const struct tile_task task = {&products.matrices[share.product], &x, share.row, blockIdx.y * 8 * NB,
-                                   n_x_rows};
-    float sums[NB][4] = {};
-    add_parts<NB, Shape>(task, part, part + 1, &shared->tiles[part], 0, 0, sums);
-    simt_barrier(); /* sums lie where the tiles did */
-    SIMT_UNROLL
-    for (uint32_t n = 0; n < NB; n++) {
-        SIMT_UNROLL
-        for (uint32_t i = 0; i < 4; i++)
-            shared->sums[part][n * 8 + 2 * t + i % 2][g + i / 2 * 8] = sums[n][i];
-    }
-    simt_barrier();
-    for (uint32_t at = threadIdx.x; at < THIN_ROWS * 8 * NB; at += PARTS * SIMT_LANES) {
-        const uint32_t row = at % THIN_ROWS, x_row = at / THIN_ROWS;
-        float total = 0;
-        SIMT_UNROLL
-        for (uint32_t p = 0; p < PARTS; p++)
-            total += shared->sums[p][x_row][row];
-        store_output(products, share, share.row + row, task.x_row + x_row, n_x_rows, total);
-    }
+    thin_tile<NB, false>(task_of_block<THIN_ROWS, 8 * NB>(products, x, n_x_rows),
+                         [&](uint32_t row, uint32_t x_row, float sum) {
+                             store_output<THIN_ROWS, 8 * NB>(products, n_x_rows, row, x_row, sum);
+                         });
 }
 
 template <uint32_t NB>
@@ -422,34 +50,15 @@ static int launch_thin(struct device_stream *queue, const struct products *produ
                        {PARTS * SIMT_LANES, 1, 1}, sizeof(union thin_shared<NB>), *products, *x, n_rows);
 }
 
-/* ---- wide: part after part ---- */
-
-#define WIDE_NB    4 /* times eight rows of x to a warp */
-#define WIDE_WARPS (WIDE_ROWS / 16 * (WIDE_X_ROWS / 8 / WIDE_NB))
-
-typedef struct tile<WIDE_ROWS, WIDE_X_ROWS> wide_tile;
-
 /* Grid: [groups of WIDE_ROWS rows of all matrices][groups of WIDE_X_ROWS rows of x]. */
 static __global__ void __launch_bounds__(WIDE_WARPS *SIMT_LANES, 2)
     multiply_wide(const __grid_constant__ struct products products,
                   const __grid_constant__ struct device_activations x, uint32_t n_x_rows)
 {
-    typedef struct shape<WIDE_ROWS, WIDE_X_ROWS, WIDE_WARPS * SIMT_LANES> Shape;
-    wide_tile *tile = simt_shared<wide_tile>();
-    const uint32_t warp = threadIdx.x / SIMT_LANES, g = threadIdx.x % SIMT_LANES / 4, t = threadIdx.x % 4;
-    const uint32_t w_row = warp % (WIDE_ROWS / 16) * 16, x_row = warp / (WIDE_ROWS / 16) * 8 * WIDE_NB;
-    const struct block_share share = share_of_block(products, WIDE_ROWS);
-    const struct tile_task task = {&products.matrices[share.product], &x, share.row, blockIdx.y * WIDE_X_ROWS,
-                                   n_x_rows};
-    float totals[WIDE_NB][4] = {};
-    add_parts<WIDE_NB, Shape>(task, 0, PARTS, tile, w_row, x_row, totals);
-    SIMT_UNROLL
-    for (uint32_t n = 0; n < WIDE_NB; n++) {
-        SIMT_UNROLL
-        for (uint32_t i = 0; i < 4; i++)
-            store_output(products, share, share.row + w_row + g + i / 2 * 8,
-                         task.x_row + x_row + n * 8 + 2 * t + i % 2, n_x_rows, totals[n][i]);
-    }
+    wide_tile<false>(task_of_block<WIDE_ROWS, WIDE_X_ROWS>(products, x, n_x_rows),
+                     [&](uint32_t row, uint32_t x_row, float sum) {
+                         store_output<WIDE_ROWS, WIDE_X_ROWS>(products, n_x_rows, row, x_row, sum);
+                     });
 }
 
 int multiply_tiles(struct device_stream *queue, const struct products *products,
@@ -458,7 +67,7 @@ int multiply_tiles(struct device_stream *queue, const struct products *products,
     if (n_rows >= WIDE_FROM)
         return simt_launch(queue, "multiply_wide", multiply_wide,
                            {blocks_of(products, WIDE_ROWS), (n_rows + WIDE_X_ROWS - 1) / WIDE_X_ROWS, 1},
-                           {WIDE_WARPS * SIMT_LANES, 1, 1}, sizeof(wide_tile), *products, *x, n_rows);
+                           {WIDE_WARPS * SIMT_LANES, 1, 1}, sizeof(wide_shared), *products, *x, n_rows);
     return n_rows <= 8 ? launch_thin<1>(queue, products, x, n_rows)
                        : launch_thin<2>(queue, products, x, n_rows);
 }

@@ -3,6 +3,10 @@
  * while the copy before it is under way, so that neither a second copy of the model nor of a tensor is ever
  * in memory. The file's pages are given back behind it.
  *
+ * Where workers of one machine share weights (worker/engine/weight_store.h) the first one keeps what it
+ * staged, one piece after the other, and the others copy those pieces and read no weight of the file. What
+ * the pieces are follows from the model alone: the same walk counts them, makes them and copies them.
+ *
  * Embeddings are looked up by rows, so they are kept as in the file; a tied head is there twice, packed and
  * not. */
 
@@ -15,13 +19,27 @@
 #include "cuda/layout.h"
 #include "cuda/wait.h"
 #include "cuda/workspace.h"
+#include "common/available.h"
+#include "common/hash.h"
+#include "worker/engine/weight_store.h"
 #include "worker/model/frequencies.h"
 
 #define STAGINGS      3
 #define STAGING_BYTES ((size_t)4 << 20)
 #define PLANE_ALIGN   256
 
+/* Others do without rather than that more than this part of the host's free memory goes to it. */
+#define MOST_KEPT 2
+
+#define WEIGHTS_PACKING 1 /* another number for another order or another contents of pieces */
+
 /* ---- memory ---- */
+
+uint64_t device_weights_packing(void)
+{
+    const uint64_t way[] = {WEIGHTS_PACKING, STAGING_BYTES, LAYOUT_COLUMNS};
+    return hash64(way, sizeof way, 'G');
+}
 
 static size_t row_bytes(const struct model_tensor *from)
 {
@@ -46,25 +64,33 @@ static void describe(const struct model_tensor *from, struct device_matrix *ret_
 {
     *ret_matrix = (struct device_matrix){.format = from->weight->format,
                                          .n_rows = from->rows,
+                                         .n_experts = from->count,
                                          .n_columns = from->columns,
                                          .padded_columns = layout_padded(from->columns)};
 }
 
+/* Rows of a tensor: of all its matrices. */
+static uint32_t all_rows(const struct model_tensor *from)
+{
+    return from->rows * from->count;
+}
+
+/* A token reads n_used of a tensor's matrices. */
 static void take_matrix(struct device_weights *weights, struct device_memory *memory,
-                        const struct model_tensor *from, struct device_matrix *ret_matrix)
+                        const struct model_tensor *from, uint32_t n_used, struct device_matrix *ret_matrix)
 {
     const struct layout *layout = layout_of(from->weight->format);
-    const size_t bytes = layout_bytes(layout, from->rows, from->columns);
+    const size_t bytes = layout_bytes(layout, all_rows(from), from->columns);
     void *planes[LAYOUT_PLANES] = {NULL};
     describe(from, ret_matrix);
     void *taken = device_memory_take(memory, bytes);
     if (taken)
-        layout_place(layout, from->rows, from->columns, taken, planes);
+        layout_place(layout, all_rows(from), from->columns, taken, planes);
     for (uint32_t p = 0; p < LAYOUT_PLANES; p++)
         ret_matrix->planes[p] = planes[p];
     if (from->bias)
         take_floats(memory, from->rows, &ret_matrix->bias);
-    weights->bytes += bytes;
+    weights->bytes += bytes / from->count * n_used;
 }
 
 /* Rows as they are in the file. */
@@ -94,10 +120,12 @@ static void take_layer(struct device_weights *weights, struct device_memory *mem
     const struct model_layer *from = &model->layers[l];
     const uint32_t alike = first_alike(model, l);
     for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
+        const struct model_tensor *tensor = &from->tensors[role];
         if (tensor_is_vector(role))
-            take_vector(memory, &from->tensors[role], &layer->vectors[role]);
-        else if (from->tensors[role].weight)
-            take_matrix(weights, memory, &from->tensors[role], &layer->matrices[role]);
+            take_vector(memory, tensor, &layer->vectors[role]);
+        else if (tensor->weight)
+            take_matrix(weights, memory, tensor, tensor->count > 1 ? from->traits.experts.n_used : 1,
+                        &layer->matrices[role]);
     }
     if (alike < l)
         layer->frequencies = weights->layers[alike].frequencies;
@@ -116,7 +144,7 @@ int device_weights_init(struct device_weights *weights, struct device_memory *me
     for (uint32_t l = 0; l < model->params.n_layers; l++)
         take_layer(weights, memory, model, l);
     take_vector(memory, &model->tensors[TENSOR_OUTPUT_NORM], &weights->output_norm);
-    take_matrix(weights, memory, &model->tensors[TENSOR_OUTPUT], &weights->output);
+    take_matrix(weights, memory, &model->tensors[TENSOR_OUTPUT], 1, &weights->output);
     take_rows(weights, memory, &model->tensors[TENSOR_EMBEDDING], &weights->embedding);
     take_rows(weights, memory, &model->tensors[TENSOR_POSITIONS], &weights->positions);
     return 0;
@@ -154,23 +182,47 @@ int device_weights_check(const struct model *model, struct error *err)
 /* ---- contents ---- */
 
 struct loader {
-    struct device *device;
+    struct device *device; /* NULL: pieces are counted only */
     const struct backend_config *config;
+    uint64_t layout; /* of the pieces so far */
+    size_t bytes;
+    uint8_t *kept;        /* where pieces are kept for others; or NULL */
+    const uint8_t *found; /* pieces that another worker has kept; or NULL */
     uint8_t *stagings[STAGINGS];
     bool queued[STAGINGS]; /* a copy from it may still be under way */
     uint32_t next;
 };
 
-/* The next staging, once the device is done with what it held. */
-static int next_staging(struct loader *loader, uint8_t **ret_staging)
+/* The next staging, once the device is done with what it held, for a piece of `size` bytes. *ret_made: the
+ * piece is in it already. NULL when pieces are counted only. */
+static int open_piece(struct loader *loader, size_t size, uint8_t **ret_staging, bool *ret_made)
 {
+    loader->layout = hash64(&size, sizeof size, loader->layout);
+    *ret_staging = NULL;
+    *ret_made = false;
+    if (!loader->device) {
+        loader->bytes += size;
+        return 0;
+    }
     int r = loader->queued[loader->next] ? device_wait_due(loader->device, MARK_WEIGHTS + loader->next) : 0;
-    if (r == 0)
-        *ret_staging = loader->stagings[loader->next];
-    return r;
+    if (r < 0)
+        return r;
+    *ret_staging = loader->stagings[loader->next];
+    *ret_made = loader->found;
+    if (loader->found)
+        memcpy(*ret_staging, loader->found + loader->bytes, size);
+    return 0;
 }
 
-static int close_staging(struct loader *loader)
+/* The piece is whole: before it is copied to the device. */
+static void keep_piece(struct loader *loader, size_t size)
+{
+    if (loader->kept)
+        memcpy(loader->kept + loader->bytes, loader->stagings[loader->next], size);
+    loader->bytes += size;
+}
+
+static int close_piece(struct loader *loader)
 {
     int r = device_mark(device_stream(loader->device), MARK_WEIGHTS + loader->next);
     loader->queued[loader->next] = true;
@@ -197,36 +249,47 @@ static int load_packed_rows(struct loader *loader, const struct model_tensor *fr
     const uint8_t *rows =
         (const uint8_t *)from->weight->data + ((size_t)from->first_row + first) * row_bytes(from);
     uint8_t *planes[LAYOUT_PLANES] = {NULL}, *staging = NULL;
-    int r = next_staging(loader, &staging);
-    if (r < 0)
-        return r;
+    size_t offsets[LAYOUT_PLANES], size = 0;
+    bool made;
     for (uint32_t p = 0; p < layout->n_planes; p++) {
-        planes[p] = staging;
-        staging += aligned(n * layout_row_bytes(layout, p, to->n_columns));
+        offsets[p] = size;
+        size += aligned(n * layout_row_bytes(layout, p, to->n_columns));
     }
-    layout_pack(to->format, rows, n, to->n_columns, planes);
+    int r = open_piece(loader, size, &staging, &made);
+    if (r < 0 || !staging)
+        return r;
+    for (uint32_t p = 0; p < layout->n_planes; p++)
+        planes[p] = staging + offsets[p];
+    if (!made)
+        layout_pack(to->format, rows, n, to->n_columns, planes);
+    keep_piece(loader, size);
     for (uint32_t p = 0; p < layout->n_planes && r == 0; p++) {
         const size_t bytes = layout_row_bytes(layout, p, to->n_columns);
         r = device_copy(device_stream(loader->device), (uint8_t *)(uintptr_t)to->planes[p] + first * bytes,
                         planes[p], n * bytes);
     }
-    return r < 0 ? r : close_staging(loader);
+    return r < 0 ? r : close_piece(loader);
 }
 
-/* Bytes as they are. */
+/* Bytes as they are, from where nothing is read when the pieces were found. */
 static int load_bytes(struct loader *loader, const void *to, const void *from, size_t bytes)
 {
     int r = 0;
     for (size_t done = 0; done < bytes && r == 0;) {
         const size_t n = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
         uint8_t *staging = NULL;
-        r = next_staging(loader, &staging);
+        bool made;
+        r = open_piece(loader, n, &staging, &made);
         if (r < 0)
             return r;
-        memcpy(staging, (const uint8_t *)from + done, n);
-        r = device_copy(device_stream(loader->device), (uint8_t *)(uintptr_t)to + done, staging, n);
-        if (r == 0)
-            r = close_staging(loader);
+        if (staging && !made)
+            memcpy(staging, (const uint8_t *)from + done, n);
+        if (staging) {
+            keep_piece(loader, n);
+            r = device_copy(device_stream(loader->device), (uint8_t *)(uintptr_t)to + done, staging, n);
+            if (r == 0)
+                r = close_piece(loader);
+        }
         done += n;
     }
     return r;
@@ -234,8 +297,10 @@ static int load_bytes(struct loader *loader, const void *to, const void *from, s
 
 static void give_back(const struct loader *loader, const struct model_tensor *from)
 {
+    if (!loader->device)
+        return;
     const uint8_t *rows = (const uint8_t *)from->weight->data + from->first_row * row_bytes(from);
-    gguf_give_back(loader->config->model->gguf, rows, from->rows * row_bytes(from));
+    gguf_give_back(loader->config->model->gguf, rows, all_rows(from) * row_bytes(from));
     progress(loader);
 }
 
@@ -247,8 +312,8 @@ static int load_matrix(struct loader *loader, const struct model_tensor *from, c
         bytes += layout_row_bytes(layout, p, to->n_columns);
     const size_t fit = (STAGING_BYTES - LAYOUT_PLANES * PLANE_ALIGN) / bytes;
     int r = fit > 0 ? 0 : -EINVAL;
-    for (uint32_t first = 0; first < to->n_rows && r == 0;) {
-        const uint32_t n = to->n_rows - first < fit ? to->n_rows - first : (uint32_t)fit;
+    for (uint32_t first = 0, all = all_rows(from); first < all && r == 0;) {
+        const uint32_t n = all - first < fit ? all - first : (uint32_t)fit;
         r = load_packed_rows(loader, from, to, first, n);
         first += n;
     }
@@ -272,10 +337,18 @@ static int load_rows(struct loader *loader, const struct model_tensor *from, con
     return r;
 }
 
+/* Else nothing of the file is looked at. */
+static bool makes_pieces(const struct loader *loader)
+{
+    return loader->device && !loader->found;
+}
+
 /* Floats of any format, `offset` added. */
 static int load_floats(struct loader *loader, const struct gguf_tensor *from, float offset, const float *to)
 {
     const size_t n = from->dims[0];
+    if (!makes_pieces(loader))
+        return load_bytes(loader, to, NULL, n * sizeof(float));
     float *floats = malloc(n * sizeof *floats);
     if (!floats)
         return -ENOMEM;
@@ -296,12 +369,14 @@ static int load_vector(struct loader *loader, const struct model_tensor *from, c
 
 static int load_frequencies(struct loader *loader, const struct rotary *rotary, const double *to)
 {
-    const struct gguf_tensor *factors = loader->config->model->tensors[TENSOR_ROTARY_FACTORS].weight;
+    const float *factors = rotary_factors(loader->config->model, loader->config->n_context);
     const size_t bytes = rotary->dims / 2 * sizeof *to;
+    if (!makes_pieces(loader))
+        return load_bytes(loader, to, NULL, bytes);
     double *frequencies = malloc(bytes + 1);
     if (!frequencies)
         return -ENOMEM;
-    rotary_frequencies(rotary, factors ? factors->data : NULL, frequencies);
+    rotary_frequencies(rotary, factors, frequencies);
     int r = load_bytes(loader, to, frequencies, bytes);
     free(frequencies);
     return r;
@@ -342,11 +417,32 @@ static int load_all(struct loader *loader, const struct device_weights *weights)
     return r;
 }
 
+/* Pieces that others have kept, or memory to keep them in, where there is some. Without, the file is read. */
+static int find_pieces(struct loader *loader, const struct device_weights *weights)
+{
+    struct weight_store *store = loader->config->weights;
+    /* Frequencies are among the pieces, and those of long-rope hang on the context. */
+    const uint64_t stretched = model_is_stretched(loader->config->model, loader->config->n_context);
+    struct loader counted = {.config = loader->config, .layout = WEIGHTS_PACKING | stretched << 32};
+    struct available available;
+    void *kept;
+    if (!store)
+        return 0;
+    int r = load_all(&counted, weights);
+    if (r < 0)
+        return r;
+    loader->found = weight_store_find(store, counted.layout, counted.bytes);
+    bool fits = available_read("", &available) < 0 || counted.bytes <= available.now / MOST_KEPT;
+    if (!loader->found && fits && weight_store_make(store, counted.layout, counted.bytes, &kept) == 0)
+        loader->kept = kept;
+    return 0;
+}
+
 int device_weights_load(struct device_weights *weights, struct device *device,
                         const struct backend_config *config, struct error *err)
 {
     struct loader loader = {.device = device, .config = config};
-    int r = 0;
+    int r = find_pieces(&loader, weights);
     for (uint32_t i = 0; i < STAGINGS; i++) {
         loader.stagings[i] = device_pinned(device, STAGING_BYTES);
         r = loader.stagings[i] ? r : -ENOMEM;

@@ -20,7 +20,8 @@ struct device_weights {
     struct device_vector output_norm;
     struct device_matrix output;
     struct device_matrix embedding, positions; /* rows as in the file; positions may have none */
-    size_t bytes;                              /* read for one token: all matrices, a row of each embedding */
+    size_t bytes;                              /* read for one token: all matrices but of experts it does not
+                                                * visit, a row of each embedding */
 };
 
 /* -EINVAL names the first tensor whose format no kernel reads. */
@@ -31,8 +32,12 @@ int device_weights_init(struct device_weights *weights, struct device_memory *me
                         const struct model *model);
 void device_weights_deinit(struct device_weights *weights); /* what the host holds */
 
-/* Packs and copies everything, and gives the file's pages back behind it; calls the progress hook after each
- * tensor. 0, -ENOMEM or the device's fault. */
+/* Another number: what workers keep for one another when they load means something else (weight_store.h). */
+uint64_t device_weights_packing(void);
+
+/* Packs and copies everything, or copies what another worker has packed, where config->weights has that;
+ * gives the file's pages back behind it, and calls the progress hook after each tensor. 0, -ENOMEM or the
+ * device's fault. */
 int device_weights_load(struct device_weights *weights, struct device *device,
                         const struct backend_config *config, struct error *err);
 

@@ -9,6 +9,16 @@
 #include "cuda/memory.h"
 #include "worker/model/model.h"
 
+/* Of mixtures of experts, by visit (kernels.h); all NULL where no layer has any. */
+struct expert_workspace {
+    uint32_t scores_stride, ff_stride;
+    float *scores;               /* [max_rows][scores_stride]: what the router says of each expert */
+    struct device_visits visits; /* arrays; how many experts there are and are used is a layer's matter */
+    float *gate, *up;            /* [visits][ff_stride] */
+    struct device_activations activated;
+    float *out; /* [visits][embd_stride] */
+};
+
 struct workspace {
     uint32_t max_rows;
     uint32_t max_outputs; /* rows whose logits are there at once */
@@ -17,10 +27,12 @@ struct workspace {
     float *delta;     /* the same: what a layer's half adds to it */
     float *q;         /* [max_rows][q_stride] */
     float *k, *v;     /* [max_rows][kv_stride] */
-    float *gate, *up; /* [max_rows][ff_stride]; no gate where no layer has one */
+    float *gate, *up; /* [max_rows][ff_stride], of layers without experts; no gate where none has one */
     struct device_activations normed, attended, activated;
     float *logits;     /* [max_outputs][vocab_stride] */
-    uint32_t *tickets; /* [ff_stride / 32], zeros between kernels: who of a product's blocks comes last */
+    uint32_t *tickets; /* [ff_stride / 32], one at least, zeros between kernels: who of a product's blocks
+                          comes last */
+    struct expert_workspace experts;
     struct attention_scratch attention;
     void *sample_scratch;
 };
@@ -28,6 +40,9 @@ struct workspace {
 struct workspace_shape {
     uint32_t max_rows, max_outputs, n_context;
 };
+
+/* The most experts that a row of the model goes to; 0: it has none. */
+uint32_t workspace_experts_used(const struct model *model);
 
 /* Columns padded with zeros, which nothing overwrites, to what kernels read at once. */
 static inline uint32_t workspace_padded(uint32_t columns)

@@ -77,8 +77,12 @@ static void count(struct generation *generation, const struct quern_end *end)
     generation->output_tokens += end->output_tokens;
     if (end->queue_ms > generation->queue_ms)
         generation->queue_ms = end->queue_ms;
-    if (end->prefill_ms > generation->prefill_ms)
+    if (end->prefill_ms > generation->prefill_ms) {
         generation->prefill_ms = end->prefill_ms;
+        generation->prepare_ms = end->prepare_ms;
+        generation->wait_ms = end->wait_ms;
+        generation->lookup_ms = end->lookup_ms;
+    }
     if (end->decode_ms > generation->decode_ms)
         generation->decode_ms = end->decode_ms;
 }

@@ -50,6 +50,7 @@ struct generation {
     uint64_t begun_ns, first_ns;                          /* the first id; 0: not yet */
     uint32_t prompt_tokens, cached_tokens, output_tokens; /* the prompt counts once, output of all choices */
     double queue_ms, prefill_ms, decode_ms;               /* the longest of any choice */
+    double prepare_ms, wait_ms, lookup_ms;                /* parts of that prefill_ms */
     struct json_out out;                                  /* of one callback; reused */
     struct key *key;                                      /* that it counts for */
     uint64_t asked_tokens;                                /* at most made by all choices */

@@ -92,6 +92,7 @@ int main(int argc, char **argv)
     struct server *server;
     struct error err = {{0}};
     program_hold_standard_files();
+    program_forgo_core_dumps();
     argp_err_exit_status = PROGRAM_EXIT_USAGE;
     log_init("gateway");
     options_parse(argc, argv, &gateway.options);
@@ -108,7 +109,7 @@ int main(int argc, char **argv)
         program_error("%s", err.text);
         return EXIT_FAILURE;
     }
-    pool_init(&gateway.pool, gateway.options.connect, gateway.options.server_key, server_watched(server));
+    pool_init(&gateway.pool, &gateway.options, server_watched(server));
     log_info("ready: http://%s", server_address(server));
     serve(&gateway, server);
     server_stop(server);

@@ -121,6 +121,8 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
     ROW("quern_worker_slots", "gauge", "Sequences that fit at once.", worker->slots)                         \
     ROW("quern_worker_kv_blocks_free", "gauge", "Free blocks of the KV cache.", worker->kv_free)             \
     ROW("quern_worker_kv_blocks", "gauge", "Blocks of the KV cache.", worker->kv_total)                      \
+    ROW("quern_worker_kv_block_bytes", "gauge", "Bytes of one block of the KV cache.",                       \
+        worker->kv_block_bytes)                                                                              \
     ROW("quern_worker_kv_blocks_cached", "gauge", "Blocks that the prefix cache keeps.", worker->kv_cached)  \
     ROW("quern_worker_steps_total", "counter", "Steps.", (double)worker->steps)                              \
     ROW("quern_worker_tokens_total", "counter", "Tokens made.", (double)worker->tokens)                      \

@@ -8,7 +8,16 @@
 
 #include "common/number.h"
 
-enum { KEY_NUMBER = 1000, KEY_LISTEN = 256, KEY_CONNECT, KEY_SERVER_KEY, KEY_KEYS, KEY_CORS, KEY_OPEN };
+enum {
+    KEY_NUMBER = 1000,
+    KEY_LISTEN = 256,
+    KEY_CONNECT,
+    KEY_SERVER_KEY,
+    KEY_CLIENT_KEY,
+    KEY_KEYS,
+    KEY_CORS,
+    KEY_OPEN
+};
 
 static const struct number_option {
     const char *name, *argument, *help;
@@ -51,6 +60,9 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     case KEY_SERVER_KEY:
         options->server_key = value;
         return 0;
+    case KEY_CLIENT_KEY:
+        options->client_key = value;
+        return 0;
     case KEY_KEYS:
         options->keys = value;
         return 0;
@@ -76,7 +88,7 @@ static error_t take_option(int key, char *value, struct argp_state *state)
 
 void options_parse(int argc, char **argv, struct options *ret_options)
 {
-    struct argp_option table[N_NUMBERS + 7] = {
+    struct argp_option table[N_NUMBERS + 8] = {
         {"listen", KEY_LISTEN, "HOST:PORT", 0, "Where to serve HTTP (default 127.0.0.1:8080); port 0: any",
          0},
         {"connect", KEY_CONNECT, "EP", 0,
@@ -85,13 +97,15 @@ void options_parse(int argc, char **argv, struct options *ret_options)
          0},
         {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or the file that holds it (CURVE)",
          0},
+        {"client-key", KEY_CLIENT_KEY, "FILE", 0,
+         "The gateway's own certificate at the pool (its secret file)", 0},
         {"keys", KEY_KEYS, "FILE", 0, "Serve only who has a key: lines of NAME KEY [requests=N] [tokens=N]",
          0},
         {"cors", KEY_CORS, "ORIGIN", 0, "Let pages of ORIGIN use it: https://HOST, or * for all", 0},
         {"open", KEY_OPEN, NULL, 0, "Serve other machines too, whoever asks", 0},
     };
     for (size_t i = 0; i < N_NUMBERS; i++)
-        table[6 + i] = (struct argp_option){
+        table[7 + i] = (struct argp_option){
             numbers[i].name, KEY_NUMBER + (int)i, numbers[i].argument, 0, numbers[i].help, 0};
     const struct argp argp = {
         table,

@@ -13,6 +13,7 @@ struct options {
     const char *listen;       /* HOST:PORT */
     const char *connect;      /* endpoint or run directory of the pool; NULL: the default one */
     const char *server_key;   /* CURVE; NULL: none */
+    const char *client_key;   /* its own certificate at the pool; NULL: none */
     const char *keys;         /* file of keys; NULL: none */
     const char *cors;         /* origin that pages may come from, or "*"; NULL: none */
     uint32_t parent;          /* process that started it; it ends with that; 0: none */

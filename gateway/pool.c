@@ -22,9 +22,9 @@
 #define STATUS_NS (1 * CLOCK_NS_PER_S)
 #define STATUS_MS 5000 /* most that an answer is waited for */
 
-void pool_init(struct pool *pool, const char *endpoint, const char *server_key, int watched)
+void pool_init(struct pool *pool, const struct options *options, int watched)
 {
-    *pool = (struct pool){.endpoint = endpoint, .server_key = server_key, .watched = watched};
+    *pool = (struct pool){.options = options, .watched = watched};
     snprintf(pool->reason, sizeof pool->reason, "the pool is not connected yet");
 }
 
@@ -57,7 +57,9 @@ static void try_open(struct pool *pool, uint64_t now)
     if (pool->try_ns != 0 && now - pool->try_ns < RETRY_NS)
         return;
     pool->try_ns = now;
-    int r = quern_connect_begin(pool->endpoint, pool->server_key, &pool->client, &err);
+    const struct options *options = pool->options;
+    int r =
+        quern_connect_begin(options->connect, options->server_key, options->client_key, &pool->client, &err);
     if (r < 0)
         say_reason(pool, err.text);
     else

@@ -10,6 +10,7 @@
 
 #include <quern.h>
 
+#include "gateway/options.h"
 #include "gateway/refusal.h"
 
 struct pool_model {
@@ -19,9 +20,9 @@ struct pool_model {
 };
 
 struct pool {
-    const char *endpoint, *server_key;
-    int watched;          /* a descriptor that ends pool_wait too */
-    struct quern *client; /* NULL: there is none now */
+    const struct options *options; /* where it is, and the keys */
+    int watched;                   /* a descriptor that ends pool_wait too */
+    struct quern *client;          /* NULL: there is none now */
     bool was_open;
     uint64_t try_ns, asked_ns; /* when it was tried to open one; when the status was asked */
     bool asked;                /* its answer is not here */
@@ -33,8 +34,8 @@ struct pool {
     size_t n_models;
 };
 
-/* The texts are borrowed. */
-void pool_init(struct pool *pool, const char *endpoint, const char *server_key, int watched);
+/* The options are borrowed. */
+void pool_init(struct pool *pool, const struct options *options, int watched);
 void pool_deinit(struct pool *pool);
 
 /* Takes what comes, for at most timeout_ms, and keeps the session. */

@@ -52,17 +52,19 @@ struct quern_id {
 int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_client, struct quern_error *err);
 
 /* The same over TCP to a broker that encrypts with CURVE. `server_key` is its public key: 40 characters of
- * Z85, or the path of a certificate that holds it (as `quern keys`, czmq and pyzmq write them). Who has the
- * wrong key gets no answer: -ETIMEDOUT. -EINVAL: no key there, the text names file and line. NULL: without
- * encryption. */
-int quern_connect_curve(const char *endpoint, const char *server_key, int timeout_ms,
+ * Z85, or the path of a certificate that holds it (as `quern keys`, czmq and pyzmq write them); NULL: without
+ * encryption. `client_key` is the path of this client's own certificate with its secret key, for a pool that
+ * lets in only those it knows; NULL: a key pair made for this connection. Who has the wrong server key gets
+ * no answer: -ETIMEDOUT. -EACCES: the pool does not know this client's key. -EINVAL: no key there, the text
+ * names file and line. -EPERM: others can read the secret key. */
+int quern_connect_curve(const char *endpoint, const char *server_key, const char *client_key, int timeout_ms,
                         struct quern **ret_client, struct quern_error *err);
 
 /* The same without waiting: the session opens inside quern_dispatch, and quern_is_open says when. Requests
- * that are made before are sent then. `server_key` may be NULL. -ENOENT and -EPERM as above; what would be
- * -ETIMEDOUT, -EPROTO or -EAGAIN comes from quern_dispatch. */
-int quern_connect_begin(const char *endpoint, const char *server_key, struct quern **ret_client,
-                        struct quern_error *err);
+ * that are made before are sent then. Both keys may be NULL. -ENOENT, -EPERM and -EINVAL as above; what would
+ * be -ETIMEDOUT, -EACCES, -EPROTO or -EAGAIN comes from quern_dispatch. */
+int quern_connect_begin(const char *endpoint, const char *server_key, const char *client_key,
+                        struct quern **ret_client, struct quern_error *err);
 
 /* Whether the session is open now: not while it opens, nor when the broker has been silent for three seconds.
  */
@@ -168,7 +170,9 @@ struct quern_end {
     uint32_t retry_after_ms; /* of "overloaded" */
     uint64_t seed;
     uint32_t prompt_tokens, cached_tokens, output_tokens;
-    double queue_ms, prefill_ms, decode_ms;
+    double queue_ms, prefill_ms, decode_ms; /* arrival → a worker → first token → last token */
+    double prepare_ms, wait_ms,
+        lookup_ms; /* parts of prefill_ms: its ids known, its turn, its prefix found */
 };
 
 struct quern_logprob {
@@ -232,8 +236,9 @@ struct quern_worker {
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;
-    uint32_t kv_free, kv_total;
-    uint32_t context; /* most tokens of a sequence */
+    uint32_t kv_free, kv_total; /* blocks of the KV cache */
+    uint32_t kv_block_bytes;    /* of one; 0: not known yet */
+    uint32_t context;           /* most tokens of a sequence */
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;
     uint64_t prefill_tokens, evictions, restores;
@@ -248,7 +253,7 @@ struct quern_status {
     const char *version;
     uint32_t sessions, queued, running;
     uint64_t admitted, ended, rejected;
-    uint64_t moved; /* to another worker, after theirs had died */
+    uint64_t moved; /* to another worker, after theirs had died or ended */
     uint64_t tokens, journal_bytes;
     const struct quern_worker *workers;
     size_t n_workers;

@@ -6,6 +6,8 @@
  * `status` read all of them. It is how liveness is seen without a message: the layer counter moves while work
  * is done.
  *
+ * The broker has no slot but a counter in the header, by which the supervisor sees that its loop turns.
+ *
  * Layout: one page of header, then `n_slots` slots of 256 bytes. A slot's snapshot is guarded by a seqlock
  * (odd while it is being written); the two counters outside of it are single atomic words that the worker
  * bumps at will. A worker killed inside a write leaves an odd sequence: readers retry a bounded number of
@@ -37,7 +39,7 @@ struct board_snapshot {
     uint64_t evictions;         /* blocks that the prefix cache gave up */
     uint64_t restores;          /* blocks that it brought from the prefix store */
     uint32_t kv_cached;         /* blocks that it keeps, those in use included */
-    uint32_t reserved;
+    uint32_t kv_block_bytes;    /* of one block, all layers */
 };
 
 struct board_slot {
@@ -52,7 +54,8 @@ _Static_assert(sizeof(struct board_slot) == 256, "board slot layout");
 
 struct board {
     uint32_t magic, version, n_slots, slot_bytes;
-    uint8_t padding[4096 - 16];
+    _Atomic uint64_t broker_turns;
+    uint8_t padding[4096 - 24];
     struct board_slot slots[];
 };
 _Static_assert(offsetof(struct board, slots) == 4096, "board layout");

@@ -46,6 +46,11 @@ bool message_decoder_failed_id(const struct message_decoder *decoder, struct id1
     return decoder->has_failed_id;
 }
 
+enum message_kind message_decoder_failed_kind(const struct message_decoder *decoder)
+{
+    return decoder->message.kind;
+}
+
 /* Keys are a few bytes: a loop beats a call of memcmp. */
 static inline bool key_is(const struct field *field, const uint8_t *key, size_t len)
 {
@@ -195,12 +200,12 @@ static int decode_message(struct message_decoder *decoder, struct reader reader,
 int message_decode(struct message_decoder *decoder, const void *data, size_t len, struct message *ret_message,
                    struct error *err)
 {
-    if (len == 0)
-        return error_set(err, MESSAGE_E_MALFORMED, "an empty message");
-    struct reader reader = {data, (const uint8_t *)data + len};
     arena_reset(&decoder->arena);
     memset(&decoder->message, 0, sizeof decoder->message);
     decoder->has_failed_id = false;
+    if (len == 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "an empty message");
+    struct reader reader = {data, (const uint8_t *)data + len};
     int r = decode_message(decoder, reader, err);
     if (r == 0) {
         *ret_message = decoder->message;

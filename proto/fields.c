@@ -31,6 +31,7 @@
 #define TEXT_OR_0(k, o)    {KEY(k, FIELD_TEXT, o), .high = PROTO_MAX_TEXT_BYTES}
 #define FEATURES(k, o)     {KEY(k, FIELD_NAMES, o), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES}
 #define MILLISECONDS(k, o) {KEY(k, FIELD_REAL, o), ALWAYS, .real_high = 1e15}
+#define MILLISECONDS_OR_0(k, o) {KEY(k, FIELD_REAL, o), .real_high = 1e15}
 
 /* Thirty days: enough for any deadline, and no sum of clocks overflows. */
 #define MAX_DEADLINE_MS 2592000000ull
@@ -76,6 +77,9 @@ static const struct field_table usage_table = PART(usage_fields, struct usage, N
 static const struct field timing_fields[] = {
     MILLISECONDS("queue_ms", offsetof(struct timing, queue_ms)),
     MILLISECONDS("prefill_ms", offsetof(struct timing, prefill_ms)),
+    MILLISECONDS_OR_0("prepare_ms", offsetof(struct timing, prepare_ms)),
+    MILLISECONDS_OR_0("wait_ms", offsetof(struct timing, wait_ms)),
+    MILLISECONDS_OR_0("lookup_ms", offsetof(struct timing, lookup_ms)),
     MILLISECONDS("decode_ms", offsetof(struct timing, decode_ms)),
 };
 static const struct field_table timing_table = PART(timing_fields, struct timing, NULL);
@@ -200,6 +204,7 @@ static const struct field error_fields[] = {
     {KEY("error", FIELD_ENUM, IN(error.error)), REQUIRED, .low = 1, .names = &names_of_errors},
     {KEY("text", FIELD_TEXT, IN(error.text)), REQUIRED, .high = PROTO_MAX_TEXT_BYTES},
     U32_OR_0("retry_after_ms", IN(error.retry_after_ms)),
+    {KEY("of", FIELD_ENUM, IN(error.of)), .low = 1, .names = &names_of_kinds},
 };
 static const struct field cancel_ok_fields[] = {
     ID("id", IN(cancel_ok.id)),
@@ -281,6 +286,7 @@ static const struct field heartbeat_fields[] = {
     U32_OR_0("kv_free", IN(heartbeat.kv_free)),
     COUNTER_OR_0("wseq", IN(heartbeat.wseq)),
     COUNTER_OR_0("waiting_tokens", IN(heartbeat.waiting_tokens)),
+    FLAG("draining", IN(heartbeat.draining)),
 };
 static const struct field finished_fields[] = {
     ID("session", IN(finished.session)),
@@ -310,6 +316,9 @@ static const struct field ack_fields[] = {
 };
 static const struct field resend_fields[] = {
     COUNTER("wseq", IN(resend.wseq)),
+};
+static const struct field drain_fields[] = {
+    FLAG("hand_over", IN(drain.hand_over)),
 };
 
 /* clang-format on */
@@ -346,7 +355,7 @@ static const struct field_table tables[] = {
     [MESSAGE_ASSIGN] = TABLE(assign_fields),
     [MESSAGE_ACK] = TABLE(ack_fields),
     [MESSAGE_RESEND] = TABLE(resend_fields),
-    [MESSAGE_DRAIN] = {0},
+    [MESSAGE_DRAIN] = TABLE(drain_fields),
 };
 _Static_assert(sizeof tables / sizeof *tables == MESSAGE_KIND_COUNT, "a table for every kind");
 
@@ -374,15 +383,16 @@ size_t message_max_bytes(enum message_kind kind)
 
 const struct field *field_find(const struct field_table *table, const char *key)
 {
-    for (const struct field *f = table->fields; f < table->fields + table->n; f++)
-        if (strcmp(f->key, key) == 0)
-            return f;
+    for (uint8_t i = 0; i < table->n; i++)
+        if (strcmp(table->fields[i].key, key) == 0)
+            return &table->fields[i];
     return NULL;
 }
 
 void field_table_initials(const struct field_table *table, void *ret_value)
 {
-    for (const struct field *f = table->fields; f < table->fields + table->n; f++) {
+    for (uint8_t i = 0; i < table->n; i++) {
+        const struct field *f = &table->fields[i];
         void *at = (uint8_t *)ret_value + f->offset;
         if (f->initial == 0)
             continue;

@@ -100,7 +100,7 @@ enum message_kind {
     MESSAGE_ASSIGN,
     MESSAGE_ACK,    /* frames up to wseq are safe */
     MESSAGE_RESEND, /* frames from wseq are missing */
-    MESSAGE_DRAIN,  /* finish what runs, then exit 0 */
+    MESSAGE_DRAIN,  /* finish what runs, or give it back, then exit 0 */
     MESSAGE_KIND_COUNT
 };
 
@@ -220,6 +220,10 @@ struct timing {        /* milliseconds; one process's clock each */
     double queue_ms;   /* arrival at the broker → assign */
     double prefill_ms; /* assign → first token */
     double decode_ms;  /* first → last token */
+    /* Of prefill_ms, in this order; the rest is computing. */
+    double prepare_ms; /* → its ids are known, and not too many */
+    double wait_ms;    /* → its turn at the worker */
+    double lookup_ms;  /* → what is cached of it is found, or brought, and it has a slot */
 };
 
 struct ending {
@@ -285,7 +289,7 @@ struct model_info {
     ROW(STATE, state)                                                                                         \
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
     ROW(U32_OR_0, active) ROW(U32_OR_0, waiting) ROW(U32_OR_0, slots)                                         \
-    ROW(U32_OR_0, kv_free) ROW(U32_OR_0, kv_total) /* blocks */                                               \
+    ROW(U32_OR_0, kv_free) ROW(U32_OR_0, kv_total) /* blocks */ ROW(U32_OR_0, kv_block_bytes)                 \
     ROW(U32_OR_0, context)                         /* most tokens of a sequence */                            \
     ROW(U64_OR_0, steps) ROW(U64_OR_0, tokens) ROW(U64_OR_0, cache_hits)                                      \
     ROW(REAL, tokens_per_s)                                                                                   \
@@ -384,6 +388,7 @@ struct message {
             enum proto_error error;
             struct bytes text;
             uint32_t retry_after_ms;
+            enum message_kind of; /* what it answers; MESSAGE_NONE: not said */
         } error;
         struct {
             struct id128 id;
@@ -443,6 +448,7 @@ struct message {
             uint64_t ref;
             uint32_t active, waiting, kv_free;
             uint64_t wseq, waiting_tokens;
+            bool draining; /* it was told to end, and takes nothing new */
         } heartbeat;
         struct {
             struct id128 session, id;
@@ -469,6 +475,9 @@ struct message {
         struct {
             uint64_t wseq;
         } ack, resend;
+        struct {
+            bool hand_over; /* what runs is given back as it is, for another worker to go on with */
+        } drain;
     };
 };
 
@@ -494,6 +503,9 @@ int message_decode(struct message_decoder *decoder, const void *data, size_t len
 /* The "id" of the message that failed last, if it had a well-formed one: an error reply can then name the
  * request. */
 bool message_decoder_failed_id(const struct message_decoder *decoder, struct id128 *ret_id);
+
+/* Its kind; MESSAGE_NONE when that could not be read. */
+enum message_kind message_decoder_failed_kind(const struct message_decoder *decoder);
 
 /* Appends the encoded message to `out`. 0, -ENOMEM, or -EINVAL for a message that would not decode again (a
  * bound exceeded, a kind unset). */

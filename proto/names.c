@@ -75,6 +75,7 @@ _Static_assert(sizeof state_names / sizeof *state_names == WORKER_STATE_COUNT, "
 
 static const char *const policy_names[] = {[DISCONNECT_CANCEL] = "cancel", [DISCONNECT_KEEP] = "keep"};
 
+const struct name_table names_of_kinds = {kind_names, MESSAGE_KIND_COUNT};
 const struct name_table names_of_errors = {error_names, PROTO_ERROR_COUNT};
 const struct name_table names_of_reasons = {reason_names, END_REASON_COUNT};
 const struct name_table names_of_states = {state_names, WORKER_STATE_COUNT};

@@ -7,6 +7,7 @@
  *
  *     supervisor ──welcome, then what every place is like, and again at each change──▶ broker
  *                ◀──serving · ready · kill · stop───────────────────────────────────
+ *                ──leave: another broker takes over (a reload)────────────────────▶
  *
  * A record says how things are, not what happened: when several changes meet, the last one is told. So
  * nothing piles up for a broker that stands still, and one that was started again learns all there is. The
@@ -17,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define SUPERVISION_VERSION      2u
+#define SUPERVISION_VERSION      3u
 #define SUPERVISION_PLACES_MAX   64 /* as many as a board has slots */
 #define SUPERVISION_ENDPOINT_MAX 128
 #define SUPERVISION_REASON_MAX   512
@@ -44,7 +45,12 @@ struct place_record {
     char reason[SUPERVISION_REASON_MAX];   /* of its last death */
 };
 
-enum news_kind { NEWS_WELCOME, NEWS_PLACE, NEWS_END };
+enum news_kind {
+    NEWS_WELCOME,
+    NEWS_PLACE,
+    NEWS_END,
+    NEWS_LEAVE /* the broker ends by itself, with status 0 and all as it is: the next one takes over */
+};
 
 struct news { /* to the broker */
     uint32_t kind;

@@ -34,8 +34,16 @@ static int serve(const struct options *options, struct error *err)
     if (!broker)
         return error_set(err, -ENOMEM, "out of memory");
     int r = broker_init(broker, options, err);
+    if (r == -ENOMEM) { /* it may pass, and who dies of a signal is started again */
+        program_error("%s", err->text);
+        abort();
+    }
     if (r == 0) {
         r = broker_run(broker, err);
+        if (r == LOOP_E_LEFT) {
+            broker_leave(broker);
+            _exit(EXIT_SUCCESS);
+        }
         broker_deinit(broker);
     }
     free(broker);
@@ -47,6 +55,7 @@ int main(int argc, char **argv)
     struct options options;
     struct error err = {{0}};
     program_hold_standard_files();
+    program_forgo_core_dumps();
     argp_err_exit_status = PROGRAM_EXIT_USAGE;
     sockets_prepare();
     log_init("broker");

@@ -11,11 +11,16 @@
  *
  * Alive is who makes progress, not who has a process: a ready worker that has work and whose layer and step
  * counters stand still for ten seconds is killed and counts as dead. A worker killed inside a write leaves
- * its slot of the board unreadable, so the slot is reset before the next one is started on it. */
+ * its slot of the board unreadable, so the slot is reset before the next one is started on it.
+ *
+ * A worker that is replaced drains and ends by itself, and the next process starts at once. The first ones of
+ * another program are on trial: should they fail for good, the file that the workers before were started from
+ * is started again. It is held open for that, since another may lie at its path by now. */
 
 #include "supervisor/places.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/available.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/program.h"
@@ -42,6 +48,21 @@ const char *place_state_name(enum place_state state)
     return state < PLACE_STATE_COUNT ? state_names[state] : "unknown";
 }
 
+/* Whoever takes more than his control group may have is killed for it, and does not hear that it was too
+ * much.
+ */
+static int check_store(const struct options *options, struct error *err)
+{
+    struct available available;
+    uint64_t bytes = (uint64_t)options->prefix_store << 20;
+    if (available_read("", &available) < 0 || bytes <= available.now)
+        return 0;
+    return error_set(err, -ENOMEM,
+                     "a prefix store of %u MiB does not fit: %s has %llu MiB, %llu of them free",
+                     options->prefix_store, available.by, (unsigned long long)available.total >> 20,
+                     (unsigned long long)available.now >> 20);
+}
+
 int places_init(struct places *places, const struct options *options, int rundir_fd, uint64_t boot,
                 struct error *err)
 {
@@ -50,6 +71,7 @@ int places_init(struct places *places, const struct options *options, int rundir
                               .rundir_fd = rundir_fd,
                               .board_fd = -1,
                               .store_fd = -1,
+                              .proven_fd = -1,
                               .n = options->workers};
     snprintf(places->worker_link, sizeof places->worker_link, "ipc://%s/backend", options->rundir);
     for (uint32_t i = 0; i < SUPERVISION_PLACES_MAX; i++) {
@@ -70,8 +92,14 @@ int places_init(struct places *places, const struct options *options, int rundir
         return error_set(err, r, "shared memory for the board: %s", strerror(-r));
     }
     board_init(places->board, places->n);
+    places_prove(places);
     if (options->prefix_store == 0)
         return 0;
+    r = check_store(options, err);
+    if (r < 0) {
+        places_deinit(places);
+        return r;
+    }
     /* The workers alone know what is in it. */
     r = shm_create("quern-prefixes", (size_t)options->prefix_store << 20, &places->store_fd);
     if (r == 0)
@@ -107,14 +135,37 @@ static void clear_place(struct places *places, struct place *place)
     board_reset(&places->board->slots[place->record.index]);
 }
 
+static void start_again(struct place *place, uint64_t now)
+{
+    place->restart = (struct restart){0};
+    place->record.start_at = now;
+    move_to(place, PLACE_WAITING);
+}
+
+/* Another start would end the same way; unless there is another program. */
+static void give_up(struct places *places, struct place *place, uint64_t now)
+{
+    if (!place->on_trial || places->use_proven || places->proven_fd < 0) {
+        move_to(place, PLACE_FAILED);
+        return;
+    }
+    places->use_proven = true;
+    place->on_trial = false;
+    start_again(place, now);
+}
+
 /* What comes after a death, or after a start that failed. */
 static void after_death(struct places *places, struct place *place, bool permanent, uint64_t now)
 {
+    bool made_room = place->replace_by > 0 && place->record.left;
     clear_place(places, place);
+    place->replace_by = 0;
     if (places->stopping)
         move_to(place, PLACE_GONE);
+    else if (made_room)
+        start_again(place, now);
     else if (permanent || !restart_died(&place->restart, now, &place->record.start_at))
-        move_to(place, PLACE_FAILED);
+        give_up(places, place, now);
     else
         move_to(place, PLACE_WAITING);
 }
@@ -168,8 +219,10 @@ void places_start(struct places *places, struct place *place, uint64_t now)
     char name[24];
     pid_t pid;
     int fd;
+    char proven[32];
     snprintf(name, sizeof name, "worker-%u", record->index);
-    const struct launch_plan plan = {.program = places->program,
+    snprintf(proven, sizeof proven, "/proc/self/fd/%d", places->proven_fd);
+    const struct launch_plan plan = {.program = places->use_proven ? proven : places->program,
                                      .options = places->options,
                                      .worker_link = places->worker_link,
                                      .stream = record->stream,
@@ -257,6 +310,7 @@ void places_ready(struct places *places, uint32_t index, uint32_t incarnation, u
     if (!place || place->record.state != PLACE_STARTING)
         return;
     move_to(place, PLACE_READY);
+    place->on_trial = false;
     restart_ready(&place->restart, now);
 }
 
@@ -276,6 +330,40 @@ void places_stop(struct places *places, int signal)
             kill((pid_t)place->record.pid, signal);
         else if (place->record.state == PLACE_WAITING)
             move_to(place, PLACE_GONE);
+    }
+}
+
+/* ---- replacement ---- */
+
+void places_prove(struct places *places)
+{
+    int fd = open(places->program, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (places->proven_fd >= 0)
+        close(places->proven_fd);
+    places->proven_fd = fd;
+}
+
+void places_try_anew(struct places *places)
+{
+    places->use_proven = false;
+}
+
+bool places_took_back(const struct places *places)
+{
+    return places->use_proven;
+}
+
+void places_replace(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now)
+{
+    struct place *place = &places->places[index];
+    place->on_trial = true;
+    if (place->record.pid > 0) {
+        place->replace_by = now + patience_ns;
+        kill((pid_t)place->record.pid, SIGTERM);
+    } else if (place->record.state == PLACE_FAILED || place->record.state == PLACE_WAITING) {
+        start_again(place, now);
     }
 }
 
@@ -304,6 +392,8 @@ void places_watch(struct places *places, uint64_t now)
         struct place *place = &places->places[i];
         if (place->record.pid > 0 && !place->stalled)
             watch(places, place, now);
+        if (place->record.pid > 0 && place->replace_by > 0 && place->replace_by <= now)
+            kill((pid_t)place->record.pid, SIGKILL);
     }
 }
 
@@ -337,6 +427,9 @@ void places_deinit(struct places *places)
         close(places->board_fd);
     if (places->store_fd >= 0)
         close(places->store_fd);
+    if (places->proven_fd >= 0)
+        close(places->proven_fd);
+    places->proven_fd = -1;
     places->board = NULL;
     places->board_fd = places->store_fd = -1;
 }

@@ -23,12 +23,17 @@ struct place {
     struct restart restart;
     struct stall stall;
     bool stalled; /* killed by us, for that */
+    uint64_t
+        replace_by; /* clock_ns when a process that was told to make room is killed; 0: it was not told */
+    bool on_trial;  /* the first process of a program that was put there since the last one started */
     struct worker_log log;
 };
 
 struct places {
     const struct options *options;
     char program[PATH_MAX];
+    int proven_fd;   /* a program that workers became ready with; -1: none could be kept */
+    bool use_proven; /* what stands at its path did not become ready: that one is started */
     char worker_link[RUNDIR_PATH_MAX + 32]; /* endpoint that workers connect to */
     uint64_t boot;                          /* in the names of their streams */
     int rundir_fd;
@@ -69,7 +74,23 @@ void places_read_logs(struct places *places, uint64_t now);
 void places_ready(struct places *places, uint32_t index, uint32_t incarnation, uint64_t now);
 void places_kill(struct places *places, uint32_t index, uint32_t incarnation);
 
-/* Kills workers that are ready or load and make no progress. */
+/* From now on what stands at the program's path is started again, whatever came of it before. */
+void places_try_anew(struct places *places);
+
+/* Has the process on this place make room for another of the program that stands there now: it is told to
+ * end, and the next one starts as soon as it has. A process that has not ended within `patience_ns` is
+ * killed. A place that failed is tried again. If the next one does not become ready, the program before is
+ * started again (places_took_back). */
+void places_replace(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now);
+
+/* Whether the program that was to replace another did not become ready: then the one before is used, until
+ * places_try_anew. The record of its place says why. */
+bool places_took_back(const struct places *places);
+
+/* All places run what stands at the program's path: that is what may be gone back to from now on. */
+void places_prove(struct places *places);
+
+/* Kills workers that are ready or load and make no progress, or do not make room. */
 void places_watch(struct places *places, uint64_t now);
 
 /* Counts the time without progress from now on: we stood still ourselves. */

@@ -13,6 +13,7 @@
 #define RESTART_MAX_DEATHS     5     /* in a row, none of them ready: a crash loop */
 #define RESTART_STEADY_MS      10000 /* ready this long: the next death starts from the shortest wait */
 #define STALL_MS               10000 /* of a worker that serves */
+#define STALL_BROKER_MS        5000  /* of a broker that serves: it does nothing for long */
 #define STALL_LOADING_MS       60000 /* of one that loads: a large matrix may come from a slow disk */
 
 struct restart {       /* zeroed: never died */

@@ -7,8 +7,12 @@
  * what that asks for; then tell the broker what has changed.
  *
  *     broker:   started ──serving──▶ serves ──killed──▶ started again, at once if that is not its habit
- *                  │                    │
+ *                  │                    │ └──told to leave──▶ ends ──▶ the next one, on trial
  *                  └──ends by itself────┴──▶ the pool ends, with its status
+ *
+ * A broker whose loop stands still is killed, which loses nothing. One on trial, at the end of a reload, that
+ * does not come up is no reason to end the pool: the program that runs here is the broker too, whatever
+ * stands at its path by now.
  *
  * Workers are started when the broker can be reached for the first time; a port in use is said once, and not
  * beside the progress of a model that loads for nothing. From then on they live on whatever becomes of the
@@ -36,20 +40,31 @@
 #include "common/program.h"
 #include "common/rundir.h"
 #include "supervisor/boot.h"
+#include "supervisor/control.h"
 #include "supervisor/gateway.h"
 #include "supervisor/launch.h"
 #include "supervisor/places.h"
+#include "supervisor/reload.h"
 
-/* Room for what is bounded elsewhere: frames and prompts, and as much again for blocks that are larger than
- * what lies in them. Pages are taken as they are needed. */
-#define VAULT_BYTES ((size_t)768 << 20)
+/* Room for what is bounded elsewhere: frames, and as much again for blocks that are larger than what lies in
+ * them; and prompts, likewise. Pages are taken as they are needed. */
+#define VAULT_BYTES(options) (((size_t)(options)->journal << 21) + ((size_t)256 << 20))
 
 #define AT_ONCE       3                    /* deaths of a broker in a row before the next one is waited for */
+#define STEADY_NS     CLOCK_NS_PER_S       /* of a broker: what it died of was not what the one before left */
 #define TICK_NS       CLOCK_NS_PER_S       /* between looks at the progress of workers */
 #define LATE_NS       CLOCK_NS_PER_S       /* a look so late means that we stood still ourselves */
 #define LEAVE_NS      (5 * CLOCK_NS_PER_S) /* for a broker that was told to end at once */
+#define CHANGE_NS     (10 * CLOCK_NS_PER_S) /* and for one that was told to leave */
+#define OWN_PROGRAM   "/proc/self/exe"
 #define LOCK_NS       (2 * CLOCK_NS_PER_S) /* for the last process of a pool that was killed */
 #define LOCK_AGAIN_US 20000
+
+enum broker_change {
+    BROKER_KEPT,
+    BROKER_LEAVING, /* it is told to, for the next one */
+    BROKER_ON_TRIAL /* the next one, until it serves */
+};
 
 struct supervision {
     const struct options *options;
@@ -66,11 +81,21 @@ struct supervision {
     bool welcomed;     /* it was told who we are */
     uint64_t start_at; /* clock_ns, while there is none */
     struct restart restart;
+    struct stall stall;
+    bool stalled; /* killed by us, for that */
+    enum broker_change change;
+    bool leave_told;
+    uint64_t change_by; /* BROKER_LEAVING: when it is killed instead */
+    bool use_own;       /* what stands at its path does not come up: we are started as the broker */
+
+    struct control control;
+    struct reload reload;
 
     uint32_t signals; /* that asked us to end */
     bool signals_told;
     uint64_t leave_at; /* when a broker that was told to end at once is killed; 0: it was not */
     uint64_t boot;
+    bool boot_is_new; /* no broker was told of it */
     uint64_t next_tick;
     bool ended; /* the pool has: */
     int status; /* exit status, or -errno */
@@ -78,12 +103,22 @@ struct supervision {
 
 /* ---- what is said between us ---- */
 
+static void broker_serves(struct supervision *self)
+{
+    if (self->change != BROKER_ON_TRIAL)
+        return;
+    self->change = BROKER_KEPT;
+    if (self->reload.stage == RELOAD_BROKER)
+        reload_done(&self->reload, &self->places, &self->control, self->now);
+}
+
 static void take_order(struct supervision *self, const struct order *order)
 {
     switch (order->kind) {
     case ORDER_SERVING:
         self->serving = true;
         restart_ready(&self->restart, self->now);
+        broker_serves(self);
         break;
     case ORDER_READY:
         places_ready(&self->places, order->index, order->incarnation, self->now);
@@ -115,7 +150,7 @@ static bool tell(struct supervision *self, const struct news *news)
 static void tell_place(struct supervision *self, struct place *place)
 {
     struct news news = {.kind = NEWS_PLACE, .version = SUPERVISION_VERSION, .place = place->record};
-    if (place->changed && tell(self, &news))
+    if (place->changed && self->welcomed && tell(self, &news)) /* the welcome is the first of all */
         place->changed = false;
 }
 
@@ -131,6 +166,8 @@ static void tell_changes(struct supervision *self)
                                                  .rundir_fd = self->lock_fd,
                                                  .vault_fd = self->vault_fd}};
         self->welcomed = tell(self, &welcome);
+        if (self->welcomed)
+            self->boot_is_new = false;
     }
     if (!self->welcomed)
         return;
@@ -139,11 +176,15 @@ static void tell_changes(struct supervision *self)
     const struct news end_news = {.kind = NEWS_END, .version = SUPERVISION_VERSION, .signals = self->signals};
     if (self->signals > 0 && !self->signals_told)
         self->signals_told = tell(self, &end_news);
+    const struct news leave_news = {.kind = NEWS_LEAVE, .version = SUPERVISION_VERSION};
+    if (self->change == BROKER_LEAVING && !self->leave_told)
+        self->leave_told = tell(self, &leave_news);
 }
 
 static bool has_more_to_tell(const struct supervision *self)
 {
-    bool more = !self->welcomed || (self->signals > 0 && !self->signals_told);
+    bool more = !self->welcomed || (self->signals > 0 && !self->signals_told) ||
+                (self->change == BROKER_LEAVING && !self->leave_told);
     for (uint32_t i = 0; i < self->places.n; i++)
         more |= self->places.places[i].changed;
     return self->link >= 0 && more;
@@ -151,25 +192,45 @@ static bool has_more_to_tell(const struct supervision *self)
 
 /* ---- the broker ---- */
 
+/* The program at its path does not come up. False when there is none to go back to. */
+static bool take_back(struct supervision *self, const char *reason)
+{
+    if (self->change != BROKER_ON_TRIAL || self->use_own)
+        return false;
+    self->use_own = true;
+    self->change = BROKER_KEPT;
+    self->start_at = self->now;
+    if (self->reload.stage != RELOAD_NONE)
+        reload_failed(&self->reload, &self->control,
+                      "the broker that was to follow %.400s: the one before is started again", reason);
+    else
+        log_error("the broker that was to follow %s: the one before is started again", reason);
+    return true;
+}
+
 static void start_broker(struct supervision *self)
 {
     struct error err = {{0}};
     int pair[2] = {-1, -1};
-    int r = self->boot > 0 && self->serving ? boot_raise(self->options->rundir, &self->boot, &err) : 0;
+    int r = self->serving && !self->boot_is_new ? boot_raise(self->options->rundir, &self->boot, &err) : 0;
     if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         r = error_set(&err, -errno, "socketpair: %s", strerror(errno));
     const int fds[] = {pair[1], self->places.board_fd, self->lock_fd, self->vault_fd};
     if (r == 0)
-        r = launch_broker(self->program, self->options, fds, sizeof fds / sizeof *fds, &self->broker, &err);
+        r = launch_broker(self->use_own ? OWN_PROGRAM : self->program, self->options, fds,
+                          sizeof fds / sizeof *fds, &self->broker, &err);
     close(pair[1]);
     if (r < 0) {
         close(pair[0]);
+        if (take_back(self, "cannot be started"))
+            return;
         log_error("the broker cannot be started: %s", err.text);
         self->start_at = self->now + CLOCK_NS_PER_S;
         return;
     }
     self->link = pair[0];
-    self->welcomed = self->signals_told = false;
+    self->welcomed = self->signals_told = self->leave_told = self->stalled = false;
+    self->stall = (struct stall){0};
     for (uint32_t i = 0; i < self->places.n; i++)
         self->places.places[i].changed = true;
 }
@@ -187,17 +248,62 @@ static void broker_ended(struct supervision *self, int status)
     self->broker = 0;
     close(self->link);
     self->link = -1;
+    char how[128];
+    if (self->stalled)
+        snprintf(how, sizeof how, "stood still and was killed");
+    else if (WIFSIGNALED(status))
+        snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
+    if (self->change == BROKER_LEAVING && self->signals < 2) {
+        self->change = BROKER_ON_TRIAL;
+        self->start_at = self->now;
+        return;
+    }
+    bool by_itself = WIFEXITED(status) || self->reload.stage == RELOAD_BROKER;
+    if (self->signals < 2 && by_itself && take_back(self, how))
+        return;
     if (WIFEXITED(status) || self->signals > 1) {
         end(self, WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
         return;
     }
+    if (self->restart.ready_ns > 0 && self->now - self->restart.ready_ns >= STEADY_NS)
+        self->restart.waits = 0;
     bool again = restart_died(&self->restart, self->now, &self->start_at);
-    log_error("the broker was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
-              again ? ": it is started again" : " again and again: it is given up");
+    log_error("the broker %s%s", how, again ? ": it is started again" : " again and again: it is given up");
     if (!again)
         end(self, EXIT_FAILURE);
     else if (self->restart.waits <= AT_ONCE)
         self->start_at = self->now;
+    if (again && self->serving)
+        self->change = BROKER_ON_TRIAL; /* who knows what stands at its path by now */
+}
+
+/* The next boot number is fetched before there is no broker: a disk may be full. */
+static void replace_broker(struct supervision *self)
+{
+    struct error err;
+    if (boot_raise(self->options->rundir, &self->boot, &err) < 0) {
+        reload_failed(&self->reload, &self->control, "%s", err.text);
+        return;
+    }
+    self->boot_is_new = true;
+    self->use_own = false;
+    self->leave_told = false;
+    self->change = self->broker > 0 ? BROKER_LEAVING : BROKER_ON_TRIAL;
+    self->change_by = self->now + CHANGE_NS;
+}
+
+/* Its loop turns several times a second, whatever it has to do; but not while it takes over from another. */
+static void watch_broker(struct supervision *self)
+{
+    uint32_t most_ms = self->restart.ready_ns > 0 ? STALL_BROKER_MS : STALL_LOADING_MS;
+    uint64_t turns = atomic_load_explicit(&self->places.board->broker_turns, memory_order_relaxed);
+    if (self->broker == 0 || self->stalled || !stall_check(&self->stall, true, turns, most_ms, self->now))
+        return;
+    self->stalled = true;
+    kill(self->broker, SIGKILL);
 }
 
 static void reap(struct supervision *self)
@@ -219,12 +325,41 @@ static void take_signals(struct supervision *self)
         if (info.ssi_signo == SIGCHLD)
             continue;
         self->signals++;
+        if (self->reload.stage != RELOAD_NONE)
+            reload_failed(&self->reload, &self->control, "the pool was told to end");
         gateway_child_stop(&self->gateway, SIGTERM);
         self->signals_told = false;
         if (self->signals == 2)
             self->leave_at = self->now + LEAVE_NS;
     }
     reap(self);
+}
+
+/* Why nothing can be replaced now; NULL: it can. */
+static const char *reason_against(const struct supervision *self)
+{
+    return self->signals > 0                        ? "the pool was told to end"
+           : !self->serving                         ? "the pool has not started yet"
+           : self->reload.stage != RELOAD_NONE      ? "a reload is under way already"
+           : self->change != BROKER_KEPT            ? "the broker is being replaced"
+           : access(self->options->model, R_OK) < 0 ? "the model's file cannot be read any more"
+                                                    : NULL;
+}
+
+static void take_wishes(struct supervision *self)
+{
+    struct control_peer *peer;
+    while (control_take(&self->control, &peer)) {
+        const char *against = reason_against(self);
+        if (against) {
+            control_refuse(peer, against);
+            continue;
+        }
+        control_follow(peer);
+        reload_begin(&self->reload, &self->places, self->now);
+    }
+    if (reload_turn(&self->reload, &self->places, &self->control, self->now))
+        replace_broker(self);
 }
 
 static void start_due(struct supervision *self)
@@ -245,12 +380,17 @@ static void tick(struct supervision *self)
 {
     if (self->leave_at > 0 && self->leave_at <= self->now && self->broker > 0)
         kill(self->broker, SIGKILL);
+    if (self->change == BROKER_LEAVING && self->change_by <= self->now && self->broker > 0)
+        kill(self->broker, SIGKILL);
     if (self->next_tick > self->now)
         return;
-    if (self->now > self->next_tick + LATE_NS)
+    if (self->now > self->next_tick + LATE_NS) {
         places_stood_still(&self->places, self->now);
+        self->stall.since = self->now;
+    }
     self->next_tick = self->now + TICK_NS;
     places_watch(&self->places, self->now);
+    watch_broker(self);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -260,7 +400,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static void wait_for_something(struct supervision *self)
 {
-    struct pollfd items[2 + SUPERVISION_PLACES_MAX];
+    struct pollfd items[2 + SUPERVISION_PLACES_MAX + 1 + CONTROL_PEERS];
     nfds_t n = 0;
     uint64_t due = earlier(self->next_tick, self->serving ? places_next(&self->places) : UINT64_MAX);
     bool held = false;
@@ -273,6 +413,8 @@ static void wait_for_something(struct supervision *self)
         if (log->fd >= 0)
             items[n++] = (struct pollfd){.fd = log->fd, .events = POLLIN};
     }
+    n += control_poll(&self->control, items + n);
+    due = earlier(due, reload_due(&self->reload));
     if (self->broker == 0)
         due = earlier(due, self->start_at);
     if (self->serving)
@@ -295,6 +437,7 @@ static void run(struct supervision *self)
         places_read_logs(&self->places, self->now);
         take_orders(self);
         take_signals(self);
+        take_wishes(self);
         tick(self);
     }
 }
@@ -344,8 +487,10 @@ static int prepare(struct supervision *self, struct error *err)
         r = boot_raise(options->rundir, &self->boot, err);
     if (r == 0)
         sockets_clear(options->rundir);
-    if (r == 0 && (r = vault_create(VAULT_BYTES, &self->vault_fd)) < 0)
+    if (r == 0 && (r = vault_create(VAULT_BYTES(options), &self->vault_fd)) < 0)
         error_set(err, r, "shared memory for requests: %s", strerror(-r));
+    if (r == 0)
+        r = control_open(&self->control, options->rundir, err);
     if (r == 0)
         r = places_init(&self->places, options, self->lock_fd, self->boot, err);
     return r;
@@ -360,6 +505,7 @@ int supervise(const struct options *options, struct error *err)
                                  .lock_fd = -1,
                                  .vault_fd = -1,
                                  .link = -1,
+                                 .control = {.fd = -1},
                                  .now = clock_ns(),
                                  .next_tick = clock_ns()};
     int r = prepare(self, err);
@@ -370,6 +516,7 @@ int supervise(const struct options *options, struct error *err)
         places_stop(&self->places, SIGKILL);
         places_deinit(&self->places);
     }
+    control_close(&self->control, self->lock_fd);
     if (self->vault_fd >= 0)
         close(self->vault_fd);
     if (self->lock_fd >= 0)

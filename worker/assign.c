@@ -103,9 +103,9 @@ static void silence(struct request *request)
     DL_APPEND(assignments->silent, request);
 }
 
-/* Ends a request that the engine does not have. */
-static void end_unstarted(struct request *request, enum end_reason reason, enum proto_error error,
-                          const char *text)
+/* Ends a request that the engine does not have, or whatever it makes of it. */
+static void end_here(struct request *request, enum end_reason reason, enum proto_error error,
+                     const char *text)
 {
     const struct ending ending = {.reason = reason,
                                   .error = error,
@@ -160,7 +160,7 @@ static void on_prepared(void *arg, struct preparation *preparation)
     if (request->silent)
         free_request(request);
     else if (!preparation->ok)
-        end_unstarted(request, END_ERROR, preparation->refusal.error, preparation->refusal.reason.text);
+        end_here(request, END_ERROR, preparation->refusal.error, preparation->refusal.reason.text);
 }
 
 static void prepare(struct request *request)
@@ -171,7 +171,7 @@ static void prepare(struct request *request)
     if (preparer_add(request->owner->preparer, &request->preparation))
         request->stage = STAGE_PREPARING;
     else
-        end_unstarted(request, END_ERROR, PROTO_OVERLOADED, "too many prompts wait for their tokens");
+        end_here(request, END_ERROR, PROTO_OVERLOADED, "too many prompts wait for their tokens");
 }
 
 void assignments_take(struct assignments *assignments)
@@ -187,7 +187,7 @@ void assignments_take(struct assignments *assignments)
     if (!request)
         return;
     if (assignments->closed)
-        end_unstarted(request, END_ERROR, assignments->closed, assignments->closed_because);
+        end_here(request, END_ERROR, assignments->closed, assignments->closed_because);
     else if (request->received->message.assign.generation.prompt.form != PROMPT_IDS)
         prepare(request);
 }
@@ -199,7 +199,7 @@ void assignments_cancel(struct assignments *assignments, const struct message *c
     if (request && request->stage == STAGE_RUNNING)
         engine_cancel(assignments->engine, (uint64_t)(uintptr_t)request);
     else if (request)
-        end_unstarted(request, END_CANCELLED, PROTO_OK, "");
+        end_here(request, END_CANCELLED, PROTO_OK, "");
 }
 
 void assignments_close(struct assignments *assignments, enum proto_error error, const char *because)
@@ -214,7 +214,17 @@ void assignments_abandon(struct assignments *assignments, enum proto_error error
     assignments_close(assignments, error, because);
     DL_FOREACH_SAFE(assignments->unstarted, request, next)
     {
-        end_unstarted(request, END_ERROR, error, because);
+        end_here(request, END_ERROR, error, because);
+    }
+}
+
+void assignments_give_back(struct assignments *assignments)
+{
+    struct request *request, *next;
+    HASH_ITER(hh, assignments->requests, request, next)
+    {
+        publish_now(assignments->publisher, &request->output);
+        end_here(request, END_ERROR, assignments->closed, assignments->closed_because);
     }
 }
 
@@ -224,7 +234,7 @@ void assignments_expire(struct assignments *assignments, uint64_t now)
     DL_FOREACH_SAFE(assignments->unstarted, request, next)
     {
         if (request->deadline_ns && now >= request->deadline_ns)
-            end_unstarted(request, END_DEADLINE, PROTO_OK, "");
+            end_here(request, END_DEADLINE, PROTO_OK, "");
     }
 }
 
@@ -281,7 +291,7 @@ static void start(struct request *request)
     wanted.deadline_ns = request->deadline_ns;
     int r = engine_submit(assignments->engine, &wanted, &err);
     if (r != 0) {
-        end_unstarted(request, END_ERROR, error_of_submit(r), err.text);
+        end_here(request, END_ERROR, error_of_submit(r), err.text);
         return;
     }
     DL_DELETE(assignments->unstarted, request);
@@ -316,6 +326,9 @@ static void end_by_event(struct request *request, const struct engine_event *eve
                             .usage = {totals->n_prompt, totals->n_cached, totals->n_output},
                             .timing = {.queue_ms = request->output.queue_ms,
                                        .prefill_ms = request->prepared_ms + (double)totals->prefill_ns / 1e6,
+                                       .prepare_ms = request->prepared_ms,
+                                       .wait_ms = (double)totals->wait_ns / 1e6,
+                                       .lookup_ms = (double)totals->lookup_ns / 1e6,
                                        .decode_ms = (double)totals->decode_ns / 1e6}};
     if (ending.reason == END_ERROR) {
         ending.error = PROTO_MODEL_ERROR;

@@ -54,6 +54,10 @@ void assignments_close(struct assignments *assignments, enum proto_error error, 
 /* The same, and those that the engine does not have yet end likewise. */
 void assignments_abandon(struct assignments *assignments, enum proto_error error, const char *because);
 
+/* Ends all that there are with the error they were closed for, behind frames of all that was made of them but
+ * the text that is withheld: whoever is given them next goes on from there. */
+void assignments_give_back(struct assignments *assignments);
+
 /* Ends those that do not run yet and whose deadline has passed; the engine sees to the others. */
 void assignments_expire(struct assignments *assignments, uint64_t now);
 

@@ -81,6 +81,7 @@ static void send_heartbeat(struct link *link, const struct link_load *load)
     message.heartbeat.kv_free = load->kv_free;
     message.heartbeat.wseq = link->stream->window.last;
     message.heartbeat.waiting_tokens = load->waiting_tokens;
+    message.heartbeat.draining = load->draining;
     link_send(link, &message);
 }
 
@@ -126,6 +127,11 @@ uint64_t link_due_ns(const struct link *link)
 bool link_is_due(const struct link *link, uint64_t now)
 {
     return now >= link_due_ns(link) || may_be_ready(link) || lost_its_listener(link);
+}
+
+void link_hurry(struct link *link)
+{
+    link->next_heartbeat_ns = 0;
 }
 
 bool link_tend(struct link *link, const struct link_load *load, uint64_t now)

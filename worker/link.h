@@ -50,6 +50,7 @@ struct link {
 struct link_load {
     uint32_t active, waiting, kv_free;
     uint64_t waiting_tokens;
+    bool draining;
 };
 
 /* Connects. `introduction` is the `register` that the worker says of itself; its texts and the stream outlive
@@ -73,6 +74,9 @@ void link_send(struct link *link, const struct message *message);
 /* Whether link_tend has something to do; and when it will, at the latest. */
 bool link_is_due(const struct link *link, uint64_t now);
 uint64_t link_due_ns(const struct link *link);
+
+/* The next heartbeat is due now: there is news in it. */
+void link_hurry(struct link *link);
 
 /* Registers, says ready and sends heartbeats when they are due. True when the worker became ready by it. */
 bool link_tend(struct link *link, const struct link_load *load, uint64_t now);

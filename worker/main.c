@@ -14,6 +14,7 @@ int main(int argc, char **argv)
 {
     struct worker_options options;
     program_hold_standard_files();
+    program_forgo_core_dumps();
     worker_options_parse(argc, argv, &options);
     log_init(options.name);
     return worker_run(&options);

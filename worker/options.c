@@ -29,6 +29,7 @@ enum {
     KEY_BOARD_SLOT,
     KEY_PREFIX_STORE_FD,
     KEY_LOCAL_WORKERS,
+    KEY_QUANTIZE,
     KEY_CACHED_BLOCKS,
     KEY_FRAME_US,
     KEY_ORPHAN_S,
@@ -47,6 +48,8 @@ static const struct argp_option options[] = {
     {"slots", KEY_SLOTS, "N", 0, "Sequences at once", 0},
     {"kv-blocks", KEY_KV_BLOCKS, "N", 0, "Blocks of the KV cache, 32 tokens each (what the slots need)", 0},
     {"kv-type", KEY_KV_TYPE, "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (f16)", 0},
+    {"quantize", KEY_QUANTIZE, "TYPE", 0,
+     "Make weights in F32, F16 or BF16 smaller: Q8_0, Q4_K_M ... (as they are)", 0},
     {"cached-blocks", KEY_CACHED_BLOCKS, "N", 0, "Of them, most that the prefix cache keeps; 0: none (all)",
      0},
     {"threads", KEY_THREADS, "N", 0, "Threads (one for each core)", 0},
@@ -117,6 +120,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_KV_TYPE:
         into->kv_type = arg;
+        break;
+    case KEY_QUANTIZE:
+        into->quantize = arg;
         break;
     case KEY_CACHED_BLOCKS:
         into->cached_blocks = number(key, arg, 0, LAUNCH_MAX_KV_BLOCKS, state);

@@ -165,6 +165,12 @@ void publish_event(struct publisher *publisher, struct output *output, const str
     expect(publisher, output);
 }
 
+void publish_now(struct publisher *publisher, struct output *output)
+{
+    if (output->is_pending)
+        flush(publisher, output, NULL, clock_ns());
+}
+
 void publish_due(struct publisher *publisher, uint64_t now, uint64_t step_ns)
 {
     struct output *output, *next;

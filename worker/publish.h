@@ -47,6 +47,9 @@ void publish_event(struct publisher *publisher, struct output *output, const str
 /* Sends what is left of a request with its end, on both sockets. */
 void publish_end(struct publisher *publisher, struct output *output, const struct ending *ending);
 
+/* Sends what is gathered of a request, if anything is. */
+void publish_now(struct publisher *publisher, struct output *output);
+
 /* Sends what waits: all of it after a step of frame_ns or longer, else what was held back for that time. */
 void publish_due(struct publisher *publisher, uint64_t now, uint64_t step_ns);
 

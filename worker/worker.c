@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -29,6 +30,7 @@
 #include "common/log.h"
 #include "common/program.h"
 #include "worker/assign.h"
+#include "worker/convert/quantize.h"
 #include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/kv_type.h"
@@ -63,6 +65,7 @@ struct worker {
     struct sandbox sandbox;
     bool confined; /* it is to be */
     struct engine *engine;
+    size_t shared_bytes; /* of the pool's prefix store */
     void *zmq;
     struct stream stream;
     struct link link;
@@ -147,6 +150,16 @@ static void drain(struct worker *worker, const char *why)
     log_info("%s: finishing %u requests", why, worker->assignments.n);
     assignments_close(&worker->assignments, PROTO_DRAINING, "the worker is shutting down");
     enter_state(worker, WORKER_DRAINING);
+    link_hurry(&worker->link);
+}
+
+/* Of a device that failed the ends are under way. */
+static void hand_over(struct worker *worker)
+{
+    if (worker->state != WORKER_DRAINING)
+        return;
+    log_info("giving back %u requests", worker->assignments.n);
+    assignments_give_back(&worker->assignments);
 }
 
 static void take(struct worker *worker, const struct message *message)
@@ -169,23 +182,44 @@ static void take(struct worker *worker, const struct message *message)
         break;
     case MESSAGE_DRAIN:
         drain(worker, "the broker asked for it");
+        if (message->drain.hand_over)
+            hand_over(worker);
         break;
     default:
         break;
     }
 }
 
-/* What memory the KV cache has, and what that is enough for. */
-static const char *describe_cache(const struct worker *worker, char *text, size_t size)
+static double mib_of(uint64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+/* Bytes of the pool's prefix store; 0: there is none. */
+static size_t store_bytes(const struct worker_options *options)
+{
+    struct stat stat;
+    return options->prefix_store_fd >= 0 && fstat(options->prefix_store_fd, &stat) == 0 ? (size_t)stat.st_size
+                                                                                        : 0;
+}
+
+/* What memory the KV cache has, what that is enough for, and what the workers have together. */
+static const char *describe_memory(const struct worker *worker, char *text, size_t size)
 {
     const struct backend_info *info = engine_backend_info(worker->engine);
     uint32_t context = engine_context(worker->engine), most = engine_max_tokens_in_cache(worker->engine);
     uint32_t n = info->groups[0].n_blocks / backend_blocks_for(context);
-    double mib = 0;
+    uint64_t bytes = 0;
     for (uint32_t g = 0; g < info->n_groups; g++)
-        mib += (double)info->groups[g].n_blocks * (double)info->groups[g].block_bytes / (1 << 20);
-    snprintf(text, size, "KV cache of %.4g MiB: %u sequence%s of %u tokens", mib, n > 1 ? n : 1,
-             n > 1 ? "s" : "", most < context ? most : context);
+        bytes += (uint64_t)info->groups[g].n_blocks * info->groups[g].block_bytes;
+    size_t weights = worker->weights ? weight_store_bytes(worker->weights) : 0;
+    int used = snprintf(text, size, "KV cache of %.4g MiB: %u sequence%s of %u tokens", mib_of(bytes),
+                        n > 1 ? n : 1, n > 1 ? "s" : "", most < context ? most : context);
+    if (weights > 0)
+        used += snprintf(text + used, size - (size_t)used, "; shared weights of %.4g MiB", mib_of(weights));
+    if (worker->shared_bytes > 0)
+        snprintf(text + used, size - (size_t)used, "; prefix store of %.4g MiB",
+                 mib_of(worker->shared_bytes));
     return text;
 }
 
@@ -198,11 +232,12 @@ static void tend_link(struct worker *worker, uint64_t now)
     const struct link_load load = {.active = stats.active,
                                    .waiting = stats.waiting + assignments_unstarted(&worker->assignments),
                                    .kv_free = stats.blocks_free,
-                                   .waiting_tokens = stats.waiting_tokens};
+                                   .waiting_tokens = stats.waiting_tokens,
+                                   .draining = is_ending(worker)};
     if (!link_tend(&worker->link, &load, now))
         return;
     log_info("ready: %s, %s, %s", worker->model->params.name, engine_backend_info(worker->engine)->device,
-             describe_cache(worker, (char[128]){0}, 128));
+             describe_memory(worker, (char[256]){0}, 256));
     enter_state(worker, is_ending(worker) ? worker->state : WORKER_READY);
 }
 
@@ -359,10 +394,13 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Weights that another worker has packed, or is packing. */
+/* Weights that another worker has packed, or is packing. A device has its own: for a worker that is alone on
+ * this machine what it leaves in the host's memory would be for nobody. */
 static void open_weights(struct worker *worker)
 {
     const struct backend_ops *ops = worker->backend.ops;
+    if (!ops->self_contained && worker->options->local_workers < 2)
+        return;
     struct weight_store_file file = {.packing = ops->weight_packing ? ops->weight_packing() : 0};
     struct error err;
     if (!ops->weight_packing || !gguf_file_key(worker->model->gguf, file.key, &file.settled))
@@ -384,6 +422,15 @@ static int find_digest(struct worker *worker, struct error *err)
     if (r == 0 && worker->weights)
         weight_store_know(worker->weights, model->digest);
     return r;
+}
+
+/* For another backend, which packs in another way. */
+static void reopen_weights(struct worker *worker)
+{
+    worker->weights = weight_store_free(worker->weights);
+    open_weights(worker);
+    if (worker->weights)
+        weight_store_know(worker->weights, worker->model->digest);
 }
 
 /* What was packed is of use to others only if the file was sound all the time. */
@@ -450,6 +497,7 @@ static int open_engine(struct worker *worker, struct error *err)
             .invariant = options->invariant,
             .kv_type = kv_type,
             .n_sharers = n_sharers,
+            .shared_bytes = worker->shared_bytes,
             .weights = worker->weights,
             .devices = &device,
             .n_devices = worker->backend.n_devices > 0,
@@ -478,10 +526,35 @@ static uint32_t most_tokens(const struct worker *worker)
     return context < cache ? context : cache;
 }
 
+static void after_tensor(void *arg, const struct quantize_step *step)
+{
+    on_progress(arg);
+}
+
+/* The model, its weights made smaller if that is asked for. */
+static int open_model(struct worker *worker, struct error *err)
+{
+    const struct worker_options *options = worker->options;
+    const struct quantize_options quantize = {.n_threads = options->threads};
+    const struct mixture *mixture = options->quantize ? mixture_by_name(options->quantize) : NULL;
+    struct gguf *gguf;
+    if (options->quantize && !mixture)
+        return error_set(err, -EINVAL, "--quantize: there is no type \"%s\"", options->quantize);
+    int r = model_open_files(options->model, &gguf, err);
+    if (r < 0)
+        return r;
+    r = mixture ? quantize_in_memory(gguf, mixture, &quantize, after_tensor, worker, err) : 0;
+    if (r < 0) {
+        gguf_free(gguf);
+        return error_prefix(err, r, "%s", options->model);
+    }
+    return model_take_gguf(gguf, options->model, true, &worker->model, err);
+}
+
 /* Everything that can be wrong with the model or the device. */
 static int load(struct worker *worker, struct error *err)
 {
-    int r = model_open(worker->options->model, true, &worker->model, err);
+    int r = open_model(worker, err);
     if (r < 0)
         return r;
     prompt_encoder_init(&worker->encoder, worker->model);
@@ -502,10 +575,13 @@ static int load(struct worker *worker, struct error *err)
     r = open_engine(worker, err);
     if (r < 0 && backend_fall_back(&worker->backend, err)) {
         log_choice(worker);
+        reopen_weights(worker);
         r = open_engine(worker, err);
     }
-    if (r == 0)
+    if (r == 0) { /* the store of weights has been told the file's own digest */
+        model_mark_stretched(worker->model, engine_context(worker->engine));
         share_prefixes(worker);
+    }
     if (r == 0)
         r = finish_weights(worker, err);
     if (r < 0)
@@ -591,10 +667,18 @@ static int give_up(struct worker *worker, int status, const struct error *err)
     return end(worker, WORKER_FAILED, status);
 }
 
+/* May the next process load what this one could not? There may be memory by then, the file at rest, and the
+ * device well again that failed or stood still; who starts it again bounds how often. What was refused (a
+ * model, or a device that computes wrongly) is refused again. */
+static bool may_pass(int r)
+{
+    return r == -ENOMEM || r == -ESTALE || r == -EIO || r == -ETIMEDOUT;
+}
+
 int worker_run(const struct worker_options *options)
 {
     struct error err = {0};
-    struct worker worker = {.options = options};
+    struct worker worker = {.options = options, .shared_bytes = store_bytes(options)};
     catch_signals(options);
     truncation_catch(options->name, EXIT_FAILURE);
     if (report_open(&worker.report, options->board_fd, options->board_slot, options->incarnation, &err) < 0)
@@ -603,10 +687,8 @@ int worker_run(const struct worker_options *options)
     loading = 1;
     int r = load(&worker, &err);
     loading = 0;
-    if (r < 0) { /* memory may be free, and the file at rest, at the next start */
-        bool passing = r == -ENOMEM || r == -ESTALE;
-        return give_up(&worker, passing ? EXIT_FAILURE : PROGRAM_EXIT_PERMANENT, &err);
-    }
+    if (r < 0)
+        return give_up(&worker, may_pass(r) ? EXIT_FAILURE : PROGRAM_EXIT_PERMANENT, &err);
     if (connect_pool(&worker, &err) < 0)
         return give_up(&worker, EXIT_FAILURE, &err);
     confine_calls(&worker);

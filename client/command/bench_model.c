@@ -13,6 +13,7 @@
 
 #include "client/command/arguments.h"
 #include "client/command/bench.h"
+#include "client/command/bench_profile.h"
 #include "client/command/lone_sequence.h"
 #include "client/command/verbs.h"
 #include "common/clock.h"
@@ -24,7 +25,7 @@
 struct options {
     const char *path, *device;
     uint32_t n, n_threads, repetitions, depth, chunk;
-    bool json, portable;
+    bool json, portable, profile;
 };
 
 /* What one benchmark of a model measures: ids per second, once. */
@@ -56,6 +57,9 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 'p':
         options->portable = true;
         return 0;
+    case 'P':
+        options->profile = true;
+        return 0;
     case 'J':
         options->json = true;
         return 0;
@@ -72,6 +76,7 @@ static const struct argp_option known[] = {
     {"chunk", 'c', "N", 0, "Most ids of one prefill step (default 512)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
+    {"profile", 'P', NULL, 0, "Say what each kernel did, measured one by one; decoding is slower then", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
     {0}};
 
@@ -114,13 +119,24 @@ static int measure_prefill(struct lone_sequence *sequence, const struct options 
     return 0;
 }
 
-static void print_report(const char *what, const struct options *options, const struct backend_info *info,
-                         struct spread rate, struct spread bandwidth, double load_seconds)
+/* What was measured. */
+struct report {
+    struct backend_info info;
+    struct spread rate, bandwidth;
+    double load_seconds;
+    const struct backend_kernel *kernels; /* [n_kernels] */
+    uint32_t n_kernels;
+};
+
+static void print_report(const char *what, const struct options *options, const struct report *report)
 {
+    const struct backend_info *info = &report->info;
+    const struct spread rate = report->rate, bandwidth = report->bandwidth;
+    const double load_seconds = report->load_seconds;
     double share = rate.median * (double)info->weight_bytes / bandwidth.median;
     bool decode = strcmp(what, "decode") == 0;
     if (options->json) {
-        json_t *report =
+        json_t *object =
             json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", what,
                       "model", options->path, "device", info->device, "n", (int)options->n, "depth",
                       (int)options->depth, "bytes_per_token", (json_int_t)info->weight_bytes, "load_seconds",
@@ -128,10 +144,12 @@ static void print_report(const char *what, const struct options *options, const 
                       "tokens_per_second_max", rate.max, "bandwidth", bandwidth.median, "bandwidth_min",
                       bandwidth.min, "bandwidth_max", bandwidth.max);
         if (decode)
-            json_object_set_new(report, "bandwidth_share", json_real(share));
-        json_dumpf(report, stdout, JSON_COMPACT);
+            json_object_set_new(object, "bandwidth_share", json_real(share));
+        if (options->profile)
+            json_object_set_new(object, "kernels", bench_kernels_json(report->kernels, report->n_kernels));
+        json_dumpf(object, stdout, JSON_COMPACT);
         putchar('\n');
-        json_decref(report);
+        json_decref(object);
         return;
     }
     printf("model            %s\n", options->path);
@@ -143,6 +161,8 @@ static void print_report(const char *what, const struct options *options, const 
            rate.max, options->n, options->depth, options->repetitions);
     if (decode)
         printf("bandwidth share  %.1f %%\n", 100 * share);
+    if (options->profile)
+        bench_print_kernels(report->kernels, report->n_kernels);
 }
 
 static int run(const char *what, measurement *measure, const struct options *options,
@@ -153,25 +173,29 @@ static int run(const char *what, measurement *measure, const struct options *opt
                                           .n_context = options->depth + options->n + 1,
                                           .chunk = options->chunk,
                                           .n_threads = options->n_threads,
-                                          .portable = options->portable};
+                                          .portable = options->portable,
+                                          .profile = options->profile};
+    struct report report = {0};
     struct lone_sequence *sequence = NULL;
     double rates[MAX_REPETITIONS], warm_up;
-    struct spread bandwidth;
     uint64_t start = clock_ns();
     int r = lone_sequence_new(&config, &sequence, err);
-    double load_seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
+    report.load_seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
     if (r == 0)
-        r = bench_read_bandwidth(options->n_threads, &bandwidth, err);
+        r = bench_read_bandwidth(options->n_threads, &report.bandwidth, err);
     if (r == 0)
         r = feed_any(sequence, options->depth, err);
     if (r == 0)
         r = measure(sequence, options, &warm_up, err);
+    if (r == 0)
+        lone_sequence_profile(sequence, &report.kernels); /* from here on */
     for (uint32_t i = 0; i < options->repetitions && r == 0; i++)
         r = measure(sequence, options, &rates[i], err);
     if (r == 0) {
-        struct backend_info info;
-        lone_sequence_info(sequence, &info);
-        print_report(what, options, &info, spread_of(rates, options->repetitions), bandwidth, load_seconds);
+        report.rate = spread_of(rates, options->repetitions);
+        report.n_kernels = lone_sequence_profile(sequence, &report.kernels);
+        lone_sequence_info(sequence, &report.info);
+        print_report(what, options, &report);
     }
     lone_sequence_free(sequence);
     return r;
@@ -188,6 +212,10 @@ static int bench_model(int argc, char **argv, const char *what, measurement *mea
     struct error err = {0};
     struct model *model = NULL;
     struct backend_choice backend;
+    /* In a build folder another build of the emulated device counts more, which takes time. */
+    if (options.profile && strcmp(options.device, "emu") == 0 &&
+        backend_choose("emu-counting", NULL, &backend, &err) == 0)
+        options.device = "emu-counting";
     int r = lone_sequence_open_model(options.path, options.device, &model, &backend, &err);
     if (r == 0)
         r = run(what, measure, &options, model, &backend, &err);

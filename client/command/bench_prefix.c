@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* quern bench prefix: what is saved of prompts that begin as others did.
  *
- * Five situations, each with private pools of its own and a goal beside its value. Work is counted in tokens
+ * Six situations, each with private pools of its own and a goal beside its value. Work is counted in tokens
  * of prompts that were computed, which no load on the machine changes: what a request's usage says that it
  * had, less what was found. Time to the first token is the only time.
  *
  *     again     one prompt, a second time, on one worker: time to the first token, warm ÷ cold
+ *     llama     the same of a llama-server with cache_prompt, where one is named
  *     restart   one prompt, again after its worker was killed: the pool's prefix store has it
+ *     other     the same of a worker that never saw it, while nobody is in the place of the one that did
  *     chat      a conversation, each turn with all before it: what was computed ÷ what was new
  *     tenants   four workers, prompts of forty tenants, each with a long beginning of its own, some much more
  *               often than others (Zipf): what was found ÷ what one cache for all could find; and the work of
- *               the worker with most ÷ the mean
+ *               the worker with most ÷ the mean. Beside it, what four pools of one worker find between which
+ *               a simpler rule chooses
  *     at once   sixteen requests with one prompt at the same moment: what was computed ÷ one prompt */
 
 #include <argp.h>
@@ -18,6 +21,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +30,7 @@
 
 #include "client/command/arguments.h"
 #include "client/command/bench.h"
+#include "client/command/bench_llama_server.h"
 #include "client/command/interrupt.h"
 #include "client/command/pool.h"
 #include "client/command/verbs.h"
@@ -44,18 +49,23 @@
 #define STORE_MIB    64
 
 struct options {
-    const char *model, *device;
+    const char *model, *device, *llama_server;
     uint32_t ids, turns, requests, repetitions;
     bool json;
 };
 
+/* How requests are routed where the pool does not do it. */
+enum policy { ITS_OWN, IN_TURN, LEAST_OPEN };
+
 struct bench {
     const struct options *options;
-    const char *model; /* a file */
-    struct pool *pool;
-    uint32_t open;
+    const char *model;           /* a file */
+    struct pool *pool;           /* that is asked */
+    struct pool *apart[WORKERS]; /* pools of one worker each; NULL: there are none */
+    uint32_t open, open_apart[WORKERS];
     uint64_t last_end_ns;
-    char wrong[200]; /* what ended otherwise than it should; empty */
+    enum policy policy; /* of the pools apart */
+    char wrong[200];    /* what ended otherwise than it should; empty */
 };
 
 /* One request, from its sending to its end. */
@@ -64,7 +74,7 @@ struct asked {
     uint64_t sent_ns, first_ns;
     uint32_t prompt_tokens, cached_tokens, output_tokens;
     int32_t output[TURN_IDS];
-    bool over;
+    uint32_t place; /* of its pool, among those apart */
 };
 
 /* ---- requests ---- */
@@ -82,11 +92,20 @@ static void on_output(void *arg, const struct quern_output *output)
         return;
     asked->prompt_tokens = end->prompt_tokens;
     asked->cached_tokens = end->cached_tokens;
-    asked->over = true;
     bench->open--;
+    bench->open_apart[asked->place]--;
     bench->last_end_ns = clock_ns();
     if (end->reason == QUERN_ERROR)
         snprintf(bench->wrong, sizeof bench->wrong, "a request ended by %s: %.120s", end->error, end->text);
+}
+
+/* The pools apart in turn: each for itself, and the program chooses between them. */
+static uint32_t place_of(const struct bench *bench)
+{
+    uint32_t place = 0;
+    while (place < WORKERS - 1 && bench->apart[place] != bench->pool)
+        place++;
+    return place;
 }
 
 static int send(struct bench *bench, struct asked *asked, const int32_t *ids, size_t n, uint32_t max_tokens,
@@ -99,8 +118,9 @@ static int send(struct bench *bench, struct asked *asked, const int32_t *ids, si
     request.n_ids = n;
     request.max_tokens = max_tokens;
     request.has_seed = true;
-    *asked = (struct asked){.bench = bench, .sent_ns = clock_ns()};
+    *asked = (struct asked){.bench = bench, .sent_ns = clock_ns(), .place = place_of(bench)};
     bench->open++;
+    bench->open_apart[asked->place]++;
     int r = quern_generate(pool_client(bench->pool), &request, on_output, asked, NULL, &said);
     return r < 0 ? error_set(err, r, "%s", said.text) : 0;
 }
@@ -111,7 +131,11 @@ static int await(struct bench *bench, uint32_t open, struct error *err)
     struct quern_error said = {0};
     bench->last_end_ns = clock_ns();
     while (bench->open > open) {
-        int r = quern_dispatch(pool_client(bench->pool), 1000, &said);
+        int r = 0;
+        for (uint32_t i = 0; i < WORKERS && bench->apart[i] && r >= 0; i++)
+            r = quern_dispatch(pool_client(bench->apart[i]), 1, &said);
+        if (!bench->apart[0])
+            r = quern_dispatch(pool_client(bench->pool), 1000, &said);
         if (r < 0)
             return error_set(err, r, "%s", said.text);
         if (bench->wrong[0])
@@ -196,6 +220,70 @@ static int measure_again(struct bench *bench, struct error *err)
     return r;
 }
 
+/* The same of another program: each prompt cold and warm, the first one not counted. */
+static int ask_llama_server(struct llama_server *server, const struct options *options, double *cold,
+                            double *warm, struct error *err)
+{
+    int32_t *ids = calloc(options->ids, sizeof *ids);
+    int r = ids ? 0 : error_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; r == 0 && i <= options->repetitions; i++) {
+        uint64_t first = 0, second = 0;
+        make_ids(ids, options->ids, i);
+        r = llama_server_ask(server, ids, options->ids, &first, err);
+        if (r == 0)
+            r = llama_server_ask(server, ids, options->ids, &second, err);
+        if (r == 0 && i > 0) {
+            cold[i - 1] = (double)first;
+            warm[i - 1] = (double)second;
+        }
+    }
+    free(ids);
+    return r;
+}
+
+static int measure_llama_server(struct bench *bench, double *ret_value, struct error *err)
+{
+    const struct options *options = bench->options;
+    double cold[PROMPTS_MOST], warm[PROMPTS_MOST];
+    struct llama_server *server;
+    int r = llama_server_start(options->llama_server, bench->model, options->ids + 64, &server, err);
+    if (r < 0)
+        return r;
+    r = ask_llama_server(server, options, cold, warm, err);
+    llama_server_end(server);
+    if (r == 0)
+        *ret_value =
+            spread_of(warm, options->repetitions).median / spread_of(cold, options->repetitions).median;
+    return r;
+}
+
+/* Beside ours; nothing that is to be reached. NAN: it was not run. */
+static void print_beside(const struct options *options, const char *name, const char *what, double value)
+{
+    if (options->json) {
+        json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "bench", "prefix", "situation", name, "value_of",
+                                 what, "value", isnan(value) ? json_null() : json_real(value));
+        json_dumpf(json, stdout, JSON_REAL_PRECISION(6));
+        putchar('\n');
+        json_decref(json);
+    } else if (isnan(value)) {
+        printf("%-8s  %-58s            not run\n", name, what);
+    } else {
+        printf("%-8s  %-58s           %8.3f\n", name, what, value);
+    }
+    fflush(stdout);
+}
+
+static int compare(struct bench *bench, struct error *err)
+{
+    double value = NAN;
+    int r = bench->options->llama_server ? measure_llama_server(bench, &value, err) : 0;
+    if (r == 0)
+        print_beside(bench->options, "llama", "the same of llama-server with cache_prompt (--llama-server)",
+                     value);
+    return r;
+}
+
 static int ask_status(struct bench *bench, const struct quern_status **ret_status, struct error *err)
 {
     struct quern_error said = {0};
@@ -203,16 +291,21 @@ static int ask_status(struct bench *bench, const struct quern_status **ret_statu
     return r < 0 ? error_set(err, r, "%s", said.text) : 0;
 }
 
-/* Kills the pool's one worker, and waits until another process is in its place. */
-static int replace_worker(struct bench *bench, struct error *err)
+/* Kills the worker that has computed most, and waits until nobody is in its place, or another process is. */
+static int kill_worker(struct bench *bench, bool replaced, struct error *err)
 {
     const struct quern_status *status;
     uint64_t start = clock_ns();
+    size_t most = 0;
     int r = ask_status(bench, &status, err);
     if (r < 0)
         return r;
-    uint32_t incarnation = status->workers[0].incarnation;
-    kill((pid_t)status->workers[0].pid, SIGKILL);
+    for (size_t i = 1; i < status->n_workers; i++)
+        if (status->workers[i].prefill_tokens > status->workers[most].prefill_tokens)
+            most = i;
+    const uint32_t incarnation = status->workers[most].incarnation;
+    bool ready, is_new;
+    kill((pid_t)status->workers[most].pid, SIGKILL);
     do {
         quern_dispatch(pool_client(bench->pool), 20, NULL);
         r = ask_status(bench, &status, err);
@@ -220,14 +313,16 @@ static int replace_worker(struct bench *bench, struct error *err)
             r = error_set(err, -ETIMEDOUT, "the worker was not started again within a minute");
         if (r == 0 && interrupt_signal())
             r = error_set(err, -EINTR, "interrupted");
-    } while (r == 0 && (status->workers[0].incarnation == incarnation ||
-                        strcmp(status->workers[0].state, "ready") != 0));
+        ready = r == 0 && strcmp(status->workers[most].state, "ready") == 0;
+        is_new = r == 0 && status->workers[most].incarnation != incarnation;
+    } while (r == 0 && (replaced ? !(ready && is_new) : ready && !is_new));
     return r;
 }
 
 /* Others were asked before each, so that nothing is measured of a worker that has never run; and after the
- * cold one, so that its blocks are in the store. */
-static int measure_restart(struct bench *bench, struct error *err)
+ * cold one, so that its blocks are in the store. `replaced`: the worker itself is asked again, in its next
+ * life; else another one. */
+static int measure_store(struct bench *bench, bool replaced, struct error *err)
 {
     const struct options *options = bench->options;
     int32_t *ids = calloc(options->ids, sizeof *ids), other[2 * BLOCK];
@@ -243,13 +338,25 @@ static int measure_restart(struct bench *bench, struct error *err)
         if (r == 0)
             r = ask(bench, &asked, other, 2 * BLOCK, 64, err);
         if (r == 0 && round == 0)
-            r = replace_worker(bench, err);
+            r = kill_worker(bench, replaced, err);
     }
     free(ids);
     if (r == 0)
-        print(options, "restart", "time to the first token, from the store / cold",
+        print(options, replaced ? "restart" : "other",
+              replaced ? "time to the first token, from the store / cold"
+                       : "the same of a worker that never saw the prompt",
               (double)(warm.first_ns - warm.sent_ns) / (double)(cold.first_ns - cold.sent_ns), 0.15, false);
     return r;
+}
+
+static int measure_restart(struct bench *bench, struct error *err)
+{
+    return measure_store(bench, true, err);
+}
+
+static int measure_other(struct bench *bench, struct error *err)
+{
+    return measure_store(bench, false, err);
 }
 
 static int measure_chat(struct bench *bench, struct error *err)
@@ -309,6 +416,18 @@ static uint32_t tenant_of(uint64_t request)
     return TENANTS - 1;
 }
 
+/* Which of the pools apart gets the request. */
+static void choose(struct bench *bench, uint32_t request)
+{
+    uint32_t place = request % WORKERS;
+    if (bench->policy == ITS_OWN)
+        return;
+    if (bench->policy == LEAST_OPEN)
+        for (uint32_t i = 0; i < WORKERS; i++)
+            place = bench->open_apart[i] < bench->open_apart[place] ? i : place;
+    bench->pool = bench->apart[place];
+}
+
 static int ask_as_tenants(struct bench *bench, struct asked *asked, double *ret_found, struct error *err)
 {
     const struct options *options = bench->options;
@@ -321,6 +440,7 @@ static int ask_as_tenants(struct bench *bench, struct asked *asked, double *ret_
         uint32_t tenant = tenant_of(i);
         make_ids(ids, options->ids, 3000 + tenant);
         make_ids(ids + options->ids, TENANTS_OWN, 4000 + i);
+        choose(bench, i);
         could += seen[tenant] ? options->ids / BLOCK * BLOCK : 0;
         seen[tenant] = true;
         r = send(bench, &asked[i], ids, n, 16, err);
@@ -376,17 +496,44 @@ static int measure_tenants(struct bench *bench, struct error *err)
     return r;
 }
 
+static int open_apart(struct bench *bench, struct error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < WORKERS; i++) {
+        r = open_pool(bench, "null", 1, 0, err);
+        bench->apart[i] = r == 0 ? bench->pool : NULL;
+    }
+    return r;
+}
+
+/* The same requests to four pools of one worker, between which a simpler rule chooses. */
+static int measure_apart(struct bench *bench, enum policy policy, const char *what, struct error *err)
+{
+    struct asked *asked = calloc(bench->options->requests, sizeof *asked);
+    double found = 0;
+    int r = asked ? open_apart(bench, err) : error_set(err, -ENOMEM, "out of memory");
+    bench->policy = policy;
+    if (r == 0)
+        r = ask_as_tenants(bench, asked, &found, err);
+    bench->policy = ITS_OWN;
+    for (uint32_t i = 0; i < WORKERS; i++)
+        bench->apart[i] = pool_close(bench->apart[i]);
+    bench->pool = NULL;
+    free(asked);
+    if (r == 0)
+        print_beside(bench->options, "tenants", what, found);
+    return r;
+}
+
 static int measure_all(struct bench *bench, struct error *err)
 {
     const struct {
         int (*measure)(struct bench *bench, struct error *err);
         uint32_t workers, store_mib;
         bool free_tokens; /* what is counted, not timed, needs no computing */
-    } situations[] = {{measure_again, 1, 0, false},
-                      {measure_restart, 1, STORE_MIB, false},
-                      {measure_chat, 1, 0, true},
-                      {measure_tenants, WORKERS, 0, true},
-                      {measure_at_once, WORKERS, 0, false}};
+    } situations[] = {{measure_again, 1, 0, false},         {measure_restart, 1, STORE_MIB, false},
+                      {measure_other, 2, STORE_MIB, false}, {measure_chat, 1, 0, true},
+                      {measure_tenants, WORKERS, 0, true},  {measure_at_once, WORKERS, 0, false}};
     int r = 0;
     if (!bench->options->json)
         printf("prompts of %u ids; tenants: %u requests of %u, Zipf; chat of %u turns; %ld cores\n",
@@ -398,6 +545,13 @@ static int measure_all(struct bench *bench, struct error *err)
         if (r == 0)
             r = situations[i].measure(bench, err);
         bench->pool = pool_close(bench->pool);
+        if (r == 0 && situations[i].measure == measure_again)
+            r = compare(bench, err);
+        if (r == 0 && situations[i].measure == measure_tenants)
+            r = measure_apart(bench, LEAST_OPEN, "found where the worker with the fewest requests is asked",
+                              err);
+        if (r == 0 && situations[i].measure == measure_tenants)
+            r = measure_apart(bench, IN_TURN, "found where each worker is asked in turn", err);
     }
     return r;
 }
@@ -426,6 +580,9 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 'd':
         options->device = arg;
         return 0;
+    case 'l':
+        options->llama_server = arg;
+        return 0;
     case 'J':
         options->json = true;
         return 0;
@@ -443,6 +600,7 @@ int bench_prefix(int argc, char **argv)
         {"repetitions", 'r', "N", 0, "Prompts to take times of (5)", 0},
         {"model", 'm', "FILE", 0, "The model (default: a tiny one made for this)", 0},
         {"device", 'd', "NAME", 0, "The device, where times or moments matter", 0},
+        {"llama-server", 'l', "FILE", 0, "A llama-server, to ask it the same", 0},
         {"json", 'J', NULL, 0, "One JSON object a line", 0},
         {0}};
     static const struct argp argp = {

@@ -53,6 +53,7 @@ static int open_backend(struct lone_sequence *sequence, const struct lone_sequen
                                      .n_blocks = n_blocks,
                                      .max_rows = config->chunk,
                                      .kv_type = config->kv_type,
+                                     .profile = config->profile,
                                      .cpu = {.n_threads = config->n_threads,
                                              .float_activations = config->float_activations,
                                              .portable = config->portable}};
@@ -167,6 +168,11 @@ void lone_sequence_rewind(struct lone_sequence *sequence, uint32_t position)
     sequence->ops->trim(sequence->backend, 0, position);
     sequence->position = position;
     sequence->n_told = backend_blocks_for(position);
+}
+
+uint32_t lone_sequence_profile(struct lone_sequence *sequence, const struct backend_kernel **ret_kernels)
+{
+    return sequence->ops->profile ? sequence->ops->profile(sequence->backend, ret_kernels) : 0;
 }
 
 void lone_sequence_info(const struct lone_sequence *sequence, struct backend_info *ret_info)

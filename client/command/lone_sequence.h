@@ -22,7 +22,7 @@ struct lone_sequence_config {
     uint32_t n_context; /* most ids of the sequence */
     uint32_t chunk;     /* most ids of one step */
     uint32_t n_threads; /* 0: all cores */
-    bool float_activations, portable;
+    bool float_activations, portable, profile;
     enum backend_kv_type kv_type;
 };
 
@@ -41,6 +41,9 @@ int lone_sequence_decode(struct lone_sequence *sequence, int32_t *id, struct err
 
 /* Cuts the sequence to its first `position` ids. */
 void lone_sequence_rewind(struct lone_sequence *sequence, uint32_t position);
+
+/* As backend_ops.profile; 0 rows where it was not asked for. */
+uint32_t lone_sequence_profile(struct lone_sequence *sequence, const struct backend_kernel **ret_kernels);
 
 void lone_sequence_info(const struct lone_sequence *sequence, struct backend_info *ret_info);
 

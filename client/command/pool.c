@@ -43,24 +43,25 @@ static bool default_pool_runs(void)
     return false;
 }
 
-int pool_connect(const char *connect, const char *server_key, struct quern **ret_client, struct error *err)
+int pool_connect(const char *connect, const char *server_key, const char *client_key,
+                 struct quern **ret_client, struct error *err)
 {
     struct quern_error said = {0};
-    int r = quern_connect_curve(connect, server_key, CONNECT_MS, ret_client, &said);
+    int r = quern_connect_curve(connect, server_key, client_key, CONNECT_MS, ret_client, &said);
     return r < 0 ? error_set(err, r, "%s", said.text) : 0;
 }
 
 /* Opens a session that knows the pool's model, whose chat template decides what a prompt becomes. A pool that
  * is still loading lists none yet, so the session is opened again until it does. */
 static int connect_to_model(struct pool *pool, const char *endpoint, const char *server_key,
-                            struct error *err)
+                            const char *client_key, struct error *err)
 {
     struct progress progress;
     int r;
     progress_start(&progress);
     for (;;) {
         size_t n;
-        r = pool_connect(endpoint, server_key, &pool->client, err);
+        r = pool_connect(endpoint, server_key, client_key, &pool->client, err);
         if (r < 0 || (quern_models(pool->client, &n), n > 0))
             break;
         pool->client = quern_free(pool->client);
@@ -79,6 +80,8 @@ int pool_open(const struct pool_options *options, struct pool **ret_pool, struct
 {
     if (options->server_key && !options->connect)
         return error_set(err, -EINVAL, "--server-key is of a pool on the network, which --connect names");
+    if (options->client_key && !options->server_key)
+        return error_set(err, -EINVAL, "--client-key is for a pool that has a --server-key");
     struct pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return error_set(err, -ENOMEM, "out of memory");
@@ -86,9 +89,9 @@ int pool_open(const struct pool_options *options, struct pool **ret_pool, struct
     if (options->model || (!options->connect && !default_pool_runs())) {
         r = private_pool_start(&pool->own, options, err);
         if (r == 0)
-            r = connect_to_model(pool, pool->own.rundir, NULL, err);
+            r = connect_to_model(pool, pool->own.rundir, NULL, NULL, err);
     } else {
-        r = connect_to_model(pool, options->connect, options->server_key, err);
+        r = connect_to_model(pool, options->connect, options->server_key, options->client_key, err);
     }
     if (r < 0) {
         pool_close(pool);

@@ -16,6 +16,7 @@ struct pool;
 struct pool_options {
     const char *connect;    /* an endpoint; or NULL */
     const char *server_key; /* of a pool that encrypts: its public key, or a file that holds it; or NULL */
+    const char *client_key; /* our own certificate there, with its secret key; or NULL */
     const char *model;      /* a private pool with this model; or NULL */
     /* Of a private pool; handed to the broker. NULL or 0: its defaults. */
     const char *device;
@@ -31,8 +32,9 @@ struct pool_options {
  * the user interrupted. */
 int pool_open(const struct pool_options *options, struct pool **ret_pool, struct error *err);
 
-/* Only connects, as quern_connect; `server_key` as above. */
-int pool_connect(const char *connect, const char *server_key, struct quern **ret_client, struct error *err);
+/* Only connects, as quern_connect; the keys as above. */
+int pool_connect(const char *connect, const char *server_key, const char *client_key,
+                 struct quern **ret_client, struct error *err);
 
 /* The connection; the pool's own. */
 struct quern *pool_client(struct pool *pool);

@@ -16,6 +16,7 @@
 enum {
     KEY_CONNECT = 1024, /* beyond the keys of the verbs */
     KEY_SERVER_KEY,
+    KEY_CLIENT_KEY,
     KEY_DEVICE,
     KEY_CONTEXT,
     KEY_STOP,
@@ -30,6 +31,8 @@ static const struct argp_option fixed_options[] = {
     {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory",
      GROUP_POOL},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it",
+     GROUP_POOL},
+    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "Our own CURVE certificate there (its secret file)",
      GROUP_POOL},
     {"model", 'm', "FILE", 0, "Start a private pool with this model", GROUP_POOL},
     {"device", KEY_DEVICE, "D", 0, "Device of a private pool: " QUERN_DEVICES, GROUP_POOL},
@@ -128,6 +131,9 @@ static int parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_SERVER_KEY:
         pool->server_key = arg;
+        return 0;
+    case KEY_CLIENT_KEY:
+        pool->client_key = arg;
         return 0;
     case 'm':
         pool->model = arg;

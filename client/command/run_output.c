@@ -91,8 +91,9 @@ static json_t *report(const struct run_output *output, const struct quern_end *e
                                   "cached_tokens", (int)end->cached_tokens, "output_tokens",
                                   (int)end->output_tokens));
     json_object_set_new(json, "timing",
-                        json_pack("{s:f, s:f, s:f}", "queue_ms", end->queue_ms, "prefill_ms", end->prefill_ms,
-                                  "decode_ms", end->decode_ms));
+                        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "queue_ms", end->queue_ms, "prefill_ms",
+                                  end->prefill_ms, "prepare_ms", end->prepare_ms, "wait_ms", end->wait_ms,
+                                  "lookup_ms", end->lookup_ms, "decode_ms", end->decode_ms));
     return json;
 }
 

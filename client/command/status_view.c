@@ -20,7 +20,7 @@
 #define CELL_MAX   64 /* bytes, the zero included */
 #define GAP        2  /* blanks between columns */
 
-enum { KEY_CONNECT = 1024, KEY_SERVER_KEY }; /* beyond the keys of the verbs */
+enum { KEY_CONNECT = 1024, KEY_SERVER_KEY, KEY_CLIENT_KEY }; /* beyond the keys of the verbs */
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
@@ -32,6 +32,9 @@ static int parse(int key, char *arg, struct argp_state *state)
     case KEY_SERVER_KEY:
         arguments->server_key = arg;
         return 0;
+    case KEY_CLIENT_KEY:
+        arguments->client_key = arg;
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -40,6 +43,7 @@ static int parse(int key, char *arg, struct argp_state *state)
 static const struct argp_option known[] = {
     {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 0},
+    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "Our own CURVE certificate there (its secret file)", 0},
     {0},
 };
 
@@ -192,15 +196,19 @@ static void print_line(const struct quern_worker *worker, const size_t widths[N_
 /* Tokens of prompts, of all workers together, since they were started. */
 static void print_prompts(const struct quern_status *status)
 {
-    uint64_t found = 0, computed = 0;
+    uint64_t found = 0, computed = 0, bytes = 0, kept = 0;
     for (size_t i = 0; i < status->n_workers; i++) {
-        found += status->workers[i].cache_hits;
-        computed += status->workers[i].prefill_tokens;
+        const struct quern_worker *worker = &status->workers[i];
+        found += worker->cache_hits;
+        computed += worker->prefill_tokens;
+        bytes += (uint64_t)worker->kv_total * worker->kv_block_bytes;
+        kept += (uint64_t)worker->kv_cached * worker->kv_block_bytes;
     }
     printf("%" PRIu64 " prompt tokens computed, %" PRIu64 " found in caches", computed, found);
     if (found > 0)
         printf(": %.0f%%", 100 * (double)found / (double)(found + computed));
-    printf("\n\n");
+    printf("\nKV caches of %.1f MiB, %.1f of them kept for prompts\n\n", (double)bytes / (1 << 20),
+           (double)kept / (1 << 20));
 }
 
 void status_print(const struct quern_status *status, size_t columns)

@@ -10,7 +10,7 @@
 #include "common/error.h"
 
 struct status_arguments {
-    const char *connect, *server_key;
+    const char *connect, *server_key, *client_key;
 };
 
 /* A child parser: its input is a struct status_arguments. */

@@ -15,18 +15,23 @@
 #include <unistd.h>
 
 #include "client/command/arguments.h"
+#include "client/command/inspect_serving.h"
 #include "client/command/verbs.h"
 #include "common/program.h"
 #include "common/utf8.h"
 #include "worker/engine/backends.h"
+#include "worker/huggingface/folder.h"
 #include "worker/model/model.h"
 #include "worker/model/traits.h"
 
 #define SHOWN_ELEMENTS 4
+#define MOST_SEQUENCES (1u << 20)
+#define MOST_CONTEXT   (1u << 24)
 
 struct options {
     const char *path;
     bool json, digest;
+    uint32_t sequences, context; /* context 0: the model's */
 };
 
 static int parse(int key, char *arg, struct argp_state *state)
@@ -38,6 +43,12 @@ static int parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'd':
         options->digest = true;
+        return 0;
+    case 'n':
+        options->sequences = (uint32_t)argument_number(state, "--sequences", arg, 1, MOST_SEQUENCES);
+        return 0;
+    case 'c':
+        options->context = (uint32_t)argument_number(state, "--ctx", arg, 1, MOST_CONTEXT);
         return 0;
     default:
         return argument_model(key, arg, state, &options->path);
@@ -178,21 +189,28 @@ static json_t *experts_json(const struct model_params *p)
                      (json_int_t)p->n_experts_used, "n_expert_ff", (json_int_t)p->n_expert_ff);
 }
 
-/* Null, with the reason in `err`, when a worker would refuse the file. The digest, if it is wanted. */
-static json_t *hyperparameters_json(const struct options *options, json_t **ret_digest, struct error *err)
+/* What a worker would make of the file. NULL where it has nothing to say. */
+struct understood {
+    json_t *hyperparameters, *text, *memory, *digest;
+};
+
+/* Hyperparameters are null, with the reason in `err`, when a worker would refuse the file. The digest, if it
+ * is wanted. */
+static void understand(const struct options *options, struct understood *ret, struct error *err)
 {
     struct model *model;
     struct backend_choice choice;
+    *ret = (struct understood){.hyperparameters = json_null()};
     if (model_open(options->path, false, &model, err) < 0)
-        return json_null();
+        return;
     if (backend_choose("auto", model, &choice, err) == 0 && choice.ops->check &&
         choice.ops->check(model, err) < 0) {
         model_free(model);
-        return json_null();
+        return;
     }
     const struct model_params *p = &model->params;
     if (options->digest)
-        *ret_digest = digest_json(model);
+        ret->digest = digest_json(model);
     json_t *json = json_pack(
         "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:b, s:b}", "architecture",
         p->architecture, "n_vocab", (json_int_t)p->n_vocab, "n_context", (json_int_t)p->n_context, "n_embd",
@@ -206,18 +224,21 @@ static json_t *hyperparameters_json(const struct options *options, json_t **ret_
     json_object_set_new(json, "window", json_integer((json_int_t)p->window));
     json_object_set_new(json, "chat_template", json_boolean(model->chat_template.len > 0));
     json_object_set_new(json, "traits", traits_json(model));
+    ret->hyperparameters = json;
+    ret->text = inspect_text(model);
+    ret->memory = inspect_memory(model, options->sequences, options->context);
     model_free(model);
-    return json;
 }
 
 static json_t *report(const struct gguf *gguf, const struct options *options)
 {
     struct error err = {0};
-    json_t *digest = NULL;
-    json_t *hyperparameters = hyperparameters_json(options, &digest, &err);
-    return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o?, s:o, s:o}", "file", options->path, "version",
-                     (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest", digest,
-                     "hyperparameters", hyperparameters, "refused",
+    struct understood understood;
+    understand(options, &understood, &err);
+    return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o*, s:o*, s:o?, s:o, s:o}", "file", options->path,
+                     "version", (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest",
+                     understood.digest, "hyperparameters", understood.hyperparameters, "text",
+                     understood.text, "memory", understood.memory, "refused",
                      err.text[0] ? json_string(err.text) : NULL, "tensors", tensors_json(gguf), "totals",
                      totals_json(gguf));
 }
@@ -226,6 +247,15 @@ static json_t *report(const struct gguf *gguf, const struct options *options)
 
 static void print_array(const json_t *array);
 static void print_list(const json_t *list);
+
+/* As inspect_text made it. */
+static void print_token(const json_t *token)
+{
+    char text[80];
+    struct bytes name = bytes_of_string(json_string_value(json_object_get(token, "text")));
+    printf("%" JSON_INTEGER_FORMAT " %s", json_integer_value(json_object_get(token, "id")),
+           utf8_printable(name, sizeof text, text));
+}
 
 /* Long texts are cut. */
 static void print_value(const json_t *value)
@@ -245,7 +275,13 @@ static void print_value(const json_t *value)
         printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
         return;
     case JSON_OBJECT:
-        print_array(value);
+        if (json_object_get(value, "text"))
+            print_token(value);
+        else
+            print_array(value);
+        return;
+    case JSON_NULL:
+        fputs("none", stdout);
         return;
     case JSON_ARRAY:
         print_list(value);
@@ -336,9 +372,12 @@ static void print_totals(const json_t *totals)
 static void print_report(const json_t *report)
 {
     const char *refused = json_string_value(json_object_get(report, "refused"));
-    printf("%s, GGUF version %" JSON_INTEGER_FORMAT "\n\n",
-           json_string_value(json_object_get(report, "file")),
-           json_integer_value(json_object_get(report, "version")));
+    const char *file = json_string_value(json_object_get(report, "file"));
+    if (huggingface_is_folder(file))
+        printf("%s, a folder with SafeTensors\n\n", file);
+    else
+        printf("%s, GGUF version %" JSON_INTEGER_FORMAT "\n\n", file,
+               json_integer_value(json_object_get(report, "version")));
     print_object("metadata", json_object_get(report, "metadata"));
     fputc('\n', stdout);
     if (!refused) {
@@ -346,6 +385,10 @@ static void print_report(const json_t *report)
         const char *digest = json_string_value(json_object_get(report, "digest"));
         if (digest)
             printf("  %-44s %s\n", "digest", digest);
+        fputc('\n', stdout);
+        print_object("text", json_object_get(report, "text"));
+        fputc('\n', stdout);
+        print_object("memory, in bytes", json_object_get(report, "memory"));
         fputc('\n', stdout);
     }
     print_tensors(json_object_get(report, "tensors"));
@@ -357,20 +400,22 @@ int verb_inspect(int argc, char **argv)
 {
     static const struct argp_option known[] = {
         {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
+        {"sequences", 'n', "N", 0, "Sequences that memory is told for (1)", 0},
+        {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
         {"digest", 'd', NULL, 0, "By which pools know the model: reads the whole file", 0},
         {0}};
     static const struct argp argp = {
         .options = known,
         .parser = parse,
         .args_doc = "MODEL",
-        .doc =
-            "Shows what a GGUF file holds. Exit status 1 when no worker can run it; what can be read of it "
-            "is shown all the same."};
-    struct options options = {0};
+        .doc = "Shows what a GGUF file holds, or a folder with SafeTensors in GGUF's words. Exit status 1 "
+               "when no worker can run it; what can be read of it "
+               "is shown all the same."};
+    struct options options = {.sequences = 1};
     struct error err = {0};
     struct gguf *gguf;
     argp_parse(&argp, argc, argv, 0, NULL, &options);
-    int r = gguf_open(options.path, &gguf, &err);
+    int r = model_open_files(options.path, &gguf, &err);
     if (r < 0)
         return verb_fail(r, &err);
     json_t *json = report(gguf, &options);

@@ -73,13 +73,13 @@ int verb_quantize(int argc, char **argv)
         {"requantize", 'r', NULL, 0, "Take a file that is quantized already; its loss adds to the new one",
          0},
         {0}};
-    static const struct argp argp = {
-        .options = known,
-        .parser = parse,
-        .args_doc = "IN.gguf TYPE OUT.gguf",
-        .doc = "Makes a model in F32, F16 or BF16 smaller.\vTYPE: Q8_0 Q6_K Q5_K_M Q5_K_S Q5_K "
-               "Q4_K_M Q4_K_S Q4_K Q5_0 Q4_0, or F32 F16 BF16. _M spends "
-               "more bits where they count."};
+    static const struct argp argp = {.options = known,
+                                     .parser = parse,
+                                     .args_doc = "IN TYPE OUT.gguf",
+                                     .doc = "Makes a model in F32, F16 or BF16 smaller, a GGUF file or a "
+                                            "folder with SafeTensors.\vTYPE: Q8_0 Q6_K Q5_K_M Q5_K_S Q5_K "
+                                            "Q4_K_M Q4_K_S Q4_K Q5_0 Q4_0, or F32 F16 BF16. _M spends "
+                                            "more bits where they count."};
     struct options options = {0};
     struct totals totals = {0};
     struct error err = {0};

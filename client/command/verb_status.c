@@ -57,7 +57,8 @@ int verb_status(int argc, char **argv)
     struct quern *client = NULL;
     struct error err = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &options);
-    int r = pool_connect(options.common.connect, options.common.server_key, &client, &err);
+    int r = pool_connect(options.common.connect, options.common.server_key, options.common.client_key,
+                         &client, &err);
     if (r == 0)
         r = status_ask(client, &status, &err);
     if (r == 0 && options.json)

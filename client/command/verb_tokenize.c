@@ -13,6 +13,7 @@
 #include "client/command/arguments.h"
 #include "client/command/io.h"
 #include "client/command/verbs.h"
+#include "worker/model/model.h"
 #include "worker/tokenizer/tokenizer.h"
 
 struct options {
@@ -38,7 +39,7 @@ static int tokenize(const struct options *options, struct error *err)
     struct tokenizer *tokenizer = NULL;
     struct buffer text = {0};
     struct ids ids = {0};
-    int r = gguf_open(options->path, &gguf, err);
+    int r = model_open_files(options->path, &gguf, err);
     if (r == 0) {
         r = tokenizer_new(gguf, &tokenizer, err);
         if (r < 0)

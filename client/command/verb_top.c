@@ -111,7 +111,7 @@ int verb_top(int argc, char **argv)
     struct error err = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
     interrupt_catch();
-    int r = pool_connect(arguments.connect, arguments.server_key, &client, &err);
+    int r = pool_connect(arguments.connect, arguments.server_key, arguments.client_key, &client, &err);
     if (r == 0)
         r = watch(client, &err);
     quern_free(client);

@@ -21,6 +21,10 @@
 #define PATIENCE_DEFAULT_NS (30 * CLOCK_NS_PER_S)
 #define SILENT_NS           (3 * CLOCK_NS_PER_S) /* without a word a broker counts as away */
 
+struct keys { /* as the caller named them; NULL: none */
+    const char *server, *client;
+};
+
 /* The endpoint of what the caller named. */
 static int resolve(const char *wanted, char ret_endpoint[256], struct error *err)
 {
@@ -70,16 +74,46 @@ static int find_server_key(const char *named, struct certificate *ret_server, st
     return 0;
 }
 
+/* The client's own pair: of its certificate, or one for this connection. */
+static int find_own_key(const char *path, struct certificate *ret_own, struct error *err)
+{
+    char belongs[CERTIFICATE_KEY_LEN + 1];
+    int r = path ? certificate_read_secret(path, ret_own, err) : 0;
+    if (!path && zmq_curve_keypair(ret_own->public_key, ret_own->secret_key) < 0)
+        return error_set(err, -errno, "CURVE: %s", zmq_strerror(errno));
+    if (r < 0)
+        return error_prefix(err, r, "client key");
+    /* It would be refused, and nobody would know why. */
+    if (path &&
+        (zmq_curve_public(belongs, ret_own->secret_key) < 0 || strcmp(belongs, ret_own->public_key) != 0))
+        return error_set(err, -EINVAL, "client key: the public and the secret key of %s are not a pair",
+                         path);
+    return 0;
+}
+
+/* A pool that does not know this client's key says so in the handshake, of which libzmq tells a monitor. */
+static int watch_handshakes(struct quern *client, struct error *err)
+{
+    static const char endpoint[] = "inproc://handshakes";
+    if (zmq_socket_monitor(client->dealer, endpoint, ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) == 0)
+        client->handshakes = zmq_socket(client->context, ZMQ_PAIR);
+    if (!client->handshakes || zmq_connect(client->handshakes, endpoint) < 0)
+        return error_set(err, -errno, "ZeroMQ: %s", zmq_strerror(errno));
+    return 0;
+}
+
 /* Both sockets speak CURVE with the broker's key and a key pair of this client's own. */
-static int encrypt(struct quern *client, const char *server_key, struct error *err)
+static int encrypt(struct quern *client, const struct keys *keys, struct error *err)
 {
     void *const sockets[] = {client->dealer, client->stream};
     struct certificate server = {0}, own = {0};
     if (strncmp(client->endpoint, "tcp://", 6) != 0)
         return error_set(err, -EINVAL, "%s is not reached by TCP, and takes no key", client->endpoint);
-    int r = find_server_key(server_key, &server, err);
-    if (r == 0 && zmq_curve_keypair(own.public_key, own.secret_key) < 0)
-        r = error_set(err, -errno, "CURVE: %s", zmq_strerror(errno));
+    int r = find_server_key(keys->server, &server, err);
+    if (r == 0)
+        r = find_own_key(keys->client, &own, err);
+    if (r == 0)
+        r = watch_handshakes(client, err);
     for (int i = 0; i < 2 && r == 0; i++)
         if (zmq_setsockopt(sockets[i], ZMQ_CURVE_SERVERKEY, server.public_key, CERTIFICATE_KEY_LEN + 1) < 0 ||
             zmq_setsockopt(sockets[i], ZMQ_CURVE_PUBLICKEY, own.public_key, CERTIFICATE_KEY_LEN + 1) < 0 ||
@@ -100,7 +134,7 @@ static void keep_alive(void *socket)
     set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, 5);
 }
 
-static int make_sockets(struct quern *client, const char *server_key, struct error *err)
+static int make_sockets(struct quern *client, const struct keys *keys, struct error *err)
 {
     client->context = zmq_ctx_new();
     if (client->context)
@@ -127,7 +161,9 @@ static int make_sockets(struct quern *client, const char *server_key, struct err
     int is_v6 = strncmp(client->endpoint, "tcp://[", 7) == 0;
     set_int(client->dealer, ZMQ_IPV6, is_v6);
     set_int(client->stream, ZMQ_IPV6, is_v6);
-    int r = server_key ? encrypt(client, server_key, err) : 0;
+    int r = keys->server ? encrypt(client, keys, err) : 0;
+    if (!keys->server && keys->client)
+        r = error_set(err, -EINVAL, "a client key takes the pool's server key too");
     if (r < 0)
         return r;
     if (zmq_setsockopt(client->stream, ZMQ_SUBSCRIBE, &client->session, sizeof client->session) < 0 ||
@@ -137,14 +173,14 @@ static int make_sockets(struct quern *client, const char *server_key, struct err
 }
 
 /* Who cannot be decrypted is dropped without a word, so what it may have been is all that can be said. */
-static int no_answer(const struct quern *client, const char *server_key, int timeout_ms, struct error *err)
+static int no_answer(const struct quern *client, bool encrypted, int timeout_ms, struct error *err)
 {
     const char *hint = "";
     if (client->state == SESSION_JOIN)
         return error_set(err, -ETIMEDOUT,
                          "the broker at %s answers, but its stream %s does not (waited %d ms)",
                          client->endpoint, client->stream_endpoint, timeout_ms);
-    if (server_key)
+    if (encrypted)
         hint = "; the server key may be another pool's";
     else if (strncmp(client->endpoint, "tcp://", 6) == 0)
         hint = "; it may want a server key";
@@ -158,7 +194,7 @@ static void begin_session(struct quern *client)
     session_start(client);
 }
 
-static int await_session(struct quern *client, const char *server_key, int timeout_ms, struct error *err)
+static int await_session(struct quern *client, int timeout_ms, struct error *err)
 {
     uint64_t start = client->now;
     while (client->state != SESSION_OPEN) {
@@ -166,7 +202,7 @@ static int await_session(struct quern *client, const char *server_key, int timeo
         if (r < 0)
             return error_set(err, r, "%s", r == -EINTR ? "interrupted" : client->broken_err.text);
         if (clock_ns() - start >= (uint64_t)timeout_ms * CLOCK_NS_PER_MS)
-            return no_answer(client, server_key, timeout_ms, err);
+            return no_answer(client, client->handshakes != NULL, timeout_ms, err);
     }
     return 0;
 }
@@ -174,11 +210,11 @@ static int await_session(struct quern *client, const char *server_key, int timeo
 int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_client,
                   struct quern_error *ret_err)
 {
-    return quern_connect_curve(endpoint, NULL, timeout_ms, ret_client, ret_err);
+    return quern_connect_curve(endpoint, NULL, NULL, timeout_ms, ret_client, ret_err);
 }
 
 /* Connects, and does not wait. The client is there on failure too, for quern_free. */
-static int begin(const char *endpoint, const char *server_key, struct quern **ret_client, struct error *err)
+static int begin(const char *endpoint, struct keys keys, struct quern **ret_client, struct error *err)
 {
     struct quern *client = *ret_client = calloc(1, sizeof *client);
     if (!client)
@@ -193,20 +229,20 @@ static int begin(const char *endpoint, const char *server_key, struct quern **re
     if (r == 0)
         r = resolve(endpoint, client->endpoint, err);
     if (r == 0)
-        r = make_sockets(client, server_key, err);
+        r = make_sockets(client, &keys, err);
     if (r == 0)
         begin_session(client);
     return r;
 }
 
-int quern_connect_curve(const char *endpoint, const char *server_key, int timeout_ms,
+int quern_connect_curve(const char *endpoint, const char *server_key, const char *client_key, int timeout_ms,
                         struct quern **ret_client, struct quern_error *ret_err)
 {
     struct error err = {0};
     struct quern *client;
-    int r = begin(endpoint, server_key, &client, &err);
+    int r = begin(endpoint, (struct keys){server_key, client_key}, &client, &err);
     if (r == 0)
-        r = await_session(client, server_key, timeout_ms, &err);
+        r = await_session(client, timeout_ms, &err);
     if (r < 0) {
         quern_free(client);
         return state_say(ret_err, r, &err);
@@ -215,12 +251,12 @@ int quern_connect_curve(const char *endpoint, const char *server_key, int timeou
     return 0;
 }
 
-int quern_connect_begin(const char *endpoint, const char *server_key, struct quern **ret_client,
-                        struct quern_error *ret_err)
+int quern_connect_begin(const char *endpoint, const char *server_key, const char *client_key,
+                        struct quern **ret_client, struct quern_error *ret_err)
 {
     struct error err = {0};
     struct quern *client;
-    int r = begin(endpoint, server_key, &client, &err);
+    int r = begin(endpoint, (struct keys){server_key, client_key}, &client, &err);
     if (r < 0) {
         quern_free(client);
         return state_say(ret_err, r, &err);
@@ -246,6 +282,8 @@ struct quern *quern_free(struct quern *client)
     {
         state_remove_request(client, request);
     }
+    if (client->handshakes)
+        zmq_close(client->handshakes);
     if (client->stream)
         zmq_close(client->stream);
     if (client->dealer)

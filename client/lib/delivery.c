@@ -44,6 +44,9 @@ void delivery_set_end(struct request *request, const struct ending *ending)
         .queue_ms = ending->timing.queue_ms,
         .prefill_ms = ending->timing.prefill_ms,
         .decode_ms = ending->timing.decode_ms,
+        .prepare_ms = ending->timing.prepare_ms,
+        .wait_ms = ending->timing.wait_ms,
+        .lookup_ms = ending->timing.lookup_ms,
     };
 }
 

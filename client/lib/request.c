@@ -292,6 +292,13 @@ static void request_forgotten(struct quern *client, struct request *request)
     }
 }
 
+/* Whether an error is about a cancel. An older broker does not say. */
+static bool answers_cancel(const struct request *request, enum message_kind of, bool unknown)
+{
+    return of == MESSAGE_CANCEL ||
+           (of == MESSAGE_NONE && request->state == REQUEST_LIVE && unknown && request->cancels > 0);
+}
+
 void request_refused(struct quern *client, const struct message *message)
 {
     struct request *request = state_find_request(client, &message->error.id);
@@ -299,13 +306,15 @@ void request_refused(struct quern *client, const struct message *message)
     bool unknown = error == PROTO_UNKNOWN_REQUEST;
     if (!request)
         return;
-    if (request->state == REQUEST_LIVE && unknown && request->cancels > 0) {
-        request->cancels--; /* ended while the cancel was under way; its end is too */
-        request->cancel_wanted = false;
+    if (answers_cancel(request, message->error.of, unknown)) {
+        request->cancels -= request->cancels > 0; /* ended while the cancel was under way; its end is too */
+        request->cancel_wanted = request->cancel_wanted && request->state != REQUEST_LIVE;
         return;
     }
     if (request->state == REQUEST_LIVE && !(unknown && request->replaying))
         return;
+    if (request->state != REQUEST_LIVE && message->error.of == MESSAGE_REPLAY)
+        return; /* of before the session was opened again */
     if (unknown && !request->attached && request->state != REQUEST_SENT)
         request_forgotten(client, request);
     else

@@ -4,7 +4,7 @@
  *   HELLO ──hello_ok──▶ JOIN ──welcome on the stream──▶ OPEN
  *     ▲                                                  │ hello_required (the broker restarted, or held us
  *     └──────────────────────────────────────────────────┘ for gone)
- *   BROKEN: no common version, or silence beyond patience. For good.
+ *   BROKEN: no common version, a key that the pool does not know, or silence beyond patience. For good.
  *
  * The session's identity stays the same over all of it. Nothing is sent twice at once: each step is repeated
  * by its own timer until its answer comes. A broker that does not take the first hello is believed; one that
@@ -160,7 +160,8 @@ void session_refused(struct quern *client, const struct message *message)
     enum proto_error error = message->error.error;
     bool for_now = error == PROTO_OVERLOADED || error == PROTO_DRAINING;
     char reason[PROTO_MAX_TEXT_BYTES + 1], text[PROTO_MAX_TEXT_BYTES + 64];
-    if (client->state != SESSION_HELLO || (for_now && client->opened_before))
+    bool of_hello = message->error.of == MESSAGE_HELLO || message->error.of == MESSAGE_NONE;
+    if (client->state != SESSION_HELLO || !of_hello || (for_now && client->opened_before))
         return;
     snprintf(text, sizeof text, "the pool refuses: %s: %s", proto_error_name(error),
              utf8_printable(message->error.text, sizeof reason, reason));
@@ -176,6 +177,18 @@ void session_welcome(struct quern *client, uint64_t nonce)
     client->opened_before = true;
     client->ping_ns = client->now;
     requests_opened(client, again);
+}
+
+/* What libzmq tells of a handshake that failed for the client's key; its socket does not try again. */
+static void judge_handshakes(struct quern *client)
+{
+    char text[384];
+    uint8_t event[64]; /* that it comes is all that matters */
+    if (!client->handshakes || zmq_recv(client->handshakes, event, sizeof event, ZMQ_DONTWAIT) < 0)
+        return;
+    snprintf(text, sizeof text, "the pool at %s does not know this client's key%s", client->endpoint,
+             client->opened_before ? " any more" : "");
+    break_for_good(client, -EACCES, text);
 }
 
 /* Whoever is silent is not waited for any longer; nor is one who answers, but not what was asked. */
@@ -204,6 +217,7 @@ static bool must_tell(const struct quern *client)
 
 void session_timers(struct quern *client)
 {
+    judge_handshakes(client);
     switch (client->state) {
     case SESSION_HELLO:
         if (client->now - client->hello_ns >= HELLO_NS)

@@ -99,6 +99,7 @@ struct question {
 
 struct quern {
     void *context, *dealer, *stream;
+    void *handshakes; /* monitor of the DEALER's, with CURVE; else NULL */
     char endpoint[256];
     char stream_endpoint[PROTO_MAX_NAME_BYTES + 1];
     struct id128 session;

@@ -46,6 +46,7 @@ struct device_stream {
     const struct work *next_of_graph; /* of the graph that is the first in the queue: what it does next */
     struct device_graph *recording;
     bool reached[DEVICE_MARKS];
+    uint64_t expected; /* of the next launch */
 };
 
 struct device {
@@ -185,12 +186,15 @@ static void check_reach(const struct device *device, const void *from, size_t by
 
 static void run_launch(struct device *device, const struct emu_launch *launch)
 {
-    if (++device->n_run == device->fault_at)
+    if (++device->n_run == device->fault_at) {
         device->fault =
             error_set(&device->reason, -EIO, "kernel %s, grid %u,%u,%u of %u threads, failed", launch->name,
                       launch->grid.x, launch->grid.y, launch->grid.z, launch->block.x);
-    else
+    } else {
+        emu_accesses_begin(device->allocations);
         emu_run(launch);
+        emu_accesses_end();
+    }
 }
 
 static void run_copy(struct device *device, const struct work *work)
@@ -308,6 +312,8 @@ int emu_queue(struct device_stream *stream, const struct emu_launch *launch)
     check_launch(launch);
     work.kind = LAUNCH;
     work.launch = *launch;
+    work.launch.expected = stream->expected;
+    stream->expected = 0;
     if (stream->recording)
         stream->recording->n_kernels++;
     else
@@ -413,4 +419,21 @@ void device_graph_free(struct device_graph *graph)
     if (graph)
         release(&graph->works);
     free(graph);
+}
+
+/* ---- profile ---- */
+
+int device_profile(struct device *device)
+{
+    return device->fault;
+}
+
+void device_expect(struct device_stream *stream, size_t bytes)
+{
+    stream->expected = bytes;
+}
+
+uint32_t device_kernels(struct device *device, const struct backend_kernel **ret_kernels)
+{
+    return emu_profile_take(ret_kernels);
 }

@@ -57,8 +57,19 @@ void emu_memory_lock(const struct emu_memory *list, bool locked);
 
 /* ---- profile.cc ---- */
 
-void emu_profile_launch(const char *kernel, uint64_t n_blocks);
-void emu_profile_load(size_t bytes); /* of the launch that runs */
-void emu_profile_print(void);        /* when it is asked for */
+struct backend_kernel;
+void emu_profile_launch(const char *kernel, uint64_t n_blocks, uint64_t expected);
+struct backend_kernel *emu_profile_current(void);                     /* the row of the launch that runs */
+uint32_t emu_profile_take(const struct backend_kernel **ret_kernels); /* as device_kernels */
+void emu_profile_print(void);                                         /* when it is asked for */
+
+/* ---- accesses.cc, or accesses_none.cc, which counts nothing ---- */
+
+/* Around a launch: only what lies in one of `allocations` is counted as the device's memory. */
+void emu_accesses_begin(const struct emu_memory *allocations);
+void emu_accesses_end(void);
+
+/* The lanes of a warp are where they wait for one another, or have ended. */
+void emu_accesses_meet(uint32_t warp);
 
 #endif

@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "cuda/emu/switch.h"
+#include "worker/engine/backend.h"
 
 #define MARGIN_BYTES 64   /* behind shared memory, to see who writes there */
 #define MARGIN_BYTE  0x5c /* what it is full of */
@@ -164,6 +165,8 @@ void emu_barrier(void)
     if (++n_at_barrier == n_threads) {
         n_at_barrier = 0;
         n_barriers++;
+        for (uint32_t i = 0; i < n_threads / 32; i++)
+            emu_accesses_meet(i);
         for (uint32_t i = 0; i < n_threads; i++)
             fibers[i].state = READY;
     }
@@ -190,6 +193,7 @@ const uint64_t *emu_exchange(enum emu_meeting meeting, uint64_t value)
     fiber->meeting = meeting;
     if (++warp->arrived == 32) {
         warp->arrived = 0;
+        emu_accesses_meet(fiber->thread.warp);
         for (uint32_t i = 0; i < 32; i++)
             fibers[fiber->thread.warp * 32 + i].state = READY;
     }
@@ -203,7 +207,7 @@ void emu_before_load(const void *from, size_t bytes)
 {
     if ((uintptr_t)from % bytes != 0)
         emu_die("a load of %zu bytes from %p is not aligned", bytes, from);
-    emu_profile_load(bytes);
+    emu_profile_current()->loaded += bytes;
 }
 
 /* ---- running ---- */
@@ -257,6 +261,8 @@ static void run_block(void)
         emu_self = NULL;
     }
     order_take(&end_order);
+    for (uint32_t i = 0; i < n_threads / 32; i++)
+        emu_accesses_meet(i);
 }
 
 /* A block's shared memory: as long as it was asked for, and a margin behind it. */
@@ -314,7 +320,7 @@ void emu_run(const struct emu_launch *launch)
     const struct simt_dim grid = launch->grid;
     const bool skips = skips_last(launch);
     open_launch(launch);
-    emu_profile_launch(launch->name, (uint64_t)grid.x * grid.y * grid.z);
+    emu_profile_launch(launch->name, (uint64_t)grid.x * grid.y * grid.z, launch->expected);
     for (uint32_t z = 0; z < grid.z; z++)
         for (uint32_t y = 0; y < grid.y; y++)
             for (uint32_t x = 0; x < grid.x; x++) {

@@ -200,6 +200,15 @@ static inline int32_t simt_dp4a(int32_t a, int32_t b, int32_t c)
     return c;
 }
 
+static inline uint32_t simt_permute(uint32_t a, uint32_t b, uint32_t places)
+{
+    const uint64_t bytes = a | (uint64_t)b << 32;
+    uint32_t picked = 0;
+    for (int i = 0; i < 4; i++)
+        picked |= (uint32_t)(bytes >> 8 * (places >> 4 * i & 7) & 255) << 8 * i;
+    return picked;
+}
+
 static inline int32_t simt_nearest(float x)
 {
     return (int32_t)lrintf(x);
@@ -296,6 +305,7 @@ struct emu_launch {
     void (*run)(void *closure); /* one thread's */
     void (*release)(void *closure);
     void *closure;
+    uint64_t expected; /* device_expect, by who queues it */
 };
 
 struct device_stream;
@@ -323,7 +333,7 @@ static inline int simt_launch(struct device_stream *stream, const char *name, vo
         abort();
     new (closure) Body(body);
     const struct emu_launch launch = {
-        name, grid, block, shared_bytes, emu_run_closure<Body>, emu_release_closure<Body>, closure};
+        name, grid, block, shared_bytes, emu_run_closure<Body>, emu_release_closure<Body>, closure, 0};
     return emu_queue(stream, &launch);
 }
 

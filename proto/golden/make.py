@@ -90,7 +90,8 @@ EPOCH = [7, 1]
 FIXED = {"max_tokens": 256, "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.0,
          "presence_penalty": 0.0, "frequency_penalty": 0.0}
 END = {"reason": "length", "usage": {"prompt_tokens": 9, "output_tokens": 3},
-       "timing": {"queue_ms": 0.25, "prefill_ms": 12.5, "decode_ms": 30.0}}
+       "timing": {"queue_ms": 0.25, "prefill_ms": 12.5, "prepare_ms": 1.5, "wait_ms": 2.0, "lookup_ms": 0.5,
+                  "decode_ms": 30.0}}
 FAILED = {"reason": "error", "error": "model_error", "text": "no finite logit",
           "usage": {"prompt_tokens": 9, "cached_tokens": 5, "output_tokens": 3},
           "timing": {"queue_ms": 0.0, "prefill_ms": 0.0, "decode_ms": 0.0}}
@@ -129,6 +130,7 @@ GOOD = [
     ("accepted", {"k": "accepted", "id": ID, "epoch": [7, 0], "seed": 2**63, "again": True}),
     ("error of a request", {"k": "error", "id": ID, "error": "overloaded", "text": "64 requests are queued", "retry_after_ms": 400}),
     ("error of a status", {"k": "error", "ref": 5, "error": "hello_required", "text": "hello first"}),
+    ("error that says what it answers", {"k": "error", "id": ID, "error": "unknown_request", "text": "it ended long ago", "of": "cancel"}),
     ("cancel_ok", {"k": "cancel_ok", "id": ID}),
     ("replay_ok", {"k": "replay_ok", "id": ID, "epoch": EPOCH, "from": 0, "next": 1, "done": True,
                    "frames": [Bin(pack(FRAME))]}),
@@ -138,7 +140,7 @@ GOOD = [
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "active": 3, "waiting": 4, "slots": 16, "kv_free": 10,
-                        "kv_total": 512, "context": 4096, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
+                        "kv_total": 512, "kv_block_bytes": 32768, "context": 4096, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
                         "prefill_tokens": 36, "evictions": 14, "kv_cached": 15, "restores": 16, "hit_rate": 0.25},
                        {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
     ("tokenize_ok", {"k": "tokenize_ok", "ref": 6, "ids": [1, 2]}),
@@ -158,6 +160,7 @@ GOOD = [
                   "kv_blocks": 512, "max_prompt": 2047, "device": "cpu", "wseq": 5, "acked": 3}),
     ("ready", {"k": "ready", "incarnation": 1}),
     ("heartbeat", {"k": "heartbeat", "ref": 1, "active": 2, "waiting": 3, "kv_free": 4, "wseq": 5, "waiting_tokens": 6}),
+    ("heartbeat, draining", {"k": "heartbeat", "ref": 2, "active": 1, "wseq": 7, "draining": True}),
     ("finished", {"k": "finished", "session": SESSION, "id": ID, "epoch": EPOCH, "count": 3, "wseq": 4, "end": FAILED}),
     ("register_ok", {"k": "register_ok", "boot": 7, "subscription": SESSION, "heartbeat_ms": 250}),
     ("assign", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "deadline_left_ms": 900, "queue_us": 1500,
@@ -165,6 +168,7 @@ GOOD = [
     ("ack", {"k": "ack", "wseq": 256}),
     ("resend", {"k": "resend", "wseq": 1}),
     ("drain", {"k": "drain"}),
+    ("drain, handing over", {"k": "drain", "hand_over": True}),
 ]
 
 # These decode as well; Quern writes them otherwise.
@@ -229,6 +233,7 @@ BAD = [
     ("a control character in a name", {"k": "tokenize", "model": "\x1b[2J", "text": ""},
      "tokenize: model: a control character at byte 0"),
     ("a name too long", {"k": "tokenize", "model": "m" * 129, "text": ""}, "tokenize: model: 129 bytes are more than 128"),
+    ("an error of nothing", {"k": "error", "error": "internal", "text": "", "of": "none"}, 'error: of: "none" is not known here'),
     ("the reason error without one", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "reason": "error"}},
      "end: end: error: expected with the reason error, and only with it"),
     ("an error without the reason", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "error": "internal"}},

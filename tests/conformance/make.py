@@ -6,7 +6,8 @@ Weights are random bits in each format's own blocks; what they stand for is read
 layouts, and a forward pass in float64, written from the models' papers, gives logits and greedy continuations. Nothing
 here is shared with Quern's code, so that agreement means something. NAME.gguf is the model, NAME.case.json its prompts,
 greedy ids and the margins of their steps in standard deviations of the logits, NAME.logits.f32 the logits after each
-prompt. conformance_logits.c compares them; its first comment says when a case passes.
+prompt. conformance_logits.c compares them; its first comment says when a case passes. The folder-… cases are models as
+Hugging Face publishes them, twin-… the same ones as GGUF files.
 
 Needs numpy. The same bytes come out on every machine, but for the last bits of logits."""
 
@@ -227,13 +228,16 @@ class Model:
         self.arch, self.form, self.random = architecture, form, np.random.default_rng(seed)
         self.embd, self.heads, self.kv, self.dim, self.ff, self.layers = 32, 4, 2, 8, 48, 2
         self.context, self.tied, self.rope_dims, self.rope_factors = 64, False, None, None
+        self.trained, self.yarn, self.long_short, self.magnitude = 0, None, None, 1.0
         self.experts, self.used, self.expert_ff = 0, 0, 0
         self.window, self.theta, self.stretch, self.score_cap, self.logit_cap = 0, 10000.0, 1.0, 0.0, 0.0
         self.layer = lambda i: Layer()
         self.biases, self.fused_qkv, self.fused_gate_up, self.positions, self.scaled = (), False, False, False, False
         self.epsilon, self.epsilon_key = 1e-5, "attention.layer_norm_rms_epsilon"
+        self.short_vectors = False
         self.__dict__.update(numbers)
         self.rope_dims = self.rope_dims or self.dim
+        self.trained = self.trained or self.context
         self.tensors, self.values = {}, {}
         self.make_tensors()
 
@@ -252,6 +256,8 @@ class Model:
 
     def vector(self, name, values):
         raw = values.astype("<f4")
+        if self.short_vectors and not name.startswith("rope"):  # as BF16 has them
+            raw = (raw.view("<u4") & 0xFFFF0000).view("<f4")
         self.tensors[name] = ("F32", [len(raw)], raw.tobytes())
         self.values[name] = raw.astype(float)
 
@@ -267,6 +273,9 @@ class Model:
             self.matrix("position_embd", self.context, self.embd, form="F32")
         if self.rope_factors:
             self.vector("rope_freqs.weight", np.array(self.rope_factors))
+        if self.long_short:
+            self.vector("rope_factors_long.weight", np.array(self.long_short[0]))
+            self.vector("rope_factors_short.weight", np.array(self.long_short[1]))
         for i in range(self.layers):
             layer, p = self.layer(i), f"blk.{i}."
             self.norm(p + "attn_norm", self.embd, layer.norm)
@@ -308,7 +317,15 @@ class Model:
         if self.layer(0).rotary:
             p |= {a + "rope.freq_base": float(self.theta), a + "rope.dimension_count": self.rope_dims}
         if self.stretch != 1:
-            p |= {a + "rope.scaling.type": "linear", a + "rope.scaling.factor": float(self.stretch)}
+            p |= {a + "rope.scaling.type": "yarn" if self.yarn else "linear",
+                  a + "rope.scaling.factor": float(self.stretch)}
+        if self.trained != self.context:
+            p[a + "rope.scaling.original_context_length"] = self.trained
+        if self.yarn and self.yarn != (32, 1):
+            p |= {a + "rope.scaling.yarn_beta_fast": float(self.yarn[0]),
+                  a + "rope.scaling.yarn_beta_slow": float(self.yarn[1])}
+        if self.magnitude != 1:
+            p[a + "rope.scaling.attn_factor"] = float(self.magnitude)
         if self.window:
             p[a + "attention.sliding_window"] = self.window
         if self.score_cap:
@@ -338,14 +355,27 @@ class Model:
         if not layer.rotary:
             return heads
         n = self.rope_dims // 2
-        speed = layer.theta ** (-np.arange(n) / n) / layer.stretch
+        speed = layer.theta ** (-np.arange(n) / n)
+        magnitude = np.float64(np.float32(self.magnitude))
         if self.rope_factors:
             speed = speed / self.values["rope_freqs.weight"]
+        if self.long_short:  # by what a sequence could grow to
+            which = "long" if self.context > self.trained else "short"
+            speed = speed / self.values[f"rope_factors_{which}.weight"]
+        if self.yarn:  # the pairs that turn `fast` times and more in the length of training stay as they are
+            fast, slow = (2 * n * np.log(self.trained / (turns * 2 * np.pi)) / (2 * np.log(layer.theta))
+                          for turns in self.yarn)
+            fast, slow = max(0, np.floor(fast)), min(2 * n - 1, np.ceil(slow))
+            kept = 1 - np.clip((np.arange(n) - fast) / max(slow - fast, 0.001), 0, 1)
+            speed = speed * kept + speed / layer.stretch * (1 - kept)
+            magnitude = magnitude * (0.1 * np.log(layer.stretch) + 1)
+        else:
+            speed = speed / layer.stretch
         angle = np.arange(len(heads))[:, None, None] * speed
         first, second = (slice(0, 2 * n, 2), slice(1, 2 * n, 2)) if layer.rotary == "pairs" else (slice(0, n), slice(n, 2 * n))
         out, x, y = heads.copy(), heads[..., first], heads[..., second]
-        out[..., first] = x * np.cos(angle) - y * np.sin(angle)
-        out[..., second] = x * np.sin(angle) + y * np.cos(angle)
+        out[..., first] = (x * np.cos(angle) - y * np.sin(angle)) * magnitude
+        out[..., second] = (x * np.sin(angle) + y * np.cos(angle)) * magnitude
         return out
 
     def attention(self, p, x, layer):
@@ -441,6 +471,118 @@ ARCHITECTURES = {
 }
 
 
+# Added behind the others, whose seeds stay as they are. Bases are small, so that pairs of every speed occur.
+SCALED = {
+    "llama-yarn-F16": ("llama", dict(heads=2, kv=1, dim=16, stretch=4.0, yarn=(32, 1), trained=32, theta=20.0,
+                                     layer=lambda i: Layer(rotary="pairs", stretch=4.0, theta=20.0))),
+    "qwen2-yarn-F16": ("qwen2", dict(heads=2, kv=1, dim=16, stretch=2.0, yarn=(2.0, 0.5), trained=32, theta=20.0,
+                                     magnitude=0.8, biases=("qkv",),
+                                     layer=lambda i: Layer(stretch=2.0, theta=20.0))),
+    "phi3-long-F16": ("phi3", dict(fused_qkv=True, fused_gate_up=True, trained=16, magnitude=1.2247,
+                                   long_short=([1.0, 1.7, 3.0, 9.0], [1.0, 1.05, 1.2, 1.3]))),
+    "phi3-short-F16": ("phi3", dict(fused_qkv=True, fused_gate_up=True, rope_dims=6, magnitude=1.19,
+                                    long_short=([1.0, 3.0, 9.0], [1.0, 1.1, 1.5]))),
+}
+
+
+# ---- the same as Hugging Face's folders ----
+
+
+def llama3_factors(theta, dim, factor, low, high, trained):
+    """What Llama 3 divides its frequencies by, as its authors wrote it: by wave lengths."""
+    factors = []
+    for wave in 2 * np.pi * theta ** (np.arange(dim // 2) / (dim // 2)):
+        smooth = (trained / wave - low) / (high - low)
+        between = 1 / ((1 - smooth) / factor + smooth)
+        factors.append(1.0 if wave < trained / high else factor if wave > trained / low else between)
+    return factors
+
+
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32}
+YARN = {"type": "yarn", "factor": 2.0, "original_max_position_embeddings": 32, "beta_fast": 2.0, "beta_slow": 0.5,
+        "attention_factor": 0.9}
+FOLDERS = {
+    "folder-llama-BF16": (2, {"rope_scaling": LLAMA3}, "llama",
+                          dict(form="BF16", short_vectors=True, theta=20.0,
+                               rope_factors=llama3_factors(20.0, 8, 8.0, 1.0, 4.0, 32),
+                               layer=lambda i: Layer(rotary="pairs", theta=20.0))),
+    "folder-qwen2-F16": (1, {"rope_scaling": YARN, "tie_word_embeddings": True}, "qwen2",
+                         dict(tied=True, biases=("qkv",), heads=2, kv=1, dim=16, stretch=2.0, yarn=(2.0, 0.5), trained=32,
+                              theta=20.0, magnitude=0.9 / (1 + 0.1 * np.log(2.0)),
+                              layer=lambda i: Layer(stretch=2.0, theta=20.0))),
+    "folder-qwen3-F32": (3, {"head_dim": 16}, "qwen3",
+                         dict(form="F32", theta=1e6, dim=16, layer=lambda i: Layer(theta=1e6, qk_norm=True))),
+}
+STEMS = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
+         "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_output": "self_attn.o_proj",
+         "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+STEMS |= {"attn_" + t: f"self_attn.{t}_proj" for t in "qkv"} | {"ffn_" + t: f"mlp.{t}_proj" for t in ("gate", "up", "down")}
+
+
+def folder_tensors(model):
+    """name → (dtype, shape, bytes). Where GGUF's rows of a head's two halves alternate, they stand apart here."""
+    out = {}
+    for name, (form, dims, raw) in model.tensors.items():
+        *layer, stem, end = name.rsplit(".", 2)
+        if stem == "rope_freqs":
+            continue
+        prefix = f"model.layers.{layer[0][4:]}." if layer else ""
+        if stem in ("attn_q", "attn_k") and model.arch == "llama":
+            rows = np.frombuffer(raw, np.uint8).reshape(-1, model.dim // 2, 2, len(raw) // dims[1])
+            raw = rows.swapaxes(1, 2).tobytes()
+        if form == "F32" and model.short_vectors:
+            form, raw = "BF16", (np.frombuffer(raw, "<u4") >> 16).astype("<u2").tobytes()
+        out[f"{prefix}{STEMS[stem]}.{end}"] = (form, dims[::-1], raw)
+    return out
+
+
+def safetensors(tensors):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, (dtype, shape, raw) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def folder_tokenizer():
+    """48 tokens: letters, a space, what merges make of them, and two that are special."""
+    words = list("abcdefghijklmnopqrstuvwxyz") + ["Ġ", ".", ",", "!"]
+    merges = ["t h", "th e", "Ġ the", "i n", "a n", "an d", "Ġ and", "e r", "o n", "r e", "Ġ a", "o u", "s t", "l l", "e d",
+              "i s"]
+    words += [m.replace(" ", "") for m in merges]
+    added = [{"id": len(words) + i, "content": t, "single_word": False, "lstrip": False, "rstrip": False,
+              "normalized": False, "special": True} for i, t in enumerate(("<|start|>", "<|stop|>"))]
+    assert len(words) + len(added) == VOCAB
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+            "post_processor": None, "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "dropout": None, "unk_token": None, "byte_fallback": False,
+                      "vocab": {w: i for i, w in enumerate(words)}, "merges": merges}}
+
+
+def write_folder(out, model, shards, extra):
+    config = {"model_type": model.arch, "vocab_size": VOCAB, "hidden_size": model.embd, "intermediate_size": model.ff,
+              "num_hidden_layers": model.layers, "num_attention_heads": model.heads,
+              "num_key_value_heads": model.kv, "head_dim": model.dim, "max_position_embeddings": model.context,
+              "rms_norm_eps": model.epsilon, "rope_theta": model.theta, "hidden_act": "silu",
+              "tie_word_embeddings": model.tied} | extra
+    tensors = list(folder_tensors(model).items())
+    names = ["model.safetensors"] if shards == 1 else [f"model-{i + 1:05}-of-{shards:05}.safetensors" for i in range(shards)]
+    out.mkdir(exist_ok=True)
+    for i, name in enumerate(names):
+        (out / name).write_bytes(safetensors(dict(tensors[i::shards])))
+    files = {"config.json": config, "tokenizer.json": folder_tokenizer(),
+             "tokenizer_config.json": {"eos_token": "<|stop|>", "chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"},
+             "generation_config.json": {"eos_token_id": [47, 46]}}
+    if shards > 1:
+        files["model.safetensors.index.json"] = {"weight_map": {t[0]: names[i % shards] for i, t in enumerate(tensors)}}
+    for name, content in files.items():
+        (out / name).write_text(json.dumps(content, ensure_ascii=False) + "\n")
+
+
 def models():
     for seed, (name, (architecture, numbers)) in enumerate(ARCHITECTURES.items()):
         yield name, Model(architecture, 100 + seed, **numbers)
@@ -451,6 +593,8 @@ def models():
                                           layers=1, layer=lambda i: Layer(rotary="pairs"))
     yield "qwen3moe-Q4_K", Model("qwen3moe", 300, "Q4_K", embd=256, dim=8, experts=4, used=2, expert_ff=32, layers=1,
                                  layer=lambda i: Layer(qk_norm=True, experts=4))
+    for seed, (name, (architecture, numbers)) in enumerate(SCALED.items()):
+        yield name, Model(architecture, 400 + seed, **numbers)
 
 
 def case_of(name, model):
@@ -478,6 +622,15 @@ def main():
         (out / (name + ".gguf")).write_bytes(gguf(model.pairs(), model.tensors))
         (out / (name + ".case.json")).write_text(json.dumps(case) + "\n")
         (out / (name + ".logits.f32")).write_bytes(logits.astype("<f4").tobytes())
+    for seed, (name, (shards, extra, architecture, numbers)) in enumerate(FOLDERS.items()):
+        model = Model(architecture, 500 + seed, **numbers)
+        case, logits = case_of(name, model)
+        twin = "twin-" + name
+        write_folder(out / name, model, shards, extra)
+        (out / (twin + ".gguf")).write_bytes(gguf(model.pairs(), model.tensors))
+        for case_name, file in ((name, name), (twin, twin + ".gguf")):
+            (out / (case_name + ".case.json")).write_text(json.dumps(case | {"model": file}) + "\n")
+            (out / (case_name + ".logits.f32")).write_bytes(logits.astype("<f4").tobytes())
 
 
 if __name__ == "__main__":

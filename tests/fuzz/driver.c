@@ -175,6 +175,22 @@ static uint64_t environment(const char *name, uint64_t fallback)
     return text && *text ? strtoull(text, NULL, 10) : fallback;
 }
 
+/* One file for each, named by its number: what libFuzzer begins with. */
+static int write_seeds(const char *folder)
+{
+    char path[4096];
+    for (size_t i = 0; i < n_seeds; i++) {
+        snprintf(path, sizeof path, "%s/seed-%04zu", folder, i);
+        FILE *file = fopen(path, "w");
+        if (!file || fwrite(seeds[i].data, 1, seeds[i].len, file) != seeds[i].len || fclose(file) != 0) {
+            perror(path);
+            return 1;
+        }
+    }
+    printf("%zu seeds\n", n_seeds);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static uint8_t data[MAX_INPUT + 64];
@@ -185,6 +201,8 @@ int main(int argc, char **argv)
     signal(SIGABRT, on_crash);
     signal(SIGFPE, on_crash);
     fuzz_seeds();
+    if (getenv("QUERN_FUZZ_SEEDS_TO"))
+        return write_seeds(getenv("QUERN_FUZZ_SEEDS_TO"));
     for (int i = 1; i < argc; i++)
         run_file(argv[i]);
     printf("QUERN_FUZZ_SEED=%" PRIu64 ", %zu seeds\n", start, n_seeds);

@@ -2,15 +2,12 @@
 #ifndef TESTS_FUZZ_DRIVER_H
 #define TESTS_FUZZ_DRIVER_H
 
-/* A fuzz entry is one file with LLVMFuzzerTestOneInput, for libFuzzer where there is one:
- *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_X.c <sources> -o fuzz_X && ./fuzz_X
- * corpus/
- *
- * and for any compiler linked with driver.c and a seeds_X.c: a main that runs the seeds, then mutations of
- * them for $QUERN_FUZZ_SECONDS (default 5), and prints how many inputs it ran. Arguments are files to run
- * first: a crash that libFuzzer wrote down, for example. The last input that ran is in the file that the
- * driver names when it dies. */
+/* A fuzz entry is one file with LLVMFuzzerTestOneInput: for libFuzzer, which scripts/fuzz runs for hours
+ * where there is clang, and for any compiler linked with driver.c and a seeds_X.c: a main that runs the
+ * seeds, then mutations of them for $QUERN_FUZZ_SECONDS (default 5), and prints how many inputs it ran.
+ * Arguments are files to run first: a crash that libFuzzer wrote down, for example. The last input that ran
+ * is in the file that the driver names when it dies. With $QUERN_FUZZ_SEEDS_TO it only writes its seeds to
+ * files of that folder. */
 
 #include <stddef.h>
 #include <stdint.h>

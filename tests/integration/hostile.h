@@ -22,6 +22,6 @@ bool score_over(const struct score *score);
 typedef void attack(const struct pool *pool, struct score *score);
 
 attack attack_connections, attack_silence, attack_garbage, attack_subscriptions, attack_parts, attack_halves,
-    attack_prompts, attack_requests, attack_sessions, attack_tokenize, attack_unread;
+    attack_prompts, attack_requests, attack_sessions, attack_tokenize, attack_unread, attack_crowd;
 
 #endif

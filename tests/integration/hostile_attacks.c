@@ -276,3 +276,34 @@ void attack_unread(const struct pool *pool, struct score *score)
         close_all(fds, 2 * SESSIONS);
     }
 }
+
+/* Half of them, as there are two attackers: each has its session, listens to it, asks how the pool is again
+ * and again, and reads nothing. */
+void attack_crowd(const struct pool *pool, struct score *score)
+{
+    enum { CROWD = 2500, AT_ONCE = 50 };
+    static int fds[2 * CROWD];
+    const struct message question = {.kind = MESSAGE_STATUS, .status = {.ref = 1}};
+    struct buffer out = {0};
+    size_t n = 0;
+    if (message_encode(&question, &out) < 0)
+        abort();
+    while (!score_over(score)) {
+        for (size_t i = 0; i < AT_ONCE && n < CROWD; i++, n++) {
+            struct id128 session = random_session();
+            uint8_t topic[1 + sizeof session] = {1};
+            memcpy(topic + 1, &session, sizeof session);
+            fds[2 * n] = zmtp_open(pool->rundir, "stream", "SUB");
+            if (fds[2 * n] >= 0)
+                zmtp_send(fds[2 * n], 0, topic, sizeof topic);
+            fds[2 * n + 1] = say_hello(pool, session);
+            score_attempt(score, fds[2 * n] < 0 || fds[2 * n + 1] < 0);
+        }
+        for (size_t i = 0; i < n && !score_over(score); i++)
+            if (fds[2 * i + 1] >= 0 && !zmtp_send(fds[2 * i + 1], 0, out.data, out.len))
+                close_all(&fds[2 * i + 1], 1), fds[2 * i + 1] = -1;
+        usleep(NAP_US);
+    }
+    close_all(fds, 2 * n);
+    buffer_deinit(&out);
+}

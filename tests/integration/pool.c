@@ -6,6 +6,7 @@
 
 #include "tests/integration/pool.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -82,6 +83,31 @@ const char *tiny_model(void)
     static char path[4096];
     snprintf(path, sizeof path, "%s", build_path("tests/integration/tiny.gguf"));
     return path;
+}
+
+/* A socket that is bound to the port; -1 when it is taken. */
+static int bind_port(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int pool_free_ports(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        int port = 20000 + (getpid() * 2 + i * 98) % 12000; /* below those that connections get */
+        int first = bind_port(port), second = bind_port(port + 1);
+        close(first);
+        close(second);
+        if (first >= 0 && second >= 0)
+            return port;
+    }
+    die("no two ports are free");
 }
 
 static void nap_ms(int ms)
@@ -192,6 +218,11 @@ int pool_fails(struct pool *pool, int timeout_s, const char *model, ...)
     if (!await_end(pool, timeout_s, &status))
         die("the broker should have ended within %d s:\n%s", timeout_s, pool_log(pool));
     return status;
+}
+
+bool pool_ended(struct pool *pool, int *ret_status)
+{
+    return await_end(pool, 0, ret_status);
 }
 
 int pool_wait(struct pool *pool, int timeout_s)

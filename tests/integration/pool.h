@@ -48,6 +48,9 @@ void pool_spawn(struct pool *pool, const char *model, ...) __attribute__((sentin
  * signal). The log stays readable until pool_forget. */
 int pool_fails(struct pool *pool, int timeout_s, const char *model, ...) __attribute__((sentinel));
 
+/* Whether it is gone, and how. */
+bool pool_ended(struct pool *pool, int *ret_status);
+
 /* Waits until the broker is gone; returns its exit status, or 128 + the signal that ended it. */
 int pool_wait(struct pool *pool, int timeout_s);
 
@@ -70,6 +73,9 @@ unsigned pool_log_lines(const struct pool *pool);
 
 /* Pid of the process that is the broker now: the supervisor's child. 0: none is. */
 pid_t pool_broker_pid(const struct pool *pool);
+
+/* A TCP port that is free, and the next one too: for the moment. */
+int pool_free_ports(void);
 
 /* Pids of the workers now alive, by name order "worker-0" …; 0 where none is. Asks /proc. */
 int pool_worker_pids(const struct pool *pool, pid_t *ret_pids, int n);

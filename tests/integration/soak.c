@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* Soak: a pool whose processes are killed and stopped at random, and clients that must not notice.
  *
- *   soak [--seconds N] [--workers N] [--clients N] [--seed N] [--every MS]
+ *   soak [--seconds N] [--requests N] [--workers N] [--clients N] [--seed N] [--every MS] [--streams N]
+ * [--kills N]
  *
  * A few requests are answered undisturbed first. Then each client, a process of its own, sends them again and
  * again, several at a time, and compares every id and byte of text with those answers, while the parent
- * kills (SIGKILL) or stops for a while (SIGSTOP) a worker, the broker or a client. A killed client is
- * replaced; what it had asked for is the pool's to cancel. In the end nothing runs or waits any more.
+ * kills (SIGKILL) or stops (SIGSTOP) a worker, the broker or a client, for a while or until somebody notices,
+ * cuts the connections of a client, or has the pool reloaded. Every other client comes by TCP; every fourth
+ * one is slow to read. A killed client is replaced; what it had asked for is the pool's to cancel. In the end
+ * nothing runs or waits any more.
+ *
+ * Memory is watched meanwhile (soak_memory.h): in a run of some minutes that of supervisor and broker must
+ * level off. With --streams so many answers are then read at once while broker and workers are killed, and
+ * the longest silence behind each kill is printed (soak_streams.h).
  *
  * Nothing may be lost, doubled or different. The one error that is allowed is the one that is promised: a
- * request that has moved twice is not moved again. Prints what was done to whom, and how long a client had to
- * wait for the next id at most; exits 1 when a promise was broken.
+ * request that has lost two workers is not given to a fourth. Prints what was done to whom, and how long a
+ * client had to wait for the next id at most; exits 1 when a promise was broken.
  *
  * $QUERN_TEST_SCALE (a real) makes answers shorter, for sanitizer builds. */
 
 #include <argp.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,12 +38,16 @@
 #include <quern.h>
 #include "common/clock.h"
 #include "tests/integration/pool.h"
+#include "tests/integration/soak_memory.h"
+#include "tests/integration/soak_streams.h"
 
 enum { KINDS = 6, AT_ONCE = 4, MOST_CLIENTS = 32, MOST_IDS = 512, MOST_TEXT = 8192, PATIENCE_S = 120 };
 
 struct options {
-    int seconds, clients, every_ms, workers;
+    int seconds, clients, every_ms, workers, streams, kills;
+    long requests; /* 0: as many as there are in the time */
     unsigned seed;
+    char tcp[32]; /* where every other client connects */
 };
 
 struct expected { /* what a request is answered with */
@@ -45,7 +58,8 @@ struct expected { /* what a request is answered with */
 
 /* Shared by parent and clients: plain sums, each added with an atomic. */
 static struct shared {
-    bool ending; /* clients send nothing more */
+    bool ending;                /* clients send nothing more */
+    bool cut[MOST_CLIENTS + 1]; /* that client is to lose a connection */
     long ended, ids, moved_out, broken, longest_ms;
     struct expected expected[KINDS];
 } * shared;
@@ -112,14 +126,14 @@ static void take_end(struct job *job, const struct quern_end *end)
 {
     const struct expected *expected = &shared->expected[job->kind];
     bool promised = end->reason == QUERN_ERROR && strcmp(end->error, "worker_lost") == 0 &&
-                    strstr(end->text, "it had moved 2 times before");
+                    strstr(end->text, "it had lost 2 workers before");
     if (promised)
         __atomic_add_fetch(&shared->moved_out, 1, __ATOMIC_RELAXED);
     else if (end->reason == QUERN_ERROR)
         broken("request %d: %s: %s", job->kind, end->error, end->text);
     else if (!job->learns && (job->n_ids != expected->n_ids || job->n_text != expected->n_text))
-        broken("request %d: %u of %u ids, %u of %u bytes", job->kind, job->n_ids, expected->n_ids,
-               job->n_text, expected->n_text);
+        broken("request %d: %u of %u ids, %u of %u bytes, ended by reason %d", job->kind, job->n_ids,
+               expected->n_ids, job->n_text, expected->n_text, end->reason);
     __atomic_add_fetch(&shared->ended, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&shared->ids, job->n_ids, __ATOMIC_RELAXED);
     job->ended = true;
@@ -144,7 +158,7 @@ static void on_output(void *arg, const struct quern_output *output)
     }
 }
 
-static void send(struct quern *client, struct job *job, int kind, struct expected *learns)
+static void send_job(struct quern *client, struct job *job, int kind, struct expected *learns)
 {
     struct quern_request request = request_of(kind);
     struct quern_error err = {0};
@@ -177,7 +191,32 @@ static bool dispatch(struct quern *client)
     return true;
 }
 
-static void be_client(const char *endpoint, unsigned seed)
+static bool is_tcp(int fd)
+{
+    int domain = 0;
+    socklen_t size = sizeof domain;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+           (domain == AF_INET || domain == AF_INET6);
+}
+
+/* Shuts one of our TCP connections, as a network that fails does: neither libzmq nor the broker is asked. One
+ * that loses both at once has left, for all that the broker can see. */
+static void cut_connection(void)
+{
+    int fds[256], n = 0;
+    for (int fd = 3; fd < 256; fd++)
+        if (is_tcp(fd))
+            fds[n++] = fd;
+    if (n > 0)
+        shutdown(fds[rand() % n], SHUT_RDWR);
+}
+
+static void nap_ms(int ms)
+{
+    usleep((useconds_t)ms * 1000);
+}
+
+static void be_client(const char *endpoint, int index, unsigned seed)
 {
     static struct job jobs[AT_ONCE];
     struct quern *client = connect_to(endpoint);
@@ -187,11 +226,15 @@ static void be_client(const char *endpoint, unsigned seed)
         busy = false;
         for (int i = 0; i < AT_ONCE; i++) {
             if (!jobs[i].busy && !__atomic_load_n(&shared->ending, __ATOMIC_RELAXED))
-                send(client, &jobs[i], rand() % KINDS, NULL);
+                send_job(client, &jobs[i], rand() % KINDS, NULL);
             busy |= jobs[i].busy;
         }
         if (dispatch(client))
             break;
+        if (__atomic_exchange_n(&shared->cut[index], false, __ATOMIC_RELAXED))
+            cut_connection();
+        if (index % 4 == 3)
+            nap_ms(rand() % (rand() % 20 ? 100 : 2000));
     }
     quern_free(client);
 }
@@ -201,7 +244,7 @@ static void learn(struct quern *client)
     static struct job jobs[KINDS];
     bool busy = true;
     for (int i = 0; i < KINDS; i++)
-        send(client, &jobs[i], i, &shared->expected[i]);
+        send_job(client, &jobs[i], i, &shared->expected[i]);
     while (busy) {
         busy = false;
         for (int i = 0; i < KINDS; i++)
@@ -214,24 +257,54 @@ static void learn(struct quern *client)
 
 /* ---- the parent ---- */
 
-static pid_t fork_client(const struct pool *pool, unsigned seed)
+static pid_t fork_client(const struct options *options, const struct pool *pool, int i, unsigned seed)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == parent)
-        be_client(pool->frontend, seed);
+        be_client(i % 2 ? options->tcp : pool->frontend, i, seed);
     _exit(0);
 }
 
 struct deeds {
-    int killed_brokers, killed_workers, killed_clients, stopped;
+    int killed_brokers, killed_workers, killed_clients, stopped, stalled, cut, reloads, failed_reloads;
+    pid_t reload; /* that is under way; 0: none */
 };
 
-static void nap_ms(int ms)
+/* One that is disturbed in turn may fail, and has to be taken back then. */
+static void await_reload(struct deeds *deeds, int flags)
 {
-    usleep((useconds_t)ms * 1000);
+    int status;
+    if (deeds->reload == 0 || waitpid(deeds->reload, &status, flags) != deeds->reload)
+        return;
+    deeds->reload = 0;
+    deeds->reloads++;
+    deeds->failed_reloads += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+static void reload(const struct pool *pool, struct deeds *deeds)
+{
+    char program[4096];
+    await_reload(deeds, WNOHANG);
+    if (deeds->reload != 0)
+        return;
+    snprintf(program, sizeof program, "%s", build_path("quern"));
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
+        execl(program, "quern", "reload", "--rundir", pool->rundir, NULL);
+        _exit(127);
+    }
+    deeds->reload = pid > 0 ? pid : 0;
+}
+
+/* For the pool to notice. */
+static void stop_for_good(pid_t pid, struct deeds *deeds)
+{
+    deeds->stalled += pid > 0 && kill(pid, SIGSTOP) == 0;
 }
 
 /* A worker or broker that is stopped for less than it takes to be given up. */
@@ -251,19 +324,26 @@ static void disturb(const struct options *options, const struct pool *pool, pid_
     pool_worker_pids(pool, workers, options->workers);
     worker = workers[rand() % options->workers];
     int i = rand() % options->clients, what = rand() % 100;
-    if (what < 35) {
+    if (what < 25) {
         deeds->killed_brokers += broker > 0 && kill(broker, SIGKILL) == 0;
-    } else if (what < 60) {
+    } else if (what < 45) {
         deeds->killed_workers += worker > 0 && kill(worker, SIGKILL) == 0;
-    } else if (what < 75) {
+    } else if (what < 60) {
         kill(clients[i], SIGKILL);
         waitpid(clients[i], NULL, 0);
-        clients[i] = fork_client(pool, (unsigned)rand());
+        clients[i] = fork_client(options, pool, i, (unsigned)rand());
         deeds->killed_clients++;
-    } else if (what < 85) {
+    } else if (what < 68) {
         stop_for_a_while(broker, deeds);
-    } else if (what < 95) {
+    } else if (what < 76) {
         stop_for_a_while(worker, deeds);
+    } else if (what < 84) {
+        __atomic_store_n(&shared->cut[i | 1], true, __ATOMIC_RELAXED); /* those have TCP */
+        deeds->cut++;
+    } else if (what < 93) {
+        reload(pool, deeds);
+    } else if (what < 95 && options->seconds >= 30) {
+        stop_for_good(what == 93 ? broker : worker, deeds);
     } else {
         stop_for_a_while(clients[i], deeds);
     }
@@ -294,21 +374,33 @@ static void soak(const struct options *options, struct pool *pool)
         learn(client);
     quern_free(client);
     for (int i = 0; i < options->clients; i++)
-        clients[i] = fork_client(pool, options->seed + (unsigned)i);
+        clients[i] = fork_client(options, pool, i, options->seed + (unsigned)i);
     uint64_t until = clock_ns() + (uint64_t)options->seconds * CLOCK_NS_PER_S;
-    while (clock_ns() < until && shared->broken == 0) {
+    struct memory supervisor = memory_begin("supervisor"), broker = memory_begin("broker");
+    while (
+        clock_ns() < until && shared->broken == 0 &&
+        (options->requests == 0 || __atomic_load_n(&shared->ended, __ATOMIC_RELAXED) < options->requests)) {
         nap_ms(options->every_ms / 2 + rand() % options->every_ms);
         disturb(options, pool, clients, &deeds);
+        await_reload(&deeds, WNOHANG);
+        memory_look(&supervisor, pool->broker);
+        memory_look(&broker, pool_broker_pid(pool));
     }
+    await_reload(&deeds, 0);
     __atomic_store_n(&shared->ending, true, __ATOMIC_RELAXED);
     for (int i = 0; i < options->clients; i++)
         waitpid(clients[i], NULL, 0);
     if (!comes_to_rest(pool))
         broken("the pool does not come to rest");
-    printf("%ld requests, %ld ids; killed: %d brokers, %d workers, %d clients; stopped: %d; moved too often: "
-           "%ld; longest wait for an id: %ld ms\n",
+    printf("%ld requests, %ld ids; killed: %d brokers, %d workers, %d clients; stopped: %d for a while, %d "
+           "for good; "
+           "reloads: %d, %d of them failed; clients cut off: %d; moved too often: %ld; longest wait for an "
+           "id: %ld ms\n",
            shared->ended, shared->ids, deeds.killed_brokers, deeds.killed_workers, deeds.killed_clients,
-           deeds.stopped, shared->moved_out, shared->longest_ms);
+           deeds.stopped, deeds.stalled, deeds.reloads, deeds.failed_reloads, deeds.cut, shared->moved_out,
+           shared->longest_ms);
+    if (!memory_levels_off(&supervisor) || !memory_levels_off(&broker))
+        broken("memory grows");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -327,12 +419,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'e':
         options->every_ms = atoi(arg);
         break;
+    case 'n':
+        options->requests = atol(arg);
+        break;
+    case 'S':
+        options->streams = atoi(arg);
+        break;
+    case 'k':
+        options->kills = atoi(arg);
+        break;
     case 'r':
         options->seed = (unsigned)atoi(arg);
         break;
     case ARGP_KEY_END:
         if (options->seconds < 1 || options->workers < 1 || options->workers > 64 || options->clients < 1 ||
-            options->clients > MOST_CLIENTS || options->every_ms < 1)
+            options->clients > MOST_CLIENTS || options->every_ms < 1 || options->requests < 0 ||
+            options->streams < 0 || options->streams > SOAK_MOST_STREAMS || options->kills < 1)
             argp_error(state, "a number is out of range");
         break;
     default:
@@ -343,15 +445,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-    static const struct argp_option table[] = {{"seconds", 's', "N", 0, "of disturbance (60)", 0},
-                                               {"workers", 'w', "N", 0, "of the pool (2)", 0},
-                                               {"clients", 'c', "N", 0, "processes (4)", 0},
-                                               {"every", 'e', "MS", 0, "between two deeds, about (700)", 0},
-                                               {"seed", 'r', "N", 0, "of what is done to whom (1)", 0},
-                                               {0}};
+    static const struct argp_option table[] = {
+        {"seconds", 's', "N", 0, "of disturbance (60)", 0},
+        {"requests", 'n', "N", 0, "end after so many of them", 0},
+        {"streams", 'S', "N", 0, "read at once while processes are killed (0)", 0},
+        {"kills", 'k', "N", 0, "of broker and workers then, each (10)", 0},
+        {"workers", 'w', "N", 0, "of the pool (2)", 0},
+        {"clients", 'c', "N", 0, "processes (4)", 0},
+        {"every", 'e', "MS", 0, "between two deeds, about (700)", 0},
+        {"seed", 'r', "N", 0, "of what is done to whom (1)", 0},
+        {0}};
     const struct argp argp = {table, parse, NULL, "Kills and stops a pool's processes, and compares answers.",
                               NULL,  NULL,  NULL};
-    struct options options = {.seconds = 60, .workers = 2, .clients = 4, .every_ms = 700, .seed = 1};
+    struct options options = {
+        .seconds = 60, .workers = 2, .clients = 4, .every_ms = 700, .seed = 1, .kills = 10};
     struct pool pool = {0};
     char workers[16];
     argp_parse(&argp, argc, argv, 0, NULL, &options);
@@ -362,7 +469,10 @@ int main(int argc, char **argv)
         answer_tokens = 60;
     srand(options.seed);
     snprintf(workers, sizeof workers, "%d", options.workers);
-    pool_start(&pool, tiny_model(), "--workers", workers, "--ctx", "1024", "--slots", "4", NULL);
+    int port = pool_free_ports();
+    snprintf(options.tcp, sizeof options.tcp, "tcp://127.0.0.1:%d", port);
+    pool_start(&pool, tiny_model(), "--workers", workers, "--ctx", "1024", "--slots", "4", "--tcp",
+               options.tcp + strlen("tcp://"), NULL);
     soak(&options, &pool);
     int status = pool_stop(&pool, SIGTERM, 60);
     if (status != 0)
@@ -370,5 +480,7 @@ int main(int argc, char **argv)
     if (shared->broken > 0)
         fprintf(stderr, "the pool's log:\n%s", pool_log(&pool));
     pool_forget(&pool);
+    if (options.streams > 0 && !soak_streams(options.streams, options.workers, options.kills))
+        broken("a stream ended, or was silent for too long");
     return shared->broken > 0;
 }

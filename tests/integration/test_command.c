@@ -259,6 +259,18 @@ START_TEST(help_offers_the_devices_that_there_are)
 }
 END_TEST
 
+START_TEST(a_profile_is_a_table_of_phases_and_a_backend_without_one_says_so)
+{
+    ck_assert_int_eq(shell("$Q/quern bench decode --profile --device cpu -n 2 -r 1 \"$MODEL\""), 0);
+    const char *title = strstr(out, "\nkernel ");
+    ck_assert_msg(title && strstr(title, "share %") && !strstr(title, "sectors"), "%s", out);
+    ck_assert_msg(strstr(title, "\nq k v ") && strstr(title, "\nattention ") && strstr(title, "\nall "), "%s",
+                  out);
+    ck_assert_int_eq(shell("$Q/quern bench decode --profile --device null \"$MODEL\""), 1);
+    ck_assert(begins(err, "quern: the null backend has "));
+}
+END_TEST
+
 /* The emulated GPU, under the name of a real one. */
 START_TEST(a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu)
 {
@@ -497,6 +509,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_wrong_on_a_command_line_is_named_as_it_was_typed);
     tcase_add_test(tests, every_program_tells_its_version);
     tcase_add_test(tests, help_offers_the_devices_that_there_are);
+    tcase_add_test(tests, a_profile_is_a_table_of_phases_and_a_backend_without_one_says_so);
     if (EMULATED)
         tcase_add_test(tests, a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu);
     tcase_add_test(tests, an_error_is_a_line_of_the_command_and_not_of_a_log);

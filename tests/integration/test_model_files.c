@@ -34,7 +34,9 @@ static void tear_down(void)
 
 static json_t *inspect(const char *path)
 {
-    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--json", "--digest", path, NULL), 0);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--json", "--digest", "-n", "3",
+                                 "--ctx", "40", path, NULL),
+                     0);
     json_t *report = json_loads(out, 0, NULL);
     ck_assert_ptr_nonnull(report);
     return report;
@@ -53,6 +55,17 @@ START_TEST(a_model_is_made_shrunk_and_shown)
     ck_assert_str_ne(json_string_value(json_object_get(before, "digest")),
                      json_string_value(json_object_get(after, "digest")));
     ck_assert(json_is_false(json_object_get(hyperparameters, "chat_template")));
+    json_t *text = json_object_get(after, "text"), *memory = json_object_get(after, "memory");
+    ck_assert_str_eq(json_string_value(json_object_get(text, "tokenizer")), "llama");
+    ck_assert_str_eq(json_string_value(json_object_get(text, "chat_template")), "none");
+    ck_assert_int_eq(json_integer_value(json_object_get(text, "tokens")), 512);
+    ck_assert_int_eq(json_integer_value(json_object_get(memory, "sequences")), 3);
+    ck_assert_int_eq(json_integer_value(json_object_get(memory, "context")), 40);
+    json_int_t a_token = 2 * 2 * json_integer_value(json_object_get(hyperparameters, "n_layers")) *
+                         json_integer_value(json_object_get(hyperparameters, "n_kv_heads")) *
+                         json_integer_value(json_object_get(hyperparameters, "head_dim"));
+    ck_assert_int_eq(json_integer_value(json_object_get(memory, "bytes_of_a_token")), a_token);
+    ck_assert_int_eq(json_integer_value(json_object_get(memory, "keys_and_values")), 3 * 64 * a_token);
     ck_assert_str_eq(json_string_value(json_array_get(json_object_get(hyperparameters, "traits"), 0)),
                      "RMS norms");
     json_t *metadata = json_object_get(after, "metadata");

@@ -6,6 +6,7 @@
 #include "tests/integration/pool.h"
 #include "tests/unit/run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_COMMANDS 3
+#define MAX_COMMANDS 4
+
+enum { KEYS, CLIENT_KEYS, SERVE, ASK }; /* what README's commands do */
 
 static char dir[RUNDIR_PATH_MAX + 1], started_in[4096], port[8];
 static char commands[MAX_COMMANDS][512];
@@ -145,27 +148,132 @@ static const char *here(char *command, const char *address)
     return command;
 }
 
+/* ---- what the processes of a pool show to the outside ---- */
+
+/* Whether the socket listens on an address of the network, or in the abstract name space, where any user
+ * could connect. */
+static bool is_open_to_others(unsigned long inode)
+{
+    static const char *const tables[] = {"/proc/net/tcp", "/proc/net/tcp6", "/proc/net/unix"};
+    char line[1024], own[32];
+    bool found = false;
+    snprintf(own, sizeof own, " %lu ", inode);
+    for (int i = 0; i < 3; i++) {
+        FILE *file = fopen(tables[i], "r");
+        while (file && !found && fgets(line, sizeof line, file))
+            found = strstr(line, own) && strstr(line, i < 2 ? " 0A " : " @");
+        if (file)
+            fclose(file);
+    }
+    return found;
+}
+
+static int n_open_to_others(pid_t pid)
+{
+    char folder[64], path[512], target[256];
+    int n = 0;
+    struct dirent *entry;
+    unsigned long inode;
+    snprintf(folder, sizeof folder, "/proc/%d/fd", pid);
+    DIR *listing = opendir(folder);
+    ck_assert_ptr_nonnull(listing);
+    while ((entry = readdir(listing))) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        ssize_t len = readlink(path, target, sizeof target - 1);
+        target[len > 0 ? len : 0] = 0;
+        if (sscanf(target, "socket:[%lu]", &inode) == 1)
+            n += is_open_to_others(inode);
+    }
+    closedir(listing);
+    return n;
+}
+
+/* The text that stands behind this name in a file of /proc/PID. */
+static void find_in_proc(pid_t pid, const char *file, const char *name, char ret_text[64])
+{
+    char path[64], line[256];
+    size_t len = strlen(name);
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+    FILE *opened = fopen(path, "r");
+    ck_assert_ptr_nonnull(opened);
+    ret_text[0] = 0;
+    while (fgets(line, sizeof line, opened))
+        if (strncmp(line, name, len) == 0)
+            snprintf(ret_text, 64, "%s", line + len + strspn(line + len, " \t"));
+    fclose(opened);
+}
+
+/* The broker listens for clients; nothing else of the pool can be reached but in its run directory, and no
+ * process of it leaves its memory in a core dump. */
+static void check_processes(pid_t supervisor)
+{
+    char name[64], parent[64], cores[64];
+    int n_workers = 0;
+    struct dirent *entry;
+    DIR *listing = opendir("/proc");
+    ck_assert_ptr_nonnull(listing);
+    while ((entry = readdir(listing))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        snprintf(name, sizeof name, "/proc/%d/status", pid);
+        if (pid <= 0 || access(name, R_OK) < 0)
+            continue;
+        find_in_proc(pid, "status", "PPid:", parent);
+        if (strtol(parent, NULL, 10) != supervisor)
+            continue;
+        find_in_proc(pid, "status", "Name:", name);
+        bool is_worker = strncmp(name, "quern-worker", 12) == 0;
+        n_workers += is_worker;
+        ck_assert_msg(n_open_to_others(pid) == (is_worker ? 0 : 2), "%s", name);
+        find_in_proc(pid, "limits", "Max core file size", cores);
+        ck_assert_msg(cores[0] == '1' || cores[0] == '0', "%s: %s", name, cores);
+    }
+    closedir(listing);
+    ck_assert_int_gt(n_workers, 0);
+    ck_assert_int_eq(n_open_to_others(supervisor), 0);
+}
+
 START_TEST(the_commands_of_the_readme_make_an_encrypted_pool)
 {
     struct stat st;
-    ck_assert_msg(shell(commands[0]) == 0, "%s", out);
+    ck_assert_msg(shell(commands[KEYS]) == 0, "%s", out);
     ck_assert_int_eq(stat("quern.cert_secret", &st), 0);
     ck_assert_uint_eq(st.st_mode & 0777, 0600);
     /* What it says is next names the two files. */
     ck_assert_ptr_nonnull(strstr(out, "--curve-key ./quern.cert_secret"));
     ck_assert_ptr_nonnull(strstr(out, "--server-key ./quern.cert"));
-    ck_assert_int_eq(shell(commands[0]), 1);
+    ck_assert_int_eq(shell(commands[KEYS]), 1);
     ck_assert_ptr_nonnull(strstr(out, "quern.cert is there already"));
+    ck_assert_msg(shell(commands[CLIENT_KEYS]) == 0, "%s", out);
+    ck_assert_int_eq(stat("clients/alice.cert_secret", &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0600);
+    ck_assert_ptr_nonnull(strstr(out, "--client-key clients/alice.cert_secret"));
 
-    replace(commands[1], sizeof *commands, "MODEL.gguf", "\"$MODEL\"");
-    pid_t pool = start_pool(here(commands[1], "0.0.0.0:7700"));
-    ck_assert_msg(shell(here(commands[2], "HOST:7700")) == 0, "%s\n%s", out, read_whole("serve.log"));
+    replace(commands[SERVE], sizeof *commands, "MODEL.gguf", "\"$MODEL\"");
+    pid_t pool = start_pool(here(commands[SERVE], "0.0.0.0:7700"));
+    ck_assert_msg(shell(here(commands[ASK], "HOST:7700")) == 0, "%s\n%s", out, read_whole("serve.log"));
     ck_assert_uint_gt(strlen(out), 0);
+    check_processes(pool);
+    ck_assert_int_eq(stat("quern", &st), 0); /* the run directory */
+    ck_assert_uint_eq(st.st_mode & 0777, 0700);
     /* The secret certificate has the public key too; a key of somebody else's gets no answer. */
-    replace(commands[2], sizeof *commands, "quern.cert", "quern.cert_secret");
-    ck_assert_msg(shell(commands[2]) == 0, "%s", out);
-    ck_assert_int_eq(mkdir("other", 0700), 0);
+    replace(commands[ASK], sizeof *commands, "quern.cert", "quern.cert_secret");
+    ck_assert_msg(shell(commands[ASK]) == 0, "%s", out);
+    /* Nobody else is let in: neither without a key, nor with one that is not in the folder. */
     char line[256];
+    snprintf(line, sizeof line, "quern status --connect tcp://127.0.0.1:%s --server-key quern.cert", port);
+    ck_assert_int_eq(shell(line), 1);
+    ck_assert_msg(strstr(out, "does not know this client's key"), "%s", out);
+    snprintf(line, sizeof line,
+             "quern keys --client mallory elsewhere && quern status --connect tcp://127.0.0.1:%s "
+             "--server-key quern.cert --client-key elsewhere/mallory.cert",
+             port);
+    ck_assert_int_eq(shell(line), 1);
+    ck_assert_msg(strstr(out, "does not know this client's key"), "%s", out);
+    ck_assert_int_eq(shell("chmod 644 clients/alice.cert_secret && quern status --connect tcp://127.0.0.1:1 "
+                           "--server-key quern.cert --client-key clients/alice.cert"),
+                     1);
+    ck_assert_msg(strstr(out, "client key: clients/alice.cert_secret holds a secret key"), "%s", out);
+    ck_assert_int_eq(mkdir("other", 0700), 0);
     snprintf(line, sizeof line,
              "quern keys other && quern status --connect tcp://127.0.0.1:%s --server-key other/quern.cert",
              port);
@@ -178,8 +286,10 @@ START_TEST(the_commands_of_the_readme_make_an_encrypted_pool)
     ck_assert_msg(strstr(out, "takes no key"), "%s", out);
     ck_assert_int_eq(shell("quern run --server-key quern.cert x"), 1);
     ck_assert_msg(strstr(out, "which --connect names"), "%s", out);
+    ck_assert_int_eq(shell("quern run --connect tcp://127.0.0.1:1 --client-key quern.cert x"), 1);
+    ck_assert_msg(strstr(out, "for a pool that has a --server-key"), "%s", out);
     stop_pool(pool);
-    ck_assert_int_eq(shell("rm -r other"), 0);
+    ck_assert_int_eq(shell("rm -r other elsewhere clients"), 0);
 }
 END_TEST
 
@@ -191,23 +301,28 @@ START_TEST(the_configuration_file_of_the_readme_works)
     replace(configuration, sizeof configuration, "/models/llama.gguf", getenv("MODEL"));
     replace(configuration, sizeof configuration, "0.0.0.0:7700", address);
     replace(configuration, sizeof configuration, "/etc/quern/quern.cert_secret", path);
+    replace(configuration, sizeof configuration, "/etc/quern/clients", "clients");
     FILE *file = fopen("pool.conf", "w");
     fputs(configuration, file);
     fclose(file);
-    ck_assert_msg(shell(commands[0]) == 0, "%s", out);
+    ck_assert_msg(shell(commands[KEYS]) == 0, "%s", out);
+    ck_assert_msg(shell(commands[CLIENT_KEYS]) == 0, "%s", out);
     pid_t pool = start_pool("quern serve --config pool.conf");
-    ck_assert_msg(shell(here(commands[2], "HOST:7700")) == 0, "%s\n%s", out, read_whole("serve.log"));
-    snprintf(line, sizeof line, "quern status --connect tcp://%s --server-key quern.cert", address);
+    ck_assert_msg(shell(here(commands[ASK], "HOST:7700")) == 0, "%s\n%s", out, read_whole("serve.log"));
+    snprintf(line, sizeof line,
+             "quern status --connect tcp://%s --server-key quern.cert --client-key clients/alice.cert",
+             address);
     ck_assert_int_eq(shell(line), 0);
     ck_assert_msg(strstr(out, "worker-1"), "%s", out); /* workers = 2 */
     stop_pool(pool);
+    ck_assert_int_eq(shell("rm -r clients"), 0);
 }
 END_TEST
 
 START_TEST(a_secret_that_others_can_read_or_that_is_no_pair_is_refused)
 {
     char line[256];
-    ck_assert_msg(shell(commands[0]) == 0, "%s", out);
+    ck_assert_msg(shell(commands[KEYS]) == 0, "%s", out);
     ck_assert_int_eq(chmod("quern.cert_secret", 0644), 0);
     snprintf(line, sizeof line, "quern serve \"$MODEL\" --tcp 127.0.0.1:%s --curve-key quern.cert_secret",
              port);

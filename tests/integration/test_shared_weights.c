@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Workers of one model hold its weights once, whatever pool they are of and whoever of them is killed. */
+/* Workers of one model hold its weights once, whatever pool they are of and whoever of them is killed; and
+ * what workers that have a device read of the file they read once. */
 
 #include "tests/integration/pool.h"
 #include "tests/unit/run.h"
@@ -95,10 +96,27 @@ START_TEST(weights_are_there_once_for_all_workers_of_all_pools)
 }
 END_TEST
 
+/* What a device's workers leave for one another is in the host's memory; a lone one leaves nothing. */
+START_TEST(workers_with_a_device_read_the_file_once)
+{
+    pid_t pid;
+    struct stat st;
+    if (!EMULATED)
+        return;
+    setenv("QUERN_UNCHECKED", "1", 1); /* the gate looks at some rows of the file */
+    pool_start(&one, tiny_model(), "--workers", "2", "--device", "emu", "--ctx", "256", NULL);
+    shared(&one, 2);
+    pool_start(&two, tiny_model(), "--device", "emu", "--ctx", "256", NULL);
+    ck_assert_int_eq(pool_worker_pids(&two, &pid, 1), 1);
+    ck_assert(!segment_of(pid, &st));
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, NULL, tear_down);
+    tcase_add_test(tests, workers_with_a_device_read_the_file_once);
     tcase_add_test(tests, weights_are_there_once_for_all_workers_of_all_pools);
 }
 

@@ -113,6 +113,7 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_int_eq(number(w, "slots"), 3);
         ck_assert_int_eq(number(w, "kv_free"), 300);
         ck_assert_int_eq(number(w, "kv_total"), 300);
+        ck_assert_int_eq(number(w, "kv_block_bytes"), 2 * 2 * 2 * 64 * 32 * 2); /* layers, K and V, heads … */
         const char *const nothing_yet[] = {"restarts",  "active",     "waiting",        "steps",
                                            "tokens",    "cache_hits", "prefill_tokens", "evictions",
                                            "kv_cached", "restores"};
@@ -234,6 +235,9 @@ START_TEST(a_pool_shows_what_its_caches_find_keep_and_give_up)
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
     check_shown("%d prompt tokens computed", 7 * PROMPT - CACHED);
     check_shown("%d found in caches", CACHED);
+    const double mib = (double)number(w, "kv_block_bytes") / (1 << 20);
+    check_shown("KV caches of %.1f MiB, %.1f of them kept for prompts", 44 * mib,
+                (double)number(w, "kv_cached") * mib);
     check_shown("13%%"); /* 288 of 2,240 */
     check_shown("%d", (int)number(w, "kv_cached"));
     check_shown("%d", (int)number(w, "evictions"));

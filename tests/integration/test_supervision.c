@@ -159,6 +159,81 @@ START_TEST(a_killed_broker_loses_no_token_and_makes_none_twice)
 }
 END_TEST
 
+static pid_t start_reload(void)
+{
+    char program[4096];
+    snprintf(program, sizeof program, "%s", build_path("quern"));
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execl(program, "quern", "reload", "--rundir", pool.rundir, NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void expect_equal(const struct answer *answer, const struct answer *undisturbed)
+{
+    ck_assert_msg(answer->reason != QUERN_ERROR, "%s: %s", answer->error, answer->error_text);
+    ck_assert_int_eq(answer->reason, undisturbed->reason);
+    ck_assert_uint_eq(answer->ids.len, undisturbed->ids.len);
+    ck_assert_mem_eq(answer->ids.data, undisturbed->ids.data, undisturbed->ids.len * sizeof(int32_t));
+    ck_assert_uint_eq(answer->text.len, undisturbed->text.len);
+    ck_assert_mem_eq(answer->text.data, undisturbed->text.data, undisturbed->text.len);
+}
+
+/* Requests come all the time; those that are answered are asked again. */
+START_TEST(a_reload_under_load_is_noticed_by_no_client)
+{
+    enum { N = 12 };
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", "--slots", "4", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer undisturbed[N] = {0}, answers[N] = {0};
+    struct quern_request requests[N];
+    pid_t before[2], after[2], broker = pool_broker_pid(&pool);
+    ck_assert_int_eq(pool_worker_pids(&pool, before, 2), 2);
+    for (int i = 0; i < N; i++) { /* long and short ones; some wait for a slot */
+        uint32_t most = i < 6 ? many_tokens() : 20;
+        requests[i] = i % 2 ? seeded("it goes on", most) : endless("it goes on", most);
+        requests[i].seed = (uint64_t)i + 1;
+        send_request(client, &requests[i], &undisturbed[i]);
+    }
+    await_answers(client, undisturbed, N, 120);
+    for (int i = 0; i < N; i++)
+        send_request(client, &requests[i], &answers[i]);
+    await_ids(client, &answers[0], 2, 60);
+    await_ids(client, &answers[1], 2, 60);
+    int status;
+    pid_t reload = start_reload();
+    while (waitpid(reload, &status, WNOHANG) == 0) {
+        quern_dispatch(client, 20, NULL);
+        for (int i = 0; i < N; i++) {
+            if (answers[i].ends == 0)
+                continue;
+            expect_equal(&answers[i], &undisturbed[i]);
+            answer_deinit(&answers[i]);
+            answers[i] = (struct answer){0};
+            send_request(client, &requests[i], &answers[i]);
+        }
+    }
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", pool_log(&pool));
+    await_answers(client, answers, N, 120);
+    for (int i = 0; i < N; i++) {
+        expect_equal(&answers[i], &undisturbed[i]);
+        answer_deinit(&answers[i]);
+        answer_deinit(&undisturbed[i]);
+    }
+    ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 2);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_ne(before[i], after[i]);
+    ck_assert_int_ne(pool_broker_pid(&pool), broker);
+    ck_assert(!strstr(pool_log(&pool), "died"));
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+}
+END_TEST
+
 /* Tokens of a prompt of 700 that were found; the ids of its answer. */
 static uint32_t ask_again(struct quern *client, int32_t ret_ids[8])
 {
@@ -192,12 +267,16 @@ START_TEST(a_worker_that_is_started_again_finds_what_was_computed_before_it)
     ck_assert_uint_eq(worker.restores, 0);
     ck_assert_uint_eq(ask_again(client, after), 672);
     ck_assert_mem_eq(before, after, sizeof before);
+    /* Each says what the workers have together. */
+    ck_assert_msg(pool_says(&pool, "; shared weights of ", 5), "%s", pool_log(&pool));
+    ck_assert_msg(pool_says(&pool, "; prefix store of 8 MiB", 5), "%s", pool_log(&pool));
     quern_free(client);
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
 }
 END_TEST
 
-START_TEST(a_stopped_worker_is_noticed_by_its_lack_of_progress)
+/* Both at once: it is the broker of then that finds the worker dead. */
+START_TEST(a_stopped_worker_and_a_stopped_broker_are_noticed_by_their_lack_of_progress)
 {
     pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
     struct quern *client = connect_to(pool.frontend);
@@ -207,8 +286,12 @@ START_TEST(a_stopped_worker_is_noticed_by_its_lack_of_progress)
     struct quern_request request = endless("about to freeze", many_tokens());
     send_request(client, &request, &answer);
     await_ids(client, &answer, 2, 30);
+    pid_t broker = pool_broker_pid(&pool);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    ck_assert_int_eq(kill(broker, SIGSTOP), 0);
     await_answers(client, &answer, 1, 60);
+    ck_assert_int_ne(pool_broker_pid(&pool), broker);
+    ck_assert(pool_says(&pool, "the broker stood still and was killed: it is started again", 0));
     ck_assert_msg(answer.reason == QUERN_LENGTH, "%s: %s", answer.error, answer.error_text);
     ck_assert_uint_eq(answer.ids.len, many_tokens()); /* the worker that was started in its place went on */
     answer_deinit(&answer);
@@ -576,8 +659,9 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, NULL, forget);
     tcase_add_test(tests, requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back);
     tcase_add_test(tests, a_killed_broker_loses_no_token_and_makes_none_twice);
+    tcase_add_test(tests, a_reload_under_load_is_noticed_by_no_client);
     tcase_add_test(tests, a_worker_that_is_started_again_finds_what_was_computed_before_it);
-    tcase_add_test(tests, a_stopped_worker_is_noticed_by_its_lack_of_progress);
+    tcase_add_test(tests, a_stopped_worker_and_a_stopped_broker_are_noticed_by_their_lack_of_progress);
     tcase_add_test(tests, a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is_lost);
     tcase_add_test(tests, a_broker_that_stood_still_blames_nobody);
     tcase_add_test(tests, a_client_that_is_stopped_for_longer_than_its_lease_loses_nothing);

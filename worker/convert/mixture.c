@@ -57,8 +57,9 @@ static enum format wanted(const struct mixture *mixture, const struct mixture_te
     bool values = tensor->role == TENSOR_V;
     if (tensor->role == TENSOR_OUTPUT || (tensor->tied && tensor->role == TENSOR_EMBEDDING))
         return mixture->head;
-    if ((values || tensor->role == TENSOR_DOWN) &&
-        layer_matters(mixture, values, tensor->layer, tensor->n_layers))
+    bool down = tensor->role == TENSOR_DOWN || tensor->role == TENSOR_EXPERT_DOWNS ||
+                tensor->role == TENSOR_SHARED_DOWN;
+    if ((values || down) && layer_matters(mixture, values, tensor->layer, tensor->n_layers))
         return mixture->more;
     return mixture->base;
 }

@@ -18,9 +18,12 @@
 
 #include "common/utf8.h"
 #include "worker/model/hyperparameters.h"
+#include "worker/model/model.h"
 
 #define MAX_THREADS 64
 #define BATCH_ROWS  16
+
+#define IN_MEMORY_ALIGNMENT 64
 
 struct quantizer {
     const struct gguf *gguf;
@@ -35,6 +38,8 @@ struct plan { /* of one tensor: what `fill` gets */
     const struct quantizer *quantizer;
     const struct gguf_tensor *from;
     enum format format;
+    uint32_t
+        head_dim; /* rows of heads of this size stand by halves and are to stand by pairs; 0: as they are */
     size_t i;
 };
 
@@ -46,6 +51,15 @@ struct job { /* a tensor under work, shared by threads */
     atomic_uint_fast64_t next_row;
     atomic_int result;
 };
+
+/* Where a row of a head that is turned by pairs stands in one that is turned by halves. */
+static uint64_t row_by_halves(uint32_t dim, uint64_t row)
+{
+    if (dim == 0)
+        return row;
+    const uint64_t at = row % dim;
+    return row - at + at % 2 * (dim / 2) + at / 2;
+}
 
 static void *work(void *arg)
 {
@@ -63,7 +77,12 @@ static void *work(void *arg)
             break;
         uint64_t end = first + BATCH_ROWS < job->n_rows ? first + BATCH_ROWS : job->n_rows;
         for (uint64_t r = first; r < end; r++) {
-            const uint8_t *in = (const uint8_t *)from->data + r * job->in_bytes;
+            const uint8_t *in =
+                (const uint8_t *)from->data + row_by_halves(job->plan->head_dim, r) * job->in_bytes;
+            if (from->format == job->plan->format) {
+                memcpy(job->out + r * job->out_bytes, in, job->in_bytes);
+                continue;
+            }
             format_traits(from->format)->to_float(in, row, columns);
             format_traits(job->plan->format)->from_float(row, job->out + r * job->out_bytes, columns);
         }
@@ -96,7 +115,13 @@ static int fill(void *arg, void *out, size_t size)
     struct quantize_step step = {plan->i, gguf_n_tensors(quantizer->gguf), plan->from, plan->format, size};
     if (quantizer->progress)
         quantizer->progress(quantizer->progress_arg, &step);
-    if (plan->format == plan->from->format) {
+    if (plan->from->n_dims == 1 && plan->head_dim > 0 && plan->format == FORMAT_F32) { /* a bias: elements */
+        const float *in = plan->from->data;
+        for (uint64_t i = 0; i < plan->from->dims[0]; i++)
+            ((float *)out)[i] = in[row_by_halves(plan->head_dim, i)];
+        return 0;
+    }
+    if (plan->format == plan->from->format && plan->head_dim == 0) {
         memcpy(out, plan->from->data, size);
         return 0;
     }
@@ -113,6 +138,12 @@ static bool begins_with(struct bytes text, const char *start)
     return text.len >= strlen(start) && memcmp(text.data, start, strlen(start)) == 0;
 }
 
+static bool ends_with(struct bytes text, const char *end)
+{
+    const size_t len = strlen(end);
+    return text.len >= len && memcmp((const char *)text.data + text.len - len, end, len) == 0;
+}
+
 /* All but what describes the old file. */
 static int copy_metadata(const struct gguf *gguf, const struct mixture *mixture, struct gguf_writer *writer)
 {
@@ -120,7 +151,8 @@ static int copy_metadata(const struct gguf *gguf, const struct mixture *mixture,
     for (size_t i = 0; i < gguf_n_pairs(gguf) && r == 0; i++) {
         const struct gguf_pair *pair = gguf_pair_at(gguf, i);
         if (begins_with(pair->key, "split.") || bytes_equal(pair->key, BYTES_LITERAL("general.file_type")) ||
-            bytes_equal(pair->key, BYTES_LITERAL("general.quantization_version")))
+            bytes_equal(pair->key, BYTES_LITERAL("general.quantization_version")) ||
+            ends_with(pair->key, "." HYPERPARAMETERS_ROPE_HALVES))
             continue;
         r = gguf_writer_pair(writer, pair);
     }
@@ -129,13 +161,14 @@ static int copy_metadata(const struct gguf *gguf, const struct mixture *mixture,
     return r < 0 ? r : gguf_writer_u32(writer, "general.file_type", mixture->file_type);
 }
 
-static int announce_tensors(const struct quantizer *quantizer, const struct mixture *mixture,
-                            struct plan *plans, struct error *err)
+/* The formats of all tensors. */
+static int decide(const struct quantizer *quantizer, const struct mixture *mixture, struct plan *plans,
+                  struct error *err)
 {
     const struct gguf *gguf = quantizer->gguf;
     char head[TENSOR_NAME_SIZE];
     bool tied = !gguf_find_tensor(gguf, tensor_name(TENSOR_OUTPUT, 0, false, head));
-    uint32_t n_layers = hyperparameters_layers(gguf);
+    uint32_t n_layers = hyperparameters_layers(gguf), halves = hyperparameters_halves(gguf);
     for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
         const struct gguf_tensor *from = gguf_tensor_at(gguf, i);
         char name[256];
@@ -155,8 +188,18 @@ static int announce_tensors(const struct quantizer *quantizer, const struct mixt
         bool bias;
         tensor_role_of(from->name, &tensor.role, &tensor.layer, &bias);
         plans[i].format = mixture_format(mixture, &tensor);
-        int r = gguf_writer_tensor(quantizer->writer, name, from->n_dims, from->dims, plans[i].format, fill,
-                                   &plans[i]);
+        plans[i].head_dim = tensor.role == TENSOR_Q || tensor.role == TENSOR_K ? halves : 0;
+    }
+    return 0;
+}
+
+static int announce_tensors(const struct quantizer *quantizer, struct plan *plans)
+{
+    for (size_t i = 0; i < gguf_n_tensors(quantizer->gguf); i++) {
+        const struct gguf_tensor *from = plans[i].from;
+        char name[256];
+        int r = gguf_writer_tensor(quantizer->writer, utf8_printable(from->name, sizeof name, name),
+                                   from->n_dims, from->dims, plans[i].format, fill, &plans[i]);
         if (r < 0)
             return r;
     }
@@ -180,7 +223,7 @@ int quantize_file(const char *in, const struct mixture *mixture, const char *out
                                   .n_threads = pick_threads(options->n_threads),
                                   .progress = progress,
                                   .progress_arg = progress_arg};
-    int r = gguf_open(in, &gguf, err);
+    int r = model_open_files(in, &gguf, err);
     if (r < 0)
         return r;
     quantizer.gguf = gguf;
@@ -194,7 +237,9 @@ int quantize_file(const char *in, const struct mixture *mixture, const char *out
     if (r == 0)
         r = copy_metadata(gguf, mixture, quantizer.writer);
     if (r == 0)
-        r = announce_tensors(&quantizer, mixture, plans, err);
+        r = decide(&quantizer, mixture, plans, err);
+    if (r == 0)
+        r = announce_tensors(&quantizer, plans);
     if (r < 0)
         error_prefix(err, r, "%s", in);
     else
@@ -202,5 +247,50 @@ int quantize_file(const char *in, const struct mixture *mixture, const char *out
     gguf_writer_free(quantizer.writer);
     free(plans);
     gguf_free(gguf);
+    return r;
+}
+
+static size_t padded(size_t size)
+{
+    return (size + IN_MEMORY_ALIGNMENT - 1) / IN_MEMORY_ALIGNMENT * IN_MEMORY_ALIGNMENT;
+}
+
+int quantize_in_memory(struct gguf *gguf, const struct mixture *mixture,
+                       const struct quantize_options *options, quantize_progress *progress,
+                       void *progress_arg, struct error *err)
+{
+    const struct quantizer quantizer = {.gguf = gguf,
+                                        .options = options,
+                                        .n_threads = pick_threads(options->n_threads),
+                                        .progress = progress,
+                                        .progress_arg = progress_arg};
+    const size_t n = gguf_n_tensors(gguf);
+    size_t size = 0;
+    void *memory = NULL;
+    struct plan *plans = calloc(n + 1, sizeof *plans);
+    int r = plans ? decide(&quantizer, mixture, plans, err) : -ENOMEM;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const struct gguf_tensor *from = plans[i].from;
+        plans[i].head_dim = 0;
+        if (plans[i].format != from->format)
+            size += padded(
+                format_bytes(plans[i].format, from->dims[0] * from->dims[1] * from->dims[2] * from->dims[3]));
+    }
+    if (r == 0 && gguf_add_memory(gguf, size, &memory) < 0)
+        r = error_set(err, -ENOMEM, "no memory for %zu bytes of quantized weights", size);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const struct gguf_tensor from = *plans[i].from;
+        if (plans[i].format == from.format)
+            continue;
+        const size_t bytes =
+            format_bytes(plans[i].format, from.dims[0] * from.dims[1] * from.dims[2] * from.dims[3]);
+        r = fill(&plans[i], memory, bytes);
+        gguf_replace_tensor(gguf, i, plans[i].format, memory);
+        gguf_give_back(gguf, from.data, from.size);
+        memory = (uint8_t *)memory + padded(bytes);
+    }
+    if (r == 0)
+        gguf_set_variant(gguf, mixture->name);
+    free(plans);
     return r;
 }

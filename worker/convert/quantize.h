@@ -26,11 +26,19 @@ struct quantize_options {
     bool requantize;    /* take matrices that are quantized already: their loss adds to the new one */
 };
 
-/* `progress` may be NULL. OUT appears when it is complete; on failure nothing is left and what had its name
+/* IN may be a folder (worker/huggingface/folder.h); OUT has its rows in the order that GGUF files have.
+ * `progress` may be NULL. OUT appears when it is complete; on failure nothing is left and what had its name
  * before is untouched. -errno with a reason: a matrix that is quantized already, an output that is the input
  * or one of its parts, whatever gguf_open and gguf_writer_write refuse. */
 int quantize_file(const char *in, const struct mixture *mixture, const char *out,
                   const struct quantize_options *options, quantize_progress *progress, void *progress_arg,
                   struct error *err);
+
+/* The same in memory: from here on the tensors of `gguf` are quantized, in memory of its own, and the pages
+ * that they came from are given back. Rows stay in their order. -errno with a reason, and the gguf is good
+ * for nothing but gguf_free. */
+int quantize_in_memory(struct gguf *gguf, const struct mixture *mixture,
+                       const struct quantize_options *options, quantize_progress *progress,
+                       void *progress_arg, struct error *err);
 
 #endif

@@ -34,7 +34,8 @@ struct backend {
     struct kv kv;
     struct forward forward;
     struct stepper stepper;
-    struct slot *slots; /* [n_slots] */
+    struct slot *slots;      /* [n_slots] */
+    struct profile *profile; /* NULL: nobody asked */
     uint32_t n_slots, n_context;
     uint64_t copies; /* so far */
 };
@@ -83,6 +84,9 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
 
     /* The variable is for comparing tables on one machine without another build. */
     const char *wanted = config->cpu.portable ? "portable" : getenv("QUERN_KERNELS");
+    backend->profile = config->profile ? calloc(1, sizeof *backend->profile) : NULL;
+    if (config->profile && !backend->profile)
+        return error_set(err, -ENOMEM, "no memory for a profile");
     const struct kernels *kernels = kernels_by_name(wanted);
     if (!kernels)
         return error_set(err, -EINVAL, "QUERN_KERNELS: this machine has no kernels \"%s\"", wanted);
@@ -91,7 +95,9 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
                                         .threads = backend->threads,
                                         .kv = &backend->kv,
                                         .weights = &backend->weights,
-                                        .max_rows = backend_rows_for(config, MAX_ROWS)};
+                                        .max_rows = backend_rows_for(config, MAX_ROWS),
+                                        .n_context = config->n_context,
+                                        .profile = backend->profile};
     r = forward_init(&backend->forward, &backend->memory, config->cpu.float_activations, err);
     if (r < 0)
         return r;
@@ -118,6 +124,7 @@ static void cpu_close(struct backend *backend)
     for (uint32_t i = 0; backend->slots && i < backend->n_slots; i++)
         slot_deinit(&backend->slots[i]);
     free(backend->slots);
+    free(backend->profile);
     weights_deinit(&backend->weights);
     threads_free(backend->threads);
     memory_deinit(&backend->memory);
@@ -136,6 +143,7 @@ static int cpu_open(const struct backend_config *config, struct backend **ret_ba
     backend->n_slots = config->n_slots;
     backend->n_context = config->n_context;
     backend->memory.n_sharers = config->n_sharers;
+    backend->memory.reserved = config->shared_bytes;
     r = open_parts(backend, config, err);
     if (r < 0) {
         cpu_close(backend);
@@ -145,12 +153,23 @@ static int cpu_open(const struct backend_config *config, struct backend **ret_ba
     return 0;
 }
 
+/* The window that all layers have; 0: some see more. */
+static uint32_t common_window(const struct model *model)
+{
+    uint32_t window = model->layers[0].traits.window;
+    for (uint32_t l = 1; l < model->params.n_layers; l++)
+        if (model->layers[l].traits.window != window)
+            return 0;
+    return window;
+}
+
 static void cpu_info(const struct backend *backend, struct backend_info *ret_info)
 {
     uint32_t n_threads = threads_count(backend->threads);
     *ret_info = (struct backend_info){
         .n_groups = 1,
         .groups = {{.n_layers = backend->kv.n_layers,
+                    .window = common_window(backend->model),
                     .n_blocks = backend->kv.n_blocks,
                     .block_bytes = backend->kv.block_bytes}},
         .kv_type = backend->kv.type,
@@ -248,6 +267,11 @@ static int cpu_verdict(struct backend *backend, struct error *err)
     return 0;
 }
 
+static uint32_t cpu_profile(struct backend *backend, const struct backend_kernel **ret_kernels)
+{
+    return backend->profile ? profile_take(backend->profile, ret_kernels) : 0;
+}
+
 static uint64_t cpu_weight_packing(void)
 {
     return weights_packing;
@@ -269,4 +293,5 @@ const struct backend_ops backend_cpu = {
     .copy_out = cpu_copy_out,
     .copy_in = cpu_copy_in,
     .verdict = cpu_verdict,
+    .profile = cpu_profile,
 };

@@ -21,8 +21,10 @@
 #include "worker/cpu/forward.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "worker/model/traits.h"
 
 /* Rows times bytes of weights below which one thread is faster than several that meet at barriers: some
@@ -34,10 +36,11 @@
     (TRAIT_BIT(TRAIT_NORM_RMS) | TRAIT_BIT(TRAIT_NORM_LAYER) | TRAIT_BIT(TRAIT_NORM_AFTER) |                 \
      TRAIT_BIT(TRAIT_NORM_OFFSET) | TRAIT_BIT(TRAIT_PARALLEL) | TRAIT_BIT(TRAIT_POSITIONS) |                 \
      TRAIT_BIT(TRAIT_ROTARY_PAIRS) | TRAIT_BIT(TRAIT_ROTARY_HALVES) | TRAIT_BIT(TRAIT_ROTARY_SCALING) |      \
-     TRAIT_BIT(TRAIT_BIASES) | TRAIT_BIT(TRAIT_QK_NORM) | TRAIT_BIT(TRAIT_WINDOW) |                          \
-     TRAIT_BIT(TRAIT_ATTENTION_CAP) | TRAIT_BIT(TRAIT_LOGIT_CAP) | TRAIT_BIT(TRAIT_SCALES) |                 \
-     TRAIT_BIT(TRAIT_SILU) | TRAIT_BIT(TRAIT_GELU) | TRAIT_BIT(TRAIT_RELU_SQUARED) |                         \
-     TRAIT_BIT(TRAIT_UNGATED) | TRAIT_BIT(TRAIT_SLICES) | TRAIT_BIT(TRAIT_EXPERTS))
+     TRAIT_BIT(TRAIT_ROTARY_YARN) | TRAIT_BIT(TRAIT_ROTARY_LONG) | TRAIT_BIT(TRAIT_BIASES) |                 \
+     TRAIT_BIT(TRAIT_QK_NORM) | TRAIT_BIT(TRAIT_WINDOW) | TRAIT_BIT(TRAIT_ATTENTION_CAP) |                   \
+     TRAIT_BIT(TRAIT_LOGIT_CAP) | TRAIT_BIT(TRAIT_SCALES) | TRAIT_BIT(TRAIT_SILU) | TRAIT_BIT(TRAIT_GELU) |  \
+     TRAIT_BIT(TRAIT_RELU_SQUARED) | TRAIT_BIT(TRAIT_UNGATED) | TRAIT_BIT(TRAIT_SLICES) |                    \
+     TRAIT_BIT(TRAIT_EXPERTS))
 
 int forward_check(const struct model *model, uint32_t n_context, struct error *err)
 {
@@ -110,7 +113,7 @@ static void embed_row(const struct forward *forward, uint32_t row)
     }
     for (uint32_t i = 0; i < forward->n_rotations; i++) {
         const struct rotation *rotation = &forward->rotations[i];
-        rotary_angles(rotation->frequencies, rotation->rotary.dims / 2, r->position,
+        rotary_angles(&rotation->rotary, rotation->frequencies, r->position,
                       rotation->cos_sin + (size_t)row * rotation->rotary.dims);
     }
 }
@@ -153,6 +156,72 @@ static void activate_row(const struct forward *forward, const struct layer_trait
     round_row(forward, x, row);
 }
 
+/* ---- phases ---- */
+
+/* "q k v Q4_K+Q6_K": a phase, and each format of what it multiplies once. */
+static void name_phase(const char *phase, const struct product *products, uint32_t n,
+                       char ret_name[BACKEND_KERNEL_NAME])
+{
+    size_t used = (size_t)snprintf(ret_name, BACKEND_KERNEL_NAME, "%s", phase);
+    uint64_t named = 0;
+    for (uint32_t i = 0; i < n && used < BACKEND_KERNEL_NAME; i++) {
+        const enum format format = products[i].matrix->tensor->format;
+        if (!(named >> format & 1))
+            used += (size_t)snprintf(ret_name + used, BACKEND_KERNEL_NAME - used, "%s%s", named ? "+" : " ",
+                                     format_traits(format)->name);
+        named |= 1ull << format;
+    }
+}
+
+/* What a phase took, which has just ended for all; `products` are those it made. */
+static struct backend_kernel *note_phase(struct forward *forward, const char *phase,
+                                         const struct product *products, uint32_t n_products)
+{
+    char name[BACKEND_KERNEL_NAME];
+    const uint64_t now = clock_ns();
+    name_phase(phase, products, n_products, name);
+    struct backend_kernel *kernel = profile_kernel(forward->profile, name);
+    kernel->n++;
+    kernel->ns += now - forward->phase_begun;
+    for (uint32_t i = 0; i < n_products; i++) {
+        const struct matrix *matrix = products[i].matrix;
+        kernel->bytes += matrix->n_groups * matrix->group_bytes;
+        kernel->macs += (uint64_t)products[i].n * matrix->n_rows * matrix->n_columns;
+    }
+    forward->phase_begun = now;
+    return kernel;
+}
+
+/* Every member waits for the others; the first notes what the phase took. */
+static void end_products(struct forward *forward, uint32_t index, const char *phase,
+                         const struct product *products, uint32_t n_products)
+{
+    threads_barrier(forward->threads);
+    if (index == 0 && forward->profile)
+        note_phase(forward, phase, products, n_products);
+}
+
+static void end_phase(struct forward *forward, uint32_t index, const char *phase)
+{
+    end_products(forward, index, phase, NULL, 0);
+}
+
+static void end_attention(struct forward *forward, uint32_t index, uint32_t window)
+{
+    const struct kv *kv = forward->kv;
+    threads_barrier(forward->threads);
+    if (index > 0 || !forward->profile)
+        return;
+    struct backend_kernel *kernel = note_phase(forward, "attention", NULL, 0);
+    const uint32_t columns = forward->model->params.n_heads * forward->model->params.head_dim;
+    for (uint32_t i = 0; i < forward->n_tasks; i++) {
+        const struct attention_task *task = &forward->tasks[i];
+        const uint32_t end = task->position + task->n_rows, seen = window && window < end ? window : end;
+        kernel->bytes += seen * (uint64_t)kv->layer_bytes / KERNELS_TOKENS;
+        kernel->macs += 2ull * task->n_rows * seen * columns;
+    }
+}
+
 /* ---- the layers ---- */
 
 static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
@@ -166,17 +235,17 @@ static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
             add_delta(forward, l - 1, TENSOR_FFN_POST_NORM, i);
         norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_ATTENTION_NORM], i);
     }
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "norm");
 
     const struct product inputs[] = {{&layer->matrices[TENSOR_Q], forward->q, forward->q_stride, n, 0, 0},
                                      {&layer->matrices[TENSOR_K], forward->k, forward->kv_stride, n, 0, 0},
                                      {&layer->matrices[TENSOR_V], forward->v, forward->kv_stride, n, 0, 0}};
     multiplier_share(&forward->multiplier, inputs, 3, &forward->normed, index);
-    threads_barrier(forward->threads);
+    end_products(forward, index, "q k v", inputs, 3);
 
     while (threads_claim(forward->threads, n, 1, &i, &end))
         store_row(forward, i, l);
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "heads");
 
     const struct attention attention = {.kv = forward->kv,
                                         .kernels = forward->kernels,
@@ -187,16 +256,16 @@ static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
     while (threads_claim(forward->threads, forward->n_tasks * n_kv_heads, 1, &i, &end))
         attention_run(&attention, &forward->tasks[i / n_kv_heads], i % n_kv_heads,
                       forward->attention_scratch[index]);
-    threads_barrier(forward->threads);
+    end_attention(forward, index, traits->window);
 
     while (threads_claim(forward->threads, n, 1, &i, &end))
         round_row(forward, &forward->attended, i);
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "round");
 
     const struct product output = {
         &layer->matrices[TENSOR_ATTENTION_OUTPUT], forward->delta, forward->embd_stride, n, 0, 0};
     multiplier_share(&forward->multiplier, &output, 1, &forward->attended, index);
-    threads_barrier(forward->threads);
+    end_products(forward, index, "output", &output, 1);
 }
 
 /* The feed-forward half behind its norm, of a layer without experts. */
@@ -210,14 +279,14 @@ static void plain_feed_forward(struct forward *forward, uint32_t l, uint32_t ind
         {&layer->matrices[TENSOR_UP], forward->up, forward->ff_stride, n, 0, 0},
         {&layer->matrices[TENSOR_GATE], forward->gate, forward->ff_stride, n, 0, 0}};
     multiplier_share(&forward->multiplier, inputs, traits->gated ? 2 : 1, &forward->normed, index);
-    threads_barrier(forward->threads);
+    end_products(forward, index, "up gate", inputs, traits->gated ? 2 : 1);
 
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (traits->parallel)
             add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
         activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i);
     }
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "activation");
 
     const struct product output = {
         &layer->matrices[TENSOR_DOWN], forward->delta, forward->embd_stride, n, 0, 0};
@@ -235,30 +304,30 @@ static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t in
     const struct product router = {
         &layer->matrices[TENSOR_ROUTER], work->scores, work->scores_stride, n, 0, 0};
     multiplier_share(&forward->multiplier, &router, 1, &forward->normed, index);
-    threads_barrier(forward->threads);
+    end_products(forward, index, "router", &router, 1);
 
     while (threads_claim(forward->threads, n, 1, &i, &end))
         experts_choose(&traits->experts, work->scores + (size_t)i * work->scores_stride,
                        work->experts + (size_t)i * n_used, work->weights + (size_t)i * n_used);
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "choose");
 
     if (index == 0)
         experts_group(work, traits, layer, n);
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "group");
 
     while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
         experts_gather(work, &forward->normed, work->visits[i] / n_used, i);
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "gather");
 
     multiplier_share(&forward->multiplier, work->inputs, work->n_inputs, &work->x, index);
-    threads_barrier(forward->threads);
+    end_products(forward, index, "experts up", work->inputs, work->n_inputs);
 
     while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
         activate_row(forward, traits, work->gate, work->up, &work->activated, i);
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "activation");
 
     multiplier_share(&forward->multiplier, work->outputs, work->n_outputs, &work->activated, index);
-    threads_barrier(forward->threads);
+    end_products(forward, index, "experts down", work->outputs, work->n_outputs);
 
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (traits->parallel)
@@ -278,7 +347,7 @@ static void feed_forward_half(struct forward *forward, uint32_t l, uint32_t inde
             add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
             norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_FFN_NORM], i);
         }
-        threads_barrier(forward->threads);
+        end_phase(forward, index, "norm");
     }
     if (traits->experts.n > 0)
         expert_feed_forward(forward, l, index);
@@ -309,12 +378,12 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
         add_delta(forward, forward->model->params.n_layers - 1, TENSOR_FFN_POST_NORM, row);
         norm_row(forward, row, &forward->model->output_norm, &forward->weights->output_norm, i);
     }
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "norm");
 
     const struct product output = {
         &forward->weights->output, forward->logits, forward->vocab_stride, n, 0, 0};
     multiplier_share(&forward->multiplier, &output, 1, &forward->normed, index);
-    threads_barrier(forward->threads);
+    end_products(forward, index, "head", &output, 1);
 
     /* One claim takes all neighbouring segments of one sequence, so that they come in order. */
     while (threads_claim(forward->threads, end - first, 1, &i, &unused)) {
@@ -331,7 +400,7 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
             pass->take_logits(&pass->segments[s], logits, forward->vocab_stride, index);
         }
     }
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "sample");
 }
 
 static void run(void *arg, uint32_t index)
@@ -341,14 +410,17 @@ static void run(void *arg, uint32_t index)
     uint32_t i, end;
     while (threads_claim(forward->threads, pass->n_rows, 1, &i, &end))
         embed_row(forward, i);
-    threads_barrier(forward->threads);
+    end_phase(forward, index, "embed");
 
     for (uint32_t l = 0; l < forward->model->params.n_layers; l++) {
         attention_half(forward, l, index);
         feed_forward_half(forward, l, index);
         if (index == 0 && pass->progress && pass->progress(pass->progress_arg))
             atomic_store(&forward->abandoned, true);
-        threads_barrier(forward->threads);
+        const bool experts = forward->model->layers[l].traits.experts.n > 0;
+        const struct product down = {
+            &forward->weights->layers[l].matrices[TENSOR_DOWN], NULL, 0, pass->n_rows, 0, 0};
+        end_products(forward, index, experts ? "combine" : "down", &down, experts ? 0 : 1);
         if (atomic_load(&forward->abandoned))
             return;
     }
@@ -387,6 +459,7 @@ static void plan_attention(struct forward *forward)
 int forward_run(struct forward *forward, const struct forward_pass *pass)
 {
     forward->pass = pass;
+    forward->phase_begun = forward->profile ? clock_ns() : 0;
     atomic_store(&forward->abandoned, false);
     plan_attention(forward);
     bool small = pass->n_rows * (uint64_t)forward->weights->bytes < SMALL_PASS;

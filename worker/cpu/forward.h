@@ -15,6 +15,7 @@
 #include "worker/cpu/kv.h"
 #include "worker/cpu/rotary.h"
 #include "worker/cpu/weights.h"
+#include "worker/engine/profile.h"
 
 /* Rows whose logits are in memory at once. */
 #define FORWARD_LOGITS 32
@@ -59,7 +60,7 @@ struct forward {
     const struct kv *kv;
     const struct weights *weights;
     struct multiplier multiplier;
-    uint32_t max_rows;
+    uint32_t max_rows, n_context;
     struct rotation *rotations; /* [n_rotations], as many as differ */
     uint32_t n_rotations;
     uint32_t *rotation_of; /* [n_layers] */
@@ -74,7 +75,10 @@ struct forward {
     float **attention_scratch; /* [threads] */
     uint32_t embd_stride, q_stride, kv_stride, ff_stride, vocab_stride;
 
+    struct profile *profile; /* what each phase takes; NULL: nobody wants to know */
+
     /* Of the pass that runs. */
+    uint64_t phase_begun; /* on the clock, of a profile */
     const struct forward_pass *pass;
     struct attention_task *tasks; /* [max_rows] */
     uint32_t n_tasks;

@@ -26,8 +26,7 @@ static int count_blocks(const struct memory *memory, size_t block_bytes, uint32_
     uint64_t fit = memory_share(memory, &available) / block_bytes;
     uint64_t n = wanted < fit ? wanted : fit;
     if (asked > 0) { /* not its part of what is left: one that starts again finds the others' blocks taken */
-        const uint64_t shared = memory->shared < available.total ? memory->shared : available.total;
-        const uint64_t own = (available.total - shared) / n_sharers;
+        const uint64_t own = memory_divided(memory, &available) / n_sharers;
         n = asked;
         fit = own > memory->total ? (own - memory->total) / block_bytes : 0;
         fit = available.now / block_bytes < fit ? available.now / block_bytes : fit;
@@ -36,10 +35,12 @@ static int count_blocks(const struct memory *memory, size_t block_bytes, uint32_
         return error_set(
             err, -ENOMEM,
             "%llu KV blocks of %zu bytes for each of %u workers do not fit, %llu do: %s has %llu "
-            "bytes, %llu of them free, %llu are promised to others, %zu taken by this worker",
+            "bytes, %llu of them free, %llu are promised to others, %zu taken by this worker, %zu by the "
+            "prefix "
+            "store",
             (unsigned long long)(n ? n : 1), block_bytes, n_sharers, (unsigned long long)fit, available.by,
             (unsigned long long)available.total, (unsigned long long)available.now,
-            (unsigned long long)available.promised, memory->total + memory->shared);
+            (unsigned long long)available.promised, memory->total + memory->shared, memory->reserved);
     *ret_n = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
     return 0;
 }

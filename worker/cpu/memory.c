@@ -55,6 +55,12 @@ void memory_deinit(struct memory *memory)
     memory->total = 0;
 }
 
+uint64_t memory_divided(const struct memory *memory, const struct available *available)
+{
+    uint64_t together = (uint64_t)memory->shared + memory->reserved;
+    return available->total > together ? available->total - together : 0;
+}
+
 /* What one of n may have beyond what it has. */
 static uint64_t part_of(uint64_t all, uint64_t n, const struct memory *memory)
 {
@@ -64,7 +70,7 @@ static uint64_t part_of(uint64_t all, uint64_t n, const struct memory *memory)
 uint64_t memory_share(const struct memory *memory, const struct available *available)
 {
     uint64_t n = memory->n_sharers ? memory->n_sharers : 1;
-    uint64_t total = available->total > memory->shared ? available->total - memory->shared : 0;
+    uint64_t total = memory_divided(memory, available);
     uint64_t siblings = n > 1 ? available->siblings : 0;
     uint64_t left = part_of(total, n, memory);
     left -= left / 8; /* workspaces, requests, the model's file */

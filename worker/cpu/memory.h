@@ -15,7 +15,8 @@ struct memory_piece;
 struct memory {
     struct memory_piece *pieces;
     size_t total;       /* bytes taken */
-    size_t shared;      /* bytes besides, which all sharers have together */
+    size_t shared;      /* bytes besides, which all sharers have together: weights */
+    size_t reserved;    /* and such that are not this backend's: the pool's prefix store */
     uint32_t n_sharers; /* processes that divide what is available, this one included; 0 is 1 */
 };
 
@@ -24,6 +25,9 @@ struct memory {
 int memory_take(struct memory *memory, size_t size, void **ret_piece);
 
 void memory_deinit(struct memory *memory);
+
+/* Of the total, what is left for the sharers to divide: without what they have together. */
+uint64_t memory_divided(const struct memory *memory, const struct available *available);
 
 /* Bytes that may still be promised to the KV cache: half of an equal part of all that the sharers could have
  * between them, which is what is free and what they have already, less what this one has. Whatever is taken

@@ -5,12 +5,13 @@
 
 #include <math.h>
 
-void rotary_angles(const double *frequencies, uint32_t n_pairs, uint32_t position, float *ret_cos_sin)
+void rotary_angles(const struct rotary *rotary, const double *frequencies, uint32_t position,
+                   float *ret_cos_sin)
 {
-    for (uint32_t i = 0; i < n_pairs; i++) {
+    for (uint32_t i = 0; i < rotary->dims / 2; i++) {
         double angle = position * frequencies[i];
-        ret_cos_sin[2 * i] = (float)cos(angle);
-        ret_cos_sin[2 * i + 1] = (float)sin(angle);
+        ret_cos_sin[2 * i] = (float)(cos(angle) * (double)rotary->magnitude);
+        ret_cos_sin[2 * i + 1] = (float)(sin(angle) * (double)rotary->magnitude);
     }
 }
 

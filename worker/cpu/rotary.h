@@ -8,7 +8,8 @@
 #include "worker/model/description.h"
 
 /* Cosine and sine of each pair at a position, [n_pairs][2]. */
-void rotary_angles(const double *frequencies, uint32_t n_pairs, uint32_t position, float *ret_cos_sin);
+void rotary_angles(const struct rotary *rotary, const double *frequencies, uint32_t position,
+                   float *ret_cos_sin);
 
 /* Turns the leading dims of each head [n_heads][dim]. */
 void rotary_turn(const struct rotary *rotary, float *heads, uint32_t n_heads, uint32_t dim,

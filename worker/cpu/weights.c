@@ -193,13 +193,14 @@ static int pack(struct weights *weights, const struct model *model, struct threa
 }
 
 /* What can never fit is refused by its numbers, and not found out by a kill. */
-static int check_size(size_t bytes, struct error *err)
+static int check_size(size_t bytes, const struct memory *memory, struct error *err)
 {
     struct available available;
-    if (available_read("", &available) < 0 || bytes <= available.total)
+    if (available_read("", &available) < 0 || bytes <= memory_divided(memory, &available))
         return 0;
-    return error_set(err, -ENOMEM, "%zu bytes of weights do not fit: %s has %llu", bytes, available.by,
-                     (unsigned long long)available.total);
+    return error_set(err, -ENOMEM,
+                     "%zu bytes of weights do not fit: %s has %llu, %zu of them are the prefix store's",
+                     bytes, available.by, (unsigned long long)available.total, memory->reserved);
 }
 
 /* Memory for the arena, shared if it can be. *ret_packed: another worker has filled it already. */
@@ -209,7 +210,7 @@ static int take_arena(const struct backend_config *config, const struct placemen
     struct weight_store *store = config->weights;
     const void *found = store ? weight_store_find(store, wanted->layout, wanted->size) : NULL;
     void *base = (void *)found; /* nothing is written to it */
-    int r = found ? 0 : check_size(wanted->size, err);
+    int r = found ? 0 : check_size(wanted->size, memory, err);
     if (r < 0)
         return r;
     if (!found)

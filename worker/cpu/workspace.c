@@ -215,7 +215,6 @@ static int take_rotation(struct forward *forward, struct memory *memory, const s
     if (i < forward->n_rotations)
         return 0;
     struct rotation *rotation = &forward->rotations[forward->n_rotations++];
-    const struct gguf_tensor *factors = forward->model->tensors[TENSOR_ROTARY_FACTORS].weight;
     void *frequencies;
     int r = memory_take(memory, rotary->dims / 2 * sizeof(double), &frequencies);
     if (r == 0)
@@ -224,7 +223,7 @@ static int take_rotation(struct forward *forward, struct memory *memory, const s
         return r;
     rotation->rotary = *rotary;
     rotation->frequencies = frequencies;
-    rotary_frequencies(rotary, factors ? factors->data : NULL, rotation->frequencies);
+    rotary_frequencies(rotary, rotary_factors(forward->model, forward->n_context), rotation->frequencies);
     return 0;
 }
 

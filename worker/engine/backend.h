@@ -95,11 +95,16 @@ struct backend_config {
         n_blocks; /* KV blocks wanted, of each group; 0: n_slots · n_context, cut to what memory allows */
     uint32_t n_sharers; /* processes that take their KV blocks from the same memory, this one included; 0
                          * is 1. What n_blocks 0 allows itself is one part of so many. */
-    uint32_t max_rows;  /* most rows (ids) of one step; below n_slots: n_slots */
+    /* Bytes of this machine's memory that the n_sharers have together besides, the prefix store of a pool;
+     * they are taken already, and count once. */
+    size_t shared_bytes;
+    uint32_t max_rows; /* most rows (ids) of one step; below n_slots: n_slots */
     enum backend_kv_type kv_type;
     /* A sequence's logits are the same bits whatever else a step has, and however its prompt is cut. Who
      * computes so anyway has nothing to do for it. */
     bool invariant;
+    bool profile; /* what each kernel does is measured (ops.profile), which costs time. -ENOTSUP where it
+                     cannot be */
     /* Packed weights that processes of one machine share (worker/engine/weight_store.h); it outlives the
      * backend. NULL: memory of its own. Not for a backend without weight_packing. */
     struct weight_store *weights;
@@ -240,6 +245,26 @@ struct backend_copy {
     void *host;
 };
 
+/* ---- profile ---- */
+
+/* What a kernel, or a phase of a pass, has done while its backend was profiled. 0: nobody measures that here.
+ */
+#define BACKEND_KERNEL_NAME 48
+struct backend_kernel {
+    char name[BACKEND_KERNEL_NAME];
+    uint64_t n;     /* times it ran */
+    uint64_t ns;    /* that they took */
+    uint64_t bytes; /* of weights, keys and values that they had to read, once each time */
+    uint64_t macs;  /* products that they added up */
+    /* Of an emulated device, which counts and measures no time: */
+    uint64_t n_blocks; /* of threads */
+    uint64_t loaded;   /* bytes of streaming loads */
+    uint64_t sectors;  /* 32 bytes each, of its memory, that warps read or wrote together: transactions */
+    uint64_t asked;    /* bytes that threads wanted of them */
+    uint64_t passes; /* of warps over shared memory: one, of 8 and 16 bytes two and four, without conflicts */
+    uint64_t conflicts; /* those of them that are there because lanes met in a bank */
+};
+
 /* ---- the table ---- */
 
 struct backend_ops {
@@ -296,6 +321,10 @@ struct backend_ops {
      * try again; -ENODEV, the device is gone, and no other process will find it; -ETIMEDOUT, it stands still.
      * Never waits; to be asked at any time, with nothing in flight too. */
     int (*verdict)(struct backend *backend, struct error *err);
+
+    /* With config.profile: what ran since it was opened, or since the last call. The rows, in no order, live
+     * until the next one. NULL: it cannot be profiled. */
+    uint32_t (*profile)(struct backend *backend, const struct backend_kernel **ret_kernels);
 };
 
 /* The backends that every build has; backends.h finds them and others by name. */

@@ -60,7 +60,7 @@ int backend_choose(const char *name, const struct model *model, struct backend_c
         *ret_choice = (struct backend_choice){.ops = &backend_null};
     else if (strcmp(name, "auto") == 0)
         *ret_choice = choose_best(model);
-    else if (strcmp(name, "cuda") == 0 || strcmp(name, "emu") == 0)
+    else if (strcmp(name, "cuda") == 0 || strcmp(name, "emu") == 0 || strcmp(name, "emu-counting") == 0)
         return load(name, ret_choice, err) < 0 ? error_prefix(err, -ENODEV, "no device \"%s\"", name) : 0;
     else
         return error_set(err, -EINVAL, "there is no device \"%s\"; there are " QUERN_DEVICES, name);

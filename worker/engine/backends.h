@@ -7,6 +7,7 @@
  *     cpu     the cores of this machine
  *     cuda    NVIDIA's GPUs; a plugin
  *     emu     a GPU that is emulated, slowly: for tests of the CUDA backend where there is none; a plugin
+ *             (emu-counting: the same, which counts what warps do to memory, for profiles alone)
  *     null    none: tokens for free
  *     auto    cuda where its plugin loads, finds a device, executes the model, and opens on it; else cpu */
 

@@ -39,6 +39,10 @@ static void send_last(struct delivery *delivery, struct sequence *sequence, stru
         totals.prefill_ns = sequence->first_ns - sequence->submitted_ns;
         totals.decode_ns = sequence->last_ns - sequence->first_ns;
     }
+    if (sequence->turn_ns)
+        totals.wait_ns = sequence->turn_ns - sequence->submitted_ns;
+    if (sequence->started_ns)
+        totals.lookup_ns = sequence->started_ns - sequence->turn_ns;
     event->totals = &totals;
     HASH_DELETE(hh, delivery->alive, sequence);
     sequence_become(sequence, SEQUENCE_ENDED);

@@ -72,6 +72,7 @@ struct engine_totals {
     uint32_t n_prompt, n_output;    /* the outputs before included */
     uint32_t n_cached;              /* of the prompt and the outputs before, not computed but found */
     uint64_t prefill_ns, decode_ns; /* submit → first token; first → last token */
+    uint64_t wait_ns, lookup_ns; /* parts of prefill_ns: submit → its turn → a slot, its prefix found */
 };
 
 /* What a request made since its last event. Text is whole UTF-8 sequences, and holds back what may begin a

@@ -97,8 +97,9 @@ static void null_close(struct backend *backend)
 
 static int null_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
-    if (config->n_devices > 0 || config->weights || config->kv_type != BACKEND_KV_DEFAULT)
-        return error_set(err, -ENOTSUP, "the null backend has no devices, no weights and no KV type");
+    if (config->n_devices > 0 || config->weights || config->kv_type != BACKEND_KV_DEFAULT || config->profile)
+        return error_set(err, -ENOTSUP,
+                         "the null backend has no devices, no weights, no KV type and no kernels");
     struct backend *backend = calloc(1, sizeof *backend);
     if (!backend)
         return error_set(err, -ENOMEM, "null backend: out of memory");

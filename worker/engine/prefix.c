@@ -6,7 +6,11 @@
  * Why the front of the list is always a leaf: whoever holds a block holds its parent, so a block's last
  * holder never leaves after its parent's; and prefix_release puts a sequence's blocks into the list from the
  * last to the first. A block's children therefore stand before it, or are not idle, and then it is not
- * either. */
+ * either.
+ *
+ * Where windows slide, a sequence gives back the first of its blocks and keeps what is behind them. Such a
+ * block may be evicted before its children. They are then out of reach, for a parent is named by its number
+ * and by how often that was evicted, and go when their own time has come. */
 
 #include "worker/engine/prefix.h"
 
@@ -34,7 +38,8 @@ struct space {
 
 struct cached {
     uint64_t hash;
-    uint64_t parent; /* a block or a space */
+    uint64_t parent; /* the name of a block, or a space */
+    uint32_t evictions;
     uint32_t next_in_bucket;
     uint32_t prev_idle, next_idle; /* NONE at the ends */
     bool kept;
@@ -144,6 +149,12 @@ struct bytes prefix_salt(const struct prefix *prefix, uint64_t number)
 
 /* ---- places ---- */
 
+/* What the children of a block call it: no space, and not what those of its last content did. */
+static uint64_t name_of(const struct prefix *prefix, uint32_t block)
+{
+    return (uint64_t)(prefix->cached[block].evictions & INT32_MAX) << 32 | block;
+}
+
 static uint64_t hash_place(uint64_t parent, const int32_t *ids)
 {
     return hash64(ids, BACKEND_BLOCK_TOKENS * sizeof *ids, parent);
@@ -172,7 +183,7 @@ uint32_t prefix_find(const struct prefix *prefix, uint64_t space, const int32_t 
         if (block == NONE)
             break;
         ret_blocks[n] = block;
-        parent = block;
+        parent = name_of(prefix, block);
     }
     return n;
 }
@@ -216,6 +227,7 @@ static void evict(struct prefix *prefix)
         link = &prefix->cached[*link].next_in_bucket;
     *link = cached->next_in_bucket;
     cached->kept = false;
+    cached->evictions++;
     if (cached->parent & SPACE)
         prefix_leave(prefix, cached->parent);
     blocks_unref(prefix->blocks, &block, 1);
@@ -232,7 +244,7 @@ bool prefix_insert(struct prefix *prefix, uint64_t space, const int32_t *ids, co
     struct cached *cached = &prefix->cached[block];
     if (space == 0 || (n > 0 && !prefix->cached[table[n - 1]].kept) || cached->kept)
         return false;
-    uint64_t parent = n == 0 ? space : table[n - 1];
+    uint64_t parent = n == 0 ? space : name_of(prefix, table[n - 1]);
     ids += (size_t)n * BACKEND_BLOCK_TOKENS;
     uint64_t hash = hash_place(parent, ids);
     if (find_place(prefix, parent, ids, hash) != NONE)

@@ -10,7 +10,8 @@
  * beside the sequences that use it: one whose only holder is the cache is *idle* and may be evicted when
  * blocks run out, the longest idle first. A sequence that holds a block holds all before it, so nobody holds
  * what is behind an idle one; and a sequence gives its blocks back from the last to the first, so what is
- * behind goes first.
+ * behind goes first. But for those that slid out of a sequence's window: what is behind one of these is found
+ * no longer when it is evicted, nor is it after another block has taken its number.
  *
  * All memory is taken when it is made. */
 

@@ -170,6 +170,8 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
         const struct scheduler_look look = look_now(scheduler, head);
         if (head->state != SEQUENCE_WAITING || is_same_look(&look, &scheduler->refused))
             return NULL;
+        if (head->turn_ns == 0)
+            head->turn_ns = clock_ns();
         uint32_t n =
             prefix_find(scheduler->prefix, head->space, head->ids.data, most_found(head), head->blocks);
         if (is_being_filled(scheduler, head, n))
@@ -205,6 +207,8 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
     sequence->n_missing = 0; /* by when it waits again its own blocks may be there */
     prefix_hold(scheduler->prefix, sequence->blocks, n_filled);
     sequence_start(sequence, slot, n_filled);
+    if (sequence->started_ns == 0)
+        sequence->started_ns = clock_ns();
     scheduler->cache_hits += sequence->fed;
     uint32_t at = scheduler->n_running++;
     for (; at > 0 && sequence_is_senior(sequence, scheduler->running[at - 1]); at--)
@@ -224,7 +228,8 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
             (scheduler->n_running - at) * sizeof scheduler->running[0]);
     scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running] = sequence->slot;
     scheduler->ops->slot_close(scheduler->backend, sequence->slot);
-    prefix_release(scheduler->prefix, sequence->blocks, sequence->n_blocks);
+    prefix_release(scheduler->prefix, sequence->blocks + sequence->n_slid,
+                   sequence->n_blocks - sequence->n_slid);
     sequence_leave(sequence);
     if (sequence->state == SEQUENCE_WAITING) {
         enqueue(scheduler, sequence);
@@ -233,6 +238,22 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
 }
 
 /* ---- blocks ---- */
+
+/* Gives back what no row to come can see: rows in flight, and drafts, stand behind what is final. The block
+ * that was offered last stays, for the next one is offered as its child. */
+static void slide(struct scheduler *scheduler, struct sequence *sequence)
+{
+    const uint32_t window = scheduler->info.groups[0].window;
+    if (window == 0 || sequence->n_final < window || sequence->n_offered == 0)
+        return;
+    uint32_t out = (sequence->n_final - window + 1) / BACKEND_BLOCK_TOKENS;
+    if (out >= sequence->n_offered)
+        out = sequence->n_offered - 1;
+    if (out > sequence->n_slid) {
+        prefix_release(scheduler->prefix, sequence->blocks + sequence->n_slid, out - sequence->n_slid);
+        sequence->n_slid = out;
+    }
+}
 
 void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence)
 {
@@ -243,6 +264,7 @@ void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequen
                           sequence->n_offered) &&
             scheduler->tier)
             tier_offer(scheduler->tier, sequence, sequence->n_offered);
+    slide(scheduler, sequence);
 }
 
 /* Preempts juniors of `sequence`, the most junior first, until a block is free or on its way. True when one

@@ -65,7 +65,8 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
  * -ENOMEM leaves it waiting. */
 int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled);
 
-/* Offers the prefix cache the blocks that are final by now. Once a token there may be one: the look is
+/* Offers the prefix cache the blocks that are final by now, and gives back those that have slid out of the
+ * window, where the backend's group has one. Once a token there may be one: the look is
  * inline. */
 void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence);
 static inline void scheduler_offer(struct scheduler *scheduler, struct sequence *sequence)

@@ -145,7 +145,8 @@ void sequence_leave(struct sequence *sequence)
 {
     assert(sequence->in_flight == 0);
     sequence->slot = SEQUENCE_NO_SLOT;
-    sequence->n_blocks = sequence->n_told = sequence->n_offered = sequence->fed = sequence->n_final = 0;
+    sequence->n_blocks = sequence->n_slid = sequence->n_told = sequence->n_offered = 0;
+    sequence->fed = sequence->n_final = 0;
     if (sequence->state == SEQUENCE_LEAVING || sequence->state == SEQUENCE_SPOILED)
         sequence_become(sequence, SEQUENCE_WAITING);
 }

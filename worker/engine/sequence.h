@@ -54,6 +54,8 @@ struct sequence {
     bool uncached;         /* it has none */
     uint64_t space;        /* of the prefix cache, by the request's salt */
     uint64_t store_use;    /* of the prefix store; 0: not yet */
+    uint64_t turn_ns;      /* when it was first looked at with a slot free; 0: not yet */
+    uint64_t started_ns;   /* when it first got one; 0: not yet */
     uint32_t n_missing;    /* while it waits: the store lacks the block before this one; 0: not known */
     uint32_t end_position; /* n_prompt + max_tokens */
     uint64_t tag;
@@ -76,6 +78,7 @@ struct sequence {
     uint32_t n_final;    /* of them, from the first on: computed, and read to be so */
     uint32_t n_cached;   /* positions that were filled when it first got a slot */
     uint32_t n_blocks;   /* of its table, those that were filled at the start included */
+    uint32_t n_slid;     /* of them, from the first on: out of every window to come, and given back */
     uint32_t n_told;     /* of them, its slot knows */
     uint32_t n_offered;  /* of them, the prefix cache has been offered, or gave */
     uint32_t *blocks;    /* [⌈end_position / 32⌉] room */

@@ -9,6 +9,9 @@
  *     struct packed_ID, pack_ID, unpack_ID eight rows as the CPU's kernels read them (worker/cpu/packing_*.c)
  *     multiply_ID                          their product (worker/cpu/kernels_*.c)
  *     fill_ID                              random blocks (worker/convert/random_blocks.c)
+ *     layout_ID, pack_ID                   planes as a GPU's kernels read them (cuda/layout.c)
+ *     block_kind<FORMAT_NAME>              what those make of a block (cuda/weight_blocks.h)
+ *     ID_value                             one of its elements (cuda/embed.cu)
  *
  * and the tests of formats, packings, products and random blocks run for every row. ROW is given NAME, ID,
  * the number in files, the elements of a block and its bytes. */

@@ -145,7 +145,7 @@ const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t i)
 
 /* ---- opening ---- */
 
-static int map_file(const char *path, struct gguf_map *ret_map, struct error *err)
+static int map_file(const char *path, const char *kind, struct gguf_map *ret_map, struct error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -158,7 +158,7 @@ static int map_file(const char *path, struct gguf_map *ret_map, struct error *er
         r = -ENODEV;
     if (r == 0 && st.st_size == 0) {
         close(fd);
-        return error_set(err, -EINVAL, "not a GGUF file (it is empty)");
+        return error_set(err, -EINVAL, "not a %s file (it is empty)", kind);
     }
     struct gguf_map map = {.size = (size_t)st.st_size,
                            .device = st.st_dev,
@@ -184,18 +184,31 @@ static int map_file(const char *path, struct gguf_map *ret_map, struct error *er
     return 0;
 }
 
+int gguf_map_file(struct gguf *gguf, const char *path, const char *kind, struct bytes *ret_bytes,
+                  struct error *err)
+{
+    struct gguf_map *maps = reallocarray(gguf->maps, gguf->n_maps + 1, sizeof *maps);
+    if (!maps)
+        return -ENOMEM;
+    gguf->maps = maps;
+    int r = map_file(path, kind, &maps[gguf->n_maps], err);
+    if (r < 0)
+        return r;
+    *ret_bytes = (struct bytes){maps[gguf->n_maps].memory, maps[gguf->n_maps].size};
+    gguf->n_maps++;
+    return 0;
+}
+
 /* Maps and parses one file; the result has no indexes yet. */
 static int open_part(const char *path, struct gguf **ret_part, struct error *err)
 {
     struct gguf *part = calloc(1, sizeof *part);
     if (!part)
         return -ENOMEM;
-    part->maps = calloc(1, sizeof *part->maps);
-    int r = part->maps ? map_file(path, part->maps, err) : -ENOMEM;
-    if (r == 0) {
-        part->n_maps = 1;
-        r = gguf_parse_file((struct bytes){part->maps[0].memory, part->maps[0].size}, part, err);
-    }
+    struct bytes file;
+    int r = gguf_map_file(part, path, "GGUF", &file, err);
+    if (r == 0)
+        r = gguf_parse_file(file, part, err);
     if (r < 0) {
         gguf_free(part);
         return r;
@@ -338,7 +351,8 @@ int gguf_check_output(const struct gguf *gguf, const char *path, struct error *e
     if (stat(path, &st) < 0)
         return 0; /* whatever is wrong with it, it is no file of ours */
     for (size_t i = 0; i < gguf->n_maps; i++)
-        if (gguf->maps[i].device == st.st_dev && gguf->maps[i].inode == st.st_ino)
+        if (gguf->maps[i].kind == GGUF_MAP_FILE && gguf->maps[i].device == st.st_dev &&
+            gguf->maps[i].inode == st.st_ino)
             return error_set(err, -EEXIST, "%s: input and output are the same file", path);
     return 0;
 }
@@ -353,7 +367,8 @@ int gguf_check_unchanged(const struct gguf *gguf, struct error *err)
     for (size_t i = 0; i < gguf->n_maps; i++) {
         const struct gguf_map *map = &gguf->maps[i];
         struct stat st;
-        if (stat(map->path, &st) < 0 || st.st_dev != map->device || st.st_ino != map->inode)
+        if (map->kind != GGUF_MAP_FILE || stat(map->path, &st) < 0 || st.st_dev != map->device ||
+            st.st_ino != map->inode)
             continue; /* it was moved, removed or replaced: what is mapped stays */
         if ((size_t)st.st_size != map->size)
             return error_set(err, -ESTALE, "%s changed its size while it was read, from %zu to %zu bytes",
@@ -392,6 +407,8 @@ void gguf_give_back(const struct gguf *gguf, const void *data, size_t size)
         uintptr_t map = (uintptr_t)gguf->maps[i].memory;
         if (start < map || end > map + gguf->maps[i].size)
             continue;
+        if (gguf->maps[i].kind != GGUF_MAP_FILE)
+            return; /* it would be gone */
         start = (start + page - 1) / page * page;
         end = end / page * page;
         if (start < end)

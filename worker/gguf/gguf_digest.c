@@ -43,8 +43,11 @@ static size_t n_files(const struct gguf *gguf)
     return gguf->n_maps ? gguf->n_maps : 1;
 }
 
+/* What was computed from the others is not read. */
 static struct bytes file_at(const struct gguf *gguf, size_t i)
 {
+    if (gguf->n_maps && gguf->maps[i].kind == GGUF_MAP_DERIVED)
+        return (struct bytes){"", 0};
     return gguf->n_maps ? (struct bytes){gguf->maps[i].memory, gguf->maps[i].size} : gguf->borrowed;
 }
 
@@ -114,6 +117,7 @@ int gguf_digest(const struct gguf *gguf, uint32_t n_threads, bool (*progress)(vo
             const uint64_t link[3] = {all.low, all.high, file_at(gguf, f).len};
             all = hash128(link, sizeof link, 0);
         }
+        all.low ^= gguf->variant;
         memcpy(ret_digest, &all, sizeof all);
     }
     free(digest.pieces);
@@ -127,6 +131,10 @@ bool gguf_file_key(const struct gguf *gguf, uint8_t ret_key[16], bool *ret_settl
     bool settled = true;
     for (size_t i = 0; i < gguf->n_maps; i++) {
         const struct gguf_map *map = &gguf->maps[i];
+        if (map->kind == GGUF_MAP_HEAD)
+            key.low ^= hash64(map->memory, map->size, 0);
+        if (map->kind != GGUF_MAP_FILE)
+            continue;
         const uint64_t link[] = {key.low,
                                  key.high,
                                  map->device,
@@ -141,6 +149,7 @@ bool gguf_file_key(const struct gguf *gguf, uint8_t ret_key[16], bool *ret_settl
     }
     if (gguf->n_maps == 0)
         return false;
+    key.low ^= gguf->variant;
     memcpy(ret_key, &key, sizeof key);
     *ret_settled = settled;
     return true;

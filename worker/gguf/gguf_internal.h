@@ -13,7 +13,12 @@
 #define GGUF_MAGIC             "GGUF"
 #define GGUF_DEFAULT_ALIGNMENT 32
 
+/* What a model is made of: files; a head that was written in memory, where it is put together from other
+ * files; and what was computed from all those. */
+enum gguf_map_kind { GGUF_MAP_FILE, GGUF_MAP_HEAD, GGUF_MAP_DERIVED };
+
 struct gguf_map {
+    enum gguf_map_kind kind; /* only of a file there is more than memory and size */
     void *memory;
     size_t size;
     dev_t device; /* with the inode: the file, whatever it is called */
@@ -35,7 +40,12 @@ struct gguf {
     struct gguf_map *maps; /* [n_maps], one a part; none when the bytes are borrowed */
     size_t n_maps;
     struct bytes borrowed; /* instead of maps */
+    uint64_t variant;      /* what was made of the files when they were read; 0: nothing */
 };
+
+/* Maps a file, which the model then owns. `kind` is what an empty one is said not to be. */
+int gguf_map_file(struct gguf *gguf, const char *path, const char *kind, struct bytes *ret_bytes,
+                  struct error *err);
 
 /* Bytes of one element of an array; 0 for strings, arrays and unknown types. */
 size_t gguf_type_size(enum gguf_type type);
@@ -43,6 +53,12 @@ size_t gguf_type_size(enum gguf_type type);
 /* Parses one file into a zeroed `part`: pairs and tensors, without indexes. On failure too, the caller frees.
  */
 int gguf_parse_file(struct bytes file, struct gguf *part, struct error *err);
+
+/* The same of a head alone: its tensors' data are NULL. */
+int gguf_parse_head(struct bytes head, struct gguf *part, struct error *err);
+
+/* Everything before the data, padded. */
+int gguf_writer_head(const struct gguf_writer *writer, struct buffer *ret_head);
 
 /* Sorts the indexes; refuses a key or a tensor name that comes twice. */
 int gguf_index(struct gguf *gguf, struct error *err);

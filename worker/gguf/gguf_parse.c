@@ -361,7 +361,7 @@ static int take_header(struct reader *reader, uint32_t *ret_version, uint64_t *r
     return 0;
 }
 
-int gguf_parse_file(struct bytes file, struct gguf *part, struct error *err)
+static int parse(struct bytes file, bool with_data, struct gguf *part, struct error *err)
 {
     struct reader reader = {.data = file.data, .len = file.len, .err = err};
     uint64_t n_tensors = 0, n_pairs = 0, *offsets = NULL;
@@ -379,8 +379,18 @@ int gguf_parse_file(struct bytes file, struct gguf *part, struct error *err)
     part->metadata = (struct bytes){reader.data + start, reader.position - start};
     for (; r == 0 && part->n_tensors < n_tensors; part->n_tensors++)
         r = take_tensor(&reader, part->n_tensors, &part->tensors[part->n_tensors], &offsets[part->n_tensors]);
-    if (r == 0)
+    if (r == 0 && with_data)
         r = place_tensors(&reader, part, offsets);
     free(offsets);
     return r;
+}
+
+int gguf_parse_file(struct bytes file, struct gguf *part, struct error *err)
+{
+    return parse(file, true, part, err);
+}
+
+int gguf_parse_head(struct bytes head, struct gguf *part, struct error *err)
+{
+    return parse(head, false, part, err);
 }

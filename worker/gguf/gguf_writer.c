@@ -213,8 +213,7 @@ static size_t aligned(size_t size)
     return (size + GGUF_DEFAULT_ALIGNMENT - 1) / GGUF_DEFAULT_ALIGNMENT * GGUF_DEFAULT_ALIGNMENT;
 }
 
-/* Everything before the data, padded. */
-static int build_head(const struct gguf_writer *writer, struct buffer *out)
+int gguf_writer_head(const struct gguf_writer *writer, struct buffer *out)
 {
     uint32_t version = 3;
     uint64_t n_tensors = writer->n_tensors, offset = 0;
@@ -286,7 +285,7 @@ static int write_file(const struct gguf_writer *writer, const struct buffer *hea
 int gguf_writer_write(struct gguf_writer *writer, const char *path, struct error *err)
 {
     struct buffer head = {0};
-    int r = build_head(writer, &head);
+    int r = gguf_writer_head(writer, &head);
     if (r == 0)
         r = write_file(writer, &head, path, err);
     buffer_deinit(&head);

@@ -22,6 +22,13 @@ const struct architecture *architecture_by_name(struct bytes name)
     return NULL;
 }
 
+/* What YaRN's authors found: attention grows flatter with the length, and larger scores make up for it. */
+static float magnitude(const struct model_params *params)
+{
+    bool stretched = params->rope_scaling == ROTARY_YARN && params->rope_factor > 1;
+    return params->rope_attention_factor * (stretched ? 1 + 0.1f * logf(params->rope_factor) : 1);
+}
+
 struct layer_traits architecture_layer(const struct architecture *architecture,
                                        const struct model_params *params, uint32_t i)
 {
@@ -29,11 +36,16 @@ struct layer_traits architecture_layer(const struct architecture *architecture,
     layer.norm.epsilon = params->norm_epsilon;
     layer.residual_scale = params->residual_scale;
     if (layer.rotary.kind != ROTARY_NONE) {
+        if (params->rope_halves)
+            layer.rotary.kind = ROTARY_HALVES;
         layer.rotary.dims = params->rope_dims;
         layer.rotary.base = params->rope_base;
         layer.rotary.scaling = params->rope_scaling;
         layer.rotary.factor = params->rope_factor;
-        layer.rotary.trained_context = params->rope_trained_context;
+        layer.rotary.trained_context = model_params_trained_context(params);
+        layer.rotary.fast_turns = params->rope_fast_turns;
+        layer.rotary.slow_turns = params->rope_slow_turns;
+        layer.rotary.magnitude = magnitude(params);
     }
     layer.attention_scale =
         params->attention_scale > 0 ? params->attention_scale : 1.0f / sqrtf((float)params->head_dim);

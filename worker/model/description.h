@@ -18,7 +18,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum rotary_scaling { ROTARY_UNSCALED, ROTARY_LINEAR, ROTARY_YARN };
+enum rotary_scaling {
+    ROTARY_UNSCALED,
+    ROTARY_LINEAR,
+    ROTARY_YARN,
+    ROTARY_LONG /* each frequency is divided by its own factor: one list for sequences up to the length of
+                 * training, one for longer ones */
+};
 
 struct model_params {
     char architecture[32]; /* as the file names it */
@@ -41,10 +47,18 @@ struct model_params {
     uint32_t window;
     uint32_t rope_dims;
     float rope_base, rope_factor;
-    uint32_t rope_trained_context;
+    float rope_attention_factor, rope_fast_turns, rope_slow_turns;
+    uint32_t rope_trained_context; /* 0: n_context */
     uint32_t n_experts, n_experts_used, n_shared_experts, n_expert_ff;
     enum rotary_scaling rope_scaling;
+    bool rope_halves; /* halves turn, even where the architecture's files have pairs */
 };
+
+/* The length before rotary scaling. */
+static inline uint32_t model_params_trained_context(const struct model_params *params)
+{
+    return params->rope_trained_context ? params->rope_trained_context : params->n_context;
+}
 
 enum norm_kind {
     NORM_RMS,  /* x / √(mean x² + epsilon) · weight */
@@ -72,7 +86,11 @@ struct rotary {
     float base;    /* pair i turns by position · base^(−2i / dims) */
     enum rotary_scaling scaling;
     float factor;             /* linear: angles are divided by it; YaRN: the slow ones */
-    uint32_t trained_context; /* YaRN: the length before scaling */
+    uint32_t trained_context; /* YaRN, long-rope: the length before scaling */
+    /* YaRN: within that length, pairs that turn more often than the first are left alone, those that turn
+     * less often than the second are slowed by the whole factor. */
+    float fast_turns, slow_turns;
+    float magnitude; /* of what turns, after it turned: scores grow by its square; 1 where nothing is said */
 };
 
 /* A row goes to the n_used experts that the router scores best; what they give is summed, weighted by the

@@ -6,11 +6,14 @@
 
 #include <stdbool.h>
 
-#include "worker/model/description.h"
+#include "worker/model/model.h"
 
-/* Radians a position of each pair, [dims / 2]: base, linear scaling and the file's own factors (may be NULL).
- */
+/* Radians a position of each pair, [dims / 2]: base, scaling and the file's own factors (may be NULL). */
 void rotary_frequencies(const struct rotary *rotary, const float *factors, double *ret_frequencies);
+
+/* The factors of a model's frequencies, [rope_dims / 2], where sequences have up to n_context positions;
+ * NULL: it has none. */
+const float *rotary_factors(const struct model *model, uint32_t n_context);
 
 /* Do heads of the two turn by the same angles? */
 bool rotary_is_alike(const struct rotary *a, const struct rotary *b);

@@ -62,6 +62,9 @@ static const struct key {
     KEY("rope.dimension_count", rope_dims, COUNT, false),
     KEY("rope.freq_base", rope_base, REAL, false),
     KEY("rope.scaling.original_context_length", rope_trained_context, COUNT_OR_OFF, false),
+    KEY("rope.scaling.attn_factor", rope_attention_factor, REAL, false),
+    KEY("rope.scaling.yarn_beta_fast", rope_fast_turns, REAL, false),
+    KEY("rope.scaling.yarn_beta_slow", rope_slow_turns, REAL, false),
     KEY("embedding_scale", embedding_scale, REAL, false),
     KEY("residual_scale", residual_scale, REAL, false),
     KEY("logit_scale", logit_scale, REAL, false),
@@ -75,8 +78,8 @@ static const struct key {
 
 /* Keys of computations that no description can say, unless they are 0 or false. */
 static const char *const unknown[] = {"attention.max_alibi_bias", "attention.clamp_kqv",
-                                      "attention.q_lora_rank", "attention.kv_lora_rank",
-                                      "expert_group_count"};
+                                      "attention.q_lora_rank",    "attention.kv_lora_rank",
+                                      "expert_group_count",       "rope.scaling.yarn_log_multiplier"};
 
 struct source {
     const struct gguf *gguf;
@@ -199,8 +202,10 @@ static int refuse_other_gates(const struct source *source)
 /* The scaling's factor has a present and an older key. A factor without a type means linear. */
 static int read_rope_scaling(const struct source *source, struct model_params *params)
 {
-    static const char *const names[] = {
-        [ROTARY_UNSCALED] = "none", [ROTARY_LINEAR] = "linear", [ROTARY_YARN] = "yarn"};
+    static const char *const names[] = {[ROTARY_UNSCALED] = "none",
+                                        [ROTARY_LINEAR] = "linear",
+                                        [ROTARY_YARN] = "yarn",
+                                        [ROTARY_LONG] = "longrope"};
     char key[96], text[32];
     struct bytes type = BYTES_LITERAL("linear");
     int r = gguf_string(source->gguf, full_key(source->architecture, "rope.scaling.type", key), &type,
@@ -209,18 +214,33 @@ static int read_rope_scaling(const struct source *source, struct model_params *p
         return r;
     utf8_printable(type, sizeof text, text);
     int scaling = 0;
-    while (scaling <= ROTARY_YARN && strcmp(text, names[scaling]) != 0)
+    while (scaling <= ROTARY_LONG && strcmp(text, names[scaling]) != 0)
         scaling++;
-    if (scaling > ROTARY_YARN)
+    if (scaling > ROTARY_LONG)
         return error_set(source->err, -EINVAL,
-                         "rope scaling \"%s\" is not supported (none, linear and yarn are)", text);
+                         "rope scaling \"%s\" is not supported (none, linear, yarn and longrope are)", text);
     if (scaling == ROTARY_UNSCALED)
         return 0;
     r = read_real(source, "rope.scaling.factor", false, &params->rope_factor);
     if (r == GGUF_E_MISSING)
         r = read_real(source, "rope.scale_linear", false, &params->rope_factor);
-    if (r == 0)
+    if (r < 0)
+        return r;
+    if (scaling == ROTARY_LONG && r == 0 && params->rope_factor != 1)
+        return error_set(
+            source->err, -EINVAL, "hyperparameter %s is %g beside long-rope factors, which say all",
+            full_key(source->architecture, "rope.scaling.factor", key), (double)params->rope_factor);
+    if (scaling == ROTARY_LONG || r == 0)
         params->rope_scaling = (enum rotary_scaling)scaling;
+    return 0;
+}
+
+/* Only models that were not read from GGUF files say so: rows of queries and keys stand as in training. */
+static int read_rope_halves(const struct source *source, struct model_params *params)
+{
+    char key[96];
+    int r = gguf_bool(source->gguf, full_key(source->architecture, HYPERPARAMETERS_ROPE_HALVES, key),
+                      &params->rope_halves, source->err);
     return r < 0 ? r : 0;
 }
 
@@ -287,6 +307,15 @@ static int complete_rope(const struct architecture *architecture, struct model_p
         params->rope_base = 10000;
     if (params->rope_factor == 0)
         params->rope_factor = 1;
+    if (params->rope_attention_factor == 0)
+        params->rope_attention_factor = 1;
+    if (params->rope_fast_turns == 0)
+        params->rope_fast_turns = 32;
+    if (params->rope_slow_turns == 0)
+        params->rope_slow_turns = 1;
+    if (params->rope_scaling == ROTARY_YARN && !(params->rope_base > 1))
+        return error_set(err, -EINVAL, "YaRN scaling of a rotary base of %g: a base above 1 is needed",
+                         (double)params->rope_base);
     return 0;
 }
 
@@ -377,6 +406,8 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
     if (r == 0)
         r = read_rope_scaling(&source, &params);
     if (r == 0)
+        r = read_rope_halves(&source, &params);
+    if (r == 0)
         r = refuse_other_gates(&source);
     if (r == 0)
         r = hyperparameters_complete(architecture, &params, err);
@@ -411,13 +442,29 @@ int hyperparameters_write(const struct model_params *params, const struct archit
     return r;
 }
 
-uint32_t hyperparameters_layers(const struct gguf *gguf)
+static const char *own_key(const struct gguf *gguf, const char *name, char ret_key[96])
 {
     struct bytes architecture = {0};
-    char name[64], key[96];
+    char text[64];
+    if (gguf_string(gguf, "general.architecture", &architecture, NULL) != 0)
+        return "";
+    return full_key(utf8_printable(architecture, sizeof text, text), name, ret_key);
+}
+
+uint32_t hyperparameters_layers(const struct gguf *gguf)
+{
+    char key[96];
     uint32_t n = 0;
-    if (gguf_string(gguf, "general.architecture", &architecture, NULL) == 0)
-        gguf_u32(gguf, full_key(utf8_printable(architecture, sizeof name, name), "block_count", key), &n,
-                 NULL);
+    gguf_u32(gguf, own_key(gguf, "block_count", key), &n, NULL);
     return n;
+}
+
+uint32_t hyperparameters_halves(const struct gguf *gguf)
+{
+    char key[96];
+    bool halves = false;
+    uint32_t dim = 0;
+    gguf_bool(gguf, own_key(gguf, HYPERPARAMETERS_ROPE_HALVES, key), &halves, NULL);
+    gguf_u32(gguf, own_key(gguf, "attention.key_length", key), &dim, NULL);
+    return halves ? dim : 0;
 }

@@ -8,6 +8,9 @@
 #include "worker/gguf/gguf.h"
 #include "worker/model/architecture.h"
 
+/* Behind ARCHITECTURE and a dot: a bool that GGUF files have no need of (worker/huggingface/folder.h). */
+#define HYPERPARAMETERS_ROPE_HALVES "rope.halves"
+
 /* Reads and checks everything but n_vocab, which the embedding's rows decide. `path` gives the name where the
  * file has none. -EINVAL names the architecture that is not known, or the key that is missing or makes no
  * sense, alone or with others. */
@@ -28,5 +31,8 @@ int hyperparameters_write(const struct model_params *params, const struct archit
 
 /* Layers that a file announces, of any architecture; 0 when it does not say. */
 uint32_t hyperparameters_layers(const struct gguf *gguf);
+
+/* The heads' size where rows of queries and keys stand by halves (HYPERPARAMETERS_ROPE_HALVES); else 0. */
+uint32_t hyperparameters_halves(const struct gguf *gguf);
 
 #endif

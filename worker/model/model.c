@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "worker/huggingface/folder.h"
 #include "worker/model/hyperparameters.h"
 
 struct finder {
@@ -134,16 +135,38 @@ static int find_layer(struct finder *finder, uint32_t i, struct model_layer *lay
 }
 
 /* A factor of 0 or NaN would make every angle infinite. */
-static int check_rotary_factors(const struct model *model, struct error *err)
+static int check_factors(const struct model *model, enum tensor_role role, struct error *err)
 {
-    const struct gguf_tensor *tensor = model->tensors[TENSOR_ROTARY_FACTORS].weight;
+    const struct gguf_tensor *tensor = model->tensors[role].weight;
     const float *factors = tensor ? tensor->data : NULL;
     char name[TENSOR_NAME_SIZE];
     for (uint32_t i = 0; tensor && i < tensor->dims[0]; i++)
         if (!(factors[i] > 0) || !isfinite(factors[i]))
-            return error_set(err, -EINVAL, "%s holds %g at %" PRIu32,
-                             tensor_name(TENSOR_ROTARY_FACTORS, 0, false, name), (double)factors[i], i);
+            return error_set(err, -EINVAL, "%s holds %g at %" PRIu32, tensor_name(role, 0, false, name),
+                             (double)factors[i], i);
     return 0;
+}
+
+/* One list of factors, or two by the length of sequences. Files seldom name the latter's scaling: the lists
+ * say it. */
+static int settle_rotary_factors(struct model *model, struct error *err)
+{
+    const struct model_tensor *tensors = model->tensors;
+    const bool has_short = tensors[TENSOR_ROTARY_SHORT].weight, has_long = tensors[TENSOR_ROTARY_LONG].weight;
+    char name[TENSOR_NAME_SIZE], other[TENSOR_NAME_SIZE];
+    if (has_short != has_long || (model->params.rope_scaling == ROTARY_LONG && !has_long))
+        return error_set(err, -EINVAL, "tensor %s is missing, which long-rope needs",
+                         tensor_name(has_long ? TENSOR_ROTARY_SHORT : TENSOR_ROTARY_LONG, 0, false, name));
+    if (has_long && tensors[TENSOR_ROTARY_FACTORS].weight)
+        return error_set(err, -EINVAL, "tensor %s has no place beside %s",
+                         tensor_name(TENSOR_ROTARY_FACTORS, 0, false, name),
+                         tensor_name(TENSOR_ROTARY_LONG, 0, false, other));
+    if (has_long && model->params.rope_scaling == ROTARY_UNSCALED)
+        model->params.rope_scaling = ROTARY_LONG;
+    int r = 0;
+    for (enum tensor_role role = TENSOR_ROTARY_FACTORS; role <= TENSOR_ROTARY_LONG && r == 0; role++)
+        r = check_factors(model, role, err);
+    return r;
 }
 
 /* The embedding's rows are the vocabulary. */
@@ -167,10 +190,9 @@ static int find_outer_tensors(struct finder *finder, struct model *model)
     const struct {
         enum tensor_role role;
         bool wanted, optional;
-    } all[] = {{TENSOR_EMBEDDING, true, false},
-               {TENSOR_POSITIONS, architecture->positions, false},
-               {TENSOR_ROTARY_FACTORS, turns, true},
-               {TENSOR_OUTPUT_NORM, true, false},
+    } all[] = {{TENSOR_EMBEDDING, true, false},      {TENSOR_POSITIONS, architecture->positions, false},
+               {TENSOR_ROTARY_FACTORS, turns, true}, {TENSOR_ROTARY_SHORT, turns, true},
+               {TENSOR_ROTARY_LONG, turns, true},    {TENSOR_OUTPUT_NORM, true, false},
                {TENSOR_OUTPUT, true, true}};
     char name[TENSOR_NAME_SIZE];
     int r = count_vocabulary(finder, &model->params);
@@ -182,7 +204,7 @@ static int find_outer_tensors(struct finder *finder, struct model *model)
     }
     if (r == 0 && !model->tensors[TENSOR_OUTPUT].weight)
         model->tensors[TENSOR_OUTPUT] = model->tensors[TENSOR_EMBEDDING];
-    return r < 0 ? r : check_rotary_factors(model, finder->err);
+    return r < 0 ? r : settle_rotary_factors(model, finder->err);
 }
 
 static int refuse_leftovers(const struct finder *finder)
@@ -282,10 +304,16 @@ int model_take_gguf(struct gguf *gguf, const char *path, bool with_tokenizer, st
     return 0;
 }
 
+int model_open_files(const char *path, struct gguf **ret_gguf, struct error *err)
+{
+    return huggingface_is_folder(path) ? huggingface_open(path, ret_gguf, err)
+                                       : gguf_open(path, ret_gguf, err);
+}
+
 int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err)
 {
     struct gguf *gguf;
-    int r = gguf_open(path, &gguf, err);
+    int r = model_open_files(path, &gguf, err);
     return r < 0 ? r : model_take_gguf(gguf, path, with_tokenizer, ret_model, err);
 }
 
@@ -294,6 +322,17 @@ int model_read_digest(struct model *model, uint32_t n_threads, bool (*progress)(
 {
     int r = gguf_digest(model->gguf, n_threads, progress, arg, model->digest);
     return r < 0 ? error_set(err, r, "no memory for the digest of the model") : 0;
+}
+
+bool model_is_stretched(const struct model *model, uint32_t n_context)
+{
+    return model->tensors[TENSOR_ROTARY_LONG].weight &&
+           n_context > model_params_trained_context(&model->params);
+}
+
+void model_mark_stretched(struct model *model, uint32_t n_context)
+{
+    model->digest[0] ^= model_is_stretched(model, n_context);
 }
 
 void model_let_go(struct model *model)

@@ -37,6 +37,10 @@ struct model {
     uint32_t *sample_mask; /* [(n_vocab + 31) / 32] */
 };
 
+/* Opens what a model lies in: a GGUF file, by the first of its parts, or a folder with SafeTensors
+ * (worker/huggingface/folder.h). */
+int model_open_files(const char *path, struct gguf **ret_gguf, struct error *err);
+
 /* Opens PATH and checks it all. `with_tokenizer` false skips the vocabulary (benchmarks, logits of files
  * without one). -errno with a reason: an unknown architecture, format or rope scaling, a missing
  * hyperparameter or tensor, a shape that does not fit. Whether a backend executes what the model computes is
@@ -48,6 +52,14 @@ struct model *model_free(struct model *model);
  * models are one. 0 or -ENOMEM. */
 int model_read_digest(struct model *model, uint32_t n_threads, bool (*progress)(void *arg), void *arg,
                       struct error *err);
+
+/* Of a model with long-rope factors: are those of long sequences the ones that count where a sequence may
+ * have up to n_context positions? All sequences of a process turn alike, so that they can share keys. */
+bool model_is_stretched(const struct model *model, uint32_t n_context);
+
+/* Makes the digest another one where that is so: neither keys nor requests may go from workers with one list
+ * of factors to those with the other. Once, when the digest is there. */
+void model_mark_stretched(struct model *model, uint32_t n_context);
 
 /* Lets go of the file (gguf_let_go): from here on only what the model says of itself may be read, not what
  * its tensors hold or are called. For who has opened a backend with it, which has all it needs. */

@@ -36,6 +36,8 @@ static const struct role {
     [TENSOR_EMBEDDING] = {"token_embd", VOCAB, EMBD, false},
     [TENSOR_POSITIONS] = {"position_embd", CONTEXT, EMBD, false},
     [TENSOR_ROTARY_FACTORS] = {"rope_freqs", NONE, ROTARIES, false},
+    [TENSOR_ROTARY_SHORT] = {"rope_factors_short", NONE, ROTARIES, false},
+    [TENSOR_ROTARY_LONG] = {"rope_factors_long", NONE, ROTARIES, false},
     [TENSOR_OUTPUT_NORM] = {"output_norm", NONE, EMBD, false},
     [TENSOR_OUTPUT] = {"output", VOCAB, EMBD, false},
     [TENSOR_ATTENTION_NORM] = {"attn_norm", NONE, EMBD, false},

@@ -15,6 +15,8 @@ enum tensor_role {
     TENSOR_EMBEDDING,
     TENSOR_POSITIONS,
     TENSOR_ROTARY_FACTORS, /* each rotary frequency is divided by its own */
+    TENSOR_ROTARY_SHORT,   /* the same, for contexts up to the length of training */
+    TENSOR_ROTARY_LONG,    /* and beyond it */
     TENSOR_OUTPUT_NORM,
     TENSOR_OUTPUT,
     /* of a layer */

@@ -16,6 +16,7 @@ static const char *const names[] = {
     [TRAIT_ROTARY_HALVES] = "rotary positions by halves",
     [TRAIT_ROTARY_SCALING] = "linear rotary scaling",
     [TRAIT_ROTARY_YARN] = "YaRN rotary scaling",
+    [TRAIT_ROTARY_LONG] = "long-rope factors",
     [TRAIT_BIASES] = "biases",
     [TRAIT_QK_NORM] = "norms of queries and keys",
     [TRAIT_WINDOW] = "attention within a window",
@@ -72,7 +73,8 @@ static trait_set traits_of_layer(const struct model_layer *layer)
            when(t->rotary.kind == ROTARY_PAIRS, TRAIT_ROTARY_PAIRS) |
            when(t->rotary.kind == ROTARY_HALVES, TRAIT_ROTARY_HALVES) |
            when(t->rotary.scaling == ROTARY_LINEAR, TRAIT_ROTARY_SCALING) |
-           when(t->rotary.scaling == ROTARY_YARN, TRAIT_ROTARY_YARN) | when(t->qk_norm, TRAIT_QK_NORM) |
+           when(t->rotary.scaling == ROTARY_YARN, TRAIT_ROTARY_YARN) |
+           when(t->rotary.scaling == ROTARY_LONG, TRAIT_ROTARY_LONG) | when(t->qk_norm, TRAIT_QK_NORM) |
            when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) | when(t->window > 0, TRAIT_WINDOW) |
            TRAIT_BIT(activations[t->activation]) | when(!t->gated, TRAIT_UNGATED) |
            when(t->experts.n > 0, TRAIT_EXPERTS) | when(t->experts.n_shared > 0, TRAIT_SHARED_EXPERTS);

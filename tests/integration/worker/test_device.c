@@ -47,8 +47,27 @@ START_TEST(a_device_that_fails_otherwise_may_be_tried_again)
 }
 END_TEST
 
+/* The exit status of a worker whose device does not open. */
+static int load_on(const char *device)
+{
+    struct scripted *s = scripted_new((const char *const[]){"--device", device, NULL});
+    int status = worker_status(s);
+    ck_assert_msg(strstr(worker_stderr(s), "the device does not open") != NULL, "%s", worker_stderr(s));
+    scripted_free(s);
+    return status;
+}
+
+START_TEST(a_device_that_fails_while_it_opens_may_be_tried_again_and_a_refused_one_not)
+{
+    ck_assert_int_eq(load_on("faulty"), EXIT_FAILURE);
+    ck_assert_int_eq(load_on("still"), EXIT_FAILURE);
+    ck_assert_int_eq(load_on("wrong"), PROGRAM_EXIT_PERMANENT);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_device_that_fails_while_it_opens_may_be_tried_again_and_a_refused_one_not);
     tcase_add_test(tests, a_device_that_is_gone_ends_the_worker_for_good);
     tcase_add_test(tests, a_device_that_fails_otherwise_may_be_tried_again);
 }

@@ -214,6 +214,11 @@ START_TEST(times_are_told_and_the_queue_is_the_brokers)
     ck_assert_double_eq_tol(finished.finished.end.timing.queue_ms, 12.5, 1e-6);
     ck_assert_double_gt(finished.finished.end.timing.prefill_ms, 0);
     ck_assert_double_lt(finished.finished.end.timing.prefill_ms, WAIT_MS);
+    const struct timing *timing = &finished.finished.end.timing;
+    ck_assert_double_gt(timing->prepare_ms, 0);
+    ck_assert_double_gt(timing->wait_ms, 0);
+    ck_assert_double_gt(timing->lookup_ms, 0);
+    ck_assert_double_lt(timing->prepare_ms + timing->wait_ms + timing->lookup_ms, timing->prefill_ms);
     ck_assert_double_gt(finished.finished.end.timing.decode_ms, 0);
     ck_assert_double_lt(finished.finished.end.timing.decode_ms, WAIT_MS);
     ck_assert_uint_eq(finished.finished.end.usage.prompt_tokens, 5);

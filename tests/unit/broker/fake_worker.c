@@ -12,6 +12,7 @@
  *     wait        one frame, then nothing until it is cancelled
  *     deaf        the same, and a cancel is not heeded
  *     return      nothing; when it is cancelled, it is given back, as by a worker that was told to end
+ *     leave M     for M attempts a frame, and the worker ends as by SIGTERM; then it ends with 9 ids
  *     refuse      `finished` with an error, and no frame
  *     die         two frames, then SIGKILL
  *     once N      the same at its first attempt; at another goes on and ends with N ids in all
@@ -19,8 +20,11 @@
  *     speak       … until now: so many ids are the answers as there are questions, three at most
  *     garbage     bytes that are no frame
  *     stall       claims on its board to be active and makes no progress; at another attempt it ends
+ *     long … |X   X, behind as much as one likes
  *
- * What earlier attempts made must come with an assign, and is gone on from.
+ * What earlier attempts made must come with an assign, and is gone on from. A worker that is told to end says
+ * so, gives back what comes, and what waits when it is asked to hand over, and leaves when nothing waits and
+ * all was taken.
  *
  * One request at a time is worked on to its end, except those that `wait`. */
 
@@ -60,6 +64,8 @@ struct fake {
     bool begun[WAITING_MAX];             /* of those, one frame was made */
     struct board_slot *slot;
     bool hushed;
+    bool ending;
+    uint64_t acked;
     uint64_t pings[WAITING_MAX], questions[WAITING_MAX]; /* that came meanwhile */
     size_t n_pings, n_questions;
 };
@@ -130,6 +136,17 @@ static void count(struct fake *fake, const struct message *assign, uint64_t n, i
     finished(fake, assign, n, &end);
 }
 
+/* Another broker says again what there is. */
+static bool has(const struct fake *fake, const struct message *assign)
+{
+    for (int i = 0; i < WAITING_MAX; i++)
+        if (fake->waiting[i].kind == MESSAGE_ASSIGN &&
+            memcmp(&fake->waiting[i].assign.id, &assign->assign.id, 16) == 0 &&
+            epoch_compare(assign->assign.epoch, fake->waiting[i].assign.epoch) <= 0)
+            return true;
+    return false;
+}
+
 static void remember(struct fake *fake, const struct message *assign, bool begun)
 {
     for (int i = 0; i < WAITING_MAX; i++)
@@ -138,6 +155,22 @@ static void remember(struct fake *fake, const struct message *assign, bool begun
             fake->begun[i] = begun;
             return;
         }
+}
+
+static void beat(struct fake *fake)
+{
+    struct message heartbeat = {.kind = MESSAGE_HEARTBEAT};
+    heartbeat.heartbeat.wseq = fake->wseq;
+    heartbeat.heartbeat.draining = fake->ending;
+    send_up(fake, &heartbeat);
+}
+
+static void leave(struct fake *fake, const struct message *assign)
+{
+    publish(fake, make_frame(fake, assign, assign->assign.output.n, true, NULL));
+    remember(fake, assign, true);
+    fake->ending = true;
+    beat(fake);
 }
 
 /* Two frames, and death. */
@@ -207,6 +240,10 @@ static void assigned(struct fake *fake, const struct message *message)
         abort();
     struct bytes prompt = message->assign.generation.prompt.text;
     char text[64] = "";
+    const char *bar =
+        prompt.len > 5 && memcmp(prompt.data, "long ", 5) == 0 ? memrchr(prompt.data, '|', prompt.len) : NULL;
+    if (bar)
+        prompt = (struct bytes){bar + 1, prompt.len - (size_t)(bar + 1 - (const char *)prompt.data)};
     memcpy(text, prompt.data, prompt.len < sizeof text ? prompt.len : sizeof text - 1);
     uint64_t n = strtoull(text + strcspn(text, "0123456789"), NULL, 10);
     struct ending refusal = {
@@ -220,10 +257,14 @@ static void assigned(struct fake *fake, const struct message *message)
     } else if (strncmp(text, "tail", 4) == 0) {
         count(fake, message, n, 1, n - 1);
     } else if (strcmp(text, "wait") == 0) {
-        publish(fake, make_frame(fake, message, 0, true, NULL));
+        publish(fake, make_frame(fake, message, message->assign.output.n, true, NULL));
         remember(fake, message, true);
     } else if (strcmp(text, "return") == 0) {
         remember(fake, message, false);
+    } else if (strncmp(text, "leave", 5) == 0 && message->assign.epoch.move < n) {
+        leave(fake, message);
+    } else if (strncmp(text, "leave", 5) == 0) {
+        count(fake, message, 9, 1, NONE);
     } else if (strcmp(text, "deaf") == 0) {
         publish(fake, make_frame(fake, message, 0, true, NULL));
     } else if (strcmp(text, "refuse") == 0) {
@@ -255,37 +296,46 @@ static void cancelled(struct fake *fake, const struct message *message)
         struct message *assign = &fake->waiting[i];
         if (assign->kind == MESSAGE_NONE || memcmp(&message->cancel.id, &assign->assign.id, 16) != 0)
             continue;
-        uint64_t made = fake->begun[i];
+        uint64_t made = assign->assign.output.n + fake->begun[i];
         publish(fake, make_frame(fake, assign, made, false, made ? &end : &back));
         finished(fake, assign, made, made ? &end : &back);
         assign->kind = MESSAGE_NONE;
     }
 }
 
-static void take(struct fake *fake, const struct message *message)
+static void give_back(struct fake *fake, const struct message *assign, bool begun)
 {
-    switch (message->kind) {
-    case MESSAGE_ASSIGN:
-        assigned(fake, message);
-        break;
-    case MESSAGE_CANCEL:
-        cancelled(fake, message);
-        break;
-    case MESSAGE_RESEND:
-        for (uint64_t w = message->resend.wseq; w <= fake->wseq; w++)
-            publish(fake, &fake->kept[w - 1]);
-        break;
-    case MESSAGE_TOKENIZE:
-        asked(fake, message->tokenize.ref, message->tokenize.text.len);
-        break;
-    case MESSAGE_PING:
-        pinged(fake, message->ping.ref);
-        break;
-    case MESSAGE_DRAIN:
-        exit(EXIT_SUCCESS);
-    default:
-        break;
+    struct ending back = {.reason = END_ERROR, .error = PROTO_DRAINING, .text = BYTES_LITERAL("ending")};
+    uint64_t made = assign->assign.output.n + begun;
+    publish(fake, make_frame(fake, assign, made, false, &back));
+    finished(fake, assign, made, &back);
+}
+
+static void hand_over(struct fake *fake)
+{
+    for (int i = 0; i < WAITING_MAX; i++) {
+        struct message *assign = &fake->waiting[i];
+        if (assign->kind == MESSAGE_NONE)
+            continue;
+        give_back(fake, assign, fake->begun[i]);
+        assign->kind = MESSAGE_NONE;
     }
+}
+
+static bool may_leave(const struct fake *fake)
+{
+    for (int i = 0; i < WAITING_MAX; i++)
+        if (fake->waiting[i].kind != MESSAGE_NONE)
+            return false;
+    return fake->ending && fake->acked == fake->wseq;
+}
+
+static volatile sig_atomic_t told_to_end;
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    told_to_end = 1;
 }
 
 static void enroll(struct fake *fake)
@@ -300,7 +350,50 @@ static void enroll(struct fake *fake)
     message.register_.model = BYTES_LITERAL("fake");
     message.register_.digest = BYTES_LITERAL("0123456789abcdef");
     message.register_.context = 100000;
+    message.register_.wseq = fake->wseq;
+    message.register_.acked = fake->acked;
     send_up(fake, &message);
+}
+
+static void take(struct fake *fake, const struct message *message)
+{
+    switch (message->kind) {
+    case MESSAGE_ASSIGN:
+        if (has(fake, message))
+            break;
+        if (fake->ending)
+            give_back(fake, message, false);
+        else
+            assigned(fake, message);
+        break;
+    case MESSAGE_CANCEL:
+        cancelled(fake, message);
+        break;
+    case MESSAGE_RESEND:
+        for (uint64_t w = message->resend.wseq; w <= fake->wseq; w++)
+            publish(fake, &fake->kept[w - 1]);
+        break;
+    case MESSAGE_TOKENIZE:
+        asked(fake, message->tokenize.ref, message->tokenize.text.len);
+        break;
+    case MESSAGE_PING:
+        pinged(fake, message->ping.ref);
+        break;
+    case MESSAGE_ACK:
+        fake->acked = message->ack.wseq;
+        break;
+    case MESSAGE_ERROR: /* another broker */
+        if (message->error.error == PROTO_HELLO_REQUIRED)
+            enroll(fake);
+        break;
+    case MESSAGE_DRAIN:
+        if (!message->drain.hand_over)
+            exit(EXIT_SUCCESS);
+        hand_over(fake);
+        break;
+    default:
+        break;
+    }
 }
 
 static void loop(struct fake *fake)
@@ -323,11 +416,16 @@ static void loop(struct fake *fake)
             if (message_decode(fake->decoder, bytes, (size_t)n, &message, &err) == 0)
                 take(fake, &message);
         }
+        if (told_to_end && !fake->ending) {
+            fake->ending = true;
+            beat(fake);
+        }
+        if (may_leave(fake))
+            exit(EXIT_SUCCESS);
         if (clock_ns() < next_heartbeat)
             continue;
         next_heartbeat = clock_ns() + 250 * CLOCK_NS_PER_MS;
-        struct message heartbeat = {.kind = MESSAGE_HEARTBEAT, .heartbeat = {.wseq = fake->wseq}};
-        send_up(fake, &heartbeat);
+        beat(fake);
     }
 }
 
@@ -374,6 +472,7 @@ int main(int argc, char **argv)
     if (message_decoder_new(&fake.decoder) < 0 || zmq_bind(fake.stream, fake.stream_endpoint) < 0 ||
         zmq_connect(fake.control, argument(argc, argv, "--broker")) < 0)
         return EXIT_FAILURE;
+    signal(SIGTERM, on_signal);
     enroll(&fake);
     loop(&fake);
 }

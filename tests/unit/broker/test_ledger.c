@@ -154,7 +154,7 @@ START_TEST(what_ended_is_kept_a_minute_and_longer_while_it_is_read_or_was_asked_
     ledger_ended(&ledger, &journal, plain, 0);
     ledger_ended(&ledger, &journal, kept, 0);
     ledger_ended(&ledger, &journal, read, 0);
-    ledger_asked(read, minute / 2);
+    ledger_asked(&ledger, read, minute / 2);
     ledger_forget(&ledger, &journal, minute - 1);
     ck_assert_uint_eq(ledger.n, 3);
     ledger_forget(&ledger, &journal, minute);

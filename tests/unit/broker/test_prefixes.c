@@ -170,6 +170,27 @@ START_TEST(each_worker_is_known_for_what_it_has)
 }
 END_TEST
 
+START_TEST(what_the_store_has_is_known_without_a_worker)
+{
+    struct prompt_pieces *whole = cut(prompt_of_ids(N * PREFIXES_PIECE_TOKENS));
+    struct prompt_pieces *part = cut(prompt_of_ids(8 * PREFIXES_PIECE_TOKENS));
+    prefixes_store(&book, whole); /* nobody has read it */
+    ck_assert_uint_eq(prefixes_stored(&book, whole), 0);
+    prefixes_add(&book, whole, 1);
+    ck_assert_uint_eq(prefixes_stored(&book, whole), 0);
+    prefixes_store(&book, part);
+    ck_assert_uint_eq(prefixes_stored(&book, whole), 8);
+    ck_assert_uint_eq(prefixes_stored(&book, part), 8);
+    prefixes_drop(&book, part, 5, 1);
+    prefixes_forget(&book, 1);
+    prefixes_find(&book, whole, 3, has);
+    ck_assert_uint_eq(has[1], 0);
+    ck_assert_uint_eq(prefixes_stored(&book, whole), 8);
+    free(whole);
+    free(part);
+}
+END_TEST
+
 START_TEST(every_worker_has_a_bit_of_its_own)
 {
     uint32_t all[PREFIXES_MOST_WORKERS];
@@ -259,6 +280,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_prompt_that_is_not_to_be_cached_is_not_looked_at);
     tcase_add_test(tests, no_prompt_is_looked_at_beyond_a_bound);
     tcase_add_test(tests, each_worker_is_known_for_what_it_has);
+    tcase_add_test(tests, what_the_store_has_is_known_without_a_worker);
     tcase_add_test(tests, every_worker_has_a_bit_of_its_own);
     tcase_add_test(tests, what_nobody_asks_for_is_forgotten_first);
     tcase_add_test(tests, of_a_prompt_its_end_is_forgotten_first);

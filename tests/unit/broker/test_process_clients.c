@@ -46,6 +46,44 @@ static void keep(struct generation *generation)
     generation->keep_s = 30;
 }
 
+static void keep_briefly(struct generation *generation)
+{
+    generation->on_disconnect = DISCONNECT_KEEP;
+    generation->keep_s = 1;
+}
+
+START_TEST(nobody_else_hears_or_takes_over_what_a_session_left_when_it_ended)
+{
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_generate(&client_a, 'r', "wait", keep_briefly);
+    ck_assert_int_eq(client_frame(&client_a, 30000).kind, MESSAGE_FRAME);
+    zmq_setsockopt(client_b.stream, ZMQ_SUBSCRIBE, "", 0);
+    zmq_setsockopt(client_b.stream, ZMQ_SUBSCRIBE, "aaaaaaaaaaaaaaa", 15);
+    struct message bye = {.kind = MESSAGE_BYE}, replay = named(MESSAGE_REPLAY, 'r');
+    struct message attach = named(MESSAGE_ATTACH, 'r'), cancel = named(MESSAGE_CANCEL, 'r');
+    client_send(&client_a, &bye);
+    client_expect(&client_a, MESSAGE_BYE_OK);
+    client_a.open = false;
+    /* The request's id alone is no key to it, whatever is asked. */
+    client_send(&client_b, &replay);
+    ck_assert_int_eq(expect_error(&client_b), PROTO_UNKNOWN_REQUEST);
+    client_send(&client_b, &attach);
+    ck_assert_int_eq(expect_error(&client_b), PROTO_UNKNOWN_REQUEST);
+    client_send(&client_b, &cancel);
+    ck_assert_int_eq(expect_error(&client_b), PROTO_UNKNOWN_REQUEST);
+    /* Its end goes to who still listens to the session, and to nobody else. */
+    struct message last = client_frame(&client_a, 30000);
+    while (last.kind == MESSAGE_WELCOME)
+        last = client_frame(&client_a, 30000);
+    ck_assert_int_eq(last.kind, MESSAGE_FRAME);
+    ck_assert(last.frame.has_end);
+    ck_assert_int_eq(client_frame(&client_b, 200).kind, MESSAGE_NONE);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
 START_TEST(a_client_that_leaves_has_its_requests_cancelled_or_kept_as_they_asked)
 {
     open_pool(NULL);
@@ -315,10 +353,41 @@ START_TEST(beyond_what_the_journal_can_hold_requests_are_told_when_to_come_back)
 }
 END_TEST
 
+static void within_a_moment(struct generation *generation)
+{
+    generation->deadline_ms = 300;
+}
+
+START_TEST(a_client_that_loses_one_of_its_connections_keeps_what_runs)
+{
+    char endpoint[POOL_ENDPOINT_MAX];
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'w', "wait", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    client_generate(&client_a, 'd', "wait", within_a_moment); /* whose end cannot be told */
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    client_a.open = false; /* it cannot ping */
+    ck_assert_int_eq(zmq_disconnect(client_a.control, pool_endpoint(&the_pool, "frontend", endpoint)), 0);
+    ck_assert_int_eq(client_read(&client_a, 'd', &count, NULL), END_DEADLINE);
+    usleep(300000); /* or what is cancelled would still run */
+    ck_assert_int_eq(zmq_connect(client_a.control, pool_endpoint(&the_pool, "frontend", endpoint)), 0);
+    client_a.open = true;
+    client_tells(&client_a);
+    ck_assert_uint_eq(client_status(&client_a).status_ok.running, 1);
+    struct message cancel = named(MESSAGE_CANCEL, 'w');
+    client_send(&client_a, &cancel);
+    client_expect(&client_a, MESSAGE_END);
+    close_pool();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_client_that_loses_one_of_its_connections_keeps_what_runs);
     tcase_add_test(tests, a_peer_without_a_session_is_told_to_say_hello);
     tcase_add_test(tests, nobody_hears_sessions_that_he_cannot_name);
+    tcase_add_test(tests, nobody_else_hears_or_takes_over_what_a_session_left_when_it_ended);
     tcase_add_test(tests, a_client_that_leaves_has_its_requests_cancelled_or_kept_as_they_asked);
     tcase_add_test(tests, an_attached_request_streams_to_its_new_session);
     tcase_add_test(tests, a_client_that_was_stopped_finds_its_request_running_though_its_lease_is_over);

@@ -136,8 +136,34 @@ START_TEST(a_draining_broker_does_not_stay_for_who_has_left)
 }
 END_TEST
 
+START_TEST(a_worker_that_ends_hands_over_what_it_has_however_often_that_happens)
+{
+    uint64_t count;
+    open_pool("--workers", "2", NULL);
+    client_generate(&client_a, 'l', "leave 3", NULL); /* once more than workers may die of it */
+    ck_assert_int_eq(client_read(&client_a, 'l', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 9);
+    ck_assert_uint_eq(client_status(&client_a).status_ok.moved, 3);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_worker_that_ends_alone_has_its_time_and_the_next_one_goes_on)
+{
+    uint64_t count;
+    open_pool("--drain-seconds", "1", NULL);
+    client_generate(&client_a, 'l', "leave 1", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'l', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 9);
+    ck_assert_uint_eq(client_status(&client_a).status_ok.workers.items[0].restarts, 1);
+    close_pool();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_worker_that_ends_hands_over_what_it_has_however_often_that_happens);
+    tcase_add_test(tests, a_worker_that_ends_alone_has_its_time_and_the_next_one_goes_on);
     tcase_add_test(tests, a_draining_broker_stays_for_who_has_not_said_to_have_what_is_his);
     tcase_add_test(tests, a_draining_broker_does_not_stay_for_who_has_left);
     tcase_add_test(tests, what_is_not_finished_when_the_time_is_up_ends_and_the_broker_with_it);

@@ -138,6 +138,7 @@ START_TEST(a_request_that_kills_its_workers_is_given_up_after_three)
     struct message pool = client_expect(&client_a, MESSAGE_HELLO_OK);
     ck_assert_uint_eq(pool.hello_ok.models.n, 1); /* still served, by nobody for the moment */
     ck_assert_uint_eq(pool.hello_ok.models.items[0].workers, 0);
+    ck_assert(bytes_equal(pool.hello_ok.models.items[0].digest, BYTES_LITERAL("0123456789abcdef")));
     client_generate(&client_a, 'r', "count 10", NULL); /* queued until it is back */
     ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
     close_pool();

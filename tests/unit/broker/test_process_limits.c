@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -58,6 +59,26 @@ START_TEST(more_connections_than_descriptors_end_neither_the_broker_nor_its_sess
     client_open(&client_b, &the_pool, 'b'); /* there is room again */
     client_close(&client_b);
     close_pool();
+}
+END_TEST
+
+/* In a child: its limit cannot be raised again. */
+START_TEST(a_low_limit_of_files_is_said_at_the_start)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct rlimit low = {256, 256};
+        setrlimit(RLIMIT_NOFILE, &low);
+        pool_start(&the_pool, fake_model(&the_pool, "ok"), NULL);
+        bool said = pool_says(&the_pool, "room for 96 clients", PATIENCE_S) &&
+                    pool_says(&the_pool, "the limit of open files is low", PATIENCE_S);
+        bool ended = pool_stop(&the_pool, SIGTERM, PATIENCE_S) == 0;
+        pool_forget(&the_pool);
+        _exit(said && ended ? 0 : 1);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
 }
 END_TEST
 
@@ -186,6 +207,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, more_connections_than_descriptors_end_neither_the_broker_nor_its_sessions);
+    tcase_add_test(tests, a_low_limit_of_files_is_said_at_the_start);
     tcase_add_test(tests, a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_until_it_can);
     tcase_add_test(tests, files_that_are_no_sockets_are_left_where_they_are);
     tcase_add_test(tests, a_pool_whose_directory_was_moved_leaves_the_sockets_of_the_next_alone);

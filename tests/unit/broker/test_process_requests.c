@@ -5,7 +5,14 @@
 #include "tests/unit/run.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include <zmq.h>
+
+#include "common/clock.h"
 
 START_TEST(a_request_streams_every_token_once_and_ends_on_both_sockets)
 {
@@ -215,6 +222,67 @@ START_TEST(what_cannot_be_served_is_refused_by_name)
 }
 END_TEST
 
+/* Sends it; the error that comes is for this kind. */
+static void expect_error_of(const struct message *message, enum message_kind of)
+{
+    client_send(&client_a, message);
+    struct message no = client_expect(&client_a, MESSAGE_ERROR);
+    ck_assert_str_eq(message_kind_name(no.error.of), message_kind_name(of));
+}
+
+START_TEST(an_error_says_what_it_answers)
+{
+    open_pool(NULL);
+    struct message cancel = named(MESSAGE_CANCEL, 'x'), replay = named(MESSAGE_REPLAY, 'x');
+    struct message attach = named(MESSAGE_ATTACH, 'x'), pong = {.kind = MESSAGE_PONG};
+    struct message tokenize = {.kind = MESSAGE_TOKENIZE, .tokenize.text = BYTES_LITERAL("a")};
+    tokenize.tokenize.model = BYTES_LITERAL("another");
+    expect_error_of(&cancel, MESSAGE_CANCEL);
+    expect_error_of(&replay, MESSAGE_REPLAY);
+    expect_error_of(&attach, MESSAGE_ATTACH);
+    expect_error_of(&tokenize, MESSAGE_TOKENIZE);
+    expect_error_of(&pong, MESSAGE_PONG); /* which is not for a client to send */
+    client_generate(&client_a, '2', "count 1", other_model);
+    ck_assert_int_eq(client_expect(&client_a, MESSAGE_ERROR).error.of, MESSAGE_GENERATE);
+    /* A generate without a prompt, and what cannot be read at all. */
+    static const uint8_t malformed[] = "\x81\xa1k\xa8generate", nonsense[] = "\xc1";
+    zmq_send(client_a.control, malformed, sizeof malformed - 1, 0);
+    ck_assert_int_eq(client_expect(&client_a, MESSAGE_ERROR).error.of, MESSAGE_GENERATE);
+    zmq_send(client_a.control, nonsense, sizeof nonsense - 1, 0);
+    ck_assert_int_eq(client_expect(&client_a, MESSAGE_ERROR).error.of, MESSAGE_NONE);
+    close_pool();
+}
+END_TEST
+
+static void many_logprobs(struct generation *generation)
+{
+    generation->max_tokens = 100000;
+    generation->logprobs = 21;
+}
+
+START_TEST(journal_and_retention_are_as_large_as_asked)
+{
+    uint64_t count, until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S; /* of the minute that is the default */
+    struct message replay = named(MESSAGE_REPLAY, 'r'), answer;
+    open_pool("--journal", "16", "--retention", "1", NULL);
+    client_generate(&client_a, 'l', "count 1", many_logprobs); /* which 256 MiB could hold */
+    struct message no = client_expect(&client_a, MESSAGE_ERROR);
+    ck_assert_int_eq(no.error.error, PROTO_TOO_LONG);
+    client_generate(&client_a, 'r', "count 1", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    do {
+        ck_assert_uint_lt(clock_ns(), until);
+        usleep(1200000); /* a replay keeps it for as long again */
+        client_send(&client_a, &replay);
+        do
+            answer = client_next(&client_a);
+        while (answer.kind != MESSAGE_REPLAY_OK && answer.kind != MESSAGE_ERROR);
+    } while (answer.kind != MESSAGE_ERROR);
+    ck_assert_int_eq(answer.error.error, PROTO_UNKNOWN_REQUEST);
+    close_pool();
+}
+END_TEST
+
 START_TEST(tokenize_goes_to_a_worker_and_back_under_the_clients_ref)
 {
     open_pool(NULL);
@@ -225,6 +293,59 @@ START_TEST(tokenize_goes_to_a_worker_and_back_under_the_clients_ref)
     struct message answer = client_expect(&client_a, MESSAGE_TOKENIZE_OK);
     ck_assert_uint_eq(answer.tokenize_ok.ref, 12345);
     ck_assert_uint_eq(answer.tokenize_ok.ids.n, 2);
+    close_pool();
+}
+END_TEST
+
+static void make_few_tokens(struct generation *generation)
+{
+    generation->max_tokens = 8;
+}
+
+/* Asks with so many bytes of a letter before what the worker is to do. Which worker has it, by the log. */
+static int ask_long(uint8_t name, char letter, size_t n, const char *what)
+{
+    static char prompt[10000];
+    char line[64];
+    const char *at = NULL, *next;
+    memset(prompt, letter, n);
+    memcpy(prompt, "long ", 5);
+    snprintf(prompt + n, sizeof prompt - n, "|%s", what);
+    client_generate(&client_a, name, prompt, make_few_tokens);
+    snprintf(line, sizeof line, "request %02x%02x%02x%02x: queued -> running, worker-", name, name, name,
+             name);
+    ck_assert_msg(pool_says(&the_pool, line, PATIENCE_S), "%s", pool_log(&the_pool));
+    for (next = pool_log(&the_pool); (next = strstr(next, line)); next++)
+        at = next;
+    return atoi(at + strlen(line));
+}
+
+/* The worker that has read a prompt is killed. With a store another one can bring it, so it is little work:
+ * two more, of which the second goes to who has less to do, show what was counted. */
+START_TEST(what_the_prefix_store_has_is_counted_for_other_workers_too)
+{
+    uint64_t count;
+    struct message status;
+    setenv("QUERN_LOG", "debug", 1);
+    open_pool("--workers", "2", "--prefix-store", "1", NULL);
+    unsetenv("QUERN_LOG");
+    int first = ask_long('p', 'x', 8192, "count 1");
+    client_read(&client_a, 'p', &count, NULL);
+    status = client_status(&client_a);
+    kill((pid_t)status.status_ok.workers.items[first].pid, SIGKILL);
+    do {
+        usleep(20000);
+        status = client_status(&client_a);
+    } while (status.status_ok.workers.items[first].incarnation != 2 ||
+             status.status_ok.workers.items[first].state != WORKER_READY);
+    int again = ask_long('q', 'x', 8192, "return");
+    ck_assert_int_ne(ask_long('r', 'y', 2400, "return"), again);
+    ck_assert_int_eq(ask_long('s', 'z', 1200, "return"), again);
+    for (uint8_t name = 'q'; name <= 's'; name++) {
+        struct message cancel = named(MESSAGE_CANCEL, name);
+        client_send(&client_a, &cancel);
+        ck_assert_int_eq(client_read(&client_a, name, &count, NULL), END_CANCELLED);
+    }
     close_pool();
 }
 END_TEST
@@ -263,7 +384,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_cancel_and_a_deadline_hold_though_the_worker_does_not_heed_them);
     tcase_add_test(tests, a_cancelled_request_that_its_worker_gives_back_is_cancelled);
     tcase_add_test(tests, what_cannot_be_served_is_refused_by_name);
+    tcase_add_test(tests, an_error_says_what_it_answers);
+    tcase_add_test(tests, journal_and_retention_are_as_large_as_asked);
     tcase_add_test(tests, tokenize_goes_to_a_worker_and_back_under_the_clients_ref);
+    tcase_add_test(tests, what_the_prefix_store_has_is_counted_for_other_workers_too);
     tcase_add_test(tests, status_shows_the_workers_and_the_counts);
 }
 

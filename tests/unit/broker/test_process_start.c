@@ -45,7 +45,7 @@ START_TEST(tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_i
     zsys_handler_set(NULL);
     zcert_t *server = zcert_new(), *mine = zcert_new();
     ck_assert_int_eq(zcert_save_secret(server, path), 0);
-    pool_start(&the_pool, model, "--tcp", address, "--curve-key", path, NULL);
+    pool_start(&the_pool, model, "--tcp", address, "--curve-key", path, "--any-client", NULL);
 
     struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}}};
     client_connect(&client_a, &the_pool);
@@ -92,6 +92,14 @@ END_TEST
         ck_assert_int_eq(r, status);                                                                         \
         ck_assert_msg(strstr(pool_log(pool), text) && pool_log_lines(pool) == 1, "%s", pool_log(pool));      \
     } while (0)
+
+START_TEST(a_prefix_store_that_does_not_fit_is_refused_by_its_numbers)
+{
+    fails_in_one_line(&the_pool, "echo", 1, "a prefix store of 4194304 MiB does not fit: ", "--prefix-store",
+                      "4194304", NULL);
+    pool_forget(&the_pool);
+}
+END_TEST
 
 START_TEST(a_permanent_failure_is_said_in_one_line_and_not_tried_again)
 {
@@ -260,6 +268,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_pool_starts_where_a_killed_broker_left_its_sockets);
     tcase_add_test(tests, tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_it);
     tcase_add_test(tests, clients_are_sent_to_the_public_name);
+    tcase_add_test(tests, a_prefix_store_that_does_not_fit_is_refused_by_its_numbers);
     tcase_add_test(tests, a_permanent_failure_is_said_in_one_line_and_not_tried_again);
     tcase_add_test(tests, a_second_pool_or_an_open_door_without_a_key_is_one_line);
     tcase_add_test(tests, requests_made_while_the_model_loads_wait_for_it);

@@ -160,12 +160,14 @@ START_TEST(each_step_of_its_life_is_remembered)
 
     record_returned(request);
     request->epoch.move++;
+    request->n_lost = 7;
     record_moved(request);
     record_cancelled(request);
     after = die();
     ck_assert_uint_eq(after.restored.holder.incarnation, 0);
     ck_assert_uint_eq(after.request->epoch.boot, 5);
     ck_assert_uint_eq(after.request->epoch.move, 1);
+    ck_assert_uint_eq(after.request->n_lost, 7);
     ck_assert_int_eq(after.request->state, REQUEST_CANCELLING);
     forget(&after);
 }

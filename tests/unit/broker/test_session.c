@@ -107,15 +107,44 @@ START_TEST(a_request_is_bound_to_one_session_or_abandoned_never_both)
     session_abandon(&sessions, &request, 50);
     ck_assert_ptr_null(a->requests);
     ck_assert_ptr_null(request.session);
-    ck_assert_ptr_eq(sessions.abandoned, &request);
+    ck_assert_ptr_eq(session_abandoned(&sessions, &request.current.session), &request);
     sessions_stood_still(&sessions, 7, 100);
     ck_assert_uint_eq(request.abandoned_until, 57);
     session_bind(&sessions, b, &request);
-    ck_assert_ptr_null(sessions.abandoned);
+    ck_assert_ptr_null(session_abandoned(&sessions, &request.current.session));
     ck_assert_ptr_eq(b->requests, &request);
     session_unbind(&sessions, &request);
     ck_assert_ptr_null(b->requests);
     close_all(&sessions);
+}
+END_TEST
+
+/* 8,192 sessions left a request each; whoever opens one next looks through few of these. */
+START_TEST(who_opens_a_session_does_not_look_at_what_all_others_left)
+{
+    enum { N = 8192 };
+    static struct request requests[N];
+    struct sessions sessions = {.seed = 3};
+    size_t longest = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        memcpy(&requests[i].current.session, &i, sizeof i);
+        session_abandon(&sessions, &requests[i], 50);
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        size_t n = 0, own = 0;
+        for (struct request *r = session_abandoned(&sessions, &requests[i].current.session); r;
+             r = r->session_next, n++)
+            own += r == &requests[i];
+        ck_assert_uint_eq(own, 1);
+        longest = n > longest ? n : longest;
+    }
+    ck_assert_uint_lt(longest, 64);
+    /* One that was attached to another session meanwhile is found in its list all the same. */
+    requests[5].current.session = (struct id128){{9, 9, 9, 9, 9}};
+    for (uint32_t i = 0; i < N; i++)
+        session_unbind(&sessions, &requests[i]);
+    for (size_t i = 0; i < SESSION_ABANDONED_LISTS; i++)
+        ck_assert_ptr_null(sessions.abandoned[i]);
 }
 END_TEST
 
@@ -152,6 +181,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_lease_runs_from_the_last_sign_of_life);
     tcase_add_test(tests, sessions_are_bounded);
     tcase_add_test(tests, a_request_is_bound_to_one_session_or_abandoned_never_both);
+    tcase_add_test(tests, who_opens_a_session_does_not_look_at_what_all_others_left);
     tcase_add_test(tests, a_page_is_owed_once_a_request_and_not_to_the_next_peer);
 }
 

@@ -33,6 +33,7 @@ struct fake_broker {
     struct buffer out;
     zmq_msg_t peer;
     struct id128 session;
+    enum message_kind answered; /* what is being answered */
     bool knows_session, forgot;
     uint64_t boot;
     uint32_t move;
@@ -59,6 +60,7 @@ static void refuse(struct fake_broker *b, const struct id128 *id, uint64_t ref, 
         m.error.id = *id;
     m.error.ref = ref;
     m.error.error = error;
+    m.error.of = b->config.says_of ? b->answered : MESSAGE_NONE;
     m.error.text = bytes_of_string(text);
     m.error.retry_after_ms = error == PROTO_OVERLOADED ? 70 : 0;
     reply(b, &m);
@@ -196,6 +198,8 @@ static void note_request(struct fake_broker *b, const struct generation *generat
 static void on_generate(struct fake_broker *b, const struct message *message)
 {
     struct message m = {.kind = MESSAGE_ACCEPTED};
+    if (b->config.accepts_late && atomic_load(&b->counts[MESSAGE_CANCEL]) == 0)
+        return;
     if (b->config.refusal) {
         refuse(b, &message->generate.id, 0, PROTO_OVERLOADED, b->config.refusal);
         return;
@@ -329,6 +333,7 @@ static void on_message(struct fake_broker *b, const struct message *message)
     struct message m = {.kind = MESSAGE_NONE};
     static const int32_t ids[] = {4, 5, 6};
     atomic_fetch_add(&b->counts[message->kind], 1);
+    b->answered = message->kind;
     if (message->kind == MESSAGE_HELLO) {
         on_hello(b, message);
         return;

@@ -36,6 +36,8 @@ struct fake_config {
     bool no_replays;        /* a replay is not answered */
     bool refuses_first;     /* before it too */
     bool cancels_unknown;   /* a cancel is answered with unknown_request */
+    bool says_of;           /* errors say what they answer */
+    bool accepts_late;      /* a generate is not answered before a cancel has come */
     int cancels_lost;       /* so many of them vanish; further ones are acknowledged */
     uint32_t version;       /* of the protocol; 0: ours */
     const char *stream;     /* the endpoint that it tells, if not its own */

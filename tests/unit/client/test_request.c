@@ -329,6 +329,21 @@ START_TEST(a_cancel_that_comes_too_late_changes_nothing)
 }
 END_TEST
 
+START_TEST(an_error_of_a_cancel_is_no_refusal_of_the_request)
+{
+    static const int script[] = {0, 1, 2, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){
+        .n_frames = 3, .script = script, .says_of = true, .cancels_unknown = true, .accepts_late = true});
+    struct quern_id id = send_request(&g);
+    ck_assert_int_eq(quern_cancel(client, id, NULL), 0);
+    /* The request is not known yet, and says so to the cancel; it is sent again, and taken then. */
+    DISPATCH_UNTIL(g.ends > 0);
+    check_whole(&g, 3);
+    stop();
+}
+END_TEST
+
 START_TEST(a_cancel_is_said_until_it_is_acknowledged_and_no_longer)
 {
     static const int script[] = {0, STEP_STOP};
@@ -360,6 +375,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_question_that_is_refused_says_why);
     tcase_add_test(tests, several_questions_are_open_at_once);
     tcase_add_test(tests, a_cancel_that_comes_too_late_changes_nothing);
+    tcase_add_test(tests, an_error_of_a_cancel_is_no_refusal_of_the_request);
     tcase_add_test(tests, a_cancel_is_said_until_it_is_acknowledged_and_no_longer);
 }
 

@@ -200,7 +200,7 @@ START_TEST(a_session_that_was_begun_opens_while_others_wait)
     struct quern_request request = a_request();
     start((struct fake_config){.n_frames = 1, .script = script});
     quern_free(client);
-    ck_assert_int_eq(quern_connect_begin(fake_broker_folder(broker), NULL, &client, NULL), 0);
+    ck_assert_int_eq(quern_connect_begin(fake_broker_folder(broker), NULL, NULL, &client, NULL), 0);
     ck_assert(!quern_is_open(client));
     ck_assert_int_eq(quern_generate(client, &request, gather, &g, &g.id, NULL), 0);
     DISPATCH_UNTIL(g.ends);

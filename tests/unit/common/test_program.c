@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 START_TEST(an_error_is_one_line_with_the_name_and_nothing_that_a_terminal_obeys)
@@ -32,6 +35,33 @@ START_TEST(an_error_is_one_line_with_the_name_and_nothing_that_a_terminal_obeys)
     close(ends[0]);
     close(ends[1]);
     close(before);
+}
+END_TEST
+
+/* In a child: limits cannot be raised again. */
+static int limit_after_forgoing(void)
+{
+    struct rlimit limit;
+    pid_t pid = fork();
+    if (pid == 0) {
+        program_forgo_core_dumps();
+        getrlimit(RLIMIT_CORE, &limit);
+        _exit(limit.rlim_cur > 1 || limit.rlim_max > 1 ? 2 : 1);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WEXITSTATUS(status);
+}
+
+START_TEST(core_dumps_are_forgone_unless_somebody_wants_them)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_CORE, &limit), 0);
+    unsetenv("QUERN_CORE_DUMPS");
+    ck_assert_int_eq(limit_after_forgoing(), 1);
+    setenv("QUERN_CORE_DUMPS", "1", 1);
+    ck_assert_int_eq(limit_after_forgoing(), limit.rlim_max > 1 ? 2 : 1);
+    unsetenv("QUERN_CORE_DUMPS");
 }
 END_TEST
 
@@ -65,6 +95,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, core_dumps_are_forgone_unless_somebody_wants_them);
     tcase_add_test(tests, an_error_is_one_line_with_the_name_and_nothing_that_a_terminal_obeys);
     tcase_add_test(tests, a_sibling_lies_beside_the_running_program);
     tcase_add_test(tests, standard_files_that_were_closed_are_held);

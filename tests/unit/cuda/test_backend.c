@@ -75,14 +75,13 @@ START_TEST(what_it_cannot_do_is_refused_by_name)
     set_up(&f, "Q8_0");
     const uint32_t second[] = {1, 2};
     const struct backend_config good = {.model = f.model, .n_slots = 1, .n_context = 32, .max_rows = 8};
-    struct backend_config bad[] = {good, good, good, good, good};
+    struct backend_config bad[] = {good, good, good, good};
     bad[0].devices = second, bad[0].n_devices = 1;
     bad[1].devices = second, bad[1].n_devices = 2;
     bad[2].kv_type = BACKEND_KV_Q8;
-    bad[3].weights = (struct weight_store *)&f; /* not looked at */
-    bad[4].n_slots = 0;
-    const int expected[] = {-ENODEV, -ENODEV, -ENOTSUP, -ENOTSUP, -EINVAL};
-    const char *named[] = {"number 0", "one device", "f16", "store", "slots"};
+    bad[3].n_slots = 0;
+    const int expected[] = {-ENODEV, -ENODEV, -ENOTSUP, -EINVAL};
+    const char *named[] = {"number 0", "one device", "f16", "slots"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct backend *unused;
         struct error err = {0};

@@ -66,6 +66,29 @@ START_TEST(a_kernel_that_computes_wrongly_is_named)
 }
 END_TEST
 
+/* Of tiles of visits the last block has none. */
+static const struct {
+    const char *kernel, *named;
+} expert_kernels[] = {
+    {"choose_experts", "kernel choose_experts (layer 0), with 40 rows: column 0 of row 39"},
+    {"group_visits", "kernel multiply_visits (blk.0.ffn_up_exps.weight, Q8_0, 96 × 256), with 40 rows"},
+    {"multiply_visits_few",
+     "kernel multiply_visits (blk.0.ffn_gate_exps.weight, Q8_0, 96 × 256), with 1 rows"},
+    {"combine_visits", "kernel combine_visits (layer 0), with 40 rows"},
+};
+
+START_TEST(kernels_of_experts_are_held_to_it_too)
+{
+    struct synth_shape shape = small_shape;
+    shape.n_experts = 4;
+    shape.n_experts_used = 2;
+    shape.n_expert_ff = 96;
+    model = make_model(&shape, "Q8_0");
+    check_refused(expert_kernels[_i].kernel, expert_kernels[_i].named);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(parts_that_few_models_have_are_held_to_it_too)
 {
     model = make_model(&odd_shape, "F32");
@@ -161,6 +184,8 @@ static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_is_named, 0, sizeof kernels / sizeof *kernels);
+    tcase_add_loop_test(tests, kernels_of_experts_are_held_to_it_too, 0,
+                        sizeof expert_kernels / sizeof *expert_kernels);
     tcase_add_test(tests, parts_that_few_models_have_are_held_to_it_too);
     tcase_add_test(tests, weights_that_arrive_changed_are_named);
     tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);

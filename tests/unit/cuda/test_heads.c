@@ -84,7 +84,8 @@ static void turn_plainly(float *x, uint32_t position)
     for (uint32_t i = 0; i < n_pairs && step.rotary.kind != ROTARY_NONE; i++) {
         uint32_t a = step.rotary.kind == ROTARY_PAIRS ? 2 * i : i;
         uint32_t b = step.rotary.kind == ROTARY_PAIRS ? a + 1 : a + n_pairs;
-        double c = cos(position * frequencies[i]), s = sin(position * frequencies[i]);
+        double c = cos(position * frequencies[i]) * (double)step.rotary.magnitude;
+        double s = sin(position * frequencies[i]) * (double)step.rotary.magnitude;
         double first = (double)x[a], second = (double)x[b];
         x[a] = (float)(first * c - second * s);
         x[b] = (float)(first * s + second * c);
@@ -151,7 +152,7 @@ static void assert_heads(void)
 
 static void set_rotary(enum rotary_kind kind, uint32_t dims)
 {
-    step.rotary = (struct rotary){.kind = kind, .dims = dims};
+    step.rotary = (struct rotary){.kind = kind, .dims = dims, .magnitude = 1.25f};
     for (uint32_t i = 0; i < dims / 2; i++)
         frequencies[i] = pow(10000, -2.0 * i / dims);
 }

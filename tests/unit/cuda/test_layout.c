@@ -3,7 +3,8 @@
 
 #include "cuda/layout.h"
 #include "tests/unit/run.h"
-#include "tests/unit/cuda/device_formats.h"
+#include "tests/unit/worker/cpu/random_weights.h"
+#include "worker/gguf/blocks.h"
 
 #define ROWS 3
 
@@ -47,21 +48,69 @@ static float half_at(const uint8_t *plane, uint32_t i)
     return format_f16_to_f32(half);
 }
 
-/* Low four bits of column k, with what the tops say of the others. */
+/* The byte `at` of a plane's part for block k / 32, which has `each` bytes. */
+static int byte_of(const struct packed *packed, uint32_t p, uint32_t row, uint32_t k, uint32_t each,
+                   uint32_t at)
+{
+    return plane(packed, p, row)[k / 32 * each + at];
+}
+
+/* Of column k: the low four bits, or two. */
+static int nibble_at(const struct packed *packed, uint32_t row, uint32_t k)
+{
+    return byte_of(packed, 0, row, k, 16, k % 16) >> (k % 32 < 16 ? 0 : 4) & 15;
+}
+
+static int pair_at(const struct packed *packed, uint32_t p, uint32_t row, uint32_t k)
+{
+    return byte_of(packed, p, row, k, 8, k % 32 / 16 * 4 + k % 4) >> (k % 16 / 4 * 2) & 3;
+}
+
+static int top_at(const struct packed *packed, uint32_t row, uint32_t k)
+{
+    return byte_of(packed, 2, row, k, 4, k % 4) >> k % 32 / 4 & 1;
+}
+
+/* What a place in a table says. */
+static float table_at(const struct packed *packed, const int8_t values[16], uint32_t row, uint32_t k)
+{
+    uint32_t c = k % 32 / 4;
+    return (
+        float)values[byte_of(packed, 0, row, k, 16, c % 4 * 4 + c / 4 * 2 + k % 4 / 2) >> (k % 2 * 4) & 15];
+}
+
 static int quant_at(const struct packed *packed, enum format format, uint32_t row, uint32_t k)
 {
-    uint32_t block = k / 32, i = k % 32, c = i / 4, byte = i % 4;
-    int q = plane(packed, 0, row)[block * 16 + i % 16] >> (i < 16 ? 0 : 4) & 15;
-    if (format == FORMAT_Q5_0 || format == FORMAT_Q5_K)
-        q |= (plane(packed, 2, row)[block * 4 + byte] >> c & 1) << 4;
-    if (format == FORMAT_Q6_K)
-        q |= (plane(packed, 2, row)[block * 8 + i / 16 * 4 + byte] >> (2 * (c % 4)) & 3) << 4;
-    return q;
+    switch (format) {
+    case FORMAT_Q2_K:
+        return pair_at(packed, 0, row, k);
+    case FORMAT_Q3_K:
+        return pair_at(packed, 0, row, k) | top_at(packed, row, k) << 2;
+    case FORMAT_Q5_0:
+    case FORMAT_Q5_1:
+    case FORMAT_Q5_K:
+        return nibble_at(packed, row, k) | top_at(packed, row, k) << 4;
+    case FORMAT_Q6_K:
+        return nibble_at(packed, row, k) | pair_at(packed, 2, row, k) << 4;
+    default:
+        return nibble_at(packed, row, k);
+    }
+}
+
+/* The header of Q4_K and Q5_K. */
+static float k_weight_at(const uint8_t *header, uint32_t b, int quant)
+{
+    uint32_t tops;
+    memcpy(&tops, header + 12, 4);
+    int scale = (header[4 + b] & 15) | (int)(tops >> 4 * b & 3) << 4;
+    int min = header[4 + b] >> 4 | (int)(tops >> (4 * b + 2) & 3) << 4;
+    return half_at(header, 0) * (float)scale * (float)quant - half_at(header, 1) * (float)min;
 }
 
 static float weight_at(const struct packed *packed, enum format format, uint32_t row, uint32_t k)
 {
     const uint8_t *scales = packed->layout->n_planes > 1 ? plane(packed, 1, row) : NULL;
+    const int quant = format_traits(format)->block_elements > 1 ? quant_at(packed, format, row, k) : 0;
     uint32_t bits;
     switch (format) {
     case FORMAT_F32:
@@ -79,21 +128,33 @@ static float weight_at(const struct packed *packed, enum format format, uint32_t
         return half_at(scales, k / 32) * (float)(int8_t)plane(packed, 0, row)[at];
     }
     case FORMAT_Q4_0:
-        return half_at(scales, k / 32) * (float)(quant_at(packed, format, row, k) - 8);
+        return half_at(scales, k / 32) * (float)(quant - 8);
     case FORMAT_Q5_0:
-        return half_at(scales, k / 32) * (float)(quant_at(packed, format, row, k) - 16);
-    case FORMAT_Q6_K:
-        return half_at(plane(packed, 3, row), k / 256) * (float)(int8_t)scales[k / 16] *
-               (float)(quant_at(packed, format, row, k) - 32);
-    default: { /* Q4_K, Q5_K */
-        const uint8_t *header = scales + k / 256 * 16;
-        uint32_t b = k / 32 % 8, tops;
-        memcpy(&tops, header + 12, 4);
-        int scale = (header[4 + b] & 15) | (int)(tops >> 4 * b & 3) << 4;
-        int min = header[4 + b] >> 4 | (int)(tops >> (4 * b + 2) & 3) << 4;
-        return half_at(header, 0) * (float)scale * (float)quant_at(packed, format, row, k) -
-               half_at(header, 1) * (float)min;
+        return half_at(scales, k / 32) * (float)(quant - 16);
+    case FORMAT_Q4_1:
+    case FORMAT_Q5_1:
+        return half_at(scales, k / 32 * 2) * (float)quant + half_at(scales, k / 32 * 2 + 1);
+    case FORMAT_IQ4_NL:
+        return half_at(scales, k / 32) * table_at(packed, block_iq4_values, row, k);
+    case FORMAT_MXFP4:
+        return block_mxfp4_scale(scales[k / 32]) * table_at(packed, block_mxfp4_values, row, k);
+    case FORMAT_IQ4_XS:
+        return half_at(plane(packed, 2, row), k / 256) * (float)(int8_t)scales[k / 32] *
+               table_at(packed, block_iq4_values, row, k);
+    case FORMAT_Q2_K: {
+        const uint8_t *both = plane(packed, 2, row) + k / 256 * 4;
+        return half_at(both, 0) * (float)(scales[k / 16] & 15) * (float)quant -
+               half_at(both, 1) * (float)(scales[k / 16] >> 4);
     }
+    case FORMAT_Q3_K:
+        return half_at(plane(packed, 3, row), k / 256) * (float)(int8_t)scales[k / 16] * (float)(quant - 4);
+    case FORMAT_Q6_K:
+        return half_at(plane(packed, 3, row), k / 256) * (float)(int8_t)scales[k / 16] * (float)(quant - 32);
+    case FORMAT_Q4_K:
+    case FORMAT_Q5_K:
+        return k_weight_at(scales + k / 256 * 16, k / 32 % 8, quant);
+    default:
+        ck_abort_msg("%s: what do its planes hold?", format_traits(format)->name);
     }
 }
 
@@ -105,8 +166,8 @@ static uint32_t block_columns(enum format format, uint32_t blocks, uint32_t floa
 
 START_TEST(planes_hold_what_the_format_means)
 {
-    for (size_t f = 0; f < N_DEVICE_FORMATS; f++) {
-        enum format format = device_formats[f];
+    for (size_t f = 0; f < N_TESTED_FORMATS; f++) {
+        enum format format = tested_formats[f];
         uint32_t n = block_columns(format, 3, 301);
         struct packed packed = pack(format, n);
         float *expected = malloc(n * sizeof *expected);
@@ -129,8 +190,8 @@ END_TEST
 
 START_TEST(what_is_beyond_the_columns_is_zero)
 {
-    for (size_t f = 0; f < N_DEVICE_FORMATS; f++) {
-        enum format format = device_formats[f];
+    for (size_t f = 0; f < N_TESTED_FORMATS; f++) {
+        enum format format = tested_formats[f];
         uint32_t n = block_columns(format, 3, 301);
         if (n == layout_padded(n))
             continue;
@@ -149,8 +210,8 @@ END_TEST
 
 START_TEST(a_matrix_can_be_packed_in_pieces)
 {
-    for (size_t f = 0; f < N_DEVICE_FORMATS; f++) {
-        enum format format = device_formats[f];
+    for (size_t f = 0; f < N_TESTED_FORMATS; f++) {
+        enum format format = tested_formats[f];
         uint32_t n = block_columns(format, 5, 77);
         struct packed packed = pack(format, n);
         size_t bytes = layout_bytes(packed.layout, ROWS, n);
@@ -173,8 +234,8 @@ END_TEST
 
 START_TEST(planes_are_aligned_and_do_not_overlap)
 {
-    for (size_t f = 0; f < N_DEVICE_FORMATS; f++) {
-        const struct layout *layout = layout_of(device_formats[f]);
+    for (size_t f = 0; f < N_TESTED_FORMATS; f++) {
+        const struct layout *layout = layout_of(tested_formats[f]);
         void *planes[LAYOUT_PLANES];
         uint8_t *end = NULL;
         layout_place(layout, 7, 1000, NULL, planes);
@@ -188,13 +249,12 @@ START_TEST(planes_are_aligned_and_do_not_overlap)
 }
 END_TEST
 
-START_TEST(formats_that_the_device_lacks_have_no_layout)
+START_TEST(every_format_that_models_may_have_has_a_layout_and_no_other_number)
 {
-    size_t n = 0;
     for (int format = 0; format < FORMAT_LIMIT; format++)
-        n += layout_of((enum format)format) != NULL;
-    ck_assert_uint_eq(n, N_DEVICE_FORMATS);
-    ck_assert_ptr_null(layout_of(FORMAT_IQ4_XS));
+        ck_assert_msg((layout_of((enum format)format) != NULL) ==
+                          (format_traits((uint32_t)format)->to_float != NULL),
+                      "format %d", format);
     ck_assert_ptr_null(layout_of((enum format)1000));
 }
 END_TEST
@@ -215,7 +275,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_beyond_the_columns_is_zero);
     tcase_add_test(tests, a_matrix_can_be_packed_in_pieces);
     tcase_add_test(tests, planes_are_aligned_and_do_not_overlap);
-    tcase_add_test(tests, formats_that_the_device_lacks_have_no_layout);
+    tcase_add_test(tests, every_format_that_models_may_have_has_a_layout_and_no_other_number);
     tcase_add_test(tests, places_of_quants_are_each_column_once);
 }
 

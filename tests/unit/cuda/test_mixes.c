@@ -6,9 +6,9 @@
  * The two round differently, so ids are held to be equal as far as logits decide: at the first that differs,
  * the two most likely ids must have been as good as equal. Of sampled ones nobody knows by how much chance
  * has decided, so few may differ. $QUERN_MIXES says how many mixes (default 2, the first of them a crowd,
- * which comes again at the end and finds its prefix in the store), $QUERN_ROUNDS how many go one after the
- * other through one engine (default 1; a thousand requests are 150).
- */
+ * which comes again at the end and finds its prefix in the store), $QUERN_FIRST_MIX the number of the one
+ * after it (default 1), $QUERN_ROUNDS how many go one after the other through one engine (default 1; a
+ * thousand requests are 150). scripts/mixes does thousands of them. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -246,7 +246,7 @@ static uint32_t check_same(uint64_t seed, uint32_t i, bool sampled, const struct
 }
 
 struct tally {
-    uint64_t agreed, all, preempted, cached, restored, n_sampled, apart;
+    uint64_t agreed, all, cancelled, preempted, cached, restored, n_sampled, apart;
 };
 
 /* The same mix alone on the CPU and together on the device, which allocates and records nothing for it.
@@ -273,6 +273,7 @@ static void compare_mix(uint64_t seed, const struct mix *mix, int store, struct 
         const uint32_t agreed = check_same(seed, i, sampled, &alone.outcomes[i], &mixed.outcomes[i]);
         tally->agreed += agreed;
         tally->all += mixed.outcomes[i].ids.len;
+        tally->cancelled += mixed.outcomes[i].end == ENGINE_END_CANCELLED;
         tally->n_sampled += sampled;
         tally->apart += sampled && agreed < mixed.outcomes[i].ids.len;
     }
@@ -293,22 +294,23 @@ static uint64_t number_in(const char *variable, uint64_t otherwise)
 
 START_TEST(a_mix_gives_on_the_device_what_each_request_gives_alone_on_the_cpu)
 {
-    const uint64_t n_mixes = number_in("QUERN_MIXES", 2);
+    const uint64_t n_mixes = number_in("QUERN_MIXES", 2), first = number_in("QUERN_FIRST_MIX", 1);
     struct tally tally = {0};
     struct mix mix;
     int store;
     ck_assert_int_eq(shm_create("test", 1 << 20, &store), 0);
     make_crowd(&mix);
     compare_mix(0, &mix, store, &tally);
-    for (uint64_t seed = 1; seed < n_mixes; seed++) {
+    for (uint64_t seed = first; seed + 1 < first + n_mixes; seed++) {
         make_mix(seed, &mix);
         compare_mix(seed, &mix, store, &tally);
     }
     make_crowd(&mix);
     compare_mix(0, &mix, store, &tally);
     close(store);
-    printf("%llu of %llu ids compared, %llu preemptions, %llu prefixes found, %llu blocks restored, "
-           "%llu of %llu sampled apart\n",
+    printf("%llu mixes, %llu cancelled, %llu of %llu ids compared, %llu preemptions, %llu prefixes found, "
+           "%llu blocks restored, %llu of %llu sampled apart\n",
+           (unsigned long long)n_mixes + 1, (unsigned long long)tally.cancelled,
            (unsigned long long)tally.agreed, (unsigned long long)tally.all,
            (unsigned long long)tally.preempted, (unsigned long long)tally.cached,
            (unsigned long long)tally.restored, (unsigned long long)tally.apart,

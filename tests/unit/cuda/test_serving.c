@@ -25,6 +25,16 @@ static const struct synth_shape shape = {.name = "serving",
                                          .norm_epsilon = 1e-5f,
                                          .rope_base = 10000};
 
+/* The same with experts. */
+static struct synth_shape mixture_shape(void)
+{
+    struct synth_shape mixture = shape;
+    mixture.n_experts = 6;
+    mixture.n_experts_used = 2;
+    mixture.n_expert_ff = 32;
+    return mixture;
+}
+
 static struct backend *open_backend(struct model *model, bool invariant)
 {
     const struct backend_config config = {.model = model,
@@ -118,7 +128,8 @@ static void decode(struct backend *backend, struct trace *trace)
 
 START_TEST(recorded_decodes_give_the_bits_of_single_launches)
 {
-    struct model *model = make_model(&shape, "F32");
+    const struct synth_shape mixture = mixture_shape();
+    struct model *model = make_model(_i ? &mixture : &shape, "F32");
     static struct trace recorded, eager;
     struct backend *backend = open_backend(model, false);
     const struct device_counts before = device_counts(backend_device(backend));
@@ -143,14 +154,16 @@ END_TEST
 
 START_TEST(serving_allocates_and_records_nothing)
 {
-    struct model *model = make_model(&shape, "F32");
+    const struct synth_shape mixture = mixture_shape();
+    struct model *model = make_model(_i ? &mixture : &shape, "F32");
     static struct trace first, again;
     struct backend *backend = open_backend(model, false);
     const struct device_counts before = device_counts(backend_device(backend));
     uint8_t *host = malloc((size_t)SLOTS * 4 * 65536);
     const uint32_t blocks[] = {0, 1, 2, 3};
+    const int rounds = _i ? 1 : 3;
     const struct backend_copy copy = {.blocks = blocks, .n = 4, .host = host};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < rounds; i++) {
         memset(&again, 0, sizeof again);
         decode(backend, &again);
         if (i == 0)
@@ -176,11 +189,10 @@ START_TEST(serving_allocates_and_records_nothing)
 END_TEST
 
 /* Kernels that one more layer takes in a recorded decode of one row. */
-static uint32_t kernels_of_a_layer(bool invariant)
+static uint32_t kernels_of_a_layer(struct synth_shape layers, bool invariant)
 {
     uint32_t kernels[2];
     for (uint32_t i = 0; i < 2; i++) {
-        struct synth_shape layers = shape;
         layers.n_layers = 1 + i;
         struct model *model = make_model(&layers, "Q8_0");
         struct backend *backend = open_backend(model, invariant);
@@ -194,17 +206,61 @@ static uint32_t kernels_of_a_layer(bool invariant)
 
 START_TEST(a_layer_of_a_dense_llama_is_few_kernels)
 {
-    ck_assert_uint_le(kernels_of_a_layer(false), 6);
-    ck_assert_uint_le(kernels_of_a_layer(true), 9);
+    ck_assert_uint_le(kernels_of_a_layer(shape, false), 6);
+    ck_assert_uint_le(kernels_of_a_layer(shape, true), 9);
+}
+END_TEST
+
+START_TEST(a_layer_of_a_mixture_is_no_more_than_a_dozen)
+{
+    ck_assert_uint_le(kernels_of_a_layer(mixture_shape(), false), 11);
+    ck_assert_uint_le(kernels_of_a_layer(mixture_shape(), true), 13);
+}
+END_TEST
+
+/* Logits of a sequence's last row, decoded with others or alone. */
+START_TEST(an_invariant_mixture_gives_a_sequence_the_same_bits_in_any_company)
+{
+    const struct synth_shape mixture = mixture_shape();
+    struct model *model = make_model(&mixture, "Q8_0");
+    struct backend *backend = open_backend(model, true);
+    static float logits[2][SLOTS][360];
+    for (int alone = 0; alone < 2; alone++) {
+        struct backend_row_set sets[SLOTS];
+        int32_t ids[SLOTS];
+        for (uint32_t s = 0; s < SLOTS; s++) {
+            open_slot(backend, s);
+            ids[s] = (int32_t)(7 + 31 * s);
+            sets[s] = (struct backend_row_set){.slot = s,
+                                               .position = 5 + s,
+                                               .n_ids = 1,
+                                               .ids = &ids[s],
+                                               .blocks = {{.told = 4}},
+                                               .output = BACKEND_LOGITS_LAST,
+                                               .logits = logits[alone][s]};
+        }
+        for (uint32_t s = 0; s < SLOTS && alone; s++)
+            run(backend, &sets[s], 1);
+        if (!alone)
+            run(backend, sets, SLOTS);
+        for (uint32_t s = 0; s < SLOTS; s++)
+            quern_backend.slot_close(backend, s);
+    }
+    ck_assert_mem_eq(logits[0], logits[1], sizeof logits[0]);
+    ck_assert(logits[0][0][0] != logits[0][1][0]);
+    quern_backend.close(backend);
+    model_free(model);
 }
 END_TEST
 
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
-    tcase_add_test(tests, recorded_decodes_give_the_bits_of_single_launches);
-    tcase_add_test(tests, serving_allocates_and_records_nothing);
+    tcase_add_loop_test(tests, recorded_decodes_give_the_bits_of_single_launches, 0, 2);
+    tcase_add_loop_test(tests, serving_allocates_and_records_nothing, 0, 2);
     tcase_add_test(tests, a_layer_of_a_dense_llama_is_few_kernels);
+    tcase_add_test(tests, a_layer_of_a_mixture_is_no_more_than_a_dozen);
+    tcase_add_test(tests, an_invariant_mixture_gives_a_sequence_the_same_bits_in_any_company);
 }
 
 int main(void)

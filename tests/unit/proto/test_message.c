@@ -77,7 +77,7 @@ START_TEST(a_frame_comes_back_as_it_was_sent)
                                      .error = PROTO_MODEL_ERROR,
                                      .text = BYTES_LITERAL("no finite logit"),
                                      .usage = {5, 4, 3},
-                                     .timing = {1.5, 2, 0.25}};
+                                     .timing = {1.5, 2, 0.25, 0.5, 0.75, 0.125}};
     struct message got = sent_and_received(&sent);
     ck_assert_int_eq(got.kind, MESSAGE_FRAME);
     ck_assert_mem_eq(got.frame.id.bytes, sent.frame.id.bytes, 16);
@@ -95,6 +95,9 @@ START_TEST(a_frame_comes_back_as_it_was_sent)
     ck_assert(bytes_equal(got.frame.end.text, sent.frame.end.text));
     ck_assert_uint_eq(got.frame.end.usage.output_tokens, 3);
     ck_assert_double_eq(got.frame.end.timing.decode_ms, 0.25);
+    ck_assert_double_eq(got.frame.end.timing.prepare_ms, 0.5);
+    ck_assert_double_eq(got.frame.end.timing.wait_ms, 0.75);
+    ck_assert_double_eq(got.frame.end.timing.lookup_ms, 0.125);
 }
 END_TEST
 

@@ -36,6 +36,7 @@ static void describe_3(const struct model_params *params, uint32_t i, struct lay
         layer->rotary.base = 10000;
         layer->rotary.scaling = ROTARY_UNSCALED;
         layer->rotary.factor = 1;
+        layer->rotary.magnitude = 1;
     }
 }
 

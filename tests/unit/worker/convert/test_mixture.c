@@ -60,6 +60,9 @@ static void check(const char *name, enum tensor_role role, const char *layers)
 START_TEST(values_and_down_projections_get_more_bits_where_it_counts)
 {
     check("Q4_K_M", TENSOR_DOWN, "++--+--+--+--+++");
+    check("Q4_K_M", TENSOR_EXPERT_DOWNS, "++--+--+--+--+++");
+    check("Q4_K_M", TENSOR_SHARED_DOWN, "++--+--+--+--+++");
+    check("Q4_K_M", TENSOR_EXPERT_UPS, "----------------");
     check("Q4_K_M", TENSOR_V, "++--+--+--+--+++");
     check("Q5_K_M", TENSOR_V, "++++--+--+--+--+--+--+--+--+++++");
     check("Q4_K_M", TENSOR_Q, "----------------");

@@ -156,6 +156,14 @@ START_TEST(any_text_is_encoded_and_comes_back)
 }
 END_TEST
 
+static int by_bytes(const void *a, const void *b)
+{
+    const struct bytes *x = a, *y = b;
+    size_t least = x->len < y->len ? x->len : y->len;
+    int order = memcmp(x->data, y->data, least);
+    return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
+}
+
 START_TEST(a_large_vocabulary_has_distinct_readable_pieces_that_merging_reaches)
 {
     struct model *model = make("null", "F16", 1);
@@ -176,6 +184,14 @@ START_TEST(a_large_vocabulary_has_distinct_readable_pieces_that_merging_reaches)
         }
         ids_deinit(&ids);
     }
+    static struct bytes pieces[32000 - 259];
+    size_t n = sizeof pieces / sizeof pieces[0];
+    for (size_t i = 0; i < n; i++)
+        pieces[i] = tokenizer_piece(tokenizer, (int32_t)(259 + i), false);
+    qsort(pieces, n, sizeof pieces[0], by_bytes);
+    for (size_t i = 1; i < n; i++)
+        ck_assert_msg(!bytes_equal(pieces[i - 1], pieces[i]), "%.*s is there twice", (int)pieces[i].len,
+                      (const char *)pieces[i].data);
     struct ids ids = {0};
     struct bytes english = BYTES_LITERAL("the miller grinds the corn and sells the flour in the town");
     ck_assert_int_eq(tokenizer_encode(tokenizer, english, 0, &ids), 0);

@@ -153,12 +153,13 @@ START_TEST(pairs_turn_by_their_frequency)
                             .dims = 6,
                             .base = 10000,
                             .scaling = ROTARY_LINEAR,
-                            .factor = 2};
+                            .factor = 2,
+                            .magnitude = 1.5f};
     const float factors[] = {1, 4, 0.5f};
     double frequencies[3];
     float cos_sin[6], heads[2][8], before[2][8];
     rotary_frequencies(&rotary, factors, frequencies);
-    rotary_angles(frequencies, 3, 1234, cos_sin);
+    rotary_angles(&rotary, frequencies, 1234, cos_sin);
     for (int i = 0; i < 16; i++)
         heads[i / 8][i % 8] = before[i / 8][i % 8] = random_float();
     rotary_turn(&rotary, heads[0], 2, 8, cos_sin);
@@ -167,8 +168,8 @@ START_TEST(pairs_turn_by_their_frequency)
             int a = _i ? i : 2 * i, b = _i ? i + 3 : 2 * i + 1;
             double angle = 1234 / 2.0 / (double)factors[i] * pow(10000, -2.0 * i / 6);
             double x = (double)before[h][a], y = (double)before[h][b];
-            ck_assert_double_eq_tol((double)heads[h][a], x * cos(angle) - y * sin(angle), 1e-6);
-            ck_assert_double_eq_tol((double)heads[h][b], x * sin(angle) + y * cos(angle), 1e-6);
+            ck_assert_double_eq_tol((double)heads[h][a], 1.5 * (x * cos(angle) - y * sin(angle)), 1e-6);
+            ck_assert_double_eq_tol((double)heads[h][b], 1.5 * (x * sin(angle) + y * cos(angle)), 1e-6);
         }
         ck_assert_float_eq(heads[h][6], before[h][6]);
         ck_assert_float_eq(heads[h][7], before[h][7]);

@@ -74,6 +74,69 @@ START_TEST(the_backend_says_what_it_is)
 }
 END_TEST
 
+static const struct backend_kernel *phase_of(const struct backend_kernel *kernels, uint32_t n,
+                                             const char *name)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(kernels[i].name, name) == 0)
+            return &kernels[i];
+    return NULL;
+}
+
+/* A prompt of eight ids, in slot 0. */
+static void feed_eight(struct backend *backend)
+{
+    static const int32_t ids[] = {3, 4, 5, 6, 7, 8, 9, 10};
+    static const uint32_t block = 0;
+    const struct backend_row_set set = {
+        .ids = ids, .n_ids = 8, .blocks = {{&block, 1, 0}}, .output = BACKEND_SAMPLE_LAST};
+    const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = 90};
+    const struct backend_step step = {&set, 1};
+    const struct backend_result *results;
+    struct error err;
+    uint64_t ticket;
+    ck_assert_int_eq(backend_cpu.slot_open(backend, 0, &slot), 0);
+    ck_assert_int_eq(backend_cpu.submit(backend, &step, &ticket), 0);
+    ck_assert_int_eq(backend_cpu.poll(backend, ticket, 0, &results, &err), 0);
+    backend_cpu.slot_close(backend, 0);
+}
+
+START_TEST(a_profile_has_every_phase_of_a_pass_since_the_last_look)
+{
+    struct model *model = make_model(&small_shape, "Q8_0");
+    const struct backend_config config = {.model = model,
+                                          .n_slots = 1,
+                                          .n_context = 96,
+                                          .n_blocks = 3,
+                                          .max_rows = 32,
+                                          .profile = true,
+                                          .cpu = {.n_threads = 2}};
+    const struct backend_kernel *kernels, *phase;
+    struct backend *backend;
+    struct error err = {0};
+    ck_assert_msg(backend_cpu.open(&config, &backend, &err) == 0, "%s", err.text);
+    feed_eight(backend);
+    const uint32_t n = backend_cpu.profile(backend, &kernels);
+    phase = phase_of(kernels, n, "q k v Q8_0");
+    ck_assert_ptr_nonnull(phase);
+    ck_assert_uint_eq(phase->n, small_shape.n_layers);
+    ck_assert_uint_eq(phase->macs, 2ull * 8 * (256 + 2 * 128) * 256);
+    ck_assert_uint_ge(phase->bytes, 2 * (256 + 2 * 128) * 256 / 32 * 34);
+    ck_assert_uint_gt(phase->ns, 0);
+    ck_assert_uint_eq(phase_of(kernels, n, "down Q8_0")->n, small_shape.n_layers);
+    phase = phase_of(kernels, n, "head Q8_0");
+    ck_assert_uint_eq(phase->n, 1);
+    ck_assert_uint_eq(phase->macs, 405 * 256);
+    ck_assert_uint_eq(phase_of(kernels, n, "attention")->n, small_shape.n_layers);
+    ck_assert_uint_eq(backend_cpu.profile(backend, &kernels), 0);
+    feed_eight(backend);
+    ck_assert_uint_eq(backend_cpu.profile(backend, &kernels), n);
+    ck_assert_uint_eq(phase_of(kernels, n, "q k v Q8_0")->n, small_shape.n_layers);
+    backend_cpu.close(backend);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(what_it_cannot_do_is_refused_by_name)
 {
     struct fixture f;
@@ -116,6 +179,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_backend_says_what_it_is);
+    tcase_add_test(tests, a_profile_has_every_phase_of_a_pass_since_the_last_look);
     tcase_add_test(tests, what_it_cannot_do_is_refused_by_name);
     tcase_add_test(tests, progress_is_called_after_each_layer);
     backend_contract_add(tests, &backend_cpu, true);

@@ -58,6 +58,20 @@ static double capped(double x, float cap)
     return cap > 0 ? (double)cap * tanh(x / (double)cap) : x;
 }
 
+/* By how often pair `i` turns in the length of training: often enough, and it stays; seldom, and it is
+ * slowed. The ramp between has its ends on whole pairs. */
+static double yarn_angle(const struct rotary *rotary, uint32_t i, double angle)
+{
+    const double pairs_for_e = rotary->dims / 2.0 / log((double)rotary->base);
+    const double most = rotary->trained_context / (2 * M_PI);
+    double first = floor(pairs_for_e * log(most / (double)rotary->fast_turns));
+    double last = ceil(pairs_for_e * log(most / (double)rotary->slow_turns));
+    first = first < 0 ? 0 : first;
+    last = last > rotary->dims - 1 ? rotary->dims - 1 : last;
+    double slowed = i <= first ? 0 : i >= last ? 1 : (i - first) / (last - first);
+    return angle - slowed * (angle - angle / (double)rotary->factor);
+}
+
 static void turn(const struct model *model, const struct rotary *rotary, double *head, uint32_t position)
 {
     const struct gguf_tensor *factors = model->tensors[TENSOR_ROTARY_FACTORS].weight;
@@ -65,11 +79,13 @@ static void turn(const struct model *model, const struct rotary *rotary, double 
         double angle = position * pow((double)rotary->base, -2.0 * i / rotary->dims);
         angle /= rotary->scaling == ROTARY_LINEAR ? (double)rotary->factor : 1;
         angle /= factors ? weight_at(factors, i) : 1;
+        if (rotary->scaling == ROTARY_YARN)
+            angle = yarn_angle(rotary, i, angle);
         double *a = head + (rotary->kind == ROTARY_PAIRS ? 2 * i : i);
         double *b = a + (rotary->kind == ROTARY_PAIRS ? 1 : rotary->dims / 2);
         double x = *a, y = *b;
-        *a = x * cos(angle) - y * sin(angle);
-        *b = y * cos(angle) + x * sin(angle);
+        *a = (x * cos(angle) - y * sin(angle)) * (double)rotary->magnitude;
+        *b = (y * cos(angle) + x * sin(angle)) * (double)rotary->magnitude;
     }
 }
 
@@ -466,6 +482,18 @@ static void linear_scaling_of_one_layer(struct model *model)
     rotary->factor = 3;
 }
 
+static void yarn_scaling_of_one_layer(struct model *model)
+{
+    struct rotary *rotary = &model->layers[1].traits.rotary;
+    rotary->scaling = ROTARY_YARN;
+    rotary->factor = 4;
+    rotary->base = 20;
+    rotary->trained_context = 40;
+    rotary->fast_turns = 2;
+    rotary->slow_turns = 0.5f;
+    rotary->magnitude = 1.1386f;
+}
+
 START_TEST(traits_beyond_the_registry_are_executed_too)
 {
     static const struct {
@@ -477,7 +505,8 @@ START_TEST(traits_beyond_the_registry_are_executed_too)
                  {"norms behind only", norms_behind_only, TRAIT_NORM_AFTER},
                  {"squared ReLU, no gate", squared_relu_in_one_layer_no_gate_in_the_other, TRAIT_UNGATED},
                  {"side by side", side_by_side, TRAIT_PARALLEL},
-                 {"linear scaling", linear_scaling_of_one_layer, TRAIT_ROTARY_SCALING}};
+                 {"linear scaling", linear_scaling_of_one_layer, TRAIT_ROTARY_SCALING},
+                 {"YaRN", yarn_scaling_of_one_layer, TRAIT_ROTARY_YARN}};
     struct copies *copies = calloc(1, sizeof *copies);
     struct synth_shape shape = random_shape(NULL);
     struct model *model = make_model(&shape, "F32");
@@ -510,11 +539,6 @@ START_TEST(what_cannot_be_computed_is_refused_by_its_name)
     expect_refusal(model, 64, "the CPU backend cannot compute experts that every token goes to");
     model_free(model);
 
-    model = make_model(&shape, "F32");
-    model->layers[1].traits.rotary.scaling = ROTARY_YARN;
-    expect_refusal(model, 64, "the CPU backend cannot compute YaRN rotary scaling");
-    model_free(model);
-
     shape.architecture = "gpt2";
     model = make_model(&shape, "F32");
     expect_refusal(model, 81, "a context of 81 is beyond the model's 80 learned positions");
@@ -528,7 +552,7 @@ static void add(TCase *tests)
     while (architectures[n])
         n++;
     tcase_add_loop_test(tests, every_architecture_computes_what_its_description_says, 0, n);
-    tcase_add_loop_test(tests, traits_beyond_the_registry_are_executed_too, 0, 6);
+    tcase_add_loop_test(tests, traits_beyond_the_registry_are_executed_too, 0, 7);
     tcase_add_test(tests, what_cannot_be_computed_is_refused_by_its_name);
 }
 

@@ -75,8 +75,43 @@ START_TEST(weights_beyond_its_part_leave_nothing)
 }
 END_TEST
 
+/* What all have together is nobody's part, be it weights or the pool's prefix store. */
+START_TEST(a_prefix_store_counts_once_whoever_asks)
+{
+    for (uint32_t n = 1; n <= 8; n++) {
+        const struct available available = {.now = 14 * GB, .total = 24 * GB}; /* ten are taken already */
+        const struct memory weights = {.shared = 10 * GB, .n_sharers = n};
+        const struct memory both = {.shared = 6 * GB, .reserved = 4 * GB, .n_sharers = n};
+        const struct memory store = {.reserved = 10 * GB, .n_sharers = n};
+        uint64_t share = memory_share(&weights, &available);
+        ck_assert_uint_eq(memory_share(&both, &available), share);
+        ck_assert_uint_eq(memory_share(&store, &available), share);
+        ck_assert_uint_le(n * share, 14 * GB);
+        /* The machine's whole, less the store, is what workers divide when they are told a number. */
+        ck_assert_uint_eq(memory_divided(&both, &available), 14 * GB);
+    }
+    const struct available full = {.now = 20 * GB, .total = 24 * GB};
+    const struct memory large = {.reserved = 30 * GB};
+    ck_assert_uint_eq(memory_share(&large, &full), 0);
+    ck_assert_uint_eq(memory_divided(&large, &full), 0);
+}
+END_TEST
+
+/* A limit below what is free: the store's pages are charged to it too. */
+START_TEST(within_a_limit_the_store_leaves_less_for_each)
+{
+    const struct available limited = {.now = 8 * GB, .total = 8 * GB};
+    const struct memory without = {.n_sharers = 1, .total = 4 * GB};
+    const struct memory with = {.n_sharers = 1, .total = 4 * GB, .reserved = 2 * GB};
+    ck_assert_uint_eq(memory_share(&without, &limited), 4 * GB - GB / 2);
+    ck_assert_uint_eq(memory_share(&with, &limited), 2 * GB - GB / 4);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_prefix_store_counts_once_whoever_asks);
+    tcase_add_test(tests, within_a_limit_the_store_leaves_less_for_each);
     tcase_add_test(tests, one_alone_takes_half_of_what_is_available);
     tcase_add_test(tests, together_they_stay_below_what_there_is_and_each_has_the_same);
     tcase_add_test(tests, what_a_worker_is_short_of_it_does_not_promise_itself);

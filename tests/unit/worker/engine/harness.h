@@ -20,7 +20,7 @@ struct outcome {
     char fault[128];
     uint32_t n_prompt, n_output;
     uint32_t n_before; /* ids of an answer that is resumed */
-    uint64_t prefill_ns, decode_ns;
+    uint64_t prefill_ns, decode_ns, wait_ns, lookup_ns;
     uint64_t ended_as; /* 1 for the first to end, … */
     uint64_t first_as; /* 1 for the first to get an id, … */
 };
@@ -49,6 +49,8 @@ static inline void harness_sink(void *arg, const struct engine_event *event)
     o->n_output = event->totals->n_output;
     o->prefill_ns = event->totals->prefill_ns;
     o->decode_ns = event->totals->decode_ns;
+    o->wait_ns = event->totals->wait_ns;
+    o->lookup_ns = event->totals->lookup_ns;
     o->ended_as = ++h->n_ended;
     ck_assert_uint_eq(event->totals->n_output, o->n_before + o->ids.len);
     ck_assert((event->end == ENGINE_END_FAULT) == (event->fault != NULL));

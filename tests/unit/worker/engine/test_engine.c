@@ -642,6 +642,23 @@ START_TEST(an_abandoned_step_costs_no_sequence_a_token)
 }
 END_TEST
 
+START_TEST(the_wait_for_a_slot_is_told_apart_from_computing)
+{
+    struct harness *h = start(_i, (struct backend_config){.n_slots = 1});
+    struct engine_request first = request_of(1, 10, 20), second = request_of(2, 10, 20);
+    fake_script.row_ns = 100000;
+    submit(h, &first);
+    submit(h, &second);
+    run_dry(h);
+    const struct outcome *a = &h->outcomes[1], *b = &h->outcomes[2];
+    ck_assert_uint_gt(a->decode_ns, 0);
+    ck_assert_uint_lt(a->wait_ns + a->lookup_ns, a->prefill_ns);
+    ck_assert_uint_gt(b->wait_ns, a->prefill_ns - a->wait_ns - a->lookup_ns + a->decode_ns);
+    ck_assert_uint_lt(b->wait_ns + b->lookup_ns, b->prefill_ns);
+    harness_free(h);
+}
+END_TEST
+
 START_TEST(a_deadline_ends_what_waits_and_what_runs)
 {
     struct harness *h = start(_i, (struct backend_config){.n_slots = 1});
@@ -886,6 +903,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_step_that_follows_an_abandoned_one_is_moot);
     tcase_add_loop_test(tests, a_cancel_from_an_event_reaches_one_that_was_about_to_start, 0, 2);
     tcase_add_loop_test(tests, an_abandoned_step_costs_no_sequence_a_token, 0, 2);
+    tcase_add_loop_test(tests, the_wait_for_a_slot_is_told_apart_from_computing, 0, 2);
     tcase_add_loop_test(tests, a_deadline_ends_what_waits_and_what_runs, 0, 2);
     tcase_add_loop_test(tests, a_device_says_itself_what_became_of_it, 0, 2);
     tcase_add_loop_test(tests, a_device_that_fails_ends_every_request_with_the_reason, 0, 2);

@@ -185,14 +185,45 @@ START_TEST(a_space_lives_as_long_as_somebody_or_a_block_is_in_it)
 }
 END_TEST
 
-/* Sequences of random patterns over three letters hold, insert and release in any order; whatever is found
- * must be what was written into the block last. */
+/* A sequence whose window slides gives back its first blocks; who comes upon what is behind them must find
+ * nothing, and so too when another block has the number of the one before. */
+START_TEST(what_is_behind_a_block_that_slid_out_and_went_is_not_found)
+{
+    struct rig rig;
+    int32_t ids[4 * T];
+    uint32_t table[4], taken[4];
+    set_up(&rig, 4, UINT32_MAX);
+    ids_of("abc", ids);
+    ck_assert(prefix_alloc(rig.prefix, 3, table));
+    for (uint32_t i = 0; i < 3; i++)
+        ck_assert(prefix_insert(rig.prefix, rig.space, ids, table, i));
+    prefix_release(rig.prefix, table, 1);
+    ck_assert_uint_eq(found(&rig, "abc"), 3); /* it is there still */
+    ck_assert(prefix_alloc(rig.prefix, 2, taken));
+    ck_assert_uint_eq(found(&rig, "abc"), 0);
+    prefix_release(rig.prefix, taken, 2);
+    /* The number of "a" again, as another's first block. */
+    ck_assert(prefix_alloc(rig.prefix, 2, taken));
+    taken[0] = taken[0] == table[0] ? taken[0] : taken[1];
+    ck_assert_uint_eq(taken[0], table[0]);
+    ids_of("x", ids);
+    ck_assert(prefix_insert(rig.prefix, rig.space, ids, taken, 0));
+    ck_assert_uint_eq(found(&rig, "xbc"), 1);
+    ids_of("abcd", ids); /* the sequence goes on behind what it holds */
+    prefix_release(rig.prefix, table + 1, 2);
+    ck_assert_uint_eq(prefix_available(rig.prefix), 2);
+    tear_down(&rig);
+}
+END_TEST
+
+/* Sequences of random patterns over three letters hold, insert and release in any order, the second time with
+ * windows that slide; whatever is found must be what was written into the block last. */
 START_TEST(what_is_found_is_always_what_is_in_the_blocks)
 {
     enum { BLOCKS = 24, SEQUENCES = 5, MOST = 8 };
     struct running {
         int32_t ids[MOST * T];
-        uint32_t table[MOST], n, done;
+        uint32_t table[MOST], n, done, slid;
     } running[SEQUENCES] = {0};
     int32_t contents[BLOCKS][MOST * T]; /* the ids up to the end of the block, when it was filled */
     uint32_t depth[BLOCKS];
@@ -221,13 +252,16 @@ START_TEST(what_is_found_is_always_what_is_in_the_blocks)
                 depth[r->table[i]] = 0; /* overwritten */
             r->n = n;
             r->done = hits;
+            r->slid = 0;
         } else if (r->done < r->n && rand() % 4) {
             uint32_t block = r->table[r->done];
             memcpy(contents[block], r->ids, (r->done + 1) * T * sizeof(int32_t));
             depth[block] = r->done + 1;
             prefix_insert(rig.prefix, rig.space, r->ids, r->table, r->done++);
+        } else if (_i && r->slid + 1 < r->done && rand() % 2) {
+            prefix_release(rig.prefix, r->table + r->slid++, 1);
         } else {
-            prefix_release(rig.prefix, r->table, r->n);
+            prefix_release(rig.prefix, r->table + r->slid, r->n - r->slid);
             r->n = 0;
         }
     }
@@ -235,7 +269,8 @@ START_TEST(what_is_found_is_always_what_is_in_the_blocks)
     ck_assert_uint_gt(counts.evicted, 1000);
     ck_assert_uint_eq(counts.inserted - counts.evicted, counts.cached);
     for (int i = 0; i < SEQUENCES; i++)
-        prefix_release(rig.prefix, running[i].table, running[i].n);
+        if (running[i].n > 0)
+            prefix_release(rig.prefix, running[i].table + running[i].slid, running[i].n - running[i].slid);
     ck_assert_uint_eq(prefix_available(rig.prefix), BLOCKS);
     tear_down(&rig);
 }
@@ -249,7 +284,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, blocks_in_use_stay);
     tcase_add_test(tests, no_more_are_kept_than_allowed);
     tcase_add_test(tests, a_space_lives_as_long_as_somebody_or_a_block_is_in_it);
-    tcase_add_test(tests, what_is_found_is_always_what_is_in_the_blocks);
+    tcase_add_test(tests, what_is_behind_a_block_that_slid_out_and_went_is_not_found);
+    tcase_add_loop_test(tests, what_is_found_is_always_what_is_in_the_blocks, 0, 2);
 }
 
 int main(void)

@@ -11,6 +11,7 @@
 #include "common/rundir.h"
 #include "common/utf8.h"
 #include "worker/convert/synth.h"
+#include "worker/model/frequencies.h"
 
 /* A change to the good model: what is dropped, set or added. */
 struct edit {
@@ -240,8 +241,20 @@ START_TEST(a_hyperparameter_without_sense_is_named)
          .number = 8,
          .says = "keys of length 16 with values of length 8"},
         {.key = "llama.rope.scaling.type",
+         .text = "dynamic",
+         .says = "rope scaling \"dynamic\" is not supported"},
+        {.key = "llama.rope.scaling.type",
          .text = "longrope",
-         .says = "rope scaling \"longrope\" is not supported"},
+         .says = "tensor rope_factors_long.weight is missing, which long-rope needs"},
+        {.key = "llama.rope.scaling.attn_factor", .real = 0, .is_real = true, .says = "attn_factor is 0"},
+        {.key = "llama.rope.scaling.yarn_log_multiplier",
+         .real = 0.1,
+         .is_real = true,
+         .says = "hyperparameter llama.rope.scaling.yarn_log_multiplier is not supported"},
+        {.tensor = "rope_factors_long.weight",
+         .dims = {8},
+         .format = FORMAT_F32,
+         .says = "tensor rope_factors_short.weight is missing"},
         {.key = "llama.rope.scaling.factor", .real = 0, .is_real = true, .says = "scaling.factor is 0"},
         {.key = "llama.expert_count",
          .number = 8,
@@ -471,8 +484,59 @@ START_TEST(the_digest_tells_models_apart)
 }
 END_TEST
 
+/* The file's own factors, in all three roles. */
+START_TEST(long_contexts_choose_the_long_factors)
+{
+    struct model *model = open_edited(&(struct edit){0});
+    struct model_tensor *tensors = model->tensors;
+    float longer[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    struct gguf_tensor long_factors = *tensors[TENSOR_ROTARY_FACTORS].weight;
+    const float *own = tensors[TENSOR_ROTARY_FACTORS].weight->data;
+    uint8_t digest[16];
+    ck_assert_ptr_eq(rotary_factors(model, 1000), own);
+    ck_assert(!model_is_stretched(model, 1000));
+    long_factors.data = longer;
+    tensors[TENSOR_ROTARY_SHORT] = tensors[TENSOR_ROTARY_FACTORS];
+    tensors[TENSOR_ROTARY_LONG].weight = &long_factors;
+    ck_assert_ptr_eq(rotary_factors(model, 64), own); /* the context of training */
+    ck_assert_ptr_eq(rotary_factors(model, 65), longer);
+    model->params.rope_trained_context = 32;
+    ck_assert_ptr_eq(rotary_factors(model, 32), own);
+    ck_assert_ptr_eq(rotary_factors(model, 33), longer);
+    memcpy(digest, model->digest, sizeof digest);
+    model_mark_stretched(model, 32);
+    ck_assert_mem_eq(digest, model->digest, sizeof digest);
+    model_mark_stretched(model, 33); /* keys of the one are of no use to the other */
+    ck_assert_mem_ne(digest, model->digest, sizeof digest);
+    model_free(model);
+}
+END_TEST
+
+/* By hand: 64 positions make pair i turn 64 / (2 pi 20^(i/4)) times: 10.2, 4.8, 2.3, 1.1 … */
+START_TEST(yarn_slows_the_slow_pairs)
+{
+    struct rotary rotary = {.kind = ROTARY_HALVES,
+                            .dims = 8,
+                            .base = 20,
+                            .scaling = ROTARY_YARN,
+                            .factor = 4,
+                            .trained_context = 64,
+                            .fast_turns = 4,
+                            .slow_turns = 1};
+    double plain[4], scaled[4];
+    const double share[4] = {1, 1, 1 - 0.75 / 3, 1 - 0.75 * 2 / 3}; /* the ramp goes from pair 1 to 4 */
+    rotary_frequencies(&rotary, NULL, scaled);
+    rotary.scaling = ROTARY_UNSCALED;
+    rotary_frequencies(&rotary, NULL, plain);
+    for (int i = 0; i < 4; i++)
+        ck_assert_double_eq_tol(scaled[i] / plain[i], share[i], 1e-12);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, long_contexts_choose_the_long_factors);
+    tcase_add_test(tests, yarn_slows_the_slow_pairs);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_good_model_opens_with_all_its_parts);
     tcase_add_test(tests, defaults_fill_in_for_what_files_leave_out);

@@ -287,6 +287,8 @@ START_TEST(mistakes_are_told_with_their_line)
         {"{% for a, b in [[1]] %}{% endfor %}", "1 values for 2 names"},
         {"{% for a in x %}{% endfor %}", "cannot be walked through"},
         {"{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "takes 1 arguments, not 2"},
+        {"{{ 'a' | indent(-1) }}", "indent takes a width of 0 to 64"},
+        {"{{ 'a' | indent(65) }}", "indent takes a width of 0 to 64"},
         {"{% macro m(a) %}{% endmacro %}{{ m(z=2) }}", "has no parameter \"z\""},
         {"{{ items | selectattr }}", "take the name of a member"},
         {"{{ 1 is in }}", "a test lacks its argument"},
@@ -387,6 +389,13 @@ START_TEST(nesting_in_the_source_is_bounded)
     struct buffer source = {0};
     ck_assert_int_eq(render_nested("{% if yes %}", "x", "{% endif %}", 50), 0);
     ck_assert_int_eq(render_nested("{% if yes %}", "x", "{% endif %}", 5000), -EINVAL);
+    buffer_append(&source, "{% if no %}", 11);
+    for (int i = 0; i < 5000; i++) /* the parser calls itself for each */
+        buffer_append(&source, "{% elif no %}", 13);
+    buffer_append(&source, "{% endif %}", 12);
+    ck_assert_int_eq(render((const char *)source.data), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "deep"));
+    source.len = 0;
     buffer_append(&source, "{{ ", 3);
     for (int i = 0; i < 20000; i++)
         buffer_append(&source, "[", 1);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* The second half of quern inspect. The caches are counted as a worker allots them: in blocks, a head's
+ * values rounded up to eight numbers. Windows take nothing off: what slides out of
+ * them is given to others, but a sequence is admitted with room for all of it. */
+
+#include "client/command/inspect_serving.h"
+
+#include <errno.h>
+
+#include "worker/engine/backend.h"
+#include "worker/template/chat_template.h"
+#include "worker/tokenizer/tokenizer.h"
+
+static json_t *token_json(const struct tokenizer *tokenizer, int32_t id)
+{
+    const struct bytes name = tokenizer_name(tokenizer, id);
+    json_t *text = json_stringn(name.data, name.len);
+    if (id == TOKENIZER_NONE)
+        return json_null();
+    return json_pack("{s:i, s:o}", "id", id, "text", text ? text : json_string("?"));
+}
+
+static struct bytes name_of(const struct tokenizer *tokenizer, int32_t id)
+{
+    return id == TOKENIZER_NONE ? (struct bytes){"", 0} : tokenizer_name(tokenizer, id);
+}
+
+/* "none", "1234 bytes", or the reason why it does not compile. */
+static json_t *template_json(const struct model *model, const struct tokenizer *tokenizer)
+{
+    struct chat_template *compiled;
+    struct error err = {0};
+    if (model->chat_template.len == 0)
+        return json_string("none");
+    int r = chat_template_new(model->chat_template, name_of(tokenizer, tokenizer_bos(tokenizer)),
+                              name_of(tokenizer, tokenizer_eos(tokenizer)), &compiled, &err);
+    if (r < 0)
+        return json_sprintf("cannot be used: %s", err.text);
+    chat_template_free(compiled);
+    return json_sprintf("%zu bytes", model->chat_template.len);
+}
+
+static json_t *kind_json(const struct gguf *gguf, const char *key)
+{
+    struct bytes kind = {0};
+    if (gguf_string(gguf, key, &kind, NULL) != 0)
+        return json_null();
+    json_t *text = json_stringn(kind.data, kind.len);
+    return text ? text : json_string("?");
+}
+
+json_t *inspect_text(const struct model *model)
+{
+    struct tokenizer *tokenizer;
+    struct error err = {0};
+    if (tokenizer_new(model->gguf, &tokenizer, &err) < 0)
+        return json_pack("{s:o}", "tokenizer", json_sprintf("cannot be used: %s", err.text));
+    const struct ids_view ends = tokenizer_end_ids(tokenizer);
+    json_t *end = json_array();
+    for (size_t i = 0; i < ends.n; i++)
+        json_array_append_new(end, token_json(tokenizer, ends.items[i]));
+    json_t *text = json_pack(
+        "{s:o, s:o, s:i, s:o, s:b, s:o, s:o}", "tokenizer", kind_json(model->gguf, "tokenizer.ggml.model"),
+        "pre_tokenizer", kind_json(model->gguf, "tokenizer.ggml.pre"), "tokens",
+        (int)tokenizer_size(tokenizer), "begin", token_json(tokenizer, tokenizer_bos(tokenizer)),
+        "adds_begin", tokenizer_adds_bos(tokenizer), "ends", end, "chat_template",
+        template_json(model, tokenizer));
+    tokenizer_free(tokenizer);
+    return text;
+}
+
+json_t *inspect_memory(const struct model *model, uint32_t n, uint32_t context)
+{
+    const struct model_params *p = &model->params;
+    const uint64_t numbers = p->head_dim + (p->head_dim + 7) / 8 * 8;
+    const uint64_t token = p->n_layers * (uint64_t)p->n_kv_heads * numbers * sizeof(uint16_t);
+    uint64_t weights = 0;
+    context = context ? context : p->n_context;
+    for (size_t i = 0; i < gguf_n_tensors(model->gguf); i++)
+        weights += gguf_tensor_at(model->gguf, i)->size;
+    const uint64_t caches = (uint64_t)n * backend_blocks_for(context) * BACKEND_BLOCK_TOKENS * token;
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "sequences", (json_int_t)n, "context",
+                     (json_int_t)context, "bytes_of_a_token", (json_int_t)token, "keys_and_values",
+                     (json_int_t)caches, "weights", (json_int_t)weights, "together",
+                     (json_int_t)(caches + weights));
+}

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""The client for programs with an event loop of asyncio.
+
+The session has its own thread (`_driver`), so it stays alive when the loop is busy; the loop is woken when there is
+something to read, once for all that came meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ._base import BaseClient, BaseStream, Gathered, Name, status_of
+from ._documents import documented
+from ._driver import Driver
+from ._errors import Error
+from ._types import Message, Piece, Prompt, Result, Status
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from ._tables import Parameters
+
+
+class _Inbox:
+    """Pieces on their way from the thread to the loop. Either side may be ahead of the other."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._pieces: deque[Piece] = deque()
+        self._arrived = asyncio.Event()
+        self._woken = False
+
+    def put(self, piece: Piece) -> None:
+        """From the thread. Whoever sees `_woken` knows that the loop has yet to look, after this piece is there."""
+        self._pieces.append(piece)
+        if not self._woken:
+            self._woken = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody reads
+                self._loop.call_soon_threadsafe(self._look)
+
+    def _look(self) -> None:
+        self._woken = False
+        self._arrived.set()
+
+    async def get(self) -> Piece:
+        while not self._pieces:
+            self._arrived.clear()
+            if not self._pieces:
+                await self._arrived.wait()
+        return self._pieces.popleft()
+
+
+class AsyncStream(BaseStream, AsyncIterator[Piece]):
+    """A request's output, piece by piece: iterate over it with `async for`. The last piece has an `end`.
+
+    What was not read yet waits in memory; nothing is lost by reading slowly. A stream that is left before its end
+    cancels its request, unless it was made with `keep_s`. One task reads a stream.
+    """
+
+    def __init__(self, driver: Driver, request_id: bytes, keeps: bool) -> None:
+        super().__init__(driver, request_id)
+        self._inbox = _Inbox(asyncio.get_running_loop())
+        self._keeps = keeps
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Piece:
+        """The next piece. Raises the `Error` that the request ended with, if it failed."""
+        piece = self._note(await self._inbox.get()) if self._end is None else None
+        if piece is None:
+            self._check_ended_well()
+            raise StopAsyncIteration
+        return piece
+
+    async def result(self) -> Result:
+        """Reads to the end: what is left of the output, as a whole."""
+        gathered = Gathered()
+        async for piece in self:
+            gathered.add(piece)
+        assert self._end is not None
+        return gathered.result(self._end)
+
+    async def text(self) -> str:
+        """Reads to the end: the text that is left of the output."""
+        return (await self.result()).text
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.__del__()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_keeps", True):
+            self._leave()
+
+
+class AsyncClient(BaseClient):
+    """A session with a pool, for asyncio. The arguments are those of `Client`.
+
+        async with quern.AsyncClient() as client:
+            async for piece in client.generate("Once upon a time", max_tokens=64):
+                print(piece.text, end="", flush=True)
+
+    The session opens in the background; `async with`, or `await client.open()`, waits until it is open and raises what
+    stands in its way.
+    """
+
+    def __init__(
+        self,
+        endpoint: Name | None = None,
+        *,
+        server_key: Name | None = None,
+        client_key: Name | None = None,
+        timeout: float = 5.0,
+        patience: float = 30.0,
+    ) -> None:
+        super().__init__(endpoint, server_key, client_key, timeout, patience)
+
+    async def open(self) -> None:
+        """Waits until the session is open. When it will not be, the client is closed and the reason raised."""
+        try:
+            wrong = await asyncio.wait_for(self._opened(), self._timeout)
+        except asyncio.TimeoutError:
+            wrong = self._driver.no_answer(self._timeout)
+        except BaseException:
+            await self.close()
+            raise
+        if wrong is not None:
+            await self.close()
+            raise wrong
+
+    async def _opened(self) -> Error | None:
+        loop = asyncio.get_running_loop()
+        opened: asyncio.Future[Error | None] = loop.create_future()
+        self._driver.when_open(lambda wrong: _resolve(loop, opened, wrong))
+        return await opened
+
+    @documented
+    def generate(self, prompt: Prompt, **parameters: Unpack[Parameters]) -> AsyncStream:
+        """Sends a request; its output comes from the stream that is returned. Not to be awaited itself.
+
+        `prompt` is a text, a list of token ids, or a list of messages, which go through the model's chat template. All
+        requests run at once: each is sent here, and not when it is read.
+
+        Raises `BadRequest` or `TooLong` for what can be seen to be wrong; the stream raises what the pool refuses.
+        """
+        request_id, wire, seed = self._encode(prompt, parameters)
+        stream = AsyncStream(self._driver, request_id, bool(parameters.get("keep_s")))
+        sink = stream._inbox.put  # and not the stream itself, which shall end when nobody has it
+        self._driver.call(lambda session, now: session.submit(request_id, wire, seed, sink, now))
+        return stream
+
+    @documented
+    def chat(self, messages: Sequence[Message], **parameters: Unpack[Parameters]) -> AsyncStream:
+        """The same with messages, which go through the model's chat template.
+
+        await client.chat([{"role": "user", "content": "Hello"}]).text()
+        """
+        return self.generate(messages, **parameters)
+
+    def attach(self, request_id: bytes, session: bytes | None = None) -> AsyncStream:
+        """Takes over a request that was made with `keep_s`, from its first output on. `session` is the one of the
+        client that has it; None: this one's own. A request that is gone ends with `UnknownRequest`."""
+        stream = AsyncStream(self._driver, request_id, True)
+        owner, sink = session or self.session, stream._inbox.put
+        self._driver.call(lambda driven, now: driven.attach(request_id, owner, sink, now))
+        return stream
+
+    async def status(self, timeout: float = 5.0) -> Status:
+        """How the pool is. Raises `NoAnswer` after so many seconds."""
+        return status_of(await self._ask("status", {}, timeout))
+
+    async def tokenize(self, text: str, *, model: str = "", special: bool = False, timeout: float = 30.0) -> list[int]:
+        """The ids of a text, as the model's tokenizer has them; `special`: control tokens written out in the text
+        become theirs. Raises `NoAnswer` after so many seconds."""
+        fields = {"text": text, "model": model, "special": special}
+        return list((await self._ask("tokenize", fields, timeout))["ids"])
+
+    async def _ask(self, kind: str, fields: Mapping[str, Any], timeout: float) -> Mapping[str, Any]:
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Mapping[str, Any] | Error] = loop.create_future()
+        self._driver.call(
+            lambda session, now: session.ask(
+                kind, fields, lambda answer: _resolve(loop, answered, answer), timeout, now
+            )
+        )
+        answer = await answered
+        if isinstance(answer, Error):
+            raise answer
+        return answer
+
+    async def close(self) -> None:
+        """Says goodbye. Requests that run are ended by the pool, those with `keep_s` when that is over; streams that
+        are still read end with `Closed`."""
+        await asyncio.get_running_loop().run_in_executor(None, self._stop)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<quern.AsyncClient of {self.endpoint}, {'open' if self.is_open else 'not open'}>"
+
+
+def _resolve(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], value: object) -> None:
+    """From the thread: the future of a loop, if it is still waited for."""
+
+    def settle() -> None:
+        if not future.done():
+            future.set_result(value)
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(settle)

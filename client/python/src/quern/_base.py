@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""What both faces of a client share: where the pool is, what is sent, and what of the output was read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from . import _certificate, _place, _request
+from ._driver import Driver
+from ._errors import BadRequest, Error, error_of
+from ._types import End, Logprob, Model, Piece, Prompt, Result, Status, Worker
+
+Name = str | os.PathLike[str]
+
+
+def status_of(fields: Mapping[str, Any]) -> Status:
+    """The answer to a status."""
+    known = {key: value for key, value in fields.items() if key not in ("ref", "workers")}
+    for_people = _request.printable
+    workers = []
+    for each in fields["workers"]:
+        texts = {key: for_people(value) for key, value in each.items() if isinstance(value, str)}
+        workers.append(Worker(**{**each, **texts}))
+    return Status(**{**known, "version": for_people(known["version"])}, workers=tuple(workers))
+
+
+class BaseClient:
+    """A session with a pool. Not to be made itself: see `Client` and `AsyncClient`."""
+
+    def __init__(
+        self,
+        endpoint: Name | None,
+        server_key: Name | None,
+        client_key: Name | None,
+        timeout: float,
+        patience: float,
+    ) -> None:
+        place = _place.endpoint_of(endpoint)
+        if server_key is None and client_key is not None:
+            raise BadRequest("client_key: a connection without a server key is not encrypted, and shows no key")
+        if server_key is not None and not place.startswith("tcp://"):
+            raise BadRequest(f"{place} is not reached by TCP, and takes no key")
+        server = _certificate.server_key(server_key) if server_key is not None else None
+        pair = _certificate.key_pair(client_key) if client_key is not None else None
+        self._timeout = timeout
+        self._driver = Driver(place, patience, server, pair)
+        # A client that is forgotten, or left when the program ends, says goodbye too.
+        self._stop = weakref.finalize(self, self._driver.stop)
+
+    @property
+    def endpoint(self) -> str:
+        """Of the pool's frontend."""
+        return self._driver.endpoint
+
+    @property
+    def session(self) -> bytes:
+        """This session's identity, for `attach` from another client. Keep it secret: it is the right to read."""
+        return self._driver.session.id
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models that the pool said it serves when the session was opened last."""
+        return self._driver.session.models
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session is open now: not while it opens, nor after it was closed or broke."""
+        return self._driver.session.state == "open"
+
+    def _encode(self, prompt: Prompt, parameters: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
+        """A new request's id, its bytes and its seed."""
+        request_id = os.urandom(16)
+        fields = _request.generation(prompt, parameters)
+        return request_id, _request.encoded(request_id, fields, self._driver.session.limits), fields["seed"]
+
+
+class BaseStream:
+    """A request's output. Not to be made itself: it comes from `generate`, `chat` and `attach`."""
+
+    def __init__(self, driver: Driver, request_id: bytes) -> None:
+        self._driver = driver
+        self._id = request_id
+        self._end: End | None = None
+        self._ended_for_us = False
+
+    @property
+    def id(self) -> bytes:
+        """The request's identity, for `attach`."""
+        return self._id
+
+    @property
+    def end(self) -> End | None:
+        """How it ended, once the last piece was read."""
+        return self._end
+
+    def cancel(self) -> None:
+        """Asks for the end. What had come by then, and the end, can still be read."""
+        if self._end is None:
+            request_id = self._id
+            self._driver.call(lambda session, now: session.cancel(request_id, now))
+
+    def _leave(self) -> None:
+        """Nobody reads on: what is made from here on is for nobody."""
+        if self._ended_for_us:
+            return
+        self._ended_for_us = True
+        with contextlib.suppress(Error):  # the client is closed, or of another process: nothing runs
+            self.cancel()
+
+    def _note(self, piece: Piece) -> Piece:
+        """A piece that is read now. Raises what a request that failed ended with."""
+        if piece.end is None:
+            return piece
+        self._end = piece.end
+        self._ended_for_us = True
+        if piece.end.reason == "error" and not piece.ids and not piece.text:
+            raise error_of(piece.end.error, piece.end.text, piece.end.retry_after_ms)
+        return piece
+
+    def _check_ended_well(self) -> None:
+        """Nothing is left to read: raises what a request ended with whose last piece had output too."""
+        if self._end is not None and self._end.reason == "error":
+            raise error_of(self._end.error, self._end.text, self._end.retry_after_ms)
+
+
+class Gathered:
+    """Pieces put together."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._ids: list[int] = []
+        self._logprobs: list[tuple[Logprob, ...]] = []
+
+    def add(self, piece: Piece) -> None:
+        """The next one."""
+        self._texts.append(piece.text)
+        self._ids.extend(piece.ids)
+        self._logprobs.extend(piece.logprobs)
+
+    def result(self, end: End) -> Result:
+        """The whole."""
+        return Result("".join(self._texts), tuple(self._ids), tuple(self._logprobs), end)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""The client for programs that wait."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ._base import BaseClient, BaseStream, Gathered, Name, status_of
+from ._documents import documented
+from ._driver import Driver
+from ._errors import Error
+from ._types import Message, Piece, Prompt, Result, Status
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from ._tables import Parameters
+
+
+class Stream(BaseStream, Iterator[Piece]):
+    """A request's output, piece by piece: iterate over it. The last piece has an `end`.
+
+    What was not read yet waits in memory; nothing is lost by reading slowly. A stream that is left before its end (the
+    loop is broken out of, the `with` block ends) cancels its request, unless it was made with `keep_s`.
+    """
+
+    def __init__(self, driver: Driver, request_id: bytes, keeps: bool) -> None:
+        super().__init__(driver, request_id)
+        self._pieces: queue.SimpleQueue[Piece] = queue.SimpleQueue()
+        self._keeps = keeps
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Piece:
+        """The next piece. Raises the `Error` that the request ended with, if it failed."""
+        piece = self._note(self._pieces.get()) if self._end is None else None
+        if piece is None:
+            self._check_ended_well()
+            raise StopIteration
+        return piece
+
+    def result(self) -> Result:
+        """Reads to the end: what is left of the output, as a whole."""
+        gathered = Gathered()
+        for piece in self:
+            gathered.add(piece)
+        assert self._end is not None
+        return gathered.result(self._end)
+
+    def text(self) -> str:
+        """Reads to the end: the text that is left of the output."""
+        return self.result().text
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None) -> None:
+        self.__del__()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_keeps", True):
+            self._leave()
+
+
+class Client(BaseClient):
+    """A session with a pool.
+
+        with quern.Client() as client:
+            for piece in client.generate("Once upon a time", max_tokens=64):
+                print(piece.text, end="", flush=True)
+
+    `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory (a path, or a text that begins with / or .),
+    or None for the default one. `server_key` is the public key of a pool that encrypts: 40 characters of Z85, or the
+    path of a certificate; `client_key` the path of this client's own certificate with its secret key, for a pool that
+    lets in only those it knows. `timeout` is how many seconds the opening may take, `patience` for how long a pool that
+    does not answer is waited for later; then everything that runs ends with `WorkerLost`.
+
+    Any number of requests may run at once, from any number of threads. A thread of its own keeps the session alive.
+    What the stream loses is asked for again; when the broker restarts the session is opened anew and its requests go
+    on.
+
+    Raises `Unreachable`, `NotAllowed`, `Unsupported`, `Overloaded` or `Draining` when there is no opening the session.
+    """
+
+    def __init__(
+        self,
+        endpoint: Name | None = None,
+        *,
+        server_key: Name | None = None,
+        client_key: Name | None = None,
+        timeout: float = 5.0,
+        patience: float = 30.0,
+    ) -> None:
+        super().__init__(endpoint, server_key, client_key, timeout, patience)
+        opened: queue.SimpleQueue[Error | None] = queue.SimpleQueue()
+        self._driver.when_open(opened.put)
+        try:
+            wrong = opened.get(timeout=timeout)
+        except queue.Empty:
+            wrong = self._driver.no_answer(timeout)
+        except BaseException:
+            self.close()
+            raise
+        if wrong is not None:
+            self.close()
+            raise wrong
+
+    @documented
+    def generate(self, prompt: Prompt, **parameters: Unpack[Parameters]) -> Stream:
+        """Sends a request; its output comes from the stream that is returned.
+
+        `prompt` is a text, a list of token ids, or a list of messages, which go through the model's chat template. All
+        requests run at once: each is sent here, and not when it is read.
+
+        Raises `BadRequest` or `TooLong` for what can be seen to be wrong; the stream raises what the pool refuses.
+        """
+        request_id, wire, seed = self._encode(prompt, parameters)
+        stream = Stream(self._driver, request_id, bool(parameters.get("keep_s")))
+        sink = stream._pieces.put  # and not the stream itself, which shall end when nobody has it
+        self._driver.call(lambda session, now: session.submit(request_id, wire, seed, sink, now))
+        return stream
+
+    @documented
+    def chat(self, messages: Sequence[Message], **parameters: Unpack[Parameters]) -> Stream:
+        """The same with messages, which go through the model's chat template.
+
+        client.chat([{"role": "user", "content": "Hello"}]).text()
+        """
+        return self.generate(messages, **parameters)
+
+    def attach(self, request_id: bytes, session: bytes | None = None) -> Stream:
+        """Takes over a request that was made with `keep_s`, from its first output on. `session` is the one of the
+        client that has it; None: this one's own. A request that is gone ends with `UnknownRequest`."""
+        stream = Stream(self._driver, request_id, True)
+        owner, sink = session or self.session, stream._pieces.put
+        self._driver.call(lambda driven, now: driven.attach(request_id, owner, sink, now))
+        return stream
+
+    def status(self, timeout: float = 5.0) -> Status:
+        """How the pool is. Raises `NoAnswer` after so many seconds."""
+        return status_of(self._ask("status", {}, timeout))
+
+    def tokenize(self, text: str, *, model: str = "", special: bool = False, timeout: float = 30.0) -> list[int]:
+        """The ids of a text, as the model's tokenizer has them; `special`: control tokens written out in the text
+        become theirs. Raises `NoAnswer` after so many seconds."""
+        fields = {"text": text, "model": model, "special": special}
+        return list(self._ask("tokenize", fields, timeout)["ids"])
+
+    def _ask(self, kind: str, fields: Mapping[str, Any], timeout: float) -> Mapping[str, Any]:
+        answers: queue.SimpleQueue[Mapping[str, Any] | Error] = queue.SimpleQueue()
+        self._driver.call(lambda session, now: session.ask(kind, fields, answers.put, timeout, now))
+        answer = answers.get()
+        if isinstance(answer, Error):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """Says goodbye. Requests that run are ended by the pool, those with `keep_s` when that is over; streams that
+        are still read end with `Closed`."""
+        self._stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<quern.Client of {self.endpoint}, {'open' if self.is_open else 'not open'}>"

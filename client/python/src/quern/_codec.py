@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: MIT
+"""Messages and bytes, by the tables of the protocol.
+
+`decode` is strict about what it knows and silent about what it does not, as PROTOCOL.md says: a `Malformed` names the
+key. What it returns has every key of its table, those left out with their defaults. `encode` refuses what `decode`
+would, so that a mistake shows at its sender. msgpack reads and writes the values; which may stand where is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgpack
+
+from . import _field as f
+from . import _tables as tables
+from ._field import Field, Table
+from ._values import (
+    Malformed,
+    Pairs,
+    check_biases,
+    check_count,
+    check_ids,
+    check_list,
+    check_logprobs,
+    check_pair,
+    check_scalar,
+    check_strings,
+    check_text,
+)
+
+Fields = dict[str, Any]
+
+_BROKEN = "truncated, or not msgpack"
+
+
+def _pack(value: object, single: bool = False) -> bytes:
+    return msgpack.packb(value, use_single_float=single)  # type: ignore[no-any-return]
+
+
+def _check_whole(table: Table, fields: Fields) -> None:
+    """What no single field shows."""
+    if "reason" in fields and "error" in fields and (fields["reason"] == "error") != (fields["error"] is not None):
+        raise Malformed("error: expected with the reason error, and only with it")
+
+
+# ---- bytes → message ----
+
+
+def _deeper_than(value: object, depth: int) -> bool:
+    """Whether containers stand more than `depth` deep in an unpacked value."""
+    level = [value]
+    while level:
+        containers = [each for each in level if isinstance(each, list)]
+        if containers and depth == 0:
+            return True
+        depth -= 1
+        level = [
+            item for each in containers for entry in each for item in (entry if isinstance(each, Pairs) else (entry,))
+        ]
+    return False
+
+
+def _unpack(data: bytes) -> tuple[Pairs, str | int]:
+    """The pairs of the message's map; and how it goes on: the key whose value is broken ("": none that can be read),
+    or the number of bytes that follow the map."""
+    try:
+        value = msgpack.unpackb(data, object_pairs_hook=Pairs, strict_map_key=False, unicode_errors="surrogateescape")
+        if not isinstance(value, Pairs):
+            raise Malformed("not a msgpack map")
+        return value, 0
+    except Malformed:
+        raise
+    except Exception:  # msgpack's reasons are of many classes, and none is for people
+        return _unpack_what_there_is(data)
+
+
+def _unpack_what_there_is(data: bytes) -> tuple[Pairs, str | int]:
+    """The same, pair by pair, to say which key is broken."""
+    reader = msgpack.Unpacker(
+        object_pairs_hook=Pairs,
+        strict_map_key=False,
+        unicode_errors="surrogateescape",
+        max_buffer_size=max(len(data), 1),
+    )
+    pairs = Pairs()
+    key: object = ""
+    try:
+        reader.feed(data)
+        n = reader.read_map_header()
+    except Exception:
+        raise Malformed("not a msgpack map") from None
+    if n > tables.MAX_KEYS:
+        raise Malformed(f"{n} keys are more than {tables.MAX_KEYS}")
+    try:
+        for _ in range(n):
+            key = ""
+            key = reader.unpack()
+            pairs.append((key, reader.unpack()))
+    except Exception:
+        return pairs, key if isinstance(key, str) else ""
+    return pairs, len(data) - reader.tell()
+
+
+def _decode_map(table: Table, value: object, depth: int) -> Fields:
+    if not isinstance(value, Pairs):
+        raise Malformed("expected a map")
+    if len(value) > tables.MAX_KEYS:
+        raise Malformed(f"{len(value)} keys are more than {tables.MAX_KEYS}")
+    return _decode_pairs(table, value, depth, False)
+
+
+def _decode_pairs(table: Table, pairs: Pairs, depth: int, top: bool) -> Fields:
+    fields: Fields = {}
+    kind_seen = False
+    by_key = table.by_key
+    for key, value in pairs:
+        if not isinstance(key, str):
+            raise Malformed("a key is not a text")
+        field = by_key.get(key)
+        if field is None:
+            if top and key == "k":
+                if kind_seen:
+                    raise Malformed("k: comes twice")
+                kind_seen = True
+            elif isinstance(value, list) and _deeper_than(value, depth - 1):
+                raise Malformed(f"{key[:40]}: truncated, too deep, or not msgpack")
+            continue
+        if key in fields:
+            raise Malformed(f"{key}: comes twice")
+        try:
+            fields[key] = _decode_value(field, value, depth - 1)
+        except Malformed as wrong:
+            raise Malformed(f"{key}: {wrong}") from None
+    for field in table.fields:
+        if field.key not in fields:
+            if field.required:
+                raise Malformed(f"{field.key}: missing")
+            fields[field.key] = field.default()
+    _check_whole(table, fields)
+    return fields
+
+
+def _decode_prompt(value: object, depth: int) -> object:
+    if not isinstance(value, (str, list)) or isinstance(value, Pairs):
+        raise Malformed("expected a text, an array of token ids, or an array of messages")
+    if not value:
+        raise Malformed("is empty")
+    if isinstance(value, str):
+        check_text(value, tables.MAX_REQUEST_BYTES, False)
+        return value
+    if not isinstance(value[0], Pairs):
+        check_count(len(value), tables.MAX_PROMPT_IDS)
+        return check_ids(value)
+    check_count(len(value), tables.MAX_MESSAGES)
+    messages = []
+    for i, item in enumerate(value):
+        try:
+            messages.append(_decode_map(tables.MESSAGE, item, depth - 1))
+        except Malformed as wrong:
+            raise Malformed(f"message {i}: {wrong}") from None
+    return messages
+
+
+def _decode_value(field: Field, value: object, depth: int) -> object:
+    kind = field.type
+    if kind == f.IDS:
+        return check_ids(check_list(value, "an array of token ids", field.high))
+    if kind == f.EPOCH:
+        return check_pair(value, "[boot, move]")
+    if kind == f.RANGE:
+        low, high = check_pair(value, "[min, max]")
+        if low > high:
+            raise Malformed("expected [min, max]")
+        return low, high
+    if kind in (f.TEXTS, f.BINS):
+        return check_strings(field, value)
+    if kind == f.PROMPT:
+        return _decode_prompt(value, depth)
+    if kind == f.BIASES:
+        return check_biases(field, value)
+    if kind == f.LOGPROBS:
+        return check_logprobs(field, value)
+    if kind == f.MAP:
+        assert field.table
+        return _decode_map(field.table, value, depth)
+    if kind == f.MAPS:
+        assert field.table
+        items = []
+        for i, item in enumerate(check_list(value, "an array of maps", field.high)):
+            try:
+                items.append(_decode_map(field.table, item, depth - 1))
+            except Malformed as wrong:
+                raise Malformed(f"item {i}: {wrong}") from None
+        return items
+    return check_scalar(field, value)
+
+
+def decode(data: bytes) -> tuple[str, Fields]:
+    """The kind of a message and its fields. `Malformed` when it is none."""
+    if not data:
+        raise Malformed("an empty message")
+    pairs, rest = _unpack(data)
+    if len(pairs) > tables.MAX_KEYS:
+        raise Malformed(f"{len(pairs)} keys are more than {tables.MAX_KEYS}")
+    kind = next((value for key, value in pairs if key == "k"), None)
+    if kind is None:
+        raise Malformed("k: missing")
+    if not isinstance(kind, str):
+        raise Malformed("k: expected a text")
+    table = tables.KINDS.get(kind)
+    if table is None:
+        raise Malformed(f'there is no kind "{kind[:40]}"')
+    if len(data) > table.max_bytes:
+        raise Malformed(f"{kind}: {len(data)} bytes are more than {table.max_bytes}")
+    try:
+        if isinstance(rest, str):
+            # What stands before it may be wrong too, and is told first.
+            _decode_pairs(Table((), 0, table.by_key), pairs, tables.MAX_DEPTH, True)
+            text = "truncated, too deep, or not msgpack" if rest and rest not in table.by_key else _BROKEN
+            raise Malformed(f"{rest}: {text}" if rest else text)
+        fields = _decode_pairs(table, pairs, tables.MAX_DEPTH, True)
+        if kind == "frame" and fields["logprobs"] and len(fields["logprobs"]) != len(fields["ids"]):
+            raise Malformed(f"logprobs: {len(fields['logprobs'])} rows for {len(fields['ids'])} ids")
+        if rest:
+            raise Malformed(f"{rest} bytes follow the message")
+    except Malformed as wrong:
+        raise Malformed(f"{kind}: {wrong}") from None
+    return kind, fields
+
+
+# ---- message → bytes ----
+
+
+def _encode_prompt(value: object) -> bytes:
+    if isinstance(value, str):
+        return _pack(_decode_prompt(value, 0))
+    if not isinstance(value, Sequence) or isinstance(value, (bytes, bytearray)):
+        raise Malformed("expected a text, an array of token ids, or an array of messages")
+    if not value:
+        raise Malformed("is empty")
+    if not isinstance(value[0], Mapping):
+        check_count(len(value), tables.MAX_PROMPT_IDS)
+        return _pack(check_ids(list(value)))
+    check_count(len(value), tables.MAX_MESSAGES)
+    out = [_pack_header(0x90, 0xDC, len(value))]
+    for i, item in enumerate(value):
+        if not isinstance(item, Mapping):
+            raise Malformed(f"message {i}: expected a map")
+        try:
+            out.append(_encode_map(tables.MESSAGE, item, None))
+        except Malformed as wrong:
+            raise Malformed(f"message {i}: {wrong}") from None
+    return b"".join(out)
+
+
+def _pack_header(short: int, wide: int, n: int) -> bytes:
+    """The head of an array or a map."""
+    if n < 16:
+        return bytes([short | n])
+    if n < 1 << 16:
+        return bytes([wide]) + n.to_bytes(2, "big")
+    return bytes([wide + 1]) + n.to_bytes(4, "big")
+
+
+def _encode_value(field: Field, value: Any) -> bytes:
+    kind = field.type
+    if kind == f.PROMPT:
+        return _encode_prompt(value)
+    if kind == f.MAP:
+        assert field.table
+        return _encode_map(field.table, value, None)
+    if kind == f.MAPS:
+        assert field.table
+        items = [_encode_map(field.table, item, None) for item in check_list(value, "an array of maps", field.high)]
+        return _pack_header(0x90, 0xDC, len(items)) + b"".join(items)
+    checked = _decode_value(field, value, tables.MAX_DEPTH)
+    return _pack(checked, single=kind in (f.BIASES, f.LOGPROBS))
+
+
+def _encode_map(table: Table, fields: Mapping[str, Any], kind: str | None) -> bytes:
+    unknown = [key for key in fields if key not in table.by_key]
+    if unknown:
+        raise Malformed(f"{unknown[0]}: there is no such key")
+    out = [_pack("k") + _pack(kind)] if kind is not None else []
+    whole = {each.key: fields.get(each.key, None if each.required else each.default()) for each in table.fields}
+    _check_whole(table, whole)
+    for field in table.fields:
+        value = whole[field.key]
+        if value is None and field.required:
+            raise Malformed(f"{field.key}: missing")
+        if not field.always and (value is None or value == field.default()):
+            continue
+        try:
+            out.append(_pack(field.key) + _encode_value(field, value))
+        except Malformed as wrong:
+            raise Malformed(f"{field.key}: {wrong}") from None
+    return _pack_header(0x80, 0xDE, len(out)) + b"".join(out)
+
+
+def encode(kind: str, fields: Mapping[str, Any]) -> bytes:
+    """The bytes of a message. `Malformed` when it is one that nobody would take."""
+    table = tables.KINDS[kind]
+    try:
+        data = _encode_map(table, fields, kind)
+        if len(data) > table.max_bytes:
+            raise Malformed(f"{len(data)} bytes are more than {table.max_bytes}")
+    except Malformed as wrong:
+        raise Malformed(f"{kind}: {wrong}") from None
+    return data

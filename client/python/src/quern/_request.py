@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: MIT
+"""A request: from what the caller gives to the keys of a `generate`, and its life from there to its end.
+
+    new ──session open──▶ sent ──accepted, or a frame──▶ live ──last frame──▶ gone
+                            └────────error───────────────────────────────────▶ gone
+    live ──session opened again──▶ attaching ──attach_ok──▶ live
+                                       └──unknown, nothing received──▶ sent
+
+Frames of one request may come late, twice, in any order, or not at all. One that begins at or before what was
+delivered is delivered from there on; one that begins beyond is a gap. Then the request is `replaying`: live frames are
+held, the broker is asked for what is missing, page after page, and when it has no more the held frames are looked at as
+if they came now. What is held twice, or came in a page too, is a duplicate and delivers nothing: so the order of
+arrival decides nothing. Older epochs are dropped when live (a fenced worker may still publish) and are good in a page
+(the broker kept them).
+
+Nothing here reads a clock or a socket: the session calls in with what came and what time it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _codec, _tables
+from ._errors import BadRequest, TooLong
+from ._types import End, Logprob, Piece, Prompt
+from ._values import Malformed
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+Sink = Callable[[Piece], None]
+Epoch = tuple[int, int]
+
+SILENCE = 1.0  # seconds without a frame, a page or a verdict: ask
+END = 0.1  # from the DEALER's end to the last frame
+HELD_FRAMES = 8192  # live frames kept while a replay runs; beyond, they are dropped and replayed later
+HELD_BYTES = 4 << 20
+FRUITLESS = 3  # replays that bring nothing after the end was told, until nothing is believed to come
+
+
+# ---- what the caller gives ----
+
+
+def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a generate, but its id; the seed is chosen here, so that the same bytes, sent again to another
+    broker, make the same output. `BadRequest` names what cannot be right."""
+    known = _tables.Parameters.__annotations__
+    fields: dict[str, Any] = {"prompt": prompt}
+    for name, value in parameters.items():
+        if name not in known:
+            raise BadRequest(f"{name}: there is no such parameter")
+        if value is not None:
+            fields[name] = value
+    for name in ("stop", "require"):
+        if isinstance(fields.get(name), str):
+            fields[name] = [fields[name]]
+    for name in ("stop", "require", "stop_ids"):
+        if name in fields and isinstance(fields[name], Sequence):
+            fields[name] = list(fields[name])
+    if isinstance(fields.get("logit_bias"), Mapping):
+        fields["logit_bias"] = list(fields["logit_bias"].items())
+    fields.setdefault("seed", int.from_bytes(os.urandom(8), "big"))
+    if fields.get("keep_s"):
+        fields["on_disconnect"] = "keep"
+    return fields
+
+
+def check_limits(fields: Mapping[str, Any], limits: Mapping[str, int]) -> None:
+    """What the pool said it takes, which another version of it may set lower than the protocol does."""
+    prompt, stop = fields["prompt"], fields.get("stop", [])
+    ids = len(prompt) if not isinstance(prompt, str) and prompt and isinstance(prompt[0], int) else 0
+    for what, has, most in (
+        ("ids of a prompt", ids, limits["prompt_ids"]),
+        ("stop strings", len(stop), limits["stops"]),
+        ("bytes of a stop string", max((len(each.encode()) for each in stop), default=0), limits["stop_bytes"]),
+        ("stop ids", len(fields.get("stop_ids", [])), limits["stop_ids"]),
+        ("log probabilities of an id", fields.get("logprobs", 0), limits["logprobs"] + 1),
+        ("logit biases", len(fields.get("logit_bias", [])), limits["logit_bias"]),
+    ):
+        if has > most:
+            raise TooLong(f"the pool takes {most} {what}, this request has {has}")
+
+
+def encoded(request_id: bytes, fields: Mapping[str, Any], limits: Mapping[str, int]) -> bytes:
+    """The bytes of the generate; `BadRequest` or `TooLong` when no pool, or not this one, would take them."""
+    try:
+        wire = _codec.encode("generate", {"id": request_id, **fields})
+    except Malformed as wrong:
+        raise BadRequest(str(wrong).removeprefix("generate: ")) from None
+    check_limits(fields, limits)
+    if len(wire) > limits["request_bytes"]:
+        raise TooLong(f"the request has {len(wire)} bytes, the pool takes {limits['request_bytes']}")
+    return wire
+
+
+# ---- its life ----
+
+
+class Request:
+    """One request of a session. `sink` gets each piece in order, and then exactly one with an end."""
+
+    def __init__(self, request_id: bytes, sink: Sink, wire: bytes, seed: int, now: float) -> None:
+        self.id = request_id
+        self.sink = sink
+        self.wire = wire  # to send again, byte for byte; empty for an attached one
+        self.seed = seed
+        self.state = "new"
+        self.owner: bytes | None = None  # attaching to another session's: that session
+        self.epoch: Epoch = (0, 0)
+        self.next = 0  # ids delivered
+        self.off = 0  # bytes of text delivered
+        self.sent_at = self.heard_at = now
+        self.replaying = False
+        self.replay_at = 0.0
+        self.fruitless = 0
+        self.held: list[bytes] = []
+        self.held_bytes = 0
+        self.cancel_wanted = False  # and not acknowledged yet
+        self.cancel_at = 0.0
+        self.cancels = 0  # sent and not answered: an unknown_request may be theirs
+        self.told_count: int | None = None  # of ids in all, once the DEALER's end came
+        self.told_end: dict[str, Any] = {}
+
+    # -- going out --
+
+    def send(self, session: Session) -> None:
+        """Says the generate."""
+        self.sent_at = self.heard_at = session.now
+        if len(self.wire) > session.limits["request_bytes"]:  # of a pool that was started anew and takes less
+            text = f"the request has {len(self.wire)} bytes, the pool takes {session.limits['request_bytes']}"
+            self.fail(session, "too_long", text)
+            return
+        self.state = "sent"
+        session.send_bytes(self.wire)
+
+    def send_attach(self, session: Session) -> None:
+        """Asks for the request, which the broker knows from before, or of another session."""
+        self.state = "attaching"
+        self.replaying = False
+        self.sent_at = self.heard_at = session.now
+        session.send("attach", {"session": self.owner, "id": self.id, "next": self.next})
+
+    def ask(self, session: Session) -> None:
+        """Asks for what is missing."""
+        self.replaying = True
+        self.replay_at = session.now
+        session.send("replay", {"id": self.id, "epoch": self.epoch, "next": self.next})
+
+    def press_cancel(self, session: Session) -> None:
+        """Says cancel to a pool that knows the request; again by the timer until it is acknowledged."""
+        waits = self.cancels > 0 and session.now - self.cancel_at < SILENCE
+        if self.cancel_wanted and self.state in ("sent", "live") and not waits and session.state == "open":
+            self.cancel_at = session.now
+            self.cancels += 1
+            session.send("cancel", {"id": self.id})
+
+    def opened(self, session: Session, again: bool) -> None:
+        """The session is open, or open again."""
+        self.cancels = 0  # their answers went with the session
+        if self.state in ("new", "sent"):
+            self.send(session)
+        elif again or self.state == "attaching":
+            self.send_attach(session)
+
+    def tick(self, session: Session) -> None:
+        """Says again what had no answer."""
+        now = session.now
+        self.press_cancel(session)
+        if self.state == "new" and now - self.sent_at >= SILENCE:
+            self.send(session)
+        elif self.state == "sent":
+            # Not to a broker that is silent altogether: large prompts would pile up on the way to it.
+            if now - self.sent_at >= SILENCE and session.heard_at > self.sent_at:
+                self.send(session)
+        elif self.state == "attaching" and now - self.sent_at >= SILENCE:
+            self.send_attach(session)
+        elif self.state == "live":
+            patience = END if self.told_count is not None else SILENCE
+            since, wait = (self.replay_at, SILENCE) if self.replaying else (self.heard_at, patience)
+            if now - since >= wait:
+                self.ask(session)
+
+    # -- coming in, on the DEALER --
+
+    def _renew(self, epoch: Epoch) -> None:
+        self.epoch = max(self.epoch, epoch)
+
+    def accepted(self, session: Session, message: Mapping[str, Any]) -> None:
+        """The pool has taken it."""
+        if self.state == "sent":
+            self.state = "live"
+        self.seed = message["seed"]
+        self._renew(message["epoch"])
+        self.heard_at = session.now
+        self.press_cancel(session)
+
+    def attached(self, session: Session, message: Mapping[str, Any]) -> None:
+        """The pool has bound it to this session."""
+        if self.state != "attaching":
+            return
+        self.state = "live"
+        self.owner = None
+        self._renew(message["epoch"])
+        self.heard_at = session.now
+        self.press_cancel(session)
+        self.ask(session)
+
+    def cancelled(self) -> None:
+        """The pool has heard the cancel."""
+        if self.cancels > 0:
+            self.cancels -= 1
+            self.cancel_wanted = False
+
+    def end_told(self, session: Session, message: Mapping[str, Any]) -> None:
+        """It is over, and has so many ids; the last frame is on its way, or lost."""
+        if self.state == "sent":
+            self.state = "live"
+        self.told_count = message["count"]
+        self.told_end = message["end"]
+        self.heard_at = session.now
+
+    def refused(self, session: Session, message: Mapping[str, Any]) -> None:
+        """An error that names this request: of the generate, the attach, a replay or a cancel."""
+        unknown, of = message["error"] == "unknown_request", message.get("of")
+        # An older broker does not say what it answers.
+        if of == "cancel" or (of is None and self.state == "live" and unknown and self.cancels > 0):
+            # It ended while the cancel was under way, and its end is too; or is not known yet, and will be told again.
+            self.cancels -= self.cancels > 0
+            self.cancel_wanted = self.cancel_wanted and self.state != "live"
+            return
+        if self.state == "live" and not (unknown and self.replaying):
+            return
+        if self.state != "live" and of == "replay":
+            return  # of before the session was opened again
+        if unknown and self.owner is None and self.state != "sent":
+            self._forgotten(session)
+        else:
+            self.fail(session, message["error"], message["text"], message["retry_after_ms"])
+
+    def _forgotten(self, session: Session) -> None:
+        """The broker does not know it, though it had accepted it once."""
+        if self.told_count is not None and self.next == self.told_count:
+            self._deliver(session, "", (), (), self._end_of(self.told_end))
+        elif self.wire and self.next == 0 and self.off == 0 and self.told_count is None:
+            # To this broker nothing that came of an earlier one counts, its epoch least of all: a machine that starts
+            # with an empty run directory counts its boots from one.
+            self.epoch = (0, 0)
+            self.replaying = False
+            self.fruitless = 0
+            self._take_held()
+            self.send(session)
+        else:
+            text = f"the broker no longer knows this request; {self.next} tokens had come"
+            self.fail(session, "worker_lost", text)
+
+    # -- coming in, frames --
+
+    def frame(self, session: Session, fields: Mapping[str, Any], data: bytes) -> None:
+        """A frame of the stream; `data` is what it was read from."""
+        self.heard_at = session.now
+        if self.state == "sent":
+            self.state = "live"  # `accepted` is on its way, on another socket
+        self._live(session, fields, data)
+
+    def _leaves_gap(self, fields: Mapping[str, Any]) -> bool:
+        return bool(fields["seq"] > self.next or fields["off"] > self.off)
+
+    def _live(self, session: Session, fields: Mapping[str, Any], data: bytes) -> bool:
+        """True when the request is over."""
+        if fields["epoch"] < self.epoch:
+            return False
+        self.epoch = fields["epoch"]
+        if self.replaying or self.state == "attaching":
+            self._hold(data)
+            return False
+        if self._leaves_gap(fields):
+            self._hold(data)
+            self.ask(session)
+            return False
+        return self._frame(session, fields)
+
+    def _hold(self, data: bytes) -> None:
+        if len(self.held) < HELD_FRAMES and self.held_bytes + len(data) <= HELD_BYTES:
+            self.held.append(data)
+            self.held_bytes += len(data)
+
+    def _take_held(self) -> list[bytes]:
+        held, self.held, self.held_bytes = self.held, [], 0
+        return held
+
+    def page(self, session: Session, message: Mapping[str, Any]) -> None:
+        """A page of a replay."""
+        self.heard_at = session.now
+        if not self.replaying:
+            return
+        for data in message["frames"]:
+            try:
+                kind, fields = _codec.decode(data)
+            except Malformed:
+                kind, fields = "", {}
+            if kind != "frame" or fields["id"] != self.id:
+                self.fail(session, "internal", "the broker replayed something that is no frame of this request")
+                return
+            if self._leaves_gap(fields):
+                self._lost(session)
+                return
+            if self._frame(session, fields):
+                return
+        self._renew(message["epoch"])
+        if not message["done"]:
+            # A page without frames is no progress: the timer asks again, not we at once.
+            if message["frames"]:
+                self.ask(session)
+            return
+        self.replaying = False
+        over = False
+        for data in self._take_held():
+            over = over or self._live(session, _codec.decode(data)[1], data)
+        if not over and not self.replaying:
+            self._settle(session)
+
+    def _settle(self, session: Session) -> None:
+        """The broker has no more for now, and the end did not come with it, though it was told."""
+        if self.told_count is None:
+            return
+        self.fruitless += 1
+        if self.fruitless < FRUITLESS:
+            return
+        if self.next == self.told_count:
+            self._deliver(session, "", (), (), self._end_of(self.told_end))
+        else:
+            self._lost(session)
+
+    def _frame(self, session: Session, fields: Mapping[str, Any]) -> bool:
+        """Delivers what of a frame is new. True when the request is over."""
+        known = min(self.next - fields["seq"], len(fields["ids"]))
+        ids = tuple(fields["ids"][known:])
+        data = fields["text"].encode()
+        rest = data[min(self.off - fields["off"], len(data)) :]
+        end = fields["end"]
+        if not ids and not rest and end is None:
+            return False
+        try:
+            text = fields["text"] if len(rest) == len(data) else rest.decode()
+        except UnicodeDecodeError:
+            self.fail(session, "internal", f"the output was cut inside a character at byte {self.off}")
+            return True
+        rows = fields["logprobs"][known:] if fields["logprobs"] else ()
+        logprobs = tuple(tuple(Logprob(*entry) for entry in row) for row in rows)
+        self.off += len(rest)
+        self.fruitless = 0
+        return self._deliver(session, text, ids, logprobs, self._end_of(end) if end is not None else None)
+
+    # -- delivery: the one place where a request ends --
+
+    def _end_of(self, end: Mapping[str, Any]) -> End:
+        return End(
+            reason=end["reason"],
+            error=end["error"] or "",
+            text=printable(end["text"]),
+            seed=self.seed,
+            **end["usage"],
+            **end["timing"],
+        )
+
+    def _deliver(
+        self,
+        session: Session,
+        text: str,
+        ids: tuple[int, ...],
+        logprobs: tuple[tuple[Logprob, ...], ...],
+        end: End | None,
+    ) -> bool:
+        piece = Piece(text, ids, self.next, logprobs, end)
+        self.next += len(ids)
+        if end is not None:
+            session.forget(self)
+        self.sink(piece)
+        return end is not None
+
+    def end_unsent(self, session: Session) -> None:
+        """Cancelled before the pool has heard of it."""
+        self._deliver(session, "", (), (), End("cancelled", seed=self.seed))
+
+    def _lost(self, session: Session) -> None:
+        self.fail(session, "worker_lost", f"the pool no longer has the output from token {self.next} on")
+
+    def fail(self, session: Session, error: str, text: str, retry_after_ms: int = 0) -> None:
+        """Ends it, for a reason that is not the pool's last word in a frame."""
+        end = End("error", error, printable(text), retry_after_ms, self.seed, output_tokens=self.next)
+        self._deliver(session, "", (), (), end)
+
+
+def printable(text: str) -> str:
+    """A text of the pool, fit for a terminal: whoever passes for a broker must not steer it."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: MIT
+# fmt: off
+# ruff: noqa: E501, I001
+"""The protocol as data. Printed by client/python/print_tables.c from proto/; a test holds it to that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from ._field import (
+    BIASES, BINS, BOOL, ENUM, EPOCH, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, RANGE, REAL, TEXT, TEXTS,
+    Field, Table, table,
+)
+
+VERSION_MIN = 1
+VERSION_MAX = 1
+MAX_KEYS = 64
+MAX_DEPTH = 8
+MAX_MESSAGES = 4096
+MAX_PROMPT_IDS = 524288
+MAX_REQUEST_BYTES = 4194304
+MAX_TEXT_BYTES = 1024
+MAX_FRAME_IDS = 4096
+MAX_BYTES = 6881280
+ERRORS = ("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",)
+REASONS = ("stop", "length", "cancelled", "deadline", "error",)
+
+KINDS: dict[str, Table] = {
+    "hello": table(
+        Field("proto", RANGE, required=True, always=True),
+        Field("features", TEXTS, high=32, item_high=128),
+        Field("session", ID, required=True, always=True),
+        max_bytes=6881280,
+    ),
+    "join": table(
+        Field("nonce", INT, required=True, always=True, high=18446744073709551615),
+        max_bytes=6881280,
+    ),
+    "generate": table(
+        Field("id", ID, required=True, always=True),
+        Field("prompt", PROMPT, required=True, always=True),
+        Field("special", BOOL, help="text prompts: control tokens written out in the text become their ids"),
+        Field("model", NAME, high=128, help="which model, by name; empty: any"),
+        Field("max_tokens", INT, low=1, high=2147483647, help="most tokens to make; left out: 256, or what there is room for"),
+        Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divides the logits: above 1 is more varied; 0 = greedy"),
+        Field("top_k", INT, always=True, high=2147483647, initial=40, help="sample from the K most likely; 0 = off, 1 = greedy"),
+        Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the most likely that sum to P; 1 = off"),
+        Field("min_p", REAL, always=True, real_low=0, real_high=1, initial=0.05, help="drop what is less likely than P times the most likely; 0 = off"),
+        Field("repetition_penalty", REAL, always=True, real_low=0.01, real_high=100, initial=1, help="makes what stands in prompt or output less likely; 1 = off"),
+        Field("presence_penalty", REAL, always=True, real_low=-2, real_high=2, help="is taken off the logit of what stands in the output; 0 = off"),
+        Field("frequency_penalty", REAL, always=True, real_low=-2, real_high=2, help="is taken off a logit for each time it stands in the output; 0 = off"),
+        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="is added to the logit of these ids; an id that stands twice gets both"),
+        Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
+        Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
+        Field("stop_ids", IDS, high=64, help="end the output, beside the model's own end ids"),
+        Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
+        Field("priority", INT, low=-8, high=8, help="higher ones go first"),
+        Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
+        Field("on_disconnect", ENUM, help="what becomes of it when the session leaves", names=("cancel", "keep",)),
+        Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
+        Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only"),
+        Field("cache_prompt", BOOL, initial=1, help="false: nothing of it is looked up in the prefix cache, and nothing kept there"),
+        Field("require", TEXTS, high=32, item_high=128, help="features without which the request makes no sense"),
+        max_bytes=6881280,
+    ),
+    "cancel": table(
+        Field("session", ID),
+        Field("id", ID, required=True, always=True),
+        max_bytes=6881280,
+    ),
+    "replay": table(
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH),
+        Field("next", INT, required=True, always=True, high=9007199254740992),
+        max_bytes=6881280,
+    ),
+    "attach": table(
+        Field("session", ID),
+        Field("id", ID, required=True, always=True),
+        Field("next", INT, high=9007199254740992),
+        max_bytes=6881280,
+    ),
+    "status": table(
+        Field("ref", INT, high=18446744073709551615),
+        max_bytes=6881280,
+    ),
+    "tokenize": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("model", NAME, high=128),
+        Field("text", TEXT, required=True, always=True, high=4194304),
+        Field("special", BOOL),
+        max_bytes=6881280,
+    ),
+    "ping": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("taken", BINS, high=4096, item_high=16),
+        max_bytes=6881280,
+    ),
+    "bye": table(
+        max_bytes=6881280,
+    ),
+    "hello_ok": table(
+        Field("proto", RANGE, required=True, always=True),
+        Field("features", TEXTS, high=32, item_high=128),
+        Field("boot", INT, required=True, always=True, high=18446744073709551615),
+        Field("stream", TEXTS, required=True, always=True, low=1, high=8, item_high=128),
+        Field("limits", MAP, required=True, always=True, table=table(Field("request_bytes", INT, required=True, always=True, high=4294967295), Field("prompt_ids", INT, required=True, always=True, high=4294967295), Field("stops", INT, required=True, always=True, high=4294967295), Field("stop_bytes", INT, required=True, always=True, high=4294967295), Field("stop_ids", INT, required=True, always=True, high=4294967295), Field("logprobs", INT, required=True, always=True, high=4294967295), Field("logit_bias", INT, high=4294967295))),
+        Field("lease_ms", INT, required=True, always=True, high=4294967295),
+        Field("models", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("digest", ID, required=True, always=True), Field("context", INT, required=True, always=True, high=4294967295), Field("workers", INT, high=4294967295), Field("chat", BOOL))),
+        max_bytes=6881280,
+    ),
+    "welcome": table(
+        Field("nonce", INT, required=True, always=True, high=18446744073709551615),
+        max_bytes=6881280,
+    ),
+    "accepted": table(
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH, required=True, always=True),
+        Field("seed", INT, required=True, always=True, high=18446744073709551615),
+        Field("again", BOOL),
+        max_bytes=6881280,
+    ),
+    "error": table(
+        Field("id", ID, optional=True),
+        Field("ref", INT, high=18446744073709551615),
+        Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
+        Field("text", TEXT, required=True, always=True, high=1024),
+        Field("retry_after_ms", INT, high=4294967295),
+        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "pong", "bye_ok", "end", "frame", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
+        max_bytes=6881280,
+    ),
+    "cancel_ok": table(
+        Field("id", ID, required=True, always=True),
+        max_bytes=6881280,
+    ),
+    "replay_ok": table(
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH, required=True, always=True),
+        Field("from", INT, required=True, always=True, high=9007199254740992),
+        Field("next", INT, required=True, always=True, high=9007199254740992),
+        Field("done", BOOL),
+        Field("frames", BINS, high=16384, item_high=262144),
+        max_bytes=393216,
+    ),
+    "attach_ok": table(
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH, required=True, always=True),
+        Field("next", INT, required=True, always=True, high=9007199254740992),
+        max_bytes=6881280,
+    ),
+    "status_ok": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("boot", INT, required=True, always=True, high=18446744073709551615),
+        Field("draining", BOOL),
+        Field("version", NAME, high=128),
+        Field("sessions", INT, high=4294967295),
+        Field("queued", INT, high=4294967295),
+        Field("running", INT, high=4294967295),
+        Field("admitted", INT, high=18446744073709551615),
+        Field("ended", INT, high=18446744073709551615),
+        Field("rejected", INT, high=18446744073709551615),
+        Field("moved", INT, high=18446744073709551615),
+        Field("tokens", INT, high=18446744073709551615),
+        Field("journal_bytes", INT, high=18446744073709551615),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("context", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("kv_cached", INT, high=4294967295), Field("restores", INT, high=18446744073709551615), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        max_bytes=6881280,
+    ),
+    "tokenize_ok": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("ids", IDS, required=True, always=True, high=4194304),
+        max_bytes=6881280,
+    ),
+    "pong": table(
+        Field("ref", INT, high=18446744073709551615),
+        max_bytes=6881280,
+    ),
+    "bye_ok": table(
+        max_bytes=6881280,
+    ),
+    "end": table(
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH, required=True, always=True),
+        Field("count", INT, required=True, always=True, high=9007199254740992),
+        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        max_bytes=6881280,
+    ),
+    "frame": table(
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH, required=True, always=True),
+        Field("seq", INT, required=True, always=True, high=9007199254740992),
+        Field("off", INT, required=True, always=True, high=9007199254740992),
+        Field("ids", IDS, required=True, always=True, high=4096),
+        Field("text", TEXT, required=True, always=True, high=262144),
+        Field("logprobs", LOGPROBS, high=21),
+        Field("wseq", INT, high=9007199254740992),
+        Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        max_bytes=262144,
+    ),
+    "register": table(
+        Field("proto", RANGE, required=True, always=True),
+        Field("features", TEXTS, high=32, item_high=128),
+        Field("name", NAME, required=True, always=True, high=128),
+        Field("incarnation", INT, required=True, always=True, high=4294967295),
+        Field("pid", INT, required=True, always=True, high=4294967295),
+        Field("slots", INT, required=True, always=True, high=4294967295),
+        Field("stream", NAME, required=True, always=True, high=128),
+        Field("model", NAME, required=True, always=True, high=128),
+        Field("digest", ID, required=True, always=True),
+        Field("context", INT, required=True, always=True, high=4294967295),
+        Field("chat", BOOL),
+        Field("kv_blocks", INT, required=True, always=True, high=4294967295),
+        Field("max_prompt", INT, required=True, always=True, high=4294967295),
+        Field("device", NAME, high=128),
+        Field("wseq", INT, high=9007199254740992),
+        Field("acked", INT, high=9007199254740992),
+        max_bytes=6881280,
+    ),
+    "ready": table(
+        Field("incarnation", INT, required=True, always=True, high=4294967295),
+        max_bytes=6881280,
+    ),
+    "heartbeat": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("active", INT, high=4294967295),
+        Field("waiting", INT, high=4294967295),
+        Field("kv_free", INT, high=4294967295),
+        Field("wseq", INT, high=9007199254740992),
+        Field("waiting_tokens", INT, high=9007199254740992),
+        Field("draining", BOOL),
+        max_bytes=6881280,
+    ),
+    "finished": table(
+        Field("session", ID, required=True, always=True),
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH, required=True, always=True),
+        Field("count", INT, required=True, always=True, high=9007199254740992),
+        Field("wseq", INT, required=True, always=True, high=9007199254740992),
+        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        max_bytes=6881280,
+    ),
+    "register_ok": table(
+        Field("boot", INT, required=True, always=True, high=18446744073709551615),
+        Field("subscription", ID, required=True, always=True),
+        Field("heartbeat_ms", INT, required=True, always=True, high=4294967295),
+        max_bytes=6881280,
+    ),
+    "assign": table(
+        Field("session", ID, required=True, always=True),
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH, required=True, always=True),
+        Field("deadline_left_ms", INT, high=2592000000),
+        Field("queue_us", INT, high=9007199254740992),
+        Field("output", IDS, high=524288),
+        Field("off", INT, high=9007199254740992),
+        Field("prompt", PROMPT, required=True, always=True),
+        Field("special", BOOL, help="text prompts: control tokens written out in the text become their ids"),
+        Field("model", NAME, high=128, help="which model, by name; empty: any"),
+        Field("max_tokens", INT, low=1, high=2147483647, help="most tokens to make; left out: 256, or what there is room for"),
+        Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divides the logits: above 1 is more varied; 0 = greedy"),
+        Field("top_k", INT, always=True, high=2147483647, initial=40, help="sample from the K most likely; 0 = off, 1 = greedy"),
+        Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the most likely that sum to P; 1 = off"),
+        Field("min_p", REAL, always=True, real_low=0, real_high=1, initial=0.05, help="drop what is less likely than P times the most likely; 0 = off"),
+        Field("repetition_penalty", REAL, always=True, real_low=0.01, real_high=100, initial=1, help="makes what stands in prompt or output less likely; 1 = off"),
+        Field("presence_penalty", REAL, always=True, real_low=-2, real_high=2, help="is taken off the logit of what stands in the output; 0 = off"),
+        Field("frequency_penalty", REAL, always=True, real_low=-2, real_high=2, help="is taken off a logit for each time it stands in the output; 0 = off"),
+        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="is added to the logit of these ids; an id that stands twice gets both"),
+        Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
+        Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
+        Field("stop_ids", IDS, high=64, help="end the output, beside the model's own end ids"),
+        Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
+        Field("priority", INT, low=-8, high=8, help="higher ones go first"),
+        Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
+        Field("on_disconnect", ENUM, help="what becomes of it when the session leaves", names=("cancel", "keep",)),
+        Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
+        Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only"),
+        Field("cache_prompt", BOOL, initial=1, help="false: nothing of it is looked up in the prefix cache, and nothing kept there"),
+        Field("require", TEXTS, high=32, item_high=128, help="features without which the request makes no sense"),
+        max_bytes=6881280,
+    ),
+    "ack": table(
+        Field("wseq", INT, required=True, always=True, high=9007199254740992),
+        max_bytes=6881280,
+    ),
+    "resend": table(
+        Field("wseq", INT, required=True, always=True, high=9007199254740992),
+        max_bytes=6881280,
+    ),
+    "drain": table(
+        Field("hand_over", BOOL),
+        max_bytes=6881280,
+    ),
+}
+
+MESSAGE: Table = table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=4194304))
+
+
+class Parameters(TypedDict, total=False):
+    """What `generate` and `chat` take beside the prompt. What is left out is as the protocol says."""
+
+    special: bool
+    """text prompts: control tokens written out in the text become their ids"""
+    model: str
+    """which model, by name; empty: any"""
+    max_tokens: int
+    """most tokens to make; left out: 256, or what there is room for"""
+    temperature: float
+    """divides the logits: above 1 is more varied; 0 = greedy (default 0.8)"""
+    top_k: int
+    """sample from the K most likely; 0 = off, 1 = greedy (default 40)"""
+    top_p: float
+    """sample from the most likely that sum to P; 1 = off (default 0.95)"""
+    min_p: float
+    """drop what is less likely than P times the most likely; 0 = off (default 0.05)"""
+    repetition_penalty: float
+    """makes what stands in prompt or output less likely; 1 = off (default 1)"""
+    presence_penalty: float
+    """is taken off the logit of what stands in the output; 0 = off (default 0)"""
+    frequency_penalty: float
+    """is taken off a logit for each time it stands in the output; 0 = off (default 0)"""
+    logit_bias: Mapping[int, float] | Sequence[tuple[int, float]]
+    """is added to the logit of these ids; an id that stands twice gets both"""
+    seed: int
+    """same seed, same request: same output; left out: a random one"""
+    stop: str | Sequence[str]
+    """end the output before the first of them"""
+    stop_ids: Sequence[int]
+    """end the output, beside the model's own end ids"""
+    logprobs: int
+    """n: log probabilities of the id and of the n − 1 most likely; 0 = none"""
+    priority: int
+    """higher ones go first"""
+    deadline_ms: int
+    """end after so many milliseconds from arrival at the broker; 0 = none"""
+    keep_s: int
+    """0: ends with the session; else lives so many seconds without it"""
+    cache_salt: str
+    """cached prefixes are shared with requests of the same salt only"""
+    cache_prompt: bool
+    """false: nothing of it is looked up in the prefix cache, and nothing kept there"""
+    require: str | Sequence[str]
+    """features without which the request makes no sense"""

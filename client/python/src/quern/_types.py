@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""What comes back: pieces of output, their end, and how the pool is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Message = Mapping[str, str]
+"""A message of a chat: {"role": "user", "content": "…"}."""
+
+Prompt = str | Sequence[int] | Sequence[Message]
+"""A text, token ids, or messages that go through the model's chat template."""
+
+
+class Logprob(NamedTuple):
+    """A token and the natural logarithm of its probability, before penalties and filters."""
+
+    id: int
+    logprob: float
+
+
+@dataclass(frozen=True)
+class End:
+    """How a request ended."""
+
+    reason: str
+    """`stop`, `length`, `cancelled`, `deadline` or `error`."""
+    error: str = ""
+    """With the reason `error`: its name in the protocol."""
+    text: str = ""
+    """What a person should read of it."""
+    retry_after_ms: int = 0
+    """Of `overloaded`."""
+    seed: int = 0
+    """With the same request it makes the same output."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompt's, how many the prefix cache had."""
+    output_tokens: int = 0
+    queue_ms: float = 0.0
+    """From arrival to a worker."""
+    prefill_ms: float = 0.0
+    """From there to the first token."""
+    prepare_ms: float = 0.0
+    """Of that, until its ids were known and checked."""
+    wait_ms: float = 0.0
+    """From there to its turn at the worker."""
+    lookup_ms: float = 0.0
+    """From there until what is cached of its prompt was found."""
+    decode_ms: float = 0.0
+    """From the first to the last token."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a request's output. Text may lag behind the ids: whole characters only, and what may begin a stop
+    string is held back."""
+
+    text: str
+    ids: tuple[int, ...]
+    index: int
+    """Of the first id in the output."""
+    logprobs: tuple[tuple[Logprob, ...], ...] = ()
+    """For each id: its own first, then the most likely, best first; empty unless asked for."""
+    end: End | None = None
+    """In the last piece."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A whole output."""
+
+    text: str
+    ids: tuple[int, ...]
+    logprobs: tuple[tuple[Logprob, ...], ...]
+    end: End
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that the pool serves."""
+
+    name: str
+    digest: bytes
+    context: int
+    """Most tokens of prompt and output."""
+    workers: int
+    """That were ready when the session opened."""
+    chat: bool
+    """Has a chat template."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One worker of the pool. KV is counted in blocks."""
+
+    name: str
+    device: str
+    model: str
+    state: str
+    """`absent`, `starting`, `loading`, `ready`, `draining` or `failed`."""
+    pid: int
+    incarnation: int
+    restarts: int
+    active: int
+    waiting: int
+    slots: int
+    kv_free: int
+    kv_total: int
+    kv_block_bytes: int
+    """Of one block; 0: not known yet."""
+    context: int
+    steps: int
+    tokens: int
+    cache_hits: int
+    tokens_per_s: float
+    prefill_tokens: int
+    evictions: int
+    kv_cached: int
+    restores: int
+    hit_rate: float
+    reason: str
+    """Why it failed."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How the pool is. Totals are since the broker's start."""
+
+    boot: int
+    draining: bool
+    version: str
+    sessions: int
+    queued: int
+    running: int
+    admitted: int
+    ended: int
+    rejected: int
+    moved: int
+    tokens: int
+    journal_bytes: int
+    workers: tuple[Worker, ...]

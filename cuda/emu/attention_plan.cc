@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda/attention_plan.cu"

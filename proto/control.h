@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROTO_CONTROL_H
+#define PROTO_CONTROL_H
+
+/* What the owner of a running pool asks of it: records of fixed size on RUNDIR/control, a socket of the
+ * supervisor that keeps their bounds (SOCK_SEQPACKET). Who may enter the run directory may ask.
+ *
+ *     quern reload ──request──▶ supervisor
+ *                  ◀──progress, at each step and once a second; then done or failed──
+ *
+ * A reload goes on to its end whether or not somebody still listens. The end of the connection without a last
+ * report is the end of the pool.
+ *
+ * Another version of these records is answered by a report of `failed`, whose layout is the same in all. */
+
+#include <stdint.h>
+
+#define CONTROL_VERSION  1u
+#define CONTROL_NAME     "control"
+#define CONTROL_TEXT_MAX 512
+#define CONTROL_EVERY_MS 1000 /* between reports */
+
+enum control_kind {
+    CONTROL_RELOAD =
+        1 /* replace the workers one by one, then the broker: by the programs that stand there now */
+};
+
+struct control_request {
+    uint32_t version;
+    uint32_t kind; /* enum control_kind */
+};
+
+enum control_result { CONTROL_PROGRESS = 1, CONTROL_DONE, CONTROL_FAILED };
+
+struct control_report {
+    uint32_t version;
+    uint32_t result; /* enum control_result; after DONE or FAILED the supervisor closes the connection */
+    char text[CONTROL_TEXT_MAX]; /* for people; zero-terminated, one line */
+};
+
+#endif

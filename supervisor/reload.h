@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SUPERVISOR_RELOAD_H
+#define SUPERVISOR_RELOAD_H
+
+/* The replacement of a pool's processes while it serves: the workers one by one, then the broker, each by the
+ * program that stands at its path now. Nobody misses a process that is replaced, since another one can do its
+ * work meanwhile: a worker hands what it runs over to the others (alone, it finishes first, as far as the
+ * time for draining goes), and a broker leaves everything in shared memory to the next.
+ *
+ * The supervisor is not replaced, nor the gateway. A program that does not come up is taken back. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "supervisor/control.h"
+#include "supervisor/places.h"
+
+enum reload_stage { RELOAD_NONE, RELOAD_WORKERS, RELOAD_BROKER };
+
+struct reload { /* zeroed: none is under way */
+    enum reload_stage stage;
+    uint32_t index;       /* of the place whose worker is replaced */
+    uint32_t incarnation; /* that it had before */
+    uint64_t began_ns, next_report_ns;
+    char text[CONTROL_TEXT_MAX]; /* what is being done */
+};
+
+/* Begins. */
+void reload_begin(struct reload *reload, struct places *places, uint64_t now);
+
+/* Goes on with the workers as far as that is possible now, and reports. True, once: it is the broker's turn.
+ */
+bool reload_turn(struct reload *reload, struct places *places, struct control *control, uint64_t now);
+
+/* When it wants a turn at the latest; UINT64_MAX: none is under way. */
+uint64_t reload_due(const struct reload *reload);
+
+/* The end, with the reason if it failed. What is replaced by then stays. */
+void reload_done(struct reload *reload, const struct places *places, struct control *control, uint64_t now);
+void reload_failed(struct reload *reload, struct control *control, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

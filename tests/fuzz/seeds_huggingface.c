@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Seeds of fuzz_huggingface: a byte that picks the file, then its text. */
+
+#include "tests/fuzz/driver.h"
+
+#include <string.h>
+
+/* Texts of '1' are config.json, of '2' tokenizer.json: the characters' numbers are 1 and 2 modulo 3. */
+static const char *const texts[] = {
+    "1{\"model_type\":\"llama\",\"vocab_size\":8,\"hidden_size\":32,\"intermediate_size\":32,"
+    "\"num_hidden_layers\":1,\"num_attention_heads\":4,\"max_position_embeddings\":64,\"rope_scaling\":{"
+    "\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"
+    "\"original_max_position_embeddings\":32}}",
+    "1{\"model_type\":\"qwen3\",\"vocab_size\":8,\"hidden_size\":32,\"intermediate_size\":32,\"head_dim\":16,"
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"rms_norm_eps\":1e-6,"
+    "\"max_position_embeddings\":64,\"tie_word_embeddings\":true,\"rope_parameters\":{\"rope_theta\":1e6,"
+    "\"rope_type\":\"yarn\",\"factor\":4.0,\"attention_factor\":1.1}}",
+    "2{\"added_tokens\":[{\"id\":6,\"content\":\"<|end|>\",\"special\":true}],\"normalizer\":null,"
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true},"
+    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<|end|>\"}},"
+    "{\"Sequence\":{}}]},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"c\":3},"
+    "\"merges\":[\"a b\",[\"ab\",\"c\"]]}}",
+    "2{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":"
+    "\"\xe2\x96\x81\"},"
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]},\"model\":{"
+    "\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":true,\"vocab\":{\"<unk>\":0,\"<0x21>\":1,"
+    "\"\xe2\x96\x81\":2,\"a\":3,\"\xe2\x96\x81"
+    "a\":4},\"merges\":[\"\xe2\x96\x81 a\"]}}",
+};
+
+/* '0' is a SafeTensors file: the length of its header, the header, the data. */
+static const char header[] = "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F16\",\"shape\":[2,4],"
+                             "\"data_offsets\":[0,16]},\"b\":{\"dtype\":\"BF16\",\"shape\":[3],"
+                             "\"data_offsets\":[16,22]}}  ";
+
+void fuzz_seeds(void)
+{
+    char file[1 + 8 + sizeof header + 22] = {'0', (char)(sizeof header - 1)};
+    memcpy(file + 9, header, sizeof header - 1);
+    fuzz_add_seed(file, sizeof file - 1);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        fuzz_add_seed(texts[i], strlen(texts[i]));
+}

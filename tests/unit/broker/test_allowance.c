@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What a key may have, as time goes by. */
+
+#include "tests/unit/run.h"
+
+#include <string.h>
+
+#include "broker/allowance.h"
+#include "common/clock.h"
+
+#define SECOND CLOCK_NS_PER_S
+
+static struct error reason;
+static uint32_t retry_ms;
+
+START_TEST(without_a_key_or_a_bound_there_is_none)
+{
+    const struct allowance none = {0}, some = {.sessions = 1, .tokens = 1};
+    struct client_key key = {.sessions = 1000};
+    ck_assert_int_eq(allowance_check_session(&some, NULL, &reason), PROTO_OK);
+    ck_assert_int_eq(allowance_check_session(&none, &key, &reason), PROTO_OK);
+    allowance_charge(&none, &key, 1 << 30, SECOND);
+    allowance_charge(&some, NULL, 1 << 30, SECOND);
+    ck_assert_int_eq(allowance_check_tokens(&none, &key, SECOND, &retry_ms, &reason), PROTO_OK);
+    ck_assert_int_eq(allowance_check_tokens(&some, NULL, SECOND, &retry_ms, &reason), PROTO_OK);
+}
+END_TEST
+
+START_TEST(sessions_are_counted_for_the_key)
+{
+    const struct allowance allowance = {.sessions = 2};
+    struct client_key key = {.sessions = 1};
+    ck_assert_int_eq(allowance_check_session(&allowance, &key, &reason), PROTO_OK);
+    key.sessions = 2;
+    ck_assert_int_eq(allowance_check_session(&allowance, &key, &reason), PROTO_OVERLOADED);
+    ck_assert_str_eq(reason.text, "this client's key has 2 sessions open, and may have 2 (client-sessions)");
+}
+END_TEST
+
+START_TEST(a_minutes_tokens_may_be_had_at_once_and_come_back_in_a_minute)
+{
+    const struct allowance allowance = {.tokens = 600};
+    struct client_key key = {0};
+    ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OK);
+    allowance_charge(&allowance, &key, 599, SECOND);
+    ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OK);
+    allowance_charge(&allowance, &key, 101, SECOND); /* what runs is not stopped */
+    ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OVERLOADED);
+    ck_assert_msg(strstr(reason.text, "has had its 600 tokens a minute (client-tokens): more in "), "%s",
+                  reason.text);
+    /* A hundred too many are ten seconds, and one more a tenth. */
+    ck_assert_uint_ge(retry_ms, 10100);
+    ck_assert_uint_le(retry_ms, 10102);
+    uint64_t then = SECOND + retry_ms * CLOCK_NS_PER_MS;
+    ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND * 10, &retry_ms, &reason),
+                     PROTO_OVERLOADED);
+    ck_assert_int_eq(allowance_check_tokens(&allowance, &key, then, &retry_ms, &reason), PROTO_OK);
+    /* However long it rests, it never has more than a minute's. */
+    allowance_check_tokens(&allowance, &key, then + 3600 * SECOND, &retry_ms, &reason);
+    ck_assert_double_eq(key.tokens, 600);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, without_a_key_or_a_bound_there_is_none);
+    tcase_add_test(tests, sessions_are_counted_for_the_key);
+    tcase_add_test(tests, a_minutes_tokens_may_be_had_at_once_and_come_back_in_a_minute);
+}
+
+int main(void)
+{
+    return run_tests("allowance", add);
+}

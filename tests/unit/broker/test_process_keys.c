@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker as a process, from its sockets: clients on TCP and their keys, in certificates of czmq. */
+
+#include "tests/unit/broker/client.h"
+#include "tests/unit/run.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <czmq.h>
+
+#include "common/clock.h"
+
+static zcert_t *server, *alice, *bob;
+static char folder[RUNDIR_PATH_MAX + 32], frontend[64], stream[64];
+
+static const char *in_folder(const char *name)
+{
+    static char path[RUNDIR_PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void let_in(zcert_t *client, const char *name)
+{
+    ck_assert_int_eq(zcert_save_public(client, in_folder(name)), 0);
+}
+
+/* Starts the pool with a few more arguments; client_b, of the run directory, sees what becomes of the others.
+ */
+#define open_guarded_pool(...) start_guarded((const char *const[8]){__VA_ARGS__})
+
+static void start_guarded(const char *const more[8])
+{
+    char address[64], path[RUNDIR_PATH_MAX + 32];
+    unsigned port = 20000 + (unsigned)getpid() % 10000 * 2;
+    const char *model = fake_model(&the_pool, "ok");
+    snprintf(path, sizeof path, "%s/key", the_pool.rundir);
+    snprintf(address, sizeof address, "0.0.0.0:%u", port);
+    snprintf(frontend, sizeof frontend, "tcp://127.0.0.1:%u", port);
+    snprintf(stream, sizeof stream, "tcp://127.0.0.1:%u", port + 1);
+    ck_assert_int_eq(zcert_save_secret(server, path), 0);
+    pool_start(&the_pool, model, "--tcp", address, "--curve-key", path, "--client-keys", folder, more[0],
+               more[1], more[2], more[3], more[4], more[5], NULL);
+    client_open(&client_b, &the_pool, 'b');
+}
+
+static void set_up(void)
+{
+    zsys_handler_set(NULL);
+    server = zcert_new();
+    alice = zcert_new();
+    bob = zcert_new();
+    fake_model(&the_pool, "ok");
+    snprintf(folder, sizeof folder, "%s.keys", the_pool.rundir);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+}
+
+static void tear_down(void)
+{
+    zcert_destroy(&server);
+    zcert_destroy(&alice);
+    zcert_destroy(&bob);
+    rundir_remove(folder);
+}
+
+static void close_all(struct client *client)
+{
+    client_close(client);
+    client_a = client_b; /* whom close_pool closes */
+    close_pool();
+}
+
+static void encrypt(void *socket, zcert_t *own)
+{
+    zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, zcert_public_key(server), 32);
+    zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, zcert_public_key(own), 32);
+    zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, zcert_secret_key(own), 32);
+}
+
+/* Connects over TCP with this key, without a word. */
+static void connect_tcp(struct client *client, zcert_t *own)
+{
+    char path[POOL_ENDPOINT_MAX];
+    client_connect(client, &the_pool);
+    zmq_disconnect(client->control, pool_endpoint(&the_pool, "frontend", path));
+    zmq_disconnect(client->stream, pool_endpoint(&the_pool, "stream", path));
+    encrypt(client->control, own);
+    encrypt(client->stream, own);
+    ck_assert_int_eq(zmq_connect(client->control, frontend), 0);
+    ck_assert_int_eq(zmq_connect(client->stream, stream), 0);
+}
+
+/* Without waiting: a socket that was refused takes nothing any more. */
+static void say_hello(struct client *client)
+{
+    struct buffer out = {0};
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client->session}};
+    ck_assert_int_eq(message_encode(&hello, &out), 0);
+    zmq_send(client->control, out.data, out.len, ZMQ_DONTWAIT);
+    buffer_deinit(&out);
+}
+
+/* Opens a session over TCP and waits for its welcome on the stream. */
+static void open_tcp(struct client *client, zcert_t *own, uint8_t name)
+{
+    struct message join = {.kind = MESSAGE_JOIN, .join = {.nonce = 7}};
+    connect_tcp(client, own);
+    memset(&client->session, name, sizeof client->session);
+    say_hello(client);
+    client_expect(client, MESSAGE_HELLO_OK);
+    zmq_setsockopt(client->stream, ZMQ_SUBSCRIBE, &client->session, sizeof client->session);
+    for (int i = 0; i < 300 && !client->open; i++) {
+        client_send(client, &join);
+        client->open = client_frame(client, 100).kind == MESSAGE_WELCOME;
+    }
+    ck_assert(client->open);
+}
+
+/* Whether anything comes on its DEALER. */
+static bool hears(struct client *client, int ms)
+{
+    zmq_pollitem_t item = {.socket = client->control, .events = ZMQ_POLLIN};
+    return zmq_poll(&item, 1, ms) > 0;
+}
+
+/* Waits until there are so many sessions, and so many requests run; `other` keeps its lease meanwhile. */
+static void await_pool(struct client *other, uint32_t sessions, uint32_t running)
+{
+    struct message ping = {.kind = MESSAGE_PING}, status = {.kind = MESSAGE_NONE};
+    uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
+    do {
+        ck_assert_msg(clock_ns() < until, "%u sessions, %u requests run: %s", status.status_ok.sessions,
+                      status.status_ok.running, pool_log(&the_pool));
+        usleep(20000);
+        client_send(other, &ping);
+        status = client_status(&client_b);
+    } while (status.status_ok.sessions != sessions || status.status_ok.running != running);
+}
+
+START_TEST(who_has_a_key_in_the_folder_gets_in_and_nobody_else)
+{
+    struct client stranger;
+    uint64_t count;
+    let_in(alice, "alice");
+    open_guarded_pool(NULL);
+    open_tcp(&client_a, alice, 'a');
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    /* Bob knows the server's key, and Alice's session. */
+    connect_tcp(&stranger, bob);
+    memset(&stranger.session, 'a', sizeof stranger.session);
+    zmq_setsockopt(stranger.stream, ZMQ_SUBSCRIBE, &stranger.session, sizeof stranger.session);
+    say_hello(&stranger);
+    ck_assert(pool_says(&the_pool, "connections of clients whose keys are not in", PATIENCE_S));
+    client_generate(&client_a, 's', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 's', &count, NULL), END_LENGTH);
+    ck_assert(!hears(&stranger, 300));
+    ck_assert_int_eq(client_frame(&stranger, 0).kind, MESSAGE_NONE);
+    ck_assert_uint_eq(client_status(&client_b).status_ok.sessions, 2);
+    client_close(&stranger);
+    close_all(&client_a);
+}
+END_TEST
+
+START_TEST(an_empty_folder_lets_in_nobody_until_a_key_is_there)
+{
+    open_guarded_pool(NULL);
+    connect_tcp(&client_a, alice);
+    say_hello(&client_a);
+    ck_assert(pool_says(&the_pool, "connections of clients whose keys are not in", PATIENCE_S));
+    ck_assert(!hears(&client_a, 0));
+    let_in(alice, "alice");
+    uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
+    do { /* a socket that was refused does not try again */
+        ck_assert_uint_lt(clock_ns(), until);
+        client_close(&client_a);
+        connect_tcp(&client_a, alice);
+        say_hello(&client_a);
+    } while (!hears(&client_a, 500));
+    ck_assert_int_eq(client_next(&client_a).kind, MESSAGE_HELLO_OK);
+    close_all(&client_a);
+}
+END_TEST
+
+START_TEST(a_key_that_is_taken_away_takes_its_connections_sessions_and_requests_along)
+{
+    struct client stays;
+    let_in(alice, "alice");
+    let_in(bob, "bob");
+    open_guarded_pool(NULL);
+    open_tcp(&client_a, alice, 'a');
+    open_tcp(&stays, bob, 's');
+    client_generate(&client_a, 'r', "wait", NULL);
+    ck_assert_int_eq(client_frame(&client_a, 30000).kind, MESSAGE_FRAME);
+    client_generate(&stays, 's', "wait", NULL);
+    ck_assert_int_eq(client_frame(&stays, 30000).kind, MESSAGE_FRAME);
+    await_pool(&stays, 3, 2);
+    ck_assert_int_eq(unlink(in_folder("alice")), 0);
+    await_pool(&stays, 2, 1);
+    /* Her sockets were closed, and connected again in vain; his were not. */
+    ck_assert(pool_says(&the_pool, "connections of clients whose keys are not in", PATIENCE_S));
+    struct message cancel = named(MESSAGE_CANCEL, 's');
+    client_send(&stays, &cancel);
+    ck_assert_int_eq(client_expect(&stays, MESSAGE_END).end.end.reason, END_CANCELLED);
+    client_close(&stays);
+    close_all(&client_a);
+}
+END_TEST
+
+/* The refusal, by what its text says. */
+static struct message expect_overloaded(struct client *client, const char *text)
+{
+    struct message no = client_expect(client, MESSAGE_ERROR);
+    ck_assert_int_eq(no.error.error, PROTO_OVERLOADED);
+    ck_assert_msg(memmem(no.error.text.data, no.error.text.len, text, strlen(text)) != NULL, "%.*s",
+                  (int)no.error.text.len, (const char *)no.error.text.data);
+    ck_assert_uint_gt(no.error.retry_after_ms, 0);
+    return no;
+}
+
+START_TEST(a_key_has_its_limits_over_all_of_its_sessions)
+{
+    struct client second, third;
+    uint64_t count;
+    let_in(alice, "alice");
+    open_guarded_pool("--client-sessions", "2", "--client-requests", "2", "--client-tokens", "50");
+    open_tcp(&client_a, alice, 'a');
+    open_tcp(&second, alice, 's');
+    connect_tcp(&third, alice);
+    say_hello(&third);
+    expect_overloaded(&third, "has 2 sessions open, and may have 2 (client-sessions)");
+    client_generate(&client_a, '1', "wait", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    client_generate(&second, '2', "wait", NULL);
+    client_expect(&second, MESSAGE_ACCEPTED);
+    client_generate(&second, '3', "count 1", NULL);
+    expect_overloaded(&second, "2 requests that have not ended, and may have 2 (client-requests)");
+    /* A client of the run directory has its own. */
+    client_generate(&client_b, '3', "count 1", NULL);
+    client_expect(&client_b, MESSAGE_ACCEPTED);
+    struct message cancel = named(MESSAGE_CANCEL, '1');
+    client_send(&client_a, &cancel);
+    client_expect(&client_a, MESSAGE_END);
+    client_generate(&client_a, '4', "count 60", NULL);
+    ck_assert_int_eq(client_read(&client_a, '4', &count, NULL), END_LENGTH);
+    client_generate(&second, '5', "count 1", NULL);
+    expect_overloaded(&second, "has had its 50 tokens a minute (client-tokens): more in ");
+    client_close(&second);
+    client_close(&third);
+    close_all(&client_a);
+}
+END_TEST
+
+static void expect_refusal(int status, const char *text, const char *option, const char *value,
+                           const char *other, const char *other_value)
+{
+    struct pool pool = {0};
+    int r = pool_fails(&pool, PATIENCE_S, fake_model(&pool, "ok"), "--tcp", "127.0.0.1:5998", option, value,
+                       other, other_value, NULL);
+    ck_assert_int_eq(r, status);
+    ck_assert_msg(strstr(pool_log(&pool), text) && pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
+    pool_forget(&pool);
+}
+
+START_TEST(a_folder_of_keys_that_makes_no_sense_is_one_line)
+{
+    char path[RUNDIR_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/key", the_pool.rundir);
+    ck_assert_int_eq(zcert_save_secret(server, path), 0);
+    expect_refusal(2, "client-keys: clients have keys where the pool has one", "--client-keys", folder, NULL,
+                   NULL);
+    expect_refusal(2, "any-client: it lets in whoever", "--any-client", "--client-keys", folder, NULL);
+    expect_refusal(1, "client-keys: /nowhere: No such file", "--curve-key", path, "--client-keys",
+                   "/nowhere");
+    pool_forget(&the_pool);
+}
+END_TEST
+
+START_TEST(beyond_this_machine_clients_need_keys_unless_it_is_said_that_they_need_none)
+{
+    char path[RUNDIR_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/key", the_pool.rundir);
+    ck_assert_int_eq(zcert_save_secret(server, path), 0);
+    struct pool pool = {0};
+    int r = pool_fails(&pool, PATIENCE_S, fake_model(&pool, "ok"), "--tcp", "0.0.0.0:5998", "--curve-key",
+                       path, NULL);
+    ck_assert_int_eq(r, 1);
+    ck_assert_msg(strstr(pool_log(&pool), "give --client-keys"), "%s", pool_log(&pool));
+    pool_forget(&pool);
+    pool_forget(&the_pool);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, who_has_a_key_in_the_folder_gets_in_and_nobody_else);
+    tcase_add_test(tests, an_empty_folder_lets_in_nobody_until_a_key_is_there);
+    tcase_add_test(tests, a_key_that_is_taken_away_takes_its_connections_sessions_and_requests_along);
+    tcase_add_test(tests, a_key_has_its_limits_over_all_of_its_sessions);
+    tcase_add_test(tests, beyond_this_machine_clients_need_keys_unless_it_is_said_that_they_need_none);
+    tcase_add_test(tests, a_folder_of_keys_that_makes_no_sense_is_one_line);
+}
+
+int main(void)
+{
+    return run_tests("broker process: keys", add);
+}

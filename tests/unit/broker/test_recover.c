@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* A vault as a killed broker leaves it, and what the next one makes of it: without a socket, for nothing of
+ * this concerns a request that runs. */
+
+#include "broker/recover.h"
+#include "broker/lifecycle.h"
+#include "broker/record.h"
+#include "tests/unit/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LARGE 20000 /* bytes of a body whose record moves to a small block when its request ends */
+
+static int fd;
+static struct broker *broker;
+
+/* A broker with nothing but its books. */
+static struct broker *new_broker(void)
+{
+    struct broker *made = calloc(1, sizeof *made);
+    ck_assert_ptr_nonnull(made);
+    made->journal.limit = JOURNAL_LIMIT_BYTES;
+    made->supervisor.boot = 2;
+    made->now = 1000;
+    made->admission.max_queued = ADMISSION_MAX_QUEUED;
+    made->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;
+    made->routing = (struct routing){.workers = made->workers};
+    queue_init(&made->queue, 1);
+    ck_assert_int_eq(message_decoder_new(&made->request_decoder), 0);
+    ck_assert_int_eq(message_decoder_new(&made->frame_decoder), 0);
+    ck_assert_int_eq(vault_open(fd, &made->journal.vault, NULL), 0);
+    return made;
+}
+
+/* As a kill does it: the vault stays as it is. */
+static void free_books(struct broker *dead)
+{
+    struct request *request, *next;
+    while ((request = queue_first(&dead->queue))) {
+        queue_remove(&dead->queue, request);
+        admission_dequeued(&dead->admission, request);
+        admission_ended(&dead->admission, request, dead->now);
+        session_unbind(&dead->sessions, request);
+    }
+    HASH_ITER(by_home, dead->ledger.by_home, request, next)
+    {
+        request->record = NULL;
+        request->log = (struct journal_log){.settled = request->log.settled, .unread = request->log.unread};
+        ledger_remove(&dead->ledger, &(struct journal){0}, request);
+    }
+    queue_deinit(&dead->queue);
+    message_decoder_free(dead->request_decoder);
+    message_decoder_free(dead->frame_decoder);
+    vault_close(dead->journal.vault);
+    free(dead);
+}
+
+static void begin(void)
+{
+    ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &fd), 0);
+    broker = new_broker();
+}
+
+static void end(void)
+{
+    free_books(broker);
+    close(fd);
+}
+
+static void take_over(void)
+{
+    struct error err = {{0}};
+    free_books(broker);
+    broker = new_broker();
+    ck_assert_msg(recover(broker, &err) == 0, "%s", err.text);
+}
+
+static struct buffer encoded(const struct message *message)
+{
+    struct buffer out = {0};
+    struct error err = {{0}};
+    ck_assert_msg(message_encode_or_say(message, &out, &err) == 0, "%s", err.text);
+    return out;
+}
+
+static struct request_key key_of(uint8_t name)
+{
+    return (struct request_key){{{name}}, {{name}}};
+}
+
+/* Admits a request with a body of about `bytes`, and writes it down. */
+static struct request *admit(uint8_t name, size_t bytes)
+{
+    struct message generate = {.kind = MESSAGE_GENERATE};
+    struct request *request = ledger_add(&broker->ledger, key_of(name));
+    char *prompt = malloc(bytes);
+    memset(prompt, 'p', bytes);
+    generate.generate.id = request->home.id;
+    generation_defaults(&generate.generate.generation);
+    generate.generate.generation.prompt.text = (struct bytes){prompt, bytes};
+
+    struct buffer body = encoded(&generate);
+    ck_assert_int_eq(record_make(broker->journal.vault, request, body.data, body.len), 0);
+    ck_assert_int_eq(journal_reserve(&broker->journal, &request->log, 5000), 0);
+    request->prompt_tokens = 1;
+    record_keep(broker->journal.vault, request);
+    buffer_deinit(&body);
+    free(prompt);
+    return request;
+}
+
+static void append_frame(struct request *request, bool is_last)
+{
+    int32_t id = 7;
+    struct message frame = {.kind = MESSAGE_FRAME};
+    frame.frame.id = request->home.id;
+    frame.frame.seq = frame.frame.off = request->log.count;
+    frame.frame.ids = (struct id_list){&id, 1};
+    frame.frame.text = (struct bytes){"x", 1};
+    frame.frame.has_end = is_last;
+    frame.frame.end.reason = END_LENGTH;
+    struct buffer bytes = encoded(&frame);
+    ck_assert_int_eq(journal_append(&broker->journal, &request->log, 1, 1, bytes.data, bytes.len), 0);
+    buffer_deinit(&bytes);
+}
+
+static size_t n_records(void)
+{
+    size_t n = 0, size;
+    uint64_t owner;
+    for (void *block = NULL; (block = vault_next(broker->journal.vault, block, &size));)
+        n += record_is_one(block, size, &owner);
+    return n;
+}
+
+static const struct request *found(uint8_t name)
+{
+    struct request_key key = key_of(name);
+    return ledger_find(&broker->ledger, &key);
+}
+
+static void expect_ended(uint8_t name, uint64_t ids)
+{
+    const struct request *request = found(name);
+    ck_assert_ptr_nonnull(request);
+    ck_assert_int_eq(request->state, REQUEST_ENDED);
+    ck_assert_uint_eq(request->log.count, ids);
+    ck_assert_uint_gt(request->end_message.len, 0);
+}
+
+/* The record of request `name` in its large block, and in the small one that it is moved to: a broker that is
+ * killed between keeping the one and giving the other leaves both. */
+static void leave_twins(uint8_t name)
+{
+    size_t before = n_records(), size;
+    struct request *request = admit(name, LARGE);
+    append_frame(request, false);
+    append_frame(request, true);
+    void *large = request->record;
+    ledger_ended(&broker->ledger, &broker->journal, request, broker->now);
+    ck_assert_ptr_ne(request->record, large);
+    void *again = vault_take(broker->journal.vault, LARGE + 1000, &size);
+    ck_assert_ptr_eq(again, large); /* as it was: nobody has written to it */
+    vault_keep(broker->journal.vault, again);
+    ck_assert_uint_eq(n_records(), before + 2);
+}
+
+START_TEST(of_a_record_that_was_caught_on_its_move_one_is_left)
+{
+    leave_twins(1);
+    take_over();
+    ck_assert_uint_eq(broker->ledger.n, 1);
+    ck_assert_uint_eq(n_records(), 1);
+    expect_ended(1, 2);
+    size_t used = vault_used(broker->journal.vault);
+    take_over(); /* and nothing changes any more */
+    ck_assert_uint_eq(n_records(), 1);
+    ck_assert_uint_eq(vault_used(broker->journal.vault), used);
+    expect_ended(1, 2);
+}
+END_TEST
+
+START_TEST(twins_stand_in_nobodys_way)
+{
+    struct request *other = admit(2, 100);
+    append_frame(other, false);
+    leave_twins(1);
+    struct request *third = admit(3, LARGE);
+    append_frame(third, true);
+    take_over();
+    ck_assert_uint_eq(broker->ledger.n, 3);
+    ck_assert_uint_eq(n_records(), 3);
+    expect_ended(1, 2);
+    expect_ended(3, 1);
+    ck_assert_int_eq(found(2)->state, REQUEST_QUEUED); /* nobody has it: it goes on from its one id */
+    ck_assert_uint_eq(found(2)->log.count, 1);
+    ck_assert_uint_eq(found(2)->epoch.boot, 2);
+}
+END_TEST
+
+START_TEST(whether_a_client_has_it_is_known_to_the_next)
+{
+    for (uint8_t name = 1; name <= 2; name++) {
+        struct request *request = admit(name, 100);
+        append_frame(request, true);
+        ledger_ended(&broker->ledger, &broker->journal, request, broker->now);
+        if (name == 2)
+            ledger_taken(&broker->ledger, &broker->journal, request);
+    }
+    take_over();
+    ck_assert(found(1)->log.unread);
+    ck_assert(!found(2)->log.unread);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_test(tests, of_a_record_that_was_caught_on_its_move_one_is_left);
+    tcase_add_test(tests, twins_stand_in_nobodys_way);
+    tcase_add_test(tests, whether_a_client_has_it_is_known_to_the_next);
+}
+
+int main(void)
+{
+    return run_tests("broker/recover", add);
+}

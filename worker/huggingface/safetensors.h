@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_HUGGINGFACE_SAFETENSORS_H
+#define WORKER_HUGGINGFACE_SAFETENSORS_H
+
+/* SafeTensors files (https://github.com/huggingface/safetensors): a length, a header in JSON, the tensors'
+ * bytes.
+ *
+ * Nothing that a header says is trusted: every place is checked against the file, its shape and the other
+ * tensors. Parsing is apart from opening; the bytes are borrowed. */
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define SAFETENSORS_MAX_DIMS 8
+
+struct safetensor {
+    const char *name;      /* lives as long as the file's header */
+    const char *dtype;     /* "BF16"; one that the format knows */
+    uint32_t element_size; /* bytes, ≥ 1 */
+    uint32_t n_dims;
+    uint64_t dims[SAFETENSORS_MAX_DIMS]; /* slowest first, as the file has them */
+    const uint8_t *data;
+    size_t size; /* bytes: the product of all those */
+};
+
+struct safetensors {
+    json_t *header;
+    struct safetensor *tensors; /* [n], in the order of their places */
+    size_t n;
+};
+
+/* 0, or -EINVAL with a reason that names the tensor: a header that is longer than the file, than 16 MiB, or
+ * no JSON; a dtype that is not known; a shape that does not have as many bytes as its place; a place outside
+ * the file or over another's. -ENOMEM. `ret_file` is untouched on failure. */
+int safetensors_parse(struct bytes file, struct safetensors *ret_file, struct error *err);
+void safetensors_deinit(struct safetensors *file);
+
+#endif

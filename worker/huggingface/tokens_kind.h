@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_HUGGINGFACE_TOKENS_KIND_H
+#define WORKER_HUGGINGFACE_TOKENS_KIND_H
+
+/* Which of the tokenizers that Quern has a tokenizer.json describes. */
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "common/error.h"
+
+struct tokens_kind {
+    const char *pre;    /* tokenizer.ggml.pre of a BPE of bytes; NULL: SentencePiece's, of characters */
+    bool space_prefix;  /* of the latter */
+    const char *before; /* token that the post-processor puts before a text and behind it; NULL: none. They */
+    const char *behind; /* live as long as the JSON */
+};
+
+/* -EINVAL names the key whose value is not known: model, normalizer, pre_tokenizer, post_processor. */
+int tokens_kind_of(const json_t *tokenizer, struct tokens_kind *ret_kind, struct error *err);
+
+#endif

@@ -312,6 +312,11 @@ const uint8_t *weight_store_digest(const struct weight_store *store)
     return NULL;
 }
 
+bool weight_store_sees_others(const struct weight_store *store)
+{
+    return store->n_found > 0;
+}
+
 void weight_store_know(struct weight_store *store, const uint8_t digest[16])
 {
     memcpy(store->digest, digest, sizeof store->digest);
@@ -373,7 +378,7 @@ const void *weight_store_find(struct weight_store *store, uint64_t layout, size_
 
 int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, void **ret_memory)
 {
-    if (store->fd < 0 || store->mapped > 0 || !store->has_digest)
+    if (store->fd < 0 || store->mapped > 0)
         return -EINVAL;
     if (size > SIZE_MAX - HEADER_BYTES)
         return -ENOMEM;
@@ -394,7 +399,6 @@ int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, 
     store->header = store->mapping;
     store->header->layout = layout;
     store->header->bytes = size;
-    memcpy(store->header->digest, store->digest, sizeof store->digest);
     *ret_memory = (uint8_t *)store->mapping + HEADER_BYTES;
     return 0;
 }
@@ -441,8 +445,9 @@ int weight_store_publish(struct weight_store *store, bool (*progress)(void *arg)
 {
     if (!store->header || store->header != store->mapping)
         return 0;
+    memcpy(store->header->digest, store->digest, sizeof store->digest);
     store->header = NULL; /* nothing is written any more */
-    int r = seal(store);
+    int r = store->has_digest ? seal(store) : -EINVAL;
     collapse(store, progress, arg);
     if (r == 0)
         return 0;

@@ -14,7 +14,8 @@
  *     weight_store_open      before it confines itself, for then it can no longer see others. Waits while
  *                            another one packs the same file.
  *     weight_store_digest    known without reading the file, if such a segment was found
- *     weight_store_know      else the worker reads the file, and says what its digest is
+ *     weight_store_know      else the worker reads the file, and says what its digest is: before it looks for
+ *                            a segment where there are others, else before it publishes its own
  *     weight_store_find      by the backend: the segment of that model, packed the backend's way; or else
  *     weight_store_make      memory to pack into
  *     weight_store_publish   when the file has been found unchanged: from then on others find it
@@ -48,6 +49,9 @@ struct weight_store *weight_store_free(struct weight_store *store);
 /* The digest of the file [16], which who made a segment of it has computed; NULL when nobody has. */
 const uint8_t *weight_store_digest(const struct weight_store *store);
 
+/* Are there segments of others, of any model? Then one of them may be of a copy of the file. */
+bool weight_store_sees_others(const struct weight_store *store);
+
 /* The digest, by which a segment is found that was made of another copy of the file. */
 void weight_store_know(struct weight_store *store, const uint8_t digest[16]);
 
@@ -63,8 +67,8 @@ int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, 
 void weight_store_progress(struct weight_store *store);
 
 /* Seals what was packed and shows it to others; the memory stays where it is and is read-only from now on.
- * Nothing happens when nothing was made. -errno: it could not be sealed; it stays this process's own, to be
- * read as before. */
+ * Nothing happens when nothing was made. -errno: it could not be sealed, or nobody has said its digest; it
+ * stays this process's own, to be read as before. */
 int weight_store_publish(struct weight_store *store, bool (*progress)(void *arg), void *arg,
                          struct error *err);
 

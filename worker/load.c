@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* Loading, in the order that confinement asks for: what looks at files and at other processes first, then
+ * what has threads, then the engine.
+ *
+ *     model ─▶ backend ─▶ weights of others ─▶ sandbox ─▶ digest ─▶ preparer ─▶ engine ─▶ weights for others
+ */
+
+#include "worker/load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "worker/convert/quantize.h"
+#include "worker/engine/kv_type.h"
+#include "worker/gguf/gguf.h"
+
+/* Bytes of the pool's prefix store; 0: there is none. */
+static size_t store_bytes(const struct worker_options *options)
+{
+    struct stat stat;
+    return options->prefix_store_fd >= 0 && fstat(options->prefix_store_fd, &stat) == 0 ? (size_t)stat.st_size
+                                                                                        : 0;
+}
+
+static void log_choice(const struct load *load)
+{
+    if (load->backend.note.text[0])
+        log_warn("%s", load->backend.note.text);
+}
+
+static int choose_backend(struct load *load, struct error *err)
+{
+    int r = backend_choose(load->options->device, load->model, &load->backend, err);
+    if (r == 0)
+        log_choice(load);
+    return r;
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Weights that another worker has packed, or is packing. A device has its own: for a worker that is alone on
+ * this machine what it leaves in the host's memory would be for nobody. */
+static void open_weights(struct load *load)
+{
+    const struct backend_ops *ops = load->backend.ops;
+    if (!ops->self_contained && load->options->local_workers < 2)
+        return;
+    struct weight_store_file file = {.packing = ops->weight_packing ? ops->weight_packing() : 0};
+    struct error err;
+    if (!ops->weight_packing || !gguf_file_key(load->model->gguf, file.key, &file.settled))
+        return;
+    if (weight_store_open(&file, load->progress, load->progress_arg, &load->weights, &err) < 0)
+        log_warn("%s: it packs weights for itself alone", err.text);
+}
+
+/* What is known by now: the store looks by it for segments, and shows its own with it. */
+static void tell_digest(struct load *load)
+{
+    const uint8_t *digest = digest_known(&load->digest);
+    if (digest && load->weights)
+        weight_store_know(load->weights, digest);
+}
+
+static int begin_digest(struct load *load, struct error *err)
+{
+    int r = digest_begin(&load->digest, load->weights, load->options->threads, load->progress,
+                         load->progress_arg, err);
+    if (r == 0)
+        tell_digest(load);
+    return r;
+}
+
+static int finish_digest(struct load *load, struct error *err)
+{
+    int r = digest_finish(&load->digest, load->progress, load->progress_arg, err);
+    if (r == 0)
+        tell_digest(load);
+    return r;
+}
+
+/* For another backend, which packs in another way. */
+static int reopen_weights(struct load *load, struct error *err)
+{
+    int r = digest_finish(&load->digest, load->progress, load->progress_arg, err);
+    if (r < 0)
+        return r;
+    load->weights = weight_store_free(load->weights);
+    open_weights(load);
+    tell_digest(load);
+    return 0;
+}
+
+/* What was packed is of use to others only if the file was sound all the time. */
+static int finish_weights(struct load *load, struct error *err)
+{
+    struct error sealing;
+    int r = gguf_check_unchanged(load->model->gguf, err);
+    if (r < 0)
+        return r;
+    digest_keep(&load->digest);
+    digest_close(&load->digest); /* strangers' texts come after this, and find no file open */
+    if (!load->weights)
+        return 0;
+    if (weight_store_publish(load->weights, load->progress, load->progress_arg, &sealing) < 0)
+        log_warn("%s", sealing.text);
+    const char *whose = weight_store_is_found(load->weights) ? "another worker's" : "shared with others";
+    log_debug("weights: %zu bytes, %s", weight_store_bytes(load->weights), whose);
+    return 0;
+}
+
+/* Before there are other threads: from here on only what is open already, and a little more, is in reach. */
+static void confine_files(struct load *load)
+{
+    const char *broker = load->options->broker, *stream = load->options->stream;
+    struct sandbox *sandbox = &load->sandbox;
+    struct error err;
+    load->confined = load->backend.ops->self_contained && !load->options->no_sandbox;
+    sandbox->network = !begins(broker, "ipc://") || !begins(stream, "ipc://");
+    sandbox->abstract = begins(broker, "ipc://@") || begins(stream, "ipc://@");
+    const char *slash = strrchr(stream, '/');
+    if (begins(stream, "ipc:///") && slash > stream + 6)
+        snprintf(sandbox->socket_folder, sizeof sandbox->socket_folder, "%.*s", (int)(slash - stream - 6),
+                 stream + 6);
+    int r = load->confined ? sandbox_confine_files(sandbox, &err) : 0;
+    if (r < 0)
+        log_debug("files are not confined: %s", err.text);
+    load->confined &= r != -EBUSY; /* "auto" has asked a driver: its threads call what they like */
+}
+
+void load_confine_calls(struct load *load)
+{
+    struct error err;
+    if (load->confined && sandbox_confine_calls(&load->sandbox, load->options->name, &err) < 0)
+        log_warn("system calls are not confined: %s", err.text);
+}
+
+static int open_engine(struct load *load, struct error *err)
+{
+    const struct worker_options *options = load->options;
+    if (options->context > load->model->params.n_context)
+        log_warn("a context of %u is more than the %u that the model was trained for", options->context,
+                 load->model->params.n_context);
+    uint32_t n_sharers,
+        device = backend_share(&load->backend, options->board_slot, options->local_workers, &n_sharers);
+    enum backend_kv_type kv_type = BACKEND_KV_DEFAULT;
+    int r = options->kv_type ? kv_type_by_name(options->kv_type, &kv_type, err) : 0;
+    if (r < 0)
+        return r;
+    const struct engine_config config = {
+        .model = load->model,
+        .backend = load->backend.ops,
+        .most_cached = options->cached_blocks,
+        .backend_config = {
+            .n_slots = options->slots,
+            .n_context = options->context,
+            .n_blocks = options->kv_blocks,
+            .invariant = options->invariant,
+            .kv_type = kv_type,
+            .n_sharers = n_sharers,
+            .shared_bytes = load->shared_bytes,
+            .weights = load->weights,
+            .devices = &device,
+            .n_devices = load->backend.n_devices > 0,
+            .cpu = {.n_threads = options->threads, .cpus = options->cpus, .n_cpus = options->n_cpus},
+            .progress = load->progress,
+            .progress_arg = load->progress_arg}};
+    return engine_new(&config, load->sink, load->sink_arg, &load->engine, err);
+}
+
+/* Without it the worker is as good, and forgets more. */
+static void share_prefixes(struct load *load)
+{
+    struct error err;
+    int fd = load->options->prefix_store_fd;
+    if (fd < 0)
+        return;
+    if (load->options->cached_blocks > 0 && engine_share_prefixes(load->engine, fd, &err) < 0)
+        log_warn("%s", err.text);
+    close(fd);
+}
+
+uint32_t load_most_tokens(const struct load *load)
+{
+    uint32_t context = engine_context(load->engine), cache = engine_max_tokens_in_cache(load->engine);
+    return context < cache ? context : cache;
+}
+
+static void after_tensor(void *arg, const struct quantize_step *step)
+{
+    struct load *load = arg;
+    load->progress(load->progress_arg);
+}
+
+/* The model, its weights made smaller if that is asked for. */
+static int open_model(struct load *load, struct error *err)
+{
+    const struct worker_options *options = load->options;
+    const struct quantize_options quantize = {.n_threads = options->threads};
+    const struct mixture *mixture = options->quantize ? mixture_by_name(options->quantize) : NULL;
+    struct gguf *gguf;
+    if (options->quantize && !mixture)
+        return error_set(err, -EINVAL, "--quantize: there is no type \"%s\"", options->quantize);
+    int r = model_open_files(options->model, &gguf, err);
+    if (r < 0)
+        return r;
+    r = mixture ? quantize_in_memory(gguf, mixture, &quantize, after_tensor, load, err) : 0;
+    if (r < 0) {
+        gguf_free(gguf);
+        return error_prefix(err, r, "%s", options->model);
+    }
+    return model_take_gguf(gguf, options->model, true, &load->model, err);
+}
+
+int load_run(struct load *load, struct error *err)
+{
+    load->shared_bytes = store_bytes(load->options);
+    int r = open_model(load, err);
+    if (r < 0)
+        return r;
+    prompt_encoder_init(&load->encoder, load->model);
+    if (load->model->chat_template.len > 0 && !load->encoder.chat)
+        log_warn("%s", load->encoder.no_chat.text);
+    r = choose_backend(load, err);
+    if (r < 0)
+        return r;
+    open_weights(load); /* while others can be seen */
+    digest_open(&load->digest, load->model);
+    confine_files(load);
+    /* Both before the engine, which keeps the thread that opens it on one core. */
+    r = begin_digest(load, err);
+    if (r < 0)
+        return r;
+    r = preparer_new(&load->encoder, true, &load->preparer, err);
+    if (r < 0)
+        return r;
+    r = open_engine(load, err);
+    if (r < 0 && backend_fall_back(&load->backend, err)) {
+        log_choice(load);
+        r = reopen_weights(load, err);
+        if (r == 0)
+            r = open_engine(load, err);
+    }
+    if (r == 0)
+        r = finish_digest(load, err);
+    if (r == 0) { /* the store of weights has been told the file's own digest */
+        model_mark_stretched(load->model, engine_context(load->engine));
+        share_prefixes(load);
+    }
+    if (r == 0)
+        r = finish_weights(load, err);
+    if (r < 0)
+        return r;
+    model_let_go(load->model);
+    prompt_encoder_bound(&load->encoder, load_most_tokens(load));
+    return 0;
+}
+
+bool load_may_pass(int r)
+{
+    return r == -ENOMEM || r == -ESTALE || r == -EIO || r == -ETIMEDOUT;
+}
+
+void load_progress(struct load *load)
+{
+    if (load->weights)
+        weight_store_progress(load->weights);
+}
+
+void load_close(struct load *load)
+{
+    engine_free(load->engine);
+    weight_store_free(load->weights);
+    prompt_encoder_deinit(&load->encoder);
+    digest_close(&load->digest);
+    model_free(load->model);
+}
+
+/* ---- what it says of itself ---- */
+
+static double mib_of(uint64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+const char *load_describe_memory(const struct load *load, char *text, size_t size)
+{
+    const struct backend_info *info = engine_backend_info(load->engine);
+    uint32_t context = engine_context(load->engine), most = engine_max_tokens_in_cache(load->engine);
+    uint32_t n = info->groups[0].n_blocks / backend_blocks_for(context);
+    uint64_t bytes = 0;
+    for (uint32_t g = 0; g < info->n_groups; g++)
+        bytes += (uint64_t)info->groups[g].n_blocks * info->groups[g].block_bytes;
+    size_t weights = load->weights ? weight_store_bytes(load->weights) : 0;
+    int used = snprintf(text, size, "KV cache of %.4g MiB: %u sequence%s of %u tokens", mib_of(bytes),
+                        n > 1 ? n : 1, n > 1 ? "s" : "", most < context ? most : context);
+    if (weights > 0)
+        used += snprintf(text + used, size - (size_t)used, "; shared weights of %.4g MiB", mib_of(weights));
+    if (load->shared_bytes > 0)
+        snprintf(text + used, size - (size_t)used, "; prefix store of %.4g MiB", mib_of(load->shared_bytes));
+    return text;
+}

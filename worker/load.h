@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_LOAD_H
+#define WORKER_LOAD_H
+
+/* What a worker has before it meets its pool: the model, what makes prompts of texts, and the engine on a
+ * device; in a process that has given up what loading alone needs. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/error.h"
+#include "worker/digest.h"
+#include "worker/engine/backends.h"
+#include "worker/engine/engine.h"
+#include "worker/engine/weight_store.h"
+#include "worker/model/model.h"
+#include "worker/options.h"
+#include "worker/prepare.h"
+#include "worker/prompt.h"
+#include "worker/sandbox.h"
+
+/* Set by who loads, before load_run; the rest is zeroes. Everything stays where it is: parts point at others.
+ */
+struct load {
+    const struct worker_options *options;
+    bool (*progress)(void *arg); /* after each piece of the load, and each layer of a step (engine.h) */
+    void *progress_arg;
+    engine_sink *sink; /* of the engine's events */
+    void *sink_arg;
+
+    struct model *model;
+    struct digest digest;
+    struct prompt_encoder encoder;
+    struct preparer *preparer;
+    struct backend_choice backend;
+    struct weight_store *weights; /* NULL: none are shared */
+    struct sandbox sandbox;
+    bool confined; /* it is to be */
+    struct engine *engine;
+    size_t shared_bytes; /* of the pool's prefix store */
+};
+
+/* Everything that can be wrong with the model or the device. -errno with a reason; load_close is due then
+ * too. */
+int load_run(struct load *load, struct error *err);
+
+/* Tells other workers, who may wait for the weights, that it goes on. To be called by `progress` before
+ * load_run has returned. */
+void load_progress(struct load *load);
+
+/* System calls, when all sockets are open too. */
+void load_confine_calls(struct load *load);
+
+/* What memory the KV cache has, what that is enough for, and what the workers have together: a line of `size`
+ * bytes, which is returned. */
+const char *load_describe_memory(const struct load *load, char *text, size_t size);
+
+/* Most tokens of a sequence, its output included. */
+uint32_t load_most_tokens(const struct load *load);
+
+/* May the next process load what this one could not? There may be memory by then, the file at rest, and the
+ * device well again that failed or stood still; who starts it again bounds how often. What was refused (a
+ * model, or a device that computes wrongly) is refused again. */
+bool load_may_pass(int r);
+
+/* Gives back all but the preparer, which is gone by then. */
+void load_close(struct load *load);
+
+#endif

@@ -42,7 +42,8 @@ enum {
     MOST_WORKERS = 16,
     DEATHS = 4, /* of a place, in one pool: five that never were ready would be a crash loop */
     MOST_SEGMENTS = 1 << 14,
-    PATIENCE_S = 120
+    PATIENCE_S = 120,
+    LEFT_MS = 30000 /* until neighbours have looked */
 };
 
 struct options {
@@ -215,14 +216,16 @@ static void remember(const char *link, const struct stat *st, bool weights)
     segments.all[segments.n++] = st->st_ino;
 }
 
-static void refuse_ours(const char *link, const struct stat *st, bool weights)
+static char held[512]; /* who has one of ours, and where; "": nobody */
+
+static void note_ours(const char *link, const struct stat *st, bool weights)
 {
     if (is_ours(st->st_ino))
-        fail("%s is a segment of a pool that has ended", link);
+        snprintf(held, sizeof held, "%s is", link);
 }
 
 /* Whoever has mapped one without having it open. */
-static void refuse_mapped(pid_t pid)
+static void note_mapped(pid_t pid)
 {
     char path[64], line[512];
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
@@ -231,25 +234,37 @@ static void refuse_mapped(pid_t pid)
         unsigned long long inode;
         if (strstr(line, "/memfd:quern-") && sscanf(line, "%*s %*s %*s %*s %llu", &inode) == 1 &&
             is_ours((ino_t)inode))
-            fail("process %d has mapped a segment of a pool that has ended: %s", (int)pid, line);
+            snprintf(held, sizeof held, "process %d has mapped", (int)pid);
     }
     if (file)
         fclose(file);
 }
 
-static void check_nothing_is_left(void)
+static void look_at_all(void)
 {
+    held[0] = 0;
     DIR *proc = opendir("/proc");
     struct dirent *entry;
     while (proc && (entry = readdir(proc))) {
         pid_t pid = (pid_t)atoi(entry->d_name);
         if (pid <= 0)
             continue;
-        each_segment(pid, refuse_ours);
-        refuse_mapped(pid);
+        each_segment(pid, note_ours);
+        note_mapped(pid);
     }
     if (proc)
         closedir(proc);
+}
+
+/* Another pool's worker that loads just now has every segment open, to see whether it is of its model. */
+static void check_nothing_is_left(void)
+{
+    for (int round = 0; round < LEFT_MS / 50; round++, usleep(50000)) {
+        look_at_all();
+        if (!held[0])
+            return;
+    }
+    fail("%s a segment of a pool that has ended", held);
 }
 
 static struct {

@@ -26,6 +26,7 @@
  * rest is text and the unused end of the last chunk. */
 #define TOKEN_BYTES   192
 #define LOGPROB_BYTES 12
+#define PIECE_BYTES   12   /* two of msgpack's; a token of a text has four or five on average */
 #define END_BYTES     1024 /* the end frame: usage, timing, an error text */
 
 struct journal_chunk {
@@ -74,9 +75,10 @@ uint64_t journal_charge(const struct journal_log *log)
     return log->reserved > log->memory ? log->reserved : log->memory;
 }
 
-uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, uint64_t overhead)
+uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, bool pieces, uint64_t overhead)
 {
-    return overhead + END_BYTES + (uint64_t)max_tokens * (TOKEN_BYTES + (uint64_t)logprobs * LOGPROB_BYTES);
+    uint64_t entry = LOGPROB_BYTES + (pieces ? PIECE_BYTES : 0);
+    return overhead + END_BYTES + (uint64_t)max_tokens * (TOKEN_BYTES + logprobs * entry);
 }
 
 bool journal_may_drop_unread(const struct journal *journal)

@@ -44,10 +44,10 @@ struct journal_log { /* zeroed but for the owner: empty, nothing reserved */
 
 enum { JOURNAL_E_FULL = 1 };
 
-/* Worst case of a request: `max_tokens` frames of one token with `logprobs` entries each, its end, and
- * `overhead` bytes of the caller's own. A token whose text is longer than most is paid from the slack of the
- * others, and in the last resort journal_append refuses. */
-uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, uint64_t overhead);
+/* Worst case of a request: `max_tokens` frames of one token with `logprobs` entries each, which may tell the
+ * bytes of their ids (`pieces`), its end, and `overhead` bytes of the caller's own. A token whose text is
+ * longer than most is paid from the slack of the others, and in the last resort journal_append refuses. */
+uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, bool pieces, uint64_t overhead);
 
 /* What clients have not read yet is not thrown away to admit others, up to this part of the journal; beyond,
  * a few who read nothing would keep it from everybody. */

@@ -24,7 +24,8 @@ static uint32_t largest_context(const struct broker *broker)
 
 static uint64_t worst_case(const struct generation *generation)
 {
-    return journal_worst_case(admission_most_tokens(generation), generation->logprobs, request_overhead());
+    return journal_worst_case(admission_most_tokens(generation), generation->logprobs, generation->pieces,
+                              request_overhead());
 }
 
 static enum proto_error refuse_model(struct bytes model, struct error *err)

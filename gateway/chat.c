@@ -35,8 +35,8 @@ const struct json_row chat_rows[] = {
     {"functions", json_in_unsupported, NULL, 0},
     {"function_call", json_in_unsupported, "none", 0},
     {"response_format", take_response_format, NULL, 0},
-    {"logprobs", json_in_unsupported, NULL, 0},
-    {"top_logprobs", json_in_unsupported, NULL, 0},
+    {"logprobs", json_in_bool, NULL, offsetof(struct parameters, wants_logprobs)},
+    {"top_logprobs", parameters_top_logprobs, NULL, 0},
     {"audio", json_in_unsupported, NULL, 0},
     {"prediction", json_in_unsupported, NULL, 0},
     {"reasoning_effort", json_in_unsupported, "none", 0},
@@ -54,9 +54,11 @@ static void open_chunk(const struct choice *choice, struct json_out *out)
     json_out_text(out, ",\"delta\":");
 }
 
-static void close_chunk(const struct choice *choice, const char *finish_reason, struct json_out *out)
+static void close_chunk(struct choice *choice, const char *finish_reason, struct json_out *out)
 {
-    json_out_text(out, ",\"logprobs\":null,\"finish_reason\":");
+    json_out_text(out, ",\"logprobs\":");
+    logprobs_write_chat(&choice->logprobs, out);
+    json_out_text(out, ",\"finish_reason\":");
     if (finish_reason)
         json_out_name(out, finish_reason);
     else
@@ -77,11 +79,11 @@ static void begin(struct generation *generation, struct json_out *out)
     }
 }
 
-static void piece(struct choice *choice, const struct quern_output *output, struct json_out *out)
+static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
     open_chunk(choice, out);
     json_out_text(out, "{\"content\":");
-    json_out_string(out, (struct bytes){output->text, output->text_len});
+    json_out_string(out, text);
     json_out_text(out, "}");
     close_chunk(choice, NULL, out);
 }
@@ -103,12 +105,14 @@ static void whole(struct generation *generation, struct json_out *out)
     openai_head(generation, PREFIX, "chat.completion", out);
     json_out_text(out, ",\"choices\":[");
     for (uint32_t i = 0; i < generation->n; i++) {
-        const struct choice *choice = &generation->choices[i];
+        struct choice *choice = &generation->choices[i];
         json_out_text(out, i ? ",{\"index\":" : "{\"index\":");
         json_out_number(out, i);
         json_out_text(out, ",\"message\":{\"role\":\"assistant\",\"content\":");
         json_out_string(out, (struct bytes){choice->text.data, choice->text.len});
-        json_out_text(out, ",\"refusal\":null},\"logprobs\":null,\"finish_reason\":");
+        json_out_text(out, ",\"refusal\":null},\"logprobs\":");
+        logprobs_write_chat(&choice->logprobs, out);
+        json_out_text(out, ",\"finish_reason\":");
         json_out_name(out, openai_finish_reason(choice));
         json_out_text(out, "}");
     }

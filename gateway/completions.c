@@ -17,24 +17,36 @@ static int take_best_of(void *into, const struct json_row *row, const char *path
     return json_in_unsupported(into, row, path, value, refusal);
 }
 
+/* A number, where chat has two parameters: how many of the most likely. */
+static int take_logprobs(void *into, const struct json_row *row, const char *path, json_t *value,
+                         struct refusal *refusal)
+{
+    if (json_is_false(value))
+        return 0;
+    ((struct parameters *)into)->wants_logprobs = true;
+    return parameters_top_logprobs(into, row, path, value, refusal);
+}
+
 const struct json_row completions_rows[] = {
     {"prompt", parameters_prompt, NULL, 0},
     OPENAI_ROWS,
     {"best_of", take_best_of, NULL, 0},
     {"echo", json_in_unsupported, NULL, 0},
     {"suffix", json_in_unsupported, NULL, 0},
-    {"logprobs", json_in_unsupported, NULL, 0},
+    {"logprobs", take_logprobs, NULL, 0},
     {0},
 };
 
-static void write_choice(const struct choice *choice, struct bytes text, const char *finish_reason,
+static void write_choice(struct choice *choice, struct bytes text, const char *finish_reason,
                          struct json_out *out)
 {
     json_out_text(out, "{\"index\":");
     json_out_number(out, choice->index);
     json_out_text(out, ",\"text\":");
     json_out_string(out, text);
-    json_out_text(out, ",\"logprobs\":null,\"finish_reason\":");
+    json_out_text(out, ",\"logprobs\":");
+    logprobs_write_completion(&choice->logprobs, out);
+    json_out_text(out, ",\"finish_reason\":");
     if (finish_reason)
         json_out_name(out, finish_reason);
     else
@@ -42,8 +54,7 @@ static void write_choice(const struct choice *choice, struct bytes text, const c
     json_out_text(out, "}");
 }
 
-static void chunk(const struct choice *choice, struct bytes text, const char *finish_reason,
-                  struct json_out *out)
+static void chunk(struct choice *choice, struct bytes text, const char *finish_reason, struct json_out *out)
 {
     openai_event_open(out);
     openai_head(choice->generation, PREFIX, OBJECT, out);
@@ -57,9 +68,9 @@ static void begin(struct generation *generation, struct json_out *out)
 {
 }
 
-static void piece(struct choice *choice, const struct quern_output *output, struct json_out *out)
+static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
-    chunk(choice, (struct bytes){output->text, output->text_len}, NULL, out);
+    chunk(choice, text, NULL, out);
 }
 
 static void end(struct choice *choice, struct json_out *out)
@@ -77,7 +88,7 @@ static void whole(struct generation *generation, struct json_out *out)
     openai_head(generation, PREFIX, OBJECT, out);
     json_out_text(out, ",\"choices\":[");
     for (uint32_t i = 0; i < generation->n; i++) {
-        const struct choice *choice = &generation->choices[i];
+        struct choice *choice = &generation->choices[i];
         json_out_text(out, i ? "," : "");
         write_choice(choice, (struct bytes){choice->text.data, choice->text.len},
                      openai_finish_reason(choice), out);

@@ -22,8 +22,10 @@
 
 static void free_generation(struct generation *generation)
 {
-    for (uint32_t i = 0; i < generation->n; i++)
+    for (uint32_t i = 0; i < generation->n; i++) {
         buffer_deinit(&generation->choices[i].text);
+        logprobs_deinit(&generation->choices[i].logprobs);
+    }
     json_out_deinit(&generation->out);
     key_release(generation->key, generation->asked_tokens);
     free(generation->model);
@@ -119,8 +121,8 @@ static void tell_stream(struct choice *choice, const struct quern_output *output
             return;
         dialect->begin(generation, out);
     }
-    if (output->text_len > 0)
-        dialect->piece(choice, output, out);
+    if (output->text_len > 0 || logprobs_any(&choice->logprobs))
+        dialect->piece(choice, (struct bytes){output->text, output->text_len}, out);
     if (output->end)
         dialect->end(choice, out);
     if (generation->running == 0)
@@ -136,7 +138,7 @@ static void tell_whole(struct choice *choice, const struct quern_output *output)
 {
     struct generation *generation = choice->generation;
     struct json_out body = {0};
-    if (choice->text.len + output->text_len > MAX_BODY_BYTES) {
+    if (choice->text.len + output->text_len + logprobs_bytes(&choice->logprobs) > MAX_BODY_BYTES) {
         struct refusal refusal;
         refuse(&refusal, 500, "too_large", NULL, "the answer has more than %u bytes; stream it",
                MAX_BODY_BYTES);
@@ -172,6 +174,8 @@ static void on_output(void *arg, const struct quern_output *output)
         if (output->end && output->end->reason > QUERN_LENGTH) {
             refusal_of_end(output->end, &refusal);
             fail(generation, &refusal);
+        } else if (logprobs_add(&choice->logprobs, output) < 0) {
+            fail_for_memory(generation);
         } else if (generation->stream) {
             tell_stream(choice, output);
         } else {

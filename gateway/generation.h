@@ -10,6 +10,7 @@
  * and an error in the stream afterwards. */
 
 #include "gateway/exchange.h"
+#include "gateway/logprobs.h"
 #include "gateway/parameters.h"
 
 struct generation;
@@ -20,17 +21,18 @@ struct choice {
     struct quern_id id;
     bool running;
     enum quern_reason reason;
-    struct buffer text; /* all of it, where the answer is one body */
+    struct buffer text;       /* all of it, where the answer is one body */
+    struct logprobs logprobs; /* that are not told yet */
 };
 
 /* How a family tells. Each appends to `out`. */
 struct dialect {
     const char *name;
     const char *stream_type; /* content type of a stream */
-    /* A stream: what comes first; a piece of a choice's text (perhaps its last); the end of a choice; what
-     * comes last; an error that ends it. */
+    /* A stream: what comes first; a piece of a choice's text (perhaps its last, and none where there are only
+     * log probabilities to tell); the end of a choice; what comes last; an error that ends it. */
     void (*begin)(struct generation *generation, struct json_out *out);
-    void (*piece)(struct choice *choice, const struct quern_output *output, struct json_out *out);
+    void (*piece)(struct choice *choice, struct bytes text, struct json_out *out);
     void (*end)(struct choice *choice, struct json_out *out);
     void (*finish)(struct generation *generation, struct json_out *out);
     void (*fail)(struct generation *generation, const struct refusal *refusal, struct json_out *out);

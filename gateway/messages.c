@@ -89,11 +89,11 @@ static void begin(struct generation *generation, struct json_out *out)
     close_event(out);
 }
 
-static void piece(struct choice *choice, const struct quern_output *output, struct json_out *out)
+static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
     open_event("content_block_delta", out);
     json_out_text(out, ",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":");
-    json_out_string(out, (struct bytes){output->text, output->text_len});
+    json_out_string(out, text);
     json_out_text(out, "}");
     close_event(out);
 }

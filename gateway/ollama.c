@@ -144,9 +144,9 @@ static void begin(struct generation *generation, struct json_out *out)
 {
 }
 
-static void piece(struct choice *choice, const struct quern_output *output, struct json_out *out)
+static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
-    open_line(choice, (struct bytes){output->text, output->text_len}, out);
+    open_line(choice, text, out);
     json_out_text(out, "\"done\":false}\n");
 }
 

@@ -14,6 +14,7 @@
 #define MAX_STOPS    16 /* as the protocol has them */
 #define MAX_BIASES   1024
 #define MAX_MESSAGES 4096
+#define MAX_LOGPROBS 20
 #define ARENA_BYTES  (64u << 20)
 
 void parameters_init(struct parameters *parameters)
@@ -196,6 +197,16 @@ int parameters_n(void *into, const struct json_row *row, const char *path, json_
     if (json_in_integer(path, value, 1, PARAMETERS_MAX_CHOICES, &number, refusal) != 0)
         return REFUSED;
     ((struct parameters *)into)->n = (uint32_t)number;
+    return 0;
+}
+
+int parameters_top_logprobs(void *into, const struct json_row *row, const char *path, json_t *value,
+                            struct refusal *refusal)
+{
+    int64_t number;
+    if (json_in_integer(path, value, 0, MAX_LOGPROBS, &number, refusal) != 0)
+        return REFUSED;
+    ((struct parameters *)into)->top_logprobs = (uint32_t)number;
     return 0;
 }
 
@@ -398,9 +409,20 @@ int parameters_system(void *into, const struct json_row *row, const char *path, 
     return parameters_content(parameters, path, value, &parameters->system, refusal);
 }
 
+static int finish_logprobs(struct parameters *parameters, struct refusal *refusal)
+{
+    if (parameters->top_logprobs > 0 && !parameters->wants_logprobs)
+        return refuse_value(refusal, "top_logprobs", "top_logprobs needs logprobs to be true");
+    parameters->request.logprobs = parameters->wants_logprobs ? 1 + parameters->top_logprobs : 0;
+    parameters->request.pieces = parameters->wants_logprobs;
+    return 0;
+}
+
 int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal)
 {
     struct quern_request *request = &parameters->request;
+    if (finish_logprobs(parameters, refusal) != 0)
+        return REFUSED;
     bool as_user = parameters->chat && !parameters->raw && request->text;
     if (!request->text && !request->ids && !request->messages)
         return refuse_value(refusal, missing, "%s is missing", missing);

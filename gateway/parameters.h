@@ -26,7 +26,7 @@ struct parameters {
     bool stream;
     bool include_usage; /* in a chunk of its own, at the end of the stream */
     bool has_max_tokens;
-    bool wants_logprobs;
+    bool wants_logprobs; /* of each id */
     uint32_t top_logprobs;
 };
 
@@ -39,7 +39,8 @@ void parameters_deinit(struct parameters *parameters);
 int parameters_read(struct parameters *parameters, const struct json_row *rows, struct bytes body,
                     struct refusal *refusal);
 
-/* Puts the system's words and the prompt into the messages, where they belong there. 0 or REFUSED. */
+/* Puts the system's words and the prompt into the messages, where they belong there, and sets what depends on
+ * several parameters. 0 or REFUSED. */
 int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal);
 
 /* The same seed gives the same answer, but each choice one of its own. */
@@ -56,6 +57,7 @@ json_row_take parameters_model;
 json_row_take parameters_stop;       /* a text or an array of texts */
 json_row_take parameters_logit_bias; /* {"15043": -100} */
 json_row_take parameters_n;
+json_row_take parameters_top_logprobs; /* how many of the most likely ids are told beside each id, 0 … 20 */
 json_row_take parameters_stream_options;
 json_row_take parameters_prompt;   /* a text, or an array of token ids */
 json_row_take parameters_messages; /* [{role, content}] */

@@ -133,6 +133,7 @@ struct quern_request {
     const int32_t *stop_ids; /* [n_stop_ids] */
     size_t n_stop_ids;
     uint32_t logprobs;      /* 0 = none; n: of the id made and of the n − 1 most likely */
+    bool pieces;            /* with logprobs: outputs tell the bytes of those ids too */
     int32_t priority;       /* −8 … 8, higher first */
     uint64_t deadline_ms;   /* 0 = none */
     uint32_t keep_s;        /* 0: ends with the session; else lives so many seconds without it */
@@ -180,6 +181,13 @@ struct quern_logprob {
     float logprob; /* natural logarithm */
 };
 
+/* What a token stands for: bytes of the text, perhaps a part of a character, 256 of them at most; the name of
+ * one that is none of a text, as <|im_end|>. */
+struct quern_piece {
+    const void *bytes;
+    size_t len;
+};
+
 /* A piece of a request's output. The pointers live during the callback. */
 struct quern_output {
     struct quern_id id;
@@ -190,7 +198,8 @@ struct quern_output {
     size_t text_len;
     const struct quern_logprob *logprobs; /* [n_ids][n_logprobs]: the id's own first; or NULL */
     size_t n_logprobs;
-    const struct quern_end *end; /* in the last output, else NULL */
+    const struct quern_piece *pieces; /* [n_ids][n_logprobs], where the request asked for them; or NULL */
+    const struct quern_end *end;      /* in the last output, else NULL */
 };
 
 /* Called inside quern_dispatch. It may call quern_generate, quern_cancel and quern_attach, nothing else: what

@@ -166,6 +166,16 @@ static int decode_kind(struct reader reader, enum message_kind *ret_kind, struct
     return 0;
 }
 
+/* A piece for each log probability, or none. */
+static int check_pieces(const struct frame *frame, struct error *err)
+{
+    size_t expected = frame->ids.n * frame->logprobs.width;
+    if (frame->pieces.n == 0 || frame->pieces.n == expected)
+        return 0;
+    return error_set(err, MESSAGE_E_MALFORMED, "pieces: %zu for %zu log probabilities", frame->pieces.n,
+                     expected);
+}
+
 static int decode_message(struct message_decoder *decoder, struct reader reader, struct error *err)
 {
     size_t len = (size_t)(reader.end - reader.at);
@@ -191,6 +201,8 @@ static int decode_message(struct message_decoder *decoder, struct reader reader,
         decoding.logprob_rows != message->frame.ids.n)
         r = error_set(err, MESSAGE_E_MALFORMED, "logprobs: %zu rows for %zu ids", decoding.logprob_rows,
                       message->frame.ids.n);
+    if (r == 0 && message->kind == MESSAGE_FRAME)
+        r = check_pieces(&message->frame, err);
     if (r == 0 && reader.at != reader.end)
         r = error_set(err, MESSAGE_E_MALFORMED, "%zu bytes follow the message",
                       (size_t)(reader.end - reader.at));

@@ -57,6 +57,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("stop", FIELD_NAMES, GIVEN(stop)), .low = 1, .high = PROTO_MAX_STOPS, .item_high = PROTO_MAX_STOP_BYTES, HELP("end the output before the first of them")}, \
     {KEY("stop_ids", FIELD_IDS, GIVEN(stop_ids)), .high = PROTO_MAX_STOP_IDS, HELP("end the output, beside the model's own end ids")}, \
     {KEY("logprobs", FIELD_U32, GIVEN(logprobs)), .high = PROTO_MAX_LOGPROBS + 1, HELP("n: log probabilities of the id and of the n − 1 most likely; 0 = none")}, \
+    {KEY("pieces", FIELD_BOOL, GIVEN(pieces)), HELP("with `logprobs`: frames tell the bytes of each of those ids too")}, \
     {KEY("priority", FIELD_I32, GIVEN(priority)), .low = -8, .high = 8, OPTION("N", "higher ones go first")}, \
     {KEY("deadline_ms", FIELD_U64, GIVEN(deadline_ms)), .high = MAX_DEADLINE_MS, OPTION("N", "end after so many milliseconds from arrival at the broker; 0 = none")}, \
     {KEY("on_disconnect", FIELD_ENUM, GIVEN(on_disconnect)), .names = &names_of_policies, HELP("what becomes of it when the session leaves")}, \
@@ -252,6 +253,7 @@ static const struct field frame_fields[] = {
     {KEY("ids", FIELD_IDS, IN(frame.ids)), REQUIRED, .high = PROTO_MAX_FRAME_IDS},
     {KEY("text", FIELD_TEXT, IN(frame.text)), REQUIRED, .high = PROTO_MAX_FRAME_BYTES},
     {KEY("logprobs", FIELD_LOGPROBS, IN(frame.logprobs)), .high = PROTO_MAX_LOGPROBS + 1},
+    {KEY("pieces", FIELD_BINS, IN(frame.pieces)), .high = PROTO_MAX_FRAME_IDS * (PROTO_MAX_LOGPROBS + 1), .item_high = PROTO_MAX_PIECE_BYTES},
     COUNTER_OR_0("wseq", IN(frame.wseq)),
     {KEY("end", FIELD_MAP, IN(frame.end)), .present = IN(frame.has_end), .table = &ending_table},
 };

@@ -38,6 +38,7 @@
 #define PROTO_MAX_STOP_BYTES  256  /* bytes of one stop string */
 #define PROTO_MAX_STOP_IDS    64
 #define PROTO_MAX_LOGPROBS    20    /* alternatives a token */
+#define PROTO_MAX_PIECE_BYTES 256   /* bytes of one token that a frame tells; of a longer one, so many */
 #define PROTO_MAX_FEATURES    32    /* of hello, register, require */
 #define PROTO_MAX_NAME_BYTES  128   /* model, worker, feature, device, salt */
 #define PROTO_MAX_TEXT_BYTES  1024  /* an error text */
@@ -198,6 +199,7 @@ struct generation {
     struct text_list stop;
     struct id_list stop_ids;
     uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the chosen one and n − 1 alternatives */
+    bool pieces;       /* with logprobs: frames tell the bytes of each of those ids too */
     int32_t priority;  /* higher first */
     uint64_t deadline_ms; /* 0 = none; counts from arrival */
     enum disconnect_policy on_disconnect;
@@ -254,6 +256,10 @@ struct frame {
     struct id_list ids;
     struct bytes text; /* whole UTF-8 sequences */
     struct frame_logprobs logprobs;
+    struct {
+        const struct bytes *items; /* as many as there are logprobs, in their order */
+        size_t n;                  /* 0: not told */
+    } pieces;
     uint64_t wseq; /* the worker's own count of its frames, from 1; clients ignore it */
     bool has_end;
     struct ending end;

@@ -141,6 +141,7 @@ static struct request *add_request(struct assignments *assignments, const uint8_
     request->output.seq = message->assign.output.n;
     request->output.off = message->assign.off;
     request->output.queue_ms = (double)message->assign.queue_us / 1e3;
+    request->output.pieces = message->assign.generation.pieces;
     request->owner = assignments;
     request->received = received;
     request->assigned_ns = clock_ns();

@@ -22,12 +22,25 @@
 
 #define MOST_IDS  512   /* of one frame: with log probabilities it stays well below PROTO_MAX_FRAME_BYTES */
 #define MOST_TEXT 65536 /* bytes of text of one frame */
+/* Log probabilities of one frame that tells their pieces, of up to 256 bytes each. */
+#define MOST_PIECES 480
 
 _Static_assert(sizeof(struct logprob) == sizeof(struct token_logprob), "log probabilities are copied whole");
 
-void publisher_init(struct publisher *publisher, struct stream *stream, struct link *link, uint32_t frame_us)
+_Static_assert(MOST_PIECES > PROTO_MAX_LOGPROBS &&
+                   MOST_PIECES * (PROTO_MAX_PIECE_BYTES + 16) + MOST_TEXT < PROTO_MAX_FRAME_BYTES - 4096,
+               "a frame holds the pieces of one id, and what it may hold");
+
+void publisher_init(struct publisher *publisher, struct stream *stream, struct link *link,
+                    const struct tokenizer *tokenizer, uint32_t frame_us)
 {
-    *publisher = (struct publisher){.stream = stream, .link = link, .frame_ns = frame_us * 1000ull};
+    *publisher = (struct publisher){
+        .stream = stream, .link = link, .tokenizer = tokenizer, .frame_ns = frame_us * 1000ull};
+}
+
+void publisher_deinit(struct publisher *publisher)
+{
+    buffer_deinit(&publisher->pieces);
 }
 
 /* A token that the broker never gets would leave its request waiting for ever; a dead worker does not. */
@@ -73,8 +86,40 @@ static void expect(struct publisher *publisher, const struct output *output)
         publisher->due_ns = due;
 }
 
+/* What an id stands for: its bytes in a text, or its name if it is none of a text. */
+static struct bytes piece_of(const struct tokenizer *tokenizer, int32_t id)
+{
+    struct bytes piece = tokenizer_piece(tokenizer, id, false);
+    if (piece.len == 0)
+        piece = tokenizer_name(tokenizer, id);
+    if (piece.len > PROTO_MAX_PIECE_BYTES)
+        piece.len = PROTO_MAX_PIECE_BYTES;
+    return piece;
+}
+
+static void tell_pieces(struct publisher *publisher, struct frame *frame)
+{
+    size_t n = frame->ids.n * frame->logprobs.width;
+    publisher->pieces.len = 0;
+    int r = buffer_reserve(&publisher->pieces, n * sizeof(struct bytes));
+    if (r < 0)
+        die("the pieces of a frame could not be kept", r);
+    struct bytes *pieces = (struct bytes *)(void *)publisher->pieces.data;
+    for (size_t i = 0; i < n; i++)
+        pieces[i] = piece_of(publisher->tokenizer, frame->logprobs.items[i].id);
+    frame->pieces.items = pieces;
+    frame->pieces.n = n;
+}
+
+/* How many of the ids that are left go into one frame. */
+static size_t ids_of_frame(const struct output *output, size_t left)
+{
+    size_t most = output->pieces && output->width > 0 ? MOST_PIECES / output->width : left;
+    return left < most ? left : most;
+}
+
 /* Publishes what is pending, and the ending if there is one. It takes more than one frame only when a single
- * token has a very long text. */
+ * token has a very long text, or when many ids tell their pieces. */
 static void flush(struct publisher *publisher, struct output *output, const struct ending *ending,
                   uint64_t now)
 {
@@ -82,18 +127,25 @@ static void flush(struct publisher *publisher, struct output *output, const stru
     struct frame *frame = &message.frame;
     memcpy(&frame->id, output->topic + sizeof(struct id128), sizeof frame->id);
     frame->epoch = output->epoch;
-    size_t taken = 0;
+    const struct token_logprob *logprobs = (const struct token_logprob *)(const void *)output->logprobs.data;
+    size_t taken = 0, taken_ids = 0;
+    bool over;
     do {
-        bool first = taken == 0;
         frame->seq = output->seq;
         frame->off = output->off;
-        frame->ids = (struct id_list){output->ids.data, first ? output->ids.len : 0};
-        frame->logprobs.width = first ? output->width : 0;
-        frame->logprobs.items = (const struct token_logprob *)(const void *)output->logprobs.data;
+        frame->ids.items = output->ids.data + taken_ids;
+        frame->ids.n = ids_of_frame(output, output->ids.len - taken_ids);
+        frame->logprobs.width = frame->ids.n > 0 ? output->width : 0;
+        frame->logprobs.items = logprobs + taken_ids * output->width;
+        frame->pieces.n = 0;
+        if (output->pieces && frame->logprobs.width > 0)
+            tell_pieces(publisher, frame);
+        taken_ids += frame->ids.n;
         frame->text.data = output->text.data + taken;
         frame->text.len = cut_text(frame->text.data, output->text.len - taken, MOST_TEXT);
         taken += frame->text.len;
-        frame->has_end = ending && taken == output->text.len;
+        over = taken == output->text.len && taken_ids == output->ids.len;
+        frame->has_end = ending && over;
         if (frame->has_end)
             frame->end = *ending;
         output->seq += frame->ids.n;
@@ -101,7 +153,7 @@ static void flush(struct publisher *publisher, struct output *output, const stru
         int r = stream_publish(publisher->stream, output->topic, &message);
         if (r < 0)
             die("a frame could not be kept", r);
-    } while (taken < output->text.len);
+    } while (!over);
     output->ids.len = output->text.len = output->logprobs.len = 0;
     output->flushed_ns = now;
     set_pending(publisher, output, false);

@@ -12,6 +12,7 @@
 #include "worker/engine/engine.h"
 #include "worker/link.h"
 #include "worker/stream.h"
+#include "worker/tokenizer/tokenizer.h"
 
 /* The output of one request; part of the request, and zeroed but for the fields below the blank line. */
 struct output {
@@ -28,18 +29,23 @@ struct output {
     uint8_t topic[PROTO_TOPIC_BYTES]; /* session ‖ id */
     struct epoch epoch;
     double queue_ms;
+    bool pieces; /* with logprobs: the bytes of their ids too */
 };
 
 struct publisher {
-    struct stream *stream;  /* frames go there */
-    struct link *link;      /* and `finished` there */
+    struct stream *stream; /* frames go there */
+    struct link *link;     /* and `finished` there */
+    const struct tokenizer *tokenizer;
+    struct buffer pieces;   /* of struct bytes: those of one frame; reused */
     uint64_t frame_ns;      /* tokens made within this time share a frame */
     struct output *pending; /* utlist */
     uint64_t due_ns;        /* when the first of them is to be flushed, or before */
 };
 
-/* The stream and the link outlive it. */
-void publisher_init(struct publisher *publisher, struct stream *stream, struct link *link, uint32_t frame_us);
+/* The stream, the link and the tokenizer outlive it. The tokenizer may be NULL where no output has pieces. */
+void publisher_init(struct publisher *publisher, struct stream *stream, struct link *link,
+                    const struct tokenizer *tokenizer, uint32_t frame_us);
+void publisher_deinit(struct publisher *publisher);
 
 /* Gathers what an event brings. Its end, if it has one, is the caller's to publish. */
 void publish_event(struct publisher *publisher, struct output *output, const struct engine_event *event);

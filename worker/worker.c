@@ -361,7 +361,8 @@ static int connect_pool(struct worker *worker, struct error *err)
     r = link_open(&worker->link, worker->zmq, worker->options->broker, &worker->stream, &self, err);
     if (r < 0)
         return r;
-    publisher_init(&worker->publisher, &worker->stream, &worker->link, worker->options->frame_us);
+    publisher_init(&worker->publisher, &worker->stream, &worker->link, worker->load.model->tokenizer,
+                   worker->options->frame_us);
     tokenize_init(&worker->tokenize, &worker->link, worker->load.preparer);
     assignments_init(&worker->assignments, &worker->link, worker->load.preparer, worker->load.engine,
                      &worker->publisher);
@@ -375,6 +376,7 @@ static bool close_parts(struct worker *worker)
         return false;
     tokenize_deinit(&worker->tokenize);
     assignments_deinit(&worker->assignments);
+    publisher_deinit(&worker->publisher);
     load_close(&worker->load);
     link_close(&worker->link);
     stream_close(&worker->stream);

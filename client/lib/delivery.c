@@ -89,6 +89,10 @@ bool delivery_frame(struct quern *client, struct request *request, const struct 
         output.n_logprobs = frame->logprobs.width;
         output.logprobs = (const struct quern_logprob *)frame->logprobs.items + known_ids * output.n_logprobs;
     }
+    if (frame->pieces.n > 0) {
+        _Static_assert(sizeof(struct quern_piece) == sizeof(struct bytes), "one layout, two names");
+        output.pieces = (const struct quern_piece *)frame->pieces.items + known_ids * output.n_logprobs;
+    }
     request->next += output.n_ids;
     request->off += output.text_len;
     request->fruitless = 0;

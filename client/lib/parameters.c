@@ -37,6 +37,7 @@ static const struct parameter parameters[] = {
     SAMPLING_PARAMETERS(SAMPLING_PARAMETER, SAMPLING_PARAMETER)
     PARAMETER(seed, sampling.seed)
     PARAMETER(logprobs, logprobs)
+    PARAMETER(pieces, pieces)
     PARAMETER(priority, priority)
     PARAMETER(deadline_ms, deadline_ms)
     PARAMETER(keep_s, keep_s)

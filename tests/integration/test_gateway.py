@@ -273,6 +273,32 @@ class Answers(Base):
         self.assertEqual(usage["prompt_tokens"], tokens["count"])
         self.assertEqual(self.gateway.post("/tokenize", prompt=[1])[0], 400)
 
+    def test_log_probabilities_come_whole_and_in_streams(self):
+        chat = {"messages": [{"role": "user", "content": "Hi"}], "seed": 4, "max_tokens": 12, "logprobs": True}
+        whole = self.gateway.post("/v1/chat/completions", **chat, top_logprobs=3)[2]["choices"][0]
+        tokens = whole["logprobs"]["content"]
+        self.assertEqual(len(tokens), 12)
+        self.assertTrue(all(len(token["top_logprobs"]) == 3 for token in tokens))
+        said = b"".join(bytes(token["bytes"]) for token in tokens)
+        self.assertEqual(said.decode(errors="replace"), whole["message"]["content"])
+        chunks = [event["choices"][0] for event in self.gateway.stream("/v1/chat/completions", **chat, top_logprobs=3)]
+        streamed = [token for chunk in chunks if chunk["logprobs"] for token in chunk["logprobs"]["content"]]
+        self.assertEqual(streamed, tokens)
+        bare = self.gateway.post("/v1/chat/completions", **chat)[2]["choices"][0]["logprobs"]["content"]
+        self.assertEqual([token["top_logprobs"] for token in bare], [[]] * 12)
+        self.assertIsNone(self.gateway.post("/v1/chat/completions", **{**chat, "logprobs": False})[2]["choices"][0]
+                          ["logprobs"])
+        text = {"prompt": "Once", "seed": 4, "max_tokens": 12}
+        choice = self.gateway.post("/v1/completions", **text, logprobs=2)[2]["choices"][0]
+        lists = choice["logprobs"]
+        self.assertEqual("".join(lists["tokens"]), choice["text"])
+        self.assertEqual({len(each) for each in lists.values()}, {12})
+        self.assertEqual(lists["text_offset"], [len("".join(lists["tokens"][:i])) for i in range(12)])
+        chunks = [event["choices"][0] for event in self.gateway.stream("/v1/completions", **text, logprobs=2)]
+        for name, values in lists.items():
+            self.assertEqual([value for chunk in chunks if chunk["logprobs"] for value in chunk["logprobs"][name]], values)
+        self.assertEqual(self.gateway.post("/v1/completions", **text, logprobs=21)[0], 400)
+
     def test_metrics_count_what_was_done(self):
         def metrics():
             status, headers, text = self.gateway.ask("GET", "/metrics")

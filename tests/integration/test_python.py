@@ -202,6 +202,13 @@ def test_an_answer_streams_and_says_how_it_ended(client):
     assert again.end.cached_tokens <= again.end.prompt_tokens
 
 
+def test_tokens_come_with_their_bytes(client):
+    result = client.chat(HELLO, max_tokens=20, logprobs=3, pieces=True).result()
+    own = b"".join(row[0].piece for row in result.logprobs)
+    assert own.decode(errors="replace").startswith(result.text.rstrip("\ufffd"))
+    assert all(entry.piece for row in result.logprobs for entry in row)
+
+
 def test_what_the_pool_says_of_itself(client):
     assert client.models[0].chat
     status = client.status(WAIT)

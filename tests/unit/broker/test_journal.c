@@ -196,7 +196,7 @@ START_TEST(a_log_within_its_reservation_never_fails)
 {
     struct journal journal = {.limit = 1 << 20};
     struct journal_log log = {0}, others = {0};
-    uint64_t worst = journal_worst_case(1000, 0, 0);
+    uint64_t worst = journal_worst_case(1000, 0, false, 0);
     ck_assert_int_eq(journal_reserve(&journal, &log, worst), 0);
     ck_assert_int_eq(journal_reserve(&journal, &others, journal.limit - worst), 0);
     append_frames(&journal, &log, 1000, 130);

@@ -199,6 +199,26 @@ START_TEST(what_cannot_be_done_is_refused_by_its_name)
 }
 END_TEST
 
+START_TEST(log_probabilities_are_asked_for_in_two_forms)
+{
+    const struct quern_request *request = &parameters.request;
+    ck_assert_int_eq(take_chat(CHAT("\"logprobs\": true, \"top_logprobs\": 20")), 0);
+    ck_assert_int_eq(parameters_finish(&parameters, "messages", &refusal), 0);
+    ck_assert(request->logprobs == 21 && request->pieces);
+    ck_assert_int_eq(take_completion(TEXT("\"logprobs\": 0")), 0);
+    ck_assert_int_eq(parameters_finish(&parameters, "prompt", &refusal), 0);
+    ck_assert(request->logprobs == 1 && request->pieces);
+    ck_assert_int_eq(take_completion(TEXT("\"logprobs\": false")), 0);
+    ck_assert_int_eq(parameters_finish(&parameters, "prompt", &refusal), 0);
+    ck_assert(request->logprobs == 0 && !request->pieces);
+    ck_assert_int_eq(take_chat(CHAT("\"top_logprobs\": 2")), 0);
+    ck_assert_int_eq(parameters_finish(&parameters, "messages", &refusal), REFUSED);
+    ck_assert_str_eq(refusal.param, "top_logprobs");
+    ck_assert_int_eq(take_chat(CHAT("\"logprobs\": true, \"top_logprobs\": 21")), REFUSED);
+    ck_assert_int_eq(take_chat(CHAT("\"logprobs\": 3")), REFUSED);
+}
+END_TEST
+
 START_TEST(what_asks_for_nothing_is_taken)
 {
     ck_assert_int_eq(
@@ -286,6 +306,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, every_parameter_arrives);
     tcase_add_test(tests, prompts_are_texts_or_ids);
     tcase_add_test(tests, what_cannot_be_done_is_refused_by_its_name);
+    tcase_add_test(tests, log_probabilities_are_asked_for_in_two_forms);
     tcase_add_test(tests, what_asks_for_nothing_is_taken);
     tcase_add_test(tests, other_families_are_translated);
     tcase_add_test(tests, a_prompt_is_what_a_user_says_unless_it_is_raw);

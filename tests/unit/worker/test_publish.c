@@ -3,6 +3,7 @@
  * keeps. */
 
 #include "tests/unit/run.h"
+#include "tests/unit/worker/tokenizer/vocabularies.h"
 #include "worker/publish.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ static struct output outputs[2];
 static void setup(void)
 {
     stream = (struct stream){0};
-    publisher_init(&publisher, &stream, NULL, FRAME_US);
+    publisher_init(&publisher, &stream, NULL, NULL, FRAME_US);
     for (unsigned i = 0; i < 2; i++)
         outputs[i] = (struct output){.topic = {(uint8_t)(i + 1)}};
 }
@@ -29,6 +30,7 @@ static void teardown(void)
     for (unsigned i = 0; i < 2; i++)
         publish_drop(&publisher, &outputs[i]);
     window_deinit(&stream.window);
+    publisher_deinit(&publisher);
 }
 
 static void make(struct output *output, uint32_t n)
@@ -114,6 +116,60 @@ START_TEST(what_was_dropped_never_leaves)
 }
 END_TEST
 
+static struct tokenizer *open_vocabulary(char *long_name)
+{
+    struct test_vocabulary v;
+    vocabulary_begin(&v, "llama");
+    vocabulary_add(&v, (struct test_token){"<unk>", TOKEN_UNKNOWN, 0});
+    vocabulary_add(&v, (struct test_token){"<s>", TOKEN_CONTROL, 0});
+    vocabulary_add(&v, (struct test_token){"</s>", TOKEN_CONTROL, 0});
+    vocabulary_add(&v, (struct test_token){"▁the", TOKEN_NORMAL, -1});
+    vocabulary_add(&v, (struct test_token){long_name, TOKEN_NORMAL, -2});
+    vocabulary_add_bytes(&v);
+    vocabulary_finish(&v);
+    return vocabulary_must_open(&v);
+}
+
+START_TEST(frames_that_tell_pieces_hold_as_many_as_fit)
+{
+    enum { N = 100, WIDTH = PROTO_MAX_LOGPROBS + 1 };
+    static struct logprob logprobs[N * WIDTH];
+    static int32_t ids[N];
+    char long_name[1001] = "";
+    memset(long_name, 'x', sizeof long_name - 1);
+    struct tokenizer *tokenizer = open_vocabulary(long_name);
+    publisher_deinit(&publisher);
+    publisher_init(&publisher, &stream, NULL, tokenizer, FRAME_US);
+    for (size_t i = 0; i < N * WIDTH; i++)
+        logprobs[i] = (struct logprob){i % WIDTH == 0 ? 2 : i % WIDTH == 1 ? 3 : 4, -1};
+    outputs[0].pieces = true;
+    publish_event(
+        &publisher, &outputs[0],
+        &(struct engine_event){
+            .ids = ids, .n_ids = N, .logprobs = logprobs, .n_logprobs = WIDTH, .text = BYTES_LITERAL("t")});
+    ck_assert_uint_gt(leave(START_NS, FRAME_NS), 1);
+    struct message_decoder *decoder;
+    struct message message;
+    size_t n = 0;
+    ck_assert_int_eq(message_decoder_new(&decoder), 0);
+    for (uint64_t wseq = 1; wseq <= stream.window.last; wseq++) {
+        struct bytes topic, frame;
+        ck_assert(window_get(&stream.window, wseq, &topic, &frame));
+        ck_assert_int_eq(message_decode(decoder, frame.data, frame.len, &message, NULL), 0);
+        ck_assert_uint_eq(message.frame.seq, n);
+        ck_assert_uint_eq(message.frame.pieces.n, message.frame.ids.n * WIDTH);
+        n += message.frame.ids.n;
+    }
+    ck_assert_uint_eq(n, N);
+    const struct bytes *pieces = message.frame.pieces.items;
+    ck_assert(bytes_equal(pieces[0], BYTES_LITERAL("</s>"))); /* none of a text: by its name */
+    ck_assert(bytes_equal(pieces[1], BYTES_LITERAL(" the")));
+    ck_assert_uint_eq(pieces[2].len, PROTO_MAX_PIECE_BYTES);
+    message_decoder_free(decoder);
+    tokenizer_free(tokenizer);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, setup, teardown);
@@ -122,6 +178,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_step_as_long_as_a_frame_flushes_all);
     tcase_add_test(tests, a_full_frame_waits_for_no_time);
     tcase_add_test(tests, what_was_dropped_never_leaves);
+    tcase_add_test(tests, frames_that_tell_pieces_hold_as_many_as_fit);
 }
 
 int main(void)

@@ -223,6 +223,10 @@ def decode(data: bytes) -> tuple[str, Fields]:
         fields = _decode_pairs(table, pairs, tables.MAX_DEPTH, True)
         if kind == "frame" and fields["logprobs"] and len(fields["logprobs"]) != len(fields["ids"]):
             raise Malformed(f"logprobs: {len(fields['logprobs'])} rows for {len(fields['ids'])} ids")
+        if kind == "frame" and fields["pieces"]:
+            entries = sum(map(len, fields["logprobs"] or ()))
+            if len(fields["pieces"]) != entries:
+                raise Malformed(f"pieces: {len(fields['pieces'])} for {entries} log probabilities")
         if rest:
             raise Malformed(f"{rest} bytes follow the message")
     except Malformed as wrong:

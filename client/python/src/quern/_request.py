@@ -95,6 +95,13 @@ def encoded(request_id: bytes, fields: Mapping[str, Any], limits: Mapping[str, i
     return wire
 
 
+def _logprobs(frame: Mapping[str, Any]) -> tuple[tuple[Logprob, ...], ...]:
+    """Those of each id of a frame, with their pieces where it tells them."""
+    pieces = iter(frame["pieces"] or ())
+    rows = frame["logprobs"] or ()
+    return tuple(tuple(Logprob(*entry, next(pieces, b"")) for entry in row) for row in rows)
+
+
 # ---- its life ----
 
 
@@ -347,8 +354,7 @@ class Request:
         except UnicodeDecodeError:
             self.fail(session, "internal", f"the output was cut inside a character at byte {self.off}")
             return True
-        rows = fields["logprobs"][known:] if fields["logprobs"] else ()
-        logprobs = tuple(tuple(Logprob(*entry) for entry in row) for row in rows)
+        logprobs = _logprobs(fields)[known:]
         self.off += len(rest)
         self.fruitless = 0
         return self._deliver(session, text, ids, logprobs, self._end_of(end) if end is not None else None)

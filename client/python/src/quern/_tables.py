@@ -55,6 +55,7 @@ KINDS: dict[str, Table] = {
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, beside the model's own end ids"),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
+        Field("pieces", BOOL, help="with `logprobs`: frames tell the bytes of each of those ids too"),
         Field("priority", INT, low=-8, high=8, help="higher ones go first"),
         Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
         Field("on_disconnect", ENUM, help="what becomes of it when the session leaves", names=("cancel", "keep",)),
@@ -193,6 +194,7 @@ KINDS: dict[str, Table] = {
         Field("ids", IDS, required=True, always=True, high=4096),
         Field("text", TEXT, required=True, always=True, high=262144),
         Field("logprobs", LOGPROBS, high=21),
+        Field("pieces", BINS, high=86016, item_high=256),
         Field("wseq", INT, high=9007199254740992),
         Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=262144,
@@ -269,6 +271,7 @@ KINDS: dict[str, Table] = {
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, beside the model's own end ids"),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
+        Field("pieces", BOOL, help="with `logprobs`: frames tell the bytes of each of those ids too"),
         Field("priority", INT, low=-8, high=8, help="higher ones go first"),
         Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
         Field("on_disconnect", ENUM, help="what becomes of it when the session leaves", names=("cancel", "keep",)),
@@ -328,6 +331,8 @@ class Parameters(TypedDict, total=False):
     """end the output, beside the model's own end ids"""
     logprobs: int
     """n: log probabilities of the id and of the n − 1 most likely; 0 = none"""
+    pieces: bool
+    """with `logprobs`: frames tell the bytes of each of those ids too"""
     priority: int
     """higher ones go first"""
     deadline_ms: int

@@ -19,6 +19,9 @@ class Logprob(NamedTuple):
 
     id: int
     logprob: float
+    piece: bytes = b""
+    """What it stands for, with the parameter `pieces`: bytes of the text, perhaps a part of a character, or the name of
+    a token that is none of a text."""
 
 
 @dataclass(frozen=True)

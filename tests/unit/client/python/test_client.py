@@ -123,7 +123,7 @@ def test_a_request_streams(folder):
         assert "".join(piece.text for piece in pieces) == whole(5)
         assert [each for piece in pieces for each in piece.ids] == list(range(10))
         assert [piece.index for piece in pieces] == [0, 2, 4, 6, 8]
-        assert pieces[0].logprobs[0] == ((0, -0.5), (7, -1.0))
+        assert pieces[0].logprobs[0] == ((0, -0.5, b""), (7, -1.0, b""))
         end = pieces[-1].end
         assert (end.reason, end.prompt_tokens, end.output_tokens, end.decode_ms) == ("length", 3, 10, 3.0)
         result = client.chat([{"role": "user", "content": "Hi"}]).result()

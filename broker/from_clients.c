@@ -272,7 +272,8 @@ typedef void handler(struct broker *broker, struct session *session, const struc
 static handler *const handlers[MESSAGE_KIND_COUNT] = {
     [MESSAGE_JOIN] = join,     [MESSAGE_GENERATE] = generate, [MESSAGE_CANCEL] = cancel,
     [MESSAGE_REPLAY] = replay, [MESSAGE_ATTACH] = attach,     [MESSAGE_STATUS] = status,
-    [MESSAGE_PING] = ping,     [MESSAGE_TOKENIZE] = tokenize, [MESSAGE_BYE] = bye,
+    [MESSAGE_PING] = ping,     [MESSAGE_TOKENIZE] = tokenize, [MESSAGE_DETOKENIZE] = tokenize,
+    [MESSAGE_BYE] = bye,
 };
 
 static void take(struct broker *broker, const struct peer *peer, uint32_t key, struct bytes raw)

@@ -140,7 +140,8 @@ static void heartbeat(struct broker *broker, struct worker *worker, const struct
     worker_link_send(&broker->worker_link, worker, &pong, NULL);
 }
 
-/* An error is the answer to a tokenize; what a worker cannot do for a request is told by its `finished`. */
+/* An error is the answer to a tokenize or detokenize; what a worker cannot do for a request is told by its
+ * `finished`. */
 static void refused_by(struct broker *broker, struct worker *worker, const struct message *message)
 {
     char text[PROTO_MAX_TEXT_BYTES + 1];
@@ -188,6 +189,7 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
         lifecycle_finished(broker, worker, &message, (struct bytes){data, len});
         break;
     case MESSAGE_TOKENIZE_OK:
+    case MESSAGE_DETOKENIZE_OK:
         tokenize_answered(broker, worker, &message);
         break;
     case MESSAGE_PONG:

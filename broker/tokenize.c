@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions for a tokenizer.
+/* Questions for a tokenizer: ids of a text, text of ids. Their messages begin in the same way, and no more of
+ * them is looked at here.
  *
  *     asked ──┬────brief─────▶ with a worker ──▶ answered · refused · its worker died
  *             └─large─▶ waiting ──▲    └──▶ TOKENIZE_TIMEOUT_MS passed, here too
@@ -21,7 +22,7 @@ static void refuse(struct broker *broker, const struct tokenize_question *questi
 {
     struct session *session = session_find(&broker->sessions, &question->session);
     struct message no = {.kind = MESSAGE_ERROR, .error = {.ref = question->client_ref, .error = error}};
-    no.error.of = MESSAGE_TOKENIZE;
+    no.error.of = question->kind;
     no.error.text = bytes_of_string(text);
     no.error.retry_after_ms = error == PROTO_OVERLOADED ? RETRY_MS : 0;
     if (session)
@@ -31,11 +32,11 @@ static void refuse(struct broker *broker, const struct tokenize_question *questi
 static void refuse_full(struct broker *broker, const struct tokenize_question *question)
 {
     char text[192];
-    snprintf(
-        text, sizeof text,
-        "this session has its share of the texts that wait for their tokens: %zu wait, of %d at most, the "
-        "large ones with %zu bytes of %zu",
-        broker->tokenize.n, TOKENIZE_TABLE_MAX, broker->tokenize.waiting_bytes, TOKENIZE_TABLE_MAX_BYTES);
+    snprintf(text, sizeof text,
+             "this session has its share of the questions for a tokenizer: %zu wait, of %d at most, the "
+             "large ones with %zu bytes of %zu",
+             broker->tokenize.n, TOKENIZE_TABLE_MAX, broker->tokenize.waiting_bytes,
+             TOKENIZE_TABLE_MAX_BYTES);
     refuse(broker, question, PROTO_OVERLOADED, text);
 }
 
@@ -55,15 +56,17 @@ void tokenize_ask(struct broker *broker, struct session *session, const struct m
     uint64_t ref, client_ref = message->tokenize.ref;
     struct bytes model = message->tokenize.model;
     bool large = raw.len > REQUEST_BRIEF_BYTES;
-    const struct tokenize_question asked = {.session = session->id, .client_ref = client_ref};
+    const struct tokenize_question asked = {
+        .session = session->id, .kind = message->kind, .client_ref = client_ref};
     int r = scheduler_pick_any(broker->workers, broker->n_workers, model, large, &worker);
     if (r == SCHEDULER_E_NO_WORKER) {
         refuse(broker, &asked, PROTO_NO_WORKER, "no worker is ready");
         return;
     }
-    r = large ? tokenize_table_keep(&broker->tokenize, session->id, client_ref, raw, model, broker->now)
-              : tokenize_table_add(&broker->tokenize, session->id, client_ref, worker->index, broker->now,
-                                   &ref);
+    r = large ? tokenize_table_keep(&broker->tokenize, session->id, message->kind, client_ref, raw, model,
+                                    broker->now)
+              : tokenize_table_add(&broker->tokenize, session->id, message->kind, client_ref, worker->index,
+                                   broker->now, &ref);
     if (r < 0)
         refuse(broker, &asked, PROTO_INTERNAL, "out of memory");
     else if (r > 0)
@@ -122,12 +125,17 @@ static void forget(struct broker *broker, const struct tokenize_question *questi
 void tokenize_answered(struct broker *broker, const struct worker *worker, const struct message *message)
 {
     struct tokenize_question question;
-    if (!tokenize_table_take(&broker->tokenize, message->tokenize_ok.ref, worker->index, &question))
+    uint64_t ref =
+        message->kind == MESSAGE_TOKENIZE_OK ? message->tokenize_ok.ref : message->detokenize_ok.ref;
+    if (!tokenize_table_take(&broker->tokenize, ref, worker->index, &question))
         return;
     forget(broker, &question);
     struct session *session = session_find(&broker->sessions, &question.session);
     struct message answer = *message;
-    answer.tokenize_ok.ref = question.client_ref;
+    if (answer.kind == MESSAGE_TOKENIZE_OK)
+        answer.tokenize_ok.ref = question.client_ref;
+    else
+        answer.detokenize_ok.ref = question.client_ref;
     if (session)
         client_link_send(&broker->client_link, session, &answer);
 }
@@ -157,7 +165,7 @@ void tokenize_expire(struct broker *broker)
     while (tokenize_table_expire(&broker->tokenize, broker->now, -1, &question)) {
         forget(broker, &question);
         if (question.worker == TOKENIZE_NO_WORKER)
-            refuse(broker, &question, PROTO_OVERLOADED, "too many texts wait for their tokens");
+            refuse(broker, &question, PROTO_OVERLOADED, "too many texts wait for a tokenizer");
         else
             refuse(broker, &question, PROTO_INTERNAL, "the worker did not answer");
     }

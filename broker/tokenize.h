@@ -2,8 +2,8 @@
 #ifndef BROKER_TOKENIZE_H
 #define BROKER_TOKENIZE_H
 
-/* The life of a tokenize question: asked of a worker under a ref of ours, answered to the client under its
- * own. Who asked may have left meanwhile; the answer is then nobody's. */
+/* The life of a question for a tokenizer (tokenize, detokenize): asked of a worker under a ref of ours,
+ * answered to the client under its own. Who asked may have left meanwhile; the answer is then nobody's. */
 
 #include "broker/broker.h"
 
@@ -14,7 +14,7 @@ void tokenize_ask(struct broker *broker, struct session *session, const struct m
 /* Puts large questions that wait to workers that have time for them. Every turn. */
 void tokenize_dispatch(struct broker *broker);
 
-/* The worker answered, with ids or with an error. */
+/* The worker answered, with ids, a text, or an error. */
 void tokenize_answered(struct broker *broker, const struct worker *worker, const struct message *message);
 void tokenize_refused(struct broker *broker, const struct worker *worker, uint64_t ref,
                       enum proto_error error, const char *text);

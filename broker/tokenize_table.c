@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions without an answer.
  *
- * The broker knows no tokenizer: it passes the text on under a ref of its own and passes the answer back
+ * The broker knows no tokenizer: it passes texts and ids on under a ref of its own and passes the answer back
  * under the client's. A small fixed table; a question leaves it by its answer, by time, or with its worker.
  */
 
@@ -34,10 +34,12 @@ static struct tokenize_question *find_room(struct tokenize_table *table, const s
 }
 
 static void enter(struct tokenize_table *table, struct tokenize_question *question,
-                  const struct id128 *session, uint64_t client_ref, uint32_t worker, uint64_t now)
+                  const struct id128 *session, enum message_kind kind, uint64_t client_ref, uint32_t worker,
+                  uint64_t now)
 {
     *question = (struct tokenize_question){.used = true,
                                            .ref = ++table->next_ref,
+                                           .kind = kind,
                                            .client_ref = client_ref,
                                            .session = *session,
                                            .worker = worker,
@@ -45,19 +47,19 @@ static void enter(struct tokenize_table *table, struct tokenize_question *questi
     table->n++;
 }
 
-int tokenize_table_add(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
-                       uint32_t worker, uint64_t now, uint64_t *ret_ref)
+int tokenize_table_add(struct tokenize_table *table, struct id128 session, enum message_kind kind,
+                       uint64_t client_ref, uint32_t worker, uint64_t now, uint64_t *ret_ref)
 {
     struct tokenize_question *question = find_room(table, &session, 0);
     if (!question)
         return TOKENIZE_E_FULL;
-    enter(table, question, &session, client_ref, worker, now);
+    enter(table, question, &session, kind, client_ref, worker, now);
     *ret_ref = question->ref;
     return 0;
 }
 
-int tokenize_table_keep(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
-                        struct bytes message, struct bytes model, uint64_t now)
+int tokenize_table_keep(struct tokenize_table *table, struct id128 session, enum message_kind kind,
+                        uint64_t client_ref, struct bytes message, struct bytes model, uint64_t now)
 {
     struct buffer copy = {0};
     struct tokenize_question *question = find_room(table, &session, message.len);
@@ -66,7 +68,7 @@ int tokenize_table_keep(struct tokenize_table *table, struct id128 session, uint
     int r = buffer_append(&copy, message.data, message.len);
     if (r < 0)
         return r;
-    enter(table, question, &session, client_ref, TOKENIZE_NO_WORKER, now);
+    enter(table, question, &session, kind, client_ref, TOKENIZE_NO_WORKER, now);
     question->message = copy;
     if (model.len > 0) {
         size_t at = (size_t)((const uint8_t *)model.data - (const uint8_t *)message.data);

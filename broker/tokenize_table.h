@@ -2,9 +2,9 @@
 #ifndef BROKER_TOKENIZE_TABLE_H
 #define BROKER_TOKENIZE_TABLE_H
 
-/* Tokenize requests that have no answer yet: which client asked, under which ref, and of which worker; large
- * ones with their message while they wait for one. Of all that waits a session may have as much as it leaves
- * free (share.h), in questions and in bytes. */
+/* Tokenize and detokenize requests that have no answer yet: which client asked, under which ref, and of which
+ * worker; large ones with their message while they wait for one. Of all that waits a session may have as much
+ * as it leaves free (share.h), in questions and in bytes. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +22,7 @@ struct tokenize_question {
     bool used;
     uint64_t ref; /* ours; in order of the asking */
     uint64_t client_ref;
+    enum message_kind kind;
     struct id128 session;
     uint32_t worker;       /* index; TOKENIZE_NO_WORKER: it waits for one */
     uint64_t until;        /* clock_ns */
@@ -39,13 +40,13 @@ struct tokenize_table { /* zeroed: empty */
 enum { TOKENIZE_E_FULL = 1 }; /* TOKENIZE_TABLE_MAX have no answer, or the session has its part of those */
 
 /* Remembers a question; the ref to put to the worker. 0 or TOKENIZE_E_FULL. */
-int tokenize_table_add(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
-                       uint32_t worker, uint64_t now, uint64_t *ret_ref);
+int tokenize_table_add(struct tokenize_table *table, struct id128 session, enum message_kind kind,
+                       uint64_t client_ref, uint32_t worker, uint64_t now, uint64_t *ret_ref);
 
 /* Remembers a question that waits for a worker, with a copy of the message; `model` lies inside that. 0,
  * TOKENIZE_E_FULL (of bytes too), or -ENOMEM. */
-int tokenize_table_keep(struct tokenize_table *table, struct id128 session, uint64_t client_ref,
-                        struct bytes message, struct bytes model, uint64_t now);
+int tokenize_table_keep(struct tokenize_table *table, struct id128 session, enum message_kind kind,
+                        uint64_t client_ref, struct bytes message, struct bytes model, uint64_t now);
 
 /* Of those that wait the one that was asked first after the one with this ref; NULL when there is none. */
 struct tokenize_question *tokenize_table_waiting(struct tokenize_table *table, uint64_t after);

@@ -110,3 +110,22 @@ int utf8_append_shown(struct buffer *out, struct bytes text)
     }
     return r;
 }
+
+int utf8_append_replaced(struct buffer *out, struct bytes text)
+{
+    const uint8_t *in = text.data;
+    size_t before = out->len;
+    int r = buffer_reserve(out, text.len);
+    for (size_t i = 0; i < text.len && r == 0;) {
+        size_t n = utf8_valid((struct bytes){in + i, text.len - i});
+        r = buffer_append(out, in + i, n);
+        i += n;
+        if (i < text.len && r == 0) {
+            r = buffer_append(out, "\xef\xbf\xbd", 3);
+            i++;
+        }
+    }
+    if (r < 0)
+        out->len = before;
+    return r;
+}

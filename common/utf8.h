@@ -38,6 +38,9 @@ char *utf8_clean(char *text);
  * is never inside a character. Returns ret_text. */
 char *utf8_printable(struct bytes text, size_t size, char *ret_text);
 
+/* Appends the text with U+FFFD for each byte that is not UTF-8. 0 or -ENOMEM, with what was there. */
+int utf8_append_replaced(struct buffer *out, struct bytes text);
+
 /* Appends the text as a terminal may get it: lines and tabs stay, carriage returns are left out. 0 or
  * -ENOMEM. */
 int utf8_append_shown(struct buffer *out, struct bytes text);

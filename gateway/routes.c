@@ -26,6 +26,7 @@ static const struct route routes[] = {
     {"GET", "/api/tags", ollama_handle_tags, FAMILY_OLLAMA, false, false},
     {"GET", "/api/version", ollama_handle_version, FAMILY_OLLAMA, false, true},
     {"POST", "/tokenize", tokenize_handle, FAMILY_OPENAI, false, false},
+    {"POST", "/detokenize", tokenize_handle_back, FAMILY_OPENAI, false, false},
     {"GET", "/metrics", metrics_handle, FAMILY_OPENAI, false, false},
     {"GET", "/health", health_handle, FAMILY_OPENAI, false, true},
     {"GET", "/health/ready", health_handle, FAMILY_OPENAI, false, true},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* /tokenize: a question to a worker, which the client waits for as for an answer. A client that goes away
- * meanwhile leaves the question behind; its answer finds nobody. */
+/* /tokenize and /detokenize: a question to a worker, which the client waits for as for an answer. A client
+ * that goes away meanwhile leaves the question behind; its answer finds nobody. */
 
 #include "gateway/tokenize.h"
 
@@ -17,6 +17,13 @@ static int take_special(void *into, const struct json_row *row, const char *path
 {
     return json_in_bool(&((struct parameters *)into)->request.special, row, path, value, refusal);
 }
+
+static const struct json_row detokenize_rows[] = {
+    {"tokens", parameters_prompt, NULL, 0},
+    {"model", parameters_model, NULL, 0},
+    {"special", take_special, NULL, 0},
+    {0},
+};
 
 static const struct json_row rows[] = {
     {"content", parameters_prompt, NULL, 0},
@@ -38,6 +45,13 @@ static void on_gone(void *arg)
 static void reply(struct exchange *exchange, const struct quern_answer *answer)
 {
     struct json_out out = {0};
+    if (answer->content) {
+        json_out_text(&out, "{\"content\":");
+        json_out_string(&out, (struct bytes){answer->content, answer->content_len});
+        json_out_text(&out, "}");
+        exchange_reply_json(exchange, 200, &out);
+        return;
+    }
     json_out_text(&out, "{\"tokens\":[");
     for (size_t i = 0; i < answer->n_ids; i++) {
         json_out_text(&out, i ? "," : "");
@@ -70,8 +84,12 @@ static int ask(struct exchange *exchange, const struct quern_request *request, s
     if (question) {
         question->exchange = exchange;
         exchange_when_gone(exchange, on_gone, question);
-        r = quern_ask_tokenize(exchange->gateway->pool.client, request->model, request->text,
-                               request->text_len, request->special, ANSWER_MS, on_answer, question, &err);
+        r = request->text ? quern_ask_tokenize(exchange->gateway->pool.client, request->model, request->text,
+                                               request->text_len, request->special, ANSWER_MS, on_answer,
+                                               question, &err)
+                          : quern_ask_detokenize(exchange->gateway->pool.client, request->model, request->ids,
+                                                 request->n_ids, request->special, ANSWER_MS, on_answer,
+                                                 question, &err);
     }
     if (r == 0)
         return 0;
@@ -81,15 +99,17 @@ static int ask(struct exchange *exchange, const struct quern_request *request, s
     return REFUSED;
 }
 
-void tokenize_handle(struct exchange *exchange)
+/* Reads the body by the rows and asks; `wanted` is what there is to be of it. */
+static void handle(struct exchange *exchange, const struct json_row *known, bool ids, const char *wanted)
 {
     struct parameters parameters;
     struct refusal refusal;
     parameters_init(&parameters);
-    int r =
-        parameters_read(&parameters, rows, (struct bytes){exchange->body.data, exchange->body.len}, &refusal);
-    if (r == 0 && !parameters.request.text)
-        r = refuse_value(&refusal, "content", "content is missing, or no text");
+    int r = parameters_read(&parameters, known, (struct bytes){exchange->body.data, exchange->body.len},
+                            &refusal);
+    if (r == 0 && !(ids ? (const void *)parameters.request.ids : parameters.request.text))
+        r = refuse_value(&refusal, wanted, "%s is missing, or no %s", wanted,
+                         ids ? "array of token ids" : "text");
     if (r == 0)
         r = gateway_check(exchange->gateway, parameters.request.model, &refusal);
     if (r == 0)
@@ -97,4 +117,14 @@ void tokenize_handle(struct exchange *exchange)
     if (r != 0)
         exchange_refuse(exchange, &refusal);
     parameters_deinit(&parameters);
+}
+
+void tokenize_handle(struct exchange *exchange)
+{
+    handle(exchange, rows, false, "content");
+}
+
+void tokenize_handle_back(struct exchange *exchange)
+{
+    handle(exchange, detokenize_rows, true, "tokens");
 }

@@ -7,4 +7,7 @@
 /* POST /tokenize: {"content" or "prompt": TEXT, "model", "special"} → {"tokens": [IDS], "count": N}. */
 exchange_handler tokenize_handle;
 
+/* POST /detokenize: {"tokens": [IDS], "model", "special"} → {"content": TEXT}. */
+exchange_handler tokenize_handle_back;
+
 #endif

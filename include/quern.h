@@ -278,6 +278,12 @@ int quern_status(struct quern *client, int timeout_ms, const struct quern_status
 int quern_tokenize(struct quern *client, const char *model, const char *text, size_t text_len, bool special,
                    int timeout_ms, const int32_t **ret_ids, size_t *ret_n, struct quern_error *err);
 
+/* The text of ids, UTF-8, zero-terminated, *ret_len bytes: bytes that are none become U+FFFD. `special`:
+ * control tokens are written out by their names, else left out. It lives until the next call with this
+ * client. */
+int quern_detokenize(struct quern *client, const char *model, const int32_t *ids, size_t n_ids, bool special,
+                     int timeout_ms, const char **ret_text, size_t *ret_len, struct quern_error *err);
+
 /* These do not wait: the answer comes to a callback inside quern_dispatch, which may do what that of an
  * output may. Any number of questions may be open. */
 struct quern_answer {
@@ -286,6 +292,8 @@ struct quern_answer {
     const struct quern_status *status;
     const int32_t *ids; /* [n_ids] */
     size_t n_ids;
+    const char *content; /* of a detokenize: zero-terminated, content_len bytes */
+    size_t content_len;
 };
 typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);
 
@@ -294,6 +302,9 @@ int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, 
                      struct quern_error *err);
 int quern_ask_tokenize(struct quern *client, const char *model, const char *text, size_t text_len,
                        bool special, int timeout_ms, quern_answer_fn *fn, void *arg, struct quern_error *err);
+int quern_ask_detokenize(struct quern *client, const char *model, const int32_t *ids, size_t n_ids,
+                         bool special, int timeout_ms, quern_answer_fn *fn, void *arg,
+                         struct quern_error *err);
 
 #ifdef __cplusplus
 }

@@ -174,6 +174,12 @@ static const struct field tokenize_fields[] = {
     {KEY("text", FIELD_TEXT, IN(tokenize.text)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
     FLAG("special", IN(tokenize.special)),
 };
+static const struct field detokenize_fields[] = {
+    U64_OR_0("ref", IN(detokenize.ref)),
+    NAME_OR_0("model", IN(detokenize.model)),
+    {KEY("ids", FIELD_IDS, IN(detokenize.ids)), REQUIRED, .high = PROTO_MAX_PROMPT_IDS},
+    FLAG("special", IN(detokenize.special)),
+};
 static const struct field ping_fields[] = {
     U64_OR_0("ref", IN(ping.ref)),
     {KEY("taken", FIELD_BINS, IN(ping.taken)), .high = PROTO_MAX_TAKEN, .item_high = sizeof(struct id128)},
@@ -232,6 +238,10 @@ static const struct field status_ok_fields[] = {
 static const struct field tokenize_ok_fields[] = {
     U64_OR_0("ref", IN(tokenize_ok.ref)),
     {KEY("ids", FIELD_IDS, IN(tokenize_ok.ids)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
+};
+static const struct field detokenize_ok_fields[] = {
+    U64_OR_0("ref", IN(detokenize_ok.ref)),
+    {KEY("text", FIELD_TEXT, IN(detokenize_ok.text)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
 };
 static const struct field pong_fields[] = {
     U64_OR_0("ref", IN(pong.ref)),
@@ -334,6 +344,7 @@ static const struct field_table tables[] = {
     [MESSAGE_ATTACH] = TABLE(attach_fields),
     [MESSAGE_STATUS] = TABLE(status_fields),
     [MESSAGE_TOKENIZE] = TABLE(tokenize_fields),
+    [MESSAGE_DETOKENIZE] = TABLE(detokenize_fields),
     [MESSAGE_PING] = TABLE(ping_fields),
     [MESSAGE_BYE] = {0},
     [MESSAGE_HELLO_OK] = TABLE(hello_ok_fields),
@@ -345,6 +356,7 @@ static const struct field_table tables[] = {
     [MESSAGE_ATTACH_OK] = TABLE(attach_ok_fields),
     [MESSAGE_STATUS_OK] = TABLE(status_ok_fields),
     [MESSAGE_TOKENIZE_OK] = TABLE(tokenize_ok_fields),
+    [MESSAGE_DETOKENIZE_OK] = TABLE(detokenize_ok_fields),
     [MESSAGE_PONG] = TABLE(pong_fields),
     [MESSAGE_BYE_OK] = {0},
     [MESSAGE_END] = TABLE(end_fields),

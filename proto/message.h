@@ -66,16 +66,17 @@ int epoch_compare(struct epoch a, struct epoch b);
 enum message_kind {
     MESSAGE_NONE,
     /* client → broker */
-    MESSAGE_HELLO,    /* opens a session */
-    MESSAGE_JOIN,     /* asks for a welcome on the stream; repeated until it came */
-    MESSAGE_GENERATE, /* a request */
-    MESSAGE_CANCEL,   /* ends a request; also broker → worker */
-    MESSAGE_REPLAY,   /* asks for frames again */
-    MESSAGE_ATTACH,   /* binds a running request to this session */
-    MESSAGE_STATUS,   /* asks how the pool is */
-    MESSAGE_TOKENIZE, /* text → ids; also broker → worker */
-    MESSAGE_PING,     /* renews the lease; also worker liveness probe */
-    MESSAGE_BYE,      /* closes the session */
+    MESSAGE_HELLO,      /* opens a session */
+    MESSAGE_JOIN,       /* asks for a welcome on the stream; repeated until it came */
+    MESSAGE_GENERATE,   /* a request */
+    MESSAGE_CANCEL,     /* ends a request; also broker → worker */
+    MESSAGE_REPLAY,     /* asks for frames again */
+    MESSAGE_ATTACH,     /* binds a running request to this session */
+    MESSAGE_STATUS,     /* asks how the pool is */
+    MESSAGE_TOKENIZE,   /* text → ids; also broker → worker */
+    MESSAGE_DETOKENIZE, /* ids → text; also broker → worker */
+    MESSAGE_PING,       /* renews the lease; also worker liveness probe */
+    MESSAGE_BYE,        /* closes the session */
     /* broker → client */
     MESSAGE_HELLO_OK,
     MESSAGE_WELCOME,   /* on the stream, topic = session */
@@ -85,8 +86,9 @@ enum message_kind {
     MESSAGE_REPLAY_OK, /* a page of frames */
     MESSAGE_ATTACH_OK,
     MESSAGE_STATUS_OK,
-    MESSAGE_TOKENIZE_OK, /* also worker → broker */
-    MESSAGE_PONG,        /* answers ping, and a worker's heartbeat */
+    MESSAGE_TOKENIZE_OK,   /* also worker → broker */
+    MESSAGE_DETOKENIZE_OK, /* also worker → broker */
+    MESSAGE_PONG,          /* answers ping, and a worker's heartbeat */
     MESSAGE_BYE_OK,
     MESSAGE_END, /* a request ended, with its count; the stream says it too */
     /* both, on the streams */
@@ -369,6 +371,12 @@ struct message {
             struct bytes model, text;
             bool special;
         } tokenize;
+        struct { /* begins as tokenize does: who only carries questions looks at no more of them */
+            uint64_t ref;
+            struct bytes model;
+            struct id_list ids;
+            bool special; /* control tokens are written out by their names */
+        } detokenize;
         struct {
             struct version_range proto;
             struct text_list features;
@@ -426,6 +434,10 @@ struct message {
             uint64_t ref;
             struct id_list ids;
         } tokenize_ok;
+        struct {
+            uint64_t ref;
+            struct bytes text; /* bytes of the tokens that are no UTF-8 are U+FFFD */
+        } detokenize_ok;
         struct {
             struct id128 id;
             struct epoch epoch;

@@ -68,10 +68,14 @@ static void tell_owner(struct preparer *preparer)
 static void prepare(const struct prompt_encoder *encoder, struct preparation *preparation)
 {
     const struct prompt *prompt = preparation->prompt;
-    preparation->ok = preparation->text_only
-                          ? prompt_encode_text(encoder, prompt->text, prompt->special, &preparation->ids,
-                                               &preparation->refusal)
-                          : prompt_encode(encoder, prompt, &preparation->ids, &preparation->refusal);
+    if (preparation->question && prompt->form == PROMPT_IDS)
+        preparation->ok =
+            prompt_decode(encoder, prompt->ids, prompt->special, &preparation->text, &preparation->refusal);
+    else if (preparation->question)
+        preparation->ok = prompt_encode_text(encoder, prompt->text, prompt->special, &preparation->ids,
+                                             &preparation->refusal);
+    else
+        preparation->ok = prompt_encode(encoder, prompt, &preparation->ids, &preparation->refusal);
 }
 
 /* The first that waits for this lane, or NULL. Under the lock. */
@@ -194,7 +198,9 @@ bool preparer_free(struct preparer *preparer, uint32_t ms)
 
 static size_t text_bytes(const struct prompt *prompt)
 {
-    size_t bytes = prompt->form == PROMPT_TEXT ? prompt->text.len : 0;
+    size_t bytes = prompt->form == PROMPT_TEXT  ? prompt->text.len
+                   : prompt->form == PROMPT_IDS ? prompt->ids.n * sizeof *prompt->ids.items
+                                                : 0;
     for (size_t i = 0; prompt->form == PROMPT_CHAT && i < prompt->chat.n; i++)
         bytes += prompt->chat.items[i].role.len + prompt->chat.items[i].content.len;
     return bytes;

@@ -29,7 +29,8 @@ struct preparer;
  * it waits or is being prepared, it and the prompt stay where they are and are left alone. */
 struct preparation {
     const struct prompt *prompt;
-    bool text_only; /* a text whose ids are wanted for themselves: prompt_encode_text */
+    /* What is wanted for itself: ids of a text (prompt_encode_text), or text of ids (prompt_decode). */
+    bool question;
     int32_t priority;
     /* Called by preparer_deliver, or never after a preparer_remove that said true. It may free its owner. */
     void (*done)(void *arg, struct preparation *preparation);
@@ -37,6 +38,7 @@ struct preparation {
     /* outcome */
     bool ok;
     struct ids ids;         /* of an ok one; the owner's to free */
+    struct buffer text;     /* the same, of a question for the text of ids */
     struct refusal refusal; /* of another */
 
     struct preparation *next, *prev; /* the preparer's own, as all below */

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/utf8.h"
+
 bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
 {
     va_list arguments;
@@ -116,4 +118,27 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
             return false;
     }
     return ret_ids->len > 0 ? true : refuse(ret_refusal, PROTO_BAD_REQUEST, "the prompt is empty");
+}
+
+/* ---- ids to text ---- */
+
+bool prompt_decode(const struct prompt_encoder *encoder, struct id_list ids, bool special,
+                   struct buffer *ret_text, struct refusal *ret_refusal)
+{
+    struct buffer text = {0};
+    size_t before = ret_text->len;
+    for (size_t i = 0; i < ids.n; i++)
+        if ((uint32_t)ids.items[i] >= tokenizer_size(encoder->tokenizer))
+            return refuse(ret_refusal, PROTO_BAD_REQUEST, "id %d is outside the vocabulary of %u",
+                          ids.items[i], tokenizer_size(encoder->tokenizer));
+    int r = tokenizer_decode(encoder->tokenizer, ids.items, ids.n, special, PROTO_MAX_REQUEST_BYTES, &text);
+    if (r == 0)
+        r = utf8_append_replaced(ret_text, (struct bytes){text.data, text.len});
+    buffer_deinit(&text);
+    if (r < 0)
+        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the text");
+    if (ret_text->len - before <= PROTO_MAX_REQUEST_BYTES)
+        return true;
+    ret_text->len = before;
+    return refuse(ret_refusal, PROTO_TOO_LONG, "the text of these ids is too long for one message");
 }

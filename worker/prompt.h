@@ -2,7 +2,8 @@
 #ifndef WORKER_PROMPT_H
 #define WORKER_PROMPT_H
 
-/* A text or a conversation → the token ids of a prompt, by the model's tokenizer and chat template.
+/* A text or a conversation → the token ids of a prompt, by the model's tokenizer and chat template; and ids →
+ * text.
  *
  * Immutable once open; threads share it. A call takes the time that its text takes: about a second for the
  * largest message of a client, while a step of the engine takes milliseconds. */
@@ -48,6 +49,12 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
  * PROTO_MAX_PROMPT_IDS of them. An empty text has the ids that the model puts at its ends, perhaps none. */
 bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,
                         struct ids *ret_ids, struct refusal *ret_refusal);
+
+/* Appends the text of ids: the bytes of each, and with `special` the names of those that have none. The space
+ * that a vocabulary puts before a text is left out. What is no UTF-8 becomes U+FFFD. False with the reason:
+ * an id outside the vocabulary, longer than a message. */
+bool prompt_decode(const struct prompt_encoder *encoder, struct id_list ids, bool special,
+                   struct buffer *ret_text, struct refusal *ret_refusal);
 
 /* Writes the refusal; false, so that a caller can return it. */
 bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)

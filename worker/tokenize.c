@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions of clients for the ids of a text.
+/* Questions of clients for the ids of a text, and for the text of ids.
  *
- * Each gets exactly one answer: `tokenize_ok` or an error, under its ref. The broker listens for ten seconds;
- * a question that has waited that long is answered without work, so that a pile of them cannot hold up the
- * prompts behind it. */
+ * Each gets exactly one answer: `tokenize_ok`, `detokenize_ok` or an error, under its ref. The broker listens
+ * for ten seconds; a question that has waited that long is answered without work, so that a pile of them
+ * cannot hold up the prompts behind it. */
 
 #include "worker/tokenize.h"
 
@@ -18,7 +18,7 @@
 struct question {
     struct tokenize *owner;
     struct received *received; /* the message */
-    struct prompt prompt;      /* its text */
+    struct prompt prompt;      /* its text or ids */
     struct preparation preparation;
     uint64_t asked_ns;
     struct question *next, *prev;
@@ -33,6 +33,7 @@ static void free_question(struct question *question)
 {
     DL_DELETE(question->owner->questions, question);
     ids_deinit(&question->preparation.ids);
+    buffer_deinit(&question->preparation.text);
     received_free(question->received);
     free(question);
 }
@@ -55,19 +56,39 @@ static void answer_error(struct link *link, uint64_t ref, enum proto_error error
     link_send(link, &answer);
 }
 
+static uint64_t ref_of(const struct message *question)
+{
+    return question->kind == MESSAGE_TOKENIZE ? question->tokenize.ref : question->detokenize.ref;
+}
+
+static struct prompt prompt_of(const struct message *question)
+{
+    if (question->kind == MESSAGE_TOKENIZE)
+        return (struct prompt){
+            .form = PROMPT_TEXT, .text = question->tokenize.text, .special = question->tokenize.special};
+    return (struct prompt){
+        .form = PROMPT_IDS, .ids = question->detokenize.ids, .special = question->detokenize.special};
+}
+
 /* preparer_deliver's call. */
 static void on_done(void *arg, struct preparation *preparation)
 {
     struct question *question = arg;
     struct link *link = question->owner->link;
-    uint64_t ref = question->received->message.tokenize.ref;
+    const struct message *asked = &question->received->message;
     struct message answer = {.kind = MESSAGE_TOKENIZE_OK};
-    answer.tokenize_ok.ref = ref;
-    answer.tokenize_ok.ids = (struct id_list){preparation->ids.data, preparation->ids.len};
+    if (asked->kind == MESSAGE_TOKENIZE) {
+        answer.tokenize_ok.ref = ref_of(asked);
+        answer.tokenize_ok.ids = (struct id_list){preparation->ids.data, preparation->ids.len};
+    } else {
+        answer.kind = MESSAGE_DETOKENIZE_OK;
+        answer.detokenize_ok.ref = ref_of(asked);
+        answer.detokenize_ok.text = (struct bytes){preparation->text.data, preparation->text.len};
+    }
     if (preparation->ok)
         link_send(link, &answer);
     else
-        answer_error(link, ref, preparation->refusal.error, preparation->refusal.reason.text);
+        answer_error(link, ref_of(asked), preparation->refusal.error, preparation->refusal.reason.text);
     free_question(question);
 }
 
@@ -77,22 +98,20 @@ void tokenize_take(struct tokenize *tokenize)
     struct received *received = link_keep(tokenize->link);
     const struct message *message = &received->message;
     if (!question) {
-        answer_error(tokenize->link, message->tokenize.ref, PROTO_INTERNAL, "the worker is out of memory");
+        answer_error(tokenize->link, ref_of(message), PROTO_INTERNAL, "the worker is out of memory");
         received_free(received);
         return;
     }
     question->owner = tokenize;
     question->received = received;
     question->asked_ns = clock_ns();
-    question->prompt = (struct prompt){
-        .form = PROMPT_TEXT, .text = message->tokenize.text, .special = message->tokenize.special};
-    question->preparation = (struct preparation){
-        .prompt = &question->prompt, .text_only = true, .done = on_done, .arg = question};
+    question->prompt = prompt_of(message);
+    question->preparation =
+        (struct preparation){.prompt = &question->prompt, .question = true, .done = on_done, .arg = question};
     DL_APPEND(tokenize->questions, question);
     if (preparer_add(tokenize->preparer, &question->preparation))
         return;
-    answer_error(tokenize->link, message->tokenize.ref, PROTO_OVERLOADED,
-                 "too many texts wait for their tokens");
+    answer_error(tokenize->link, ref_of(message), PROTO_OVERLOADED, "too many texts wait for their tokens");
     free_question(question);
 }
 
@@ -101,7 +120,7 @@ void tokenize_expire(struct tokenize *tokenize, uint64_t now)
     struct question *first;
     while ((first = tokenize->questions) && now > first->asked_ns + PATIENCE_NS &&
            preparer_remove(tokenize->preparer, &first->preparation)) {
-        answer_error(tokenize->link, first->received->message.tokenize.ref, PROTO_DEADLINE,
+        answer_error(tokenize->link, ref_of(&first->received->message), PROTO_DEADLINE,
                      "the text waited too long for its tokens");
         free_question(first);
     }

@@ -2,7 +2,8 @@
 #ifndef WORKER_TOKENIZE_H
 #define WORKER_TOKENIZE_H
 
-/* Texts whose ids a client asks for: prepared like prompts, answered on the worker link. */
+/* Texts whose ids a client asks for, and ids whose text: prepared like prompts, answered on the worker link.
+ */
 
 #include <stdint.h>
 
@@ -23,7 +24,7 @@ void tokenize_init(struct tokenize *tokenize, struct link *link, struct preparer
 /* Forgets the questions. The preparer must have ended. */
 void tokenize_deinit(struct tokenize *tokenize);
 
-/* Takes a `tokenize`, the message that the link received last. */
+/* Takes a `tokenize` or a `detokenize`, the message that the link received last. */
 void tokenize_take(struct tokenize *tokenize);
 
 /* Gives up questions that have waited so long that nobody listens any more. */

@@ -155,6 +155,7 @@ static void take(struct worker *worker, const struct message *message)
         assignments_cancel(&worker->assignments, message);
         break;
     case MESSAGE_TOKENIZE:
+    case MESSAGE_DETOKENIZE:
         tokenize_take(&worker->tokenize);
         break;
     case MESSAGE_ACK:

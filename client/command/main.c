@@ -26,6 +26,7 @@ static const struct verb verbs[] = {
     {"reload", "replace the processes of a running pool, which goes on serving", verb_reload},
     {"inspect", "show metadata, hyperparameters and tensors of a model file", verb_inspect},
     {"tokenize", "turn text on stdin into token ids", verb_tokenize},
+    {"detokenize", "turn token ids on stdin into text", verb_detokenize},
     {"logits", "write the raw logits of given ids, to compare engines", verb_logits},
     {"keys", "make the CURVE keys of a pool's TCP, or of a client", verb_keys},
     {"bench", "measure decoding, prefill and the pool itself", verb_bench},

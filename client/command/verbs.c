@@ -23,7 +23,7 @@ static void print_list(const struct verb_table *table, FILE *out)
 {
     fprintf(out, "Usage: %s %s [ARGUMENT...]\n\n", table->program, table->placeholder);
     for (const struct verb *verb = table->verbs; verb->name; verb++)
-        fprintf(out, "  %-10s %s\n", verb->name, verb->summary);
+        fprintf(out, "  %-11s %s\n", verb->name, verb->summary);
     fprintf(out, "\n`%s %s --help' says more.\n", table->program, table->placeholder);
 }
 

@@ -297,6 +297,7 @@ struct quern *quern_free(struct quern *client)
     session_forget_models(client);
     free(client->status_memory);
     ids_deinit(&client->tokens);
+    buffer_deinit(&client->content);
     free(client);
     return NULL;
 }

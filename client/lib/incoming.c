@@ -56,6 +56,7 @@ void incoming_message(struct quern *client, const struct message *message)
         break;
     case MESSAGE_STATUS_OK:
     case MESSAGE_TOKENIZE_OK:
+    case MESSAGE_DETOKENIZE_OK:
         question_answer(client, message);
         break;
     default: /* pong, bye_ok: that it came is all they say */

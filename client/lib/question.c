@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions (status, tokenize) and their answers, known by their references.
+/* Questions (status, tokenize, detokenize) and their answers, known by their references.
  *
  * A question is asked again after a second, two, four … until its answer comes: so a broker that restarts in
  * between is met in stride. What is answered is copied out of the message into memory that the client owns
@@ -83,6 +83,14 @@ static bool keep_tokens(struct quern *client, const struct message *message)
     return ids_append(&client->tokens, message->tokenize_ok.ids.items, message->tokenize_ok.ids.n) == 0;
 }
 
+/* Zero-terminated. */
+static bool keep_content(struct quern *client, struct bytes text)
+{
+    client->content.len = 0;
+    return buffer_append(&client->content, text.data, text.len) == 0 &&
+           buffer_append(&client->content, "", 1) == 0;
+}
+
 static void forget(struct quern *client, struct question *question)
 {
     DL_DELETE(client->questions, question);
@@ -132,8 +140,10 @@ int question_ask(struct quern *client, struct message *message, int timeout_ms, 
     question->until_ns = client->now + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * CLOCK_NS_PER_MS;
     if (message->kind == MESSAGE_STATUS)
         message->status.ref = question->ref;
-    else
+    else if (message->kind == MESSAGE_TOKENIZE)
         message->tokenize.ref = question->ref;
+    else
+        message->detokenize.ref = question->ref;
     DL_APPEND(client->questions, question);
     int r = message_encode_or_say(message, &question->wire, err);
     if (r == 0)
@@ -165,6 +175,13 @@ void question_answer(struct quern *client, const struct message *message)
             return;
         with.ids = client->tokens.data;
         with.n_ids = client->tokens.len;
+        answer(client, question, &with);
+    } else if (message->kind == MESSAGE_DETOKENIZE_OK &&
+               (question = find(client, message->detokenize_ok.ref))) {
+        if (!keep_content(client, message->detokenize_ok.text))
+            return;
+        with.content = (const char *)client->content.data;
+        with.content_len = client->content.len - 1;
         answer(client, question, &with);
     } else if (message->kind == MESSAGE_ERROR && (question = find(client, message->error.ref))) {
         struct error err;

@@ -135,6 +135,7 @@ struct quern {
     struct quern_status status;
     char *status_memory;
     struct ids tokens;
+    struct buffer content; /* of a detokenize */
 };
 
 /* The request of that id that has not ended, or NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that wait: status, tokenize, and a request from beginning to end; and the same questions without
- * waiting, which they are made of.
+/* Calls that wait: status, tokenize, detokenize, and a request from beginning to end; and the same questions
+ * without waiting, which they are made of.
  *
  * They dispatch meanwhile, so other requests make progress; from inside a callback, which is inside a
  * dispatch, they are refused. */
@@ -33,6 +33,18 @@ int quern_ask_tokenize(struct quern *client, const char *model, const char *text
     message.tokenize.model = bytes_of_string(model ? model : "");
     message.tokenize.text = (struct bytes){text, text_len};
     message.tokenize.special = special;
+    return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
+}
+
+int quern_ask_detokenize(struct quern *client, const char *model, const int32_t *ids, size_t n_ids,
+                         bool special, int timeout_ms, quern_answer_fn *fn, void *arg,
+                         struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_DETOKENIZE};
+    struct error err = {0};
+    message.detokenize.model = bytes_of_string(model ? model : "");
+    message.detokenize.ids = (struct id_list){ids, n_ids};
+    message.detokenize.special = special;
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
@@ -87,6 +99,22 @@ int quern_tokenize(struct quern *client, const char *model, const char *text, si
     if (r == 0) {
         *ret_ids = asked.answer.ids;
         *ret_n = asked.answer.n_ids;
+    }
+    return r;
+}
+
+int quern_detokenize(struct quern *client, const char *model, const int32_t *ids, size_t n_ids, bool special,
+                     int timeout_ms, const char **ret_text, size_t *ret_len, struct quern_error *err)
+{
+    struct asked asked = {0};
+    int r = loop_refuse_inside(client, err);
+    if (r == 0)
+        r = quern_ask_detokenize(client, model, ids, n_ids, special, timeout_ms, on_answer, &asked, err);
+    if (r == 0)
+        r = await(client, &asked, err);
+    if (r == 0) {
+        *ret_text = asked.answer.content;
+        *ret_len = asked.answer.content_len;
     }
     return r;
 }

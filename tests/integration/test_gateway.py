@@ -124,6 +124,11 @@ class Gateway(Process):
 
     def ready(self):
         until(lambda: self.ask("GET", "/health")[0] == 200, "the gateway is ready")
+        until(self.has_worker, "a worker is ready")
+
+    def has_worker(self):
+        status, _, models = self.ask("GET", "/v1/models")
+        return status == 401 or any(model["ready"] for model in models.get("data", []))
 
 
 def read_all(connection):
@@ -272,6 +277,9 @@ class Answers(Base):
         usage = self.gateway.post("/v1/completions", prompt=tokens["tokens"], max_tokens=1)[2]["usage"]
         self.assertEqual(usage["prompt_tokens"], tokens["count"])
         self.assertEqual(self.gateway.post("/tokenize", prompt=[1])[0], 400)
+        self.assertEqual(self.gateway.post("/detokenize", tokens=tokens["tokens"])[2], {"content": prompt})
+        self.assertEqual(self.gateway.post("/detokenize", tokens="a")[0], 400)
+        self.assertIn("vocabulary", self.gateway.post("/detokenize", tokens=[2**31 - 1])[2]["error"]["message"])
 
     def test_log_probabilities_come_whole_and_in_streams(self):
         chat = {"messages": [{"role": "user", "content": "Hi"}], "seed": 4, "max_tokens": 12, "logprobs": True}

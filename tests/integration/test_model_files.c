@@ -246,6 +246,41 @@ START_TEST(text_on_stdin_becomes_ids_on_one_line)
 }
 END_TEST
 
+/* The output of `quern detokenize` on this list. */
+static int detokenize(const char *list, const char *option)
+{
+    char path[RUNDIR_PATH_MAX + 20];
+    snprintf(path, sizeof path, "%s/list", dir);
+    FILE *file = fopen(path, "w");
+    fputs(list, file);
+    fclose(file);
+    ck_assert_ptr_nonnull(freopen(path, "r", stdin));
+    return run_program(out, sizeof out, "quern", "detokenize", floats, option, NULL);
+}
+
+START_TEST(ids_on_stdin_become_their_text)
+{
+    char ids[4096];
+    ck_assert_int_eq(tokenize(" Gr\xc3\xbc\xc3\x9f"
+                              "e,\n",
+                              10, "--special"),
+                     0);
+    snprintf(ids, sizeof ids, "%.4000s", out);
+    ck_assert_int_eq(detokenize(ids, NULL), 0);
+    ck_assert_str_eq(out, " Gr\xc3\xbc\xc3\x9f"
+                          "e,\n");
+    ck_assert_int_eq(detokenize(ids, "--special"), 0);
+    ck_assert_ptr_eq(strstr(out, "<s>"), out);
+    ck_assert_int_eq(detokenize("", NULL), 0);
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(detokenize("13,13\t13", NULL), 0);
+    ck_assert_str_eq(out, "\n\n\n");
+    ck_assert_int_eq(detokenize("512", NULL), 1);
+    ck_assert_int_eq(detokenize("13 x", NULL), 1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "detokenize", NULL), 2);
+}
+END_TEST
+
 START_TEST(an_output_that_is_not_whole_is_a_failure)
 {
     char words[2 * RUNDIR_PATH_MAX];
@@ -281,6 +316,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, logits_are_written_whole_or_not_at_all);
     tcase_add_test(tests, what_8_bits_of_keys_and_values_cost_is_said);
     tcase_add_test(tests, text_on_stdin_becomes_ids_on_one_line);
+    tcase_add_test(tests, ids_on_stdin_become_their_text);
     tcase_add_test(tests, an_output_that_is_not_whole_is_a_failure);
     tcase_add_test(tests, a_model_never_replaces_what_is_no_regular_file);
     tcase_add_test(tests, a_bad_file_is_a_failure_and_a_bad_command_a_usage_error);

@@ -216,6 +216,10 @@ def test_what_the_pool_says_of_itself(client):
     assert status.sessions >= 1
     ids = client.tokenize("Hello", timeout=WAIT)
     assert ids and client.generate(ids, max_tokens=1).result().end.prompt_tokens == len(ids)
+    assert client.detokenize(ids, timeout=WAIT) == "Hello"
+    end = 1023  # of the demo model, a control token
+    assert client.detokenize([*ids, end], timeout=WAIT) == "Hello"
+    assert client.detokenize([*ids, end], special=True, timeout=WAIT) == "Hello<|im_end|>"
 
 
 @pytest.mark.parametrize(

@@ -370,3 +370,19 @@ struct ids_view tokenizer_end_ids(const struct tokenizer *tokenizer)
 {
     return (struct ids_view){tokenizer->end_ids, tokenizer->n_end_ids};
 }
+
+int tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size_t n, bool names, size_t most,
+                     struct buffer *ret_text)
+{
+    size_t before = ret_text->len;
+    bool first = true;
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0 && ret_text->len - before <= most; i++) {
+        bool control = tokenizer_type(tokenizer, ids[i]) == TOKEN_CONTROL;
+        struct bytes piece =
+            control && names ? tokenizer_name(tokenizer, ids[i]) : tokenizer_piece(tokenizer, ids[i], first);
+        first = first && control && !names;
+        r = buffer_append(ret_text, piece.data, piece.len);
+    }
+    return r;
+}

@@ -61,6 +61,12 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
  * SentencePiece text begins with. The bytes live as long as the tokenizer. */
 struct bytes tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, bool first);
 
+/* Appends the text of ids: tokenizer_piece of each, without the space that a SentencePiece text begins with;
+ * with `names` control tokens are written out by theirs. Not more than `most` bytes are begun beyond. 0 or
+ * -ENOMEM. */
+int tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size_t n, bool names, size_t most,
+                     struct buffer *ret_text);
+
 /* The vocabulary's own spelling of an id (control tokens included), for people. */
 struct bytes tokenizer_name(const struct tokenizer *tokenizer, int32_t id);
 

@@ -29,7 +29,8 @@ static struct id128 session(uint32_t number)
 static uint64_t add_of(uint32_t number, uint32_t worker)
 {
     uint64_t ref = 0;
-    ck_assert_int_eq(tokenize_table_add(&table, session(number), 100 + number, worker, 1, &ref), 0);
+    ck_assert_int_eq(
+        tokenize_table_add(&table, session(number), MESSAGE_TOKENIZE, 100 + number, worker, 1, &ref), 0);
     return ref;
 }
 
@@ -39,8 +40,8 @@ static int keep(uint32_t number, size_t len)
     uint8_t *text = calloc(1, len);
     ck_assert_ptr_nonnull(text);
     text[0] = (uint8_t)('a' + number);
-    int r = tokenize_table_keep(&table, session(number), 100 + number, (struct bytes){text, len},
-                                (struct bytes){text, 1}, 1);
+    int r = tokenize_table_keep(&table, session(number), MESSAGE_DETOKENIZE, 100 + number,
+                                (struct bytes){text, len}, (struct bytes){text, 1}, 1);
     free(text);
     return r;
 }
@@ -53,6 +54,7 @@ START_TEST(an_answer_finds_its_question_once_and_only_from_the_worker_asked)
     ck_assert(!tokenize_table_take(&table, a, 1, &question));
     ck_assert(tokenize_table_take(&table, a, 0, &question));
     ck_assert_uint_eq(question.client_ref, 107);
+    ck_assert_int_eq(question.kind, MESSAGE_TOKENIZE);
     ck_assert(!tokenize_table_take(&table, a, 0, &question));
     ck_assert(tokenize_table_take(&table, b, 1, &question));
     ck_assert_uint_eq(table.n, 0);
@@ -68,7 +70,8 @@ START_TEST(questions_are_bounded_and_end_by_time_or_with_their_worker)
         add_of(i, 0);
     for (uint32_t i = n; i < 2 * n - 1; i++)
         add_of(i, 1);
-    ck_assert_int_eq(tokenize_table_add(&table, session(999), 0, 0, 1, &ref), TOKENIZE_E_FULL);
+    ck_assert_int_eq(tokenize_table_add(&table, session(999), MESSAGE_TOKENIZE, 0, 0, 1, &ref),
+                     TOKENIZE_E_FULL);
     ck_assert(!tokenize_table_expire(&table, until - 1, -1, &question));
     for (uint32_t i = n; i < 2 * n - 1; i++) {
         ck_assert(tokenize_table_expire(&table, until - 1, 1, &question));
@@ -86,7 +89,8 @@ START_TEST(a_session_may_ask_as_much_as_it_leaves_free)
     uint64_t ref;
     for (uint32_t i = 0; i < TOKENIZE_TABLE_MAX / 2; i++)
         add_of(1, 0);
-    ck_assert_int_eq(tokenize_table_add(&table, session(1), 0, 0, 1, &ref), TOKENIZE_E_FULL);
+    ck_assert_int_eq(tokenize_table_add(&table, session(1), MESSAGE_TOKENIZE, 0, 0, 1, &ref),
+                     TOKENIZE_E_FULL);
     add_of(2, 0);
     ck_assert_int_eq(keep(3, TOKENIZE_TABLE_MAX_BYTES / 2), 0);
     ck_assert_int_eq(keep(3, 1), TOKENIZE_E_FULL);

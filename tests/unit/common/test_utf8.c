@@ -25,6 +25,24 @@ START_TEST(what_is_utf8_ends_at_the_first_byte_that_is_not)
 }
 END_TEST
 
+START_TEST(what_is_not_utf8_is_replaced_byte_by_byte)
+{
+    static const char *const cases[][2] = {{"", ""},
+                                           {"M\xc3\xbchle", "M\xc3\xbchle"},
+                                           {"a\xff\xff", "a\xef\xbf\xbd\xef\xbf\xbd"},
+                                           {"\xc3", "\xef\xbf\xbd"},
+                                           {"\x80z", "\xef\xbf\xbdz"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buffer out = {0};
+        ck_assert_int_eq(buffer_append(&out, ">", 1), 0);
+        ck_assert_int_eq(utf8_append_replaced(&out, bytes_of_string(cases[i][0])), 0);
+        ck_assert_uint_eq(out.len, 1 + strlen(cases[i][1]));
+        ck_assert_mem_eq(out.data + 1, cases[i][1], strlen(cases[i][1]));
+        buffer_deinit(&out);
+    }
+}
+END_TEST
+
 /* ASCII is looked at eight bytes at a time. */
 START_TEST(the_first_byte_beyond_ascii_is_found_wherever_it_stands)
 {
@@ -148,6 +166,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_same_is_utf8_as_for_utf8proc);
+    tcase_add_test(tests, what_is_not_utf8_is_replaced_byte_by_byte);
     tcase_add_test(tests, what_is_utf8_ends_at_the_first_byte_that_is_not);
     tcase_add_test(tests, the_first_byte_beyond_ascii_is_found_wherever_it_stands);
     tcase_add_test(tests, what_cannot_be_shown_becomes_question_marks);

@@ -185,6 +185,14 @@ class AsyncClient(BaseClient):
         fields = {"text": text, "model": model, "special": special}
         return list((await self._ask("tokenize", fields, timeout))["ids"])
 
+    async def detokenize(
+        self, ids: Sequence[int], *, model: str = "", special: bool = False, timeout: float = 30.0
+    ) -> str:
+        """The text of ids; bytes that are no UTF-8 become U+FFFD. `special`: control tokens are written out by their
+        names, else left out. Raises `NoAnswer` after so many seconds."""
+        fields = {"ids": list(ids), "model": model, "special": special}
+        return str((await self._ask("detokenize", fields, timeout))["text"])
+
     async def _ask(self, kind: str, fields: Mapping[str, Any], timeout: float) -> Mapping[str, Any]:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Mapping[str, Any] | Error] = loop.create_future()

@@ -150,6 +150,12 @@ class Client(BaseClient):
         fields = {"text": text, "model": model, "special": special}
         return list(self._ask("tokenize", fields, timeout)["ids"])
 
+    def detokenize(self, ids: Sequence[int], *, model: str = "", special: bool = False, timeout: float = 30.0) -> str:
+        """The text of ids; bytes that are no UTF-8 become U+FFFD. `special`: control tokens are written out by their
+        names, else left out. Raises `NoAnswer` after so many seconds."""
+        fields = {"ids": list(ids), "model": model, "special": special}
+        return str(self._ask("detokenize", fields, timeout)["text"])
+
     def _ask(self, kind: str, fields: Mapping[str, Any], timeout: float) -> Mapping[str, Any]:
         answers: queue.SimpleQueue[Mapping[str, Any] | Error] = queue.SimpleQueue()
         self._driver.call(lambda session, now: session.ask(kind, fields, answers.put, timeout, now))

@@ -51,7 +51,7 @@ Answer = Callable[[Mapping[str, Any] | Error], None]
 
 
 class _Question:
-    """A status or tokenize that waits for its answer."""
+    """A status, tokenize or detokenize that waits for its answer."""
 
     def __init__(self, wire: bytes, answer: Answer, asked_at: float, until: float) -> None:
         self.wire, self.answer, self.asked_at, self.until = wire, answer, asked_at, until
@@ -163,7 +163,7 @@ class Session:
             self._error(fields)
         elif kind == "pong":
             self._told.clear()
-        elif kind in ("status_ok", "tokenize_ok"):
+        elif kind in ("status_ok", "tokenize_ok", "detokenize_ok"):
             question = self._questions.pop(fields["ref"], None)
             if question is not None:
                 question.answer(fields)

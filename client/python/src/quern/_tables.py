@@ -93,6 +93,13 @@ KINDS: dict[str, Table] = {
         Field("special", BOOL),
         max_bytes=6881280,
     ),
+    "detokenize": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("model", NAME, high=128),
+        Field("ids", IDS, required=True, always=True, high=524288),
+        Field("special", BOOL),
+        max_bytes=6881280,
+    ),
     "ping": table(
         Field("ref", INT, high=18446744073709551615),
         Field("taken", BINS, high=4096, item_high=16),
@@ -128,7 +135,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "pong", "bye_ok", "end", "frame", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
         max_bytes=6881280,
     ),
     "cancel_ok": table(
@@ -170,6 +177,11 @@ KINDS: dict[str, Table] = {
     "tokenize_ok": table(
         Field("ref", INT, high=18446744073709551615),
         Field("ids", IDS, required=True, always=True, high=4194304),
+        max_bytes=6881280,
+    ),
+    "detokenize_ok": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("text", TEXT, required=True, always=True, high=4194304),
         max_bytes=6881280,
     ),
     "pong": table(

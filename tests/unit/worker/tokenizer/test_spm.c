@@ -193,6 +193,31 @@ START_TEST(phi_3s_tokens_take_the_white_space_after_them)
 }
 END_TEST
 
+START_TEST(ids_come_back_as_their_text)
+{
+    static const char *const texts[] = {"", "a", " a", "  ab", "ab c"};
+    struct tokenizer *t = open_basic();
+    struct buffer text = {0};
+    struct ids ids = {0};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ids.len = text.len = 0;
+        ck_assert_int_eq(tokenizer_encode(t, bytes_of_string(texts[i]), TOKENIZER_ADD_SPECIAL, &ids), 0);
+        ck_assert_int_eq(tokenizer_decode(t, ids.data, ids.len, false, SIZE_MAX, &text), 0);
+        ck_assert_msg(bytes_equal((struct bytes){text.data, text.len}, bytes_of_string(texts[i])), "\"%.*s\"",
+                      (int)text.len, (const char *)text.data);
+    }
+    text.len = 0;
+    ck_assert_int_eq(tokenizer_decode(t, ids.data, ids.len, true, SIZE_MAX, &text), 0);
+    ck_assert(bytes_equal((struct bytes){text.data, text.len}, BYTES_LITERAL("<s> ab c")));
+    text.len = 0;
+    ck_assert_int_eq(tokenizer_decode(t, ids.data, ids.len, true, 3, &text), 0);
+    ck_assert_uint_lt(text.len, 8); /* not all of it */
+    ids_deinit(&ids);
+    buffer_deinit(&text);
+    tokenizer_free(t);
+}
+END_TEST
+
 START_TEST(pieces_are_bytes_without_control_tokens)
 {
     struct tokenizer *t = open_basic();
@@ -356,6 +381,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, user_defined_tokens_are_whole_and_the_longest_wins);
     tcase_add_test(tests, a_control_token_that_touches_the_users_bytes_is_not_parsed);
     tcase_add_test(tests, phi_3s_tokens_take_the_white_space_after_them);
+    tcase_add_test(tests, ids_come_back_as_their_text);
     tcase_add_test(tests, pieces_are_bytes_without_control_tokens);
     tcase_add_test(tests, every_text_comes_back_from_its_tokens);
     tcase_add_test(tests, long_texts_take_no_quadratic_time);

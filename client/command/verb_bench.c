@@ -9,6 +9,7 @@ int verb_bench(int argc, char **argv)
     static const struct verb benchmarks[] = {
         {"decode", "ids per second of one sequence, and its share of memory bandwidth", bench_decode},
         {"prefill", "ids per second of a prompt", bench_prefill},
+        {"batch", "ids per second of several sequences at once", bench_batch},
         {"pool", "tokens per second and latency of the pool, with tokens for free", bench_pool},
         {"prefix", "what is saved of prompts that begin as others did", bench_prefix},
         {0},

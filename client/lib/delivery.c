@@ -50,7 +50,7 @@ void delivery_set_end(struct request *request, const struct ending *ending)
     };
 }
 
-void delivery_end(struct quern *client, struct request *request)
+void delivery_close(struct quern *client, struct request *request)
 {
     struct quern_output output = {.index = request->next, .end = &request->end};
     request->over = true;
@@ -68,7 +68,7 @@ void delivery_fail(struct quern *client, struct request *request, const char *er
                                       .retry_after_ms = retry_after_ms,
                                       .seed = request->seed,
                                       .output_tokens = (uint32_t)request->next};
-    delivery_end(client, request);
+    delivery_close(client, request);
 }
 
 bool delivery_frame(struct quern *client, struct request *request, const struct frame *frame)

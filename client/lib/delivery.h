@@ -11,11 +11,11 @@
 /* Delivers what is new of a frame that begins at or before what was delivered. */
 bool delivery_frame(struct quern *client, struct request *request, const struct frame *frame);
 
-/* Takes note of how the request ended, for delivery_end. */
+/* Takes note of how the request ended, for delivery_close. */
 void delivery_set_end(struct request *request, const struct ending *ending);
 
 /* Delivers the end that was noted. The request is freed. */
-void delivery_end(struct quern *client, struct request *request);
+void delivery_close(struct quern *client, struct request *request);
 
 /* Ends the request with an error that the broker said, or that we found: its name in the protocol, and what a
  * person should read. The request is freed. */

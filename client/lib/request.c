@@ -281,7 +281,7 @@ static void begin_anew(struct quern *client, struct request *request)
 static void request_forgotten(struct quern *client, struct request *request)
 {
     if (request->end_told && request->next == request->end_count) {
-        delivery_end(client, request);
+        delivery_close(client, request);
     } else if (request->wire.len > 0 && request->next == 0 && request->off == 0 && !request->end_told) {
         begin_anew(client, request);
     } else {

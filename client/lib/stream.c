@@ -107,7 +107,7 @@ static void settle(struct quern *client, struct request *request)
     if (!request->end_told || ++request->fruitless < FRUITLESS_MAX)
         return;
     if (request->next == request->end_count)
-        delivery_end(client, request);
+        delivery_close(client, request);
     else
         end_as_lost(client, request);
 }

@@ -234,9 +234,9 @@ END_TEST
 /* Those that there are, whether or not in this machine. */
 START_TEST(help_offers_the_devices_that_there_are)
 {
-    static const char *const lines[] = {"quern serve",        "quern-broker",       "quern-worker",
-                                        "quern run",          "quern chat",         "quern logits",
-                                        "quern bench decode", "quern bench prefill"};
+    static const char *const lines[] = {"quern serve",        "quern-broker",        "quern-worker",
+                                        "quern run",          "quern chat",          "quern logits",
+                                        "quern bench decode", "quern bench prefill", "quern bench batch"};
     static const char *const devices[] = {"auto", "cpu", "null", "cuda", "emu"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         char line[64];
@@ -256,6 +256,46 @@ START_TEST(help_offers_the_devices_that_there_are)
         ck_assert_int_ne(backend_choose(devices[d], NULL, &choice, &refused), -EINVAL);
     ck_assert_int_eq(backend_choose("gpu", NULL, &choice, &refused), -EINVAL);
     ck_assert_str_eq(refused.text, "there is no device \"gpu\"; there are " QUERN_DEVICES);
+}
+END_TEST
+
+/* Each number of sequences is measured, with all of them in every step. */
+START_TEST(a_benchmark_of_batches_measures_each_number_of_sequences)
+{
+    ck_assert_msg(shell("$Q/quern bench batch --device cpu -s 1,5,3 -n 6 -r 2 $MODEL") == 0, "%s", err);
+    unsigned n[3];
+    double rate[3], least[3], most[3], step[3], beside[3];
+    const char *rows = strstr(out, "one sequence\n");
+    ck_assert_msg(rows != NULL, "%s", out);
+    rows = strchr(rows, '\n');
+    for (int i = 0; i < 3; i++) {
+        ck_assert_msg(sscanf(rows, "%u %lf (%lf to %lf) %lf %lf", &n[i], &rate[i], &least[i], &most[i],
+                             &step[i], &beside[i]) == 6,
+                      "%s", rows);
+        ck_assert(least[i] > 0 && least[i] <= rate[i] && rate[i] <= most[i]);
+        rows = strchr(rows + 1, '\n');
+    }
+    ck_assert(n[0] == 1 && n[1] == 5 && n[2] == 3);
+    ck_assert(beside[0] > 0.99 && beside[0] < 1.01);
+
+    ck_assert_int_eq(shell("$Q/quern bench batch --device cpu -s 7 -n 6 -r 1 -J $MODEL"), 0);
+    const char *per_step = strstr(out, "step_seconds\":"), *per_second = strstr(out, "tokens_per_second\":");
+    ck_assert_msg(per_step && per_second, "%s", out);
+    const double ids_of_a_step = atof(strchr(per_step, ':') + 1) * atof(strchr(per_second, ':') + 1);
+    ck_assert_msg(ids_of_a_step > 6.99 && ids_of_a_step < 7.01, "%s", out);
+
+    static const struct {
+        const char *list, *said;
+    } cases[] = {{"0", "\"0\" is not a number from 1 to 256"},
+                 {"1,257", "\"257\" is not a number"},
+                 {",", "has no number"},
+                 {"2,x", "\"x\" is not a number"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "$Q/quern bench batch -s %s $MODEL", cases[i].list);
+        ck_assert_int_eq(shell(line), 2);
+        ck_assert_msg(strstr(err, "--sequences") && strstr(err, cases[i].said), "%s", err);
+    }
 }
 END_TEST
 
@@ -509,6 +549,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_wrong_on_a_command_line_is_named_as_it_was_typed);
     tcase_add_test(tests, every_program_tells_its_version);
     tcase_add_test(tests, help_offers_the_devices_that_there_are);
+    tcase_add_test(tests, a_benchmark_of_batches_measures_each_number_of_sequences);
     tcase_add_test(tests, a_profile_is_a_table_of_phases_and_a_backend_without_one_says_so);
     if (EMULATED)
         tcase_add_test(tests, a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu);

@@ -303,6 +303,32 @@ START_TEST(the_queue_is_bounded_in_number_and_bytes)
 }
 END_TEST
 
+/* A conversation has the bytes of all its messages, roles included. */
+START_TEST(conversations_count_as_texts_do)
+{
+    struct fixture *f = fixture_new();
+    char *content = calloc(1, PREPARE_MOST_BYTES / 2);
+    const struct chat_message one = {{"u", 1}, {content, PREPARE_MOST_BYTES / 2 - 1}}, two[2] = {one, one},
+                              over[3] = {one, one, {{"u", 1}, {"", 0}}};
+    struct prompt brief = text_prompt("brief", 5), whole = {.form = PROMPT_CHAT, .chat = {two, 2}},
+                  more = {.form = PROMPT_CHAT, .chat = {over, 3}};
+    struct preparation preparations[3] = {{.prompt = &more, .done = delivered}};
+    add_held(f, &preparations[1], &brief, 9, 0);
+    ck_assert(!preparer_add(f->preparer, &preparations[0]));
+    add(f, &preparations[2], &whole, 0, 1);
+    preparations[0].prompt = &brief;
+    ck_assert(!preparer_add(f->preparer, &preparations[0])); /* not one byte is left */
+    ck_assert(preparer_remove(f->preparer, &preparations[2]));
+    ck_assert(preparer_add(f->preparer, &preparations[0]));
+    let_go();
+    deliver_until(f, 2);
+    ids_deinit(&preparations[0].ids);
+    ids_deinit(&preparations[1].ids);
+    free(content);
+    fixture_free(f);
+}
+END_TEST
+
 START_TEST(a_preparer_that_does_not_end_in_time_is_left_alone)
 {
     struct fixture *f = fixture_new();
@@ -346,6 +372,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, a_low_priority_waits_half_a_minute_longer_and_not_for_ever);
     tcase_add_test(tests, what_is_taken_back_is_never_delivered);
     tcase_add_test(tests, the_queue_is_bounded_in_number_and_bytes);
+    tcase_add_test(tests, conversations_count_as_texts_do);
     tcase_add_test(tests, a_preparer_that_does_not_end_in_time_is_left_alone);
     tcase_add_test(tests, a_bound_in_tokens_refuses_a_text_before_it_is_split);
 }

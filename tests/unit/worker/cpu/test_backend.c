@@ -137,6 +137,30 @@ START_TEST(a_profile_has_every_phase_of_a_pass_since_the_last_look)
 }
 END_TEST
 
+/* In any order of the formats: attention's values have a finer one than queries and keys. */
+START_TEST(a_phase_of_several_formats_names_each_once)
+{
+    struct model *model = make_model(&small_shape, "Q4_K_M");
+    const struct backend_config config = {.model = model,
+                                          .n_slots = 1,
+                                          .n_context = 96,
+                                          .n_blocks = 3,
+                                          .max_rows = 32,
+                                          .profile = true,
+                                          .cpu = {.n_threads = 1}};
+    const struct backend_kernel *kernels;
+    struct backend *backend;
+    struct error err = {0};
+    ck_assert_msg(backend_cpu.open(&config, &backend, &err) == 0, "%s", err.text);
+    feed_eight(backend);
+    const uint32_t n = backend_cpu.profile(backend, &kernels);
+    ck_assert_ptr_nonnull(phase_of(kernels, n, "q k v Q4_K+Q6_K"));
+    ck_assert_ptr_nonnull(phase_of(kernels, n, "output Q4_K"));
+    backend_cpu.close(backend);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(what_it_cannot_do_is_refused_by_name)
 {
     struct fixture f;
@@ -179,6 +203,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_backend_says_what_it_is);
+    tcase_add_test(tests, a_phase_of_several_formats_names_each_once);
     tcase_add_test(tests, a_profile_has_every_phase_of_a_pass_since_the_last_look);
     tcase_add_test(tests, what_it_cannot_do_is_refused_by_name);
     tcase_add_test(tests, progress_is_called_after_each_layer);

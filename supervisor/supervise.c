@@ -43,6 +43,7 @@
 #include "supervisor/control.h"
 #include "supervisor/gateway.h"
 #include "supervisor/launch.h"
+#include "supervisor/notify.h"
 #include "supervisor/places.h"
 #include "supervisor/reload.h"
 
@@ -90,6 +91,8 @@ struct supervision {
 
     struct control control;
     struct reload reload;
+    struct notify notify; /* the service manager, if one started us */
+    struct notify_state manager_told;
 
     uint32_t signals; /* that asked us to end */
     bool signals_told;
@@ -398,6 +401,20 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* What the service manager hears. It is ready once, when the first worker is, and stays so while workers come
+ * and go: from then on requests are taken. */
+static void tell_manager(struct supervision *self)
+{
+    struct notify_state *state = &self->manager_told;
+    state->workers = self->places.n;
+    state->workers_ready = 0;
+    for (uint32_t i = 0; i < self->places.n; i++)
+        state->workers_ready += self->places.places[i].record.state == PLACE_READY;
+    state->ready |= state->workers_ready > 0;
+    state->stopping = self->signals > 0;
+    notify_turn(&self->notify, state, self->now);
+}
+
 static void wait_for_something(struct supervision *self)
 {
     struct pollfd items[2 + SUPERVISION_PLACES_MAX + 1 + CONTROL_PEERS];
@@ -415,6 +432,7 @@ static void wait_for_something(struct supervision *self)
     }
     n += control_poll(&self->control, items + n);
     due = earlier(due, reload_due(&self->reload));
+    due = earlier(due, notify_due(&self->notify, self->now));
     if (self->broker == 0)
         due = earlier(due, self->start_at);
     if (self->serving)
@@ -439,6 +457,7 @@ static void run(struct supervision *self)
         take_signals(self);
         take_wishes(self);
         tick(self);
+        tell_manager(self);
     }
 }
 
@@ -473,6 +492,8 @@ static int prepare(struct supervision *self, struct error *err)
 {
     const struct options *options = self->options;
     int r = take_over_signals(&self->signal_fd, err);
+    if (r == 0)
+        r = notify_init(&self->notify, err);
     if (r == 0 && access(options->model, R_OK) < 0)
         r = error_set(err, -errno, "%s: %s", options->model, strerror(errno));
     if (r == 0)
@@ -506,6 +527,7 @@ int supervise(const struct options *options, struct error *err)
                                  .vault_fd = -1,
                                  .link = -1,
                                  .control = {.fd = -1},
+                                 .notify = {.fd = -1},
                                  .now = clock_ns(),
                                  .next_tick = clock_ns()};
     int r = prepare(self, err);
@@ -517,6 +539,7 @@ int supervise(const struct options *options, struct error *err)
         places_deinit(&self->places);
     }
     control_close(&self->control, self->lock_fd);
+    notify_deinit(&self->notify);
     if (self->vault_fd >= 0)
         close(self->vault_fd);
     if (self->lock_fd >= 0)

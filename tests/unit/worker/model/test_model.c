@@ -349,8 +349,9 @@ static struct hostile make_hostile(uint32_t n_heads, uint32_t head_dim)
                   {"llama.attention.head_count_kv", 1}};
     uint64_t queries = (uint64_t)n_heads * head_dim, n_tensors = 11, n_pairs = 9, len = 5, offset = 0;
     struct hostile h = {.mapped = queries * 4 + (size_t)head_dim * 4 + (1 << 16)};
-    h.file = mmap(NULL, h.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    h.file = mmap(NULL, h.mapped, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ck_assert_ptr_ne(h.file, MAP_FAILED);
+    ck_assert_int_eq(mprotect(h.file, 1 << 16, PROT_READ | PROT_WRITE), 0); /* the head; tensors are zeroes */
     const uint32_t version = 3;
     const float epsilon = 1e-5f;
     uint8_t *to = put(h.file, "GGUF", 4);

@@ -21,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/engine/logits.h"
+
 #define MASS_ONE   (1ull << 40) /* the mass of the most likely id; 2^23 ids cannot overflow the sum */
 #define DIGIT_BITS 11           /* sign, exponent and two bits of mantissa decide in the first round */
 #define DIGITS     (1u << DIGIT_BITS)
@@ -38,6 +40,7 @@ struct sampler {
     uint32_t *scratch; /* [n_vocab] indices of the descent */
     float *tops;       /* [⌈n_vocab / GROUP⌉] */
     float *biases;     /* [n_vocab], zero between calls */
+    float *changed;    /* [n_vocab] logits after penalties, biases and masks */
     struct candidate candidates[];
 };
 
@@ -50,7 +53,8 @@ int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler)
     sampler->scratch = malloc(((size_t)n_vocab + 1) * sizeof *sampler->scratch);
     sampler->tops = malloc(((size_t)n_vocab / GROUP + 1) * sizeof *sampler->tops);
     sampler->biases = calloc((size_t)n_vocab + 1, sizeof *sampler->biases);
-    if (!sampler->scratch || !sampler->tops || !sampler->biases) {
+    sampler->changed = malloc(((size_t)n_vocab + 1) * sizeof *sampler->changed);
+    if (!sampler->scratch || !sampler->tops || !sampler->biases || !sampler->changed) {
         sampler_free(sampler);
         return -ENOMEM;
     }
@@ -64,6 +68,7 @@ struct sampler *sampler_free(struct sampler *sampler)
         free(sampler->scratch);
         free(sampler->tops);
         free(sampler->biases);
+        free(sampler->changed);
     }
     free(sampler);
     return NULL;
@@ -317,15 +322,93 @@ static int32_t draw(const struct sampler *sampler, uint32_t n, const struct samp
     return (int32_t)key_id(winner);
 }
 
+/* The logits after steps 1 to 5: as they are, or a copy with −∞ where an id may not be sampled. */
+static const float *changed_logits(struct sampler *sampler, const struct row *row)
+{
+    if (!row->uses && !row->biases && !row->mask && !row->allowed)
+        return row->logits;
+    for (uint32_t base = 0; base < sampler->n_vocab; base += GROUP) {
+        const uint32_t left = sampler->n_vocab - base, n = left < GROUP ? left : GROUP;
+        const uint32_t word = group_word(sampler, row, base);
+        const struct token_use *uses = group_uses(row, base, n);
+        float *to = sampler->changed + base;
+        memcpy(to, row->logits + base, n * sizeof *to);
+        for (uint32_t i = 0; uses && i < n; i++)
+            if (uses[i].in_prompt | uses[i].in_output)
+                to[i] = penalized(row, to[i], uses[i]);
+        for (uint32_t i = 0; row->biases && i < n; i++)
+            to[i] += row->biases[base + i];
+        for (uint32_t i = 0; word != UINT32_MAX && i < n; i++)
+            to[i] = word >> i & 1 ? to[i] : -INFINITY;
+    }
+    return sampler->changed;
+}
+
+/* An id's score in the contest of draw, and whether it is the highest so far. */
+static void compete(struct contest *contest, uint64_t key, double *highest, uint64_t *winner)
+{
+    const uint32_t id = key_id(key);
+    const uint32_t counter[4] = {(uint32_t)contest->position, (uint32_t)(contest->position >> 32), id / 4, 0};
+    const uint32_t seed[2] = {(uint32_t)contest->seed, (uint32_t)(contest->seed >> 32)};
+    uint32_t random[4];
+    philox4x32(counter, seed, random);
+    const double u = ((double)random[id % 4] + 0.5) * 0x1p-32;
+    const double score = (double)((key_logit(key) - contest->best) / contest->temperature) - log(-log(u));
+    if (score > *highest || (score == *highest && key > *winner)) {
+        *highest = score;
+        *winner = key;
+        contest->odds = exp(-score);
+    }
+}
+
+/* draw, from all ids: no filter takes any out, so their probabilities need not be known. */
+static int32_t draw_of_all(const float *logits, uint32_t n, const struct sampling *sampling,
+                           uint64_t position)
+{
+    struct contest contest = {.seed = sampling->seed,
+                              .position = position,
+                              .best = logits_best(logits, n),
+                              .temperature = (float)sampling->temperature,
+                              .odds = INFINITY};
+    double highest = -INFINITY;
+    uint64_t winner = 0;
+    uint8_t may[LOGITS_PIECE];
+    if (contest.best == -INFINITY)
+        return -1;
+    compete(&contest, key_of(contest.best, logits_find(logits, n, contest.best)), &highest, &winner);
+    for (uint32_t first = 0; first < n; first += LOGITS_PIECE) {
+        const uint32_t left = n - first;
+        logits_contenders(logits + first, first, left < LOGITS_PIECE ? left : LOGITS_PIECE, &contest, may);
+        for (uint32_t i = 0; i < LOGITS_PIECE; i += 8) {
+            uint64_t eight;
+            memcpy(&eight, may + i, sizeof eight);
+            for (uint32_t j = i; eight && j < i + 8; j++)
+                if (may[j])
+                    compete(&contest, key_of(logits[first + j], first + j), &highest, &winner);
+        }
+    }
+    return (int32_t)key_id(winner);
+}
+
+/* A logit below which min-p leaves nothing, whatever is rounded: 1 % of probability further down. */
+static float least_of_min_p(float best, const struct sampling *sampling)
+{
+    return (float)((double)best + (double)(float)sampling->temperature * log(sampling->min_p * 0.99));
+}
+
 /* Samples of a row whose changes are all known. */
 static int32_t sample_row(struct sampler *sampler, const struct row *row, const struct sampling *sampling,
                           uint64_t position)
 {
     bool greedy = (float)sampling->temperature == 0 || sampling->top_k == 1;
     uint32_t k = greedy ? 1 : sampling->top_k;
+    if (k == 0 && sampling->top_p >= 1 && sampling->min_p <= 0)
+        return draw_of_all(changed_logits(sampler, row), sampler->n_vocab, sampling, position);
     /* A small top-k needs a look at a few groups only; where logits change their order is not known yet. */
     bool by_groups = k > 0 && k <= sampler->n_vocab / GROUP / 4 && !row->uses && !row->biases;
     float least = by_groups ? group_tops(sampler, row, k) : -INFINITY;
+    if (k == 0 && sampling->top_p >= 1 && !row->uses && !row->biases)
+        least = least_of_min_p(group_tops(sampler, row, 1), sampling);
     uint64_t best;
     uint32_t n = gather(sampler, row, least, &best);
     if (n == 0)
@@ -369,13 +452,13 @@ static int by_key_descending(const void *a, const void *b)
 void sampler_logprobs(struct sampler *sampler, const float *logits, int32_t sampled, uint32_t n,
                       struct logprob *ret_logprobs)
 {
-    uint64_t best;
+    uint64_t highest;
     const struct row row = {.logits = logits};
-    uint32_t found = gather(sampler, &row, -INFINITY, &best);
-    double sum = 0;
-    for (uint32_t i = 0; i < found; i++)
-        sum += (double)expf(key_logit(sampler->candidates[i].key) - key_logit(best));
-    double base = found ? (double)key_logit(best) + log(sum) : 0;
+    const float best = logits_best(logits, sampler->n_vocab);
+    const double sum = best > -INFINITY ? logits_sum_exp(logits, sampler->n_vocab, best) : 0;
+    const double base = sum > 0 ? (double)best + log(sum) : 0;
+    const float least = n > 0 ? group_tops(sampler, &row, n) : INFINITY;
+    uint32_t found = n > 0 ? gather(sampler, &row, least, &highest) : 0;
 
     bool known = sampled >= 0 && (uint32_t)sampled < sampler->n_vocab && isfinite(logits[sampled]);
     ret_logprobs[0] = (struct logprob){sampled, known ? (float)((double)logits[sampled] - base) : -INFINITY};

@@ -246,7 +246,7 @@ struct quern_worker {
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;
     uint32_t kv_free, kv_total; /* blocks of the KV cache */
-    uint32_t kv_block_bytes;    /* of one; 0: not known yet */
+    uint32_t kv_block_bytes;    /* of one: all bytes of the cache / kv_total; 0: not known yet */
     uint32_t context;           /* most tokens of a sequence */
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;

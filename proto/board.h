@@ -39,7 +39,7 @@ struct board_snapshot {
     uint64_t evictions;         /* blocks that the prefix cache gave up */
     uint64_t restores;          /* blocks that it brought from the prefix store */
     uint32_t kv_cached;         /* blocks that it keeps, those in use included */
-    uint32_t kv_block_bytes;    /* of one block, all layers */
+    uint32_t kv_block_bytes;    /* of one block; all KV memory ÷ kv_total */
 };
 
 struct board_slot {

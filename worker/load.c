@@ -293,10 +293,12 @@ const char *load_describe_memory(const struct load *load, char *text, size_t siz
 {
     const struct backend_info *info = engine_backend_info(load->engine);
     uint32_t context = engine_context(load->engine), most = engine_max_tokens_in_cache(load->engine);
-    uint32_t n = info->groups[0].n_blocks / backend_blocks_for(context);
-    uint64_t bytes = 0;
-    for (uint32_t g = 0; g < info->n_groups; g++)
-        bytes += (uint64_t)info->groups[g].n_blocks * info->groups[g].block_bytes;
+    uint32_t n = UINT32_MAX;
+    for (uint32_t g = 0; g < info->n_groups; g++) {
+        uint32_t fit = info->groups[g].n_blocks / backend_held_blocks(&info->groups[g], context);
+        n = fit < n ? fit : n;
+    }
+    const uint64_t bytes = backend_kv_bytes(info);
     size_t weights = load->weights ? weight_store_bytes(load->weights) : 0;
     int used = snprintf(text, size, "KV cache of %.4g MiB: %u sequence%s of %u tokens", mib_of(bytes),
                         n > 1 ? n : 1, n > 1 ? "s" : "", most < context ? most : context);

@@ -74,7 +74,8 @@ void report_write(struct report *report, const struct report_facts *facts, uint6
                                       .step_started_ns = facts->step_started_ns};
     if (facts->engine) {
         engine_stats(facts->engine, &stats);
-        snapshot.kv_block_bytes = (uint32_t)engine_backend_info(facts->engine)->groups[0].block_bytes;
+        const struct backend_info *info = engine_backend_info(facts->engine);
+        snapshot.kv_block_bytes = (uint32_t)(backend_kv_bytes(info) / info->groups[0].n_blocks);
         measure_rate(report, now, stats.tokens);
         snprintf(snapshot.device, sizeof snapshot.device, "%.*s", (int)sizeof snapshot.device - 1,
                  engine_backend_info(facts->engine)->device);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The second half of quern inspect. The caches are counted as a worker allots them: in blocks, a head's
- * values rounded up to eight numbers. Windows take nothing off: what slides out of
- * them is given to others, but a sequence is admitted with room for all of it. */
+/* The second half of quern inspect. The caches are counted as a worker on the CPU allots them: in blocks, a
+ * head's values rounded up to eight numbers, and of layers with a window what that holds, and one step. */
 
 #include "client/command/inspect_serving.h"
 
 #include <errno.h>
 
-#include "worker/engine/backend.h"
+#include "worker/engine/kv_groups.h"
 #include "worker/template/chat_template.h"
 #include "worker/tokenizer/tokenizer.h"
+
+#define STEP_ROWS 512 /* of a worker on the CPU */
 
 static json_t *token_json(const struct tokenizer *tokenizer, int32_t id)
 {
@@ -73,12 +74,17 @@ json_t *inspect_memory(const struct model *model, uint32_t n, uint32_t context)
 {
     const struct model_params *p = &model->params;
     const uint64_t numbers = p->head_dim + (p->head_dim + 7) / 8 * 8;
-    const uint64_t token = p->n_layers * (uint64_t)p->n_kv_heads * numbers * sizeof(uint16_t);
-    uint64_t weights = 0;
+    const uint64_t layer = (uint64_t)p->n_kv_heads * numbers * sizeof(uint16_t); /* of one token */
+    const uint64_t token = p->n_layers * layer;
+    struct backend_group groups[BACKEND_MOST_GROUPS];
+    uint64_t weights = 0, caches = 0;
     context = context ? context : p->n_context;
     for (size_t i = 0; i < gguf_n_tensors(model->gguf); i++)
         weights += gguf_tensor_at(model->gguf, i)->size;
-    const uint64_t caches = (uint64_t)n * backend_blocks_for(context) * BACKEND_BLOCK_TOKENS * token;
+    const uint32_t n_groups = kv_groups_of(model, context, groups);
+    for (uint32_t g = 0; g < n_groups; g++)
+        caches += kv_group_wants(&groups[g], n, context, STEP_ROWS) * BACKEND_BLOCK_TOKENS *
+                  groups[g].n_layers * layer;
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "sequences", (json_int_t)n, "context",
                      (json_int_t)context, "bytes_of_a_token", (json_int_t)token, "keys_and_values",
                      (json_int_t)caches, "weights", (json_int_t)weights, "together",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A sequence in slot 0 whose blocks are numbers 0, 1, 2 …: position p lies in block p / 32. */
+/* A sequence in slot 0 whose blocks are numbers 0, 1, 2 …: position p lies in block p / 32, of every group.
+ */
 
 #include "client/command/lone_sequence.h"
 
@@ -112,7 +113,8 @@ static int step(struct lone_sequence *sequence, struct backend_row_set *set,
     uint32_t have = sequence->n_told, need = backend_blocks_for(sequence->position + set->n_ids);
     need = need > have ? need : have;
     set->position = sequence->position;
-    set->blocks[0] = (struct backend_blocks){sequence->blocks + have, need - have, have};
+    for (uint32_t g = 0; g < sequence->info.n_groups; g++)
+        set->blocks[g] = (struct backend_blocks){sequence->blocks + have, need - have, have};
     struct backend_step one = {.sets = set, .n_sets = 1};
     uint64_t ticket;
     int r = sequence->ops->submit(sequence->backend, &one, &ticket);

@@ -47,12 +47,13 @@ static void measure(const struct kernels *kernels, uint32_t dim)
     struct error err = {0};
     struct model_params params = {.n_layers = 1, .n_heads = GROUP, .n_kv_heads = 1, .head_dim = dim};
     const uint32_t n_blocks = PAST / KERNELS_TOKENS + 2;
-    const struct kv_config config = {.params = &params, .n_blocks = n_blocks};
+    const struct model model = {.params = params};
+    const struct kv_config config = {.model = &model, .n_blocks = n_blocks};
     if (kv_init(&kv, &config, &memory, &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
-    uint32_t *table = take(&memory, n_blocks * sizeof *table);
+    uint32_t *table = take(&memory, n_blocks * sizeof *table), *tables[] = {table};
     float *queries = take(&memory, sizeof(float) * ATTENTION_TILE * GROUP * dim);
     float *out = take(&memory, sizeof(float) * ATTENTION_TILE * GROUP * dim);
     for (uint32_t b = 0; b < n_blocks; b++)
@@ -65,7 +66,7 @@ static void measure(const struct kernels *kernels, uint32_t dim)
     float *scratch = take(&memory, attention_scratch(&kv, GROUP) * sizeof *scratch);
     printf("%-10s %4u", kernels->name, dim);
     for (uint32_t rows = 1; rows <= ATTENTION_TILE; rows *= 32) {
-        struct attention_task task = {table, PAST, rows, queries, GROUP * dim, out, GROUP * dim};
+        struct attention_task task = {tables, PAST, rows, queries, GROUP * dim, out, GROUP * dim};
         printf(" %8.1f", gmacs(&attention, &task, scratch));
     }
     putchar('\n');

@@ -42,6 +42,27 @@ static json_t *inspect(const char *path)
     return report;
 }
 
+/* Of five layers in six no more than their window of 12 and one step, whatever the context. */
+START_TEST(windows_take_less_memory)
+{
+    static const struct {
+        const char *context;
+        json_int_t all, in_windows; /* blocks of 20 sequences */
+    } cases[] = {{"32", 20, 20}, {"1024", 20 * 32, 20 * 3 + 16}, {"4096", 20 * 128, 20 * 3 + 16}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--json", "--sequences", "20",
+                                     "--ctx", cases[i].context, GEMMA, NULL),
+                         0);
+        json_t *report = json_loads(out, 0, NULL), *memory = json_object_get(report, "memory");
+        const json_int_t a_layer = 32 * 2 * 2 * 8 * 2; /* of a block: two heads, keys and values, f16 */
+        ck_assert_int_eq(json_integer_value(json_object_get(memory, "bytes_of_a_token")), 6 * a_layer / 32);
+        ck_assert_int_eq(json_integer_value(json_object_get(memory, "keys_and_values")),
+                         a_layer * (cases[i].all + 5 * cases[i].in_windows));
+        json_decref(report);
+    }
+}
+END_TEST
+
 START_TEST(a_model_is_made_shrunk_and_shown)
 {
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "quantize", floats, "q4_k_m", small, NULL), 0);
@@ -315,6 +336,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_file_that_cannot_be_run_is_shown_and_is_a_failure);
     tcase_add_test(tests, logits_are_written_whole_or_not_at_all);
     tcase_add_test(tests, what_8_bits_of_keys_and_values_cost_is_said);
+    tcase_add_test(tests, windows_take_less_memory);
     tcase_add_test(tests, text_on_stdin_becomes_ids_on_one_line);
     tcase_add_test(tests, ids_on_stdin_become_their_text);
     tcase_add_test(tests, an_output_that_is_not_whole_is_a_failure);

@@ -101,11 +101,12 @@ void attention_run(const struct attention *attention, const struct attention_tas
 {
     const struct kv *kv = attention->kv;
     const uint32_t group = attention->group, dim = kv->dim;
+    const uint32_t *table = task->tables[kv->layers[attention->layer].group];
     struct layout layout = lay_out(attention, task->n_rows * group, scratch);
     uint32_t end = task->position + task->n_rows; /* positions that the last row sees */
     uint32_t start = first_seen(attention, task->position) / KERNELS_TOKENS * KERNELS_TOKENS;
     for (; start < end; start += KERNELS_TOKENS) {
-        uint32_t block = task->table[start / KERNELS_TOKENS];
+        uint32_t block = table[start / KERNELS_TOKENS];
         kv_load(kv, attention->kernels, block, attention->layer, kv_head, layout.keys, layout.values);
         meet_block(attention, task, kv_head, start, &layout);
     }

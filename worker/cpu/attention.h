@@ -12,10 +12,10 @@
 
 /* Rows of one sequence at consecutive positions. */
 struct attention_task {
-    const uint32_t *table; /* its block table */
-    uint32_t position;     /* of the first row */
-    uint32_t n_rows;       /* ≤ ATTENTION_TILE */
-    const float *queries;  /* [rows][query_stride]: [n_heads][dim], scaled already */
+    uint32_t *const *tables; /* its block tables, one for each KV group */
+    uint32_t position;       /* of the first row */
+    uint32_t n_rows;         /* ≤ ATTENTION_TILE */
+    const float *queries;    /* [rows][query_stride]: [n_heads][dim], scaled already */
     uint32_t query_stride;
     float *out; /* [rows][out_stride]: [n_heads][dim] */
     uint32_t out_stride;

@@ -70,10 +70,12 @@ static int check_config(const struct backend_config *config, struct error *err)
 static int open_parts(struct backend *backend, const struct backend_config *config, struct error *err)
 {
     const struct model *model = config->model;
-    const struct kv_config kv = {.params = &model->params,
+    const struct kv_config kv = {.model = model,
                                  .type = config->kv_type,
                                  .n_blocks = config->n_blocks,
-                                 .wanted = (uint64_t)config->n_slots * backend_blocks_for(config->n_context)};
+                                 .n_slots = config->n_slots,
+                                 .n_context = config->n_context,
+                                 .max_rows = backend_rows_for(config, MAX_ROWS)};
     int r = threads_new(config->cpu.n_threads, config->cpu.cpus, config->cpu.n_cpus, &backend->threads, err);
     if (r == 0)
         r = weights_init(&backend->weights, model, &backend->memory, backend->threads, config, err);
@@ -107,7 +109,6 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
                                         .forward = &backend->forward,
                                         .slots = backend->slots,
                                         .n_slots = config->n_slots,
-                                        .n_blocks = backend->kv.n_blocks,
                                         .max_rows = backend->forward.max_rows,
                                         .progress = config->progress,
                                         .progress_arg = config->progress_arg};
@@ -153,25 +154,11 @@ static int cpu_open(const struct backend_config *config, struct backend **ret_ba
     return 0;
 }
 
-/* The window that all layers have; 0: some see more. */
-static uint32_t common_window(const struct model *model)
-{
-    uint32_t window = model->layers[0].traits.window;
-    for (uint32_t l = 1; l < model->params.n_layers; l++)
-        if (model->layers[l].traits.window != window)
-            return 0;
-    return window;
-}
-
 static void cpu_info(const struct backend *backend, struct backend_info *ret_info)
 {
     uint32_t n_threads = threads_count(backend->threads);
     *ret_info = (struct backend_info){
-        .n_groups = 1,
-        .groups = {{.n_layers = backend->kv.n_layers,
-                    .window = common_window(backend->model),
-                    .n_blocks = backend->kv.n_blocks,
-                    .block_bytes = backend->kv.block_bytes}},
+        .n_groups = backend->kv.n_groups,
         .kv_type = backend->kv.type,
         .kv_layout = kv_layout(&backend->kv),
         .weight_bytes =
@@ -186,6 +173,7 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
         .chunk_least = CHUNK_LEAST,
         .chunk_most = CHUNK_MOST,
     };
+    memcpy(ret_info->groups, backend->kv.groups, sizeof ret_info->groups);
     snprintf(ret_info->device, sizeof ret_info->device, "cpu %s, %u thread%s", backend->forward.kernels->name,
              n_threads, n_threads == 1 ? "" : "s");
 }
@@ -195,8 +183,10 @@ static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct ba
     if (slot >= backend->n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS ||
         params->position % BACKEND_BLOCK_TOKENS != 0)
         return -EINVAL;
-    return slot_init(&backend->slots[slot], params, backend_blocks_for(backend->n_context),
-                     backend->model->params.n_vocab);
+    const struct slot_shape shape = {.n_groups = backend->kv.n_groups,
+                                     .table_size = backend_blocks_for(backend->n_context),
+                                     .n_vocab = backend->model->params.n_vocab};
+    return slot_init(&backend->slots[slot], params, &shape);
 }
 
 static void cpu_slot_close(struct backend *backend, uint32_t slot)
@@ -233,15 +223,15 @@ static void cpu_trim(struct backend *backend, uint32_t slot, uint32_t position)
 static int copy(struct backend *backend, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)
 {
     const struct kv *kv = &backend->kv;
-    size_t bytes = kv->block_bytes;
-    if (copy->group != 0)
+    if (copy->group >= kv->n_groups)
         return -EINVAL;
+    const size_t bytes = kv->groups[copy->group].block_bytes;
     for (uint32_t i = 0; i < copy->n; i++)
-        if (copy->blocks[i] >= kv->n_blocks)
+        if (copy->blocks[i] >= kv->groups[copy->group].n_blocks)
             return -EINVAL;
     for (uint32_t i = 0; i < copy->n; i++) {
         uint8_t *host = (uint8_t *)copy->host + i * bytes;
-        uint8_t *block = kv_block(kv, copy->blocks[i]);
+        uint8_t *block = kv_block(kv, copy->group, copy->blocks[i]);
         if (out)
             memcpy(host, block, bytes);
         else

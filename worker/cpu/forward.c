@@ -142,7 +142,8 @@ static void store_row(const struct forward *forward, uint32_t row, uint32_t l)
     rotary_turn(&rotation->rotary, q, params->n_heads, params->head_dim, cos_sin);
     rotary_turn(&rotation->rotary, k, params->n_kv_heads, params->head_dim, cos_sin);
     scale(q, params->n_heads * params->head_dim, traits->attention_scale);
-    kv_store(forward->kv, forward->kernels, r->table[r->position / KERNELS_TOKENS], l,
+    const uint32_t *table = r->tables[forward->kv->layers[l].group];
+    kv_store(forward->kv, forward->kernels, table[r->position / KERNELS_TOKENS], l,
              r->position % KERNELS_TOKENS, k, v);
 }
 
@@ -442,10 +443,10 @@ static void plan_attention(struct forward *forward)
         const struct forward_row *rows = pass->rows;
         do
             row++;
-        while (row < pass->n_rows && row - first < ATTENTION_TILE && rows[row].table == rows[first].table &&
+        while (row < pass->n_rows && row - first < ATTENTION_TILE && rows[row].tables == rows[first].tables &&
                rows[row].position == rows[row - 1].position + 1);
         forward->tasks[forward->n_tasks++] = (struct attention_task){
-            .table = rows[first].table,
+            .tables = rows[first].tables,
             .position = rows[first].position,
             .n_rows = row - first,
             .queries = forward->q + (size_t)first * forward->q_stride,

@@ -23,7 +23,7 @@
 struct forward_row {
     int32_t id;
     uint32_t position;
-    const uint32_t *table; /* the sequence's block table, reaching beyond position / 32 */
+    uint32_t *const *tables; /* the sequence's, one for each KV group, reaching beyond position / 32 */
 };
 
 /* Neighbouring rows of one sequence whose logits are wanted. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool's geometry, its size, and what is written to it and read. */
+/* The pools' geometry, their sizes, and what is written to them and read. */
 
 #include "worker/cpu/kv.h"
 
@@ -8,40 +8,81 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "worker/engine/kv_groups.h"
 #include "worker/gguf/format.h"
 
 #define SCALED   32     /* dimensions that share a scale */
 #define HALF_NAN 0x7e00 /* in half precision */
 
-#define KV_LAYOUT_VERSION 2 /* raised with any change of the order or the type of what a block holds */
+#define KV_LAYOUT_VERSION 3 /* raised with any change of the order or the type of what a block holds */
 
-/* How many blocks: as many as were asked for, or what fits. */
-static int count_blocks(const struct memory *memory, size_t block_bytes, uint32_t asked, uint64_t wanted,
-                        uint32_t *ret_n, struct error *err)
+/* What the KV blocks may take: of all there is the part of one of those who share it, or, where a number was
+ * asked for, not its part of what is left: one that starts again finds the others' blocks taken. */
+static uint64_t most_bytes(const struct memory *memory, const struct available *available, bool asked)
 {
-    const uint32_t n_sharers = memory->n_sharers ? memory->n_sharers : 1;
+    if (!asked)
+        return memory_share(memory, available);
+    const uint64_t own = memory_divided(memory, available) / (memory->n_sharers ? memory->n_sharers : 1);
+    const uint64_t left = own > memory->total ? own - memory->total : 0;
+    return available->now < left ? available->now : left;
+}
+
+static uint64_t total_bytes(const struct kv *kv, const uint64_t n[BACKEND_MOST_GROUPS])
+{
+    uint64_t bytes = 0;
+    for (uint32_t g = 0; g < kv->n_groups; g++)
+        bytes += n[g] * kv->groups[g].block_bytes;
+    return bytes;
+}
+
+/* Cuts what is wanted to what fits: all groups alike, but those behind the first to no less than one sequence
+ * holds of them. */
+static void cut_to(const struct kv *kv, uint64_t fit, uint32_t n_context, uint64_t n[BACKEND_MOST_GROUPS])
+{
+    const double part = (double)fit / (double)total_bytes(kv, n);
+    uint64_t others = 0;
+    if (part >= 1)
+        return;
+    for (uint32_t g = 1; g < kv->n_groups; g++) {
+        const uint64_t least = backend_held_blocks(&kv->groups[g], n_context);
+        const uint64_t cut = (uint64_t)((double)n[g] * part);
+        n[g] = cut > least ? cut : least < n[g] ? least : n[g];
+        others += n[g] * kv->groups[g].block_bytes;
+    }
+    n[0] = fit > others ? (fit - others) / kv->groups[0].block_bytes : 0;
+}
+
+/* How many blocks of each group: as many as were asked for, or what fits of those wanted. */
+static int count_blocks(struct kv *kv, const struct kv_config *config, const struct memory *memory,
+                        struct error *err)
+{
+    uint64_t n[BACKEND_MOST_GROUPS] = {0};
     struct available available;
     if (available_read("", &available) < 0) /* a machine that does not say: the kernel will */
         available = (struct available){.now = UINT64_MAX / 2, .total = UINT64_MAX / 2, .by = "the machine"};
-    uint64_t fit = memory_share(memory, &available) / block_bytes;
-    uint64_t n = wanted < fit ? wanted : fit;
-    if (asked > 0) { /* not its part of what is left: one that starts again finds the others' blocks taken */
-        const uint64_t own = memory_divided(memory, &available) / n_sharers;
-        n = asked;
-        fit = own > memory->total ? (own - memory->total) / block_bytes : 0;
-        fit = available.now / block_bytes < fit ? available.now / block_bytes : fit;
-    }
-    if (n == 0 || n > fit)
+    const uint64_t fit = most_bytes(memory, &available, config->n_blocks > 0);
+    for (uint32_t g = 0; g < kv->n_groups; g++)
+        n[g] = config->n_blocks
+                   ? config->n_blocks
+                   : kv_group_wants(&kv->groups[g], config->n_slots, config->n_context, config->max_rows);
+    if (config->n_blocks == 0)
+        cut_to(kv, fit, config->n_context, n);
+    size_t set_bytes = 0; /* a block of each group */
+    for (uint32_t g = 0; g < kv->n_groups; g++)
+        set_bytes += kv->groups[g].block_bytes;
+    if (n[0] == 0 || total_bytes(kv, n) > fit)
         return error_set(
             err, -ENOMEM,
             "%llu KV blocks of %zu bytes for each of %u workers do not fit, %llu do: %s has %llu "
             "bytes, %llu of them free, %llu are promised to others, %zu taken by this worker, %zu by the "
             "prefix "
             "store",
-            (unsigned long long)(n ? n : 1), block_bytes, n_sharers, (unsigned long long)fit, available.by,
-            (unsigned long long)available.total, (unsigned long long)available.now,
-            (unsigned long long)available.promised, memory->total + memory->shared, memory->reserved);
-    *ret_n = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+            (unsigned long long)(n[0] ? n[0] : 1), set_bytes, memory->n_sharers ? memory->n_sharers : 1,
+            (unsigned long long)(fit / set_bytes), available.by, (unsigned long long)available.total,
+            (unsigned long long)available.now, (unsigned long long)available.promised,
+            memory->total + memory->shared, memory->reserved);
+    for (uint32_t g = 0; g < kv->n_groups; g++)
+        kv->groups[g].n_blocks = n[g] > UINT32_MAX ? UINT32_MAX : (uint32_t)n[g];
     return 0;
 }
 
@@ -58,9 +99,25 @@ static size_t head_bytes(const struct kv *kv, uint32_t dim)
     return numbers + (size_t)n_scales(dim) * KERNELS_TOKENS * sizeof(uint16_t);
 }
 
+/* Where each layer's keys and values are, and how large the blocks of a group become by that. */
+static int place_layers(struct kv *kv, const struct kv_config *config, struct memory *memory)
+{
+    void *layers;
+    int r = memory_take(memory, kv->n_layers * sizeof *kv->layers, &layers);
+    if (r < 0)
+        return r;
+    kv->layers = layers;
+    for (uint32_t l = 0; l < kv->n_layers; l++) {
+        const uint32_t g = kv_group_of(kv->groups, kv->n_groups, config->model, l, config->n_context);
+        kv->layers[l] = (struct kv_layer){g, kv->groups[g].block_bytes};
+        kv->groups[g].block_bytes += kv->layer_bytes;
+    }
+    return 0;
+}
+
 int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err)
 {
-    const struct model_params *params = config->params;
+    const struct model_params *params = &config->model->params;
     *kv = (struct kv){.type = config->type == BACKEND_KV_DEFAULT ? BACKEND_KV_F16 : config->type,
                       .n_layers = params->n_layers,
                       .n_heads = params->n_kv_heads,
@@ -71,33 +128,40 @@ int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory
     kv->key_bytes = head_bytes(kv, kv->dim);
     kv->value_bytes = head_bytes(kv, kv->value_dim);
     kv->layer_bytes = kv->n_heads * (kv->key_bytes + kv->value_bytes);
-    kv->block_bytes = kv->n_layers * kv->layer_bytes;
-    int r = count_blocks(memory, kv->block_bytes, config->n_blocks, config->wanted, &kv->n_blocks, err);
-    if (r < 0)
-        return r;
-    void *pool;
-    r = memory_take(memory, kv->n_blocks * kv->block_bytes, &pool);
-    if (r < 0)
-        return error_set(err, r, "no memory for %u KV blocks of %zu bytes", kv->n_blocks, kv->block_bytes);
-    kv->pool = pool;
-    return 0;
+    kv->n_groups = kv_groups_of(config->model, config->n_context, kv->groups);
+    if (place_layers(kv, config, memory) < 0)
+        return error_set(err, -ENOMEM, "no memory for %u layers", kv->n_layers);
+    int r = count_blocks(kv, config, memory, err);
+    for (uint32_t g = 0; r == 0 && g < kv->n_groups; g++) {
+        const struct backend_group *group = &kv->groups[g];
+        void *pool;
+        r = memory_take(memory, group->n_blocks * group->block_bytes, &pool);
+        if (r < 0)
+            return error_set(err, r, "no memory for %u KV blocks of %zu bytes", group->n_blocks,
+                             group->block_bytes);
+        kv->pools[g] = pool;
+    }
+    return r;
 }
 
 uint64_t kv_layout(const struct kv *kv)
 {
-    const uint32_t geometry[] = {kv->n_layers, kv->n_heads, kv->dim, kv->value_dim, KERNELS_TOKENS, kv->type};
-    return hash64(geometry, sizeof geometry, KV_LAYOUT_VERSION);
+    const uint32_t geometry[] = {kv->n_heads, kv->dim, kv->value_dim, KERNELS_TOKENS, kv->type, kv->n_groups};
+    uint64_t hash = hash64(geometry, sizeof geometry, KV_LAYOUT_VERSION);
+    for (uint32_t l = 0; l < kv->n_layers; l++)
+        hash = hash64(&kv->layers[l].group, sizeof kv->layers[l].group, hash);
+    return hash;
 }
 
 static uint8_t *keys_of(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head)
 {
-    return kv_block(kv, block) + layer * kv->layer_bytes + head * kv->key_bytes;
+    const struct kv_layer *at = &kv->layers[layer];
+    return kv_block(kv, at->group, block) + at->offset + head * kv->key_bytes;
 }
 
 static uint8_t *values_of(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head)
 {
-    return kv_block(kv, block) + layer * kv->layer_bytes + kv->n_heads * kv->key_bytes +
-           head * kv->value_bytes;
+    return keys_of(kv, block, layer, kv->n_heads) + head * kv->value_bytes;
 }
 
 /* Of one head in 8 bits, behind its numbers. */

@@ -7,21 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-int slot_init(struct slot *slot, const struct backend_slot *params, uint32_t table_size, uint32_t n_vocab)
+int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape)
 {
-    *slot = (struct slot){
-        .params = *params, .table_size = table_size, .position = params->position, .last_id = -1};
+    const uint32_t n_vocab = shape->n_vocab;
+    *slot = (struct slot){.params = *params,
+                          .n_groups = shape->n_groups,
+                          .table_size = shape->table_size,
+                          .position = params->position,
+                          .last_id = -1};
     bool needs_uses = sampling_needs_uses(&params->sampling);
     slot->stop_ids = calloc(params->n_stop_ids + 1, sizeof *slot->stop_ids);
-    slot->table = calloc(table_size, sizeof *slot->table);
+    slot->tables[0] = calloc((size_t)shape->n_groups * shape->table_size, sizeof *slot->tables[0]);
     if (needs_uses)
         slot->uses = calloc(n_vocab, sizeof *slot->uses);
     slot->params.sampling = (struct sampling){0};
-    if (sampling_copy(&params->sampling, &slot->params.sampling) < 0 || !slot->stop_ids || !slot->table ||
+    if (sampling_copy(&params->sampling, &slot->params.sampling) < 0 || !slot->stop_ids || !slot->tables[0] ||
         (needs_uses && !slot->uses)) {
         slot_deinit(slot);
         return -ENOMEM;
     }
+    for (uint32_t g = 1; g < slot->n_groups; g++)
+        slot->tables[g] = slot->tables[g - 1] + slot->table_size;
     if (params->n_stop_ids)
         memcpy(slot->stop_ids, params->stop_ids, params->n_stop_ids * sizeof *slot->stop_ids);
     slot->params.stop_ids = slot->stop_ids;
@@ -39,7 +45,7 @@ int slot_init(struct slot *slot, const struct backend_slot *params, uint32_t tab
 void slot_deinit(struct slot *slot)
 {
     free(slot->stop_ids);
-    free(slot->table);
+    free(slot->tables[0]);
     free(slot->uses);
     sampling_deinit(&slot->params.sampling);
     *slot = (struct slot){0};
@@ -53,8 +59,8 @@ void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id)
 
 void slot_tell(struct slot *slot, const struct backend_blocks *blocks)
 {
-    if (blocks->n > 0)
-        memcpy(slot->table + slot->n_blocks, blocks->ids, blocks->n * sizeof *slot->table);
+    for (uint32_t g = 0; g < slot->n_groups && blocks->n > 0; g++)
+        memcpy(slot->tables[g] + slot->n_blocks, blocks[g].ids, blocks[g].n * sizeof *slot->tables[g]);
     slot->n_blocks += blocks->n;
 }
 

@@ -32,13 +32,19 @@ static uint32_t rows_of(const struct slot *slot, const struct backend_row_set *s
 static int check_blocks(const struct stepper *stepper, const struct slot *slot,
                         const struct backend_row_set *set)
 {
-    const struct backend_blocks *blocks = &set->blocks[0];
-    if (blocks->told != slot->n_blocks || blocks->n > slot->table_size - slot->n_blocks)
+    const struct kv *kv = stepper->forward->kv;
+    const uint32_t n = set->blocks[0].n;
+    if (n > slot->table_size - slot->n_blocks)
         return -EINVAL;
-    for (uint32_t i = 0; i < blocks->n; i++)
-        if (blocks->ids[i] >= stepper->n_blocks)
+    for (uint32_t g = 0; g < kv->n_groups; g++) {
+        const struct backend_blocks *blocks = &set->blocks[g];
+        if (blocks->told != slot->n_blocks || blocks->n != n)
             return -EINVAL;
-    uint64_t capacity = (uint64_t)(slot->n_blocks + blocks->n) * BACKEND_BLOCK_TOKENS;
+        for (uint32_t i = 0; i < n; i++)
+            if (blocks->ids[i] >= kv->groups[g].n_blocks)
+                return -EINVAL;
+    }
+    uint64_t capacity = (uint64_t)(slot->n_blocks + n) * BACKEND_BLOCK_TOKENS;
     return (uint64_t)set->position + set->n_ids > capacity ? -EINVAL : 0;
 }
 
@@ -192,10 +198,10 @@ static void lay_out(struct stepper *stepper, const struct backend_step *step, st
         *s->result = (struct backend_result){.ids = s->ids};
         if (samples(set) && slot->params.n_logprobs)
             s->result->logprobs = s->logprobs;
-        slot_tell(slot, &set->blocks[0]);
+        slot_tell(slot, set->blocks);
         for (uint32_t j = 0; j < s->n_rows; j++)
             stepper->rows[pass->n_rows + j] =
-                (struct forward_row){set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->table};
+                (struct forward_row){set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->tables};
         pass->n_segments += cut_segments(s, stepper->segments + pass->n_segments);
         pass->n_rows += s->n_rows;
     }

@@ -33,7 +33,7 @@ struct stepper {
     const struct model *model;
     struct forward *forward;
     struct slot *slots;
-    uint32_t n_slots, n_blocks, max_rows;
+    uint32_t n_slots, max_rows;
     struct sampler **samplers; /* [threads] */
     bool (*progress)(void *arg);
     void *progress_arg;
@@ -46,7 +46,7 @@ struct stepper {
     struct forward_segment *segments; /* [max_rows] */
 };
 
-/* The first seven fields are filled in by the caller. 0 or -ENOMEM. */
+/* The first six fields are filled in by the caller. 0 or -ENOMEM. */
 int stepper_init(struct stepper *stepper);
 void stepper_deinit(struct stepper *stepper);
 

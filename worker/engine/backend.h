@@ -25,11 +25,13 @@
  *
  * BLOCKS. The host decides which KV blocks there are and who holds them; the backend owns what is in them. A
  * block holds BACKEND_BLOCK_TOKENS positions of every layer of its group. Groups are the layers with an equal
- * window; each has its own pool, numbered from 0, and a slot a table for each. A slot may write any block it
- * was told of but those below its first position, which others may hold too (prefix hits). A block must not
- * go from one slot to another, or be copied over, while a ticket that may write it is in flight. In a group
- * with a window, blocks wholly out of that of every row to come are never read again: the host may give them
- * to others, and where a prefix hit lacks them, any number of the group stands for them in the table.
+ * window, the widest first (kv_groups.h); each has its own pool, numbered from 0, and a slot a table for
+ * each. The tables of a slot are equally long. A slot may write any block it was told of but those below its
+ * first position, which others may hold too (prefix hits). A block must not go from one slot to another, or
+ * be copied over, while a ticket that may write it is in flight. In a group with a window, blocks wholly out
+ * of that of every row to come are never read again: the host may give them to others, and where a prefix hit
+ * lacks them, any number of the group stands for them in the table. A backend may keep layers with different
+ * windows in one group: its window is then the widest of them.
  *
  * ABANDONED STEPS. When progress says so the oldest step in flight, the one that submit is starting included,
  * is abandoned: poll gives -ECANCELED. A device that cannot stop it any more drops what it makes. It samples
@@ -91,8 +93,9 @@ struct backend_config {
     uint32_t n_devices;
     uint32_t n_slots;   /* sequences open at once, ≥ 1 */
     uint32_t n_context; /* most positions of one sequence, ≥ 1 */
-    uint32_t
-        n_blocks; /* KV blocks wanted, of each group; 0: n_slots · n_context, cut to what memory allows */
+    /* KV blocks wanted, so many of each group; 0: what n_slots sequences of n_context hold of it
+     * (kv_group_wants), cut to what memory allows. */
+    uint32_t n_blocks;
     uint32_t n_sharers; /* processes that take their KV blocks from the same memory, this one included; 0
                          * is 1. What n_blocks 0 allows itself is one part of so many. */
     /* Bytes of this machine's memory that the n_sharers have together besides, the prefix store of a pool;
@@ -126,15 +129,30 @@ static inline uint32_t backend_rows_for(const struct backend_config *config, uin
 
 struct backend_group { /* layers that share tables of blocks */
     uint32_t n_layers;
-    uint32_t window;    /* positions that a row looks back on; 0: all */
+    uint32_t window;    /* positions that a row sees, its own included; 0: all */
     uint32_t n_blocks;  /* KV blocks there are: numbers 0 … n_blocks − 1 */
     size_t block_bytes; /* of one block, all layers of the group */
 };
 
+/* The first block of a group that the row at `position` sees: with those before it a sequence has done. */
+static inline uint32_t backend_first_block(const struct backend_group *group, uint32_t position)
+{
+    bool all = group->window == 0 || position < group->window;
+    return all ? 0 : (position - group->window + 1) / BACKEND_BLOCK_TOKENS;
+}
+
+/* Most blocks of a group that a sequence of so many positions has to hold at once: with a window, those that
+ * a row sees, the one before that is given back when the next is full, and the next. */
+static inline uint32_t backend_held_blocks(const struct backend_group *group, uint32_t positions)
+{
+    uint32_t all = backend_blocks_for(positions), most = backend_blocks_for(group->window) + 2;
+    return group->window > 0 && most < all ? most : all;
+}
+
 struct backend_info {
-    char device[64]; /* "cpu avx2, 2 threads" */
-    uint32_t n_groups;
-    struct backend_group groups[BACKEND_MOST_GROUPS];
+    char device[64];                                  /* "cpu avx2, 2 threads" */
+    uint32_t n_groups;                                /* ≥ 1 */
+    struct backend_group groups[BACKEND_MOST_GROUPS]; /* the first sees as much as any */
     enum backend_kv_type kv_type;
     /* What bytes of KV blocks and of packed weights mean. Backends with equal ids for one model may exchange
      * them; an id changes with any change of order, type or rounding. 0: they cannot be exchanged. */
@@ -152,6 +170,15 @@ struct backend_info {
     uint32_t chunk_least; /* rows of prefill below which a step saves no time */
     uint32_t chunk_most;  /* rows of prefill beside sequences that decode */
 };
+
+/* Bytes of all its KV blocks. */
+static inline uint64_t backend_kv_bytes(const struct backend_info *info)
+{
+    uint64_t bytes = 0;
+    for (uint32_t g = 0; g < info->n_groups; g++)
+        bytes += (uint64_t)info->groups[g].n_blocks * info->groups[g].block_bytes;
+    return bytes;
+}
 
 /* ---- slots ---- */
 

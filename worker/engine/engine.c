@@ -69,12 +69,13 @@ static int check_backend(const struct engine *engine, const struct backend_info 
 {
     const char *name = engine->config.backend->name;
     uint32_t n_slots = engine->config.backend_config.n_slots;
-    if (info->n_groups != 1)
-        return error_set(err, -ENOTSUP, "%s: the model has %u KV groups, the engine keeps tables for one",
-                         name, info->n_groups);
-    if (info->max_rows < n_slots || info->groups[0].n_blocks == 0)
-        return error_set(err, -EINVAL, "%s: %u rows a step and %u KV blocks are too few for %u slots", name,
-                         info->max_rows, info->groups[0].n_blocks, n_slots);
+    if (info->n_groups < 1 || info->n_groups > BACKEND_MOST_GROUPS)
+        return error_set(err, -EINVAL, "%s: the model has %u KV groups; 1 to %u are possible", name,
+                         info->n_groups, BACKEND_MOST_GROUPS);
+    for (uint32_t g = 0; g < info->n_groups; g++)
+        if (info->max_rows < n_slots || info->groups[g].n_blocks == 0)
+            return error_set(err, -EINVAL, "%s: %u rows a step and %u KV blocks are too few for %u slots",
+                             name, info->max_rows, info->groups[g].n_blocks, n_slots);
     return 0;
 }
 
@@ -146,9 +147,10 @@ struct engine *engine_free(struct engine *engine)
 int engine_share_prefixes(struct engine *engine, int fd, struct error *err)
 {
     struct scheduler *scheduler = &engine->scheduler;
-    struct prefix_store_kind kind = {.layout = scheduler->info.kv_layout,
-                                     .block_bytes = scheduler->info.groups[0].block_bytes};
+    struct prefix_store_kind kind = {.layout = scheduler->info.kv_layout};
     struct prefix_store *store;
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
+        kind.block_bytes += scheduler->info.groups[g].block_bytes;
     memcpy(kind.model, engine->config.model->digest, sizeof kind.model);
     int r = prefix_store_open(fd, &kind, &store, err);
     if (r < 0)
@@ -168,7 +170,8 @@ static int make_sequence(struct engine *engine, const struct engine_request *req
 {
     const struct tokenizer *tokenizer = engine->config.model->tokenizer;
     struct sequence *sequence;
-    int r = sequence_new(request, tokenizer_end_ids(tokenizer), ++engine->n_arrived, clock_ns(), &sequence);
+    int r = sequence_new(request, tokenizer_end_ids(tokenizer), engine->scheduler.info.n_groups,
+                         ++engine->n_arrived, clock_ns(), &sequence);
     if (r < 0)
         return error_set(err, r, "no memory for the request");
     if (request->n_output > 0 || request->text_offset > 0)
@@ -469,8 +472,11 @@ void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
     ret_stats->active = scheduler->n_running;
     ret_stats->waiting = scheduler->n_waiting;
     ret_stats->slots = scheduler->n_slots;
-    ret_stats->blocks_free = prefix_available(scheduler->prefix);
-    ret_stats->blocks_total = blocks_total(scheduler->blocks);
+    ret_stats->blocks_free = prefix_available(scheduler->prefix, 0);
+    ret_stats->blocks_total = blocks_total(scheduler->blocks[0]);
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
+        ret_stats->blocks_held[g] =
+            blocks_total(scheduler->blocks[g]) - prefix_available(scheduler->prefix, g);
     ret_stats->preemptions = scheduler->preemptions;
     ret_stats->cache_hits = scheduler->cache_hits;
     ret_stats->blocks_cached = cache.cached;
@@ -491,8 +497,7 @@ uint32_t engine_context(const struct engine *engine)
 
 uint32_t engine_max_tokens_in_cache(const struct engine *engine)
 {
-    uint64_t tokens = (uint64_t)engine->scheduler.info.groups[0].n_blocks * BACKEND_BLOCK_TOKENS;
-    return tokens > UINT32_MAX ? UINT32_MAX : (uint32_t)tokens;
+    return scheduler_most_positions(&engine->scheduler);
 }
 
 const struct backend_info *engine_backend_info(const struct engine *engine)

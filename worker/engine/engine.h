@@ -95,8 +95,9 @@ typedef void engine_sink(void *arg, const struct engine_event *event);
 
 struct engine_stats {
     uint32_t active, waiting, slots;
-    uint32_t blocks_free, blocks_total;
-    uint32_t blocks_cached; /* by the prefix cache, those in use included */
+    uint32_t blocks_free, blocks_total;        /* of the group whose rows see most */
+    uint32_t blocks_held[BACKEND_MOST_GROUPS]; /* of each group, by sequences */
+    uint32_t blocks_cached;                    /* by the prefix cache, those in use included */
     uint64_t steps, tokens, prefill_tokens, preemptions, cache_hits;
     uint64_t evictions;      /* of blocks, by the prefix cache */
     uint64_t restores;       /* of blocks, from the prefix store */
@@ -137,7 +138,7 @@ int engine_step(struct engine *engine, struct error *err);
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
 
 uint32_t engine_context(const struct engine *engine);             /* most positions of a sequence */
-uint32_t engine_max_tokens_in_cache(const struct engine *engine); /* KV capacity in tokens */
+uint32_t engine_max_tokens_in_cache(const struct engine *engine); /* the same, by the KV blocks there are */
 const struct backend_info *engine_backend_info(const struct engine *engine);
 
 #endif

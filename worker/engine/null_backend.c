@@ -3,8 +3,9 @@
  *
  * The id at a position is a hash of (seed, position), drawn from the ids whose text is printable ASCII, so
  * that a request gives the same text wherever and however often it runs. Stop ids, lengths, masks and tickets
- * behave as on a real device; a step is one "layer" and finishes inside submit. It keeps no KV and reads no
- * weights; logits, where asked for, are 1 at the id that it would sample and 0 elsewhere. */
+ * behave as on a real device; a step is one "layer" and finishes inside submit. It keeps no KV, though it has
+ * the model's groups of blocks, and reads no weights; logits, where asked for, are 1 at the id that it would
+ * sample and 0 elsewhere. */
 
 #include "worker/engine/backend.h"
 
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/engine/kv_groups.h"
 #include "worker/model/model.h"
 
 #define STEP_MS       100
@@ -43,7 +45,8 @@ struct null_results {
 
 struct backend {
     struct backend_config config;
-    uint32_t n_blocks;
+    struct backend_group groups[BACKEND_MOST_GROUPS];
+    uint32_t n_groups;
     int32_t *printable; /* [n_printable] */
     uint32_t n_printable;
     struct null_slot *slots; /* [n_slots] */
@@ -105,8 +108,13 @@ static int null_open(const struct backend_config *config, struct backend **ret_b
         return error_set(err, -ENOMEM, "null backend: out of memory");
     backend->config = *config;
     uint32_t max_rows = backend->config.max_rows = backend_rows_for(config, MAX_ROWS);
-    uint32_t per_slot = config->n_context / BACKEND_BLOCK_TOKENS + 1;
-    backend->n_blocks = config->n_blocks ? config->n_blocks : config->n_slots * per_slot;
+    backend->n_groups = kv_groups_of(config->model, config->n_context, backend->groups);
+    for (uint32_t g = 0; g < backend->n_groups; g++) {
+        struct backend_group *group = &backend->groups[g];
+        uint64_t wants = kv_group_wants(group, config->n_slots, config->n_context, max_rows);
+        group->n_blocks = config->n_blocks ? config->n_blocks : (uint32_t)wants;
+        group->block_bytes = BACKEND_BLOCK_TOKENS;
+    }
     backend->slots = calloc(config->n_slots, sizeof *backend->slots);
     int r = backend->slots ? collect_ids(backend) : -ENOMEM;
     backend->results.results = calloc(max_rows, sizeof *backend->results.results);
@@ -125,17 +133,16 @@ static int null_open(const struct backend_config *config, struct backend **ret_b
 
 static void null_info(const struct backend *backend, struct backend_info *ret_info)
 {
-    *ret_info = (struct backend_info){
-        .device = "null",
-        .n_groups = 1,
-        .groups = {{.n_layers = 1, .n_blocks = backend->n_blocks, .block_bytes = BACKEND_BLOCK_TOKENS}},
-        .most_flights = 1,
-        .most_stop_ids = MOST_STOP_IDS,
-        .max_rows = backend->config.max_rows,
-        .step_ms = STEP_MS,
-        .alone_ms = ALONE_MS,
-        .chunk_least = CHUNK_LEAST,
-        .chunk_most = CHUNK_MOST};
+    *ret_info = (struct backend_info){.device = "null",
+                                      .n_groups = backend->n_groups,
+                                      .most_flights = 1,
+                                      .most_stop_ids = MOST_STOP_IDS,
+                                      .max_rows = backend->config.max_rows,
+                                      .step_ms = STEP_MS,
+                                      .alone_ms = ALONE_MS,
+                                      .chunk_least = CHUNK_LEAST,
+                                      .chunk_most = CHUNK_MOST};
+    memcpy(ret_info->groups, backend->groups, sizeof ret_info->groups);
 }
 
 static int null_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
@@ -244,7 +251,9 @@ static int check_set(const struct backend *backend, const struct backend_row_set
     bool placed = set->ids ? set->position == slot->position
                            : set->position >= slot->position && set->n_ids == 1 &&
                                  (slot->sampled || slot->end != BACKEND_RUNNING);
-    bool told = set->blocks[0].told == slot->told && (uint64_t)set->position + set->n_ids <= covered;
+    bool told = (uint64_t)set->position + set->n_ids <= covered;
+    for (uint32_t g = 0; g < backend->n_groups; g++)
+        told = told && set->blocks[g].told == slot->told && set->blocks[g].n == set->blocks[0].n;
     return slot->open && !slot->spoiled && placed && told ? 0 : -EINVAL;
 }
 
@@ -371,10 +380,10 @@ static void null_trim(struct backend *backend, uint32_t index, uint32_t position
 
 static int null_copy(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket)
 {
-    if (copy->group != 0)
+    if (copy->group >= backend->n_groups)
         return -EINVAL;
     for (uint32_t i = 0; i < copy->n; i++)
-        if (copy->blocks[i] >= backend->n_blocks)
+        if (copy->blocks[i] >= backend->groups[copy->group].n_blocks)
             return -EINVAL;
     *ret_ticket = COPY_TICKET + ++backend->copies;
     return 0;

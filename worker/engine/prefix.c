@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A cached block is described at the index of its number, so the tree needs no memory of its own. Places are
- * found through chained hash buckets; idle blocks stand in a list, the one that was idle first in front. The
- * ids lie apart, for they are four fifths of it and only a look-up that has found its place reads them.
+/* A node is described at the index of its block of group 0, so the tree needs no memory of its own. Places
+ * are found through chained hash buckets; the idle blocks of a group stand in a list, the one that was idle
+ * first in front. The ids lie apart, for they are four fifths of it and only a look-up that has found its
+ * place reads them.
  *
- * Why the front of the list is always a leaf: whoever holds a block holds its parent, so a block's last
- * holder never leaves after its parent's; and prefix_release puts a sequence's blocks into the list from the
- * last to the first. A block's children therefore stand before it, or are not idle, and then it is not
- * either.
- *
- * Where windows slide, a sequence gives back the first of its blocks and keeps what is behind them. Such a
- * block may be evicted before its children. They are then out of reach, for a parent is named by its number
- * and by how often that was evicted, and go when their own time has come. */
+ * Why the front of group 0's list is a leaf as a rule: whoever holds a block holds its parent, so a block's
+ * last holder never leaves after its parent's; and prefix_release puts a sequence's blocks into the list from
+ * the last to the first. A node's children therefore stand before it, or are not idle, and then it is not
+ * either. There are two exceptions. Where the window of group 0 slides, a sequence gives back the first of
+ * its blocks and keeps what is behind them; and who computed again what is there already holds blocks of its
+ * own, and puts what it computes next behind the nodes that were there. Such a node may be evicted before its
+ * children. They are then out of reach, for a parent is named by its number and by how often that was
+ * evicted, and go when their own time has come. */
 
 #include "worker/engine/prefix.h"
 
@@ -23,35 +24,47 @@
 #include <utlist.h>
 
 #include "common/hash.h"
-#include "worker/engine/backend.h"
 
 #define NONE  UINT32_MAX
 #define SPACE (1ull << 63) /* a parent that is a space */
+#define NAMED (1ull << 62) /* one that is a node: no name is 0 */
 
 struct space {
     uint64_t number; /* SPACE and a count that is never used twice */
-    uint32_t users;  /* sequences and first blocks */
+    uint32_t users;  /* sequences and first nodes */
     UT_hash_handle by_salt, by_number;
     uint32_t salt_len;
     uint8_t salt[];
 };
 
-struct cached {
+struct node {
     uint64_t hash;
-    uint64_t parent; /* the name of a block, or a space */
+    uint64_t parent; /* the name of a node, or a space */
     uint32_t evictions;
     uint32_t next_in_bucket;
-    uint32_t prev_idle, next_idle; /* NONE at the ends */
-    bool kept;
+    uint32_t blocks[BACKEND_MOST_GROUPS]; /* NONE: it has lost that one */
+};
+
+struct idle {
+    uint32_t prev, next; /* NONE at the ends */
+};
+
+/* The blocks of a group. */
+struct pool {
+    struct backend_group group;
+    struct blocks *blocks;
+    uint32_t *node_of; /* [total]: whose each is; NONE: the cache does not keep it */
+    struct idle *idle; /* [total] */
+    uint32_t first_idle, last_idle, n_idle;
 };
 
 struct prefix {
-    struct blocks *blocks;
-    struct cached *cached;                /* [blocks_total] */
-    int32_t (*ids)[BACKEND_BLOCK_TOKENS]; /* [blocks_total], of those that are kept */
+    struct pool pools[BACKEND_MOST_GROUPS];
+    uint32_t n_pools;
+    struct node *nodes;                   /* [total of group 0] */
+    int32_t (*ids)[BACKEND_BLOCK_TOKENS]; /* [the same], of those that are kept */
     uint32_t *buckets;                    /* [mask + 1] */
     uint32_t mask, most;
-    uint32_t first_idle, last_idle;
     struct space *spaces, *numbers; /* uthash by salt and by number */
     uint64_t n_spaces;              /* ever */
     struct prefix_counts counts;
@@ -59,22 +72,38 @@ struct prefix {
 
 /* ---- life ---- */
 
-int prefix_new(struct blocks *blocks, uint32_t most, struct prefix **ret_prefix)
+static int pool_init(struct pool *pool, const struct backend_group *group, struct blocks *blocks)
+{
+    const size_t n = (size_t)blocks_total(blocks) + 1;
+    *pool = (struct pool){.group = *group, .blocks = blocks, .first_idle = NONE, .last_idle = NONE};
+    pool->node_of = malloc(n * sizeof *pool->node_of);
+    pool->idle = malloc(n * sizeof *pool->idle);
+    if (!pool->node_of || !pool->idle)
+        return -ENOMEM;
+    memset(pool->node_of, 0xff, n * sizeof *pool->node_of);
+    return 0;
+}
+
+int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blocks *const *blocks,
+               uint32_t most, struct prefix **ret_prefix)
 {
     struct prefix *prefix = calloc(1, sizeof *prefix);
-    uint32_t n = blocks_total(blocks);
-    if (!prefix)
-        return -ENOMEM;
-    prefix->blocks = blocks;
+    const uint32_t n = blocks_total(blocks[0]);
+    int r = prefix ? 0 : -ENOMEM;
+    for (uint32_t g = 0; r == 0 && g < n_groups; g++)
+        r = pool_init(&prefix->pools[prefix->n_pools++], &groups[g], blocks[g]);
+    if (r < 0) {
+        prefix_free(prefix);
+        return r;
+    }
     prefix->most = most;
-    prefix->first_idle = prefix->last_idle = NONE;
     prefix->mask = 1;
     while (prefix->mask < n && prefix->mask < UINT32_MAX / 2)
         prefix->mask = prefix->mask * 2 + 1;
-    prefix->cached = calloc((size_t)n + 1, sizeof *prefix->cached);
+    prefix->nodes = calloc((size_t)n + 1, sizeof *prefix->nodes);
     prefix->ids = calloc((size_t)n + 1, sizeof *prefix->ids);
     prefix->buckets = malloc(((size_t)prefix->mask + 1) * sizeof *prefix->buckets);
-    if (!prefix->cached || !prefix->ids || !prefix->buckets) {
+    if (!prefix->nodes || !prefix->ids || !prefix->buckets) {
         prefix_free(prefix);
         return -ENOMEM;
     }
@@ -94,7 +123,11 @@ struct prefix *prefix_free(struct prefix *prefix)
         HASH_DELETE(by_salt, prefix->spaces, space);
         free(space);
     }
-    free(prefix->cached);
+    for (uint32_t g = 0; g < prefix->n_pools; g++) {
+        free(prefix->pools[g].node_of);
+        free(prefix->pools[g].idle);
+    }
+    free(prefix->nodes);
     free(prefix->ids);
     free(prefix->buckets);
     free(prefix);
@@ -149,10 +182,37 @@ struct bytes prefix_salt(const struct prefix *prefix, uint64_t number)
 
 /* ---- places ---- */
 
-/* What the children of a block call it: no space, and not what those of its last content did. */
-static uint64_t name_of(const struct prefix *prefix, uint32_t block)
+static bool is_kept(const struct prefix *prefix, uint32_t node)
 {
-    return (uint64_t)(prefix->cached[block].evictions & INT32_MAX) << 32 | block;
+    return prefix->pools[0].node_of[node] == node;
+}
+
+/* What the children of a node call it: no space, and not what those of its last content did. */
+static uint64_t name_of(const struct prefix *prefix, uint32_t node)
+{
+    return NAMED | (uint64_t)(prefix->nodes[node].evictions & (INT32_MAX >> 1)) << 32 | node;
+}
+
+bool prefix_node_at(uint64_t place, uint32_t *ret_block)
+{
+    if (place & SPACE || place == 0)
+        return false;
+    *ret_block = (uint32_t)place;
+    return true;
+}
+
+uint32_t prefix_block_of(const struct prefix *prefix, uint32_t node, uint32_t group)
+{
+    return prefix->nodes[node].blocks[group];
+}
+
+/* A space is there as long as the sequence is in it. */
+static bool is_there(const struct prefix *prefix, uint64_t place)
+{
+    uint32_t node;
+    if (!prefix_node_at(place, &node))
+        return place != 0;
+    return is_kept(prefix, node) && name_of(prefix, node) == place;
 }
 
 static uint64_t hash_place(uint64_t parent, const int32_t *ids)
@@ -160,161 +220,240 @@ static uint64_t hash_place(uint64_t parent, const int32_t *ids)
     return hash64(ids, BACKEND_BLOCK_TOKENS * sizeof *ids, parent);
 }
 
-/* The block at a place, or NONE. */
+/* The node at a place, or NONE. */
 static uint32_t find_place(const struct prefix *prefix, uint64_t parent, const int32_t *ids, uint64_t hash)
 {
-    uint32_t block = prefix->buckets[hash & prefix->mask];
-    for (; block != NONE; block = prefix->cached[block].next_in_bucket) {
-        const struct cached *cached = &prefix->cached[block];
-        if (cached->hash == hash && cached->parent == parent &&
-            memcmp(prefix->ids[block], ids, sizeof *prefix->ids) == 0)
-            return block;
+    uint32_t at = prefix->buckets[hash & prefix->mask];
+    for (; at != NONE; at = prefix->nodes[at].next_in_bucket) {
+        const struct node *node = &prefix->nodes[at];
+        if (node->hash == hash && node->parent == parent &&
+            memcmp(prefix->ids[at], ids, sizeof *prefix->ids) == 0)
+            return at;
     }
     return NONE;
 }
 
+/* The longest hit within the n nodes that were found: each group other than 0 has all blocks that the row
+ * behind it sees. A node without one ends any hit that would still see it, and one look from the end on is
+ * enough, for a shorter hit sees further back. */
+static uint32_t cut_back(const struct prefix *prefix, const uint32_t *nodes, uint32_t n)
+{
+    uint32_t hit = n;
+    for (uint32_t i = n; i-- > 0;) {
+        bool seen = false;
+        for (uint32_t g = 1; g < prefix->n_pools; g++) {
+            const struct backend_group *group = &prefix->pools[g].group;
+            if (i < backend_first_block(group, hit * BACKEND_BLOCK_TOKENS))
+                continue;
+            seen = true;
+            if (prefix->nodes[nodes[i]].blocks[g] == NONE)
+                hit = i;
+        }
+        if (!seen)
+            break;
+    }
+    return hit;
+}
+
 uint32_t prefix_find(const struct prefix *prefix, uint64_t space, const int32_t *ids, uint32_t most,
-                     uint32_t *ret_blocks)
+                     uint32_t *const *tables, uint64_t *ret_place)
 {
     uint64_t parent = space;
     uint32_t n = 0;
     for (; space != 0 && n < most; n++, ids += BACKEND_BLOCK_TOKENS) {
-        uint32_t block = find_place(prefix, parent, ids, hash_place(parent, ids));
-        if (block == NONE)
+        uint32_t node = find_place(prefix, parent, ids, hash_place(parent, ids));
+        if (node == NONE)
             break;
-        ret_blocks[n] = block;
-        parent = name_of(prefix, block);
+        tables[0][n] = node;
+        parent = name_of(prefix, node);
     }
+    n = cut_back(prefix, tables[0], n);
+    for (uint32_t g = 1; g < prefix->n_pools; g++)
+        for (uint32_t i = backend_first_block(&prefix->pools[g].group, n * BACKEND_BLOCK_TOKENS); i < n; i++)
+            tables[g][i] = prefix->nodes[tables[0][i]].blocks[g];
+    *ret_place = n > 0 ? name_of(prefix, tables[0][n - 1]) : space;
     return n;
 }
 
 /* ---- idle blocks ---- */
 
-static void become_idle(struct prefix *prefix, uint32_t block)
+static bool is_idle(const struct pool *pool, uint32_t block)
 {
-    struct cached *cached = &prefix->cached[block];
-    cached->prev_idle = prefix->last_idle;
-    cached->next_idle = NONE;
-    if (prefix->last_idle == NONE)
-        prefix->first_idle = block;
-    else
-        prefix->cached[prefix->last_idle].next_idle = block;
-    prefix->last_idle = block;
-    prefix->counts.idle++;
+    return pool->node_of[block] != NONE && blocks_holders(pool->blocks, block) == 1;
 }
 
-static void leave_idle(struct prefix *prefix, uint32_t block)
+static void become_idle(struct pool *pool, uint32_t block)
 {
-    const struct cached *cached = &prefix->cached[block];
-    if (cached->prev_idle == NONE)
-        prefix->first_idle = cached->next_idle;
+    pool->idle[block] = (struct idle){pool->last_idle, NONE};
+    if (pool->last_idle == NONE)
+        pool->first_idle = block;
     else
-        prefix->cached[cached->prev_idle].next_idle = cached->next_idle;
-    if (cached->next_idle == NONE)
-        prefix->last_idle = cached->prev_idle;
-    else
-        prefix->cached[cached->next_idle].prev_idle = cached->prev_idle;
-    prefix->counts.idle--;
+        pool->idle[pool->last_idle].next = block;
+    pool->last_idle = block;
+    pool->n_idle++;
 }
 
-static void evict(struct prefix *prefix)
+static void leave_idle(struct pool *pool, uint32_t block)
 {
-    uint32_t block = prefix->first_idle;
-    struct cached *cached = &prefix->cached[block];
-    uint32_t *link = &prefix->buckets[cached->hash & prefix->mask];
-    leave_idle(prefix, block);
-    while (*link != block)
-        link = &prefix->cached[*link].next_in_bucket;
-    *link = cached->next_in_bucket;
-    cached->kept = false;
-    cached->evictions++;
-    if (cached->parent & SPACE)
-        prefix_leave(prefix, cached->parent);
-    blocks_unref(prefix->blocks, &block, 1);
+    const struct idle *idle = &pool->idle[block];
+    if (idle->prev == NONE)
+        pool->first_idle = idle->next;
+    else
+        pool->idle[idle->prev].next = idle->next;
+    if (idle->next == NONE)
+        pool->last_idle = idle->prev;
+    else
+        pool->idle[idle->next].prev = idle->prev;
+    pool->n_idle--;
+}
+
+/* The cache keeps a block no longer. */
+static void drop(struct prefix *prefix, uint32_t group, uint32_t block)
+{
+    struct pool *pool = &prefix->pools[group];
+    if (is_idle(pool, block))
+        leave_idle(pool, block);
+    prefix->nodes[pool->node_of[block]].blocks[group] = NONE;
+    pool->node_of[block] = NONE;
+    blocks_unref(pool->blocks, &block, 1);
+}
+
+/* The node goes, with every block that it has. */
+static void forget(struct prefix *prefix, uint32_t at)
+{
+    struct node *node = &prefix->nodes[at];
+    uint32_t *link = &prefix->buckets[node->hash & prefix->mask];
+    while (*link != at)
+        link = &prefix->nodes[*link].next_in_bucket;
+    *link = node->next_in_bucket;
+    node->evictions++;
+    if (node->parent & SPACE)
+        prefix_leave(prefix, node->parent);
+    for (uint32_t g = prefix->n_pools; g-- > 0;)
+        if (node->blocks[g] != NONE)
+            drop(prefix, g, node->blocks[g]);
     prefix->counts.cached--;
     prefix->counts.evicted++;
 }
 
+static void evict(struct prefix *prefix, uint32_t group)
+{
+    const uint32_t block = prefix->pools[group].first_idle;
+    if (group == 0)
+        forget(prefix, block);
+    else
+        drop(prefix, group, block);
+}
+
 /* ---- keeping ---- */
 
-bool prefix_insert(struct prefix *prefix, uint64_t space, const int32_t *ids, const uint32_t *table,
-                   uint32_t n)
+/* A node gets the block, which its content was computed into. */
+static void give(struct prefix *prefix, uint32_t node, uint32_t group, uint32_t block)
 {
-    uint32_t block = table[n];
-    struct cached *cached = &prefix->cached[block];
-    if (space == 0 || (n > 0 && !prefix->cached[table[n - 1]].kept) || cached->kept)
-        return false;
-    uint64_t parent = n == 0 ? space : name_of(prefix, table[n - 1]);
-    ids += (size_t)n * BACKEND_BLOCK_TOKENS;
-    uint64_t hash = hash_place(parent, ids);
-    if (find_place(prefix, parent, ids, hash) != NONE)
-        return false;
-    if (prefix->counts.cached >= prefix->most) {
-        if (prefix->counts.idle == 0)
-            return false;
-        evict(prefix);
+    struct pool *pool = &prefix->pools[group];
+    prefix->nodes[node].blocks[group] = block;
+    pool->node_of[block] = node;
+    blocks_ref(pool->blocks, &block, 1);
+}
+
+/* Gives the node what it lacks, and makes it the last to be evicted: it is in use. */
+static void complete(struct prefix *prefix, uint32_t node, const uint32_t *blocks)
+{
+    bool lacked = false;
+    for (uint32_t g = 1; g < prefix->n_pools; g++)
+        if (prefix->nodes[node].blocks[g] == NONE && prefix->pools[g].node_of[blocks[g]] == NONE) {
+            give(prefix, node, g, blocks[g]);
+            lacked = true;
+        }
+    if (is_idle(&prefix->pools[0], node)) {
+        leave_idle(&prefix->pools[0], node);
+        become_idle(&prefix->pools[0], node);
     }
-    cached->kept = true;
-    cached->parent = parent;
-    cached->hash = hash;
-    memcpy(prefix->ids[block], ids, sizeof *prefix->ids);
-    cached->next_in_bucket = prefix->buckets[hash & prefix->mask];
-    prefix->buckets[hash & prefix->mask] = block;
-    if (n == 0)
-        find_space(prefix, space)->users++;
-    blocks_ref(prefix->blocks, &block, 1);
+    prefix->counts.completed += lacked;
+}
+
+bool prefix_insert(struct prefix *prefix, uint64_t *place, const int32_t *ids, const uint32_t *blocks)
+{
+    const uint64_t parent = *place;
+    const uint32_t at = blocks[0];
+    *place = 0;
+    if (!is_there(prefix, parent) || is_kept(prefix, at))
+        return false;
+    const uint64_t hash = hash_place(parent, ids);
+    const uint32_t other = find_place(prefix, parent, ids, hash);
+    if (other != NONE) {
+        complete(prefix, other, blocks);
+        *place = name_of(prefix, other);
+        return false;
+    }
+    if (prefix->counts.cached >= prefix->most && prefix->pools[0].n_idle > 0)
+        evict(prefix, 0);
+    if (prefix->counts.cached >= prefix->most || !is_there(prefix, parent))
+        return false;
+    struct node *node = &prefix->nodes[at];
+    node->parent = parent;
+    node->hash = hash;
+    memcpy(prefix->ids[at], ids, sizeof *prefix->ids);
+    node->next_in_bucket = prefix->buckets[hash & prefix->mask];
+    prefix->buckets[hash & prefix->mask] = at;
+    for (uint32_t g = 0; g < prefix->n_pools; g++)
+        give(prefix, at, g, blocks[g]);
+    if (parent & SPACE)
+        find_space(prefix, parent)->users++;
     prefix->counts.cached++;
     prefix->counts.inserted++;
+    *place = name_of(prefix, at);
     return true;
 }
 
 /* ---- holders ---- */
 
-uint32_t prefix_available(const struct prefix *prefix)
+uint32_t prefix_available(const struct prefix *prefix, uint32_t group)
 {
-    return blocks_available(prefix->blocks) + prefix->counts.idle;
+    const struct pool *pool = &prefix->pools[group];
+    return blocks_available(pool->blocks) + pool->n_idle;
 }
 
-bool prefix_alloc(struct prefix *prefix, uint32_t n, uint32_t *ret_ids)
+bool prefix_alloc(struct prefix *prefix, uint32_t group, uint32_t n, uint32_t *ret_ids)
 {
-    if (n > prefix_available(prefix))
+    const struct pool *pool = &prefix->pools[group];
+    if (n > prefix_available(prefix, group))
         return false;
-    while (blocks_available(prefix->blocks) < n)
-        evict(prefix);
-    return blocks_alloc(prefix->blocks, n, ret_ids);
+    while (blocks_available(pool->blocks) < n)
+        evict(prefix, group);
+    return blocks_alloc(pool->blocks, n, ret_ids);
 }
 
-static bool is_idle(const struct prefix *prefix, uint32_t block)
+void prefix_hold(struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n)
 {
-    return prefix->cached[block].kept && blocks_holders(prefix->blocks, block) == 1;
-}
-
-void prefix_hold(struct prefix *prefix, const uint32_t *ids, uint32_t n)
-{
+    struct pool *pool = &prefix->pools[group];
     for (uint32_t i = 0; i < n; i++)
-        if (is_idle(prefix, ids[i]))
-            leave_idle(prefix, ids[i]);
-    blocks_ref(prefix->blocks, ids, n);
+        if (is_idle(pool, ids[i]))
+            leave_idle(pool, ids[i]);
+    blocks_ref(pool->blocks, ids, n);
 }
 
-void prefix_release(struct prefix *prefix, const uint32_t *ids, uint32_t n)
+void prefix_release(struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n)
 {
+    struct pool *pool = &prefix->pools[group];
     for (uint32_t i = n; i-- > 0;) {
-        blocks_unref(prefix->blocks, &ids[i], 1);
-        if (is_idle(prefix, ids[i]))
-            become_idle(prefix, ids[i]);
+        blocks_unref(pool->blocks, &ids[i], 1);
+        if (is_idle(pool, ids[i]))
+            become_idle(pool, ids[i]);
     }
 }
 
-uint32_t prefix_idle(const struct prefix *prefix, const uint32_t *ids, uint32_t n)
+uint32_t prefix_idle(const struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n)
 {
     uint32_t idle = 0;
     for (uint32_t i = 0; i < n; i++)
-        idle += is_idle(prefix, ids[i]);
+        idle += is_idle(&prefix->pools[group], ids[i]);
     return idle;
 }
 
 struct prefix_counts prefix_counts(const struct prefix *prefix)
 {
-    return prefix->counts;
+    struct prefix_counts counts = prefix->counts;
+    counts.idle = prefix->pools[0].n_idle;
+    return counts;
 }

@@ -29,9 +29,12 @@ int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, s
     ops->info(backend, &scheduler->info);
     scheduler->running = calloc(n_slots, sizeof *scheduler->running);
     scheduler->free_slots = calloc(n_slots, sizeof *scheduler->free_slots);
-    if (!scheduler->running || !scheduler->free_slots ||
-        blocks_new(scheduler->info.groups[0].n_blocks, &scheduler->blocks) < 0 ||
-        prefix_new(scheduler->blocks, most_cached, &scheduler->prefix) < 0) {
+    bool made = scheduler->running && scheduler->free_slots;
+    for (uint32_t g = 0; made && g < scheduler->info.n_groups; g++)
+        made = blocks_new(scheduler->info.groups[g].n_blocks, &scheduler->blocks[g]) == 0;
+    made = made && prefix_new(scheduler->info.groups, scheduler->info.n_groups, scheduler->blocks,
+                              most_cached, &scheduler->prefix) == 0;
+    if (!made) {
         scheduler_deinit(scheduler);
         return -ENOMEM;
     }
@@ -52,7 +55,8 @@ void scheduler_deinit(struct scheduler *scheduler)
     free(scheduler->running);
     free(scheduler->free_slots);
     prefix_free(scheduler->prefix);
-    blocks_free(scheduler->blocks);
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
+        blocks_free(scheduler->blocks[g]);
     *scheduler = (struct scheduler){0};
 }
 
@@ -95,8 +99,8 @@ static uint32_t most_found(const struct sequence *sequence)
     return ((uint32_t)sequence->ids.len - 1) / BACKEND_BLOCK_TOKENS;
 }
 
-/* Is a running prompt, which shares the `n` blocks found for this one, about to fill the next that it wants?
- * It may decode already, and its last chunk be in flight. */
+/* Is a running prompt, which stands where the `n` blocks found for this one end, about to fill the next that
+ * it wants? It may decode already, and its last chunk be in flight. */
 static bool is_being_filled(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
 {
     if (sequence->space == 0 || n == most_found(sequence))
@@ -105,9 +109,8 @@ static bool is_being_filled(const struct scheduler *scheduler, const struct sequ
     for (uint32_t i = 0; i < scheduler->n_running; i++) {
         const struct sequence *running = scheduler->running[i];
         bool stays = running->state == SEQUENCE_PREFILLING || running->state == SEQUENCE_DECODING;
-        if (stays && running->space == sequence->space && running->n_offered <= n &&
+        if (stays && running->n_offered == n && running->place == sequence->place &&
             running->n_prefill >= (n + 1) * BACKEND_BLOCK_TOKENS &&
-            (n == 0 || (running->n_blocks >= n && running->blocks[n - 1] == sequence->blocks[n - 1])) &&
             memcmp(running->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS, ids,
                    BACKEND_BLOCK_TOKENS * sizeof *ids) == 0)
             return true;
@@ -115,36 +118,58 @@ static bool is_being_filled(const struct scheduler *scheduler, const struct sequ
     return false;
 }
 
-/* Is there room for a sequence with `n` blocks found, beside what runs? */
-static bool fits(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
+/* Blocks of a group that a running sequence will want besides those it holds: what its prompt does, and one
+ * more to go on with; or, with a window, no more than that takes. */
+static uint32_t still_wants(const struct backend_group *group, const struct sequence *running, uint32_t held)
 {
-    if (scheduler->n_running == 0)
-        return true; /* alone it fits: its limits were checked */
-    uint64_t need = backend_blocks_for((uint32_t)sequence->ids.len + 1) - n;
-    need += prefix_idle(scheduler->prefix, sequence->blocks, n);
-    need += scheduler->n_running;
+    uint32_t prompt = backend_held_blocks(group, running->n_prefill);
+    uint32_t most = backend_held_blocks(group, running->end_position);
+    uint32_t wants = running->state != SEQUENCE_ENDED && prompt > held ? prompt - held : 0;
+    return wants + (group->window == 0 || held + wants < most);
+}
+
+/* Does the group have room for a sequence with `n` blocks found, beside what runs? */
+static bool fits_group(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n,
+                       uint32_t g)
+{
+    const struct backend_group *group = &scheduler->info.groups[g];
+    const uint32_t first = backend_first_block(group, n * BACKEND_BLOCK_TOKENS);
+    const uint32_t most = backend_held_blocks(group, (uint32_t)sequence->ids.len + 1);
+    uint64_t need = most > n - first ? most - (n - first) : 0;
+    need += prefix_idle(scheduler->prefix, g, sequence->tables[g] + first, n - first);
     for (uint32_t i = 0; i < scheduler->n_running; i++) {
         const struct sequence *running = scheduler->running[i];
-        uint32_t prompt = backend_blocks_for(running->n_prefill);
-        if (running->state != SEQUENCE_ENDED && prompt > running->n_blocks)
-            need += prompt - running->n_blocks;
+        need += still_wants(group, running, running->n_blocks - running->n_slid[g]);
     }
-    return need <= prefix_available(scheduler->prefix);
+    return need <= prefix_available(scheduler->prefix, g);
+}
+
+static bool fits(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
+{
+    bool fits = true;
+    if (scheduler->n_running == 0)
+        return true; /* alone it fits: its limits were checked */
+    for (uint32_t g = 0; fits && g < scheduler->info.n_groups; g++)
+        fits = fits_group(scheduler, sequence, n, g);
+    return fits;
 }
 
 /* What `fits` and the look-up depend on. As long as it stays the same, so does the answer. */
 static struct scheduler_look look_now(const struct scheduler *scheduler, const struct sequence *head)
 {
-    return (struct scheduler_look){.arrival = head->arrival,
-                                   .inserted = prefix_counts(scheduler->prefix).inserted,
-                                   .available = prefix_available(scheduler->prefix),
-                                   .n_running = scheduler->n_running};
+    const struct prefix_counts counts = prefix_counts(scheduler->prefix);
+    struct scheduler_look look = {.arrival = head->arrival,
+                                  .inserted = counts.inserted + counts.completed,
+                                  .n_running = scheduler->n_running};
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
+        look.available[g] = prefix_available(scheduler->prefix, g);
+    return look;
 }
 
 static bool is_same_look(const struct scheduler_look *a, const struct scheduler_look *b)
 {
-    return a->arrival == b->arrival && a->inserted == b->inserted && a->available == b->available &&
-           a->n_running == b->n_running;
+    return a->arrival == b->arrival && a->inserted == b->inserted &&
+           memcmp(a->available, b->available, sizeof a->available) == 0 && a->n_running == b->n_running;
 }
 
 /* Brings into the cache what the store has behind the first n blocks, which are found. True: there may be
@@ -172,8 +197,8 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
             return NULL;
         if (head->turn_ns == 0)
             head->turn_ns = clock_ns();
-        uint32_t n =
-            prefix_find(scheduler->prefix, head->space, head->ids.data, most_found(head), head->blocks);
+        uint32_t n = prefix_find(scheduler->prefix, head->space, head->ids.data, most_found(head),
+                                 head->tables, &head->place);
         if (is_being_filled(scheduler, head, n))
             continue;
         if (!fits(scheduler, head, n)) {
@@ -187,6 +212,20 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
     }
     return NULL;
 }
+
+/* Holds the blocks that were found: of group 0 all, so that those before the window count as used now, and of
+ * each other one those in the window, which are all that were found of it. */
+static void hold_found(struct scheduler *scheduler, struct sequence *sequence, uint32_t n)
+{
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++) {
+        const struct backend_group *group = &scheduler->info.groups[g];
+        const uint32_t first = g > 0 ? backend_first_block(group, n * BACKEND_BLOCK_TOKENS) : 0;
+        prefix_hold(scheduler->prefix, g, sequence->tables[g] + first, n - first);
+        sequence->n_slid[g] = first;
+    }
+}
+
+static void slide(struct scheduler *scheduler, struct sequence *sequence);
 
 int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled)
 {
@@ -205,8 +244,9 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
         return r;
     scheduler_dequeue(scheduler, sequence);
     sequence->n_missing = 0; /* by when it waits again its own blocks may be there */
-    prefix_hold(scheduler->prefix, sequence->blocks, n_filled);
+    hold_found(scheduler, sequence, n_filled);
     sequence_start(sequence, slot, n_filled);
+    slide(scheduler, sequence);
     if (sequence->started_ns == 0)
         sequence->started_ns = clock_ns();
     scheduler->cache_hits += sequence->fed;
@@ -228,8 +268,9 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
             (scheduler->n_running - at) * sizeof scheduler->running[0]);
     scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running] = sequence->slot;
     scheduler->ops->slot_close(scheduler->backend, sequence->slot);
-    prefix_release(scheduler->prefix, sequence->blocks + sequence->n_slid,
-                   sequence->n_blocks - sequence->n_slid);
+    for (uint32_t g = scheduler->info.n_groups; g-- > 0;)
+        prefix_release(scheduler->prefix, g, sequence->tables[g] + sequence->n_slid[g],
+                       sequence->n_blocks - sequence->n_slid[g]);
     sequence_leave(sequence);
     if (sequence->state == SEQUENCE_WAITING) {
         enqueue(scheduler, sequence);
@@ -243,15 +284,15 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
  * that was offered last stays, for the next one is offered as its child. */
 static void slide(struct scheduler *scheduler, struct sequence *sequence)
 {
-    const uint32_t window = scheduler->info.groups[0].window;
-    if (window == 0 || sequence->n_final < window || sequence->n_offered == 0)
-        return;
-    uint32_t out = (sequence->n_final - window + 1) / BACKEND_BLOCK_TOKENS;
-    if (out >= sequence->n_offered)
-        out = sequence->n_offered - 1;
-    if (out > sequence->n_slid) {
-        prefix_release(scheduler->prefix, sequence->blocks + sequence->n_slid, out - sequence->n_slid);
-        sequence->n_slid = out;
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++) {
+        uint32_t out = backend_first_block(&scheduler->info.groups[g], sequence->n_final);
+        if (out >= sequence->n_offered)
+            out = sequence->n_offered > 0 ? sequence->n_offered - 1 : 0;
+        if (out > sequence->n_slid[g]) {
+            prefix_release(scheduler->prefix, g, sequence->tables[g] + sequence->n_slid[g],
+                           out - sequence->n_slid[g]);
+            sequence->n_slid[g] = out;
+        }
     }
 }
 
@@ -259,19 +300,36 @@ void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequen
 {
     uint32_t known = (uint32_t)sequence->ids.len; /* a draft's end may be fed and not be part of the answer */
     uint32_t end = (sequence->n_final < known ? sequence->n_final : known) / BACKEND_BLOCK_TOKENS;
-    for (; sequence->n_offered < end; sequence->n_offered++)
-        if (prefix_insert(scheduler->prefix, sequence->space, sequence->ids.data, sequence->blocks,
-                          sequence->n_offered) &&
+    for (; sequence->n_offered < end; sequence->n_offered++) {
+        const uint32_t n = sequence->n_offered;
+        const uint64_t before = sequence->place;
+        uint32_t blocks[BACKEND_MOST_GROUPS];
+        for (uint32_t g = 0; g < sequence->n_groups; g++)
+            blocks[g] = sequence->tables[g][n];
+        if (prefix_insert(scheduler->prefix, &sequence->place,
+                          sequence->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS, blocks) &&
             scheduler->tier)
-            tier_offer(scheduler->tier, sequence, sequence->n_offered);
+            tier_offer(scheduler->tier, sequence, n, before);
+    }
     slide(scheduler, sequence);
 }
 
-/* Preempts juniors of `sequence`, the most junior first, until a block is free or on its way. True when one
- * is free now. */
+/* Blocks that can be had of every group. */
+static uint32_t available_of_each(const struct scheduler *scheduler)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++) {
+        const uint32_t n = prefix_available(scheduler->prefix, g);
+        least = n < least ? n : least;
+    }
+    return least;
+}
+
+/* Preempts juniors of `sequence`, the most junior first, until a block of each group is free or on its way.
+ * True when they are free now. */
 static bool make_room(struct scheduler *scheduler, const struct sequence *sequence)
 {
-    while (prefix_available(scheduler->prefix) == 0) {
+    while (available_of_each(scheduler) == 0) {
         struct sequence *victim = NULL;
         for (uint32_t i = scheduler->n_running; i-- > 0 && !victim;) {
             struct sequence *junior = scheduler->running[i];
@@ -293,22 +351,44 @@ static bool make_room(struct scheduler *scheduler, const struct sequence *sequen
     return true;
 }
 
+/* Takes so many more blocks of each group; there are as many. From the last group on: what group 0 evicts may
+ * have been in the others. */
+static void take_blocks(struct scheduler *scheduler, struct sequence *sequence, uint32_t more)
+{
+    for (uint32_t g = scheduler->info.n_groups; g-- > 0;) {
+        uint32_t *blocks = sequence->tables[g] + sequence->n_blocks;
+        bool taken = prefix_alloc(scheduler->prefix, g, more, blocks);
+        assert(taken);
+        (void)taken;
+        if (scheduler->tier)
+            tier_fresh(scheduler->tier, g, blocks, more);
+    }
+    sequence->n_blocks += more;
+}
+
 uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence, uint32_t end)
 {
     uint32_t need = backend_blocks_for(end);
     if (need > sequence->n_blocks) {
         uint32_t more = need - sequence->n_blocks;
-        if (prefix_available(scheduler->prefix) == 0 && !make_room(scheduler, sequence))
+        if (available_of_each(scheduler) == 0 && !make_room(scheduler, sequence))
             more = 0;
-        if (more > prefix_available(scheduler->prefix))
-            more = prefix_available(scheduler->prefix);
-        bool taken = prefix_alloc(scheduler->prefix, more, sequence->blocks + sequence->n_blocks);
-        assert(taken);
-        (void)taken;
-        if (scheduler->tier)
-            tier_fresh(scheduler->tier, sequence->blocks + sequence->n_blocks, more);
-        sequence->n_blocks += more;
+        if (more > available_of_each(scheduler))
+            more = available_of_each(scheduler);
+        take_blocks(scheduler, sequence, more);
     }
     uint32_t reach = sequence->n_blocks * BACKEND_BLOCK_TOKENS;
     return reach < end ? reach : end;
+}
+
+uint32_t scheduler_most_positions(const struct scheduler *scheduler)
+{
+    uint64_t most = UINT32_MAX;
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++) {
+        const struct backend_group *group = &scheduler->info.groups[g];
+        const uint64_t positions = (uint64_t)group->n_blocks * BACKEND_BLOCK_TOKENS;
+        if (group->n_blocks < backend_held_blocks(group, UINT32_MAX) && positions < most)
+            most = positions;
+    }
+    return (uint32_t)most;
 }

@@ -27,19 +27,19 @@ struct scheduler {
     struct sequence **running; /* [n_slots], in order of seniority; ended ones too until they leave */
     uint32_t n_running;
     uint32_t *free_slots; /* [n_slots], a stack */
-    struct blocks *blocks;
+    struct blocks *blocks[BACKEND_MOST_GROUPS];
     struct prefix *prefix;  /* through which alone blocks are taken and given back */
     struct tier *tier;      /* behind it; NULL: none. Its owner's */
     struct scheduler_look { /* at the waiting sequence that did not fit the last time */
         uint64_t arrival, inserted;
-        uint32_t available, n_running;
+        uint32_t available[BACKEND_MOST_GROUPS], n_running;
     } refused;
     uint64_t preemptions;
     uint64_t cache_hits; /* ids that needed no prefill */
 };
 
-/* The backend is open and outlives the scheduler; the prefix cache keeps `most_cached` blocks at most. 0 or
- * -ENOMEM. */
+/* The backend is open and outlives the scheduler; the prefix cache keeps `most_cached` blocks of each group
+ * at most. 0 or -ENOMEM. */
 int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, struct backend *backend,
                    uint32_t n_slots, uint32_t most_cached);
 
@@ -65,9 +65,8 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
  * -ENOMEM leaves it waiting. */
 int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled);
 
-/* Offers the prefix cache the blocks that are final by now, and gives back those that have slid out of the
- * window, where the backend's group has one. Once a token there may be one: the look is
- * inline. */
+/* Offers the prefix cache the blocks that are final by now, and gives back those that have slid out of their
+ * group's window. Once a token there may be one: the look is inline. */
 void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence);
 static inline void scheduler_offer(struct scheduler *scheduler, struct sequence *sequence)
 {
@@ -79,9 +78,13 @@ static inline void scheduler_offer(struct scheduler *scheduler, struct sequence 
  * preempted or spoiled, in the waiting list, to be computed again from all its ids. */
 void scheduler_release(struct scheduler *scheduler, struct sequence *sequence);
 
-/* Allots blocks so that positions below `end` of a running sequence have one, and preempts its juniors for
- * them; returns how far they reach. A preempted sequence whose steps are in flight leaves when the engine
- * releases it. */
+/* Allots blocks of each group so that positions below `end` of a running sequence have one, and preempts its
+ * juniors for them; returns how far they reach. A preempted sequence whose steps are in flight leaves when
+ * the engine releases it. */
 uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence, uint32_t end);
+
+/* Most positions of a sequence that is alone: what the blocks of every group are enough for. A group with a
+ * window sets no bound once it has what one sequence holds of it. */
+uint32_t scheduler_most_positions(const struct scheduler *scheduler);
 
 #endif

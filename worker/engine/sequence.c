@@ -47,8 +47,18 @@ void sequence_become(struct sequence *sequence, enum sequence_state state)
 
 /* ---- life ---- */
 
-int sequence_new(const struct engine_request *request, struct ids_view end_ids, uint64_t arrival,
-                 uint64_t now, struct sequence **ret_sequence)
+/* One piece of memory, cut into the tables of the groups. */
+static int make_tables(struct sequence *sequence)
+{
+    const size_t n = backend_blocks_for(sequence->end_position);
+    uint32_t *tables = calloc(n * sequence->n_groups, sizeof *tables);
+    for (uint32_t g = 0; tables && g < sequence->n_groups; g++)
+        sequence->tables[g] = tables + g * n;
+    return tables ? 0 : -ENOMEM;
+}
+
+int sequence_new(const struct engine_request *request, struct ids_view end_ids, uint32_t n_groups,
+                 uint64_t arrival, uint64_t now, struct sequence **ret_sequence)
 {
     struct sequence *sequence = calloc(1, sizeof *sequence);
     if (!sequence)
@@ -63,8 +73,8 @@ int sequence_new(const struct engine_request *request, struct ids_view end_ids, 
     sequence->uncached = request->uncached;
     sequence->submitted_ns = now;
     sequence->slot = SEQUENCE_NO_SLOT;
-    sequence->blocks = calloc(backend_blocks_for(sequence->end_position), sizeof *sequence->blocks);
-    if (!sequence->blocks || sampling_copy(&request->sampling, &sequence->sampling) < 0 ||
+    sequence->n_groups = n_groups;
+    if (make_tables(sequence) < 0 || sampling_copy(&request->sampling, &sequence->sampling) < 0 ||
         text_init(&sequence->text, request->stop, request->n_stop) < 0 ||
         ids_append(&sequence->stop_ids, end_ids.items, end_ids.n) < 0 ||
         ids_append(&sequence->stop_ids, request->stop_ids, request->n_stop_ids) < 0 ||
@@ -84,7 +94,7 @@ struct sequence *sequence_free(struct sequence *sequence)
         text_deinit(&sequence->text);
         buffer_deinit(&sequence->unsent);
         sampling_deinit(&sequence->sampling);
-        free(sequence->blocks);
+        free(sequence->tables[0]);
     }
     free(sequence);
     return NULL;
@@ -145,7 +155,9 @@ void sequence_leave(struct sequence *sequence)
 {
     assert(sequence->in_flight == 0);
     sequence->slot = SEQUENCE_NO_SLOT;
-    sequence->n_blocks = sequence->n_slid = sequence->n_told = sequence->n_offered = 0;
+    sequence->n_blocks = sequence->n_told = sequence->n_offered = 0;
+    memset(sequence->n_slid, 0, sizeof sequence->n_slid);
+    sequence->place = 0;
     sequence->fed = sequence->n_final = 0;
     if (sequence->state == SEQUENCE_LEAVING || sequence->state == SEQUENCE_SPOILED)
         sequence_become(sequence, SEQUENCE_WAITING);
@@ -156,14 +168,15 @@ void sequence_leave(struct sequence *sequence)
 void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uint32_t n_draft,
                    struct backend_row_set *ret_set)
 {
-    /* In place, and only the group that there is: this runs once a token, and a set is 160 bytes. */
+    /* In place, and only the groups that there are: this runs once a token, and a set is 160 bytes. */
     struct backend_row_set *set = ret_set;
     set->slot = sequence->slot;
     set->n_ids = rows;
     set->ids = NULL;
     set->position = sequence->fed;
-    set->blocks[0] = (struct backend_blocks){sequence->blocks + sequence->n_told,
-                                             sequence->n_blocks - sequence->n_told, sequence->n_told};
+    for (uint32_t g = 0; g < sequence->n_groups; g++)
+        set->blocks[g] = (struct backend_blocks){sequence->tables[g] + sequence->n_told,
+                                                 sequence->n_blocks - sequence->n_told, sequence->n_told};
     set->output = BACKEND_SAMPLE_LAST;
     set->logits = NULL;
     set->allowed = NULL;

@@ -53,6 +53,7 @@ struct sequence {
     uint64_t arrival;      /* grows with each request */
     bool uncached;         /* it has none */
     uint64_t space;        /* of the prefix cache, by the request's salt */
+    uint32_t n_groups;     /* of KV blocks, each with its table */
     uint64_t store_use;    /* of the prefix store; 0: not yet */
     uint64_t turn_ns;      /* when it was first looked at with a slot free; 0: not yet */
     uint64_t started_ns;   /* when it first got one; 0: not yet */
@@ -60,7 +61,7 @@ struct sequence {
     uint32_t end_position; /* n_prompt + max_tokens */
     uint64_t tag;
 
-    /* what it made; from here to `blocks` is what a step touches, together: all that runs is to stay in the
+    /* what it made; from here to `n_slid` is what a step touches, together: all that runs is to stay in the
      * first cache of a core */
     struct ids ids; /* prompt, then output */
     struct text text;
@@ -77,11 +78,14 @@ struct sequence {
     uint32_t in_flight;  /* submitted sets that were not read */
     uint32_t n_final;    /* of them, from the first on: computed, and read to be so */
     uint32_t n_cached;   /* positions that were filled when it first got a slot */
-    uint32_t n_blocks;   /* of its table, those that were filled at the start included */
-    uint32_t n_slid;     /* of them, from the first on: out of every window to come, and given back */
+    uint32_t n_blocks;   /* of each of its tables, those that were filled at the start included */
     uint32_t n_told;     /* of them, its slot knows */
     uint32_t n_offered;  /* of them, the prefix cache has been offered, or gave */
-    uint32_t *blocks;    /* [⌈end_position / 32⌉] room */
+    uint64_t place;      /* in the prefix cache, of the last of those; 0: none is kept behind it */
+    /* [n_groups]: [⌈end_position / 32⌉] room; all but the first n_slid are held. Those are out of every
+     * window to come: given back, or not there from the start. */
+    uint32_t *tables[BACKEND_MOST_GROUPS];
+    uint32_t n_slid[BACKEND_MOST_GROUPS];
 
     struct sequence *prev, *next; /* in the waiting list */
     UT_hash_handle hh;            /* by tag, among those alive */
@@ -89,9 +93,9 @@ struct sequence {
 
 const char *sequence_state_name(enum sequence_state state);
 
-/* Copies the request, in SEQUENCE_WAITING. 0 or -ENOMEM. */
-int sequence_new(const struct engine_request *request, struct ids_view end_ids, uint64_t arrival,
-                 uint64_t now, struct sequence **ret_sequence);
+/* Copies the request, in SEQUENCE_WAITING, with tables for so many groups. 0 or -ENOMEM. */
+int sequence_new(const struct engine_request *request, struct ids_view end_ids, uint32_t n_groups,
+                 uint64_t arrival, uint64_t now, struct sequence **ret_sequence);
 struct sequence *sequence_free(struct sequence *sequence);
 
 /* Goes back to where the request's outputs left off: their text is made again, what was not published of it
@@ -103,8 +107,9 @@ int sequence_resume(struct sequence *sequence, const struct engine_request *requ
 /* Changes the state; a change that the picture above does not show is a programming error and aborts. */
 void sequence_become(struct sequence *sequence, enum sequence_state state);
 
-/* Gets a slot. Its first `n_filled` blocks, which the caller has written there and holds for it, are filled
- * with its first ids, fewer than it has; the rest of them is to be fed. */
+/* Gets a slot. The first `n_filled` blocks of its tables are filled with its first ids, fewer than it has;
+ * the rest of them is to be fed. The caller has written them there, and where they end into `place`, and
+ * holds those that the row behind them sees. */
 void sequence_start(struct sequence *sequence, uint32_t slot, uint32_t n_filled);
 
 /* Has lost its slot and its blocks; flights are read. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Both ways go through buffers of our own: the store's memory may change at any time, and a device copies
- * when it likes.
+ * when it likes. A buffer takes a block of each group, and is one copy for each.
  *
  * A block's number in the store is known while its contents are the same; each allotment raises the block's
  * generation, and what was noted for another generation means nothing. Copies are read in the order in which
@@ -16,9 +16,10 @@
 #define BUFFERS   4    /* each way */
 #define AT_ONCE   16   /* blocks of one step, each way: a few milliseconds */
 
-struct owed {               /* a block that is to be copied out */
-    uint32_t block, before; /* before: meaningless for a first block */
-    uint32_t generation, generation_before;
+struct owed {                             /* a node of the cache that is to be copied out */
+    uint32_t blocks[BACKEND_MOST_GROUPS]; /* of it */
+    uint32_t generations[BACKEND_MOST_GROUPS];
+    uint32_t before, generation_before; /* of group 0; meaningless for a first one */
     uint32_t depth;
     uint64_t space, use;
     int32_t ids[BACKEND_BLOCK_TOKENS];
@@ -26,13 +27,16 @@ struct owed {               /* a block that is to be copied out */
 
 struct copying {
     bool busy;
-    uint64_t ticket;
-    struct owed what; /* on the way out */
-    void *bytes;
+    bool whole; /* all groups are on their way */
+    uint64_t tickets[BACKEND_MOST_GROUPS];
+    uint32_t n_tickets;
+    struct owed what;                   /* on the way out */
+    uint32_t held[BACKEND_MOST_GROUPS]; /* on the way in: [n_groups], nobody else's until they are there */
+    uint8_t *bytes;
 };
 
 struct known {       /* of a block */
-    uint64_t number; /* in the store; 0: not there, or not known to be */
+    uint64_t number; /* of group 0: in the store; 0: not there, or not known to be */
     uint32_t generation;
 };
 
@@ -41,8 +45,10 @@ struct tier {
     struct backend *backend;
     struct prefix *prefix;
     struct prefix_store *store;
-    struct known *known; /* [blocks] */
-    struct owed *owed;   /* [MOST_OWED], a ring */
+    struct backend_group groups[BACKEND_MOST_GROUPS];
+    uint32_t n_groups;
+    struct known *known[BACKEND_MOST_GROUPS]; /* [the group's blocks] */
+    struct owed *owed;                        /* [MOST_OWED], a ring */
     uint32_t first_owed, n_owed;
     struct copying out[BUFFERS], in[BUFFERS];
     uint32_t first_out, n_out; /* a ring */
@@ -60,13 +66,19 @@ int tier_new(const struct backend_ops *ops, struct backend *backend, struct pref
     struct tier *tier = calloc(1, sizeof *tier);
     if (!tier)
         return -ENOMEM;
-    *tier = (struct tier){.ops = ops, .backend = backend, .prefix = prefix};
-    tier->known = calloc(info.groups[0].n_blocks, sizeof *tier->known);
+    *tier = (struct tier){.ops = ops, .backend = backend, .prefix = prefix, .n_groups = info.n_groups};
     tier->owed = calloc(MOST_OWED, sizeof *tier->owed);
-    bool all = tier->known && tier->owed;
+    bool all = tier->owed != NULL;
+    size_t bytes = 0;
+    for (uint32_t g = 0; g < info.n_groups; g++) {
+        tier->groups[g] = info.groups[g];
+        tier->known[g] = calloc(info.groups[g].n_blocks, sizeof *tier->known[g]);
+        all = all && tier->known[g];
+        bytes += info.groups[g].block_bytes;
+    }
     for (uint32_t i = 0; i < BUFFERS; i++) {
-        tier->out[i].bytes = malloc(info.groups[0].block_bytes);
-        tier->in[i].bytes = malloc(info.groups[0].block_bytes);
+        tier->out[i].bytes = malloc(bytes);
+        tier->in[i].bytes = malloc(bytes);
         all = all && tier->out[i].bytes && tier->in[i].bytes;
     }
     if (!all) {
@@ -87,17 +99,18 @@ struct tier *tier_free(struct tier *tier)
         free(tier->in[i].bytes);
     }
     prefix_store_close(tier->store);
-    free(tier->known);
+    for (uint32_t g = 0; g < tier->n_groups; g++)
+        free(tier->known[g]);
     free(tier->owed);
     free(tier);
     return NULL;
 }
 
-void tier_fresh(struct tier *tier, const uint32_t *ids, uint32_t n)
+void tier_fresh(struct tier *tier, uint32_t group, const uint32_t *ids, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        tier->known[ids[i]].number = 0;
-        tier->known[ids[i]].generation++;
+        tier->known[group][ids[i]].number = 0;
+        tier->known[group][ids[i]].generation++;
     }
 }
 
@@ -108,33 +121,67 @@ static uint64_t use_of(struct tier *tier, struct sequence *sequence)
     return sequence->store_use;
 }
 
+/* ---- copies ---- */
+
+/* Starts to copy the blocks, one of each group, out to the buffer or in from it. 0; -EAGAIN: not all of them,
+ * and what was started is waited for as all of it is. */
+static int start_copies(struct tier *tier, struct copying *copying, const uint32_t *blocks, bool out)
+{
+    uint8_t *host = copying->bytes;
+    int r = 0;
+    copying->n_tickets = 0;
+    for (uint32_t g = 0; r == 0 && g < tier->n_groups; host += tier->groups[g++].block_bytes) {
+        const struct backend_copy copy = {.group = g, .blocks = &blocks[g], .n = 1, .host = host};
+        uint64_t *ticket = &copying->tickets[copying->n_tickets];
+        r = out ? tier->ops->copy_out(tier->backend, &copy, ticket)
+                : tier->ops->copy_in(tier->backend, &copy, ticket);
+        copying->n_tickets += r == 0;
+    }
+    copying->whole = r == 0;
+    return r;
+}
+
+/* 0 when all are done, -EAGAIN, or the device has failed. */
+static int read_copies(struct tier *tier, struct copying *copying, struct error *err)
+{
+    int r = 0;
+    while (r == 0 && copying->n_tickets > 0) {
+        const struct backend_result *none;
+        r = tier->ops->poll(tier->backend, copying->tickets[copying->n_tickets - 1], 0, &none, err);
+        copying->n_tickets -= r == 0;
+    }
+    return r;
+}
+
 /* ---- out ---- */
 
-void tier_offer(struct tier *tier, struct sequence *sequence, uint32_t n)
+void tier_offer(struct tier *tier, struct sequence *sequence, uint32_t n, uint64_t before)
 {
     if (tier->n_owed == MOST_OWED)
         return;
     struct owed *owed = &tier->owed[(tier->first_owed + tier->n_owed++) % MOST_OWED];
-    uint32_t block = sequence->blocks[n], before = n > 0 ? sequence->blocks[n - 1] : block;
-    *owed = (struct owed){.block = block,
-                          .before = before,
-                          .generation = tier->known[block].generation,
-                          .generation_before = tier->known[before].generation,
-                          .depth = n,
-                          .space = sequence->space,
-                          .use = use_of(tier, sequence)};
+    *owed = (struct owed){.depth = n, .space = sequence->space, .use = use_of(tier, sequence)};
+    for (uint32_t g = 0; g < tier->n_groups; g++) {
+        owed->blocks[g] = sequence->tables[g][n];
+        owed->generations[g] = tier->known[g][owed->blocks[g]].generation;
+    }
+    if (prefix_node_at(before, &owed->before))
+        owed->generation_before = tier->known[0][owed->before].generation;
     memcpy(owed->ids, sequence->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS, sizeof owed->ids);
 }
 
 static bool is_still_there(const struct tier *tier, const struct owed *owed)
 {
-    return tier->known[owed->block].generation == owed->generation && tier->known[owed->block].number == 0;
+    bool there = tier->known[0][owed->blocks[0]].number == 0;
+    for (uint32_t g = 0; g < tier->n_groups; g++)
+        there = there && tier->known[g][owed->blocks[g]].generation == owed->generations[g];
+    return there;
 }
 
-/* Where it stands in the store; false when what is before it is not there, or the block is another's now. */
+/* Where it stands in the store; false when what is before it is not there, or a block is another's now. */
 static bool find_place(const struct tier *tier, const struct owed *owed, struct prefix_place *ret_place)
 {
-    const struct known *before = &tier->known[owed->before];
+    const struct known *before = &tier->known[0][owed->before];
     if (!is_still_there(tier, owed))
         return false;
     if (owed->depth > 0 && (before->generation != owed->generation_before || before->number == 0))
@@ -152,18 +199,18 @@ static int read_outs(struct tier *tier, struct error *err)
 {
     for (; tier->n_out > 0; tier->n_out--, tier->first_out = (tier->first_out + 1) % BUFFERS) {
         struct copying *copying = &tier->out[tier->first_out];
-        const struct backend_result *none;
         struct prefix_place place;
-        int r = tier->ops->poll(tier->backend, copying->ticket, 0, &none, err);
+        int r = read_copies(tier, copying, err);
         if (r < 0)
             return r == -EAGAIN ? 0 : r;
-        if (find_place(tier, &copying->what, &place))
-            tier->known[copying->what.block].number = prefix_store_put(tier->store, &place, copying->bytes);
+        if (copying->whole && find_place(tier, &copying->what, &place))
+            tier->known[0][copying->what.blocks[0]].number =
+                prefix_store_put(tier->store, &place, copying->bytes);
     }
     return 0;
 }
 
-/* Starts to copy the block that is owed for longest. 0; -EAGAIN: not now; else the device has failed. */
+/* Starts to copy what is owed for longest. 0; -EAGAIN: not now; else the device has failed. */
 static int start_out(struct tier *tier)
 {
     struct owed *owed = &tier->owed[tier->first_owed];
@@ -171,15 +218,15 @@ static int start_out(struct tier *tier)
     struct prefix_place place;
     /* Another worker may have put it there. */
     if (find_place(tier, owed, &place))
-        tier->known[owed->block].number = prefix_store_find(tier->store, &place);
+        tier->known[0][owed->blocks[0]].number = prefix_store_find(tier->store, &place);
     if (is_still_there(tier, owed)) {
-        const struct backend_copy copy = {.blocks = &owed->block, .n = 1, .host = copying->bytes};
-        int r =
-            tier->n_out == BUFFERS ? -EAGAIN : tier->ops->copy_out(tier->backend, &copy, &copying->ticket);
+        int r = tier->n_out == BUFFERS ? -EAGAIN : start_copies(tier, copying, owed->blocks, true);
+        if (tier->n_out < BUFFERS && copying->n_tickets > 0) {
+            copying->what = *owed;
+            tier->n_out++;
+        }
         if (r < 0)
             return r;
-        copying->what = *owed;
-        tier->n_out++;
     }
     tier->first_owed = (tier->first_owed + 1) % MOST_OWED;
     tier->n_owed--;
@@ -188,16 +235,24 @@ static int start_out(struct tier *tier)
 
 /* ---- in ---- */
 
+/* Gives back the blocks that came in, or were to. */
+static void let_go(struct tier *tier, const uint32_t *blocks, uint32_t n_groups)
+{
+    for (uint32_t g = 0; g < n_groups; g++)
+        prefix_release(tier->prefix, g, &blocks[g], 1);
+}
+
 static int read_ins(struct tier *tier, struct error *err)
 {
     for (uint32_t i = 0; i < BUFFERS; i++) {
-        const struct backend_result *none;
         if (!tier->in[i].busy)
             continue;
-        int r = tier->ops->poll(tier->backend, tier->in[i].ticket, 0, &none, err);
+        int r = read_copies(tier, &tier->in[i], err);
         if (r < 0 && r != -EAGAIN)
             return r;
         tier->in[i].busy = r == -EAGAIN;
+        if (r == 0)
+            let_go(tier, tier->in[i].held, tier->n_groups);
     }
     return 0;
 }
@@ -210,12 +265,12 @@ static struct copying *free_in(struct tier *tier)
     return NULL;
 }
 
-/* The number of the last of n blocks that the cache has; 0: the store has not all of them. */
+/* The number of the last of n nodes that the cache has; 0: the store has not all of them. */
 static uint64_t number_of_last(struct tier *tier, struct sequence *sequence, uint32_t n,
                                struct prefix_place *place)
 {
     for (place->depth = 0; place->depth < n; place->depth++) {
-        struct known *known = &tier->known[sequence->blocks[place->depth]];
+        struct known *known = &tier->known[0][sequence->tables[0][place->depth]];
         if (known->number == 0)
             known->number = prefix_store_find(tier->store, place);
         if (known->number == 0)
@@ -226,31 +281,74 @@ static uint64_t number_of_last(struct tier *tier, struct sequence *sequence, uin
     return place->before;
 }
 
-/* Brings one block, to which the caller's table then points. 1: brought; 0: it is not there, or there is no
- * room for it; -EAGAIN: not now. */
+/* A block of each group for the tier, or none. */
+static bool take_blocks(struct tier *tier, uint32_t *ret_blocks)
+{
+    for (uint32_t g = 0; g < tier->n_groups; g++) {
+        if (!prefix_alloc(tier->prefix, g, 1, &ret_blocks[g])) {
+            let_go(tier, ret_blocks, g);
+            return false;
+        }
+        tier_fresh(tier, g, &ret_blocks[g], 1);
+    }
+    return true;
+}
+
+/* What a restore holds of the sequence's tables: of group 0 all that was found and brought, and of the others
+ * what the row behind it sees. */
+static void hold_found(struct tier *tier, const struct sequence *sequence, uint32_t n,
+                       uint32_t ret_from[BACKEND_MOST_GROUPS])
+{
+    for (uint32_t g = 0; g < tier->n_groups; g++) {
+        ret_from[g] = g > 0 ? backend_first_block(&tier->groups[g], n * BACKEND_BLOCK_TOKENS) : 0;
+        prefix_hold(tier->prefix, g, sequence->tables[g] + ret_from[g], n - ret_from[g]);
+    }
+}
+
+/* One more: the tables point at the node's blocks, which may be others than those that were brought. */
+static void hold_brought(struct tier *tier, const struct sequence *sequence, uint32_t n,
+                         uint32_t from[BACKEND_MOST_GROUPS])
+{
+    for (uint32_t g = 0; g < tier->n_groups; g++) {
+        const struct backend_group *group = &tier->groups[g];
+        const uint32_t out = g > 0 ? backend_first_block(group, (n + 1) * BACKEND_BLOCK_TOKENS) : 0;
+        prefix_hold(tier->prefix, g, sequence->tables[g] + n, 1);
+        prefix_release(tier->prefix, g, sequence->tables[g] + from[g], out - from[g]);
+        from[g] = out;
+    }
+}
+
+/* Brings what is at one place, to which the caller's tables then point. 1: brought; 0: it is not there, or
+ * there is no room for it; -EAGAIN: not now. */
 static int bring(struct tier *tier, struct sequence *sequence, struct prefix_place *place)
 {
     struct copying *copying = free_in(tier);
-    uint32_t *block = &sequence->blocks[place->depth];
+    const uint32_t n = place->depth;
     if (!copying || tier->left == 0)
         return -EAGAIN;
     uint64_t number = prefix_store_get(tier->store, place, copying->bytes);
-    if (number == 0 || !prefix_alloc(tier->prefix, 1, block))
+    uint32_t node, *blocks = copying->held;
+    if (number == 0 || !take_blocks(tier, blocks))
         return 0;
-    tier_fresh(tier, block, 1);
-    const struct backend_copy copy = {.blocks = block, .n = 1, .host = copying->bytes};
-    int r = tier->ops->copy_in(tier->backend, &copy, &copying->ticket);
-    copying->busy = r == 0;
-    if (r == 0 &&
-        prefix_insert(tier->prefix, sequence->space, sequence->ids.data, sequence->blocks, place->depth)) {
-        tier->known[*block].number = place->before = number;
+    int r = start_copies(tier, copying, blocks, false);
+    copying->busy = copying->n_tickets > 0;
+    if (r == 0) {
+        uint64_t at = sequence->place;
+        prefix_insert(tier->prefix, &at, place->ids, blocks);
+        if (!prefix_node_at(at, &node))
+            return 0;
+        sequence->place = at;
+        for (uint32_t g = 0; g < tier->n_groups; g++)
+            sequence->tables[g][n] = prefix_block_of(tier->prefix, node, g);
+        tier->known[0][node].number = place->before = number;
         place->ids += BACKEND_BLOCK_TOKENS;
         place->depth++;
         tier->restores++;
         tier->left--;
         return 1;
     }
-    prefix_release(tier->prefix, block, 1);
+    if (!copying->busy)
+        let_go(tier, blocks, tier->n_groups);
     return r == -EAGAIN ? r : 0;
 }
 
@@ -259,14 +357,19 @@ uint32_t tier_restore(struct tier *tier, struct sequence *sequence, uint32_t n, 
     struct prefix_place place = {.salt = prefix_salt(tier->prefix, sequence->space),
                                  .ids = sequence->ids.data,
                                  .use = use_of(tier, sequence)};
+    uint32_t from[BACKEND_MOST_GROUPS];
     *ret_more = false;
     if (n > 0 && number_of_last(tier, sequence, n, &place) == 0)
         return 0;
-    prefix_hold(tier->prefix, sequence->blocks, n); /* while others are allotted */
+    hold_found(tier, sequence, n, from); /* while others are allotted */
     int r = 1;
-    while (r == 1 && place.depth < most)
+    while (r == 1 && place.depth < most) {
         r = bring(tier, sequence, &place);
-    prefix_release(tier->prefix, sequence->blocks, place.depth);
+        if (r == 1)
+            hold_brought(tier, sequence, place.depth - 1, from);
+    }
+    for (uint32_t g = tier->n_groups; g-- > 0;)
+        prefix_release(tier->prefix, g, sequence->tables[g] + from[g], place.depth - from[g]);
     *ret_more = r == -EAGAIN;
     return place.depth - n;
 }
@@ -290,7 +393,10 @@ int tier_work(struct tier *tier, struct error *err)
 
 bool tier_has_work(const struct tier *tier)
 {
-    return tier->n_owed > 0 || tier->n_out > 0;
+    bool work = tier->n_owed > 0 || tier->n_out > 0;
+    for (uint32_t i = 0; i < BUFFERS; i++)
+        work = work || tier->in[i].busy;
+    return work;
 }
 
 uint64_t tier_restores(const struct tier *tier)

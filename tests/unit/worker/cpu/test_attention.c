@@ -21,7 +21,7 @@ struct scene {
     float cap;
     float keys[N_TOKENS][2 * 40], values[N_TOKENS][2 * 40]; /* as stored: rounded to half precision */
     float queries[N_TOKENS][6 * 40], out[N_TOKENS][6 * 40];
-    uint32_t table[4];
+    uint32_t table[4], *tables[1];
 };
 
 static float rounded(float x)
@@ -33,11 +33,13 @@ static struct scene *make_scene_of(const struct kernels *kernels, uint32_t dim, 
 {
     struct scene *s = calloc(1, sizeof *s);
     struct model_params params = {.n_layers = 2, .n_heads = 6, .n_kv_heads = 2, .head_dim = dim};
-    const struct kv_config config = {.params = &params, .type = type, .n_blocks = N_BLOCKS};
+    const struct model model = {.params = params};
+    const struct kv_config config = {.model = &model, .type = type, .n_blocks = N_BLOCKS};
     ck_assert_int_eq(kv_init(&s->kv, &config, &s->memory, NULL), 0);
     /* What other sequences left behind: not even finite. */
-    for (size_t i = 0; i < N_BLOCKS * s->kv.block_bytes / 2; i++)
-        ((uint16_t *)s->kv.pool)[i] = 0x7e00;
+    for (size_t i = 0; i < N_BLOCKS * s->kv.groups[0].block_bytes / 2; i++)
+        ((uint16_t *)s->kv.pools[0])[i] = 0x7e00;
+    s->tables[0] = s->table;
     s->dim = dim;
     s->group = 3;
     s->n_heads = 6;
@@ -68,7 +70,7 @@ static void free_scene(struct scene *s)
 static void attend(struct scene *s, const struct kernels *kernels, uint32_t first, uint32_t n)
 {
     float *scratch = malloc(attention_scratch(&s->kv, s->group) * sizeof *scratch);
-    struct attention_task task = {.table = s->table,
+    struct attention_task task = {.tables = s->tables,
                                   .position = first,
                                   .n_rows = n,
                                   .queries = s->queries[first],
@@ -251,11 +253,14 @@ START_TEST(what_is_not_finite_stays_visible_in_8_bits)
 }
 END_TEST
 
-static int take(struct kv *kv, const struct model_params *params, uint32_t n_blocks, uint64_t wanted,
+/* Blocks as asked, or else what so many slots of a block each want. */
+static int take(struct kv *kv, const struct model_params *params, uint32_t n_blocks, uint32_t n_slots,
                 struct memory *memory, struct error *err)
 {
-    return kv_init(kv, &(struct kv_config){.params = params, .n_blocks = n_blocks, .wanted = wanted}, memory,
-                   err);
+    const struct model model = {.params = *params};
+    const struct kv_config config = {
+        .model = &model, .n_blocks = n_blocks, .n_slots = n_slots, .n_context = 32, .max_rows = 32};
+    return kv_init(kv, &config, memory, err);
 }
 
 START_TEST(a_pool_beyond_memory_is_refused_with_both_numbers)
@@ -277,8 +282,8 @@ START_TEST(a_pool_beyond_memory_is_refused_with_both_numbers)
     params.n_layers = 1000;
     memory = (struct memory){0};
     ck_assert_int_eq(take(&kv, &params, 0, 4000000000u, &memory, &err), 0);
-    ck_assert_uint_ge(kv.n_blocks, 1);
-    ck_assert_uint_lt(kv.n_blocks, 4000000000u);
+    ck_assert_uint_ge(kv.groups[0].n_blocks, 1);
+    ck_assert_uint_lt(kv.groups[0].n_blocks, 4000000000u);
     memory_deinit(&memory);
 }
 END_TEST

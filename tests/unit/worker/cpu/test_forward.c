@@ -288,6 +288,7 @@ static double *reference(const struct model *model, const int32_t ids[N_IDS])
 static float *run_backend(const struct model *model, const char *kernels, const int32_t ids[N_IDS])
 {
     static const uint32_t blocks[] = {2, 0, 1};
+    struct backend_info info;
     struct backend_config config = {.model = model,
                                     .n_slots = 1,
                                     .n_context = N_IDS,
@@ -301,6 +302,7 @@ static float *run_backend(const struct model *model, const char *kernels, const 
     ck_assert_msg(backend_cpu.open(&config, &backend, &err) == 0, "%s", err.text);
     struct backend_slot slot = {.sampling = {.top_p = 1, .repetition_penalty = 1}, .end_position = N_IDS + 1};
     ck_assert_int_eq(backend_cpu.slot_open(backend, 0, &slot), 0);
+    backend_cpu.info(backend, &info);
     uint32_t told = 0;
     for (uint32_t at = 0, n; at < N_IDS; at += n) {
         n = at == 0 ? 37 : at < 60 ? 1 : N_IDS - at;
@@ -308,12 +310,13 @@ static float *run_backend(const struct model *model, const char *kernels, const 
         struct backend_row_set set = {.ids = ids + at,
                                       .n_ids = n,
                                       .position = at,
-                                      .blocks = {{blocks + told, need - told, told}},
                                       .output = BACKEND_LOGITS_ALL,
                                       .logits = logits + (size_t)at * model->params.n_vocab};
         struct backend_step step = {.sets = &set, .n_sets = 1};
         const struct backend_result *results;
         uint64_t ticket;
+        for (uint32_t g = 0; g < info.n_groups; g++)
+            set.blocks[g] = (struct backend_blocks){blocks + told, need - told, told};
         told = need;
         ck_assert_int_eq(backend_cpu.submit(backend, &step, &ticket), 0);
         ck_assert_int_eq(backend_cpu.poll(backend, ticket, 0, &results, NULL), 0);

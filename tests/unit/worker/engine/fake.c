@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "common/hash.h"
+#include "worker/engine/kv_groups.h"
 #include "worker/model/model.h"
 
 struct fake_script fake_script;
@@ -31,9 +32,10 @@ struct fake_slot {
     struct backend_slot params;
     int32_t *history, *stop_ids;
     /* as the host has told it */
-    uint32_t *table;
+    uint32_t *tables[2]; /* by group */
     uint32_t n_table;
-    uint32_t most; /* positions when every flight is done, at most */
+    uint32_t n_out[2]; /* of them, from the first on: out of the window, and anybody's */
+    uint32_t most;     /* positions when every flight is done, at most */
     uint32_t in_flight, sampling_in_flight;
     /* on the device */
     uint32_t position;
@@ -57,22 +59,51 @@ struct fake_copy {
     uint64_t ticket; /* 0: free */
     uint64_t after;  /* steps submitted before it */
     bool out, done;
+    uint32_t group;
     uint32_t *blocks;
     uint32_t n;
     void *host;
 };
 
-struct backend {
-    struct backend_config config;
-    uint32_t n_blocks;
+struct fake_group {
+    struct backend_group group;
     int32_t (*kv)[BACKEND_BLOCK_TOKENS]; /* ids in place of keys and values */
     int32_t *writer;                     /* the slot that may write each block, or NOBODY */
     uint32_t *readers;                   /* slots that each block was attached to */
+};
+
+struct backend {
+    struct backend_config config;
+    struct fake_group groups[2];
+    uint32_t n_groups;
     struct fake_slot *slots;
     struct fake_step steps[QUEUE];
     struct fake_copy copies[COPIES];
     uint64_t submitted, executed, n_copies;
 };
+
+static void open_group(struct fake_group *group, uint32_t window, uint32_t n_blocks)
+{
+    group->group = (struct backend_group){1, window, n_blocks, sizeof *group->kv};
+    group->kv = calloc(n_blocks, sizeof *group->kv);
+    group->readers = calloc(n_blocks, sizeof *group->readers);
+    group->writer = calloc(n_blocks, sizeof *group->writer);
+    for (uint32_t i = 0; i < n_blocks; i++)
+        group->writer[i] = NOBODY;
+}
+
+static void open_groups(struct backend *b)
+{
+    const struct backend_config *config = &b->config;
+    const struct backend_group wanted = {.window = fake_script.window};
+    uint32_t all = config->n_slots * backend_blocks_for(config->n_context), some = config->n_blocks;
+    if (some == 0)
+        some = (uint32_t)kv_group_wants(&wanted, config->n_slots, config->n_context, config->max_rows);
+    open_group(&b->groups[b->n_groups++], 0, config->n_blocks ? config->n_blocks : all);
+    if (fake_script.window > 0)
+        open_group(&b->groups[b->n_groups++], fake_script.window,
+                   fake_script.window_blocks ? fake_script.window_blocks : some);
+}
 
 static int fake_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
@@ -80,16 +111,11 @@ static int fake_open(const struct backend_config *config, struct backend **ret_b
     struct backend *b = calloc(1, sizeof *b);
     b->config = *config;
     b->config.max_rows = backend_rows_for(config, 512);
-    b->n_blocks =
-        config->n_blocks ? config->n_blocks : config->n_slots * backend_blocks_for(config->n_context);
-    b->kv = calloc(b->n_blocks, sizeof *b->kv);
-    b->readers = calloc(b->n_blocks, sizeof *b->readers);
-    b->writer = calloc(b->n_blocks, sizeof *b->writer);
-    for (uint32_t i = 0; i < b->n_blocks; i++)
-        b->writer[i] = NOBODY;
+    open_groups(b);
     b->slots = calloc(config->n_slots, sizeof *b->slots);
     for (uint32_t i = 0; i < config->n_slots; i++)
-        b->slots[i].table = calloc(b->n_blocks, sizeof(uint32_t));
+        for (uint32_t g = 0; g < b->n_groups; g++)
+            b->slots[i].tables[g] = calloc(b->groups[0].group.n_blocks, sizeof(uint32_t));
     for (int i = 0; i < QUEUE; i++) {
         struct fake_step *step = &b->steps[i];
         step->sets = calloc(config->n_slots, sizeof *step->sets);
@@ -114,7 +140,8 @@ static void fake_close(struct backend *b)
 {
     for (uint32_t i = 0; i < b->config.n_slots; i++) {
         drop_slot(&b->slots[i]);
-        free(b->slots[i].table);
+        free(b->slots[i].tables[0]);
+        free(b->slots[i].tables[1]);
     }
     for (int i = 0; i < QUEUE; i++) {
         free(b->steps[i].sets);
@@ -126,9 +153,11 @@ static void fake_close(struct backend *b)
     for (int i = 0; i < COPIES; i++)
         free(b->copies[i].blocks);
     free(b->slots);
-    free(b->writer);
-    free(b->readers);
-    free(b->kv);
+    for (uint32_t g = 0; g < b->n_groups; g++) {
+        free(b->groups[g].writer);
+        free(b->groups[g].readers);
+        free(b->groups[g].kv);
+    }
     free(b);
 }
 
@@ -136,8 +165,8 @@ static void fake_info(const struct backend *b, struct backend_info *ret_info)
 {
     uint32_t least = fake_script.chunk_least;
     *ret_info = (struct backend_info){.device = "fake",
-                                      .n_groups = 1,
-                                      .groups = {{1, 0, b->n_blocks, sizeof *b->kv}},
+                                      .n_groups = b->n_groups,
+                                      .groups = {b->groups[0].group, b->groups[1].group},
                                       .most_flights = fake_script.asynchronous ? 2 : 1,
                                       .most_stop_ids = MOST_STOP_IDS,
                                       .max_rows = b->config.max_rows,
@@ -155,10 +184,9 @@ static int fake_slot_open(struct backend *b, uint32_t index, const struct backen
     assert(index < b->config.n_slots && !slot->open && slot->in_flight == 0 && slot->n_table == 0);
     assert(params->n_stop_ids <= MOST_STOP_IDS && params->n_prompt <= params->n_history);
     assert(params->position % BACKEND_BLOCK_TOKENS == 0 && params->position < params->n_history);
-    uint32_t *table = slot->table;
     *slot = (struct fake_slot){.open = true,
                                .params = *params,
-                               .table = table,
+                               .tables = {slot->tables[0], slot->tables[1]},
                                .most = params->position,
                                .position = params->position,
                                .last = -1};
@@ -177,15 +205,32 @@ static uint32_t attached(const struct fake_slot *slot)
     return slot->params.position / BACKEND_BLOCK_TOKENS;
 }
 
+/* The n-th block of the group is nothing to the slot any more. */
+static void leave_block(struct backend *b, const struct fake_slot *slot, uint32_t g, uint32_t n)
+{
+    if (n < attached(slot))
+        b->groups[g].readers[slot->tables[g][n]]--;
+    else
+        b->groups[g].writer[slot->tables[g][n]] = NOBODY;
+}
+
+/* What the window has left behind others may have. */
+static void slide(struct backend *b, struct fake_slot *slot)
+{
+    for (uint32_t g = 1; g < b->n_groups; g++) {
+        uint32_t out = backend_first_block(&b->groups[g].group, slot->position);
+        for (; slot->n_out[g] < out && slot->n_out[g] < slot->n_table; slot->n_out[g]++)
+            leave_block(b, slot, g, slot->n_out[g]);
+    }
+}
+
 static void fake_slot_close(struct backend *b, uint32_t index)
 {
     struct fake_slot *slot = &b->slots[index];
     assert(slot->open && slot->in_flight == 0);
-    for (uint32_t i = 0; i < slot->n_table; i++)
-        if (i < attached(slot))
-            b->readers[slot->table[i]]--;
-        else
-            b->writer[slot->table[i]] = NOBODY;
+    for (uint32_t g = 0; g < b->n_groups; g++)
+        for (uint32_t i = slot->n_out[g]; i < slot->n_table; i++)
+            leave_block(b, slot, g, i);
     slot->n_table = 0;
     slot->open = false;
     drop_slot(slot);
@@ -194,19 +239,22 @@ static void fake_slot_close(struct backend *b, uint32_t index)
 
 /* ---- what the caller must keep ---- */
 
-static void take_block(struct backend *b, uint32_t index, uint32_t block)
+static void take_block(struct backend *b, uint32_t index, uint32_t g, uint32_t n, uint32_t block)
 {
     struct fake_slot *slot = &b->slots[index];
-    assert(block < b->n_blocks);
-    if (slot->n_table < attached(slot)) {
-        int32_t writer = b->writer[block]; /* may go on, behind the end of the block */
+    struct fake_group *group = &b->groups[g];
+    assert(block < group->group.n_blocks);
+    slot->tables[g][n] = block;
+    if (n < backend_first_block(&group->group, slot->params.position)) {
+        slot->n_out[g] = n + 1; /* it only stands for one */
+    } else if (n < attached(slot)) {
+        int32_t writer = group->writer[block]; /* may go on, behind the end of the block */
         assert(writer == NOBODY || writer != (int32_t)index);
-        b->readers[block]++;
+        group->readers[block]++;
     } else {
-        assert(b->writer[block] == NOBODY && b->readers[block] == 0);
-        b->writer[block] = (int32_t)index;
+        assert(group->writer[block] == NOBODY && group->readers[block] == 0);
+        group->writer[block] = (int32_t)index;
     }
-    slot->table[slot->n_table++] = block;
 }
 
 static uint32_t sampled_rows(const struct backend_row_set *set)
@@ -238,11 +286,12 @@ static void take_set(struct backend *b, const struct backend_row_set *set)
     assert(set->slot < b->config.n_slots && slot->open && !slot->spoiled && set->n_ids > 0);
     assert(set->position == slot->most);
     check_ids(slot, set);
-    assert(set->blocks[0].told == slot->n_table);
-    for (uint32_t i = 0; i < set->blocks[0].n; i++)
-        take_block(b, set->slot, set->blocks[0].ids[i]);
-    for (int i = 1; i < BACKEND_MOST_GROUPS; i++)
-        assert(set->blocks[i].n == 0);
+    for (uint32_t g = 0; g < b->n_groups; g++) {
+        assert(set->blocks[g].told == slot->n_table && set->blocks[g].n == set->blocks[0].n);
+        for (uint32_t i = 0; i < set->blocks[g].n; i++)
+            take_block(b, set->slot, g, slot->n_table + i, set->blocks[g].ids[i]);
+    }
+    slot->n_table += set->blocks[0].n;
     slot->most += set->n_ids;
     assert(slot->n_table * BACKEND_BLOCK_TOKENS >= slot->most);
     assert(slot->most < slot->params.end_position); /* the last id is never computed on */
@@ -320,16 +369,18 @@ static int fake_submit(struct backend *b, const struct backend_step *from, uint6
 
 /* ---- what the device does ---- */
 
-static int32_t *cell(struct backend *b, const struct fake_slot *slot, uint32_t position)
+static int32_t *cell(struct backend *b, const struct fake_slot *slot, uint32_t g, uint32_t position)
 {
-    return &b->kv[slot->table[position / BACKEND_BLOCK_TOKENS]][position % BACKEND_BLOCK_TOKENS];
+    const uint32_t block = slot->tables[g][position / BACKEND_BLOCK_TOKENS];
+    return &b->groups[g].kv[block][position % BACKEND_BLOCK_TOKENS];
 }
 
 /* Rows that mean nothing leave junk behind, in the slot's own blocks beyond where it stands. */
 static void spill(struct backend *b, const struct fake_slot *slot)
 {
-    for (uint32_t at = slot->position; at < slot->n_table * BACKEND_BLOCK_TOKENS; at++)
-        *cell(b, slot, at) = JUNK;
+    for (uint32_t g = 0; g < b->n_groups; g++)
+        for (uint32_t at = slot->position; at < slot->n_table * BACKEND_BLOCK_TOKENS; at++)
+            *cell(b, slot, g, at) = JUNK;
 }
 
 /* The id after the first `n` of the sequence. */
@@ -337,8 +388,10 @@ static int32_t next_id(struct backend *b, const struct fake_slot *slot, uint32_t
 {
     int32_t before[8192];
     for (uint32_t i = 0; i < n; i++) {
-        before[i] = *cell(b, slot, i);
+        before[i] = *cell(b, slot, 0, i);
         assert(i >= slot->params.position || before[i] == slot->history[i]); /* attached blocks hold it */
+        for (uint32_t g = 1; g < b->n_groups; g++)
+            assert(i + b->groups[g].group.window < n || *cell(b, slot, g, i) == before[i]);
     }
     int32_t id = fake_next(slot->params.sampling.seed, before, n);
     for (uint32_t i = 0; allowed && i < FAKE_VOCAB; i++) {
@@ -389,7 +442,8 @@ static void execute_set(struct backend *b, const struct backend_row_set *set, st
         return;
     }
     for (uint32_t i = 0; i < set->n_ids; i++)
-        *cell(b, slot, slot->position + i) = set->ids ? set->ids[i] : slot->last;
+        for (uint32_t g = 0; g < b->n_groups; g++)
+            *cell(b, slot, g, slot->position + i) = set->ids ? set->ids[i] : slot->last;
     for (uint32_t row = 0; row < logit_rows(set); row++)
         for (uint32_t id = 0; id < FAKE_VOCAB; id++) {
             float *logit = &set->logits[row * FAKE_VOCAB + id];
@@ -404,6 +458,7 @@ static void execute_set(struct backend *b, const struct backend_row_set *set, st
     if (slot->end != BACKEND_RUNNING)
         slot->last = -1;
     result->end = slot->end;
+    slide(b, slot);
 }
 
 /* Copies are in order with the steps. */
@@ -415,10 +470,11 @@ static void run_copies(struct backend *b, uint64_t steps_done)
             continue;
         for (uint32_t i = 0; i < copy->n; i++) {
             int32_t(*host)[BACKEND_BLOCK_TOKENS] = copy->host;
+            int32_t(*block)[BACKEND_BLOCK_TOKENS] = &b->groups[copy->group].kv[copy->blocks[i]];
             if (copy->out)
-                memcpy(host[i], b->kv[copy->blocks[i]], sizeof *b->kv);
+                memcpy(host[i], *block, sizeof *block);
             else
-                memcpy(b->kv[copy->blocks[i]], host[i], sizeof *b->kv);
+                memcpy(*block, host[i], sizeof *block);
         }
         copy->done = true;
     }
@@ -486,8 +542,9 @@ static void fake_trim(struct backend *b, uint32_t index, uint32_t position)
     struct fake_slot *slot = &b->slots[index];
     assert(slot->open && !slot->spoiled && slot->in_flight == 0);
     assert(position <= slot->position && position >= slot->params.position);
-    while (slot->n_table > backend_blocks_for(position))
-        b->writer[slot->table[--slot->n_table]] = NOBODY;
+    for (; slot->n_table > backend_blocks_for(position); slot->n_table--)
+        for (uint32_t g = 0; g < b->n_groups; g++)
+            leave_block(b, slot, g, slot->n_table - 1);
     slot->position = slot->most = position;
     slot->last = -1;
     slot->end = BACKEND_RUNNING;
@@ -497,16 +554,21 @@ static int fake_copy(struct backend *b, const struct backend_copy *from, bool ou
 {
     uint64_t ticket = COPY_TICKET + b->n_copies + 1;
     struct fake_copy *copy = &b->copies[ticket % COPIES];
-    assert(from->group == 0);
+    assert(from->group < b->n_groups);
+    const struct fake_group *group = &b->groups[from->group];
     if (copy->ticket != 0)
         return -EAGAIN;
     for (uint32_t i = 0; i < from->n; i++) {
-        assert(from->blocks[i] < b->n_blocks);
-        assert(out || (b->writer[from->blocks[i]] == NOBODY && b->readers[from->blocks[i]] == 0));
+        assert(from->blocks[i] < group->group.n_blocks);
+        assert(out || (group->writer[from->blocks[i]] == NOBODY && group->readers[from->blocks[i]] == 0));
     }
     free(copy->blocks);
-    *copy = (struct fake_copy){
-        .ticket = ticket, .after = b->submitted, .out = out, .n = from->n, .host = from->host};
+    *copy = (struct fake_copy){.ticket = ticket,
+                               .after = b->submitted,
+                               .out = out,
+                               .group = from->group,
+                               .n = from->n,
+                               .host = from->host};
     copy->blocks = malloc((from->n + 1) * sizeof *copy->blocks);
     memcpy(copy->blocks, from->blocks, from->n * sizeof *copy->blocks);
     b->n_copies++;

@@ -37,7 +37,10 @@ struct fake_script {
     uint64_t abandon_at;            /* this step is abandoned, whatever progress says */
     uint64_t row_ns;                /* time that a row takes */
     uint32_t chunk_least, alone_ms; /* of backend_info; 0: 8 and 1000 */
-    int verdict;                    /* what the device says of itself */
+    /* Not 0: a second group of KV blocks, with this window, and so many blocks (0: what it wants). What a row
+     * sees of it must be what the first group has. */
+    uint32_t window, window_blocks;
+    int verdict; /* what the device says of itself */
     /* seen */
     uint64_t steps, most_rows, open_slots;
 };

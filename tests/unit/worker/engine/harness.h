@@ -144,6 +144,8 @@ static inline void check_idle(struct harness *h)
     ck_assert_uint_eq(stats.waiting, 0);
     ck_assert_uint_eq(stats.waiting_tokens, 0);
     ck_assert_uint_eq(stats.blocks_free, stats.blocks_total);
+    for (uint32_t g = 0; g < BACKEND_MOST_GROUPS; g++)
+        ck_assert_uint_eq(stats.blocks_held[g], 0);
     ck_assert_uint_eq(fake_script.open_slots, 0);
 }
 

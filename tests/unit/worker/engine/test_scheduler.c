@@ -30,7 +30,7 @@ static void set_up(struct rig *rig)
 
 static void tear_down(struct rig *rig)
 {
-    ck_assert_uint_eq(prefix_available(rig->scheduler.prefix), 20);
+    ck_assert_uint_eq(prefix_available(rig->scheduler.prefix, 0), 20);
     ck_assert_uint_eq(fake_script.open_slots, 0);
     plan_deinit(&rig->plan);
     planner_deinit(&rig->planner);
@@ -42,7 +42,7 @@ static struct sequence *add_sequence(struct rig *rig, const struct engine_reques
 {
     struct sequence *sequence;
     const int32_t end = FAKE_END;
-    ck_assert_int_eq(sequence_new(request, (struct ids_view){&end, 1}, ++rig->arrivals, 0, &sequence), 0);
+    ck_assert_int_eq(sequence_new(request, (struct ids_view){&end, 1}, 1, ++rig->arrivals, 0, &sequence), 0);
     scheduler_add(&rig->scheduler, sequence, request->cache_salt);
     return sequence;
 }
@@ -111,7 +111,8 @@ START_TEST(a_sequence_begins_behind_blocks_that_are_filled)
         rows += step(&rig);
     ck_assert_uint_eq(rows, 90 - 64);
     ck_assert_uint_eq(second->n_cached, 64);
-    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 3); /* both, and the cache */
+    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks[0], first->tables[0][0]),
+                      3); /* both, and the cache */
     step(&rig);
     check_ids(first);
     let_go(&rig, first); /* the other keeps what they shared */
@@ -142,9 +143,9 @@ START_TEST(who_never_starts_holds_nothing)
     uint32_t n_filled;
     ck_assert_ptr_eq(scheduler_next(&rig.scheduler, &n_filled), second);
     ck_assert_uint_eq(n_filled, 2);
-    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 2);
+    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks[0], first->tables[0][0]), 2);
     let_go(&rig, second);
-    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 2);
+    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks[0], first->tables[0][0]), 2);
     let_go(&rig, first);
     tear_down(&rig);
 }
@@ -234,7 +235,7 @@ START_TEST(a_preempted_sequence_finds_its_blocks_again)
     sequence_become(second, SEQUENCE_LEAVING);
     scheduler_release(&rig.scheduler, second);
     ck_assert_int_eq(second->state, SEQUENCE_WAITING);
-    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks, first->blocks[0]), 2);
+    ck_assert_uint_eq(blocks_holders(rig.scheduler.blocks[0], first->tables[0][0]), 2);
     uint32_t rows = 0;
     while (second->ids.len < 96)
         rows += step(&rig);
@@ -255,7 +256,7 @@ static struct sequence *waiting_since(uint64_t now, int32_t priority, uint64_t d
     struct engine_request request = request_of(1, 4, 4);
     request.priority = priority;
     request.deadline_ns = deadline_ns;
-    ck_assert_int_eq(sequence_new(&request, (struct ids_view){0}, ++arrivals, now, &sequence), 0);
+    ck_assert_int_eq(sequence_new(&request, (struct ids_view){0}, 1, ++arrivals, now, &sequence), 0);
     return sequence;
 }
 
@@ -292,7 +293,7 @@ START_TEST(a_state_that_may_not_follow_aborts)
 {
     struct sequence *sequence;
     const struct engine_request request = request_of(1, 4, 4);
-    ck_assert_int_eq(sequence_new(&request, (struct ids_view){0}, 1, 0, &sequence), 0);
+    ck_assert_int_eq(sequence_new(&request, (struct ids_view){0}, 1, 1, 0, &sequence), 0);
     sequence_become(sequence, SEQUENCE_ENDED);
     sequence_become(sequence, SEQUENCE_WAITING);
 }

@@ -6,6 +6,8 @@
 
 #include "cuda/activations.h"
 #include "cuda/attention_piece.h"
+#include "cuda/kv_f16.h"
+#include "cuda/kv_q8.h"
 
 #define GRID 528 /* blocks of threads that go over the list: four for each of 132 multiprocessors */
 
@@ -141,8 +143,9 @@ template <uint32_t QUERIES> __device__ static inline void share_work(const struc
 }
 
 /* A fixed grid over items · units. A block reads its piece's keys and values once, for all its queries: 4 ·
- * dim · 256 bytes; partial results are n_queries · 4 · dim. */
-template <uint32_t QUERIES>
+ * dim · 256 bytes of f16, a little more than half of that of q8_0; partial results are n_queries · 4 · dim.
+ */
+template <uint32_t QUERIES, class KV>
 static __global__ void __launch_bounds__(THREADS, 4)
     attend(struct attention_step step, struct attention_geometry g, struct slots slots,
            const struct step_row *rows)
@@ -161,9 +164,9 @@ static __global__ void __launch_bounds__(THREADS, 4)
         uint32_t piece = w.first_seen / ATTENTION_PIECE, end = w.item.first_piece + w.item.n_pieces;
         const bool sees = piece < end;
         for (piece = piece < w.item.first_piece ? w.item.first_piece : piece; piece < end; piece++) {
-            score_piece(&w, piece * ATTENTION_PIECE);
+            score_piece<QUERIES, KV>(&w, piece * ATTENTION_PIECE);
             weigh_piece(&w);
-            sum_piece(&w, piece * ATTENTION_PIECE);
+            sum_piece<QUERIES, KV>(&w, piece * ATTENTION_PIECE);
         }
         if (w.item.first_partial == UNSHARED) {
             write_out(&w);
@@ -176,7 +179,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
     }
 }
 
-template <uint32_t QUERIES>
+template <uint32_t QUERIES, class KV>
 static int launch(struct device_stream *queue, const struct attention_step *step, const struct slots *slots,
                   const struct step_row *rows, uint32_t n_rows)
 {
@@ -186,16 +189,24 @@ static int launch(struct device_stream *queue, const struct attention_step *step
     uint64_t most = n_rows * pieces * g.n_units;
     size_t shared = sizeof(struct attention_shared<QUERIES>) +
                     QUERIES * (2 * g.query_stride * sizeof(half_t) + g.value_stride * sizeof(float));
-    return simt_launch(queue, "attention", attend<QUERIES>, {most < GRID ? (uint32_t)most : GRID, 1, 1},
+    return simt_launch(queue, "attention", attend<QUERIES, KV>, {most < GRID ? (uint32_t)most : GRID, 1, 1},
                        {THREADS, 1, 1}, shared, *step, g, *slots, rows);
+}
+
+template <class KV>
+static int launch_for(struct device_stream *queue, const struct attention_step *step,
+                      const struct slots *slots, const struct step_row *rows, uint32_t n_rows)
+{
+    return queries_for(step->kv.dim, n_rows) == TILE
+               ? launch<TILE, KV>(queue, step, slots, rows, n_rows)
+               : launch<MOST_QUERIES, KV>(queue, step, slots, rows, n_rows);
 }
 
 int kernels_attention(struct device_stream *queue, const struct attention_step *step,
                       const struct slots *slots, const struct step_row *rows, uint32_t n_rows)
 {
-    int r = queries_for(step->kv.dim, n_rows) == TILE
-                ? launch<TILE>(queue, step, slots, rows, n_rows)
-                : launch<MOST_QUERIES>(queue, step, slots, rows, n_rows);
+    int r = step->kv.type == BACKEND_KV_Q8 ? launch_for<kv_q8>(queue, step, slots, rows, n_rows)
+                                           : launch_for<kv_f16>(queue, step, slots, rows, n_rows);
     if (r < 0 || !step->out.quants || rounds(step->kv.dim))
         return r;
     return kernels_quantize(queue, &step->out, step->scratch.n_heads * step->kv.dim, n_rows);

@@ -67,7 +67,7 @@ static inline void cut_group(struct attention_geometry *g, const struct device_k
     g->n_chunks = (g->group + g->heads - 1) / g->heads;
     g->n_units = kv->n_heads * g->n_chunks;
     g->tile_rows = n_queries / g->heads;
-    g->padded = (kv->dim + KV_VECTOR - 1) / KV_VECTOR * KV_VECTOR;
+    g->padded = kv->padded;
     g->value_stride = (g->padded + 23) / 32 * 32 + 8;
     g->query_stride = (kv->dim + 31) / 32 * 32;
     g->query_stride += g->query_stride % 64 == 0 ? 32 : 0;

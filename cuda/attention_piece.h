@@ -13,16 +13,16 @@
  * arXiv:1805.02867). A row of a matrix product knows nothing of the others, so what a query's sums are made
  * of, and in which order, hangs on its position alone: not on the tile, nor on who computed which piece.
  *
- * The 16 bytes of keys that a lane loads (kv.h) are its part of the right side of two products, if the summed
- * dims are numbered so: of 32 dims, lane % 4 has 8 neighbours, of which the first product takes the lower
- * four and the second the upper. Queries are read from shared memory in the same order, again 16 bytes at a
- * time; weights and values likewise, with positions for dims. Queries are split into two halves whose sum has
- * a float's 22 leading bits, for scores may be large; weights are rounded to halves, and summed as rounded.
+ * What a lane loads of keys (kv.h) is its part of the right side of two products, of 32 dims 8 neighbours.
+ * Queries are read from shared memory in the same order, 16 bytes at a time; weights and values likewise,
+ * with positions for dims. Queries are split into two halves whose sum has a float's 22 leading bits, for
+ * scores may be large; weights are rounded to halves, and summed as rounded.
  *
  * What a query must not see has weight 0 and, where no query of the tile sees it, value 0: blocks hold
  * anything beyond what was written, and nothing times infinity is no number. */
 
 #include "cuda/attention_geometry.h"
+#include "cuda/kv.h"
 
 #define WARPS   4
 #define THREADS (WARPS * SIMT_LANES)
@@ -86,8 +86,6 @@ __device__ static inline struct left_sides load_left(const half_t *rows, uint32_
     return left;
 }
 
-#define TOKEN_TILES (BACKEND_BLOCK_TOKENS / 8) /* right sides of a block */
-
 template <uint32_t QUERIES>
 __device__ static inline void write_scores(const struct attention_work<QUERIES> *w, uint32_t q,
                                            uint32_t position, uint32_t to, float score)
@@ -101,24 +99,22 @@ __device__ static inline void write_scores(const struct attention_work<QUERIES> 
 }
 
 /* Scores of the 32 positions from `start` on, which go to column `to`. One warp. */
-template <uint32_t QUERIES>
+template <uint32_t QUERIES, class KV>
 __device__ static inline void score_block(const struct attention_work<QUERIES> *w, uint32_t start,
                                           uint32_t to)
 {
     const uint32_t lane = threadIdx.x % SIMT_LANES, n_vectors = w->g->padded / KV_VECTOR;
     const uint32_t stride = w->g->query_stride;
-    const struct kv_halves *keys =
-        kv_keys(&w->step->kv, w->table[start / BACKEND_BLOCK_TOKENS], w->step->layer, w->kv_head) + lane / 4;
+    const uint8_t *keys =
+        kv_keys(&w->step->kv, w->table[start / BACKEND_BLOCK_TOKENS], w->step->layer, w->kv_head);
     float sums[QUERIES / TILE][TOKEN_TILES][4] = {};
     SIMT_UNROLL_BY(2)
     for (uint32_t vector = 0; vector < n_vectors; vector += 4) {
-        struct simt_16 key[TOKEN_TILES];
-        const uint32_t mine = vector + lane % 4;
-        SIMT_UNROLL
-        for (uint32_t t = 0; t < TOKEN_TILES; t++)
-            key[t] = mine < n_vectors ? simt_load16(keys + mine * BACKEND_BLOCK_TOKENS + t * 8) : simt_16{};
+        const typename KV::keys key = KV::load_keys(&w->step->kv, keys, vector + lane % 4);
         SIMT_UNROLL
         for (uint32_t tile = 0; tile < QUERIES / TILE; tile++) {
+            float products[TOKEN_TILES][4] = {};
+            float(*const to_sums)[4] = KV::SCALED ? products : sums[tile];
             if (tile * TILE >= w->n_queries)
                 break;
             SIMT_UNROLL
@@ -127,28 +123,33 @@ __device__ static inline void score_block(const struct attention_work<QUERIES> *
                     load_left(w->queries + part * QUERIES * stride, stride, tile * TILE, vector * KV_VECTOR);
                 SIMT_UNROLL
                 for (uint32_t t = 0; t < TOKEN_TILES; t++) {
-                    simt_mma_f16(sums[tile][t], left.first, key[t].words);
-                    simt_mma_f16(sums[tile][t], left.second, key[t].words + 2);
+                    simt_mma_f16(to_sums[t], left.first, key.sides[t]);
+                    simt_mma_f16(to_sums[t], left.second, key.sides[t] + 2);
                 }
+            }
+            if constexpr (KV::SCALED) {
+                SIMT_UNROLL
+                for (uint32_t i = 0; i < TOKEN_TILES * 4; i++)
+                    sums[tile][i / 4][i % 4] =
+                        fmaf(products[i / 4][i % 4], key.scales[i / 4][i % 2], sums[tile][i / 4][i % 4]);
             }
         }
     }
     SIMT_UNROLL
     for (uint32_t i = 0; i < QUERIES / TILE * TOKEN_TILES * 4; i++) {
         const uint32_t tile = i / (TOKEN_TILES * 4), t = i / 4 % TOKEN_TILES, nth = i % 4;
-        const uint32_t column = t * 8 + lane % 4 * 2 + nth % 2;
-        write_scores(w, tile * TILE + lane / 4 + nth / 2 * 8, start + column, to + column,
-                     sums[tile][t][nth]);
+        const uint32_t at = KV::position_of(t, lane % 4 * 2 + nth % 2);
+        write_scores(w, tile * TILE + lane / 4 + nth / 2 * 8, start + at, to + at, sums[tile][t][nth]);
     }
 }
 
-template <uint32_t QUERIES>
+template <uint32_t QUERIES, class KV>
 __device__ static inline void score_piece(const struct attention_work<QUERIES> *w, uint32_t start)
 {
     for (uint32_t b = threadIdx.x / SIMT_LANES; b < PIECE_BLOCKS; b += WARPS) {
         uint32_t to = b * BACKEND_BLOCK_TOKENS, block_start = start + to;
         if (block_start <= w->last && block_start + BACKEND_BLOCK_TOKENS > w->first_seen) {
-            score_block<QUERIES>(w, block_start, to);
+            score_block<QUERIES, KV>(w, block_start, to);
         } else {
             for (uint32_t q = 0; q < QUERIES; q++)
                 w->shared->scores[q][to + threadIdx.x % SIMT_LANES] = -INFINITY;
@@ -205,42 +206,43 @@ template <uint32_t QUERIES> __device__ static inline void weigh_piece(const stru
 
 #define DIM_TILES 4 /* right sides that a warp has at a time */
 
-/* Four times 8 positions' values of one dim, less those that nobody sees. `at` is the first position. */
+/* Clears, of the values of 8 positions from `at` on, those that nobody sees. */
 template <uint32_t QUERIES>
-__device__ static inline struct simt_16 load_values(const struct attention_work<QUERIES> *w,
-                                                    const struct kv_halves *values, uint32_t at)
+__device__ static inline void hide_unseen(const struct attention_work<QUERIES> *w, uint32_t at,
+                                          uint32_t values[4])
 {
-    struct simt_16 raw = simt_load16(values);
     if (at < w->first_seen || at + KV_VECTOR > w->last + 1) {
         SIMT_UNROLL
         for (uint32_t i = 0; i < KV_VECTOR; i++)
             if (at + i < w->first_seen || at + i > w->last)
-                raw.words[i / 2] &= i % 2 ? 0xffffu : 0xffff0000u;
+                values[i / 2] &= i % 2 ? 0xffffu : 0xffff0000u;
     }
-    return raw;
 }
 
-/* What the piece adds to dims 8 · dim_tile … of all queries, WARPS dim tiles apart. One warp. */
-template <uint32_t QUERIES>
+/* What the piece adds to the dims of loads dim_tile, WARPS further …, of all queries. One warp. */
+template <uint32_t QUERIES, class KV>
 __device__ static inline void sum_values(const struct attention_work<QUERIES> *w, uint32_t start,
                                          uint32_t dim_tile)
 {
-    const uint32_t lane = threadIdx.x % SIMT_LANES, padded = w->g->padded, n_tiles = padded / 8;
+    const uint32_t lane = threadIdx.x % SIMT_LANES, padded = w->g->padded, n_tiles = padded / 8 / KV::SIDES;
     const uint32_t end = start + ATTENTION_PIECE < w->last + 1 ? start + ATTENTION_PIECE : w->last + 1;
     const half_t *weights = (const half_t *)w->shared->scores;
     float sums[QUERIES / TILE][DIM_TILES][4] = {};
     uint32_t at = start > w->first_seen ? start : w->first_seen / BACKEND_BLOCK_TOKENS * BACKEND_BLOCK_TOKENS;
     SIMT_UNROLL_BY(2)
     for (; at < end; at += BACKEND_BLOCK_TOKENS) {
-        const struct kv_halves *values =
-            kv_values(&w->step->kv, w->table[at / BACKEND_BLOCK_TOKENS], w->step->layer, w->kv_head) +
-            lane % 4 * padded + lane / 4;
-        struct simt_16 value[DIM_TILES];
+        const uint8_t *values =
+            kv_values(&w->step->kv, w->table[at / BACKEND_BLOCK_TOKENS], w->step->layer, w->kv_head);
+        uint32_t value[DIM_TILES][4] = {};
         SIMT_UNROLL
-        for (uint32_t t = 0; t < DIM_TILES; t++) {
-            const uint32_t tile = dim_tile + t * WARPS;
-            value[t] = tile < n_tiles ? load_values(w, values + tile * 8, at + lane % 4 * 8) : simt_16{};
+        for (uint32_t t = 0; t < DIM_TILES; t += KV::SIDES) {
+            const uint32_t tile = dim_tile + t / KV::SIDES * WARPS;
+            if (tile < n_tiles)
+                KV::load_values(&w->step->kv, values, tile, value + t);
         }
+        SIMT_UNROLL
+        for (uint32_t t = 0; t < DIM_TILES; t++)
+            hide_unseen(w, at + lane % 4 * KV_VECTOR, value[t]);
         SIMT_UNROLL
         for (uint32_t tile = 0; tile < QUERIES / TILE; tile++) {
             if (tile * TILE >= w->n_queries)
@@ -249,8 +251,8 @@ __device__ static inline void sum_values(const struct attention_work<QUERIES> *w
                 load_left(weights, WEIGHT_STRIDE, tile * TILE, at % ATTENTION_PIECE);
             SIMT_UNROLL
             for (uint32_t t = 0; t < DIM_TILES; t++) {
-                simt_mma_f16(sums[tile][t], left.first, value[t].words);
-                simt_mma_f16(sums[tile][t], left.second, value[t].words + 2);
+                simt_mma_f16(sums[tile][t], left.first, value[t]);
+                simt_mma_f16(sums[tile][t], left.second, value[t] + 2);
             }
         }
     }
@@ -258,7 +260,8 @@ __device__ static inline void sum_values(const struct attention_work<QUERIES> *w
     for (uint32_t i = 0; i < QUERIES / TILE * DIM_TILES * 4; i++) {
         const uint32_t tile = i / (DIM_TILES * 4), t = i / 4 % DIM_TILES, nth = i % 4;
         const uint32_t q = tile * TILE + lane / 4 + nth / 2 * 8;
-        const uint32_t d = (dim_tile + t * WARPS) * 8 + lane % 4 * 2 + nth % 2;
+        const uint32_t d =
+            KV::dim_of(dim_tile + t / KV::SIDES * WARPS, t % KV::SIDES, lane % 4 * 2 + nth % 2);
         if (q < w->n_queries && d < padded) {
             float *value = w->values + q * w->g->value_stride + d;
             *value = fold_value(w->shared->states[q], *value, sums[tile][t][nth]);
@@ -266,11 +269,12 @@ __device__ static inline void sum_values(const struct attention_work<QUERIES> *w
     }
 }
 
-template <uint32_t QUERIES>
+template <uint32_t QUERIES, class KV>
 __device__ static inline void sum_piece(const struct attention_work<QUERIES> *w, uint32_t start)
 {
-    for (uint32_t tile = threadIdx.x / SIMT_LANES; tile < w->g->padded / 8; tile += WARPS * DIM_TILES)
-        sum_values(w, start, tile);
+    const uint32_t n_tiles = w->g->padded / 8 / KV::SIDES, warp = threadIdx.x / SIMT_LANES;
+    for (uint32_t tile = warp; tile < n_tiles; tile += WARPS * DIM_TILES / KV::SIDES)
+        sum_values<QUERIES, KV>(w, start, tile);
     simt_barrier();
 }
 

@@ -31,7 +31,7 @@
 #define RESERVE_SHARE 32
 #define RESERVE_BYTES ((size_t)512 << 20)
 
-#define KV_LAYOUT_VERSION 1 /* raised with any change of the order or the type of what a block holds */
+#define KV_LAYOUT_VERSION 2 /* raised with any change of the order or the type of what a block holds */
 
 #define MIB(bytes) ((double)(bytes) / (1 << 20))
 
@@ -66,8 +66,8 @@ static int check_config(const struct backend_config *config, struct error *err)
 {
     if (config->n_devices > 1)
         return error_set(err, -ENODEV, "one worker uses one device; %u were asked for", config->n_devices);
-    if (config->kv_type != BACKEND_KV_DEFAULT && config->kv_type != BACKEND_KV_F16)
-        return error_set(err, -ENOTSUP, "the CUDA backend keeps keys and values in f16 only");
+    if (config->kv_type == BACKEND_KV_BF16)
+        return error_set(err, -ENOTSUP, "the CUDA backend keeps keys and values in f16 or q8_0, not in bf16");
     if (config->n_slots == 0 || config->n_context == 0)
         return error_set(err, -EINVAL, "slots and context must be at least 1");
     int r = pass_check(config->model, config->n_context, err);
@@ -81,14 +81,15 @@ static uint32_t rounded_up(uint32_t n, uint32_t to)
     return (n + to - 1) / to * to;
 }
 
-static void describe_kv(struct device_kv *kv, const struct model_params *params, uint32_t n_blocks)
+static void describe_kv(struct device_kv *kv, const struct backend_config *config, uint32_t n_blocks)
 {
-    *kv = (struct device_kv){.n_blocks = n_blocks,
+    const struct model_params *params = &config->model->params;
+    *kv = (struct device_kv){.type = config->kv_type == BACKEND_KV_Q8 ? BACKEND_KV_Q8 : BACKEND_KV_F16,
+                             .n_blocks = n_blocks,
                              .n_layers = params->n_layers,
                              .n_heads = params->n_kv_heads,
-                             .dim = params->head_dim,
-                             .layer_bytes = kernels_kv_layer_bytes(params->n_kv_heads, params->head_dim)};
-    kv->block_bytes = kv->layer_bytes * kv->n_layers;
+                             .dim = params->head_dim};
+    kernels_kv_lay_out(kv);
 }
 
 /* Takes or counts everything but the weights. */
@@ -101,7 +102,7 @@ static int take_state(struct backend *backend, struct device_memory *memory)
     const uint32_t n_sets = rounded_up(sizes->n_slots, GRAPHS_MOST);
     const uint32_t n_rows = rounded_up(sizes->max_rows, GRAPHS_MOST);
     const uint32_t n_outputs = n_sets > MOST_DRAFTS ? n_sets : MOST_DRAFTS;
-    describe_kv(&backend->kv, params, sizes->n_blocks);
+    describe_kv(&backend->kv, &backend->config, sizes->n_blocks);
     backend->kv.pool = device_memory_take(memory, sizes->n_blocks * backend->kv.block_bytes);
     const struct workspace_shape workspace = {n_rows, n_outputs, sizes->n_context};
     workspace_take(&backend->workspace, memory, model, &backend->kv, &workspace);
@@ -351,7 +352,8 @@ static int cuda_open(const struct backend_config *config, struct backend **ret_b
 
 static uint64_t kv_layout(const struct device_kv *kv)
 {
-    const uint64_t geometry[] = {kv->n_layers, kv->n_heads, kv->dim, kv->layer_bytes, BACKEND_BLOCK_TOKENS};
+    const uint64_t geometry[] = {kv->n_layers,    kv->n_heads,          kv->dim,
+                                 kv->layer_bytes, BACKEND_BLOCK_TOKENS, kv->type};
     return hash64(geometry, sizeof geometry, KV_LAYOUT_VERSION << 8 | 'G');
 }
 
@@ -361,7 +363,7 @@ static void cuda_info(const struct backend *backend, struct backend_info *ret_in
     *ret_info = (struct backend_info){
         .n_groups = 1,
         .groups = {{.n_layers = kv->n_layers, .n_blocks = kv->n_blocks, .block_bytes = kv->block_bytes}},
-        .kv_type = BACKEND_KV_F16,
+        .kv_type = kv->type,
         .kv_layout = kv_layout(kv),
         .weight_bytes = backend->weights.bytes,
         .memory_bytes = backend->memory_bytes,

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole KV blocks between the pool and a dense array, on their way to or from the host. */
+/* How large KV blocks are; and whole ones between the pool and a dense array, on their way to or from the
+ * host.
+ */
 
-#include "cuda/kv.h"
+#include "cuda/kv_f16.h"
+#include "cuda/kv_q8.h"
 
 #define THREADS 256
 #define VECTORS (THREADS * 4) /* of 16 bytes, that a block of threads moves */
@@ -22,10 +25,22 @@ static __global__ void copy_blocks(struct device_kv kv, const uint32_t *blocks, 
     }
 }
 
-size_t kernels_kv_layer_bytes(uint32_t n_kv_heads, uint32_t dim)
+/* A 16-byte load is eight neighbours of SIDES dims. */
+template <class KV> static void lay_out(struct device_kv *kv, size_t number_bytes, size_t scale_bytes)
 {
-    size_t padded = ((size_t)dim + KV_VECTOR - 1) / KV_VECTOR * KV_VECTOR;
-    return n_kv_heads * 2 * padded * BACKEND_BLOCK_TOKENS * sizeof(half_t);
+    const uint32_t to = KV_VECTOR * KV::SIDES;
+    kv->padded = (kv->dim + to - 1) / to * to;
+    kv->part_bytes = (kv->padded * number_bytes + scale_bytes) * BACKEND_BLOCK_TOKENS;
+    kv->layer_bytes = kv->n_heads * 2 * kv->part_bytes;
+    kv->block_bytes = kv->n_layers * kv->layer_bytes;
+}
+
+void kernels_kv_lay_out(struct device_kv *kv)
+{
+    if (kv->type == BACKEND_KV_Q8)
+        lay_out<kv_q8>(kv, 1, (kv->dim + KV_SCALED - 1) / KV_SCALED * sizeof(half_t));
+    else
+        lay_out<kv_f16>(kv, sizeof(half_t), 0);
 }
 
 int kernels_copy_blocks(struct device_stream *queue, const struct device_kv *kv, const uint32_t *blocks,

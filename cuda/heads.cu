@@ -6,7 +6,8 @@
  * made in double and brought into one turn there: a float's 24 bits would be gone after a few thousand
  * turns. */
 
-#include "cuda/kv.h"
+#include "cuda/kv_f16.h"
+#include "cuda/kv_q8.h"
 
 #define WARPS   4
 #define THREADS (WARPS * SIMT_LANES)
@@ -46,31 +47,8 @@ __device__ static inline void turn_head(const struct heads_step *step, float *x,
     }
 }
 
-/* What is beyond the range of f16 becomes its largest number: an infinity would spoil rows that must not see
- * it, for nothing times infinity is no number. */
-__device__ static inline half_t store_half(float x)
-{
-    return simt_half(x > 65504 ? 65504.0f : x < -65504 ? -65504.0f : x);
-}
-
-__device__ static inline void store_head(const struct heads_step *step, uint32_t block, uint32_t offset,
-                                         uint32_t head, const float *keys, const float *values)
-{
-    const uint32_t dim = step->kv.dim, padded = kv_padded(dim), lane = threadIdx.x % SIMT_LANES;
-    struct kv_halves *to_keys = kv_keys(&step->kv, block, step->layer, head) + offset;
-    struct kv_halves *to_values =
-        kv_values(&step->kv, block, step->layer, head) + offset / KV_VECTOR * padded;
-    for (uint32_t i = lane; i < padded / KV_VECTOR; i += SIMT_LANES) {
-        struct kv_halves vector;
-        for (uint32_t j = 0; j < KV_VECTOR; j++)
-            vector.x[j] = store_half(i * KV_VECTOR + j < dim ? keys[i * KV_VECTOR + j] : 0);
-        to_keys[i * BACKEND_BLOCK_TOKENS] = vector;
-    }
-    for (uint32_t d = lane; d < dim; d += SIMT_LANES)
-        to_values[d].x[offset % KV_VECTOR] = store_half(values[d]);
-}
-
-/* grid (rows, heads of q and k / WARPS). Reads q, k and v once, writes q, and k and v as halves. */
+/* grid (rows, heads of q and k / WARPS). Reads q, k and v once, writes q, and k and v into the pool. */
+template <class KV>
 static __global__ void heads(struct heads_step step, struct slots slots, const struct step_row *rows)
 {
     const struct step_row row = rows[blockIdx.x];
@@ -100,8 +78,9 @@ static __global__ void heads(struct heads_step step, struct slots slots, const s
         } else {
             uint32_t block =
                 slots.tables[(size_t)row.slot * slots.table_size + row.position / BACKEND_BLOCK_TOKENS];
-            store_head(&step, block, row.position % BACKEND_BLOCK_TOKENS, nth, x,
-                       step.v + (size_t)blockIdx.x * step.kv_stride + (size_t)nth * dim);
+            KV::store(&step.kv, kv_keys(&step.kv, block, step.layer, nth),
+                      kv_values(&step.kv, block, step.layer, nth), row.position % BACKEND_BLOCK_TOKENS, x,
+                      step.v + (size_t)blockIdx.x * step.kv_stride + (size_t)nth * dim);
         }
     }
 }
@@ -110,6 +89,7 @@ int kernels_heads(struct device_stream *queue, const struct heads_step *step, co
                   const struct step_row *rows, uint32_t n_rows)
 {
     uint32_t n_heads = step->n_heads + step->kv.n_heads;
-    return simt_launch(queue, "heads", heads, {n_rows, (n_heads + WARPS - 1) / WARPS, 1}, {THREADS, 1, 1},
+    return simt_launch(queue, "heads", step->kv.type == BACKEND_KV_Q8 ? heads<kv_q8> : heads<kv_f16>,
+                       {n_rows, (n_heads + WARPS - 1) / WARPS, 1}, {THREADS, 1, 1},
                        WARPS * step->kv.dim * sizeof(float), *step, *slots, rows);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The pass part by part: the stream here, what is inside a layer in inspect_attention.c and
- * inspect_feed_forward.c. */
+/* The pass part by part: the stream here, what is inside a layer in inspect_attention.c,
+ * inspect_kv.c and inspect_feed_forward.c. */
 
 #include "cuda/inspect.h"
 

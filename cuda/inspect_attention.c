@@ -25,39 +25,6 @@ int inspect_qkv(struct inspection *look, uint32_t layer)
                : inspect_product(look, "multiply", &tensors[TENSOR_V], &look->normed, look->v, w->kv_stride);
 }
 
-/* What a layer's part of a block says of its positions: kv.h, written a second time. */
-static void read_block(struct inspection *look, uint32_t block)
-{
-    const struct device_kv *kv = &look->pass->kv;
-    const uint32_t dim = kv->dim, padded = (dim + 7) / 8 * 8, stride = kv->n_heads * dim;
-    for (uint32_t head = 0; head < kv->n_heads; head++) {
-        const uint16_t *keys = (const uint16_t *)look->block + (size_t)head * 2 * padded * 32;
-        const uint16_t *values = keys + (size_t)padded * 32;
-        for (uint32_t at = 0; at < 32; at++) {
-            const size_t to = (size_t)(block * 32 + at) * stride + head * dim;
-            for (uint32_t d = 0; d < dim; d++) {
-                look->keys[to + d] = format_f16_to_f32(keys[(d / 8 * 32 + at) * 8 + d % 8]);
-                look->values[to + d] = format_f16_to_f32(values[(at / 8 * padded + d) * 8 + at % 8]);
-            }
-        }
-    }
-}
-
-/* The sequence has blocks 0, 1 …, and so those are where its positions are. */
-static int bring_pool(struct inspection *look, uint32_t layer)
-{
-    const struct device_kv *kv = &look->pass->kv;
-    const uint32_t n = backend_blocks_for(look->first + look->n_rows);
-    int r = 0;
-    for (uint32_t block = 0; block < n && r == 0; block++) {
-        r = inspection_bring(look, kv->pool + block * kv->block_bytes + layer * kv->layer_bytes,
-                             kv->layer_bytes, look->block);
-        if (r == 0)
-            read_block(look, block);
-    }
-    return r;
-}
-
 /* A head as the products have made it, normed and turned, times `scale`, into look->expected. */
 static void turn(struct inspection *look, uint32_t layer, enum tensor_role norm, uint32_t position,
                  const float *head, double scale)
@@ -73,18 +40,13 @@ static void turn(struct inspection *look, uint32_t layer, enum tensor_role norm,
         look->expected[d] *= scale;
 }
 
-static double stored(double x)
-{
-    return x > 65504 ? 65504 : x < -65504 ? -65504 : x;
-}
-
 /* Row i: its queries in their place, its keys and values in the pool. */
 static int check_turned(struct inspection *look, uint32_t layer, uint32_t i)
 {
     const struct model_params *params = &look->model->params;
     const struct workspace *w = look->pass->workspace;
     const uint32_t dim = params->head_dim, position = look->first + look->picked[i];
-    struct inspect_site site = {"heads", NULL, layer, look->picked[i], OFF_ROW};
+    const struct inspect_site site = {"heads", NULL, layer, look->picked[i], OFF_ROW};
     int r = 0;
     for (uint32_t head = 0; head < params->n_heads && r == 0; head++) {
         const size_t at = (size_t)i * w->q_stride + head * dim;
@@ -92,18 +54,15 @@ static int check_turned(struct inspection *look, uint32_t layer, uint32_t i)
              (double)look->model->layers[layer].traits.attention_scale);
         r = inspect_compare(look, &site, look->turned + at, look->expected, dim);
     }
-    site.off = OFF_HALF;
     for (uint32_t head = 0; head < params->n_kv_heads && r == 0; head++) {
         const size_t from = (size_t)i * w->kv_stride + head * dim;
         const size_t to = (size_t)position * params->n_kv_heads * dim + head * dim;
         turn(look, layer, TENSOR_K_NORM, position, look->k + from, 1);
+        r = inspect_stored(look, &site, look->keys + to);
         for (uint32_t d = 0; d < dim; d++)
-            look->expected[d] = stored(look->expected[d]);
-        r = inspect_compare(look, &site, look->keys + to, look->expected, dim);
-        for (uint32_t d = 0; d < dim; d++)
-            look->expected[d] = stored((double)look->v[from + d]);
+            look->expected[d] = (double)look->v[from + d];
         if (r == 0)
-            r = inspect_compare(look, &site, look->values + to, look->expected, dim);
+            r = inspect_stored(look, &site, look->values + to);
     }
     return r;
 }
@@ -115,7 +74,7 @@ int inspect_heads(struct inspection *look, uint32_t layer)
     rotary_frequencies(&look->model->layers[layer].traits.rotary, factors, look->frequencies);
     int r = inspect_bring_rows(look, w->q, w->q_stride * sizeof(float), look->turned);
     if (r == 0)
-        r = bring_pool(look, layer);
+        r = inspect_bring_kv(look, layer);
     for (uint32_t i = 0; i < look->n_picked && r == 0; i++)
         r = check_turned(look, layer, i);
     return r;

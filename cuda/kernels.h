@@ -21,6 +21,7 @@
 extern "C" {
 #endif
 
+#include "worker/engine/backend.h"
 #include "worker/gguf/format.h"
 #include "worker/model/description.h"
 
@@ -173,14 +174,20 @@ int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, 
 /* The KV pool. What a block looks like inside is kv.h's matter: BACKEND_BLOCK_TOKENS positions of one layer's
  * keys and values take layer_bytes, layers stand one after the other in a block. Dead rows write nothing. */
 struct device_kv {
-    uint8_t *pool; /* [n_blocks][n_layers][layer_bytes] */
+    uint8_t *pool;             /* [n_blocks][n_layers][layer_bytes] */
+    enum backend_kv_type type; /* BACKEND_KV_F16 or BACKEND_KV_Q8 */
     uint32_t n_blocks, n_layers, n_heads, dim;
+    uint32_t padded;   /* dims that there is room for */
+    size_t part_bytes; /* keys of one head in one block, or its values: a multiple of 16 */
     size_t layer_bytes, block_bytes;
 };
-size_t kernels_kv_layer_bytes(uint32_t n_kv_heads, uint32_t dim);
+
+/* Fills in what follows of type, n_layers, n_heads and dim: padded and the sizes. */
+void kernels_kv_lay_out(struct device_kv *kv);
 
 /* Between the q k v products and attention, in one kernel: heads of q and k normed where q_norm and k_norm
- * have a weight; turned as `rotary` says; q scaled; k and v stored in the pool. */
+ * have a weight; turned as `rotary` says; q scaled; k and v stored in the pool, as what its type rounds them
+ * to. */
 struct heads_step {
     float *q, *k;   /* [rows][q_stride], [rows][kv_stride] */
     const float *v; /* [rows][kv_stride] */

@@ -4,14 +4,26 @@
 
 /* The inside of a KV block, for kernels only: where heads.cu writes and attention_piece.h reads.
  *
- * A layer's part of a block is [kv head][keys, values], f16, 32 positions each, dims padded to 8:
+ * A layer's part of a block is [kv head][keys, values], 32 positions each, in numbers of one type:
  *
- *   keys    [dim / 8][32 positions][8 dims]       a lane for each position: 32 lanes read 512 bytes in a row
- *   values  [position / 8][dim][8 positions]      a lane for each dim, the same
+ *   keys    [dim / 8][32 positions][8 dims]
+ *   values  [position / 8][dim][8 positions]
  *
- * Whoever multiplies queries and keys keeps its sum in its own lane, whoever weighs values too; nothing is
- * exchanged between lanes. The 16 bytes a lane loads are also what it holds in two fragments of a warp matrix
- * product, in an order of the summed index that both sides may share.
+ * Each type is a struct that kernels are given as a template's parameter (kv_f16.h, kv_q8.h), with
+ *
+ *   SIDES           right sides of two products that 16 bytes of it are
+ *   SCALED          whether products with keys are still to be multiplied by keys.scales
+ *   store           writes one position of one head: all lanes of a warp
+ *   struct keys     what a lane has of 32 dims of a block's keys: its part of the right sides of two
+ *                   products for each of TOKEN_TILES groups of eight positions
+ *   load_keys       those, of dims from 8 · (vector − lane % 4) on
+ *   position_of     which position of the block column `column` of side t is
+ *   load_values     SIDES right sides: a lane's eight positions, from lane % 4 · 8 on, of one dim each
+ *   dim_of          which dim column `column` of side `side` of load `tile` is
+ *
+ * The summed index of a product may be numbered in any way that both its sides share: of 32, lane % 4 has 8
+ * neighbours, of which the first product takes the lower four and the second the upper. So what a lane loads
+ * is what it holds in its fragments, and nothing is exchanged between lanes.
  *
  * Padded dims of keys are zero. Positions that nobody has written hold anything, not even numbers perhaps:
  * readers mask values, not only scores. */
@@ -20,31 +32,27 @@
 #include "cuda/simt.h"
 #include "worker/engine/backend.h"
 
-#define KV_VECTOR 8 /* halves of a 16-byte load */
+#define KV_VECTOR   8                          /* neighbours that a lane has of 32 */
+#define TOKEN_TILES (BACKEND_BLOCK_TOKENS / 8) /* right sides of a block's keys */
+#define KV_MOST     65504.0f                   /* of f16 */
 
-struct alignas(16) kv_halves {
-    half_t x[KV_VECTOR];
-};
-
-__device__ static inline uint32_t kv_padded(uint32_t dim)
+/* What is beyond the range of f16 becomes its largest number: an infinity would spoil rows that must not see
+ * it, for nothing times infinity is no number. */
+__device__ static inline float kv_cut(float x)
 {
-    return (dim + KV_VECTOR - 1) / KV_VECTOR * KV_VECTOR;
+    return x > KV_MOST ? KV_MOST : x < -KV_MOST ? -KV_MOST : x;
 }
 
-/* Keys of one head in a block: [padded / 8][32] vectors. */
-__device__ static inline struct kv_halves *kv_keys(const struct device_kv *kv, uint32_t block, uint32_t layer,
-                                                   uint32_t head)
+__device__ static inline uint8_t *kv_keys(const struct device_kv *kv, uint32_t block, uint32_t layer,
+                                          uint32_t head)
 {
-    size_t head_halves = (size_t)kv_padded(kv->dim) * BACKEND_BLOCK_TOKENS;
-    uint8_t *layer_start = kv->pool + block * kv->block_bytes + layer * kv->layer_bytes;
-    return (struct kv_halves *)(layer_start + head * 2 * head_halves * sizeof(half_t));
+    return kv->pool + block * kv->block_bytes + layer * kv->layer_bytes + head * 2 * kv->part_bytes;
 }
 
-/* Values of one head in a block: [4][padded] vectors. */
-__device__ static inline struct kv_halves *kv_values(const struct device_kv *kv, uint32_t block,
-                                                     uint32_t layer, uint32_t head)
+__device__ static inline uint8_t *kv_values(const struct device_kv *kv, uint32_t block, uint32_t layer,
+                                            uint32_t head)
 {
-    return kv_keys(kv, block, layer, head) + kv_padded(kv->dim) / KV_VECTOR * BACKEND_BLOCK_TOKENS;
+    return kv_keys(kv, block, layer, head) + kv->part_bytes;
 }
 
 #endif

@@ -14,6 +14,7 @@
  *   simt_warp_sum(v), simt_warp_max(v)    reductions by xor: every lane gets the same bits
  *   simt_dp4a(a, b, c)              c + the dot product of four int8 pairs
  *   simt_permute(a, b, places)      byte i is byte (places >> 4 i & 7) of the eight of a and b, a's first
+ *   simt_add_halves(a, b), simt_multiply_halves(a, b)    two f16 to a register, each result rounded
  *   simt_mma_s8(d, a, b)            d += a · b, 16 × 32 by 32 × 8 int8 into int32; simt_mma_f16: 16 × 16 by
  * 16 × 8 f16 into float. d[4], a[4], b[2] are a lane's registers, as PTX lays out m16n8k32 and m16n8k16: with
  * g = lane / 4, t = lane % 4, and p values to a register, a[i] is row g + 8 (i % 2), columns t p + 4 p (i /

@@ -94,6 +94,18 @@ __device__ static inline uint32_t simt_permute(uint32_t a, uint32_t b, uint32_t 
     return __byte_perm(a, b, places);
 }
 
+__device__ static inline uint32_t simt_add_halves(uint32_t a, uint32_t b)
+{
+    asm("add.rn.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    return a;
+}
+
+__device__ static inline uint32_t simt_multiply_halves(uint32_t a, uint32_t b)
+{
+    asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    return a;
+}
+
 __device__ static inline int32_t simt_nearest(float x)
 {
     return __float2int_rn(x);

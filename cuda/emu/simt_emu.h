@@ -209,6 +209,24 @@ static inline uint32_t simt_permute(uint32_t a, uint32_t b, uint32_t places)
     return picked;
 }
 
+/* Float has more than twice the bits of f16 and two more, so its sums and products are rounded as if once. */
+static inline uint32_t emu_halves(float lower, float upper)
+{
+    return format_f32_to_f16(lower) | (uint32_t)format_f32_to_f16(upper) << 16;
+}
+
+static inline uint32_t simt_add_halves(uint32_t a, uint32_t b)
+{
+    return emu_halves(format_f16_to_f32((uint16_t)a) + format_f16_to_f32((uint16_t)b),
+                      format_f16_to_f32((uint16_t)(a >> 16)) + format_f16_to_f32((uint16_t)(b >> 16)));
+}
+
+static inline uint32_t simt_multiply_halves(uint32_t a, uint32_t b)
+{
+    return emu_halves(format_f16_to_f32((uint16_t)a) * format_f16_to_f32((uint16_t)b),
+                      format_f16_to_f32((uint16_t)(a >> 16)) * format_f16_to_f32((uint16_t)(b >> 16)));
+}
+
 static inline int32_t simt_nearest(float x)
 {
     return (int32_t)lrintf(x);

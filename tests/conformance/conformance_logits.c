@@ -9,7 +9,11 @@
  *   3. with float activations quantized files reach 2e-5, so that no error of a format hides in rounding.
  *
  * $1 is the folder; $2 a device ("emu"), which is then asked 1 and 2. Else it is the CPU, with every build of
- * its kernels. A case that is refused has failed. */
+ * its kernels. A case that is refused has failed.
+ *
+ * With $3, a type of keys and values ("q8_0"), the reference is the CPU that keeps them in that type: the
+ * device's logits are within the bound of the file's formats of its, and they are not those of f16, but near.
+ */
 
 #include <errno.h>
 #include <glob.h>
@@ -21,10 +25,13 @@
 #include "tests/conformance/reference.h"
 #include "worker/cpu/kernels.h"
 #include "worker/engine/backends.h"
+#include "worker/engine/kv_type.h"
 #include "worker/model/model.h"
 
 #define PLAIN_BOUND 2e-5
 #define CHUNK       64
+#define KV_TIPPED   1e-4 /* numbers between two quants may become either */
+#define KV_BOUND    5e-2 /* of what a type of keys and values makes of logits */
 
 struct prompt {
     int32_t *ids;
@@ -52,6 +59,16 @@ static double bound_of(const char *name)
     if (strncmp(name, "gemma2", strlen("gemma2")) == 0) /* 26 layers of rounding to 8 bits */
         return 1.5e-2;
     return ends_with(name, "-F16") || ends_with(name, "-BF16") ? 3e-4 : 5e-3;
+}
+
+static void note(struct verdict *verdict, double nmse)
+{
+    if (!(nmse <= verdict->nmse)) { /* NaN is the worst */
+        verdict->second = verdict->nmse;
+        verdict->nmse = nmse;
+    } else if (!(nmse <= verdict->second)) {
+        verdict->second = nmse;
+    }
 }
 
 /* The NMSE that is judged. Rounding to 8 bits can tip the choice of an expert, and then all else differs: of
@@ -92,12 +109,7 @@ static int check_prompt(struct lone_sequence *sequence, const struct prompt *pro
     if (r < 0)
         return r;
     double nmse = nmse_of(logits, prompt->expected, n_vocab);
-    if (!(nmse <= verdict->nmse)) { /* NaN is the worst */
-        verdict->second = verdict->nmse;
-        verdict->nmse = nmse;
-    } else if (!(nmse <= verdict->second)) {
-        verdict->second = nmse;
-    }
+    note(verdict, nmse);
     for (size_t i = 0; i < json_array_size(prompt->greedy) && r == 0; i++) {
         int32_t expected = (int32_t)json_integer_value(json_array_get(prompt->greedy, i));
         double margin = json_number_value(json_array_get(prompt->margins, i));
@@ -113,16 +125,19 @@ static int check_prompt(struct lone_sequence *sequence, const struct prompt *pro
     return r;
 }
 
+static struct lone_sequence_config config_of(const struct backend_ops *backend, const struct model *model)
+{
+    const uint32_t most = model->params.n_context;
+    return (struct lone_sequence_config){
+        .model = model, .backend = {.ops = backend}, .n_context = most < 512 ? most : 512, .chunk = CHUNK};
+}
+
 static int check_model(const struct backend_ops *backend, const struct model *model,
                        const struct prompt *prompts, size_t n_prompts, bool float_activations,
                        struct verdict *ret_verdict, struct error *err)
 {
-    struct lone_sequence_config config = {.model = model,
-                                          .backend = {.ops = backend},
-                                          .n_context =
-                                              model->params.n_context < 512 ? model->params.n_context : 512,
-                                          .chunk = CHUNK,
-                                          .float_activations = float_activations};
+    struct lone_sequence_config config = config_of(backend, model);
+    config.float_activations = float_activations;
     struct lone_sequence *sequence = NULL;
     float *logits = calloc(model->params.n_vocab, sizeof *logits);
     int r = logits ? lone_sequence_new(&config, &sequence, err) : -ENOMEM;
@@ -186,6 +201,54 @@ static bool check_on_device(const struct backend_ops *backend, const char *name,
     return ok;
 }
 
+/* The logits of the prompts' last ids, [n_prompts][n_vocab]. */
+static int compute(const struct backend_ops *backend, const struct model *model, enum backend_kv_type kv_type,
+                   const struct prompt *prompts, size_t n_prompts, float *ret_logits, struct error *err)
+{
+    struct lone_sequence_config config = config_of(backend, model);
+    config.kv_type = kv_type;
+    struct lone_sequence *sequence = NULL;
+    int r = lone_sequence_new(&config, &sequence, err);
+    for (size_t i = 0; i < n_prompts && r == 0; i++) {
+        lone_sequence_rewind(sequence, 0);
+        r = lone_sequence_feed(sequence, prompts[i].ids, prompts[i].n_ids, false,
+                               ret_logits + i * model->params.n_vocab, err);
+    }
+    lone_sequence_free(sequence);
+    return r;
+}
+
+/* One case with keys and values in another type. True when it passes. */
+static bool check_kept_in(const struct backend_ops *backend, enum backend_kv_type kv_type, const char *name,
+                          const struct model *model, const struct prompt *prompts, size_t n_prompts)
+{
+    const uint32_t n_vocab = model->params.n_vocab;
+    float *logits = calloc(3 * n_prompts * n_vocab, sizeof *logits);
+    float *ours = logits, *f16 = ours + n_prompts * n_vocab, *cpu = f16 + n_prompts * n_vocab;
+    struct error err = {0};
+    int r = logits ? compute(backend, model, kv_type, prompts, n_prompts, ours, &err) : -ENOMEM;
+    if (r == 0)
+        r = compute(backend, model, BACKEND_KV_F16, prompts, n_prompts, f16, &err);
+    if (r == 0)
+        r = compute(&backend_cpu, model, kv_type, prompts, n_prompts, cpu, &err);
+    struct verdict off = {0}, changed = {0};
+    for (size_t i = 0; i < n_prompts && r == 0; i++) {
+        note(&off, nmse_of(ours + i * n_vocab, cpu + i * n_vocab, n_vocab));
+        note(&changed, nmse_of(ours + i * n_vocab, f16 + i * n_vocab, n_vocab));
+    }
+    free(logits);
+    if (r < 0) {
+        printf("%-24s refused: %s   FAILED\n", name, err.text);
+        return false;
+    }
+    const double bound = fmax(bound_of(name), KV_TIPPED), nmse = judged(name, &off),
+                 from_f16 = judged(name, &changed);
+    const bool ok = nmse <= bound && from_f16 > 0 && from_f16 <= KV_BOUND;
+    printf("%-24s %-9s NMSE against the CPU %.1e (≤ %.0e), against f16 %.1e (≤ %.0e)   %s\n", name,
+           backend->name, nmse, bound, from_f16, KV_BOUND, ok ? "passed" : "FAILED");
+    return ok;
+}
+
 /* One case on every build of the kernels that this machine runs, and the plain path of each. True when it
  * passes. */
 static bool check_case(const char *name, const struct model *model, const struct prompt *prompts,
@@ -215,8 +278,23 @@ static bool check_case(const char *name, const struct model *model, const struct
     return passed;
 }
 
-/* `device` NULL: the CPU. */
-static bool check_file(const struct backend_ops *device, const char *folder, const char *case_path)
+/* What is asked. */
+struct question {
+    struct backend_choice device; /* ops NULL: the CPU */
+    enum backend_kv_type kv_type; /* BACKEND_KV_DEFAULT: the references are those of the files */
+};
+
+static bool check_prompts(const struct question *question, const char *name, const struct model *model,
+                          const struct prompt *prompts, size_t n_prompts)
+{
+    const struct backend_ops *device = question->device.ops;
+    if (question->kv_type != BACKEND_KV_DEFAULT)
+        return check_kept_in(device, question->kv_type, name, model, prompts, n_prompts);
+    return device ? check_on_device(device, name, model, prompts, n_prompts)
+                  : check_case(name, model, prompts, n_prompts);
+}
+
+static bool check_file(const struct question *question, const char *folder, const char *case_path)
 {
     char name[256], path[4400];
     const char *base = strrchr(case_path, '/') + 1;
@@ -246,8 +324,7 @@ static bool check_file(const struct backend_ops *device, const char *folder, con
         goto out;
     }
     n_prompts = read_prompts(test, expected, model->params.n_vocab, prompts);
-    passed = n_prompts > 0 && (device ? check_on_device(device, name, model, prompts, n_prompts)
-                                      : check_case(name, model, prompts, n_prompts));
+    passed = n_prompts > 0 && check_prompts(question, name, model, prompts, n_prompts);
 out:
     for (size_t i = 0; i < 8; i++)
         free(prompts[i].ids);
@@ -267,16 +344,17 @@ int main(int argc, char **argv)
         printf("%s holds no cases: skipped\n", folder);
         return REFERENCE_ABSENT;
     }
-    struct backend_choice device = {.ops = NULL};
+    struct question question = {.kv_type = BACKEND_KV_DEFAULT};
     struct error err = {0};
-    if (argc > 2 && backend_choose(argv[2], NULL, &device, &err) < 0) {
+    if ((argc > 2 && backend_choose(argv[2], NULL, &question.device, &err) < 0) ||
+        (argc > 3 && kv_type_by_name(argv[3], &question.kv_type, &err) < 0)) {
         printf("%s\n", err.text);
         globfree(&files);
         return 1;
     }
     int failed = 0;
     for (size_t i = 0; i < files.gl_pathc; i++)
-        failed += !check_file(device.ops, folder, files.gl_pathv[i]);
+        failed += !check_file(&question, folder, files.gl_pathv[i]);
     printf("%d of %zu cases failed\n", failed, files.gl_pathc);
     globfree(&files);
     return failed != 0;

@@ -71,3 +71,17 @@ int simt_kernels_product_f16(struct device_stream *stream, const uint16_t *a, co
 {
     return simt_launch(stream, "product_f16", product_f16, {1, 1, 1}, {SIMT_LANES, 1, 1}, 0, a, b, d);
 }
+
+static __global__ void halves(uint32_t *words, uint32_t n)
+{
+    const uint32_t i = threadIdx.x;
+    if (i < n) {
+        words[2 * n + i] = simt_add_halves(words[i], words[n + i]);
+        words[3 * n + i] = simt_multiply_halves(words[i], words[n + i]);
+    }
+}
+
+int simt_kernels_halves(struct device_stream *stream, uint32_t *words, uint32_t n)
+{
+    return simt_launch(stream, "halves", halves, {1, 1, 1}, {SIMT_LANES, 1, 1}, 0, words, n);
+}

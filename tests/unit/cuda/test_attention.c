@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention against its definition in double, on the same halves; and against itself: whatever a row shares a
- * step with, its bytes are the same. What no row may see is NaN in every test. */
+/* Attention against its definition in double, on the same stored numbers; and against itself: whatever a row
+ * shares a step with, its bytes are the same. What no row may see is NaN in every test. All tests are run for
+ * each type of keys and values. */
 
 #include "cuda/kernels.h"
 #include "tests/unit/cuda/device.h"
@@ -24,15 +25,17 @@ static struct step_row *rows;
 static float *q;
 static uint32_t n_rows;
 
-static void set_up(uint32_t n_heads, uint32_t n_kv_heads, uint32_t dim)
+static void set_up(int nth_type, uint32_t n_heads, uint32_t n_kv_heads, uint32_t dim)
 {
     uint32_t seed = n_heads * 1000 + dim;
     open_device();
     step = (struct attention_step){.q_stride = n_heads * dim};
-    step.kv = (struct device_kv){
-        .n_blocks = N_SLOTS * TABLE_SIZE, .n_layers = N_LAYERS, .n_heads = n_kv_heads, .dim = dim};
-    step.kv.layer_bytes = kernels_kv_layer_bytes(n_kv_heads, dim);
-    step.kv.block_bytes = N_LAYERS * step.kv.layer_bytes;
+    step.kv = (struct device_kv){.type = pool_types[nth_type],
+                                 .n_blocks = N_SLOTS * TABLE_SIZE,
+                                 .n_layers = N_LAYERS,
+                                 .n_heads = n_kv_heads,
+                                 .dim = dim};
+    kernels_kv_lay_out(&step.kv);
     step.kv.pool = take(step.kv.n_blocks, step.kv.block_bytes);
     memset(step.kv.pool, 0xff, step.kv.n_blocks * step.kv.block_bytes); /* NaN */
     step.q = q = take(MAX_ROWS * step.q_stride, sizeof *q);
@@ -56,20 +59,27 @@ static uint32_t block_of(const struct step_row *row, uint32_t position)
     return slots.tables[row->slot * TABLE_SIZE + position / 32];
 }
 
+static struct pool_place place(const struct step_row *row, uint32_t position, uint32_t layer, uint32_t head,
+                               bool value)
+{
+    return (struct pool_place){&step.kv, block_of(row, position), layer, head, position % 32, value};
+}
+
 /* Key and value of a position: the same whenever it is filled. */
 static void fill(const struct step_row *row, uint32_t position)
 {
     uint32_t seed = (row->slot + 1) * 7919 + position * 104729 + 1;
+    float numbers[2][256];
     for (uint32_t layer = 0; layer < N_LAYERS; layer++)
-        for (uint32_t h = 0; h < step.kv.n_heads; h++)
-            for (uint32_t d = 0; d < (step.kv.dim + 7) / 8 * 8; d++) {
-                float key = d < step.kv.dim ? next_real(&seed) : 0;
-                uint32_t block = block_of(row, position);
-                *pool_key(&step.kv, block, layer, h, position % 32, d) = format_f32_to_f16(key);
-                if (d < step.kv.dim)
-                    *pool_value(&step.kv, block, layer, h, position % 32, d) =
-                        format_f32_to_f16(next_real(&seed));
+        for (uint32_t h = 0; h < step.kv.n_heads; h++) {
+            for (uint32_t d = 0; d < step.kv.dim; d++)
+                for (uint32_t i = 0; i < 2; i++)
+                    numbers[i][d] = next_real(&seed);
+            for (uint32_t i = 0; i < 2; i++) {
+                const struct pool_place to = place(row, position, layer, h, i);
+                pool_put(&to, numbers[i]);
             }
+        }
 }
 
 /* A set of neighbouring rows; their positions and the `filled` ones before them are filled. */
@@ -119,10 +129,10 @@ static void attend_plainly(uint32_t r, uint32_t head, double *out)
     uint32_t first = step.window && row->position + 1 > step.window ? row->position + 1 - step.window : 0;
     double scores[N_CONTEXT], largest = -INFINITY, sum = 0;
     for (uint32_t p = first; p <= row->position; p++) {
+        const struct pool_place key = place(row, p, step.layer, kv_head, false);
         scores[p] = 0;
         for (uint32_t d = 0; d < dim; d++)
-            scores[p] += (double)query[d] * (double)format_f16_to_f32(*pool_key(
-                                                &step.kv, block_of(row, p), step.layer, kv_head, p % 32, d));
+            scores[p] += (double)query[d] * (double)pool_number(&key, d);
         if (step.cap > 0)
             scores[p] = (double)step.cap * tanh(scores[p] / (double)step.cap);
         largest = fmax(largest, scores[p]);
@@ -130,11 +140,11 @@ static void attend_plainly(uint32_t r, uint32_t head, double *out)
     for (uint32_t d = 0; d < dim; d++)
         out[d] = 0;
     for (uint32_t p = first; p <= row->position; p++) {
+        const struct pool_place value = place(row, p, step.layer, kv_head, true);
         double weight = exp(scores[p] - largest);
         sum += weight;
         for (uint32_t d = 0; d < dim; d++)
-            out[d] += weight * (double)format_f16_to_f32(
-                                   *pool_value(&step.kv, block_of(row, p), step.layer, kv_head, p % 32, d));
+            out[d] += weight * (double)pool_number(&value, d);
     }
     for (uint32_t d = 0; d < dim; d++)
         out[d] /= sum;
@@ -169,7 +179,7 @@ static void add_ragged(void)
 
 START_TEST(rows_see_all_before_them)
 {
-    set_up(6, 2, 40);
+    set_up(_i, 6, 2, 40);
     add_ragged();
     add_dead(3);
     attend();
@@ -182,9 +192,10 @@ START_TEST(heads_may_share_keys_or_not_and_be_of_any_size)
 {
     static const struct {
         uint32_t n_heads, n_kv_heads, dim;
-    } shapes[] = {{2, 2, 128}, {3, 1, 20}, {7, 1, 80}, {40, 2, 16}, {10, 1, 48}, {2, 1, 256}, {71, 1, 8}};
+    } shapes[] = {{2, 2, 128}, {3, 1, 20}, {7, 1, 80}, {40, 2, 16}, {10, 1, 48},
+                  {2, 1, 256}, {71, 1, 8}, {4, 2, 64}, {3, 3, 96},  {2, 1, 33}};
     for (uint32_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        set_up(shapes[i].n_heads, shapes[i].n_kv_heads, shapes[i].dim);
+        set_up(_i, shapes[i].n_heads, shapes[i].n_kv_heads, shapes[i].dim);
         add_set(3, 300, 1, N_CONTEXT);
         add_set(4, 17, 3, N_CONTEXT);
         attend();
@@ -197,7 +208,7 @@ END_TEST
 START_TEST(large_heads_fit_in_a_large_batch)
 {
     for (uint32_t dim = 192; dim <= 256; dim += 64) {
-        set_up(2, 2, dim);
+        set_up(_i, 2, 2, dim);
         add_set(3, 30, 4, N_CONTEXT);
         add_dead(70);
         attend();
@@ -209,7 +220,7 @@ END_TEST
 
 START_TEST(a_prompt_is_causal)
 {
-    set_up(4, 2, 32);
+    set_up(_i, 4, 2, 32);
     add_set(1, 0, 70, 0);
     add_dead(2);
     add_set(2, 250, 12, N_CONTEXT);
@@ -225,7 +236,7 @@ START_TEST(a_window_hides_what_is_before_it)
 {
     static const uint32_t windows[] = {1, 7, 32, 40, 257};
     for (uint32_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-        set_up(4, 1, 32);
+        set_up(_i, 4, 1, 32);
         step.window = windows[i];
         add_set(0, 3, 1, windows[i] - 1);
         add_set(1, 290, 1, windows[i] - 1);
@@ -240,7 +251,7 @@ END_TEST
 
 START_TEST(scores_are_capped)
 {
-    set_up(4, 2, 32);
+    set_up(_i, 4, 2, 32);
     step.cap = 1.5f;
     add_ragged();
     attend();
@@ -252,7 +263,7 @@ END_TEST
 START_TEST(one_plan_serves_layers_with_and_without_a_window)
 {
     static const uint32_t windows[] = {0, 100, 300};
-    set_up(8, 2, 32);
+    set_up(_i, 8, 2, 32);
     add_ragged();
     plan();
     for (uint32_t i = 0; i < 3; i++) {
@@ -267,7 +278,7 @@ END_TEST
 
 START_TEST(dead_rows_alone_are_no_work)
 {
-    set_up(4, 2, 32);
+    set_up(_i, 4, 2, 32);
     add_dead(7);
     attend();
     assert_rows();
@@ -279,7 +290,7 @@ END_TEST
 START_TEST(what_comes_out_is_quantized_too)
 {
     for (uint32_t dim = 16; dim <= 32; dim += 16) {
-        set_up(5, 1, dim);
+        set_up(_i, 5, 1, dim);
         add_set(1, 40, 3, N_CONTEXT);
         add_set(2, 300, 1, N_CONTEXT);
         add_dead(1);
@@ -308,7 +319,7 @@ END_TEST
 /* Scores of a hundred, of which a half's eleven bits would be wrong by several hundredths. */
 START_TEST(large_scores_are_as_good_as_small_ones)
 {
-    set_up(2, 1, 64);
+    set_up(_i, 2, 1, 64);
     for (uint32_t i = 0; i < MAX_ROWS * step.q_stride; i++)
         q[i] *= 20;
     add_ragged();
@@ -351,7 +362,7 @@ static void assert_twins(void)
 
 START_TEST(a_row_has_the_same_bits_in_any_batch)
 {
-    set_up(6, 2, 32);
+    set_up(_i, 6, 2, 32);
     add_ragged();
     attend_each_alone();
     attend();
@@ -366,7 +377,7 @@ END_TEST
 START_TEST(a_row_of_a_prompt_has_the_bits_that_it_has_alone)
 {
     for (uint32_t window = 0; window <= 60; window += 60) {
-        set_up(4, 2, 32);
+        set_up(_i, 4, 2, 32);
         step.window = window;
         add_set(1, 250, 13, N_CONTEXT);
         add_set(2, 0, 17, 0);
@@ -380,7 +391,7 @@ END_TEST
 
 START_TEST(without_memory_for_partial_results_the_bits_are_the_same)
 {
-    set_up(4, 2, 32);
+    set_up(_i, 4, 2, 32);
     add_ragged();
     attend_each_alone();
     step.kv.n_blocks = 0; /* memory for a piece of each row, and one */
@@ -391,18 +402,21 @@ START_TEST(without_memory_for_partial_results_the_bits_are_the_same)
 }
 END_TEST
 
+/* A value of f16 spoils its own dim, a scale all that it is for. */
 START_TEST(a_value_that_is_no_number_spoils_its_own_sequence_only)
 {
-    set_up(4, 2, 32);
+    set_up(_i, 4, 2, 64);
     add_ragged();
-    *pool_value(&step.kv, block_of(&rows[5], 290), 0, 1, 290 % 32, 4) = 0x7e00;
-    *pool_key(&step.kv, block_of(&rows[6], 10), 0, 0, 10, 4) = 0x7e00;
+    const bool scaled = step.kv.type == BACKEND_KV_Q8;
+    const struct pool_place value = place(&rows[5], 290, 0, 1, true), key = place(&rows[6], 10, 0, 0, false);
+    *(scaled ? pool_scale(&value, 4) : pool_half(&value, 4)) = 0x7e00;
+    *(scaled ? pool_scale(&key, 4) : pool_half(&key, 4)) = 0x7e00;
     attend();
     for (uint32_t r = 0; r < n_rows; r++) {
         uint32_t wrong = 0;
         for (uint32_t i = 0; i < step.q_stride; i++)
             wrong += isnan(step.out.values[r * step.out.stride + i]) != 0;
-        ck_assert_uint_eq(wrong, r == 5 ? 2 : r == 6 ? 2 * 32 : 0);
+        ck_assert_uint_eq(wrong, r == 5 ? (scaled ? 2 * 32 : 2) : r == 6 ? 2 * 64 : 0);
     }
     close_device();
 }
@@ -410,20 +424,20 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_test(tests, rows_see_all_before_them);
-    tcase_add_test(tests, heads_may_share_keys_or_not_and_be_of_any_size);
-    tcase_add_test(tests, large_heads_fit_in_a_large_batch);
-    tcase_add_test(tests, a_prompt_is_causal);
-    tcase_add_test(tests, a_window_hides_what_is_before_it);
-    tcase_add_test(tests, scores_are_capped);
-    tcase_add_test(tests, one_plan_serves_layers_with_and_without_a_window);
-    tcase_add_test(tests, dead_rows_alone_are_no_work);
-    tcase_add_test(tests, what_comes_out_is_quantized_too);
-    tcase_add_test(tests, large_scores_are_as_good_as_small_ones);
-    tcase_add_test(tests, a_row_has_the_same_bits_in_any_batch);
-    tcase_add_test(tests, a_row_of_a_prompt_has_the_bits_that_it_has_alone);
-    tcase_add_test(tests, without_memory_for_partial_results_the_bits_are_the_same);
-    tcase_add_test(tests, a_value_that_is_no_number_spoils_its_own_sequence_only);
+    tcase_add_loop_test(tests, rows_see_all_before_them, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, heads_may_share_keys_or_not_and_be_of_any_size, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, large_heads_fit_in_a_large_batch, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, a_prompt_is_causal, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, a_window_hides_what_is_before_it, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, scores_are_capped, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, one_plan_serves_layers_with_and_without_a_window, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, dead_rows_alone_are_no_work, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, what_comes_out_is_quantized_too, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, large_scores_are_as_good_as_small_ones, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, a_row_has_the_same_bits_in_any_batch, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, a_row_of_a_prompt_has_the_bits_that_it_has_alone, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, without_memory_for_partial_results_the_bits_are_the_same, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, a_value_that_is_no_number_spoils_its_own_sequence_only, 0, POOL_TYPES);
 }
 
 int main(void)

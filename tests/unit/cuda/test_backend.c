@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The CUDA backend on the emulated device: what it says of itself and refuses, two steps in flight, and the
- * contract of worker/engine/backend.h. */
+ * contract of worker/engine/backend.h.
+ *
+ * With an argument, a type of keys and values, the contract alone, of backends that keep them in it. */
 
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/backend_contract.h"
 #include "tests/unit/worker/cpu/small_model.h"
+#include "worker/engine/kv_type.h"
 
 #include <errno.h>
 #include <string.h>
@@ -69,6 +72,43 @@ START_TEST(the_backend_says_what_it_is)
 }
 END_TEST
 
+static struct backend_info info_of(const struct backend_ops *ops, const struct model *model,
+                                   enum backend_kv_type kv_type)
+{
+    const struct backend_config config = {.model = model,
+                                          .n_slots = 1,
+                                          .n_context = 64,
+                                          .n_blocks = 2,
+                                          .max_rows = 8,
+                                          .kv_type = kv_type,
+                                          .cpu = {.n_threads = 1}};
+    struct backend *backend;
+    struct backend_info info;
+    struct error err = {0};
+    ck_assert_msg(ops->open(&config, &backend, &err) == 0, "%s", err.text);
+    ops->info(backend, &info);
+    ops->close(backend);
+    return info;
+}
+
+/* Blocks of one kind are never taken for those of another: nor the CPU's, which lie otherwise. */
+START_TEST(blocks_in_8_bits_are_smaller_and_have_a_layout_of_their_own)
+{
+    struct model *model = make_model(&small_shape, "F32");
+    const struct backend_info f16 = info_of(&quern_backend, model, BACKEND_KV_F16);
+    const struct backend_info q8 = info_of(&quern_backend, model, BACKEND_KV_Q8);
+    const struct backend_info cpu = info_of(&backend_cpu, model, BACKEND_KV_Q8);
+    const struct backend_info otherwise = info_of(&quern_backend, model, BACKEND_KV_DEFAULT);
+    ck_assert_int_eq(f16.kv_type, BACKEND_KV_F16);
+    ck_assert_int_eq(q8.kv_type, BACKEND_KV_Q8);
+    ck_assert_uint_eq(q8.groups[0].block_bytes, f16.groups[0].block_bytes * 17 / 32);
+    ck_assert_uint_lt(q8.memory_bytes, f16.memory_bytes);
+    ck_assert(q8.kv_layout != f16.kv_layout && q8.kv_layout != cpu.kv_layout);
+    ck_assert(otherwise.kv_type == f16.kv_type && otherwise.kv_layout == f16.kv_layout);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(what_it_cannot_do_is_refused_by_name)
 {
     struct fixture f;
@@ -78,10 +118,10 @@ START_TEST(what_it_cannot_do_is_refused_by_name)
     struct backend_config bad[] = {good, good, good, good};
     bad[0].devices = second, bad[0].n_devices = 1;
     bad[1].devices = second, bad[1].n_devices = 2;
-    bad[2].kv_type = BACKEND_KV_Q8;
+    bad[2].kv_type = BACKEND_KV_BF16;
     bad[3].n_slots = 0;
     const int expected[] = {-ENODEV, -ENODEV, -ENOTSUP, -EINVAL};
-    const char *named[] = {"number 0", "one device", "f16", "slots"};
+    const char *named[] = {"number 0", "one device", "not in bf16", "slots"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct backend *unused;
         struct error err = {0};
@@ -311,6 +351,7 @@ static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
     tcase_add_test(tests, the_backend_says_what_it_is);
+    tcase_add_test(tests, blocks_in_8_bits_are_smaller_and_have_a_layout_of_their_own);
     tcase_add_test(tests, what_it_cannot_do_is_refused_by_name);
     tcase_add_test(tests, what_does_not_fit_is_refused_with_what_would);
     tcase_add_test(tests, sharers_take_a_part_each_of_what_there_is);
@@ -321,7 +362,30 @@ static void add(TCase *tests)
     backend_contract_add(tests, &quern_backend, false);
 }
 
-int main(void)
+static enum backend_kv_type kept_in;
+
+static int open_with_kv(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
-    return run_tests("cuda backend", add);
+    struct backend_config with_kv = *config;
+    with_kv.kv_type = kept_in;
+    return quern_backend.open(&with_kv, ret_backend, err);
+}
+
+static void add_contract(TCase *tests)
+{
+    static struct backend_ops ops;
+    ops = quern_backend;
+    ops.open = open_with_kv;
+    tcase_set_timeout(tests, 240);
+    backend_contract_add(tests, &ops, false);
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = {0};
+    if (argc > 1 && kv_type_by_name(argv[1], &kept_in, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        return 2;
+    }
+    return run_tests("cuda backend", argc > 1 ? add_contract : add);
 }

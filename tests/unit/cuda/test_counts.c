@@ -193,21 +193,31 @@ static void look(const char *step, const struct backend_kernel *k)
             e.sectors, e.asked, e.passes, e.conflicts);
 }
 
-/* All that ran since the last look. */
-static void look_at(const char *type, const char *what)
+/* All that ran since the last look; `only` these kernels, up to a NULL, or all. */
+static void look_at(const char *type, const char *what, const char *const *only)
 {
     const struct backend_kernel *kernels;
     char step[64];
     const uint32_t n = quern_backend.profile(backend, &kernels);
     ck_assert_uint_gt(n, 0);
     snprintf(step, sizeof step, "%s/%s", type, what);
-    for (uint32_t i = 0; i < n; i++)
-        look(step, &kernels[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        while (only && only[k] && strcmp(only[k], kernels[i].name) != 0)
+            k++;
+        if (!only || only[k])
+            look(step, &kernels[i]);
+    }
 }
 
+/* The kernels to which it makes a difference what keys and values are kept in. */
+static const char *const kv_kernels[] = {"heads", "attention", NULL};
+
 /* With `all` a long prompt and a batch of three too; else what differs from format to format. */
-static void count_steps(const char *type, bool all)
+static void count_steps(const char *type, enum backend_kv_type kv_type, bool all)
 {
+    const char *const *only = kv_type == BACKEND_KV_F16 ? NULL : kv_kernels;
+    const char *name = kv_type == BACKEND_KV_F16 ? type : "KV-q8_0";
     struct synth_shape shape = small_shape;
     struct error err = {0};
     uint32_t positions[SLOTS];
@@ -220,27 +230,28 @@ static void count_steps(const char *type, bool all)
                                           .n_context = 64,
                                           .n_blocks = SLOTS * 2,
                                           .max_rows = 64,
+                                          .kv_type = kv_type,
                                           .profile = true};
     ck_assert_msg(quern_backend.open(&config, &backend, &err) == 0, "%s", err.text);
     quern_backend.profile(backend, &unused);
     for (uint32_t s = 0; s < SLOTS; s++)
         positions[s] = s == 0 && all ? PROMPT : 6;
     open_slot(0, positions[0]);
-    look_at(type, all ? "prefill-40" : "prefill-6");
+    look_at(name, all ? "prefill-40" : "prefill-6", only);
     decode(1, positions);
     positions[0]++;
-    look_at(type, "decode-1");
+    look_at(name, "decode-1", only);
     for (uint32_t s = 1; s < SLOTS; s++)
         open_slot(s, positions[s]);
     quern_backend.profile(backend, &unused);
     if (all) {
         decode(3, positions);
-        look_at(type, "decode-3");
+        look_at(name, "decode-3", only);
         for (uint32_t s = 0; s < 3; s++)
             positions[s]++;
     }
     decode(8, positions);
-    look_at(type, "decode-8");
+    look_at(name, "decode-8", only);
     quern_backend.close(backend);
     model_free(model);
 }
@@ -255,9 +266,10 @@ START_TEST(no_kernel_touches_more_memory_than_it_did)
             "# What kernels do to memory in one step (test_counts.c): launches, blocks of threads, sectors "
             "of 32\n"
             "# bytes, bytes that threads asked for, passes over shared memory, of them bank conflicts.\n");
-    count_steps("Q4_K_M", true);
-    count_steps("Q8_0", false);
-    count_steps("BF16", false);
+    count_steps("Q4_K_M", BACKEND_KV_F16, true);
+    count_steps("Q4_K_M", BACKEND_KV_Q8, true);
+    count_steps("Q8_0", BACKEND_KV_F16, false);
+    count_steps("BF16", BACKEND_KV_F16, false);
     ck_assert_uint_eq(n_wrong, 0);
 }
 END_TEST

@@ -12,13 +12,14 @@
 #include <string.h>
 
 static struct model *model;
+static enum backend_kv_type kv_type;
 
 /* With an environment variable that the emulated device reads. */
 static int open_with(const char *name, const char *value, uint32_t n_slots, uint32_t n_context,
                      struct error *err)
 {
     const struct backend_config config = {
-        .model = model, .n_slots = n_slots, .n_context = n_context, .max_rows = 64};
+        .model = model, .n_slots = n_slots, .n_context = n_context, .max_rows = 64, .kv_type = kv_type};
     struct backend *backend = NULL;
     setenv(name, value, 1);
     err->text[0] = 0;
@@ -62,6 +63,22 @@ START_TEST(a_kernel_that_computes_wrongly_is_named)
 {
     model = make_model(&small_shape, "Q8_0");
     check_refused(kernels[_i].kernel, kernels[_i].named);
+    model_free(model);
+}
+END_TEST
+
+/* And a model whose heads have room that is padded passes. */
+START_TEST(keys_and_values_in_8_bits_are_held_to_it_too)
+{
+    struct error err;
+    kv_type = BACKEND_KV_Q8;
+    model = make_model(&small_shape, "Q8_0");
+    check_refused("heads", "kernel heads (layer 0), with 40 rows");
+    check_refused("plan_attention", "kernel attention (layer 0), with 40 rows");
+    check_refused("attention", "kernel attention (layer 0), with ");
+    model_free(model);
+    model = make_model(&odd_shape, "F32");
+    ck_assert_msg(open_with("QUERN_EAGER", "0", 9, 96, &err) == 0, "%s", err.text);
     model_free(model);
 }
 END_TEST
@@ -164,6 +181,7 @@ START_TEST(a_model_that_is_broken_does_not_speak_against_the_device)
     static const enum tensor_role roles[] = {TENSOR_OUTPUT_NORM, TENSOR_EMBEDDING};
     struct error err;
     model = make_model(&small_shape, "F32");
+    kv_type = _i ? BACKEND_KV_Q8 : BACKEND_KV_F16;
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         const struct gguf_tensor *sound = model->tensors[roles[i]].weight;
         struct gguf_tensor broken = *sound;
@@ -186,12 +204,13 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_is_named, 0, sizeof kernels / sizeof *kernels);
     tcase_add_loop_test(tests, kernels_of_experts_are_held_to_it_too, 0,
                         sizeof expert_kernels / sizeof *expert_kernels);
+    tcase_add_test(tests, keys_and_values_in_8_bits_are_held_to_it_too);
     tcase_add_test(tests, parts_that_few_models_have_are_held_to_it_too);
     tcase_add_test(tests, weights_that_arrive_changed_are_named);
     tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
     tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
     tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);
-    tcase_add_test(tests, a_model_that_is_broken_does_not_speak_against_the_device);
+    tcase_add_loop_test(tests, a_model_that_is_broken_does_not_speak_against_the_device, 0, 2);
 }
 
 int main(void)

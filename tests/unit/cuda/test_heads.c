@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Heads are normed, turned, scaled and stored as the model's description says; blocks are copied whole. */
+/* Heads are normed, turned, scaled and stored as the model's description says, in each type of keys and
+ * values; blocks are copied whole. */
 
 #include "cuda/kernels.h"
 #include "tests/unit/cuda/device.h"
@@ -21,16 +22,18 @@ static float *q_before, *k_before;
 static double *frequencies;
 
 /* Slot i's table names blocks 4i, 4i + 1 …; row i is of slot i % 3. */
-static void set_up(uint32_t n_heads, uint32_t n_kv_heads, uint32_t dim, uint32_t seed)
+static void set_up(int nth_type, uint32_t n_heads, uint32_t n_kv_heads, uint32_t dim, uint32_t seed)
 {
     static const uint32_t positions[N_ROWS] = {0, 31, 32, 100, 63};
     open_device();
     step = (struct heads_step){.q_stride = MOST, .kv_stride = MOST, .n_heads = n_heads, .layer = 1};
     step.attention_scale = 1;
-    step.kv =
-        (struct device_kv){.n_blocks = N_BLOCKS, .n_layers = N_LAYERS, .n_heads = n_kv_heads, .dim = dim};
-    step.kv.layer_bytes = kernels_kv_layer_bytes(n_kv_heads, dim);
-    step.kv.block_bytes = N_LAYERS * step.kv.layer_bytes;
+    step.kv = (struct device_kv){.type = pool_types[nth_type],
+                                 .n_blocks = N_BLOCKS,
+                                 .n_layers = N_LAYERS,
+                                 .n_heads = n_kv_heads,
+                                 .dim = dim};
+    kernels_kv_lay_out(&step.kv);
     step.kv.pool = take(N_BLOCKS, step.kv.block_bytes);
     memset(step.kv.pool, 0x5a, N_BLOCKS * step.kv.block_bytes);
     step.q = take(N_ROWS * MOST, sizeof(float));
@@ -104,22 +107,48 @@ static uint32_t block_of(uint32_t row)
     return slots.tables[rows[row].slot * slots.table_size + rows[row].position / 32];
 }
 
-static uint16_t stored_key(uint32_t row, uint32_t head, uint32_t d)
+static struct pool_place place(uint32_t row, uint32_t head, bool value)
 {
-    return *pool_key(&step.kv, block_of(row), step.layer, head, rows[row].position % 32, d);
+    return (struct pool_place){&step.kv, block_of(row), step.layer, head, rows[row].position % 32, value};
 }
 
-static uint16_t stored_value(uint32_t row, uint32_t head, uint32_t d)
+/* Of a key: what differs by the float's own error may be rounded otherwise, by one unit in the last place of
+ * a half or one step of the scale. */
+static void assert_key(const struct pool_place *at, const float *expected)
 {
-    return *pool_value(&step.kv, block_of(row), step.layer, head, rows[row].position % 32, d);
+    const bool scaled = step.kv.type == BACKEND_KV_Q8;
+    int8_t quants[32];
+    float step_of_scale = 0;
+    for (uint32_t d = 0; d < step.kv.dim; d++) {
+        const uint32_t left = step.kv.dim - d, n = left < 32 ? left : 32;
+        if (scaled && d % 32 == 0) {
+            step_of_scale = format_f16_to_f32(pool_round(expected + d, n, quants));
+            ck_assert_float_eq_tol(format_f16_to_f32(*pool_scale(at, d)), step_of_scale,
+                                   1e-3f * step_of_scale);
+        }
+        const float wanted = scaled ? step_of_scale * quants[d % 32] : expected[d];
+        const float off = scaled ? 1.1f * step_of_scale : 1e-3f * fabsf(wanted) + 1e-5f;
+        ck_assert_msg(fabsf(pool_number(at, d) - wanted) <= off, "key %u: %g, not %g", d,
+                      (double)pool_number(at, d), (double)wanted);
+    }
+    for (uint32_t d = step.kv.dim; d < pool_padded(&step.kv); d++)
+        ck_assert_int_eq(scaled ? *pool_quant(at, d) : *pool_half(at, d), 0);
 }
 
-/* One unit in the last place of a half beside the float's own error. */
-static void assert_half(uint16_t found, float expected, const char *what)
+/* Values are as they were: to the bit. */
+static void assert_value(const struct pool_place *at, const float *expected)
 {
-    float x = format_f16_to_f32(found);
-    ck_assert_msg(fabsf(x - expected) <= 1e-3f * fabsf(expected) + 1e-5f, "%s: %g, not %g", what, (double)x,
-                  (double)expected);
+    int8_t quants[32];
+    for (uint32_t d = 0; d < step.kv.dim; d++) {
+        const uint32_t left = step.kv.dim - d, n = left < 32 ? left : 32;
+        if (step.kv.type == BACKEND_KV_F16) {
+            ck_assert_uint_eq(*pool_half(at, d), format_f32_to_f16(expected[d]));
+            continue;
+        }
+        if (d % 32 == 0)
+            ck_assert_uint_eq(*pool_scale(at, d), pool_round(expected + d, n, quants));
+        ck_assert_int_eq(*pool_quant(at, d), quants[d % 32]);
+    }
 }
 
 static void assert_heads(void)
@@ -136,16 +165,12 @@ static void assert_heads(void)
             assert_close(step.q + row * MOST + h * dim, head, dim, "q");
         }
         for (uint32_t h = 0; h < step.kv.n_heads; h++) {
+            const struct pool_place key = place(row, h, false), value = place(row, h, true);
             memcpy(head, k_before + row * MOST + h * dim, dim * sizeof *head);
             norm_plainly(&step.k_norm, head, dim);
             turn_plainly(head, rows[row].position);
-            for (uint32_t d = 0; d < dim; d++) {
-                assert_half(stored_key(row, h, d), head[d], "key");
-                ck_assert_uint_eq(stored_value(row, h, d),
-                                  format_f32_to_f16(step.v[row * MOST + h * dim + d]));
-            }
-            for (uint32_t d = dim; d % 8 != 0; d++)
-                ck_assert_uint_eq(stored_key(row, h, d), 0);
+            assert_key(&key, head);
+            assert_value(&value, step.v + row * MOST + h * dim);
         }
     }
 }
@@ -167,7 +192,7 @@ static const float *make_weights(uint32_t n, uint32_t seed)
 
 START_TEST(pairs_turn_and_all_is_stored)
 {
-    set_up(4, 2, 64, 1);
+    set_up(_i, 4, 2, 64, 1);
     set_rotary(ROTARY_PAIRS, 64);
     step.attention_scale = 0.125f;
     run_heads();
@@ -178,7 +203,7 @@ END_TEST
 
 START_TEST(halves_turn_and_dims_beyond_stay)
 {
-    set_up(3, 3, 80, 2);
+    set_up(_i, 3, 3, 80, 2);
     set_rotary(ROTARY_HALVES, 32);
     run_heads();
     assert_heads();
@@ -188,7 +213,7 @@ END_TEST
 
 START_TEST(heads_of_odd_sizes_are_padded_with_zeros)
 {
-    set_up(5, 1, 20, 3);
+    set_up(_i, 5, 1, 20, 3);
     set_rotary(ROTARY_PAIRS, 10);
     run_heads();
     assert_heads();
@@ -198,7 +223,7 @@ END_TEST
 
 START_TEST(heads_are_normed_before_they_turn)
 {
-    set_up(2, 1, 128, 4);
+    set_up(_i, 2, 1, 128, 4);
     set_rotary(ROTARY_HALVES, 128);
     step.norm = (struct norm){.kind = NORM_RMS, .epsilon = 1e-5f};
     step.q_norm.weight = make_weights(128, 5);
@@ -211,7 +236,7 @@ END_TEST
 
 START_TEST(a_layer_norm_takes_the_mean_off)
 {
-    set_up(2, 2, 48, 7);
+    set_up(_i, 2, 2, 48, 7);
     step.norm = (struct norm){.kind = NORM_LAYER, .epsilon = 1e-5f};
     step.q_norm = (struct device_vector){make_weights(48, 8), make_weights(48, 9)};
     step.k_norm.weight = make_weights(48, 10);
@@ -223,7 +248,7 @@ END_TEST
 
 START_TEST(angles_stay_exact_far_out)
 {
-    set_up(1, 1, 64, 11);
+    set_up(_i, 1, 1, 64, 11);
     set_rotary(ROTARY_HALVES, 64);
     slots.table_size = 4000;
     slots.tables = take(3 * 4000, sizeof *slots.tables);
@@ -237,24 +262,51 @@ START_TEST(angles_stay_exact_far_out)
 }
 END_TEST
 
+/* In 8 bits the largest scale is the largest of which 127 are a half. */
 START_TEST(numbers_beyond_halves_are_cut)
 {
-    set_up(1, 1, 32, 12);
+    set_up(_i, 1, 1, 64, 12);
     float *v = (float *)step.v;
-    v[0] = 1e6f, v[1] = -INFINITY, v[2] = NAN;
+    v[0] = 1e6f, v[1] = -INFINITY, v[2] = 5, v[34] = NAN;
     step.k[0] = -70000;
     run_heads();
-    ck_assert_uint_eq(stored_value(0, 0, 0), 0x7bff);
-    ck_assert_uint_eq(stored_value(0, 0, 1), 0xfbff);
-    ck_assert(isnan(format_f16_to_f32(stored_value(0, 0, 2))));
-    ck_assert_uint_eq(stored_key(0, 0, 0), 0xfbff);
+    const struct pool_place key = place(0, 0, false), value = place(0, 0, true);
+    if (step.kv.type == BACKEND_KV_Q8) {
+        ck_assert_float_eq(format_f16_to_f32(*pool_scale(&value, 0)), 515.5f);
+        ck_assert_int_eq(*pool_quant(&value, 0), 127);
+        ck_assert_int_eq(*pool_quant(&value, 1), -127);
+        ck_assert_int_eq(*pool_quant(&value, 2), 0);
+        ck_assert(isnan(format_f16_to_f32(*pool_scale(&value, 34))));
+        ck_assert_int_eq(*pool_quant(&key, 0), -127);
+        ck_assert(!isnan(format_f16_to_f32(*pool_scale(&key, 34))));
+    } else {
+        ck_assert_uint_eq(*pool_half(&value, 0), 0x7bff);
+        ck_assert_uint_eq(*pool_half(&value, 1), 0xfbff);
+        ck_assert(isnan(format_f16_to_f32(*pool_half(&value, 34))));
+        ck_assert_uint_eq(*pool_half(&key, 0), 0xfbff);
+    }
+    close_device();
+}
+END_TEST
+
+/* Not even of nothing, and not of numbers whose scale is too small for a half. */
+START_TEST(what_is_as_good_as_nothing_becomes_zeros)
+{
+    set_up(_i, 1, 1, 64, 16);
+    float *v = (float *)step.v;
+    for (uint32_t d = 0; d < 64; d++)
+        v[d] = d < 32 ? 0 : 1e-9f;
+    run_heads();
+    const struct pool_place value = place(0, 0, true);
+    for (uint32_t d = 0; d < 64; d++)
+        ck_assert_float_eq(pool_number(&value, d), 0);
     close_device();
 }
 END_TEST
 
 START_TEST(dead_rows_change_nothing)
 {
-    set_up(2, 2, 64, 13);
+    set_up(_i, 2, 2, 64, 13);
     set_rotary(ROTARY_PAIRS, 64);
     size_t bytes = N_BLOCKS * step.kv.block_bytes;
     uint8_t *pool = take(1, bytes);
@@ -271,12 +323,13 @@ END_TEST
 /* Of the pool, only the stored positions of the layer. */
 START_TEST(nothing_else_in_the_pool_is_written)
 {
-    set_up(2, 2, 64, 14);
+    set_up(_i, 2, 2, 64, 14);
     size_t bytes = N_BLOCKS * step.kv.block_bytes, changed = 0;
     run_heads();
-    for (size_t i = 0; i < bytes / 2; i++)
-        changed += ((uint16_t *)step.kv.pool)[i] != 0x5a5a;
-    ck_assert_uint_le(changed, N_ROWS * 2 * 2 * 64);
+    for (size_t i = 0; i < bytes; i++)
+        changed += step.kv.pool[i] != 0x5a;
+    /* Keys and values of two heads: halves, or bytes and two scales. */
+    ck_assert_uint_le(changed, N_ROWS * 2 * 2 * (step.kv.type == BACKEND_KV_Q8 ? 64 + 2 * 2 : 64 * 2));
     for (uint32_t b = 0; b < N_BLOCKS; b++)
         for (size_t i = 0; i < step.kv.layer_bytes; i++)
             ck_assert_uint_eq(step.kv.pool[b * step.kv.block_bytes + i], 0x5a); /* layer 0 */
@@ -286,7 +339,7 @@ END_TEST
 
 START_TEST(blocks_go_out_and_come_in_whole)
 {
-    set_up(2, 2, 64, 15);
+    set_up(_i, 2, 2, 64, 15);
     const uint32_t n = 3;
     uint32_t *blocks = take(n, sizeof *blocks);
     size_t bytes = step.kv.block_bytes, seen = 0;
@@ -320,16 +373,17 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_test(tests, pairs_turn_and_all_is_stored);
-    tcase_add_test(tests, halves_turn_and_dims_beyond_stay);
-    tcase_add_test(tests, heads_of_odd_sizes_are_padded_with_zeros);
-    tcase_add_test(tests, heads_are_normed_before_they_turn);
-    tcase_add_test(tests, a_layer_norm_takes_the_mean_off);
-    tcase_add_test(tests, angles_stay_exact_far_out);
-    tcase_add_test(tests, numbers_beyond_halves_are_cut);
-    tcase_add_test(tests, dead_rows_change_nothing);
-    tcase_add_test(tests, nothing_else_in_the_pool_is_written);
-    tcase_add_test(tests, blocks_go_out_and_come_in_whole);
+    tcase_add_loop_test(tests, pairs_turn_and_all_is_stored, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, halves_turn_and_dims_beyond_stay, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, heads_of_odd_sizes_are_padded_with_zeros, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, heads_are_normed_before_they_turn, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, a_layer_norm_takes_the_mean_off, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, angles_stay_exact_far_out, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, numbers_beyond_halves_are_cut, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, what_is_as_good_as_nothing_becomes_zeros, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, dead_rows_change_nothing, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, nothing_else_in_the_pool_is_written, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, blocks_go_out_and_come_in_whole, 0, POOL_TYPES);
 }
 
 int main(void)

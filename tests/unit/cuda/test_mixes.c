@@ -8,7 +8,8 @@
  * has decided, so few may differ. $QUERN_MIXES says how many mixes (default 2, the first of them a crowd,
  * which comes again at the end and finds its prefix in the store), $QUERN_FIRST_MIX the number of the one
  * after it (default 1), $QUERN_ROUNDS how many go one after the other through one engine (default 1; a
- * thousand requests are 150). scripts/mixes does thousands of them. */
+ * thousand requests are 150), $QUERN_KV_TYPE what all keep keys and values in (default f16). scripts/mixes
+ * does thousands of them. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "tests/unit/run.h"
 #include "worker/convert/synth.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/kv_type.h"
 #include "worker/model/model.h"
 
 #define MOST_REQUESTS 10
@@ -40,6 +42,7 @@ static const struct synth_shape shape = {.name = "mixes",
                                          .biases = true};
 
 static struct model *model;
+static enum backend_kv_type kv_type = BACKEND_KV_F16;
 
 /* The backend on the device that is open, for what it counts. */
 static struct backend *opened;
@@ -87,14 +90,15 @@ static uint32_t draft(void *arg, const int32_t *ids, uint32_t n, uint32_t most, 
 static void rig_init(struct rig *rig, const struct backend_ops *ops, const struct backend_config *backend,
                      uint32_t most_draft)
 {
-    const struct engine_config config = {.model = model,
-                                         .backend = ops,
-                                         .backend_config = *backend,
-                                         .most_cached = UINT32_MAX,
-                                         .draft = most_draft ? draft : NULL,
-                                         .most_draft = most_draft};
+    struct engine_config config = {.model = model,
+                                   .backend = ops,
+                                   .backend_config = *backend,
+                                   .most_cached = UINT32_MAX,
+                                   .draft = most_draft ? draft : NULL,
+                                   .most_draft = most_draft};
     struct error err = {0};
     *rig = (struct rig){0};
+    config.backend_config.kv_type = kv_type;
     ck_assert_msg(engine_new(&config, sink, rig, &rig->engine, &err) == 0, "%s", err.text);
 }
 
@@ -403,8 +407,10 @@ int main(void)
 {
     char path[] = "/tmp/quern-test-XXXXXX";
     struct error err = {0};
+    const char *kept_in = getenv("QUERN_KV_TYPE");
     close(mkstemp(path));
-    if (synth_write(&shape, mixture_by_name("F32"), 7, path, &err) < 0 ||
+    if ((kept_in && kv_type_by_name(kept_in, &kv_type, &err) < 0) ||
+        synth_write(&shape, mixture_by_name("F32"), 7, path, &err) < 0 ||
         model_open(path, true, &model, &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
         return 1;

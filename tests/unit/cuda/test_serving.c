@@ -25,6 +25,14 @@ static const struct synth_shape shape = {.name = "serving",
                                          .norm_epsilon = 1e-5f,
                                          .rope_base = 10000};
 
+/* What tests of a loop are about. */
+enum variant { PLAIN, MIXTURE, KV_Q8, N_VARIANTS };
+
+static enum backend_kv_type kv_of(enum variant variant)
+{
+    return variant == KV_Q8 ? BACKEND_KV_Q8 : BACKEND_KV_F16;
+}
+
 /* The same with experts. */
 static struct synth_shape mixture_shape(void)
 {
@@ -35,13 +43,14 @@ static struct synth_shape mixture_shape(void)
     return mixture;
 }
 
-static struct backend *open_backend(struct model *model, bool invariant)
+static struct backend *open_backend(struct model *model, enum backend_kv_type kv_type, bool invariant)
 {
     const struct backend_config config = {.model = model,
                                           .n_slots = SLOTS,
                                           .n_context = 128,
                                           .n_blocks = SLOTS * 4,
                                           .max_rows = 64,
+                                          .kv_type = kv_type,
                                           .invariant = invariant};
     struct backend *backend = NULL;
     struct error err = {0};
@@ -129,9 +138,9 @@ static void decode(struct backend *backend, struct trace *trace)
 START_TEST(recorded_decodes_give_the_bits_of_single_launches)
 {
     const struct synth_shape mixture = mixture_shape();
-    struct model *model = make_model(_i ? &mixture : &shape, "F32");
+    struct model *model = make_model(_i == MIXTURE ? &mixture : &shape, "F32");
     static struct trace recorded, eager;
-    struct backend *backend = open_backend(model, false);
+    struct backend *backend = open_backend(model, kv_of(_i), false);
     const struct device_counts before = device_counts(backend_device(backend));
     decode(backend, &recorded);
     struct device_counts counts = device_counts(backend_device(backend));
@@ -141,7 +150,7 @@ START_TEST(recorded_decodes_give_the_bits_of_single_launches)
     quern_backend.close(backend);
 
     setenv("QUERN_EAGER", "1", 1);
-    backend = open_backend(model, false);
+    backend = open_backend(model, kv_of(_i), false);
     unsetenv("QUERN_EAGER");
     decode(backend, &eager);
     counts = device_counts(backend_device(backend));
@@ -155,13 +164,13 @@ END_TEST
 START_TEST(serving_allocates_and_records_nothing)
 {
     const struct synth_shape mixture = mixture_shape();
-    struct model *model = make_model(_i ? &mixture : &shape, "F32");
+    struct model *model = make_model(_i == MIXTURE ? &mixture : &shape, "F32");
     static struct trace first, again;
-    struct backend *backend = open_backend(model, false);
+    struct backend *backend = open_backend(model, kv_of(_i), false);
     const struct device_counts before = device_counts(backend_device(backend));
     uint8_t *host = malloc((size_t)SLOTS * 4 * 65536);
     const uint32_t blocks[] = {0, 1, 2, 3};
-    const int rounds = _i ? 1 : 3;
+    const int rounds = _i == PLAIN ? 3 : 1;
     const struct backend_copy copy = {.blocks = blocks, .n = 4, .host = host};
     for (int i = 0; i < rounds; i++) {
         memset(&again, 0, sizeof again);
@@ -189,13 +198,13 @@ START_TEST(serving_allocates_and_records_nothing)
 END_TEST
 
 /* Kernels that one more layer takes in a recorded decode of one row. */
-static uint32_t kernels_of_a_layer(struct synth_shape layers, bool invariant)
+static uint32_t kernels_of_a_layer(struct synth_shape layers, enum backend_kv_type kv_type, bool invariant)
 {
     uint32_t kernels[2];
     for (uint32_t i = 0; i < 2; i++) {
         layers.n_layers = 1 + i;
         struct model *model = make_model(&layers, "Q8_0");
-        struct backend *backend = open_backend(model, invariant);
+        struct backend *backend = open_backend(model, kv_type, invariant);
         kernels[i] = backend_decode_kernels(backend, 1);
         quern_backend.close(backend);
         model_free(model);
@@ -206,24 +215,26 @@ static uint32_t kernels_of_a_layer(struct synth_shape layers, bool invariant)
 
 START_TEST(a_layer_of_a_dense_llama_is_few_kernels)
 {
-    ck_assert_uint_le(kernels_of_a_layer(shape, false), 6);
-    ck_assert_uint_le(kernels_of_a_layer(shape, true), 9);
+    const uint32_t n = kernels_of_a_layer(shape, BACKEND_KV_F16, false);
+    ck_assert_uint_le(n, 6);
+    ck_assert_uint_le(kernels_of_a_layer(shape, BACKEND_KV_F16, true), 9);
+    ck_assert_uint_eq(kernels_of_a_layer(shape, BACKEND_KV_Q8, false), n);
 }
 END_TEST
 
 START_TEST(a_layer_of_a_mixture_is_no_more_than_a_dozen)
 {
-    ck_assert_uint_le(kernels_of_a_layer(mixture_shape(), false), 11);
-    ck_assert_uint_le(kernels_of_a_layer(mixture_shape(), true), 13);
+    ck_assert_uint_le(kernels_of_a_layer(mixture_shape(), BACKEND_KV_F16, false), 11);
+    ck_assert_uint_le(kernels_of_a_layer(mixture_shape(), BACKEND_KV_F16, true), 13);
 }
 END_TEST
 
 /* Logits of a sequence's last row, decoded with others or alone. */
-START_TEST(an_invariant_mixture_gives_a_sequence_the_same_bits_in_any_company)
+START_TEST(an_invariant_device_gives_a_sequence_the_same_bits_in_any_company)
 {
     const struct synth_shape mixture = mixture_shape();
-    struct model *model = make_model(&mixture, "Q8_0");
-    struct backend *backend = open_backend(model, true);
+    struct model *model = make_model(_i == MIXTURE ? &mixture : &shape, "Q8_0");
+    struct backend *backend = open_backend(model, kv_of(_i), true);
     static float logits[2][SLOTS][360];
     for (int alone = 0; alone < 2; alone++) {
         struct backend_row_set sets[SLOTS];
@@ -256,11 +267,12 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
-    tcase_add_loop_test(tests, recorded_decodes_give_the_bits_of_single_launches, 0, 2);
-    tcase_add_loop_test(tests, serving_allocates_and_records_nothing, 0, 2);
+    tcase_add_loop_test(tests, recorded_decodes_give_the_bits_of_single_launches, 0, N_VARIANTS);
+    tcase_add_loop_test(tests, serving_allocates_and_records_nothing, 0, N_VARIANTS);
     tcase_add_test(tests, a_layer_of_a_dense_llama_is_few_kernels);
     tcase_add_test(tests, a_layer_of_a_mixture_is_no_more_than_a_dozen);
-    tcase_add_test(tests, an_invariant_mixture_gives_a_sequence_the_same_bits_in_any_company);
+    tcase_add_loop_test(tests, an_invariant_device_gives_a_sequence_the_same_bits_in_any_company, MIXTURE,
+                        N_VARIANTS);
 }
 
 int main(void)

@@ -115,8 +115,33 @@ START_TEST(a_warp_multiplies_matrices_of_f16)
 }
 END_TEST
 
+/* Among them sums and products that are rounded, up and down, beyond the range, and below the least normal.
+ */
+START_TEST(halves_are_added_and_multiplied_by_twos)
+{
+    static const float a[] = {1024 + 255, 1, 2048, 2048, 65504, 0.1f, -3, 6e-5f};
+    static const float b[] = {-1152, 0.25f, 1, 3, 2, 0.3f, 7, 0.1f};
+    enum { PAIRS = sizeof a / sizeof *a / 2 };
+    open_device();
+    uint16_t *words = device_pinned(device, 4 * sizeof a);
+    for (int i = 0; i < 2 * PAIRS; i++) {
+        words[i] = format_f32_to_f16(a[i]);
+        words[2 * PAIRS + i] = format_f32_to_f16(b[i]);
+    }
+    ck_assert_int_eq(simt_kernels_halves(device_stream(device), (uint32_t *)words, PAIRS), 0);
+    ck_assert_int_eq(device_synchronize(device_stream(device)), 0);
+    for (int i = 0; i < 2 * PAIRS; i++) {
+        const float first = format_f16_to_f32(words[i]), second = format_f16_to_f32(words[2 * PAIRS + i]);
+        ck_assert_uint_eq(words[4 * PAIRS + i], format_f32_to_f16(first + second));
+        ck_assert_uint_eq(words[6 * PAIRS + i], format_f32_to_f16(first * second));
+    }
+    device = device_close(device);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, halves_are_added_and_multiplied_by_twos);
     tcase_add_test(tests, a_warp_multiplies_matrices_of_int8);
     tcase_add_test(tests, a_warp_multiplies_matrices_of_f16);
     tcase_add_test(tests, a_block_adds_up_what_its_threads_read);

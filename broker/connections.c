@@ -69,6 +69,10 @@ int accept4(int listener, struct sockaddr *address, socklen_t *address_len, int 
         errno = EAGAIN;
         return -1;
     }
+    if (!intake_is_next(listener)) {
+        errno = EAGAIN; /* another of those that share it is told too */
+        return -1;
+    }
     int fd = (int)syscall(SYS_accept4, listener, address, address_len, flags);
     if (fd < 0 && errno == EMFILE)
         errno = ECONNABORTED;

@@ -79,18 +79,23 @@ struct credit *credit_free(struct credit *credit)
     return NULL;
 }
 
-static bool has_room(struct credit *credit, size_t messages)
+/* `part`: one in so many of the messages that there may be. Who has none under way always has room: nobody
+ * would wake him. */
+static bool has_room(struct credit *credit, size_t part)
 {
-    return atomic_load(&credit->messages) < messages && atomic_load(&credit->bytes) <= CREDIT_BYTES;
+    bool is_much = atomic_load(&credit->total->bytes) > CREDIT_TOTAL_BYTES;
+    size_t messages = is_much ? CREDIT_FEW_MESSAGES : CREDIT_MESSAGES;
+    size_t bytes = is_much ? CREDIT_FEW_BYTES : CREDIT_BYTES;
+    return atomic_load(&credit->messages) < messages / part && atomic_load(&credit->bytes) <= bytes;
 }
 
 bool credit_ask(struct credit *credit)
 {
-    if (has_room(credit, CREDIT_MESSAGES))
+    if (has_room(credit, 1))
         return true;
     /* A wake for each message that goes would cost more than the message. */
     atomic_store(&credit->wanted, true);
-    return has_room(credit, CREDIT_MESSAGES / 2);
+    return has_room(credit, 2);
 }
 
 void credit_wait(struct credit *credit, size_t len)
@@ -111,7 +116,7 @@ static void freed(void *data, void *hint)
     atomic_fetch_sub(&credit->total->bytes, block->len);
     atomic_fetch_sub(&credit->bytes, block->len);
     atomic_fetch_sub(&credit->messages, 1);
-    if (has_room(credit, CREDIT_MESSAGES / 2) && atomic_exchange(&credit->wanted, false)) {
+    if (has_room(credit, 2) && atomic_exchange(&credit->wanted, false)) {
         uint64_t one = 1;
         ssize_t written = write(credit->total->wake_fd, &one, sizeof one);
         (void)written; /* it fails only when the descriptor is readable already */

@@ -22,6 +22,11 @@
 #define CREDIT_MESSAGES 64
 #define CREDIT_BYTES    ((size_t)128 << 10)
 
+/* Under way to all clients before each may have no more than a few. Whoever reads has fewer on the way. */
+#define CREDIT_TOTAL_BYTES  ((size_t)64 << 20)
+#define CREDIT_FEW_MESSAGES 4
+#define CREDIT_FEW_BYTES    ((size_t)4 << 10)
+
 struct credit_total {    /* of all clients */
     atomic_size_t bytes; /* under way */
     size_t waiting;      /* bytes that wait for room; of the loop's thread alone */

@@ -16,8 +16,18 @@
  * Parts of a message are one message here: libzmq would keep them without end, unseen by the loop, and takes
  * up to 8 KiB for the smallest. In a CURVE connection they cannot be seen, and count as messages not taken.
  *
+ * For every few messages that the loop takes it asks libzmq's thread to go on reading that connection, and
+ * the thread does all that it is asked before it looks at the others. With 5,000 connections that never cease
+ * to send it is asked for ever, and a client that sent one message waited until they ended. So the thread's
+ * looking, epoll_wait(), is ours too: the loop knows of it, and takes no more until then.
+ *
  * A descriptor may be used again while messages of its last connection are not taken. Taking those is put
  * down to the new connection, which has so much more to send, once.
+ *
+ * With a subscriber's connection libzmq forgets where its subscriptions came from, those too that the loop
+ * has not taken yet: accepting one of them then leaves an entry behind for a connection that is not there. So
+ * the loop asks here first, and the descriptor of such a connection is not used again before the loop has
+ * caught up.
  *
  * Subscriptions are only counted in bytes. Nothing gives those back but the connection's end, and new ones
  * are let in at a rate: 140,000 a second, with connections that come and go, kept the loop busy with libzmq's
@@ -26,11 +36,13 @@
 #include "broker/intake.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -62,6 +74,7 @@
 struct connection {
     enum intake_kind kind;
     bool listens, closed;
+    uint8_t shard;               /* of the stream */
     uint8_t greeting;            /* bytes of it that came */
     uint8_t header[9], n_header; /* of a frame; what came of it */
     uint64_t body_left;          /* of a frame */
@@ -70,11 +83,17 @@ struct connection {
     uint64_t held_ns;            /* since when, or since a message was taken */
     size_t received;             /* bytes of subscriptions, handshake included */
     uint32_t owner;              /* number of its client's key; 0: not known */
+    int next_parted;             /* a descriptor and one; 0: none */
 };
 
 static struct {
     pthread_mutex_t lock;
     enum intake_kind listening_for;
+    int last_listener;
+    uint32_t shards[INTAKE_MAX_SHARDS]; /* [n_shards], subscribers of each */
+    unsigned n_shards;
+    int parted, parted_before; /* subscribers' descriptors that are to be closed, see next_parted: since the
+                                  loop had caught up, and before */
     struct connection connections[INTAKE_MAX_FILES]; /* by descriptor */
     int end;                                         /* beyond the highest that was accepted */
     size_t held;                                     /* of all connections, orphans included */
@@ -94,6 +113,12 @@ static struct connection *counted(int fd)
     if (fd < 0 || fd >= INTAKE_MAX_FILES || intake.connections[fd].kind == INTAKE_ANYTHING)
         return NULL;
     return &intake.connections[fd];
+}
+
+static bool is_subscriber(const struct connection *connection)
+{
+    return !connection->listens &&
+           (connection->kind == INTAKE_SUBSCRIPTIONS || connection->kind == INTAKE_SUBSCRIPTIONS_CURVE);
 }
 
 static size_t own_share(const struct connection *connection)
@@ -248,8 +273,10 @@ static void forget(struct connection *connection)
 {
     intake.held -= connection->under_way;
     intake.orphaned += connection->not_taken;
-    if (connection->kind != INTAKE_MESSAGES)
+    if (is_subscriber(connection)) {
         intake.subscribed -= beyond_share(connection);
+        intake.shards[connection->shard]--;
+    }
     *connection = (struct connection){0};
 }
 
@@ -291,15 +318,37 @@ static bool may_end(const struct connection *connection)
     return true;
 }
 
-void intake_caught_up(void)
+/* ---- libzmq's thread ---- */
+
+static atomic_uint looks;          /* begun and ended: odd while it looks */
+static _Thread_local bool is_ours; /* the thread that reads clients' connections */
+
+uint32_t intake_stamp(void)
 {
-    atomic_store(&ended, 0);
+    return atomic_load(&looks);
+}
+
+bool intake_looked_since(uint32_t stamp)
+{
+    uint32_t now = atomic_load(&looks);
+    return now != stamp || now % 2 == 1;
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
+{
+    if (is_ours)
+        atomic_fetch_add(&looks, 1);
+    int n = (int)syscall(SYS_epoll_pwait, fd, events, max, timeout, NULL, 0);
+    if (is_ours)
+        atomic_fetch_add(&looks, 1);
+    return n;
 }
 
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     struct connection *connection = counted(fd);
     ssize_t may = connection ? before_reading(connection, len) : (ssize_t)len;
+    is_ours |= connection != NULL;
     if (may < 0) {
         errno = (int)-may;
         return -1;
@@ -321,18 +370,95 @@ int listen(int fd, int backlog)
 {
     if (fd >= 0 && fd < INTAKE_MAX_FILES)
         intake.connections[fd] = (struct connection){.kind = intake.listening_for, .listens = true};
+    intake.last_listener = fd;
     return (int)syscall(SYS_listen, fd, backlog);
+}
+
+int intake_share_listener(unsigned shard)
+{
+    struct connection *listener = counted(intake.last_listener);
+    if (!listener)
+        return -EBADF;
+    /* libzmq's are not, as a connection that it is told of is always there; here another may have taken it.
+     */
+    int flags = fcntl(intake.last_listener, F_GETFL);
+    if (flags < 0 || fcntl(intake.last_listener, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -errno;
+    int fd = fcntl(intake.last_listener, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    if (fd >= INTAKE_MAX_FILES) {
+        close(fd);
+        return -EMFILE;
+    }
+    intake.connections[fd] = *listener;
+    intake.connections[fd].shard = (uint8_t)shard;
+    intake.n_shards = shard >= intake.n_shards ? shard + 1 : intake.n_shards;
+    return fd;
+}
+
+bool intake_is_next(int listener)
+{
+    struct connection *connection = counted(listener);
+    if (!connection || connection->kind == INTAKE_MESSAGES)
+        return true;
+    unsigned least = 0;
+    pthread_mutex_lock(&intake.lock);
+    for (unsigned i = 1; i < intake.n_shards; i++)
+        if (intake.shards[i] < intake.shards[least])
+            least = i;
+    pthread_mutex_unlock(&intake.lock);
+    return connection->shard == least;
 }
 
 int close(int fd)
 {
     struct connection *connection = counted(fd);
+    bool subscriber = connection && is_subscriber(connection);
     if (connection) {
         pthread_mutex_lock(&intake.lock);
         forget(connection);
+        if (subscriber) {
+            connection->next_parted = intake.parted;
+            intake.parted = fd + 1;
+        }
         pthread_mutex_unlock(&intake.lock);
     }
-    return (int)syscall(SYS_close, fd);
+    if (!subscriber)
+        return (int)syscall(SYS_close, fd);
+    shutdown(fd, SHUT_RDWR); /* for the other end this is all */
+    return 0;
+}
+
+/* What parted before the last time has been seen by the loop in the turn since. */
+static void close_parted(void)
+{
+    pthread_mutex_lock(&intake.lock);
+    int fd = intake.parted_before - 1;
+    intake.parted_before = intake.parted;
+    intake.parted = 0;
+    pthread_mutex_unlock(&intake.lock);
+    while (fd >= 0) {
+        int next = intake.connections[fd].next_parted - 1;
+        syscall(SYS_close, fd);
+        fd = next;
+    }
+}
+
+void intake_caught_up(void)
+{
+    atomic_store(&ended, 0);
+    close_parted();
+}
+
+bool intake_stands(int fd)
+{
+    if (fd < 0 || fd >= INTAKE_MAX_FILES)
+        return true;
+    pthread_mutex_lock(&intake.lock);
+    bool stands = is_subscriber(&intake.connections[fd]);
+    pthread_mutex_unlock(&intake.lock);
+    return stands;
 }
 
 void intake_listen_for(enum intake_kind kind)
@@ -342,10 +468,12 @@ void intake_listen_for(enum intake_kind kind)
 
 void intake_accepted(int fd, int listener)
 {
-    if (!counted(listener) || fd >= INTAKE_MAX_FILES)
+    if (!counted(listener) || fd < 0 || fd >= INTAKE_MAX_FILES)
         return;
     pthread_mutex_lock(&intake.lock);
-    intake.connections[fd] = (struct connection){.kind = intake.connections[listener].kind};
+    struct connection *connection = &intake.connections[fd];
+    *connection = (struct connection){.kind = counted(listener)->kind, .shard = counted(listener)->shard};
+    intake.shards[connection->shard] += is_subscriber(connection);
     intake.end = fd >= intake.end ? fd + 1 : intake.end;
     pthread_mutex_unlock(&intake.lock);
 }

@@ -7,7 +7,7 @@
  * libzmq bounds a message, and the messages of a connection, but neither the parts of a message nor the bytes
  * of all connections, and it keeps every subscription, refused ones too. So what connections send is counted
  * where it is read, and a connection that goes beyond is closed. Linking this module is what does it: it
- * stands in for listen(2), recv(2) and close(2). Any thread may call these functions. */
+ * stands in for listen(2), recv(2), close(2) and epoll_wait(2). Any thread may call these functions. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,6 +43,15 @@ enum intake_kind {
 /* What is sent on connections to the listeners that are made from now on. */
 void intake_listen_for(enum intake_kind kind);
 
+/* Another descriptor of the listener that was made last, for one more socket that takes connections from it:
+ * `shard` 1 … INTAKE_MAX_SHARDS − 1, the first is 0. The caller's to close. -errno. */
+#define INTAKE_MAX_SHARDS 32
+int intake_share_listener(unsigned shard);
+
+/* Whether a connection that waits is this listener's: of those who share it, the one whose shard has the
+ * fewest subscribers takes it. */
+bool intake_is_next(int listener);
+
 /* A connection was accepted. */
 void intake_accepted(int fd, int listener);
 
@@ -53,15 +62,25 @@ void intake_taken(int fd, size_t bytes);
 /* The broker took all messages that were there. */
 void intake_emptied(void);
 
-/* Listeners whose connections ended are let go so many at once, the others when the loop has caught up with
- * those. For each that goes libzmq looks through the subscriptions of all, and for those that go together in
- * a single call: 0.5 s of the loop for 500, 2.1 s for 1,000, 8.3 s for 2,000. */
-#define INTAKE_ENDS_AT_ONCE 8
+/* Subscribers whose connections ended are let go so many at once, the others when the loop has caught up with
+ * those. For each that goes libzmq looks through the subscriptions of its shard, and for those that go
+ * together in a single call: 0.5 s of the loop for 500 of one shard, 2.1 s for 1,000, 8.3 s for 2,000. */
+#define INTAKE_ENDS_AT_ONCE 16
 void intake_caught_up(void);
+
+/* A stamp of this moment, and whether libzmq's thread has looked at all of its connections since, or is just
+ * doing so. As long as the loop takes messages, that thread may be busy with connections that it has read
+ * from already, and look at no other. */
+uint32_t intake_stamp(void);
+bool intake_looked_since(uint32_t stamp);
 
 /* For libzmq's thread when it is told to ask again later, which it does at once: waits for a millisecond, but
  * for no more than half of its time. */
 void intake_pause(void);
+
+/* Whether the connection that a subscription came from, as libzmq gives it with the message, has not ended.
+ */
+bool intake_stands(int fd);
 
 /* The connection is that of a client with this key, as a message of it said. */
 void intake_owned(int fd, uint32_t key);

@@ -41,8 +41,10 @@
 #define RETRY_NS    (2 * CLOCK_NS_PER_MS)   /* workers' outboxes: a ROUTER does not say when one has room */
 #define STOP_NS     (5 * CLOCK_NS_PER_S)    /* for workers to end, and clients to read what is theirs */
 #define LEAVE_NS    CLOCK_NS_PER_S /* for clients to take what was sent, before another broker comes */
+#define HOLD_NS     (100 * CLOCK_NS_PER_MS) /* clients, while libzmq has not looked at all of them */
 #define TRIM_NS     (10 * CLOCK_NS_PER_S)
 #define LATE_NS     CLOCK_NS_PER_S /* a tick so late means that we stood still ourselves */
+#define POLL_STREAM 2              /* the place of the descriptor that says that listeners come or go */
 #define POLL_WAKE   4              /* the place of the descriptor that says that clients have read */
 #define POLL_FIXED  6
 #define POLL_MAX    (POLL_FIXED + WORKER_MAX)
@@ -57,6 +59,9 @@ struct turn {
     uint64_t stop_at;     /* STOPPING: when workers are killed; else 0 */
     uint64_t leave_at;    /* when another broker is to take over at the latest; 0: none is */
     bool more;            /* a batch was full: do not wait */
+    bool more_clients;    /* there are more messages of clients: not before all were looked at again */
+    uint32_t stamp;       /* since then */
+    uint64_t take_at;     /* but not later than this */
     bool announced;       /* "ready:" was printed */
     uint64_t loading_shown_ns;
     uint64_t next_trim_ns; /* when unused memory may be given back again */
@@ -72,7 +77,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static long milliseconds_to_wait(const struct broker *broker, const struct turn *turn)
 {
-    if (turn->more)
+    if (turn->more || turn->more_clients || broker->stream.ready)
         return 0;
     uint64_t due = earlier(turn->next_tick, queue_next_deadline(&broker->queue));
     if (broker->worker_link.waiting)
@@ -84,13 +89,20 @@ static long milliseconds_to_wait(const struct broker *broker, const struct turn 
     return due <= now ? 0 : (long)((due - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS);
 }
 
+/* Whether what clients send may be taken now. */
+static bool may_take(const struct turn *turn, uint64_t now)
+{
+    return !turn->more_clients || now >= turn->take_at || intake_looked_since(turn->stamp);
+}
+
 static void wait_for_something(struct broker *broker, struct turn *turn)
 {
     zmq_pollitem_t *items = turn->items;
     int n = 0;
-    items[n++] = (zmq_pollitem_t){.socket = broker->client_link.router, .events = ZMQ_POLLIN};
+    bool takes = may_take(turn, clock_ns());
+    items[n++] = (zmq_pollitem_t){.socket = broker->client_link.router, .events = takes ? ZMQ_POLLIN : 0};
     items[n++] = (zmq_pollitem_t){.socket = broker->worker_link.router, .events = ZMQ_POLLIN};
-    items[n++] = (zmq_pollitem_t){.socket = broker->stream.socket, .events = ZMQ_POLLIN};
+    items[n++] = (zmq_pollitem_t){.fd = broker->stream.fd, .events = ZMQ_POLLIN};
     items[n++] = (zmq_pollitem_t){.fd = broker->supervisor.fd, .events = ZMQ_POLLIN};
     items[n++] = (zmq_pollitem_t){.fd = broker->client_link.credit.wake_fd, .events = ZMQ_POLLIN};
     /* Without a socket, and then with no descriptor either, there is nothing to wait for. */
@@ -99,8 +111,10 @@ static void wait_for_something(struct broker *broker, struct turn *turn)
         if (broker->workers[i].stream)
             items[n++] = (zmq_pollitem_t){.socket = broker->workers[i].stream, .events = ZMQ_POLLIN};
     }
-    zmq_poll(items, n, milliseconds_to_wait(broker, turn));
+    zmq_poll(items, n, takes ? milliseconds_to_wait(broker, turn) : 1);
     broker->now = clock_ns();
+    if (items[POLL_STREAM].revents & ZMQ_POLLIN)
+        stream_woken(&broker->stream);
     if (items[POLL_WAKE].revents & ZMQ_POLLIN)
         broker->client_link.retry |= credit_total_woken(&broker->client_link.credit);
 }
@@ -116,7 +130,11 @@ static void take_messages(struct broker *broker, struct turn *turn)
     if (!more)
         connections_caught_up();
     turn->more |= more;
-    turn->more |= from_clients_drain(broker);
+    if (!may_take(turn, broker->now))
+        return;
+    turn->stamp = intake_stamp();
+    turn->more_clients = from_clients_drain(broker);
+    turn->take_at = clock_ns() + HOLD_NS;
 }
 
 static void take_news(struct broker *broker, struct turn *turn)

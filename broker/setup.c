@@ -126,7 +126,7 @@ void broker_leave(struct broker *broker)
 
 void broker_deinit(struct broker *broker)
 {
-    if (broker->stream.socket && broker->client_link.router)
+    if (broker->stream.n_shards > 0 && broker->client_link.router)
         lifecycle_end_all(broker, "the pool was stopped");
     close_workers(broker);
     free_tables(broker);

@@ -81,6 +81,21 @@ static int bind_to(void *socket, const char *endpoint, enum intake_kind kind, st
     return r < 0 ? error_set(err, r, "%s: %s", endpoint, zmq_strerror(-r)) : 0;
 }
 
+/* All shards take connections from one socket that listens, each by a descriptor of its own: what is bound
+ * for the first is shared with the others. */
+static int bind_stream(struct stream *stream, const char *endpoint, enum intake_kind kind, struct error *err)
+{
+    int r = bind_to(stream->shards[0], endpoint, kind, err);
+    for (unsigned i = 1; i < stream->n_shards && r == 0; i++) {
+        int fd = intake_share_listener(i);
+        if (fd < 0)
+            return error_set(err, fd, "%s: %s", endpoint, strerror(-fd));
+        set_int(stream->shards[i], ZMQ_USE_FD, fd);
+        r = bind_to(stream->shards[i], endpoint, kind, err);
+    }
+    return r;
+}
+
 static bool is_socket(int dir, const char *path)
 {
     struct stat st;
@@ -118,8 +133,16 @@ static int bind_ipc(struct broker *broker, struct error *err)
     if (r == 0)
         r = bind_to(broker->worker_link.router, broker->endpoints.worker_link, INTAKE_ANYTHING, err);
     if (r == 0)
-        r = bind_to(broker->stream.socket, broker->endpoints.streams[0], INTAKE_SUBSCRIPTIONS, err);
+        r = bind_stream(&broker->stream, broker->endpoints.streams[0], INTAKE_SUBSCRIPTIONS, err);
     return r;
+}
+
+static int set_key(void *socket, const struct certificate *server, struct error *err)
+{
+    set_int(socket, ZMQ_CURVE_SERVER, 1);
+    if (zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, server->secret_key, CERTIFICATE_KEY_LEN + 1) < 0)
+        return error_set(err, -errno, "curve-key: %s", zmq_strerror(errno));
+    return 0;
 }
 
 static int set_keys(struct broker *broker, struct error *err)
@@ -135,12 +158,10 @@ static int set_keys(struct broker *broker, struct error *err)
     /* Clients that were given a public key of another pair would never hear from us, nor why. */
     if (zmq_curve_public(belongs, server.secret_key) < 0 || strcmp(belongs, server.public_key) != 0)
         r = error_set(err, -EINVAL, "curve-key: the public and the secret key of %s are not a pair", path);
-    void *sockets[] = {broker->client_link.router, broker->stream.socket};
-    for (int i = 0; i < 2 && r == 0; i++) {
-        set_int(sockets[i], ZMQ_CURVE_SERVER, 1);
-        if (zmq_setsockopt(sockets[i], ZMQ_CURVE_SECRETKEY, server.secret_key, CERTIFICATE_KEY_LEN + 1) < 0)
-            r = error_set(err, -errno, "curve-key: %s", zmq_strerror(errno));
-    }
+    if (r == 0)
+        r = set_key(broker->client_link.router, &server, err);
+    for (unsigned i = 0; i < broker->stream.n_shards && r == 0; i++)
+        r = set_key(broker->stream.shards[i], &server, err);
     explicit_bzero(&server, sizeof server);
     return r;
 }
@@ -153,8 +174,8 @@ static int set_guard(struct broker *broker, struct error *err)
         r = zap_init(&broker->zap, broker->context, &broker->client_keys, err);
     if (r == 0)
         r = zap_guard(broker->client_link.router, err);
-    if (r == 0)
-        r = zap_guard(broker->stream.socket, err);
+    for (unsigned i = 0; i < broker->stream.n_shards && r == 0; i++)
+        r = zap_guard(broker->stream.shards[i], err);
     if (r == 0)
         broker->stream.keys = &broker->client_keys;
     return r;
@@ -196,12 +217,13 @@ static int bind_tcp(struct broker *broker, struct error *err)
     enum intake_kind subscriptions =
         broker->options.curve_key[0] ? INTAKE_SUBSCRIPTIONS_CURVE : INTAKE_SUBSCRIPTIONS;
     prepare_tcp(broker->client_link.router, host[0] == '[');
-    prepare_tcp(broker->stream.socket, host[0] == '[');
+    for (unsigned i = 0; i < broker->stream.n_shards; i++)
+        prepare_tcp(broker->stream.shards[i], host[0] == '[');
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port);
     r = bind_to(broker->client_link.router, endpoint, INTAKE_MESSAGES, err);
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port + 1u);
     if (r == 0)
-        r = bind_to(broker->stream.socket, endpoint, subscriptions, err);
+        r = bind_stream(&broker->stream, endpoint, subscriptions, err);
     if (r < 0)
         return r;
     /* Clients are told where the stream is: a wildcard would lead each to itself. */
@@ -229,9 +251,10 @@ int sockets_bind(struct broker *broker, struct error *err)
     if (r == 0)
         set_int(broker->worker_link.router, ZMQ_RCVHWM, 0);
     if (r == 0)
-        r = stream_init(&broker->stream, broker->context, broker->secret, err);
-    if (r == 0)
-        set_int(broker->stream.socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
+        r = stream_init(&broker->stream, broker->context, stream_shards_for(broker->most_connections),
+                        broker->secret, err);
+    for (unsigned i = 0; i < broker->stream.n_shards && r == 0; i++)
+        set_int(broker->stream.shards[i], ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
     if (r == 0)
         r = bind_ipc(broker, err);
     if (r == 0 && broker->options.tcp[0])

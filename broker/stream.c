@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The XPUB and who listens on it.
+/* The shards and who listens on them.
  *
- * In manual mode the socket hands us each (un)subscription and acts on none by itself; what we accept we set
+ * When a connection ends, its XPUB walks the whole tree of its subscriptions, node by node, twice: some 4 us
+ * for each session that is listened to, which is 20 ms a connection with 5,000 of them. So there are several,
+ * and a connection goes to the one with the fewest (intake.h): a client sees one address. A session is
+ * published on the shards that it was ever subscribed on, mostly one.
+ *
+ * An epoll of the sockets' descriptors says which may have something to be read, as zmq_poll would ask each
+ * of them with a system call. But sending may take the news off a descriptor unseen, so a shard that was sent
+ * to is looked at once more before the loop waits.
+ *
+ * In manual mode a socket hands us each (un)subscription and acts on none by itself; what we accept we set
  * for the pipe it came from. When a connection ends, the socket reports an unsubscription for each topic that
  * the peer had asked for, accepted or not. Subscriptions are counted by session: when the last one goes, the
  * client has left. A subscription may come before its session says hello, as after a restart of the broker,
  * when sockets reconnect by themselves; it is accepted like any other, because naming 16 random bytes is the
  * right to listen.
+ *
+ * A socket does not say that the connection of a subscription has ended meanwhile, and then what we set would
+ * be for memory that it gave back: it is counted all the same, because its end will be reported, but not set.
  *
  * A peer that subscribes twice, as none of ours does, is reported to leave only once, so counts may stay
  * behind for ever. They are swept before the table is full of them, or nobody could subscribe any more.
@@ -19,6 +31,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include <uthash.h>
 
@@ -29,25 +43,52 @@
 /* Frames in flight to one listener. At some 150 bytes a frame a paused client holds about a megabyte. */
 #define STREAM_HIGH_WATER 8192
 
+/* One walk is then some milliseconds with as many sessions as there may be. */
+#define CONNECTIONS_A_SHARD 1024
+
+_Static_assert(STREAM_MAX_SHARDS <= 32, "a bit each");
+
 struct stream_listened {
     struct id128 session;
     uint64_t subscriptions;
+    uint32_t shards; /* it was subscribed on; a bit each */
     UT_hash_handle hh;
 };
 
-int stream_init(struct stream *stream, void *context, uint64_t seed, struct error *err)
+unsigned stream_shards_for(uint32_t connections)
 {
-    *stream = (struct stream){.seed = seed, .socket = zmq_socket(context, ZMQ_XPUB)};
-    if (!stream->socket)
-        return error_set(err, -errno, "stream socket: %s", zmq_strerror(errno));
-    int manual = 1, mark = STREAM_HIGH_WATER, linger = 200;
+    unsigned n = connections / CONNECTIONS_A_SHARD;
+    return n < 1 ? 1 : n > STREAM_MAX_SHARDS ? STREAM_MAX_SHARDS : n;
+}
+
+static int make_shard(struct stream *stream, void *context, unsigned shard)
+{
+    void *socket = zmq_socket(context, ZMQ_XPUB);
+    if (!socket)
+        return -errno;
+    stream->shards[shard] = socket;
+    int manual = 1, mark = STREAM_HIGH_WATER, linger = 200, fd = -1;
     /* A subscription has 33 bytes at most, but the messages of a CURVE handshake count too. */
     int64_t largest = 2048;
-    zmq_setsockopt(stream->socket, ZMQ_XPUB_MANUAL, &manual, sizeof manual);
-    zmq_setsockopt(stream->socket, ZMQ_SNDHWM, &mark, sizeof mark);
-    zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger);
-    zmq_setsockopt(stream->socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
+    zmq_setsockopt(socket, ZMQ_XPUB_MANUAL, &manual, sizeof manual);
+    zmq_setsockopt(socket, ZMQ_SNDHWM, &mark, sizeof mark);
+    zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
+    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = shard};
+    if (zmq_getsockopt(socket, ZMQ_FD, &fd, &(size_t){sizeof fd}) < 0 ||
+        epoll_ctl(stream->fd, EPOLL_CTL_ADD, fd, &event) < 0)
+        return -errno;
+    stream->ready |= 1u << shard;
     return 0;
+}
+
+int stream_init(struct stream *stream, void *context, unsigned n_shards, uint64_t seed, struct error *err)
+{
+    *stream = (struct stream){.seed = seed, .fd = epoll_create1(EPOLL_CLOEXEC)};
+    int r = stream->fd < 0 ? -errno : 0;
+    while (r == 0 && stream->n_shards < n_shards)
+        r = make_shard(stream, context, stream->n_shards++);
+    return r < 0 ? error_set(err, r, "stream socket: %s", zmq_strerror(-r)) : 0;
 }
 
 void stream_deinit(struct stream *stream)
@@ -58,9 +99,12 @@ void stream_deinit(struct stream *stream)
         HASH_DEL(stream->listened, listened);
         free(listened);
     }
-    if (stream->socket)
-        zmq_close(stream->socket);
-    *stream = (struct stream){0};
+    for (unsigned i = 0; i < stream->n_shards; i++)
+        if (stream->shards[i])
+            zmq_close(stream->shards[i]);
+    if (stream->n_shards > 0)
+        close(stream->fd);
+    *stream = (struct stream){.fd = -1};
 }
 
 static struct stream_listened *find(const struct stream *stream, const struct id128 *session, unsigned hash)
@@ -71,7 +115,7 @@ static struct stream_listened *find(const struct stream *stream, const struct id
 }
 
 /* 0; -ENOSPC when nobody can be listened for who is not yet; -ENOMEM. */
-static int subscribed(struct stream *stream, const struct id128 *session, const uint8_t *topic, size_t len)
+static int subscribed(struct stream *stream, unsigned shard, const struct id128 *session)
 {
     unsigned hash = (unsigned)hash64(session, sizeof *session, stream->seed);
     struct stream_listened *listened = find(stream, session, hash);
@@ -85,14 +129,13 @@ static int subscribed(struct stream *stream, const struct id128 *session, const 
         stream->n_listened++;
     }
     listened->subscriptions++;
-    zmq_setsockopt(stream->socket, ZMQ_SUBSCRIBE, topic, len);
+    listened->shards |= 1u << shard;
     return 0;
 }
 
 /* True when it was the session's last. */
-static bool unsubscribed(struct stream *stream, const struct id128 *session, const uint8_t *topic, size_t len)
+static bool unsubscribed(struct stream *stream, const struct id128 *session)
 {
-    zmq_setsockopt(stream->socket, ZMQ_UNSUBSCRIBE, topic, len);
     struct stream_listened *listened =
         find(stream, session, (unsigned)hash64(session, sizeof *session, stream->seed));
     if (!listened || --listened->subscriptions > 0)
@@ -114,6 +157,7 @@ void stream_make_room(struct stream *stream, const struct sessions *sessions)
     struct stream_listened *listened, *next;
     if (stream->n_listened < STREAM_MAX_LISTENED / 2)
         return;
+    stream->unknown = true;
     HASH_ITER(hh, stream->listened, listened, next)
     {
         if (session_find(sessions, &listened->session))
@@ -139,7 +183,7 @@ static bool may_listen(const struct stream *stream, zmq_msg_t *message)
 }
 
 /* True when it was the session's last subscription that ended. */
-static bool take(struct stream *stream, zmq_msg_t *message, struct id128 *ret_session)
+static bool take(struct stream *stream, unsigned shard, zmq_msg_t *message, struct id128 *ret_session)
 {
     const uint8_t *data = zmq_msg_data(message);
     size_t size = zmq_msg_size(message), len = size - 1;
@@ -147,41 +191,113 @@ static bool take(struct stream *stream, zmq_msg_t *message, struct id128 *ret_se
     if (size < 1 || (len != sizeof(struct id128) && len != PROTO_TOPIC_BYTES) || data[0] > 1)
         return false;
     memcpy(ret_session, data + 1, sizeof *ret_session);
-    if (data[0] == 0)
-        return unsubscribed(stream, ret_session, data + 1, len);
+    int fd = zmq_msg_get(message, ZMQ_SRCFD); /* -1: none, as of an end that the socket reports itself */
+    bool stands = intake_stands(fd);
+    if (data[0] == 0) {
+        if (stands)
+            zmq_setsockopt(stream->shards[shard], ZMQ_UNSUBSCRIBE, data + 1, len);
+        return unsubscribed(stream, ret_session);
+    }
+    if (!may_listen(stream, message))
+        return false;
+    int r = subscribed(stream, shard, ret_session);
+    if (r == 0 && stands)
+        zmq_setsockopt(stream->shards[shard], ZMQ_SUBSCRIBE, data + 1, len);
     /* A listener that is not heard waits for a welcome that never comes. One that connects again says it
      * again. */
-    if (may_listen(stream, message) && subscribed(stream, ret_session, data + 1, len) == -ENOMEM)
-        intake_again(zmq_msg_get(message, ZMQ_SRCFD));
+    if (r == -ENOMEM)
+        intake_again(fd);
     return false;
+}
+
+void stream_woken(struct stream *stream)
+{
+    struct epoll_event events[STREAM_MAX_SHARDS];
+    int n = epoll_wait(stream->fd, events, STREAM_MAX_SHARDS, 0);
+    for (int i = 0; i < n; i++)
+        stream->ready |= 1u << events[i].data.u32;
 }
 
 bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_left)
 {
     zmq_msg_t message;
     struct id128 session;
+    bool any = false;
     zmq_msg_init(&message);
-    bool any = zmq_msg_recv(&message, stream->socket, ZMQ_DONTWAIT) >= 0;
-    if (any)
-        *ret_has_left = take(stream, &message, &session);
+    while (!any && stream->ready != 0) {
+        unsigned shard = (unsigned)__builtin_ctz(stream->ready);
+        any = zmq_msg_recv(&message, stream->shards[shard], ZMQ_DONTWAIT) >= 0;
+        if (any)
+            *ret_has_left = take(stream, shard, &message, &session);
+        else
+            stream->ready &= ~(1u << shard);
+    }
     if (any && *ret_has_left)
         *ret_left = session;
     zmq_msg_close(&message);
     return any;
 }
 
+/* Where somebody may listen to the session; a bit each. */
+static uint32_t shards_of(const struct stream *stream, const void *topic)
+{
+    struct id128 session;
+    memcpy(&session, topic, sizeof session);
+    const struct stream_listened *listened =
+        find(stream, &session, (unsigned)hash64(&session, sizeof session, stream->seed));
+    if (listened)
+        return listened->shards;
+    return stream->unknown ? UINT32_MAX >> (32 - stream->n_shards) : 0;
+}
+
+static void drop(zmq_msg_t *message)
+{
+    zmq_msg_close(message);
+    zmq_msg_init(message);
+}
+
+/* Sends them, and has them no longer. */
+static void send_both(struct stream *stream, unsigned shard, zmq_msg_t *topic, zmq_msg_t *payload)
+{
+    stream->ready |= 1u << shard;
+    if (zmq_msg_send(topic, stream->shards[shard], ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
+        zmq_msg_send(payload, stream->shards[shard], ZMQ_DONTWAIT) < 0) {
+        drop(topic);
+        drop(payload);
+    }
+}
+
+static void send_copies(struct stream *stream, unsigned shard, zmq_msg_t *topic, zmq_msg_t *payload)
+{
+    zmq_msg_t topic_copy, payload_copy;
+    zmq_msg_init(&topic_copy);
+    zmq_msg_init(&payload_copy);
+    if (zmq_msg_copy(&topic_copy, topic) == 0 && zmq_msg_copy(&payload_copy, payload) == 0)
+        send_both(stream, shard, &topic_copy, &payload_copy);
+    zmq_msg_close(&topic_copy);
+    zmq_msg_close(&payload_copy);
+}
+
 void stream_forward(struct stream *stream, zmq_msg_t *topic, zmq_msg_t *payload)
 {
-    if (zmq_msg_send(topic, stream->socket, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
-        zmq_msg_send(payload, stream->socket, ZMQ_DONTWAIT) < 0) {
-        zmq_msg_close(topic);
-        zmq_msg_close(payload);
+    uint32_t shards = shards_of(stream, zmq_msg_data(topic));
+    for (; shards & (shards - 1); shards &= shards - 1)
+        send_copies(stream, (unsigned)__builtin_ctz(shards), topic, payload);
+    if (shards) {
+        send_both(stream, (unsigned)__builtin_ctz(shards), topic, payload);
+    } else {
+        drop(topic);
+        drop(payload);
     }
 }
 
 void stream_publish(struct stream *stream, const void *topic, size_t topic_len, const void *payload,
                     size_t len)
 {
-    if (zmq_send(stream->socket, topic, topic_len, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
-        zmq_send(stream->socket, payload, len, ZMQ_DONTWAIT);
+    for (uint32_t shards = shards_of(stream, topic); shards; shards &= shards - 1) {
+        unsigned shard = (unsigned)__builtin_ctz(shards);
+        stream->ready |= 1u << shard;
+        if (zmq_send(stream->shards[shard], topic, topic_len, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
+            zmq_send(stream->shards[shard], payload, len, ZMQ_DONTWAIT);
+    }
 }

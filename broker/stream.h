@@ -2,7 +2,9 @@
 #ifndef BROKER_STREAM_H
 #define BROKER_STREAM_H
 
-/* The token stream to clients: one XPUB, whose topics are session ‖ request id.
+/* The token stream to clients, whose topics are session ‖ request id. It is spread over several XPUB sockets
+ * behind one address, shards, because libzmq looks through all subscriptions of a socket for each connection
+ * that leaves it.
  *
  * A subscription is accepted only if it names a whole session (16 bytes) or one request of it (32 bytes): who
  * does not know a session's identity cannot listen to it. */
@@ -21,21 +23,35 @@
 
 #define STREAM_MAX_LISTENED 65536 /* sessions with subscriptions */
 
+/* A shard takes three descriptors: two listeners, and libzmq's own. */
+#define STREAM_MAX_SHARDS 32
+
 struct stream_listened; /* a session that someone subscribed to */
 
 struct stream {
-    void *socket;
+    void *shards[STREAM_MAX_SHARDS]; /* [n_shards] */
+    unsigned n_shards;
+    int fd;         /* an epoll of all shards, which is readable when one of them may have something */
+    uint32_t ready; /* shards that may have something whatever `fd` says, a bit each: do not wait then */
+    bool unknown;   /* subscriptions are in force that were forgotten here (stream_make_room) */
     uint64_t seed;
     const struct client_keys *keys; /* of clients on TCP; NULL: they need none */
     struct stream_listened *listened;
     size_t n_listened;
 };
 
-/* Makes the socket; the caller binds it. -errno. */
-int stream_init(struct stream *stream, void *context, uint64_t seed, struct error *err);
+/* How many shards there should be where so many connections may be made. */
+unsigned stream_shards_for(uint32_t connections);
+
+/* Makes the sockets, 1 … STREAM_MAX_SHARDS; the caller binds them all to the same address. On failure
+ * stream_deinit is still to be called. -errno. */
+int stream_init(struct stream *stream, void *context, unsigned n_shards, uint64_t seed, struct error *err);
 void stream_deinit(struct stream *stream);
 
-/* Takes one message from the socket. False when there is none. *ret_has_left: the last subscription of a
+/* `fd` is readable: some shards may have something. */
+void stream_woken(struct stream *stream);
+
+/* Takes one message from a shard. False when there is none. *ret_has_left: the last subscription of a
  * session ended, of *ret_left. */
 bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_left);
 

@@ -21,7 +21,8 @@ bool score_over(const struct score *score);
 
 typedef void attack(const struct pool *pool, struct score *score);
 
-attack attack_connections, attack_silence, attack_garbage, attack_subscriptions, attack_parts, attack_halves,
-    attack_prompts, attack_requests, attack_sessions, attack_tokenize, attack_unread, attack_crowd;
+attack attack_connections, attack_silence, attack_garbage, attack_strangers, attack_subscriptions,
+    attack_topics, attack_parts, attack_halves, attack_prompts, attack_requests, attack_sessions,
+    attack_tokenize, attack_unread, attack_crowd;
 
 #endif

@@ -78,6 +78,31 @@ void attack_garbage(const struct pool *pool, struct score *score)
     }
 }
 
+/* Half of them, as there are two attackers. One that was closed comes back. */
+void attack_strangers(const struct pool *pool, struct score *score)
+{
+    enum { STRANGERS = 2500, AT_ONCE = 100 };
+    static int fds[STRANGERS];
+    uint8_t junk[100];
+    size_t n = 0;
+    for (size_t i = 0; !score_over(score); i = (i + 1) % STRANGERS) {
+        if (i % AT_ONCE == 0)
+            usleep(NAP_US);
+        if (i < n && !zmtp_closes(fds[i], 0))
+            continue;
+        score_attempt(score, i < n);
+        if (i < n)
+            close_all(&fds[i], 1);
+        n = i < n ? n : i + 1;
+        fds[i] = zmtp_connect(pool->rundir, i % 2 ? "frontend" : "stream");
+        for (size_t j = 0; j < sizeof junk; j++)
+            junk[j] = (uint8_t)rand();
+        if (i % 4 > 1 && fds[i] >= 0)
+            zmtp_write(fds[i], junk, sizeof junk);
+    }
+    close_all(fds, n);
+}
+
 /* ---- what is kept ---- */
 
 void attack_subscriptions(const struct pool *pool, struct score *score)
@@ -104,6 +129,29 @@ void attack_subscriptions(const struct pool *pool, struct score *score)
         }
     }
     close_all(fds, n);
+}
+
+/* From one connection, and those that it makes when it is closed. */
+void attack_topics(const struct pool *pool, struct score *score)
+{
+    enum { TOPICS = 100000 };
+    uint8_t topic[1 + sizeof(struct id128)] = {1};
+    int fd = -1;
+    for (uint64_t i = 0; i < TOPICS && !score_over(score); i++) {
+        uint64_t mixed = i * 0x9e3779b97f4a7c15;
+        memcpy(topic + 1, &mixed, sizeof mixed);
+        if (fd < 0)
+            fd = zmtp_open(pool->rundir, "stream", "XSUB");
+        bool stays = fd >= 0 && zmtp_send(fd, 0, topic, sizeof topic);
+        score_attempt(score, !stays);
+        if (!stays && fd >= 0) {
+            close_all(&fd, 1);
+            fd = -1;
+        }
+    }
+    while (!score_over(score))
+        usleep(NAP_US);
+    close_all(&fd, 1);
 }
 
 void attack_parts(const struct pool *pool, struct score *score)

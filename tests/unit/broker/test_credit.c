@@ -115,11 +115,38 @@ START_TEST(what_a_closed_connection_did_not_take_is_counted_no_more)
 }
 END_TEST
 
+START_TEST(while_much_is_under_way_to_all_each_gets_a_few)
+{
+    struct credit *others[CREDIT_TOTAL_BYTES / CREDIT_BYTES];
+    size_t n = sizeof others / sizeof *others;
+    struct credit *own = credit;
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_ptr_nonnull(credit = others[i] = credit_new(&total));
+        hand_over(sizeof large);
+    }
+    credit = own;
+    for (int i = 0; i < CREDIT_FEW_MESSAGES; i++) {
+        ck_assert(credit_ask(credit));
+        hand_over(10);
+    }
+    ck_assert(!credit_ask(credit));
+    for (size_t i = 0; i < n; i++)
+        take(sizeof large); /* of others, who did not ask */
+    ck_assert(credit_ask(credit));
+    for (int i = 0; i < CREDIT_FEW_MESSAGES; i++)
+        take(10);
+    ck_assert(credit_total_woken(&total));
+    for (size_t i = 0; i < n; i++)
+        credit_free(others[i]);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, who_has_too_many_messages_under_way_waits_until_half_are_taken);
     tcase_add_test(tests, who_has_too_many_bytes_under_way_waits_until_they_are_taken);
+    tcase_add_test(tests, while_much_is_under_way_to_all_each_gets_a_few);
     tcase_add_test(tests, nobody_is_woken_who_did_not_ask);
     tcase_add_test(tests, what_is_under_way_outlives_its_credit);
     tcase_add_test(tests, what_a_closed_connection_did_not_take_is_counted_no_more);

@@ -35,7 +35,7 @@ static void let_in(zcert_t *client, const char *name)
 static void start_guarded(const char *const more[8])
 {
     char address[64], path[RUNDIR_PATH_MAX + 32];
-    unsigned port = 20000 + (unsigned)getpid() % 10000 * 2;
+    unsigned port = 20000 + (unsigned)getpid() % 6000 * 2; /* below those that connections get */
     const char *model = fake_model(&the_pool, "ok");
     snprintf(path, sizeof path, "%s/key", the_pool.rundir);
     snprintf(address, sizeof address, "0.0.0.0:%u", port);

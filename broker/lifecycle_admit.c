@@ -115,7 +115,8 @@ static enum proto_error admit_new(struct broker *broker, struct request_key key,
         return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
     }
     session_bind(&broker->sessions, arrival->session, request);
-    record_keep(broker->journal.vault, request);
+    const struct client_key *client = client_keys_of(&broker->client_keys, request->key);
+    record_keep(broker->journal.vault, request, client ? client->bytes : NULL);
     broker->counters.admitted++;
     verdict->request = request;
     return PROTO_OK;

@@ -14,7 +14,7 @@
 
 #include "common/hash.h"
 
-#define MAGIC      0x31514552u /* "REQ1" */
+#define MAGIC      0x32514552u /* "REQ2" */
 #define LARGE_BODY (16u << 10)
 
 enum { FLAG_CANCELLED = 1, FLAG_ENDED = 2, FLAG_HAS_DIGEST = 4, FLAG_TAKEN = 8 };
@@ -32,6 +32,8 @@ struct request_record {
         uint32_t model_at, model_len; /* in the body */
         int32_t priority;
         uint32_t on_disconnect;
+        uint64_t has_client_key;
+        uint8_t client_key[CLIENT_KEY_BYTES];
     } fixed;
 
     _Atomic uint64_t boot;
@@ -69,7 +71,8 @@ int record_make(struct vault *vault, struct request *request, const void *body, 
     return 0;
 }
 
-void record_keep(struct vault *vault, const struct request *request)
+void record_keep(struct vault *vault, const struct request *request,
+                 const uint8_t client_key[CLIENT_KEY_BYTES])
 {
     struct request_record *record = request->record;
     if (!record)
@@ -91,7 +94,10 @@ void record_keep(struct vault *vault, const struct request *request)
         .model_len = (uint32_t)request->model.len,
         .priority = request->priority,
         .on_disconnect = request->on_disconnect,
+        .has_client_key = client_key != NULL,
     };
+    if (client_key)
+        memcpy(record->fixed.client_key, client_key, CLIENT_KEY_BYTES);
     record->sessions[0] = request->current.session;
     record_moved(request);
     record->check = check_of(record);
@@ -251,5 +257,7 @@ void record_restore(struct request *request, void *block, struct restored *ret_r
         .session = record->sessions[atomic_load(&record->session) & 1],
         .reserved = fixed->reserved,
         .taken = flags & FLAG_TAKEN,
+        .has_client_key = fixed->has_client_key != 0,
     };
+    memcpy(ret_restored->client_key, fixed->client_key, CLIENT_KEY_BYTES);
 }

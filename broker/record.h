@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "broker/client_keys.h"
 #include "broker/request.h"
 #include "broker/vault.h"
 
@@ -25,8 +26,10 @@ struct record_holder {
  * full. */
 int record_make(struct vault *vault, struct request *request, const void *body, size_t len);
 
-/* Writes down all of the request, which is admitted, and keeps it. */
-void record_keep(struct vault *vault, const struct request *request);
+/* Writes down all of the request, which is admitted, and keeps it. `client_key`: the bytes of the key for
+ * which it counts; NULL: none. */
+void record_keep(struct vault *vault, const struct request *request,
+                 const uint8_t client_key[CLIENT_KEY_BYTES]);
 
 /* The steps: assigned, before it is sent; taken back; another epoch, for a worker
  * that died or one that leaves; a cancel; another session. */
@@ -59,6 +62,8 @@ struct restored {
     struct id128 session; /* who has it now */
     uint64_t reserved;    /* of the journal */
     bool taken;           /* its client has all of it */
+    bool has_client_key;
+    uint8_t client_key[CLIENT_KEY_BYTES];
 };
 
 /* Makes a request of its record what it was: everything but what stands in *ret_restored, its log, its place

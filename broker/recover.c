@@ -181,6 +181,18 @@ static int go_on(struct broker *broker, struct recovery *recovery, struct reques
     return queue_again(broker, request);
 }
 
+/* For whom it counts again: its key, if that was not taken away meanwhile; else its session. */
+static void restore_client(const struct broker *broker, struct request *request,
+                           const struct restored *restored)
+{
+    const struct client_key *key =
+        restored->has_client_key ? client_keys_find(&broker->client_keys, restored->client_key) : NULL;
+    if (!key)
+        return;
+    request->key = key->number;
+    memcpy(&request->client, key->bytes, sizeof request->client);
+}
+
 static int restore(struct broker *broker, struct recovery *recovery, const struct found *record)
 {
     struct request_key key = record_key(record->block);
@@ -196,6 +208,7 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
     if (!request) /* its record stays, for a broker that has the memory */
         return -ENOMEM;
     record_restore(request, record->block, &restored);
+    restore_client(broker, request, &restored);
     bool flagged = request->state == REQUEST_ENDED;
     if (record->owner > broker->ledger.owners)
         broker->ledger.owners = record->owner;

@@ -51,7 +51,7 @@ struct request {
     enum request_state state;
     struct epoch epoch;
     struct id128 client; /* for whom it counts, if that is a key (session_client) */
-    uint32_t key; /* its number; 0: it counts for its home's session, as after a restart of the broker */
+    uint32_t key;        /* its number; 0: it counts for its home's session */
 
     /* What was asked. The message is kept as it came, to be compared with repeats and decoded again for the
      * worker; only its hash outlives the end. */

@@ -4,6 +4,7 @@
 #include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -254,6 +255,40 @@ START_TEST(a_key_has_its_limits_over_all_of_its_sessions)
 }
 END_TEST
 
+/* Opens the session again, with the sockets that it has. */
+static void open_again(struct client *client)
+{
+    struct message message = {.kind = MESSAGE_NONE};
+    uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
+    while (message.kind != MESSAGE_HELLO_OK) {
+        ck_assert_uint_lt(clock_ns(), until);
+        say_hello(client);
+        while (message.kind != MESSAGE_HELLO_OK && hears(client, 500))
+            message = client_next(client);
+    }
+}
+
+START_TEST(the_limits_of_a_key_outlive_the_broker)
+{
+    let_in(alice, "alice");
+    open_guarded_pool("--client-requests", "2", NULL);
+    open_tcp(&client_a, alice, 'a');
+    for (uint8_t name = '1'; name <= '2'; name++) {
+        client_generate(&client_a, name, "wait", NULL);
+        client_expect(&client_a, MESSAGE_ACCEPTED);
+    }
+    kill(pool_broker_pid(&the_pool), SIGKILL);
+    open_again(&client_a);
+    struct client second;
+    open_tcp(&second, alice, 's'); /* another session, the same key */
+    client_generate(&second, '3', "count 1", NULL);
+    expect_overloaded(&second, "2 requests that have not ended, and may have 2 (client-requests)");
+    client_close(&second);
+    client_close(&client_b); /* whose session the next broker does not know */
+    close_pool();
+}
+END_TEST
+
 static void expect_refusal(int status, const char *text, const char *option, const char *value,
                            const char *other, const char *other_value)
 {
@@ -302,6 +337,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_empty_folder_lets_in_nobody_until_a_key_is_there);
     tcase_add_test(tests, a_key_that_is_taken_away_takes_its_connections_sessions_and_requests_along);
     tcase_add_test(tests, a_key_has_its_limits_over_all_of_its_sessions);
+    tcase_add_test(tests, the_limits_of_a_key_outlive_the_broker);
     tcase_add_test(tests, beyond_this_machine_clients_need_keys_unless_it_is_said_that_they_need_none);
     tcase_add_test(tests, a_folder_of_keys_that_makes_no_sense_is_one_line);
 }

@@ -52,7 +52,7 @@ static struct request *admit(uint8_t name, const char *body)
     request->arrived_ns = 1000;
     request->epoch = (struct epoch){5, 0};
     ck_assert_int_eq(journal_reserve(&journal, &request->log, 5000), 0);
-    record_keep(journal.vault, request);
+    record_keep(journal.vault, request, NULL);
     return request;
 }
 

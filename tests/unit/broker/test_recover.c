@@ -15,6 +15,8 @@
 
 static int fd;
 static struct broker *broker;
+static const uint8_t *client_key; /* that requests are admitted with; NULL: none */
+static struct client_key *known;  /* to the next broker; NULL: nobody */
 
 /* A broker with nothing but its books. */
 static struct broker *new_broker(void)
@@ -31,6 +33,10 @@ static struct broker *new_broker(void)
     ck_assert_int_eq(message_decoder_new(&made->request_decoder), 0);
     ck_assert_int_eq(message_decoder_new(&made->frame_decoder), 0);
     ck_assert_int_eq(vault_open(fd, &made->journal.vault, NULL), 0);
+    if (known) {
+        HASH_ADD(by_bytes, made->client_keys.by_bytes, bytes, CLIENT_KEY_BYTES, known);
+        HASH_ADD(by_number, made->client_keys.by_number, number, sizeof known->number, known);
+    }
     return made;
 }
 
@@ -50,6 +56,8 @@ static void free_books(struct broker *dead)
         request->log = (struct journal_log){.settled = request->log.settled, .unread = request->log.unread};
         ledger_remove(&dead->ledger, &(struct journal){0}, request);
     }
+    HASH_CLEAR(by_bytes, dead->client_keys.by_bytes);
+    HASH_CLEAR(by_number, dead->client_keys.by_number);
     queue_deinit(&dead->queue);
     message_decoder_free(dead->request_decoder);
     message_decoder_free(dead->frame_decoder);
@@ -59,6 +67,8 @@ static void free_books(struct broker *dead)
 
 static void begin(void)
 {
+    client_key = NULL;
+    known = NULL;
     ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &fd), 0);
     broker = new_broker();
 }
@@ -105,7 +115,7 @@ static struct request *admit(uint8_t name, size_t bytes)
     ck_assert_int_eq(record_make(broker->journal.vault, request, body.data, body.len), 0);
     ck_assert_int_eq(journal_reserve(&broker->journal, &request->log, 5000), 0);
     request->prompt_tokens = 1;
-    record_keep(broker->journal.vault, request);
+    record_keep(broker->journal.vault, request, client_key);
     buffer_deinit(&body);
     free(prompt);
     return request;
@@ -215,11 +225,51 @@ START_TEST(whether_a_client_has_it_is_known_to_the_next)
 }
 END_TEST
 
+static struct client_key alice = {.bytes = {1, 2, [31] = 3}, .number = 5};
+
+START_TEST(a_request_counts_for_its_clients_key_again)
+{
+    client_key = alice.bytes;
+    admit(1, 100);
+    client_key = NULL;
+    admit(2, 100);
+    known = &alice; /* under another number than before */
+    take_over();
+    const struct request *request = found(1);
+    ck_assert_uint_eq(request->key, alice.number);
+    ck_assert_mem_eq(request_client(request), alice.bytes, sizeof(struct id128));
+    ck_assert_uint_eq(found(2)->key, 0);
+    ck_assert_ptr_eq(request_client(found(2)), &found(2)->home.session);
+    struct error reason;
+    broker->admission.max_client_requests = 1;
+    ck_assert_int_eq(admission_check_queue(&broker->admission, request_client(request), 10, &reason),
+                     PROTO_OVERLOADED);
+    broker->allowance.tokens = 100;
+    alice.filled_ns = 0;
+    lifecycle_charge(broker, request, 30);
+    ck_assert_double_eq(alice.tokens, 70);
+}
+END_TEST
+
+START_TEST(of_a_key_that_was_taken_away_a_request_counts_for_its_session)
+{
+    static const uint8_t gone[CLIENT_KEY_BYTES] = {9};
+    client_key = gone;
+    admit(1, 100);
+    known = &alice;
+    take_over();
+    ck_assert_uint_eq(found(1)->key, 0);
+    ck_assert_int_eq(found(1)->state, REQUEST_QUEUED);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, of_a_record_that_was_caught_on_its_move_one_is_left);
     tcase_add_test(tests, twins_stand_in_nobodys_way);
+    tcase_add_test(tests, a_request_counts_for_its_clients_key_again);
+    tcase_add_test(tests, of_a_key_that_was_taken_away_a_request_counts_for_its_session);
     tcase_add_test(tests, whether_a_client_has_it_is_known_to_the_next);
 }
 

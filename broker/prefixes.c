@@ -106,7 +106,7 @@ static void feed_prompt(struct cutter *cutter, const struct prompt *prompt)
 struct prompt_pieces *prefixes_cut(const struct generation *generation, uint64_t secret)
 {
     const struct prompt *prompt = &generation->prompt;
-    size_t n = bytes_of(prompt) / PREFIXES_PIECE_BYTES;
+    size_t n = (generation->tools.len + bytes_of(prompt)) / PREFIXES_PIECE_BYTES;
     if (n == 0 || !generation->cache_prompt)
         return NULL;
     struct cutter cutter = {.most = n < PREFIXES_MOST_PIECES ? (uint32_t)n : PREFIXES_MOST_PIECES};
@@ -117,6 +117,7 @@ struct prompt_pieces *prefixes_cut(const struct generation *generation, uint64_t
     struct bytes salt = generation->cache_salt;
     cutter.hash = hash64(salt.len > 0 ? salt.data : "", salt.len,
                          secret + (uint64_t)prompt->form * 2 + prompt->special);
+    feed(&cutter, generation->tools.data, generation->tools.len); /* templates write them first */
     feed_prompt(&cutter, prompt);
     return cutter.pieces;
 }

@@ -24,6 +24,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .name = bytes_of_string(worker->name),
         .device = bytes_of_string(worker->device),
         .model = bytes_of_string(worker->model),
+        .tools = bytes_of_string(worker->tools),
         .state = worker->state == WORKER_READY && broker->draining ? WORKER_DRAINING : worker->state,
         .pid = record->pid,
         .incarnation = worker->incarnation,

@@ -37,6 +37,7 @@ struct worker {
     uint8_t digest[16];
     uint32_t context, slots;
     bool chat;
+    char tools[PROTO_MAX_NAME_BYTES + 1];
 
     struct peer peer; /* on the worker link; len 0: not registered */
     struct outbox outbox;

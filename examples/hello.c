@@ -30,7 +30,7 @@ int main(int argc, char **argv)
     struct quern *client;
     struct quern_error err;
     struct quern_request request;
-    struct quern_message question = {"user", argc > 1 ? argv[1] : "What is Quern?"};
+    struct quern_message question = {.role = "user", .content = argc > 1 ? argv[1] : "What is Quern?"};
     int failed = 0;
 
     if (quern_connect(NULL, 5000, &client, &err) != 0) {

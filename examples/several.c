@@ -56,7 +56,7 @@ static int ask_all(struct quern *client, char **questions, int n, struct answer 
 {
     struct quern_error err;
     for (int i = 0; i < n; i++) {
-        struct quern_message message = {"user", questions[i]};
+        struct quern_message message = {.role = "user", .content = questions[i]};
         struct quern_request request;
         answers[i] = (struct answer){.client = client, .question = questions[i], .failures = failures};
         quern_request_init(&request);

@@ -5,8 +5,10 @@
 
 #include <string.h>
 
+#include "gateway/conversation.h"
 #include "gateway/gateway.h"
 #include "gateway/openai.h"
+#include "gateway/tools.h"
 
 #define PREFIX "chatcmpl-"
 #define CHUNK  "chat.completion.chunk"
@@ -22,7 +24,7 @@ static int take_response_format(void *into, const struct json_row *row, const ch
 }
 
 const struct json_row chat_rows[] = {
-    {"messages", parameters_messages, NULL, 0},
+    {"messages", conversation_messages, NULL, 0},
     OPENAI_ROWS,
     {"max_completion_tokens", parameters_max_tokens, NULL, 0},
     {"store", json_in_ignore, NULL, 0},
@@ -30,8 +32,8 @@ const struct json_row chat_rows[] = {
     {"safety_identifier", json_in_ignore, NULL, 0},
     {"prompt_cache_key", json_in_ignore, NULL, 0},
     {"parallel_tool_calls", json_in_ignore, NULL, 0},
-    {"tool_choice", json_in_unsupported, "none", 0},
-    {"tools", json_in_unsupported, NULL, 0},
+    {"tools", tools_take, NULL, 0},
+    {"tool_choice", tools_take_choice, NULL, 0},
     {"functions", json_in_unsupported, NULL, 0},
     {"function_call", json_in_unsupported, "none", 0},
     {"response_format", take_response_format, NULL, 0},
@@ -88,6 +90,60 @@ static void piece(struct choice *choice, struct bytes text, struct json_out *out
     close_chunk(choice, NULL, out);
 }
 
+/* `{"id":…,"type":"function","function":{"name":…,"arguments":…}}`, but for the last brace. */
+static void write_call(const struct tool_call *call, struct bytes arguments, struct json_out *out)
+{
+    json_out_text(out, "\"id\":");
+    json_out_name(out, call->id);
+    json_out_text(out, ",\"type\":\"function\",\"function\":{\"name\":");
+    json_out_name(out, call->name);
+    json_out_text(out, ",\"arguments\":");
+    json_out_string(out, arguments);
+    json_out_text(out, "}}");
+}
+
+/* A delta up to what it says of the last call. */
+static void open_call(struct choice *choice, struct json_out *out)
+{
+    open_chunk(choice, out);
+    json_out_text(out, "{\"tool_calls\":[{\"index\":");
+    json_out_number(out, (int64_t)choice->n_calls - 1);
+    json_out_text(out, ",");
+}
+
+static void call(struct choice *choice, struct json_out *out)
+{
+    open_call(choice, out);
+    write_call(choice_call(choice), BYTES_LITERAL(""), out);
+    json_out_text(out, "]}");
+    close_chunk(choice, NULL, out);
+}
+
+static void arguments(struct choice *choice, struct bytes json, struct json_out *out)
+{
+    open_call(choice, out);
+    json_out_text(out, "\"function\":{\"arguments\":");
+    json_out_string(out, json);
+    json_out_text(out, "}}]}");
+    close_chunk(choice, NULL, out);
+}
+
+/* The content of a message, and the calls in it. */
+static void write_message(const struct choice *choice, struct json_out *out)
+{
+    json_out_text(out, "{\"role\":\"assistant\",\"content\":");
+    if (choice->n_calls > 0 && choice->text.len == 0)
+        json_out_text(out, "null");
+    else
+        json_out_string(out, (struct bytes){choice->text.data, choice->text.len});
+    for (size_t i = 0; i < choice->n_calls; i++) {
+        const struct tool_call *made = &choice->calls[i];
+        json_out_text(out, i ? ",{" : ",\"tool_calls\":[{");
+        write_call(made, (struct bytes){made->arguments.data, made->arguments.len}, out);
+    }
+    json_out_text(out, choice->n_calls > 0 ? "],\"refusal\":null}" : ",\"refusal\":null}");
+}
+
 static void end(struct choice *choice, struct json_out *out)
 {
     open_chunk(choice, out);
@@ -108,9 +164,9 @@ static void whole(struct generation *generation, struct json_out *out)
         struct choice *choice = &generation->choices[i];
         json_out_text(out, i ? ",{\"index\":" : "{\"index\":");
         json_out_number(out, i);
-        json_out_text(out, ",\"message\":{\"role\":\"assistant\",\"content\":");
-        json_out_string(out, (struct bytes){choice->text.data, choice->text.len});
-        json_out_text(out, ",\"refusal\":null},\"logprobs\":");
+        json_out_text(out, ",\"message\":");
+        write_message(choice, out);
+        json_out_text(out, ",\"logprobs\":");
         logprobs_write_chat(&choice->logprobs, out);
         json_out_text(out, ",\"finish_reason\":");
         json_out_name(out, openai_finish_reason(choice));
@@ -127,6 +183,8 @@ static const struct dialect dialect = {
     .begin = begin,
     .piece = piece,
     .end = end,
+    .call = call,
+    .arguments = arguments,
     .finish = finish,
     .fail = openai_fail,
     .whole = whole,

@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "gateway/answer.h"
 #include "gateway/gateway.h"
 
 #define MAX_BODY_BYTES (64u << 20) /* of one answer that is not streamed */
@@ -25,7 +26,9 @@ static void free_generation(struct generation *generation)
     for (uint32_t i = 0; i < generation->n; i++) {
         buffer_deinit(&generation->choices[i].text);
         logprobs_deinit(&generation->choices[i].logprobs);
+        answer_deinit(&generation->choices[i]);
     }
+    arena_deinit(&generation->arena);
     json_out_deinit(&generation->out);
     key_release(generation->key, generation->asked_tokens);
     free(generation->model);
@@ -121,8 +124,9 @@ static void tell_stream(struct choice *choice, const struct quern_output *output
             return;
         dialect->begin(generation, out);
     }
-    if (output->text_len > 0 || logprobs_any(&choice->logprobs))
-        dialect->piece(choice, (struct bytes){output->text, output->text_len}, out);
+    answer_take(choice, output, out);
+    if (logprobs_any(&choice->logprobs))
+        dialect->piece(choice, BYTES_LITERAL(""), out);
     if (output->end)
         dialect->end(choice, out);
     if (generation->running == 0)
@@ -138,14 +142,17 @@ static void tell_whole(struct choice *choice, const struct quern_output *output)
 {
     struct generation *generation = choice->generation;
     struct json_out body = {0};
-    if (choice->text.len + output->text_len + logprobs_bytes(&choice->logprobs) > MAX_BODY_BYTES) {
+    generation->body_bytes += output->text_len;
+    if (generation->body_bytes + logprobs_bytes(&choice->logprobs) > MAX_BODY_BYTES) {
         struct refusal refusal;
         refuse(&refusal, 500, "too_large", NULL, "the answer has more than %u bytes; stream it",
                MAX_BODY_BYTES);
         fail(generation, &refusal);
         return;
     }
-    if (buffer_append(&choice->text, output->text, output->text_len) < 0) {
+    struct json_out none = {0};
+    answer_take(choice, output, &none);
+    if (none.failed) {
         fail_for_memory(generation);
         return;
     }
@@ -217,7 +224,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
 
 /* Sends the requests. 0 or the code of what failed; some may run then. */
 static int send_requests(struct generation *generation, const struct parameters *parameters,
-                         struct quern_error *err)
+                         const struct tool_form *form, struct quern_error *err)
 {
     int r = 0;
     for (uint32_t i = 0; i < generation->n && r == 0; i++) {
@@ -226,11 +233,47 @@ static int send_requests(struct generation *generation, const struct parameters 
         parameters_seed_choice(parameters, i, &request);
         choice->generation = generation;
         choice->index = i;
+        if (form && answer_expect_calls(choice, form) < 0)
+            return -ENOMEM;
         r = quern_generate(generation->client, &request, on_output, choice, &choice->id, err);
         choice->running = r == 0;
         generation->running += r == 0;
     }
     return r;
+}
+
+/* The form in which the model of a request calls tools. 0 or REFUSED. */
+static int form_of(const struct gateway *gateway, const struct parameters *parameters,
+                   const struct tool_form **ret_form, struct refusal *refusal)
+{
+    const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
+    if (!model) {
+        refuse(refusal, 503, "unavailable", NULL, "it is not known yet whether the model calls tools");
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    *ret_form = tool_form_find(model->tools);
+    return *ret_form
+               ? 0
+               : refuse(refusal, 400, "unsupported_parameter", "tools",
+                        "tools: the chat template of the model \"%.128s\" has no form for them that is known",
+                        model->name);
+}
+
+/* Parsers look at the names of tools for as long as answers come. 0 or -ENOMEM. */
+static int keep_names(struct generation *generation, const struct parameters *parameters)
+{
+    size_t n = parameters->request.tools ? parameters->n_tools : 0;
+    const char **names = n > 0 ? arena_take(&generation->arena, n, sizeof *names) : NULL;
+    for (size_t i = 0; i < n && names; i++) {
+        char *name = arena_take(&generation->arena, strlen(parameters->tool_names[i]) + 1, 1);
+        if (!name)
+            return -ENOMEM;
+        names[i] = strcpy(name, parameters->tool_names[i]);
+    }
+    generation->tool_names = names;
+    generation->n_tools = names ? n : 0;
+    return n > 0 && !names ? -ENOMEM : 0;
 }
 
 static void start(struct exchange *exchange, const struct parameters *parameters,
@@ -242,8 +285,15 @@ static void start(struct exchange *exchange, const struct parameters *parameters
         exchange_refuse(exchange, &refusal);
         return;
     }
+    const struct tool_form *form = NULL;
+    if (parameters->request.tools && form_of(exchange->gateway, parameters, &form, &refusal) != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
     struct generation *generation = new_generation(exchange, parameters, dialect);
-    if (!generation) {
+    if (!generation || keep_names(generation, parameters) < 0) {
+        if (generation)
+            free_generation(generation);
         refusal_of_code(-ENOMEM, NULL, &refusal);
         exchange_refuse(exchange, &refusal);
         return;
@@ -257,7 +307,7 @@ static void start(struct exchange *exchange, const struct parameters *parameters
     generation->key = exchange->key;
     generation->asked_tokens = tokens;
     exchange_when_gone(exchange, on_gone, generation);
-    int r = send_requests(generation, parameters, &err);
+    int r = send_requests(generation, parameters, form, &err);
     if (r == 0)
         return;
     refusal_of_code(r, err.text, &refusal);

@@ -4,7 +4,11 @@
 
 #include "gateway/messages.h"
 
+#include "gateway/conversation.h"
+#include "gateway/answer.h"
 #include "gateway/generation.h"
+#include "gateway/messages_in.h"
+#include "gateway/tools.h"
 
 static int take_metadata(void *into, const struct json_row *row, const char *path, json_t *value,
                          struct refusal *refusal)
@@ -16,8 +20,8 @@ static int take_metadata(void *into, const struct json_row *row, const char *pat
 
 const struct json_row messages_rows[] = {
     {"model", parameters_model, NULL, 0},
-    {"messages", parameters_messages, NULL, 0},
-    {"system", parameters_system, NULL, 0},
+    {"messages", messages_take, NULL, 0},
+    {"system", conversation_system, NULL, 0},
     {"max_tokens", parameters_max_tokens, NULL, 0},
     {"stop_sequences", parameters_stop, NULL, 0},
     {"temperature", parameters_number, "temperature", 0},
@@ -26,8 +30,8 @@ const struct json_row messages_rows[] = {
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},
     {"metadata", take_metadata, NULL, 0},
     {"service_tier", json_in_ignore, NULL, 0},
-    {"tools", json_in_unsupported, NULL, 0},
-    {"tool_choice", json_in_unsupported, NULL, 0},
+    {"tools", tools_take_anthropic, NULL, 0},
+    {"tool_choice", tools_take_anthropic_choice, NULL, 0},
     {"thinking", json_in_unsupported, NULL, 0},
     {"mcp_servers", json_in_unsupported, NULL, 0},
     {"container", json_in_unsupported, NULL, 0},
@@ -50,7 +54,7 @@ static void close_event(struct json_out *out)
 
 static const char *stop_reason(const struct choice *choice)
 {
-    return choice->reason == QUERN_LENGTH ? "max_tokens" : "end_turn";
+    return choice->reason == QUERN_LENGTH ? "max_tokens" : choice_calls(choice) ? "tool_use" : "end_turn";
 }
 
 static void write_usage(const struct generation *generation, struct json_out *out)
@@ -84,15 +88,73 @@ static void begin(struct generation *generation, struct json_out *out)
     write_usage(generation, out);
     json_out_text(out, "}");
     close_event(out);
-    open_event("content_block_start", out);
-    json_out_text(out, ",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}");
+}
+
+/* ---- content blocks: one is open at a time ---- */
+
+/* An event of the block that was begun last, up to what it says. */
+static void open_block_event(const char *name, const struct choice *choice, struct json_out *out)
+{
+    open_event(name, out);
+    json_out_text(out, ",\"index\":");
+    json_out_number(out, (int64_t)choice->n_blocks - 1);
+}
+
+static void close_block(struct choice *choice, struct json_out *out)
+{
+    if (!choice->open)
+        return;
+    choice->open = false;
+    open_block_event("content_block_stop", choice, out);
+    close_event(out);
+}
+
+static void open_text(struct choice *choice, struct json_out *out)
+{
+    if (choice->open)
+        return;
+    choice->open = true;
+    choice->n_blocks++;
+    open_block_event("content_block_start", choice, out);
+    json_out_text(out, ",\"content_block\":{\"type\":\"text\",\"text\":\"\"}");
+    close_event(out);
+}
+
+static void write_call(const struct tool_call *made, struct json_out *out)
+{
+    json_out_text(out, "{\"type\":\"tool_use\",\"id\":");
+    json_out_name(out, made->id);
+    json_out_text(out, ",\"name\":");
+    json_out_name(out, made->name);
+    json_out_text(out, ",\"input\":");
+}
+
+static void call(struct choice *choice, struct json_out *out)
+{
+    close_block(choice, out);
+    choice->open = true;
+    choice->n_blocks++;
+    open_block_event("content_block_start", choice, out);
+    json_out_text(out, ",\"content_block\":");
+    write_call(choice_call(choice), out);
+    json_out_text(out, "{}}");
+    close_event(out);
+}
+
+static void arguments(struct choice *choice, struct bytes json, struct json_out *out)
+{
+    open_block_event("content_block_delta", choice, out);
+    json_out_text(out, ",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":");
+    json_out_string(out, json);
+    json_out_text(out, "}");
     close_event(out);
 }
 
 static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
-    open_event("content_block_delta", out);
-    json_out_text(out, ",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":");
+    open_text(choice, out);
+    open_block_event("content_block_delta", choice, out);
+    json_out_text(out, ",\"delta\":{\"type\":\"text_delta\",\"text\":");
     json_out_string(out, text);
     json_out_text(out, "}");
     close_event(out);
@@ -100,9 +162,9 @@ static void piece(struct choice *choice, struct bytes text, struct json_out *out
 
 static void end(struct choice *choice, struct json_out *out)
 {
-    open_event("content_block_stop", out);
-    json_out_text(out, ",\"index\":0");
-    close_event(out);
+    if (choice->n_blocks == 0)
+        open_text(choice, out);
+    close_block(choice, out);
     open_event("message_delta", out);
     json_out_text(out, ",\"delta\":{\"stop_reason\":");
     json_out_name(out, stop_reason(choice));
@@ -124,14 +186,31 @@ static void fail(struct generation *generation, const struct refusal *refusal, s
     json_out_text(out, "\n\n");
 }
 
+static void write_content(const struct choice *choice, struct json_out *out)
+{
+    bool text = choice->text.len > 0 || choice->n_calls == 0;
+    json_out_text(out, "[");
+    if (text) {
+        json_out_text(out, "{\"type\":\"text\",\"text\":");
+        json_out_string(out, (struct bytes){choice->text.data, choice->text.len});
+        json_out_text(out, "}");
+    }
+    for (size_t i = 0; i < choice->n_calls; i++) {
+        json_out_text(out, text || i ? "," : "");
+        write_call(&choice->calls[i], out);
+        answer_write_object(&choice->calls[i], out);
+        json_out_text(out, "}");
+    }
+    json_out_text(out, "]");
+}
+
 static void whole(struct generation *generation, struct json_out *out)
 {
     const struct choice *choice = &generation->choices[0];
     json_out_text(out, "{");
     write_head(generation, out);
-    json_out_text(out, "[{\"type\":\"text\",\"text\":");
-    json_out_string(out, (struct bytes){choice->text.data, choice->text.len});
-    json_out_text(out, "}],\"stop_reason\":");
+    write_content(choice, out);
+    json_out_text(out, ",\"stop_reason\":");
     json_out_name(out, stop_reason(choice));
     json_out_text(out, ",\"stop_sequence\":null");
     write_usage(generation, out);
@@ -144,6 +223,9 @@ static const struct dialect dialect = {
     .begin = begin,
     .piece = piece,
     .end = end,
+    .call = call,
+    .arguments = arguments,
+    .called = close_block,
     .finish = finish,
     .fail = fail,
     .whole = whole,

@@ -6,8 +6,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "gateway/answer.h"
+#include "gateway/conversation.h"
 #include "gateway/gateway.h"
 #include "gateway/generation.h"
+#include "gateway/tools.h"
 
 #define LATEST ":latest" /* what its clients put behind the name of a model */
 
@@ -75,15 +78,15 @@ static int take_options(void *into, const struct json_row *row, const char *path
 
 const struct json_row ollama_chat_rows[] = {
     COMMON_ROWS,
-    {"messages", parameters_messages, NULL, 0},
-    {"tools", json_in_unsupported, NULL, 0},
+    {"messages", conversation_messages, NULL, 0},
+    {"tools", tools_take, NULL, 0},
     {0},
 };
 
 const struct json_row ollama_generate_rows[] = {
     COMMON_ROWS,
     {"prompt", parameters_prompt, NULL, 0},
-    {"system", parameters_system, NULL, 0},
+    {"system", conversation_system, NULL, 0},
     {"raw", json_in_bool, NULL, offsetof(struct parameters, raw)},
     {"suffix", json_in_unsupported, NULL, 0},
     {"template", json_in_unsupported, NULL, 0},
@@ -102,8 +105,22 @@ static void write_time(int64_t seconds, struct json_out *out)
     json_out_name(out, text);
 }
 
-/* A line up to what says whether it is the last. */
-static void open_line(const struct choice *choice, struct bytes text, struct json_out *out)
+/* The calls from one on. */
+static void write_calls(const struct choice *choice, size_t first, struct json_out *out)
+{
+    for (size_t i = first; i < choice->n_calls; i++) {
+        json_out_text(out,
+                      i > first ? ",{\"function\":{\"name\":" : ",\"tool_calls\":[{\"function\":{\"name\":");
+        json_out_name(out, choice->calls[i].name);
+        json_out_text(out, ",\"arguments\":");
+        answer_write_object(&choice->calls[i], out);
+        json_out_text(out, "}}");
+    }
+    json_out_text(out, choice->n_calls > first ? "]" : "");
+}
+
+/* A line up to what says whether it is the last, with the calls from one on. */
+static void open_line(const struct choice *choice, struct bytes text, size_t first_call, struct json_out *out)
 {
     const struct generation *generation = choice->generation;
     bool chat = generation->dialect->name[0] == 'c';
@@ -113,6 +130,8 @@ static void open_line(const struct choice *choice, struct bytes text, struct jso
     write_time(generation->created, out);
     json_out_text(out, chat ? ",\"message\":{\"role\":\"assistant\",\"content\":" : ",\"response\":");
     json_out_string(out, text);
+    if (chat)
+        write_calls(choice, first_call, out);
     json_out_text(out, chat ? "}," : ",");
 }
 
@@ -122,10 +141,10 @@ static void nanoseconds(struct json_out *out, const char *name, double milliseco
     json_out_number(out, (int64_t)(milliseconds * 1e6));
 }
 
-static void last_line(const struct choice *choice, struct bytes text, struct json_out *out)
+static void last_line(const struct choice *choice, struct bytes text, size_t first_call, struct json_out *out)
 {
     const struct generation *generation = choice->generation;
-    open_line(choice, text, out);
+    open_line(choice, text, first_call, out);
     json_out_text(out, "\"done\":true,\"done_reason\":");
     json_out_name(out, choice->reason == QUERN_LENGTH ? "length" : "stop");
     nanoseconds(
@@ -146,13 +165,20 @@ static void begin(struct generation *generation, struct json_out *out)
 
 static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
-    open_line(choice, text, out);
+    open_line(choice, text, choice->n_calls, out);
+    json_out_text(out, "\"done\":false}\n");
+}
+
+/* A call is told when it is whole: its arguments are an object. */
+static void called(struct choice *choice, struct json_out *out)
+{
+    open_line(choice, BYTES_LITERAL(""), choice->n_calls - 1, out);
     json_out_text(out, "\"done\":false}\n");
 }
 
 static void end(struct choice *choice, struct json_out *out)
 {
-    last_line(choice, BYTES_LITERAL(""), out);
+    last_line(choice, BYTES_LITERAL(""), choice->n_calls, out);
 }
 
 static void finish(struct generation *generation, struct json_out *out)
@@ -168,13 +194,13 @@ static void fail(struct generation *generation, const struct refusal *refusal, s
 static void whole(struct generation *generation, struct json_out *out)
 {
     const struct choice *choice = &generation->choices[0];
-    last_line(choice, (struct bytes){choice->text.data, choice->text.len}, out);
+    last_line(choice, (struct bytes){choice->text.data, choice->text.len}, 0, out);
 }
 
-#define OLLAMA_DIALECT(called)                                                                               \
+#define OLLAMA_DIALECT(path)                                                                                 \
     {                                                                                                        \
-        .name = called, .stream_type = "application/x-ndjson", .begin = begin, .piece = piece, .end = end,   \
-        .finish = finish, .fail = fail, .whole = whole,                                                      \
+        .name = path, .stream_type = "application/x-ndjson", .begin = begin, .piece = piece, .end = end,     \
+        .called = called, .finish = finish, .fail = fail, .whole = whole,                                    \
     }
 static const struct dialect chat_dialect = OLLAMA_DIALECT("chat"),
                             generate_dialect = OLLAMA_DIALECT("generate");

@@ -54,7 +54,7 @@ void openai_usage(const struct generation *generation, struct json_out *out)
 
 const char *openai_finish_reason(const struct choice *choice)
 {
-    return choice->reason == QUERN_LENGTH ? "length" : "stop";
+    return choice->reason == QUERN_LENGTH ? "length" : choice_calls(choice) ? "tool_calls" : "stop";
 }
 
 void openai_stream_end(struct generation *generation, const char *prefix, const char *object,

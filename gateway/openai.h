@@ -17,7 +17,7 @@ void openai_head(const struct generation *generation, const char *prefix, const 
 /* `,"usage":{…},"timings":{…}`. */
 void openai_usage(const struct generation *generation, struct json_out *out);
 
-/* "stop" or "length". */
+/* "stop", "length" or "tool_calls". */
 const char *openai_finish_reason(const struct choice *choice);
 
 /* The chunk with the usage where it was asked for, and [DONE]. */

@@ -13,7 +13,6 @@
 
 #define MAX_STOPS    16 /* as the protocol has them */
 #define MAX_BIASES   1024
-#define MAX_MESSAGES 4096
 #define MAX_LOGPROBS 20
 #define ARENA_BYTES  (64u << 20)
 
@@ -44,12 +43,12 @@ void parameters_seed_choice(const struct parameters *parameters, uint32_t index,
     ret_request->seed += index;
 }
 
-static int out_of_memory(struct refusal *refusal)
+int parameters_out_of_memory(struct refusal *refusal)
 {
     return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
 }
 
-static void *take_memory(struct parameters *parameters, size_t n, size_t size)
+void *parameters_memory(struct parameters *parameters, size_t n, size_t size)
 {
     return arena_take(&parameters->arena, n > 0 ? n : 1, size);
 }
@@ -135,9 +134,9 @@ int parameters_stop(void *into, const struct json_row *row, const char *path, js
     size_t n = is_array ? json_array_size(value) : 1;
     if (n > MAX_STOPS)
         return refuse_value(refusal, path, "%s has %zu strings; at most %d are possible", path, n, MAX_STOPS);
-    const char **stop = take_memory(parameters, n, sizeof *stop);
+    const char **stop = parameters_memory(parameters, n, sizeof *stop);
     if (!stop)
-        return out_of_memory(refusal);
+        return parameters_out_of_memory(refusal);
     for (size_t i = 0; i < n; i++) {
         char where[64];
         snprintf(where, sizeof where, is_array ? "%s[%zu]" : "%s", path, i);
@@ -177,9 +176,9 @@ int parameters_logit_bias(void *into, const struct json_row *row, const char *pa
     if (json_object_size(value) > MAX_BIASES)
         return refuse_value(refusal, path, "%s has %zu entries; at most %d are possible", path,
                             json_object_size(value), MAX_BIASES);
-    struct quern_logit_bias *biases = take_memory(parameters, json_object_size(value), sizeof *biases);
+    struct quern_logit_bias *biases = parameters_memory(parameters, json_object_size(value), sizeof *biases);
     if (!biases)
-        return out_of_memory(refusal);
+        return parameters_out_of_memory(refusal);
     json_object_foreach(value, key, bias)
     {
         if (take_bias(path, key, bias, &biases[n++], refusal) != 0)
@@ -227,9 +226,9 @@ int parameters_stream_options(void *into, const struct json_row *row, const char
 static int take_ids(struct parameters *parameters, const char *path, json_t *value, struct refusal *refusal)
 {
     size_t n = json_array_size(value);
-    int32_t *ids = take_memory(parameters, n, sizeof *ids);
+    int32_t *ids = parameters_memory(parameters, n, sizeof *ids);
     if (!ids)
-        return out_of_memory(refusal);
+        return parameters_out_of_memory(refusal);
     for (size_t i = 0; i < n; i++) {
         char where[64];
         int64_t id;
@@ -264,149 +263,14 @@ int parameters_prompt(void *into, const struct json_row *row, const char *path, 
     return 0;
 }
 
-/* The text of a part of a content, or NULL and a refusal. */
-static const json_t *text_of_part(const char *path, const json_t *part, struct refusal *refusal)
+/* Tools that are not to be called are none, and they go with a conversation. */
+static int finish_tools(struct parameters *parameters, struct refusal *refusal)
 {
-    const char *type = json_string_value(json_object_get(part, "type"));
-    const json_t *text = json_object_get(part, "text");
-    if (!type) {
-        refuse_value(refusal, path, "%s is no object with a type", path);
-        return NULL;
-    }
-    if (strcmp(type, "text") != 0) {
-        refuse(refusal, 400, "unsupported_parameter", path,
-               "%s: content of the type \"%.40s\" is not supported, "
-               "only \"text\"",
-               path, type);
-        return NULL;
-    }
-    if (!json_is_string(text)) {
-        refuse_value(refusal, path, "%s.text is not a string", path);
-        return NULL;
-    }
-    return text;
-}
-
-static int join_parts(struct parameters *parameters, const char *path, json_t *parts, const char **ret_text,
-                      struct refusal *refusal)
-{
-    size_t len = 0, at = 0, n = json_array_size(parts);
-    for (size_t i = 0; i < n; i++) {
-        char where[sizeof refusal->param];
-        snprintf(where, sizeof where, "%s[%zu]", path, i);
-        const json_t *text = text_of_part(where, json_array_get(parts, i), refusal);
-        if (!text)
-            return REFUSED;
-        len += json_string_length(text);
-    }
-    char *joined = take_memory(parameters, len + 1, 1);
-    if (!joined)
-        return out_of_memory(refusal);
-    for (size_t i = 0; i < n; i++) {
-        const json_t *text = json_object_get(json_array_get(parts, i), "text");
-        memcpy(joined + at, json_string_value(text), json_string_length(text));
-        at += json_string_length(text);
-    }
-    *ret_text = joined;
+    if (parameters->no_tools)
+        parameters->request.tools = NULL;
+    if (parameters->request.tools && !parameters->request.messages)
+        return refuse_value(refusal, "tools", "tools go with messages");
     return 0;
-}
-
-int parameters_content(struct parameters *parameters, const char *path, json_t *value, const char **ret_text,
-                       struct refusal *refusal)
-{
-    if (json_is_array(value))
-        return join_parts(parameters, path, value, ret_text, refusal);
-    if (!json_is_string(value))
-        return refuse_value(refusal, path, "%s is %s, not a string or an array of parts", path,
-                            value ? json_in_kind(value) : "missing");
-    *ret_text = json_string_value(value);
-    return 0;
-}
-
-/* One message on its way into the list. */
-struct message_in {
-    struct parameters *parameters;
-    struct quern_message *message;
-};
-
-static int take_role(void *into, const struct json_row *row, const char *path, json_t *value,
-                     struct refusal *refusal)
-{
-    static const char *const roles[][2] = {{"system", "system"},
-                                           {"developer", "system"},
-                                           {"user", "user"},
-                                           {"assistant", "assistant"},
-                                           {"tool", "tool"}};
-    struct message_in *message = into;
-    const char *role = json_string_value(value);
-    for (size_t i = 0; role && i < sizeof roles / sizeof *roles; i++)
-        if (strcmp(role, roles[i][0]) == 0) {
-            message->message->role = roles[i][1];
-            return 0;
-        }
-    return refuse_value(refusal, path, "%s is none of system, developer, user, assistant and tool", path);
-}
-
-static int take_content(void *into, const struct json_row *row, const char *path, json_t *value,
-                        struct refusal *refusal)
-{
-    struct message_in *message = into;
-    return parameters_content(message->parameters, path, value, &message->message->content, refusal);
-}
-
-static const struct json_row message_rows[] = {
-    {"role", take_role, NULL, 0},
-    {"content", take_content, NULL, 0},
-    {"name", json_in_ignore, NULL, 0},
-    {"tool_call_id", json_in_ignore, NULL, 0},
-    {"refusal", json_in_ignore, NULL, 0},
-    {"annotations", json_in_ignore, NULL, 0},
-    {"reasoning_content", json_in_ignore, NULL, 0},
-    {"thinking", json_in_ignore, NULL, 0},
-    {"audio", json_in_unsupported, NULL, 0},
-    {"images", json_in_unsupported, NULL, 0},
-    {"tool_calls", json_in_unsupported, NULL, 0},
-    {"function_call", json_in_unsupported, NULL, 0},
-    {0},
-};
-
-int parameters_messages(void *into, const struct json_row *row, const char *path, json_t *value,
-                        struct refusal *refusal)
-{
-    struct parameters *parameters = into;
-    size_t n = json_array_size(value);
-    if (!json_is_array(value) || n == 0)
-        return refuse_value(refusal, path, "%s is %s, not an array of messages", path,
-                            json_is_array(value) ? "empty" : json_in_kind(value));
-    if (n > MAX_MESSAGES)
-        return refuse_value(refusal, path, "%s has %zu messages; at most %d are possible", path, n,
-                            MAX_MESSAGES);
-    struct quern_message *messages = take_memory(parameters, n, sizeof *messages);
-    if (!messages)
-        return out_of_memory(refusal);
-    for (size_t i = 0; i < n; i++) {
-        char where[64];
-        struct message_in message = {parameters, &messages[i]};
-        json_t *object = json_array_get(value, i);
-        messages[i] = (struct quern_message){NULL, ""};
-        snprintf(where, sizeof where, "%s[%zu]", path, i);
-        if (!json_is_object(object))
-            return refuse_value(refusal, where, "%s is %s, not an object", where, json_in_kind(object));
-        if (json_in_take(&message, message_rows, where, object, refusal) != 0)
-            return REFUSED;
-        if (!messages[i].role)
-            return refuse_value(refusal, where, "%s has no role", where);
-    }
-    parameters->request.messages = messages;
-    parameters->request.n_messages = n;
-    return 0;
-}
-
-int parameters_system(void *into, const struct json_row *row, const char *path, json_t *value,
-                      struct refusal *refusal)
-{
-    struct parameters *parameters = into;
-    return parameters_content(parameters, path, value, &parameters->system, refusal);
 }
 
 static int finish_logprobs(struct parameters *parameters, struct refusal *refusal)
@@ -421,7 +285,7 @@ static int finish_logprobs(struct parameters *parameters, struct refusal *refusa
 int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal)
 {
     struct quern_request *request = &parameters->request;
-    if (finish_logprobs(parameters, refusal) != 0)
+    if (finish_logprobs(parameters, refusal) != 0 || finish_tools(parameters, refusal) != 0)
         return REFUSED;
     bool as_user = parameters->chat && !parameters->raw && request->text;
     if (!request->text && !request->ids && !request->messages)
@@ -431,16 +295,16 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
         return refuse_value(refusal, "system", "system has no place beside a raw prompt");
     if (!has_system && !as_user)
         return 0;
-    struct quern_message *messages = take_memory(parameters, request->n_messages + 2, sizeof *messages);
+    struct quern_message *messages = parameters_memory(parameters, request->n_messages + 2, sizeof *messages);
     size_t n = 0;
     if (!messages)
-        return out_of_memory(refusal);
+        return parameters_out_of_memory(refusal);
     if (has_system)
-        messages[n++] = (struct quern_message){"system", parameters->system};
+        messages[n++] = (struct quern_message){.role = "system", .content = parameters->system};
     for (size_t i = 0; i < request->n_messages; i++)
         messages[n++] = request->messages[i];
     if (as_user)
-        messages[n++] = (struct quern_message){"user", request->text};
+        messages[n++] = (struct quern_message){.role = "user", .content = request->text};
     request->text = NULL;
     request->messages = messages;
     request->n_messages = n;

@@ -26,6 +26,9 @@ struct parameters {
     bool stream;
     bool include_usage; /* in a chunk of its own, at the end of the stream */
     bool has_max_tokens;
+    const char *const *tool_names; /* [n_tools] of request.tools, which may be called */
+    size_t n_tools;
+    bool no_tools;       /* there may be some, but none is to be called */
     bool wants_logprobs; /* of each id */
     uint32_t top_logprobs;
 };
@@ -59,13 +62,14 @@ json_row_take parameters_logit_bias; /* {"15043": -100} */
 json_row_take parameters_n;
 json_row_take parameters_top_logprobs; /* how many of the most likely ids are told beside each id, 0 … 20 */
 json_row_take parameters_stream_options;
-json_row_take parameters_prompt;   /* a text, or an array of token ids */
-json_row_take parameters_messages; /* [{role, content}] */
-json_row_take parameters_system;   /* a text, or an array of parts */
+json_row_take parameters_prompt; /* a text, or an array of token ids */
 
-/* A text, or an array of parts {type: "text", text} joined; zero-terminated, living as long as the
- * parameters. */
-int parameters_content(struct parameters *parameters, const char *path, json_t *value, const char **ret_text,
-                       struct refusal *refusal);
+/* ---- for takers elsewhere ---- */
+
+/* Memory that lives as long as the parameters, [n] of `size`, zeroed; NULL when there is no more. */
+void *parameters_memory(struct parameters *parameters, size_t n, size_t size);
+
+/* 500; REFUSED. */
+int parameters_out_of_memory(struct refusal *refusal);
 
 #endif

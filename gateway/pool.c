@@ -105,6 +105,8 @@ static void on_status(void *arg, const struct quern_answer *answer)
         model->workers++;
         model->ready += strcmp(worker->state, "ready") == 0;
         model->context = worker->context;
+        if (worker->tools[0])
+            snprintf(model->tools, sizeof model->tools, "%s", worker->tools);
     }
     pool->known = true;
 }

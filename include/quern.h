@@ -96,8 +96,11 @@ struct quern_id quern_session(const struct quern *client);
 /* ---- requests ---- */
 
 struct quern_message {
-    const char *role; /* "system", "user", "assistant" */
+    const char *role; /* "system", "user", "assistant", "tool" */
     const char *content;
+    const char *name;         /* of who speaks, or of the tool whose result it is; NULL: not said */
+    const char *tool_calls;   /* that the assistant made: JSON, as OpenAI's clients write them; NULL: none */
+    const char *tool_call_id; /* of the call whose result it is; NULL: not said */
 };
 
 struct quern_logit_bias {
@@ -113,6 +116,9 @@ struct quern_request {
     size_t n_ids;
     const struct quern_message *messages; /* [n_messages], through the model's chat template */
     size_t n_messages;
+    /* With messages: the tools that the model may call, JSON as OpenAI's clients write it; NULL: none. Calls
+     * stand in the output text, in the model's own form (struct quern_worker). */
+    const char *tools;
     bool special; /* control tokens written out in `text` count as such */
 
     const char *model;                         /* NULL: any */
@@ -242,6 +248,7 @@ void quern_watch(struct quern *client, int fd);
 
 struct quern_worker {
     const char *name, *device, *model;
+    const char *tools; /* the form in which its model calls tools: "hermes", "mistral"…; "": it has none */
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;

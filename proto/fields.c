@@ -14,6 +14,7 @@
 #define ALWAYS       .flags = FIELD_ALWAYS
 #define IN(part)     offsetof(struct message, part)
 #define TABLE(array) {.fields = (array), .n = sizeof(array) / sizeof *(array)}
+#define CHECKED_TABLE(array, test) {.fields = (array), .n = sizeof(array) / sizeof *(array), .check = (test)}
 #define PART(array, type, test) {.fields = (array), .n = sizeof(array) / sizeof *(array), .size = sizeof(type), .check = (test)}
 
 #define ID(k, o)           {KEY(k, FIELD_ID, o), REQUIRED}
@@ -49,6 +50,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
 #define GENERATION \
     {KEY("prompt", FIELD_PROMPT, GIVEN(prompt)), REQUIRED}, \
     {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: control tokens written out in the text become their ids")}, \
+    {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
     {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "most tokens to make; left out: 256, or what there is room for")}, \
     SAMPLING_PARAMETERS(SAMPLING_REAL, SAMPLING_COUNT) \
@@ -134,6 +136,9 @@ static const struct field_table worker_table = PART(worker_fields, struct worker
 static const struct field chat_fields[] = {
     NAME("role", offsetof(struct chat_message, role)),
     {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
+    NAME_OR_0("name", offsetof(struct chat_message, name)),
+    {KEY("tool_calls", FIELD_TEXT, offsetof(struct chat_message, tool_calls)), .high = PROTO_MAX_REQUEST_BYTES},
+    NAME_OR_0("tool_call_id", offsetof(struct chat_message, tool_call_id)),
 };
 static const struct field_table chat_table = PART(chat_fields, struct chat_message, NULL);
 
@@ -147,6 +152,14 @@ static const struct field hello_fields[] = {
 static const struct field join_fields[] = {
     U64("nonce", IN(join.nonce)),
 };
+static int check_generation(const void *value, struct error *err)
+{
+    const struct generation *generation = &((const struct message *)value)->generate.generation;
+    if (generation->tools.len > 0 && generation->prompt.form != PROMPT_CHAT)
+        return error_set(err, MESSAGE_E_MALFORMED, "tools: expected with messages only");
+    return 0;
+}
+
 static const struct field generate_fields[] = {
     ID("id", IN(generate.id)),
     GENERATION,
@@ -282,6 +295,7 @@ static const struct field register_fields[] = {
     {KEY("digest", FIELD_DIGEST, IN(register_.digest)), REQUIRED},
     U32("context", IN(register_.context)),
     FLAG("chat", IN(register_.chat)),
+    NAME_OR_0("tools", IN(register_.tools)),
     U32("kv_blocks", IN(register_.kv_blocks)),
     U32("max_prompt", IN(register_.max_prompt)),
     NAME_OR_0("device", IN(register_.device)),
@@ -338,7 +352,7 @@ static const struct field drain_fields[] = {
 static const struct field_table tables[] = {
     [MESSAGE_HELLO] = TABLE(hello_fields),
     [MESSAGE_JOIN] = TABLE(join_fields),
-    [MESSAGE_GENERATE] = TABLE(generate_fields),
+    [MESSAGE_GENERATE] = CHECKED_TABLE(generate_fields, check_generation),
     [MESSAGE_CANCEL] = TABLE(cancel_fields),
     [MESSAGE_REPLAY] = TABLE(replay_fields),
     [MESSAGE_ATTACH] = TABLE(attach_fields),
@@ -366,7 +380,7 @@ static const struct field_table tables[] = {
     [MESSAGE_HEARTBEAT] = TABLE(heartbeat_fields),
     [MESSAGE_FINISHED] = TABLE(finished_fields),
     [MESSAGE_REGISTER_OK] = TABLE(register_ok_fields),
-    [MESSAGE_ASSIGN] = TABLE(assign_fields),
+    [MESSAGE_ASSIGN] = CHECKED_TABLE(assign_fields, check_generation),
     [MESSAGE_ACK] = TABLE(ack_fields),
     [MESSAGE_RESEND] = TABLE(resend_fields),
     [MESSAGE_DRAIN] = TABLE(drain_fields),

@@ -169,9 +169,12 @@ struct version_range {
     uint32_t min, max;
 };
 
-struct chat_message { /* one turn; both UTF-8 */
+struct chat_message { /* one turn; all UTF-8, "" = not there but for the first two */
     struct bytes role;
     struct bytes content;
+    struct bytes name;         /* of who speaks; of the tool whose result it is */
+    struct bytes tool_calls;   /* JSON: an array of calls, as OpenAI's clients write them */
+    struct bytes tool_call_id; /* of the call whose result it is */
 };
 
 enum prompt_form { PROMPT_TEXT, PROMPT_IDS, PROMPT_CHAT };
@@ -194,8 +197,9 @@ enum disconnect_policy { DISCONNECT_CANCEL, DISCONNECT_KEEP };
  * together with the seed, so that a move changes nothing. */
 struct generation {
     struct prompt prompt;
-    struct bytes model;       /* "" = any */
-    uint32_t max_tokens;      /* 0: not said; PROTO_MAX_TOKENS_UNSAID, or as many as there is room for */
+    struct bytes tools;  /* PROMPT_CHAT: JSON, an array of tools as OpenAI's clients write them; "" = none */
+    struct bytes model;  /* "" = any */
+    uint32_t max_tokens; /* 0: not said; PROTO_MAX_TOKENS_UNSAID, or as many as there is room for */
     struct sampling sampling; /* its list points into the decoder's memory */
     bool has_seed;            /* sampling.seed was chosen by the client */
     struct text_list stop;
@@ -294,6 +298,7 @@ struct model_info {
 /* clang-format off */
 #define WORKER_STATUS_FIELDS(ROW)                                                                             \
     ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
+    ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
     ROW(STATE, state)                                                                                         \
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
     ROW(U32_OR_0, active) ROW(U32_OR_0, waiting) ROW(U32_OR_0, slots)                                         \
@@ -455,6 +460,7 @@ struct message {
             struct bytes digest;
             uint32_t context;
             bool chat;
+            struct bytes tools; /* the form in which its model calls tools; "" = it has none */
             uint32_t kv_blocks, max_prompt;
             struct bytes device;
             uint64_t wseq, acked; /* last frame made so far, last one acknowledged */

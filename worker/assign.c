@@ -37,10 +37,11 @@ struct request {
 };
 
 void assignments_init(struct assignments *assignments, struct link *link, struct preparer *preparer,
-                      struct engine *engine, struct publisher *publisher)
+                      struct engine *engine, struct publisher *publisher,
+                      const struct prompt_encoder *encoder)
 {
-    *assignments =
-        (struct assignments){.link = link, .preparer = preparer, .engine = engine, .publisher = publisher};
+    *assignments = (struct assignments){
+        .link = link, .preparer = preparer, .engine = engine, .publisher = publisher, .encoder = encoder};
 }
 
 /* ---- the table ---- */
@@ -167,8 +168,11 @@ static void on_prepared(void *arg, struct preparation *preparation)
 static void prepare(struct request *request)
 {
     const struct generation *generation = &request->received->message.assign.generation;
-    request->preparation = (struct preparation){
-        .prompt = &generation->prompt, .priority = generation->priority, .done = on_prepared, .arg = request};
+    request->preparation = (struct preparation){.prompt = &generation->prompt,
+                                                .tools = generation->tools,
+                                                .priority = generation->priority,
+                                                .done = on_prepared,
+                                                .arg = request};
     if (preparer_add(request->owner->preparer, &request->preparation))
         request->stage = STAGE_PREPARING;
     else
@@ -290,6 +294,10 @@ static void start(struct request *request)
     wanted.n_output = (uint32_t)assign->assign.output.n;
     wanted.text_offset = assign->assign.off;
     wanted.deadline_ns = request->deadline_ns;
+    if (generation->tools.len > 0) {
+        wanted.spelled = assignments->encoder->marks;
+        wanted.n_spelled = assignments->encoder->n_marks;
+    }
     int r = engine_submit(assignments->engine, &wanted, &err);
     if (r != 0) {
         end_here(request, END_ERROR, error_of_submit(r), err.text);

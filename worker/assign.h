@@ -26,6 +26,7 @@ struct assignments {
     struct preparer *preparer;
     struct engine *engine; /* knows a request by its address */
     struct publisher *publisher;
+    const struct prompt_encoder *encoder;
     struct request *requests;   /* uthash by topic */
     struct request *silent;     /* utlist: out of the table, but engine or preparer still hold them */
     struct request *unstarted;  /* utlist, in order of arrival: preparing or prepared */
@@ -37,7 +38,8 @@ struct assignments {
 
 /* Fills in what the assignments work with; all of it outlives them, but for assignments_deinit. */
 void assignments_init(struct assignments *assignments, struct link *link, struct preparer *preparer,
-                      struct engine *engine, struct publisher *publisher);
+                      struct engine *engine, struct publisher *publisher,
+                      const struct prompt_encoder *encoder);
 
 /* Forgets the requests that are left. The preparer must have ended and the engine takes no more steps. */
 void assignments_deinit(struct assignments *assignments);

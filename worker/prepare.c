@@ -75,7 +75,8 @@ static void prepare(const struct prompt_encoder *encoder, struct preparation *pr
         preparation->ok = prompt_encode_text(encoder, prompt->text, prompt->special, &preparation->ids,
                                              &preparation->refusal);
     else
-        preparation->ok = prompt_encode(encoder, prompt, &preparation->ids, &preparation->refusal);
+        preparation->ok =
+            prompt_encode(encoder, prompt, preparation->tools, &preparation->ids, &preparation->refusal);
 }
 
 /* The first that waits for this lane, or NULL. Under the lock. */
@@ -202,7 +203,8 @@ static size_t text_bytes(const struct prompt *prompt)
                    : prompt->form == PROMPT_IDS ? prompt->ids.n * sizeof *prompt->ids.items
                                                 : 0;
     for (size_t i = 0; prompt->form == PROMPT_CHAT && i < prompt->chat.n; i++)
-        bytes += prompt->chat.items[i].role.len + prompt->chat.items[i].content.len;
+        bytes += prompt->chat.items[i].role.len + prompt->chat.items[i].content.len +
+                 prompt->chat.items[i].tool_calls.len;
     return bytes;
 }
 
@@ -217,7 +219,7 @@ static int compare(const struct preparation *a, const struct preparation *b)
 
 bool preparer_add(struct preparer *preparer, struct preparation *preparation)
 {
-    preparation->bytes = text_bytes(preparation->prompt);
+    preparation->bytes = text_bytes(preparation->prompt) + preparation->tools.len;
     preparation->expected_ns = clock_ns() + preparation->bytes * NS_PER_BYTE;
     pthread_mutex_lock(&preparer->lock);
     bool fits = preparer->pending < PREPARE_MOST &&

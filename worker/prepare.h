@@ -29,6 +29,7 @@ struct preparer;
  * it waits or is being prepared, it and the prompt stay where they are and are left alone. */
 struct preparation {
     const struct prompt *prompt;
+    struct bytes tools; /* of a conversation: what the model may call, JSON; "" = nothing */
     /* What is wanted for itself: ids of a text (prompt_encode_text), or text of ids (prompt_decode). */
     bool question;
     int32_t priority;

@@ -41,6 +41,19 @@ static void open_chat(struct prompt_encoder *encoder, struct bytes source)
         error_prefix(&encoder->no_chat, r, "the model's chat template cannot be used");
 }
 
+/* The control tokens that stand around calls: their text is nothing, so whoever reads it would not see them.
+ */
+static void find_marks(struct prompt_encoder *encoder)
+{
+    const struct tokenizer *tokenizer = encoder->tokenizer;
+    for (uint32_t id = 0; encoder->tools && id < tokenizer_size(tokenizer); id++)
+        for (size_t i = 0; i < TOOL_FORM_MOST_MARKS && encoder->n_marks < TOOL_FORM_MOST_MARKS; i++)
+            if (encoder->tools->marks[i] && tokenizer_type(tokenizer, (int32_t)id) == TOKEN_CONTROL &&
+                bytes_equal(tokenizer_name(tokenizer, (int32_t)id),
+                            bytes_of_string(encoder->tools->marks[i])))
+                encoder->marks[encoder->n_marks++] = (int32_t)id;
+}
+
 void prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model)
 {
     *encoder =
@@ -51,6 +64,8 @@ void prompt_encoder_init(struct prompt_encoder *encoder, const struct model *mod
             encoder->longest_token = len;
     }
     open_chat(encoder, model->chat_template);
+    encoder->tools = encoder->chat ? tool_form_of(model->chat_template) : NULL;
+    find_marks(encoder);
 }
 
 void prompt_encoder_deinit(struct prompt_encoder *encoder)
@@ -63,17 +78,23 @@ void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens)
     encoder->most_bytes = encoder->longest_token * most_tokens;
 }
 
-static bool encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct ids *ids,
-                        struct refusal *ret_refusal)
+static bool encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
+                        struct ids *ids, struct refusal *ret_refusal)
 {
     if (!encoder->chat)
         return refuse(ret_refusal, PROTO_UNSUPPORTED, "%s", encoder->no_chat.text);
+    if (tools.len > 0 && !encoder->tools)
+        return refuse(ret_refusal, PROTO_UNSUPPORTED, "the model's chat template knows no tools");
     struct chat_turn *turns = calloc(prompt->chat.n, sizeof *turns);
     if (!turns)
         return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
     for (size_t i = 0; i < prompt->chat.n; i++)
-        turns[i] = (struct chat_turn){prompt->chat.items[i].role, prompt->chat.items[i].content};
-    int r = chat_template_encode(encoder->chat, encoder->tokenizer, turns, prompt->chat.n,
+        turns[i] = (struct chat_turn){.role = prompt->chat.items[i].role,
+                                      .content = prompt->chat.items[i].content,
+                                      .name = prompt->chat.items[i].name,
+                                      .tool_calls = prompt->chat.items[i].tool_calls,
+                                      .tool_call_id = prompt->chat.items[i].tool_call_id};
+    int r = chat_template_encode(encoder->chat, encoder->tokenizer, turns, prompt->chat.n, tools,
                                  encoder->most_bytes, ids, &ret_refusal->reason);
     free(turns);
     ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
@@ -104,11 +125,11 @@ bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text,
     return true;
 }
 
-bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct ids *ret_ids,
-                   struct refusal *ret_refusal)
+bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
+                   struct ids *ret_ids, struct refusal *ret_refusal)
 {
     if (prompt->form == PROMPT_CHAT) {
-        if (!encode_chat(encoder, prompt, ret_ids, ret_refusal))
+        if (!encode_chat(encoder, prompt, tools, ret_ids, ret_refusal))
             return false;
     } else {
         if (prompt->text.len > encoder->most_bytes)

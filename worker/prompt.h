@@ -16,6 +16,7 @@
 #include "proto/message.h"
 #include "worker/model/model.h"
 #include "worker/template/chat_template.h"
+#include "worker/template/tool_form.h"
 
 /* Why a request is not served: the name that the protocol has for it, and a line for people. */
 struct refusal {
@@ -25,10 +26,13 @@ struct refusal {
 
 struct prompt_encoder {
     const struct tokenizer *tokenizer;
-    struct chat_template *chat; /* NULL: none, or none that can be used */
-    struct error no_chat;       /* then: why */
-    size_t longest_token;       /* bytes of the longest name of a token, ≥ 1 */
-    size_t most_bytes; /* of a text: one that is longer has more tokens than fit, however it is cut */
+    struct chat_template *chat;          /* NULL: none, or none that can be used */
+    struct error no_chat;                /* then: why */
+    const struct tool_form *tools;       /* in which the model calls them; NULL: it does not */
+    int32_t marks[TOOL_FORM_MOST_MARKS]; /* [n_marks] control tokens that are written out in calls */
+    uint32_t n_marks;
+    size_t longest_token; /* bytes of the longest name of a token, ≥ 1 */
+    size_t most_bytes;    /* of a text: one that is longer has more tokens than fit, however it is cut */
 };
 
 /* Opens the encoder of a model, which outlives it and has a tokenizer. A chat template that cannot be used is
@@ -40,10 +44,11 @@ void prompt_encoder_deinit(struct prompt_encoder *encoder);
  * has, so a text has a least number of tokens, known before it is split. */
 void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens);
 
-/* Appends the ids of a prompt that is a text or a conversation. False with the reason: not UTF-8, longer than
+/* Appends the ids of a prompt that is a text or a conversation, this one with the tools that the model may
+ * call (JSON; "" = none). False with the reason: not UTF-8, longer than
  * the bound, empty, refused by the template, without memory. */
-bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct ids *ret_ids,
-                   struct refusal *ret_refusal);
+bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
+                   struct ids *ret_ids, struct refusal *ret_refusal);
 
 /* The same for a text whose ids are wanted for themselves, whatever a sequence may hold; one message holds
  * PROTO_MAX_PROMPT_IDS of them. An empty text has the ids that the model puts at its ends, perhaps none. */

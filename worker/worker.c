@@ -343,6 +343,8 @@ static struct message introduction(const struct worker *worker)
     message.register_.digest = (struct bytes){model->digest, sizeof model->digest};
     message.register_.context = engine_context(worker->load.engine);
     message.register_.chat = worker->load.encoder.chat != NULL;
+    message.register_.tools =
+        bytes_of_string(worker->load.encoder.tools ? worker->load.encoder.tools->name : "");
     message.register_.kv_blocks = stats.blocks_total;
     message.register_.max_prompt = load_most_tokens(&worker->load) - 1;
     message.register_.device = bytes_of_string(engine_backend_info(worker->load.engine)->device);
@@ -366,7 +368,7 @@ static int connect_pool(struct worker *worker, struct error *err)
                    worker->options->frame_us);
     tokenize_init(&worker->tokenize, &worker->link, worker->load.preparer);
     assignments_init(&worker->assignments, &worker->link, worker->load.preparer, worker->load.engine,
-                     &worker->publisher);
+                     &worker->publisher, &worker->load.encoder);
     return 0;
 }
 

@@ -62,7 +62,7 @@ static int add_turn(struct chat *chat, const char *role, const char *text, size_
     char *copy = strndup(text, len);
     if (!copy)
         return -ENOMEM;
-    chat->turns[chat->n_turns++] = (struct quern_message){role, copy};
+    chat->turns[chat->n_turns++] = (struct quern_message){.role = role, .content = copy};
     return 0;
 }
 

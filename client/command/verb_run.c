@@ -101,7 +101,7 @@ static int run_request(struct run_options *options, struct pool *pool, const str
 {
     struct quern *client = pool_client(pool);
     struct quern_request *request = &options->common.request;
-    struct quern_message message = {"user", (const char *)prompt->data};
+    struct quern_message message = {.role = "user", .content = (const char *)prompt->data};
     struct run_output output;
     struct answer answer;
     struct error err = {0};

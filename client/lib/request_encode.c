@@ -53,8 +53,12 @@ static int convert_prompt(const struct quern_request *from, struct prompt *to, s
         if (!converted->messages)
             return error_set(err, -ENOMEM, "out of memory");
         for (size_t i = 0; i < from->n_messages; i++)
-            converted->messages[i] = (struct chat_message){optional_text(from->messages[i].role),
-                                                           optional_text(from->messages[i].content)};
+            converted->messages[i] =
+                (struct chat_message){.role = optional_text(from->messages[i].role),
+                                      .content = optional_text(from->messages[i].content),
+                                      .name = optional_text(from->messages[i].name),
+                                      .tool_calls = optional_text(from->messages[i].tool_calls),
+                                      .tool_call_id = optional_text(from->messages[i].tool_call_id)};
         to->form = PROMPT_CHAT;
         to->chat.items = converted->messages;
         to->chat.n = from->n_messages;
@@ -78,6 +82,7 @@ static int convert(const struct quern_request *from, struct generation *to, stru
         converted->biases[i] = (struct logit_bias){from->logit_bias[i].id, from->logit_bias[i].bias};
     to->stop = (struct text_list){converted->stop, from->n_stop};
     to->stop_ids = (struct id_list){from->stop_ids, from->n_stop_ids};
+    to->tools = optional_text(from->tools);
     to->model = optional_text(from->model);
     parameters_to_generation(from, to);
     if (!from->has_seed)

@@ -107,6 +107,11 @@ GOOD = [
     ("generate, ids", {"k": "generate", "id": ID, "prompt": [0, 1, 255, 65536, 2**31 - 1], **FIXED}),
     ("generate, chat", {"k": "generate", "id": ID, "prompt": [
         {"role": "system", "content": ""}, {"role": "user", "content": "Wie groß? 🌾"}], **FIXED}),
+    ("generate, tools", {"k": "generate", "id": ID, "prompt": [
+        {"role": "user", "content": "Rain?"},
+        {"role": "assistant", "content": "", "tool_calls": '[{"id":"a","function":{"name":"rain","arguments":"{}"}}]'},
+        {"role": "tool", "content": "no", "name": "rain", "tool_call_id": "a"}],
+        "tools": '[{"type":"function","function":{"name":"rain"}}]', **FIXED}),
     ("generate, every key", {
         "k": "generate", "id": ID, "prompt": "<|x|>", "special": True, "model": "demo", "max_tokens": 1,
         "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.25,
@@ -139,7 +144,7 @@ GOOD = [
     ("attach_ok", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4}),
     ("status_ok", {"k": "status_ok", "ref": 5, "boot": 7, "draining": True, "version": "0.1.0", "sessions": 1, "queued": 2,
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "workers": [
-                       {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "state": "ready", "pid": 77,
+                       {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "tools": "hermes", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "active": 3, "waiting": 4, "slots": 16, "kv_free": 10,
                         "kv_total": 512, "kv_block_bytes": 32768, "context": 4096, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
                         "prefill_tokens": 36, "evictions": 14, "kv_cached": 15, "restores": 16, "hit_rate": 0.25},
@@ -161,7 +166,7 @@ GOOD = [
     ("frame, last", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "tail", "wseq": 4, "end": END}),
     ("frame, failed", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "", "end": FAILED}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
-                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True,
+                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes",
                   "kv_blocks": 512, "max_prompt": 2047, "device": "cpu", "wseq": 5, "acked": 3}),
     ("ready", {"k": "ready", "incarnation": 1}),
     ("heartbeat", {"k": "heartbeat", "ref": 1, "active": 2, "waiting": 3, "kv_free": 4, "wseq": 5, "waiting_tokens": 6}),
@@ -230,6 +235,7 @@ BAD = [
     ("too many stop strings", {**GENERATE, "stop": ["x"] * 17}, "generate: stop: 17 items are more than 16"),
     ("an empty stop string", {**GENERATE, "stop": ["x", ""]}, "generate: stop: item 1: is empty"),
     ("a stop string too long", {**GENERATE, "stop": ["x" * 257]}, "generate: stop: item 0: 257 bytes are more than 256"),
+    ("tools beside a text", {**GENERATE, "tools": "[]"}, "generate: tools: expected with messages only"),
     ("too many logprobs", {**GENERATE, "logprobs": 22}, "generate: logprobs: 22 is outside 0 … 21"),
     ("an unknown policy", {**GENERATE, "on_disconnect": "wait"}, 'generate: on_disconnect: "wait" is not known here'),
     ("an id of 15 bytes", {"k": "cancel", "id": Bin(b"x" * 15)}, "cancel: id: expected a byte string of 16 bytes"),

@@ -44,8 +44,8 @@ static void load_cases(void)
         {
             ck_assert_uint_lt(t, MOST_TURNS);
             conversation->turns[conversation->n_turns++] =
-                (struct quern_message){json_string_value(json_object_get(turn, "role")),
-                                       json_string_value(json_object_get(turn, "content"))};
+                (struct quern_message){.role = json_string_value(json_object_get(turn, "role")),
+                                       .content = json_string_value(json_object_get(turn, "content"))};
         }
     }
     ck_assert_uint_ge(n_cases, 12);

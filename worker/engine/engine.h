@@ -33,6 +33,8 @@ struct engine_config {
     uint32_t most_draft; /* ids of one draft */
 };
 
+#define ENGINE_MOST_SPELLED 4
+
 /* A request. Everything is copied in engine_submit.
  *
  * One that was begun elsewhere is resumed: `output` has the ids that are published of it, text_offset the
@@ -51,6 +53,8 @@ struct engine_request {
     uint32_t n_stop;
     const int32_t *stop_ids; /* [n_stop_ids] beside the model's own end ids */
     uint32_t n_stop_ids;
+    const int32_t *spelled; /* [n_spelled ≤ ENGINE_MOST_SPELLED] control tokens whose names are text */
+    uint32_t n_spelled;
     uint32_t n_logprobs;     /* as backend_slot.n_logprobs */
     int32_t priority;        /* higher first */
     uint64_t deadline_ns;    /* on clock_ns; 0 = none */

@@ -53,6 +53,9 @@ int engine_check_request(const struct engine_request *request, const struct mode
         r = check_stops(request, model, info, err);
     if (r != 0)
         return r;
+    if (request->n_spelled > ENGINE_MOST_SPELLED)
+        return error_set(err, ENGINE_E_INVALID, "%u control tokens are to be spelled; at most %d are",
+                         request->n_spelled, ENGINE_MOST_SPELLED);
     if (request->n_output > request->max_tokens)
         return error_set(err, ENGINE_E_INVALID, "%u ids of output are more than max_tokens (%u)",
                          request->n_output, request->max_tokens);

@@ -65,6 +65,8 @@ int sequence_new(const struct engine_request *request, struct ids_view end_ids, 
         return -ENOMEM;
     sequence->tag = request->tag;
     sequence->n_logprobs = request->n_logprobs;
+    for (; sequence->n_spelled < request->n_spelled; sequence->n_spelled++)
+        sequence->spelled[sequence->n_spelled] = request->spelled[sequence->n_spelled];
     sequence->n_prompt = request->n_prompt;
     sequence->end_position = request->n_prompt + request->max_tokens;
     sequence->priority = request->priority;
@@ -223,13 +225,23 @@ uint32_t sequence_settle(struct sequence *sequence, const struct backend_row_set
     return 0;
 }
 
+/* The text that an id adds. */
+static struct bytes piece_of(const struct sequence *sequence, const struct tokenizer *tokenizer, int32_t id)
+{
+    struct bytes piece = tokenizer_piece(tokenizer, id, false);
+    for (uint32_t i = 0; piece.len == 0 && i < sequence->n_spelled; i++)
+        if (sequence->spelled[i] == id)
+            return tokenizer_name(tokenizer, id);
+    return piece;
+}
+
 /* Takes one id; 0 or -ENOMEM. */
 static int accept_one(struct sequence *sequence, const struct tokenizer *tokenizer, int32_t id,
                       enum backend_end verdict, struct buffer *out, enum engine_end *ret_end)
 {
     int r = ids_push(&sequence->ids, id);
     if (r == 0 && verdict != BACKEND_END_STOP) /* the text of a stop id is not part of the answer */
-        r = text_push(&sequence->text, tokenizer_piece(tokenizer, id, false), out);
+        r = text_push(&sequence->text, piece_of(sequence, tokenizer, id), out);
     if (r == TEXT_STOPPED) {
         *ret_end = ENGINE_END_STOP;
         return 0;
@@ -258,7 +270,7 @@ int sequence_accept(struct sequence *sequence, const struct tokenizer *tokenizer
 bool sequence_accept_plain(struct sequence *sequence, const struct tokenizer *tokenizer, int32_t id,
                            struct bytes *ret_text)
 {
-    struct bytes piece = tokenizer_piece(tokenizer, id, false);
+    struct bytes piece = piece_of(sequence, tokenizer, id);
     if (sequence->unsent.len > 0 || !text_is_plain(&sequence->text, piece) ||
         ids_push(&sequence->ids, id) < 0)
         return false;

@@ -44,8 +44,10 @@ enum sequence_state {
 
 struct sequence {
     /* what was asked */
-    struct sampling sampling; /* a copy of its own */
-    struct ids stop_ids;      /* the model's and the request's */
+    struct sampling sampling;             /* a copy of its own */
+    struct ids stop_ids;                  /* the model's and the request's */
+    int32_t spelled[ENGINE_MOST_SPELLED]; /* [n_spelled] control tokens whose names are text */
+    uint32_t n_spelled;
     uint32_t n_logprobs;
     uint32_t n_prompt;
     int32_t priority;

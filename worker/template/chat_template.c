@@ -9,6 +9,7 @@
 #include "worker/template/chat_template.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,30 +98,124 @@ out:
     return r;
 }
 
+/* Bytes of JSON that are to be an array of objects. `what` names it in the reason. */
+static int objects_of(struct bytes text, const char *what, json_t **ret_array, struct error *err)
+{
+    json_error_t error;
+    json_t *array = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &error), *object;
+    size_t at;
+    bool good = json_is_array(array);
+    json_array_foreach(array, at, object)
+    {
+        good = good && json_is_object(object);
+    }
+    if (good) {
+        *ret_array = array;
+        return 0;
+    }
+    bool parsed = array != NULL;
+    json_decref(array);
+    return parsed ? error_set(err, -EINVAL, "the %s: no array of objects", what)
+                  : error_set(err, -EINVAL, "the %s: no JSON: %s", what, error.text);
+}
+
+/* Arguments that are the text of an object become that object: templates write it out as JSON again. */
+static void read_arguments(json_t *call)
+{
+    json_t *function = json_object_get(call, "function");
+    json_t *arguments = json_object_get(function, "arguments");
+    json_t *object = json_is_string(arguments)
+                         ? json_loads(json_string_value(arguments), JSON_REJECT_DUPLICATES, NULL)
+                         : NULL;
+    if (json_is_object(object))
+        json_object_set(function, "arguments", object);
+    json_decref(object);
+}
+
+/* Sets a member that is there. False: it is not UTF-8, or memory is short. */
+static bool set_text(json_t *turn, const char *key, struct bytes text)
+{
+    return text.len == 0 || json_object_set_new(turn, key, json_stringn(text.data, text.len)) == 0;
+}
+
+static int set_calls(json_t *turn, struct bytes calls, size_t i, struct error *err)
+{
+    json_t *array = NULL, *call;
+    size_t at;
+    if (calls.len == 0)
+        return 0;
+    char what[48];
+    snprintf(what, sizeof what, "tool_calls of message %zu", i);
+    int r = objects_of(calls, what, &array, err);
+    if (r != 0)
+        return r;
+    json_array_foreach(array, at, call)
+    {
+        read_arguments(call);
+    }
+    const char *content = json_string_value(json_object_get(turn, "content"));
+    if (content && !content[0])
+        json_object_set_new(turn, "content", json_null());
+    return json_object_set_new(turn, "tool_calls", array) == 0
+               ? 0
+               : error_set(err, -ENOMEM, "no memory for the chat");
+}
+
+static int turn_of(const struct chat_turn *from, size_t i, json_t **ret_turn, struct error *err)
+{
+    json_t *turn = json_object();
+    static const struct bytes none = {"", 0};
+    json_t *role = json_stringn(from->role.len ? from->role.data : none.data, from->role.len);
+    json_t *content = json_stringn(from->content.len ? from->content.data : none.data, from->content.len);
+    int r = 0;
+    if (!role || !content)
+        r = error_set(err, -EILSEQ, "the %s of message %zu is not UTF-8", role ? "content" : "role", i);
+    else if (!turn || json_object_set(turn, "role", role) < 0 ||
+             json_object_set(turn, "content", content) < 0)
+        r = error_set(err, -ENOMEM, "no memory for the chat");
+    else if (!set_text(turn, "name", from->name) || !set_text(turn, "tool_call_id", from->tool_call_id))
+        r = error_set(err, -EILSEQ, "a name of message %zu is not UTF-8", i);
+    else
+        r = set_calls(turn, from->tool_calls, i, err);
+    json_decref(role);
+    json_decref(content);
+    if (r == 0)
+        *ret_turn = turn;
+    else
+        json_decref(turn);
+    return r;
+}
+
 static int messages_of(const struct chat_turn *turns, size_t n, json_t **ret_messages, struct error *err)
 {
     json_t *messages = json_array();
-    for (size_t i = 0; messages && i < n; i++) {
-        json_t *role = json_stringn(turns[i].role.data ? turns[i].role.data : "", turns[i].role.len);
-        json_t *content =
-            json_stringn(turns[i].content.data ? turns[i].content.data : "", turns[i].content.len);
-        if (!role || !content) {
-            json_decref(role);
-            json_decref(content);
-            json_decref(messages);
-            return error_set(err, -EILSEQ, "the %s of message %zu is not UTF-8", role ? "content" : "role",
-                             i);
-        }
-        json_t *turn = json_pack("{s:o, s:o}", "role", role, "content", content);
-        if (!turn || json_array_append_new(messages, turn) < 0) {
-            json_decref(messages);
-            messages = NULL;
-        }
+    int r = messages ? 0 : error_set(err, -ENOMEM, "no memory for the chat");
+    for (size_t i = 0; i < n && r == 0; i++) {
+        json_t *turn = NULL;
+        r = turn_of(&turns[i], i, &turn, err);
+        if (r == 0 && json_array_append_new(messages, turn) < 0)
+            r = error_set(err, -ENOMEM, "no memory for the chat");
     }
-    if (!messages)
-        return error_set(err, -ENOMEM, "no memory for the chat");
-    *ret_messages = messages;
-    return 0;
+    if (r == 0)
+        *ret_messages = messages;
+    else
+        json_decref(messages);
+    return r;
+}
+
+/* The variables besides: an object, or NULL where there are none. */
+static int extra_of(struct bytes tools, json_t **ret_extra, struct error *err)
+{
+    json_t *array = NULL;
+    if (tools.len == 0)
+        return 0;
+    int r = objects_of(tools, "tools", &array, err);
+    if (r == 0 && json_array_size(array) > 0)
+        *ret_extra = json_pack("{s:O}", "tools", array);
+    if (r == 0 && json_array_size(array) > 0 && !*ret_extra)
+        r = error_set(err, -ENOMEM, "no memory for the chat");
+    json_decref(array);
+    return r;
 }
 
 /* The ids of a rendered chat, BOS before them where it belongs and is not yet. */
@@ -145,15 +240,18 @@ static int encode_text(const struct tokenizer *tokenizer, const struct chat_text
 }
 
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
-                         const struct chat_turn *turns, size_t n, size_t most, struct ids *ret_ids,
-                         struct error *err)
+                         const struct chat_turn *turns, size_t n, struct bytes tools, size_t most,
+                         struct ids *ret_ids, struct error *err)
 {
     struct chat_context context = {.add_generation_prompt = true};
     struct chat_text text = {0};
-    json_t *messages = NULL;
+    json_t *messages = NULL, *extra = NULL;
     time_t now = time(NULL);
     localtime_r(&now, &context.date);
     int r = messages_of(turns, n, &messages, err);
+    if (r == 0)
+        r = extra_of(tools, &extra, err);
+    context.extra = extra;
     if (r == 0)
         r = chat_template_render(chat_template, messages, &context, &text, err);
     if (r == 0 && text.text.len > most)
@@ -162,6 +260,7 @@ int chat_template_encode(const struct chat_template *chat_template, const struct
     if (r == 0)
         r = encode_text(tokenizer, &text, ret_ids, err);
     json_decref(messages);
+    json_decref(extra);
     chat_text_deinit(&text);
     return r;
 }

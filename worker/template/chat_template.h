@@ -23,6 +23,10 @@ enum { CHAT_TEMPLATE_E_REFUSED = 1 };
 struct chat_turn {
     struct bytes role;    /* "system", "user", "assistant", or what else the template knows; UTF-8 */
     struct bytes content; /* UTF-8 */
+    /* Members besides, "" where there are none. */
+    struct bytes name;
+    struct bytes tool_calls; /* JSON, an array of calls as OpenAI's clients write them */
+    struct bytes tool_call_id;
 };
 
 struct chat_template;
@@ -55,12 +59,15 @@ void chat_text_deinit(struct chat_text *text);
 int chat_template_render(const struct chat_template *chat_template, const json_t *messages,
                          const struct chat_context *context, struct chat_text *ret_text, struct error *err);
 
-/* A conversation to the ids of a prompt that asks for the assistant's next turn, dated today. Control tokens
- * are parsed where the template wrote them and nowhere else. BOS is put first if the tokenizer adds it and
- * the template has not. Appends to `ret_ids`. Codes as for chat_template_render; -EILSEQ when a turn is not
- * UTF-8; -E2BIG when the text has more than `most` bytes, before it is split. */
+/* A conversation, and the tools that may be called (JSON, an array of them as OpenAI's clients write it; "" =
+ * none), to the ids of a prompt that asks for the assistant's next turn, dated today. Arguments of calls
+ * reach the template as objects, though clients write them as texts. A turn that only calls has no content.
+ * Control tokens are parsed where the template wrote them and nowhere else. BOS is put first if the tokenizer
+ * adds it and the template has not. Appends to `ret_ids`. Codes as for chat_template_render, -EINVAL also for
+ * tools and calls that are no such JSON; -EILSEQ when a turn is not UTF-8; -E2BIG when the text has more than
+ * `most` bytes, before it is split. */
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
-                         const struct chat_turn *turns, size_t n, size_t most, struct ids *ret_ids,
-                         struct error *err);
+                         const struct chat_turn *turns, size_t n, struct bytes tools, size_t most,
+                         struct ids *ret_ids, struct error *err);
 
 #endif

@@ -354,7 +354,7 @@ START_TEST(what_cannot_be_served_ends_with_its_reason)
 {
     struct scripted *s = scripted_new(NULL);
     handshake(s);
-    const struct chat_message turn = {BYTES_LITERAL("user"), BYTES_LITERAL("hi")};
+    const struct chat_message turn = {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("hi")};
     const int32_t bad_id = 1 << 20;
     struct {
         struct message assign;
@@ -387,8 +387,9 @@ END_TEST
 
 static struct message conversation(uint8_t id)
 {
-    static const struct chat_message turns[] = {{BYTES_LITERAL("system"), BYTES_LITERAL("Be brief.")},
-                                                {BYTES_LITERAL("user"), BYTES_LITERAL("How are you?")}};
+    static const struct chat_message turns[] = {
+        {.role = BYTES_LITERAL("system"), .content = BYTES_LITERAL("Be brief.")},
+        {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("How are you?")}};
     struct message message = assignment(id, 1, 10);
     message.assign.generation.prompt = (struct prompt){.form = PROMPT_CHAT};
     message.assign.generation.prompt.chat.items = turns;
@@ -412,6 +413,44 @@ START_TEST(a_conversation_goes_through_the_models_template)
     ck_assert_uint_eq(expect(s, MESSAGE_TOKENIZE_OK).tokenize_ok.ids.n, told.end.usage.prompt_tokens);
     told_deinit(&told);
     scripted_free(s);
+}
+END_TEST
+
+START_TEST(tools_go_to_templates_that_know_them)
+{
+    for (int knows = 0; knows < 2; knows++) {
+        struct scripted *s = scripted_new_with_template(
+            knows ? "{{ tools | length }}<tool_call>{% for m in messages %}{{ m.content }}{% endfor %}"
+                  : "{% for m in messages %}{{ m.content }}{% endfor %}");
+        struct frame frame;
+        handshake(s);
+        struct message assign = conversation(1);
+        assign.assign.generation.tools = BYTES_LITERAL("[{}, {}]");
+        say(s, &assign);
+        if (!knows) {
+            ck_assert(next_frame(s, WAIT_MS, &frame));
+            ck_assert_int_eq(frame.end.error, PROTO_UNSUPPORTED);
+            scripted_free(s);
+            continue;
+        }
+        struct told told = read_request(s, 1);
+        ck_assert_int_eq(told.end.reason, END_LENGTH);
+        expect(s, MESSAGE_FINISHED);
+        struct message ask = {.kind = MESSAGE_TOKENIZE};
+        ask.tokenize.text = BYTES_LITERAL("2<tool_call>Be brief.How are you?");
+        say(s, &ask);
+        ck_assert_uint_eq(expect(s, MESSAGE_TOKENIZE_OK).tokenize_ok.ids.n, told.end.usage.prompt_tokens);
+        struct message back = {.kind = MESSAGE_DETOKENIZE};
+        const int32_t ids[] = {1, 'a' + 3};
+        back.detokenize.ids = (struct id_list){ids, 2};
+        back.detokenize.special = true;
+        say(s, &back);
+        struct bytes text = expect(s, MESSAGE_DETOKENIZE_OK).detokenize_ok.text;
+        ck_assert_msg(bytes_equal(text, BYTES_LITERAL("<s>a")), "%.*s", (int)text.len,
+                      (const char *)text.data);
+        told_deinit(&told);
+        scripted_free(s);
+    }
 }
 END_TEST
 
@@ -789,6 +828,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_limit_that_nobody_gave_is_cut_to_what_the_prompt_leaves);
     tcase_add_test(tests, what_cannot_be_served_ends_with_its_reason);
     tcase_add_test(tests, a_conversation_goes_through_the_models_template);
+    tcase_add_test(tests, tools_go_to_templates_that_know_them);
     tcase_add_test(tests, a_template_that_refuses_or_does_not_compile_costs_only_conversations);
     tcase_add_test(tests, an_assignment_said_twice_is_one_generation_and_a_newer_epoch_replaces_it);
     tcase_add_test(tests, noise_from_the_broker_harms_nothing);

@@ -96,13 +96,14 @@ START_TEST(a_chat_that_grows_shares_all_that_was_said)
     struct chat_message messages[3];
     for (int i = 0; i < 3; i++) {
         memset(said[i], 'a' + i, sizeof said[i]);
-        messages[i] = (struct chat_message){BYTES_LITERAL("user"), {said[i], sizeof said[i]}};
+        messages[i] =
+            (struct chat_message){.role = BYTES_LITERAL("user"), .content = {said[i], sizeof said[i]}};
     }
     const size_t each = 8 + 4 + sizeof said[0]; /* the lengths, the role, the content */
     ck_assert_uint_eq(shared(cut(prompt_of_chat(messages, 2)), cut(prompt_of_chat(messages, 3))),
                       2 * each / PREFIXES_PIECE_BYTES);
     /* The same letters otherwise divided are another chat. */
-    struct chat_message one = {BYTES_LITERAL("user"), {said[0], 300}};
+    struct chat_message one = {.role = BYTES_LITERAL("user"), .content = {said[0], 300}};
     ck_assert_uint_eq(shared(cut(prompt_of_chat(&one, 1)), cut(prompt_of_chat(messages, 1))), 0);
 }
 END_TEST

@@ -63,7 +63,8 @@ START_TEST(a_prompt_is_a_text_or_ids_or_messages)
 {
     static const int script[] = {0, STEP_STOP};
     static const int32_t ids[] = {7, 0, 9};
-    static const struct quern_message messages[] = {{"system", "Be brief."}, {"user", "Hi"}, {"user", NULL}};
+    static const struct quern_message messages[] = {
+        {.role = "system", .content = "Be brief."}, {.role = "user", .content = "Hi"}, {.role = "user"}};
     struct quern_error err = {0};
     struct quern_request request = a_request();
     start((struct fake_config){.n_frames = 1, .script = script});

@@ -159,7 +159,18 @@ static const struct {
     {true, CHAT("\"logit_bias\": {\"1\": 101}"), "logit_bias", "from -100 to 100"},
     {true, CHAT("\"logit_bias\": {\"1\": \"1\"}"), "logit_bias", "from -100 to 100"},
     {true, CHAT("\"logit_bias\": []"), "logit_bias", "not an object"},
-    {true, CHAT("\"tools\": [{}]"), "tools", "not supported"},
+    {true, CHAT("\"tools\": {}"), "tools", "not an array"},
+    {true, CHAT("\"tools\": [{}]"), "tools[0]", "has no function"},
+    {true, CHAT("\"tools\": [{\"type\": \"web_search\"}]"), "tools[0]", "web_search"},
+    {true, CHAT("\"tools\": [{\"function\": {\"name\": \"a b\"}}]"), "tools[0].name", "no name"},
+    {true, CHAT("\"tools\": [{\"function\": {\"name\": \"a\", \"parameters\": 1}}]"), "tools[0]",
+     "parameters is a number"},
+    {true, CHAT("\"tool_choice\": \"required\""), "tool_choice", "cannot be forced"},
+    {true, CHAT("\"tool_choice\": {\"type\": \"function\"}"), "tool_choice", "cannot be forced"},
+    {true, "{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}",
+     "messages[0].tool_calls[0].function", "has no name"},
+    {true, "{\"messages\": [{\"role\": \"tool\", \"content\": \"a\", \"tool_call_id\": 1}]}",
+     "messages[0].tool_call_id", "not a string"},
     {true, CHAT("\"response_format\": {\"type\": \"json_object\"}"), "response_format", "not supported"},
     {true, CHAT("\"model\": 1"), "model", "not a string"},
     {true, "{\"messages\": []}", "messages", "empty"},
@@ -216,6 +227,66 @@ START_TEST(log_probabilities_are_asked_for_in_two_forms)
     ck_assert_str_eq(refusal.param, "top_logprobs");
     ck_assert_int_eq(take_chat(CHAT("\"logprobs\": true, \"top_logprobs\": 21")), REFUSED);
     ck_assert_int_eq(take_chat(CHAT("\"logprobs\": 3")), REFUSED);
+}
+END_TEST
+
+START_TEST(tools_become_complete_and_calls_go_along)
+{
+    const struct quern_request *request = &parameters.request;
+    ck_assert_int_eq(
+        take_chat(
+            "{\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"rain\"}}], \"messages\": ["
+            "{\"role\": \"user\", \"content\": \"Rain?\"},"
+            "{\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"id\": \"x\", \"type\":"
+            "\"function\", \"function\": {\"name\": \"rain\", \"arguments\": \"{}\"}}]},"
+            "{\"role\": \"tool\", \"tool_call_id\": \"x\", \"content\": \"no\"}]}"),
+        0);
+    ck_assert_int_eq(parameters_finish(&parameters, "messages", &refusal), 0);
+    ck_assert_str_eq(request->tools,
+                     "[{\"type\":\"function\",\"function\":{\"name\":\"rain\",\"description\":\"\","
+                     "\"parameters\":{\"type\":\"object\",\"properties\":{}}}}]");
+    ck_assert_uint_eq(parameters.n_tools, 1);
+    ck_assert_str_eq(parameters.tool_names[0], "rain");
+    ck_assert_ptr_nonnull(strstr(request->messages[1].tool_calls, "\"name\":\"rain\""));
+    ck_assert_str_eq(request->messages[2].role, "tool");
+    ck_assert_str_eq(request->messages[2].tool_call_id, "x");
+    ck_assert_int_eq(
+        take_chat(CHAT("\"tool_choice\": \"none\", \"tools\": [{\"function\": {\"name\": \"a\"}}]")), 0);
+    ck_assert_int_eq(parameters_finish(&parameters, "messages", &refusal), 0);
+    ck_assert_ptr_null(request->tools);
+}
+END_TEST
+
+START_TEST(anthropics_blocks_become_messages)
+{
+    const struct quern_request *request = &parameters.request;
+    const char *body =
+        "{\"max_tokens\": 9, \"tool_choice\": {\"type\": \"auto\"}, \"tools\": [{\"name\": \"rain\","
+        "\"input_schema\": {\"type\": \"object\"}}], \"messages\": ["
+        "{\"role\": \"user\", \"content\": \"Rain?\"},"
+        "{\"role\": \"assistant\", \"content\": [{\"type\": \"text\", \"text\": \"I look.\"}, {\"type\":"
+        "\"tool_use\", \"id\": \"x\", \"name\": \"rain\", \"input\": {\"town\": \"Ulm\"}}]},"
+        "{\"role\": \"user\", \"content\": [{\"type\": \"tool_result\", \"tool_use_id\": \"x\", \"content\":"
+        "[{\"type\": \"text\", \"text\": \"no\"}]}, {\"type\": \"text\", \"text\": \"And?\"}]}]}";
+    ck_assert_int_eq(take(messages_rows, body, strlen(body)), 0);
+    ck_assert_ptr_nonnull(strstr(request->tools, "\"parameters\":{\"type\":\"object\"}"));
+    ck_assert_uint_eq(request->n_messages, 4);
+    ck_assert_str_eq(request->messages[1].content, "I look.");
+    ck_assert_ptr_nonnull(strstr(request->messages[1].tool_calls, "\"arguments\":{\"town\":\"Ulm\"}"));
+    ck_assert_str_eq(request->messages[2].role, "tool");
+    ck_assert_str_eq(request->messages[2].content, "no");
+    ck_assert_str_eq(request->messages[2].tool_call_id, "x");
+    ck_assert_str_eq(request->messages[3].content, "And?");
+    static const char *const wrong[] = {
+        "{\"messages\": [{\"role\": \"tool\", \"content\": \"a\"}]}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"tool_use\"}]}]}",
+        "{\"messages\": [{\"role\": \"assistant\", \"content\": [{\"type\": \"tool_use\"}]}]}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"tool_result\"}]}]}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\", \"odd\": 1}]}",
+        "{\"messages\": [1]}",
+        "{\"tool_choice\": {\"type\": \"any\"}}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_msg(take(messages_rows, wrong[i], strlen(wrong[i])) == REFUSED, "%s was taken", wrong[i]);
 }
 END_TEST
 
@@ -307,6 +378,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, prompts_are_texts_or_ids);
     tcase_add_test(tests, what_cannot_be_done_is_refused_by_its_name);
     tcase_add_test(tests, log_probabilities_are_asked_for_in_two_forms);
+    tcase_add_test(tests, tools_become_complete_and_calls_go_along);
+    tcase_add_test(tests, anthropics_blocks_become_messages);
     tcase_add_test(tests, what_asks_for_nothing_is_taken);
     tcase_add_test(tests, other_families_are_translated);
     tcase_add_test(tests, a_prompt_is_what_a_user_says_unless_it_is_raw);

@@ -80,6 +80,10 @@ static void describe_type(const struct field *f, char *out, size_t size)
     case FIELD_NAME:
         snprintf(out, size, "name");
         break;
+    case FIELD_TEXT:
+        ck_assert_uint_eq(f->high, PROTO_MAX_REQUEST_BYTES); /* no bound of its own */
+        snprintf(out, size, "text");
+        break;
     case FIELD_REAL:
         snprintf(out, size, "real %s … %s", number(f->real_low, low), number(f->real_high, high));
         break;
@@ -122,7 +126,8 @@ static void describe_default(const struct field *f, char *out, size_t size)
         snprintf(out, size, "`%s`", f->names->names[0]);
     else if (f->type == FIELD_NAME)
         snprintf(out, size, "empty");
-    else if (f->type == FIELD_NAMES || f->type == FIELD_IDS || f->type == FIELD_BIASES)
+    else if (f->type == FIELD_NAMES || f->type == FIELD_IDS || f->type == FIELD_BIASES ||
+             f->type == FIELD_TEXT)
         snprintf(out, size, "none");
     else
         snprintf(out, size, "%s", number(f->initial, buffer));

@@ -160,8 +160,8 @@ START_TEST(each_form_of_a_prompt_comes_back)
     ck_assert_uint_eq(got.generate.generation.prompt.ids.n, 2);
     ck_assert_int_eq(got.generate.generation.prompt.ids.items[1], 6);
 
-    struct chat_message turns[] = {{BYTES_LITERAL("system"), BYTES_LITERAL("")},
-                                   {BYTES_LITERAL("user"), BYTES_LITERAL("Hello")}};
+    struct chat_message turns[] = {{.role = BYTES_LITERAL("system"), .content = BYTES_LITERAL("")},
+                                   {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("Hello")}};
     *prompt = (struct prompt){.form = PROMPT_CHAT};
     prompt->chat.items = turns;
     prompt->chat.n = 2;

@@ -34,19 +34,19 @@ struct fixture {
 static const struct prompt *_Atomic held; /* its preparation lasts until this changes */
 
 bool __real_prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt,
-                          struct ids *ret_ids, struct refusal *ret_refusal);
+                          struct bytes tools, struct ids *ret_ids, struct refusal *ret_refusal);
 bool __wrap_prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt,
-                          struct ids *ret_ids, struct refusal *ret_refusal);
+                          struct bytes tools, struct ids *ret_ids, struct refusal *ret_refusal);
 
 bool __wrap_prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt,
-                          struct ids *ret_ids, struct refusal *ret_refusal)
+                          struct bytes tools, struct ids *ret_ids, struct refusal *ret_refusal)
 {
     while (atomic_load(&held) == prompt)
         usleep(1000);
     struct prompt first_words = *prompt;
     if (first_words.form == PROMPT_TEXT && first_words.text.len >= ENDLESS)
         first_words.text.len = 10;
-    return __real_prompt_encode(encoder, &first_words, ret_ids, ret_refusal);
+    return __real_prompt_encode(encoder, &first_words, tools, ret_ids, ret_refusal);
 }
 
 static struct fixture *current; /* for `delivered`, which gets a number */
@@ -157,7 +157,7 @@ START_TEST(ids_are_those_of_the_encoder_and_reasons_too)
     for (int i = 0; i < 4; i++) {
         struct ids ids = {0};
         struct refusal refusal = {0};
-        bool ok = prompt_encode(&f->encoder, &prompts[i], &ids, &refusal);
+        bool ok = prompt_encode(&f->encoder, &prompts[i], (struct bytes){0}, &ids, &refusal);
         ck_assert_int_eq(preparations[i].ok, ok);
         ck_assert_str_eq(preparations[i].refusal.reason.text, refusal.reason.text);
         ck_assert_int_eq(preparations[i].refusal.error, refusal.error);
@@ -353,7 +353,7 @@ START_TEST(a_bound_in_tokens_refuses_a_text_before_it_is_split)
     prompt_encoder_bound(&f->encoder, 100);
     ck_assert_uint_eq(f->encoder.most_bytes, 100 * f->encoder.longest_token);
     ck_assert_uint_gt(f->encoder.longest_token, 1);
-    ck_assert(!prompt_encode(&f->encoder, &long_one, &ids, &refusal));
+    ck_assert(!prompt_encode(&f->encoder, &long_one, (struct bytes){0}, &ids, &refusal));
     ck_assert_int_eq(refusal.error, PROTO_TOO_LONG);
     ck_assert_ptr_nonnull(strstr(refusal.reason.text, "400000"));
     ck_assert_uint_eq(ids.len, 0);

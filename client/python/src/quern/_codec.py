@@ -43,6 +43,10 @@ def _check_whole(table: Table, fields: Fields) -> None:
     """What no single field shows."""
     if "reason" in fields and "error" in fields and (fields["reason"] == "error") != (fields["error"] is not None):
         raise Malformed("error: expected with the reason error, and only with it")
+    if fields.get("tools") and "prompt" in fields:
+        prompt = fields["prompt"]
+        if isinstance(prompt, str) or not isinstance(prompt[0], Mapping):
+            raise Malformed("tools: expected with messages only")
 
 
 # ---- bytes → message ----

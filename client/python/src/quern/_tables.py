@@ -41,6 +41,7 @@ KINDS: dict[str, Table] = {
         Field("id", ID, required=True, always=True),
         Field("prompt", PROMPT, required=True, always=True),
         Field("special", BOOL, help="text prompts: control tokens written out in the text become their ids"),
+        Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="most tokens to make; left out: 256, or what there is room for"),
         Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divides the logits: above 1 is more varied; 0 = greedy"),
@@ -171,7 +172,7 @@ KINDS: dict[str, Table] = {
         Field("moved", INT, high=18446744073709551615),
         Field("tokens", INT, high=18446744073709551615),
         Field("journal_bytes", INT, high=18446744073709551615),
-        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("context", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("kv_cached", INT, high=4294967295), Field("restores", INT, high=18446744073709551615), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("tools", NAME, high=128), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("context", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("kv_cached", INT, high=4294967295), Field("restores", INT, high=18446744073709551615), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
         max_bytes=6881280,
     ),
     "tokenize_ok": table(
@@ -223,6 +224,7 @@ KINDS: dict[str, Table] = {
         Field("digest", ID, required=True, always=True),
         Field("context", INT, required=True, always=True, high=4294967295),
         Field("chat", BOOL),
+        Field("tools", NAME, high=128),
         Field("kv_blocks", INT, required=True, always=True, high=4294967295),
         Field("max_prompt", INT, required=True, always=True, high=4294967295),
         Field("device", NAME, high=128),
@@ -269,6 +271,7 @@ KINDS: dict[str, Table] = {
         Field("off", INT, high=9007199254740992),
         Field("prompt", PROMPT, required=True, always=True),
         Field("special", BOOL, help="text prompts: control tokens written out in the text become their ids"),
+        Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="most tokens to make; left out: 256, or what there is room for"),
         Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divides the logits: above 1 is more varied; 0 = greedy"),
@@ -307,7 +310,7 @@ KINDS: dict[str, Table] = {
     ),
 }
 
-MESSAGE: Table = table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=4194304))
+MESSAGE: Table = table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=4194304), Field("name", NAME, high=128), Field("tool_calls", TEXT, high=4194304), Field("tool_call_id", NAME, high=128))
 
 
 class Parameters(TypedDict, total=False):
@@ -315,6 +318,8 @@ class Parameters(TypedDict, total=False):
 
     special: bool
     """text prompts: control tokens written out in the text become their ids"""
+    tools: str
+    """messages only: JSON, an array of the tools that the model may call"""
     model: str
     """which model, by name; empty: any"""
     max_tokens: int

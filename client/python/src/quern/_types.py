@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 Message = Mapping[str, str]
-"""A message of a chat: {"role": "user", "content": "…"}."""
+"""A message of a chat: {"role": "user", "content": "…"}; `tool_calls`, JSON, and `tool_call_id` where there are."""
 
 Prompt = str | Sequence[int] | Sequence[Message]
 """A text, token ids, or messages that go through the model's chat template."""
@@ -102,6 +102,8 @@ class Worker:
     name: str
     device: str
     model: str
+    tools: str
+    """The form in which its model calls tools; empty: it has none."""
     state: str
     """`absent`, `starting`, `loading`, `ready`, `draining` or `failed`."""
     pid: int

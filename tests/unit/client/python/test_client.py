@@ -128,7 +128,8 @@ def test_a_request_streams(folder):
         assert (end.reason, end.prompt_tokens, end.output_tokens, end.decode_ms) == ("length", 3, 10, 3.0)
         result = client.chat([{"role": "user", "content": "Hi"}]).result()
         assert (result.text, result.ids, result.end.reason) == (whole(5), tuple(range(10)), "length")
-        assert served.broker.generates[-1]["prompt"] == [{"role": "user", "content": "Hi"}]
+        (message,) = served.broker.generates[-1]["prompt"]
+        assert (message["role"], message["content"]) == ("user", "Hi")
         assert client.tokenize("Hi") == [4, 5, 6]
         status = client.status(WAIT)
         assert (status.version, status.workers[0].reason) == ("1.2.3", "no\ufffd such file")

@@ -47,6 +47,8 @@ def whole(table, fields):
             value = whole(field.table, value)
         elif field.type == _codec.f.MAPS:
             value = [whole(field.table, item) for item in value]
+        elif field.type == _codec.f.PROMPT and isinstance(value[0], dict):
+            value = [whole(_tables.MESSAGE, item) for item in value]
         out[field.key] = value
     return out
 
@@ -95,7 +97,7 @@ def test_what_nobody_would_take_is_not_written():
                         ({"prompt": [1, -1]}, "prompt: expected token ids"), ({"prompt": b"Hi"}, "prompt: expected"),
                         ({"prompt": [1, True]}, "prompt: expected token ids"), ({"special": 1}, "special: expected"),
                         ({"prompt": [{"role": "user"}]}, "message 0: content: missing"),
-                        ({"prompt": [{"role": "user", "content": "a", "name": "b"}]}, "message 0: name"),
+                        ({"prompt": [{"role": "user", "content": "a", "odd": "b"}]}, "message 0: odd"), ({"tools": "[]"}, "tools: expected"),
                         ({"prompt": "\ud800"}, "prompt: not UTF-8 at byte 0"),
                         ({"stop": [""]}, "stop: item 0: is empty"),
                         ({"logit_bias": [(1, 101.0)]}, "logit_bias: item 0"), ({"seed": 2**64}, "seed"),

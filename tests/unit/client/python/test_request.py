@@ -24,17 +24,18 @@ def test_a_prompt_is_a_text_or_ids_or_messages():
     assert encoded((1, 2))["prompt"] == [1, 2]
     assert encoded(range(3))["prompt"] == [0, 1, 2]
     messages = [{"role": "user", "content": "Hi"}]
-    assert encoded(messages)["prompt"] == messages
-    assert encoded(tuple(messages))["prompt"] == messages
+    (message,) = encoded(messages)["prompt"]
+    assert {key: value for key, value in message.items() if value} == messages[0]
+    assert encoded(tuple(messages))["prompt"] == [message]
 
 
 def test_every_parameter_arrives_as_it_was_given():
-    given = {"special": True, "model": "m", "max_tokens": 5, "temperature": 0.5, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
+    given = {"tools": "[]", "special": True, "model": "m", "max_tokens": 5, "temperature": 0.5, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1.5, "presence_penalty": 0.5, "frequency_penalty": -0.5, "logit_bias": {3: -1.0},
              "seed": 2**64 - 1, "stop": ["a", "b"], "stop_ids": [7], "logprobs": 2, "pieces": True, "priority": -3,
              "deadline_ms": 1000, "keep_s": 9, "cache_salt": "mine", "cache_prompt": False, "require": ["x"]}
     assert set(given) == set(_tables.Parameters.__annotations__), "a parameter is not tried here"
-    fields = encoded(**given)
+    fields = encoded([{"role": "user", "content": "Hi"}], **given)
     assert fields.pop("logit_bias") == [(3, -1.0)]
     assert fields.pop("on_disconnect") == "keep"
     for name in set(given) - {"logit_bias"}:

@@ -25,6 +25,11 @@ struct bytes tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, bool
     return (struct bytes){&all[id], 1};
 }
 
+struct bytes tokenizer_name(const struct tokenizer *tokenizer, int32_t id)
+{
+    return id == FAKE_END ? BYTES_LITERAL("<end>") : tokenizer_piece(tokenizer, id, false);
+}
+
 struct ids_view tokenizer_end_ids(const struct tokenizer *tokenizer)
 {
     return (struct ids_view){&tokenizer->end, 1};

@@ -308,8 +308,32 @@ START_TEST(every_state_has_a_name)
 }
 END_TEST
 
+START_TEST(control_tokens_are_text_where_a_request_wants_them_spelled)
+{
+    const int32_t prompt[] = {'a'}, marks[] = {FAKE_END}, made[] = {'x', FAKE_END, 'y'};
+    for (uint32_t n = 0; n < 2; n++) {
+        struct engine_request request = {
+            .prompt = prompt, .n_prompt = 1, .max_tokens = 10, .spelled = marks, .n_spelled = n};
+        struct sequence *sequence;
+        struct buffer text = {0};
+        enum engine_end end;
+        ck_assert_int_eq(sequence_new(&request, (struct ids_view){0}, 0, 0, &sequence), 0);
+        ck_assert_int_eq(
+            sequence_accept(sequence, fake_model.tokenizer, made, 3, BACKEND_RUNNING, &text, &end), 3);
+        ck_assert(bytes_equal((struct bytes){text.data, text.len},
+                              n ? BYTES_LITERAL("x<end>y") : BYTES_LITERAL("xy")));
+        struct bytes piece = {0};
+        ck_assert(sequence_accept_plain(sequence, fake_model.tokenizer, FAKE_END, &piece));
+        ck_assert_uint_eq(piece.len, n ? strlen("<end>") : 0);
+        buffer_deinit(&text);
+        sequence_free(sequence);
+    }
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, control_tokens_are_text_where_a_request_wants_them_spelled);
     tcase_add_test(tests, a_sequence_begins_behind_blocks_that_are_filled);
     tcase_add_test(tests, who_never_starts_holds_nothing);
     tcase_add_test(tests, prompts_that_begin_alike_at_once_are_computed_once);

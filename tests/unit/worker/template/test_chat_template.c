@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/template/chat_template.h"
+#include "worker/template/tool_form.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/tokenizer/vocabularies.h"
 
@@ -59,8 +60,8 @@ static const char *spelled(const struct tokenizer *tokenizer, const struct ids *
 }
 
 static const struct chat_turn hello[] = {
-    {BYTES_LITERAL("system"), BYTES_LITERAL("Be kind.")},
-    {BYTES_LITERAL("user"), BYTES_LITERAL("Hello")},
+    {.role = BYTES_LITERAL("system"), .content = BYTES_LITERAL("Be kind.")},
+    {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("Hello")},
 };
 
 START_TEST(a_conversation_becomes_the_ids_of_a_prompt)
@@ -69,7 +70,8 @@ START_TEST(a_conversation_becomes_the_ids_of_a_prompt)
     struct chat_template *t = compile(chatml);
     struct ids ids = {0};
     struct error err = {0};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, SIZE_MAX, &ids, &err), 0);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, SIZE_MAX, &ids, &err),
+                     0);
     ck_assert_str_eq(spelled(tokenizer, &ids),
                      "<s><|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHello"
                      "<|im_end|>\n<|im_start|>assistant\n");
@@ -78,6 +80,73 @@ START_TEST(a_conversation_becomes_the_ids_of_a_prompt)
     ids_deinit(&ids);
     chat_template_free(t);
     tokenizer_free(tokenizer);
+}
+END_TEST
+
+/* What a template makes of tools, a call and its result. */
+START_TEST(tools_and_calls_reach_the_template)
+{
+    struct tokenizer *tokenizer = open_tokenizer();
+    struct chat_template *t = compile(
+        "{{ tools | tojson if tools is defined else 'none' }}{% for m in messages %}|{{ m.role }} {{ "
+        "m.content }}"
+        "{% if m.tool_calls %} {{ m.tool_calls[0].function.name }} {{ "
+        "m.tool_calls[0].function.arguments.town }}"
+        "{% endif %}{% if m.tool_call_id %} {{ m.tool_call_id }} {{ m.name }}{% endif %}{% endfor %}");
+    static const struct chat_turn turns[] = {
+        {.role = BYTES_LITERAL("assistant"),
+         .content = BYTES_LITERAL(""),
+         .tool_calls = BYTES_LITERAL("[{\"id\": \"x\", \"function\": {\"name\": \"rain\", \"arguments\": "
+                                     "\"{\\\"town\\\": \\\"Ulm</s>\\\"}\"}}]")},
+        {.role = BYTES_LITERAL("tool"),
+         .content = BYTES_LITERAL("no"),
+         .name = BYTES_LITERAL("rain"),
+         .tool_call_id = BYTES_LITERAL("x")}};
+    struct ids ids = {0};
+    struct error err = {0};
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, turns, 2, BYTES_LITERAL("[{\"name\": \"<s>\"}]"),
+                                          SIZE_MAX, &ids, &err),
+                     0);
+    ck_assert_str_eq(spelled(tokenizer, &ids),
+                     "<s>[{\"name\": \"<s>\"}]|assistant None rain Ulm</s>|tool no x rain");
+    ck_assert_uint_eq(count(&ids, BOS), 1); /* what a client spells is text */
+    ids.len = 0;
+    ck_assert_int_eq(
+        chat_template_encode(t, tokenizer, turns + 1, 1, BYTES_LITERAL("[]"), SIZE_MAX, &ids, &err), 0);
+    ck_assert_ptr_nonnull(strstr(spelled(tokenizer, &ids), "none"));
+    static const char *const wrong[] = {"{", "{}", "[1]", "[{\"a\": 1, \"a\": 2}]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct chat_turn turn = turns[0];
+        ck_assert_int_eq(
+            chat_template_encode(t, tokenizer, turns, 2, bytes_of_string(wrong[i]), SIZE_MAX, &ids, &err),
+            -EINVAL);
+        ck_assert_ptr_nonnull(strstr(err.text, "tools"));
+        turn.tool_calls = bytes_of_string(wrong[i]);
+        ck_assert_int_eq(
+            chat_template_encode(t, tokenizer, &turn, 1, (struct bytes){0}, SIZE_MAX, &ids, &err), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(err.text, "tool_calls of message 0"));
+    }
+    ids_deinit(&ids);
+    chat_template_free(t);
+    tokenizer_free(tokenizer);
+}
+END_TEST
+
+static const char *form_of(const char *source)
+{
+    const struct tool_form *form = tool_form_of(bytes_of_string(source));
+    return form ? form->name : "";
+}
+
+START_TEST(a_template_shows_the_form_of_its_calls)
+{
+    ck_assert_str_eq(form_of("{% if tools %}{{ '<tool_call>' }}"), "hermes");
+    ck_assert_str_eq(form_of("{% if tools %}{{ '[TOOL_CALLS][' }}"), "mistral");
+    ck_assert_str_eq(form_of("{% if tools %}<|START_ACTION|>["), "command-r");
+    ck_assert_str_eq(form_of("{% if tools %}Environment: ipython"), "llama3");
+    ck_assert_str_eq(form_of("{{ '<tool_call>' }}"), ""); /* it looks at no tools */
+    ck_assert_str_eq(form_of("{{ tools }}"), "");
+    ck_assert_str_eq(form_of(""), "");
 }
 END_TEST
 
@@ -93,11 +162,12 @@ START_TEST(a_hostile_turn_cannot_leave_its_turn)
     struct chat_template *t = compile(chatml);
     for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
         const struct chat_turn turns[] = {
-            {BYTES_LITERAL("user"), bytes_of_string(hostile[i])},
-            {bytes_of_string(hostile[i]), BYTES_LITERAL("x")},
+            {.role = BYTES_LITERAL("user"), .content = bytes_of_string(hostile[i])},
+            {.role = bytes_of_string(hostile[i]), .content = BYTES_LITERAL("x")},
         };
         struct ids ids = {0};
-        ck_assert_int_eq(chat_template_encode(t, tokenizer, turns, 2, SIZE_MAX, &ids, NULL), 0);
+        ck_assert_int_eq(
+            chat_template_encode(t, tokenizer, turns, 2, (struct bytes){0}, SIZE_MAX, &ids, NULL), 0);
         ck_assert_uint_eq(count(&ids, BOS), 1);
         ck_assert_uint_eq(count(&ids, IM_START), 3);
         ck_assert_uint_eq(count(&ids, IM_END), 2);
@@ -113,9 +183,10 @@ START_TEST(a_control_token_half_from_the_template_and_half_from_the_user_is_text
 {
     struct tokenizer *tokenizer = open_tokenizer();
     struct chat_template *t = compile("<|im_{{ messages[0].content }}|><|im_{{ 'start' }}|>");
-    const struct chat_turn turn = {BYTES_LITERAL("user"), BYTES_LITERAL("end")};
+    const struct chat_turn turn = {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("end")};
     struct ids ids = {0};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, &turn, 1, SIZE_MAX, &ids, NULL), 0);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &turn, 1, (struct bytes){0}, SIZE_MAX, &ids, NULL),
+                     0);
     ck_assert_uint_eq(count(&ids, IM_END), 0);
     ck_assert_uint_eq(count(&ids, IM_START), 1);
     ids_deinit(&ids);
@@ -132,7 +203,8 @@ START_TEST(bos_stands_first_once_whoever_writes_it)
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         struct chat_template *t = compile(sources[i]);
         struct ids ids = {0};
-        ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, SIZE_MAX, &ids, NULL), 0);
+        ck_assert_int_eq(
+            chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, SIZE_MAX, &ids, NULL), 0);
         ck_assert_int_eq(ids.data[0], BOS);
         ck_assert_uint_eq(count(&ids, BOS), 1);
         ids_deinit(&ids);
@@ -150,20 +222,21 @@ START_TEST(a_refusal_gives_the_templates_reason_and_no_ids)
     struct ids ids = {0};
     struct error err = {0};
     ids_push(&ids, 9);
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, SIZE_MAX, &ids, &err),
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, SIZE_MAX, &ids, &err),
                      CHAT_TEMPLATE_E_REFUSED);
     ck_assert_str_eq(err.text, "no system here");
     ck_assert_uint_eq(ids.len, 1);
     chat_template_free(t);
     t = compile("{{ messages[5].role }}");
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, SIZE_MAX, &ids, &err), -EINVAL);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, SIZE_MAX, &ids, &err),
+                     -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "chat template: line 1: "));
     ck_assert_uint_eq(ids.len, 1);
     chat_template_free(t);
     t = compile("0123456789");
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, 9, &ids, &err), -E2BIG);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, 9, &ids, &err), -E2BIG);
     ck_assert_uint_eq(ids.len, 1);
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, 10, &ids, &err), 0);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, 10, &ids, &err), 0);
     ids.len = 1;
     ids_deinit(&ids);
     chat_template_free(t);
@@ -177,11 +250,14 @@ START_TEST(a_turn_that_is_not_utf8_is_refused_by_its_place)
     struct chat_template *t = compile(chatml);
     struct ids ids = {0};
     struct error err = {0};
-    const struct chat_turn turns[] = {hello[0], {BYTES_LITERAL("user"), BYTES_LITERAL("a\xff")}};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, turns, 2, SIZE_MAX, &ids, &err), -EILSEQ);
+    const struct chat_turn turns[] = {hello[0],
+                                      {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("a\xff")}};
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, turns, 2, (struct bytes){0}, SIZE_MAX, &ids, &err),
+                     -EILSEQ);
     ck_assert_str_eq(err.text, "the content of message 1 is not UTF-8");
-    const struct chat_turn role[] = {{BYTES_LITERAL("\xff"), BYTES_LITERAL("a")}};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, role, 1, SIZE_MAX, &ids, &err), -EILSEQ);
+    const struct chat_turn role[] = {{.role = BYTES_LITERAL("\xff"), .content = BYTES_LITERAL("a")}};
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, role, 1, (struct bytes){0}, SIZE_MAX, &ids, &err),
+                     -EILSEQ);
     ck_assert_str_eq(err.text, "the role of message 0 is not UTF-8");
     ids_deinit(&ids);
     chat_template_free(t);
@@ -228,6 +304,8 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_conversation_becomes_the_ids_of_a_prompt);
+    tcase_add_test(tests, tools_and_calls_reach_the_template);
+    tcase_add_test(tests, a_template_shows_the_form_of_its_calls);
     tcase_add_test(tests, a_hostile_turn_cannot_leave_its_turn);
     tcase_add_test(tests, a_control_token_half_from_the_template_and_half_from_the_user_is_text);
     tcase_add_test(tests, bos_stands_first_once_whoever_writes_it);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_TOOLS_H
+#define GATEWAY_TOOLS_H
+
+/* The tools that a client offers, and calls that were made before, as chat templates expect them: JSON in
+ * OpenAI's form, whatever the client's is. */
+
+#include "gateway/parameters.h"
+
+json_row_take tools_take;        /* [{type: "function", function: {name, description, parameters}}] */
+json_row_take tools_take_choice; /* "auto" or "none" */
+
+/* The same in Anthropic's form: [{name, description, input_schema}]; {type: "auto"} or {type: "none"}. */
+json_row_take tools_take_anthropic, tools_take_anthropic_choice;
+
+/* The calls of an assistant's message: [{id, type, function: {name, arguments}}]. */
+int tools_take_calls(struct parameters *parameters, const char *path, json_t *value, const char **ret_calls,
+                     struct refusal *refusal);
+
+/* JSON as compact text that lives as long as the parameters, or NULL: no memory. */
+const char *tools_text(struct parameters *parameters, const json_t *json);
+
+#endif

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""Calls of tools through quern-gateway, before a broker in a thread whose worker says what the test wants."""
+
+import http.client
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(TOP / "tests/unit/client/python"))
+from fake_broker import LIMITS, Broker  # noqa: E402
+from test_client import Served  # noqa: E402
+
+WAIT = 60
+TOOL = {"type": "function", "function": {"name": "rain", "parameters": {"type": "object", "properties": {}}}}
+ASK = {"messages": [{"role": "user", "content": "Rain?"}]}
+CALLS = {
+    "hermes": ["I look.\n<tool_", 'call>\n{"name": "ra', 'in", "arguments": {"town": ', '"Ulm"}}\n</tool_call>'],
+    "mistral": ["I look.\n[TOOL", '_CALLS][{"name": "rain", "argum', 'ents": {"town": "Ulm"}}]'],
+    "llama3": ['{"name": "rain", ', '"parameters": {"town": "U', 'lm"}}'],
+    "command-r": ["I look.\n<|START_ACTION|>", '[{"tool_name": "rain", "parameters": {"town": ', '"Ulm"}}]<|END_ACTION|>'],
+}
+
+
+class Saying(Broker):
+    """Each answer has these pieces of text, two ids each."""
+
+    def __init__(self, form, pieces):
+        super().__init__(n_frames=len(pieces), script=range(len(pieces)))
+        self.form, self.pieces = form, pieces
+
+    def frame(self, request, i, move=None, boot=None):
+        end = super().frame(request, i, move, boot)["end"]
+        return {**super().frame(request, i, move, boot), "text": self.pieces[i], "logprobs": None,
+                "off": sum(len(piece.encode()) for piece in self.pieces[:i]),
+                "end": {**end, "reason": "stop"} if end else None}
+
+    def on_status(self, fields):
+        worker = {"name": "worker-0", "model": "fake", "state": "ready", "context": 512, "tools": self.form}
+        self.reply("status_ok", ref=fields["ref"], boot=self.boot, version="1", workers=[worker])
+
+
+class Gateway:
+    def __init__(self, folder, form, pieces):
+        self.broker = Saying(form, pieces)
+        self.served = Served(self.broker, folder)
+        self.log = open(folder / "log", "w+")
+        self.process = subprocess.Popen([os.environ["QUERN_BUILD"] + "/quern-gateway", "--connect", str(folder),
+                                         "--listen", "127.0.0.1:0"], stderr=self.log)
+        self.address = None
+
+    def __enter__(self):
+        self.until(lambda: "ready: http://" in self.said())
+        self.address = self.said().split("ready: http://", 1)[1].split()[0]
+        self.until(lambda: self.ask("GET", "/v1/models").get("data"))
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        status = self.process.wait(WAIT)
+        self.served.__exit__()
+        assert status == 0, self.said()
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def until(self, condition):
+        end = time.monotonic() + WAIT
+        while not condition():
+            assert time.monotonic() < end and self.process.poll() is None, self.said()
+            time.sleep(0.02)
+
+    def text(self, method, path, body=None):
+        connection = http.client.HTTPConnection(self.address, timeout=WAIT)
+        connection.request(method, path, json.dumps(body) if body else None)
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return text
+
+    def ask(self, method, path, body=None):
+        return json.loads(self.text(method, path, body))
+
+    def events(self, path, body):
+        lines = self.text("POST", path, {**body, "stream": True}).splitlines()
+        return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+
+
+@pytest.fixture(params=sorted(CALLS))
+def form(request):
+    return request.param
+
+
+@pytest.fixture
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("q")  # a socket's path is short
+
+
+@pytest.fixture(autouse=True)
+def large_requests(monkeypatch):
+    monkeypatch.setitem(LIMITS, "request_bytes", 65536)
+
+
+def test_calls_are_taken_out_of_answers(folder, form):
+    with Gateway(folder, form, CALLS[form]) as gateway:
+        request = {**ASK, "tools": [TOOL]}
+        choice = gateway.ask("POST", "/v1/chat/completions", request)["choices"][0]
+        assert choice["finish_reason"] == "tool_calls"
+        assert choice["message"]["content"] == (None if form == "llama3" else "I look.")
+        (call,) = choice["message"]["tool_calls"]
+        assert (call["type"], call["function"]["name"]) == ("function", "rain")
+        assert json.loads(call["function"]["arguments"]) == {"town": "Ulm"}
+        assert len(call["id"]) == 9 and call["id"].isalnum()
+        sent = gateway.broker.generates[0]
+        assert json.loads(sent["tools"])[0]["function"]["name"] == "rain"
+        deltas = [event["choices"][0] for event in gateway.events("/v1/chat/completions", request)]
+        parts = [delta["delta"]["tool_calls"][0] for delta in deltas if "tool_calls" in delta["delta"]]
+        assert parts[0]["function"] == {"name": "rain", "arguments": ""} and len(parts[0]["id"]) == 9
+        assert "".join(part["function"]["arguments"] for part in parts) == call["function"]["arguments"]
+        assert len(parts) >= 2 and {part["index"] for part in parts} == {0}
+        said = "".join(delta["delta"].get("content") or "" for delta in deltas)
+        assert said == (choice["message"]["content"] or "")
+        assert deltas[-1]["finish_reason"] == "tool_calls"
+
+
+def test_calls_and_results_go_back_to_the_model(folder):
+    with Gateway(folder, "hermes", ["It is dry."]) as gateway:
+        calls = [{"id": "abcdefghi", "type": "function", "function": {"name": "rain", "arguments": "{}"}}]
+        messages = [*ASK["messages"], {"role": "assistant", "content": None, "tool_calls": calls},
+                    {"role": "tool", "tool_call_id": "abcdefghi", "content": "no"}]
+        choice = gateway.ask("POST", "/v1/chat/completions", {"messages": messages, "tools": [TOOL]})["choices"][0]
+        assert (choice["message"]["content"], choice["finish_reason"]) == ("It is dry.", "stop")
+        assert "tool_calls" not in choice["message"]
+        prompt = gateway.broker.generates[0]["prompt"]
+        assert json.loads(prompt[1]["tool_calls"]) == calls
+        assert (prompt[2]["role"], prompt[2]["tool_call_id"], prompt[2]["content"]) == ("tool", "abcdefghi", "no")
+
+
+def test_other_families_call_too(folder):
+    with Gateway(folder, "hermes", CALLS["hermes"]) as gateway:
+        tool = {"name": "rain", "input_schema": {"type": "object"}}
+        request = {**ASK, "max_tokens": 50, "tools": [tool]}
+        whole = gateway.ask("POST", "/v1/messages", request)
+        assert whole["stop_reason"] == "tool_use"
+        text, use = whole["content"]
+        assert text == {"type": "text", "text": "I look."}
+        assert (use["type"], use["name"], use["input"]) == ("tool_use", "rain", {"town": "Ulm"})
+        events = gateway.events("/v1/messages", request)
+        starts = [event for event in events if event["type"] == "content_block_start"]
+        assert [(start["index"], start["content_block"]["type"]) for start in starts] == [(0, "text"), (1, "tool_use")]
+        assert [event["index"] for event in events if event["type"] == "content_block_stop"] == [0, 1]
+        parts = [event["delta"]["partial_json"] for event in events
+                 if event["type"] == "content_block_delta" and event["delta"]["type"] == "input_json_delta"]
+        assert json.loads("".join(parts)) == {"town": "Ulm"}
+        whole = gateway.ask("POST", "/api/chat", {**ASK, "tools": [TOOL], "stream": False})
+        call = {"function": {"name": "rain", "arguments": {"town": "Ulm"}}}
+        assert whole["message"] == {"role": "assistant", "content": "I look.", "tool_calls": [call]}
+        lines = [json.loads(line) for line in gateway.text("POST", "/api/chat", {**ASK, "tools": [TOOL]}).splitlines()]
+        assert [line["message"]["tool_calls"] for line in lines if "tool_calls" in line["message"]] == [[call]]
+
+
+def test_a_model_without_a_form_refuses_tools_and_without_tools_nothing_is_parsed(folder):
+    with Gateway(folder, "", CALLS["hermes"]) as gateway:
+        error = gateway.ask("POST", "/v1/chat/completions", {**ASK, "tools": [TOOL]})["error"]
+        assert (error["param"], error["code"]) == ("tools", "unsupported_parameter")
+        for request in (ASK, {**ASK, "tools": [TOOL], "tool_choice": "none"}):
+            choice = gateway.ask("POST", "/v1/chat/completions", request)["choices"][0]
+            assert choice["message"]["content"] == "".join(CALLS["hermes"])
+            assert choice["finish_reason"] == "stop"
+        assert all(not generate["tools"] for generate in gateway.broker.generates)

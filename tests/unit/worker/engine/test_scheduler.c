@@ -317,7 +317,7 @@ START_TEST(control_tokens_are_text_where_a_request_wants_them_spelled)
         struct sequence *sequence;
         struct buffer text = {0};
         enum engine_end end;
-        ck_assert_int_eq(sequence_new(&request, (struct ids_view){0}, 0, 0, &sequence), 0);
+        ck_assert_int_eq(sequence_new(&request, (struct ids_view){0}, 1, 0, 0, &sequence), 0);
         ck_assert_int_eq(
             sequence_accept(sequence, fake_model.tokenizer, made, 3, BACKEND_RUNNING, &text, &end), 3);
         ck_assert(bytes_equal((struct bytes){text.data, text.len},

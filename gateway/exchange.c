@@ -75,6 +75,11 @@ void exchange_lost(struct exchange *exchange)
         fn(exchange->arg);
 }
 
+const char *exchange_request_header(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
 static void answer(struct exchange *exchange, unsigned status, const char *content_type,
                    struct MHD_Response *response)
 {
@@ -105,6 +110,17 @@ void exchange_reply(struct exchange *exchange, unsigned status, const char *cont
     if (!response || body_take->len == 0)
         free(body_take->data);
     *body_take = (struct buffer){0};
+    answer(exchange, status, content_type, response);
+}
+
+void exchange_reply_lasting(struct exchange *exchange, unsigned status, const char *content_type,
+                            struct bytes body, const struct exchange_header *headers, size_t n_headers)
+{
+    /* libmicrohttpd only reads what is persistent. */
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(body.len, (void *)(uintptr_t)body.data, MHD_RESPMEM_PERSISTENT);
+    for (size_t i = 0; response && i < n_headers; i++)
+        MHD_add_response_header(response, headers[i].name, headers[i].value);
     answer(exchange, status, content_type, response);
 }
 

@@ -26,6 +26,10 @@ struct gateway;
 struct key;
 struct exchange;
 
+struct exchange_header {
+    const char *name, *value;
+};
+
 typedef void exchange_handler(struct exchange *exchange);
 
 enum exchange_state { EXCHANGE_RECEIVING, EXCHANGE_WORKING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
@@ -80,9 +84,16 @@ struct exchange *exchange_free(struct exchange *exchange);
 
 /* ---- for handlers ---- */
 
+/* The value of a header of the request, or NULL. */
+const char *exchange_request_header(const struct exchange *exchange, const char *name);
+
 /* Answers with a body, whose memory is taken. The buffer is empty afterwards. */
 void exchange_reply(struct exchange *exchange, unsigned status, const char *content_type,
                     struct buffer *body_take);
+
+/* The same with a body that outlives the exchange, and more headers, [n_headers]. */
+void exchange_reply_lasting(struct exchange *exchange, unsigned status, const char *content_type,
+                            struct bytes body, const struct exchange_header *headers, size_t n_headers);
 
 /* The same with JSON; where its memory ran out, with an error. */
 void exchange_reply_json(struct exchange *exchange, unsigned status, struct json_out *json_take);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -88,6 +89,13 @@ static bool serves(const struct quern_worker *worker)
     return worker->model[0] && strcmp(worker->state, "failed") != 0 && strcmp(worker->state, "absent") != 0;
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static void on_status(void *arg, const struct quern_answer *answer)
 {
     struct pool *pool = arg;
@@ -96,6 +104,7 @@ static void on_status(void *arg, const struct quern_answer *answer)
         return; /* asked again in a second */
     forget_models(pool);
     pool->status = answer->status; /* lives until the next */
+    pool->status_ms = now_ms();
     pool->draining = answer->status->draining;
     for (size_t i = 0; i < answer->status->n_workers; i++) {
         const struct quern_worker *worker = &answer->status->workers[i];
@@ -171,14 +180,31 @@ const struct pool_model *pool_model(const struct pool *pool, const char *name)
     return NULL;
 }
 
+static int refuse_unavailable(const struct pool *pool, struct refusal *refusal)
+{
+    refuse(refusal, 503, "unavailable", NULL, "%s",
+           pool->reason[0] ? pool->reason : "the pool does not answer");
+    refusal->retry_after_s = 1;
+    return REFUSED;
+}
+
+static bool answers(const struct pool *pool)
+{
+    return pool->client && quern_is_open(pool->client);
+}
+
+int pool_status(const struct pool *pool, const struct quern_status **ret_status, struct refusal *refusal)
+{
+    if (!answers(pool) || !pool->status)
+        return refuse_unavailable(pool, refusal);
+    *ret_status = pool->status;
+    return 0;
+}
+
 int pool_check(const struct pool *pool, const char *model, struct refusal *refusal)
 {
-    if (!pool->client || !quern_is_open(pool->client)) {
-        refuse(refusal, 503, "unavailable", NULL, "%s",
-               pool->reason[0] ? pool->reason : "the pool does not answer");
-        refusal->retry_after_s = 1;
-        return REFUSED;
-    }
+    if (!answers(pool))
+        return refuse_unavailable(pool, refusal);
     if (pool->draining) {
         refuse(refusal, 503, "draining", NULL, "the pool is shutting down");
         refusal->retry_after_s = 1;

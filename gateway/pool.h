@@ -31,6 +31,7 @@ struct pool {
     char reason[512];          /* why there is no session */
     bool draining;
     const struct quern_status *status; /* the last one; NULL: none */
+    int64_t status_ms;                 /* when it came, in ms since 1970 */
     struct pool_model *models;         /* [n_models] */
     size_t n_models;
 };
@@ -44,6 +45,10 @@ void pool_wait(struct pool *pool, int timeout_ms);
 
 /* Whether a request for this model (NULL: any) can be sent now. 0 or REFUSED. */
 int pool_check(const struct pool *pool, const char *model, struct refusal *refusal);
+
+/* What the pool last said of itself; it lives until the next pool_wait. 0, or REFUSED while it does not
+ * answer or has said nothing yet. */
+int pool_status(const struct pool *pool, const struct quern_status **ret_status, struct refusal *refusal);
 
 /* The model of that name (NULL: the first), or NULL. */
 const struct pool_model *pool_model(const struct pool *pool, const char *name);

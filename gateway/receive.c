@@ -49,11 +49,6 @@ static struct connection *connection_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-static const char *header(struct MHD_Connection *connection, const char *name)
-{
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
-
 static int refuse_size(const struct gateway *gateway, struct refusal *refusal)
 {
     return refuse(refusal, 413, "too_large", NULL, "the body of a request may have %u kB at most",
@@ -69,13 +64,13 @@ static size_t most_bytes(const struct exchange *exchange)
 static int authenticate(struct exchange *exchange, struct refusal *refusal)
 {
     struct keys *keys = &exchange->gateway->keys;
-    const char *said = header(exchange->connection, MHD_HTTP_HEADER_AUTHORIZATION);
+    const char *said = exchange_request_header(exchange, MHD_HTTP_HEADER_AUTHORIZATION);
     if (keys->n == 0)
         return 0;
     if (said && strncasecmp(said, "Bearer ", 7) == 0)
         said += 7 + strspn(said + 7, " ");
     else
-        said = header(exchange->connection, "x-api-key");
+        said = exchange_request_header(exchange, "x-api-key");
     exchange->key = said ? keys_find(keys, bytes_of_string(said)) : NULL;
     if (exchange->key)
         return 0;
@@ -95,7 +90,7 @@ static void judge(struct exchange *exchange, bool *ret_at_once)
 {
     const struct route *route;
     uint64_t length = 0;
-    const char *said = header(exchange->connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *said = exchange_request_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
     if (said && number_read(said, 0, UINT64_MAX, &length, NULL) < 0)
         length = 0; /* libmicrohttpd has refused what is no number */
     if (exchange->gateway->options.cors && strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) == 0)
@@ -111,7 +106,7 @@ static void judge(struct exchange *exchange, bool *ret_at_once)
         refuse_size(exchange->gateway, &exchange->refusal);
         exchange->refused = true;
         *ret_at_once = length > DROPPED_TIMES * most_bytes(exchange) ||
-                       header(exchange->connection, MHD_HTTP_HEADER_EXPECT);
+                       exchange_request_header(exchange, MHD_HTTP_HEADER_EXPECT);
     }
 }
 

@@ -13,6 +13,8 @@
 #include "gateway/metrics.h"
 #include "gateway/models.h"
 #include "gateway/ollama.h"
+#include "gateway/page.h"
+#include "gateway/status.h"
 #include "gateway/tokenize.h"
 
 static const struct route routes[] = {
@@ -27,10 +29,13 @@ static const struct route routes[] = {
     {"GET", "/api/version", ollama_handle_version, FAMILY_OLLAMA, false, true},
     {"POST", "/tokenize", tokenize_handle, FAMILY_OPENAI, false, false},
     {"POST", "/detokenize", tokenize_handle_back, FAMILY_OPENAI, false, false},
+    {"GET", "/status", status_handle, FAMILY_OPENAI, false, false},
     {"GET", "/metrics", metrics_handle, FAMILY_OPENAI, false, false},
     {"GET", "/health", health_handle, FAMILY_OPENAI, false, true},
     {"GET", "/health/ready", health_handle, FAMILY_OPENAI, false, true},
     {"GET", "/health/live", health_handle_live, FAMILY_OPENAI, false, true},
+    {"GET", "/", page_handle, FAMILY_OPENAI, false, true},
+    {"GET", "/page/", page_handle_file, FAMILY_OPENAI, true, true},
 };
 
 static bool path_fits(const struct route *route, const char *path)

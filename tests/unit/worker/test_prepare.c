@@ -308,8 +308,8 @@ START_TEST(conversations_count_as_texts_do)
 {
     struct fixture *f = fixture_new();
     char *content = calloc(1, PREPARE_MOST_BYTES / 2);
-    const struct chat_message one = {{"u", 1}, {content, PREPARE_MOST_BYTES / 2 - 1}}, two[2] = {one, one},
-                              over[3] = {one, one, {{"u", 1}, {"", 0}}};
+    const struct chat_message one = {.role = {"u", 1}, .content = {content, PREPARE_MOST_BYTES / 2 - 1}},
+                              two[2] = {one, one}, over[3] = {one, one, {.role = {"u", 1}}};
     struct prompt brief = text_prompt("brief", 5), whole = {.form = PROMPT_CHAT, .chat = {two, 2}},
                   more = {.form = PROMPT_CHAT, .chat = {over, 3}};
     struct preparation preparations[3] = {{.prompt = &more, .done = delivered}};

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// One answer on the page: its text as it comes, or its tokens; below them how it ended and what can be done.
+
+import { count, element, milliseconds, number, setText } from "./dom.js";
+import { Markup } from "./markup.js";
+import { TokenView } from "./tokens.js";
+
+const ENDS = {
+  length: "cut off: that is as long as it may be",
+  stopped: "stopped",
+};
+
+// What an answer says of itself when it is over, in parts.
+function facts(answer) {
+  const parts = [];
+  const { usage, timings } = answer;
+  if (ENDS[answer.end]) parts.push(ENDS[answer.end]);
+  if (usage) {
+    parts.push(count(usage.completion_tokens, "token"));
+    if (timings?.decode_ms > 0 && usage.completion_tokens > 1)
+      parts.push(`${number((usage.completion_tokens * 1000) / timings.decode_ms)} tokens/s`);
+  }
+  if (answer.firstMs !== undefined) parts.push(`first after ${milliseconds(answer.firstMs)}`);
+  const cached = usage?.prompt_tokens_details?.cached_tokens;
+  if (cached) parts.push(`${number(cached)} of ${count(usage.prompt_tokens, "prompt token")} from the cache`);
+  return parts.join(" · ");
+}
+
+export class AnswerView {
+  // `answer` is a message of the conversation, which is read at each update; `again` asks for it anew.
+  constructor(answer, again) {
+    this.answer = answer;
+    this.text = element("div", { class: "text" });
+    this.markup = new Markup(this.text);
+    this.facts = element("p", { class: "facts" });
+    this.trouble = element("p", { class: "notice", role: "alert", hidden: true });
+    this.copyButton = element("button", { type: "button", class: "quiet", text: "Copy", onclick: () => this.copy() });
+    this.againButton = element("button", { type: "button", class: "quiet again", text: "Again", onclick: again });
+    this.foot = element("div", { class: "foot" }, this.facts, this.copyButton, this.againButton);
+    this.node = element("article", { class: "answer", "aria-label": "Answer" }, this.text, this.trouble, this.foot);
+    this.tokens = null;
+  }
+
+  update({ running, asTokens }) {
+    const { answer } = this;
+    this.node.setAttribute("aria-busy", String(running));
+    const tokens = asTokens && answer.tokens?.length > 0;
+    if (tokens && !this.tokens) {
+      this.tokens = new TokenView();
+      this.text.after(this.tokens.node);
+    }
+    if (tokens) this.tokens.show(answer.tokens);
+    else this.markup.show(answer.content);
+    this.text.hidden = tokens;
+    if (this.tokens) this.tokens.node.hidden = !tokens;
+    setText(this.facts, facts(answer));
+    setText(this.trouble, answer.error ?? "");
+    this.trouble.hidden = !answer.error;
+    this.foot.hidden = running;
+    this.copyButton.hidden = answer.content === "";
+  }
+
+  async copy() {
+    try {
+      await navigator.clipboard.writeText(this.answer.content);
+      this.copyButton.textContent = "Copied";
+    } catch {
+      this.copyButton.textContent = "The browser forbids it";
+    }
+    setTimeout(() => (this.copyButton.textContent = "Copy"), 2000);
+  }
+}
+
+export function questionNode(content) {
+  return element("article", { class: "question", "aria-label": "You" }, element("div", { class: "text", text: content }));
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The page: puts its parts together. Chat, pool and settings stand side by side where there is room; else one of
+// them is shown, as the buttons at the top say.
+
+import { Chat } from "./chat.js";
+import { byId, element, memory } from "./dom.js";
+import { key } from "./gateway.js";
+import { Pool } from "./pool.js";
+import { Settings } from "./settings.js";
+
+const wide = matchMedia("(min-width: 62rem)");
+
+function show(view) {
+  // Beside the chat, the pool is what there is to see.
+  const shown = wide.matches && view === "chat" ? "pool" : view;
+  document.body.dataset.view = shown;
+  for (const button of document.querySelectorAll("[data-show]"))
+    button.setAttribute("aria-current", String(button.dataset.show === shown));
+  memory.write("view", view);
+}
+
+function offerModels(names) {
+  const choice = byId("model");
+  const chosen = choice.value || memory.read("model");
+  choice.replaceChildren(...names.map((name) => element("option", { value: name, text: name })));
+  if (names.includes(chosen)) choice.value = chosen;
+  byId("model-choice").hidden = names.length < 2;
+}
+
+function askForKeys() {
+  const dialog = byId("key-dialog");
+  let declined = false; // the key that is here was refused, and no other is to be had
+  const open = () => {
+    if (dialog.open) return;
+    dialog.returnValue = "";
+    dialog.showModal();
+  };
+  key.whenNeeded((why) => {
+    byId("key-text").textContent = why;
+    byId("key-button").hidden = false;
+    if (!declined) open();
+  });
+  byId("key-button").addEventListener("click", open);
+  byId("key-cancel").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => {
+    declined = dialog.returnValue !== "used";
+    byId("message").focus();
+  });
+  byId("key-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const written = byId("key").value.trim();
+    if (!/^[\x21-\x7e]+$/.test(written)) {
+      byId("key-text").textContent = "A key consists of letters, digits and signs of ASCII, without blanks.";
+      return;
+    }
+    key.set(written);
+    byId("key").value = "";
+    byId("key-button").hidden = true;
+    dialog.close("used");
+  });
+}
+
+askForKeys();
+const settings = new Settings();
+settings.show = () => show("settings");
+new Chat(settings);
+byId("model").addEventListener("change", () => memory.write("model", byId("model").value));
+for (const button of document.querySelectorAll("[data-show]"))
+  button.addEventListener("click", () => show(button.dataset.show));
+wide.addEventListener("change", () => show(memory.read("view") ?? "chat"));
+show(memory.read("view") ?? "chat");
+new Pool(offerModels).watch();

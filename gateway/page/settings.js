@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// What goes with every request: the system prompt, how the next token is chosen, where an answer ends. A field
+// that is empty is not sent, and the pool's own default holds.
+
+import { byId, element, memory, setText } from "./dom.js";
+
+// Numbers, by the names of the interface: bounds, what holds when they are empty, what they do.
+const NUMBERS = [
+  { name: "temperature", label: "Temperature", least: 0, most: 100, initial: "0.8", help: "0 always takes the most likely" },
+  { name: "top_p", label: "Top P", least: 0, most: 1, initial: "0.95", help: "of the most likely that sum to P; 1 is off" },
+  { name: "top_k", label: "Top K", least: 0, most: 2147483647, whole: true, initial: "40", help: "of the K most likely; 0 is off" },
+  { name: "min_p", label: "Min P", least: 0, most: 1, initial: "0.05", help: "nothing below P times the most likely" },
+  { name: "repetition_penalty", label: "Repetition penalty", least: 0.01, most: 100, initial: "1", help: "against what was said or asked; 1 is off" },
+  { name: "presence_penalty", label: "Presence penalty", least: -2, most: 2, initial: "0", help: "against what was said" },
+  { name: "frequency_penalty", label: "Frequency penalty", least: -2, most: 2, initial: "0", help: "the same, for each time" },
+  { name: "seed", label: "Seed", least: 0, most: Number.MAX_SAFE_INTEGER, whole: true, initial: "random", help: "the same seed, the same answer" },
+  { name: "max_tokens", label: "Most tokens", least: 1, most: 4294967295, whole: true, initial: "1024", help: "of one answer" },
+  { name: "top_logprobs", label: "Alternatives", least: 0, most: 20, whole: true, initial: "5", help: "for each token in the token view" },
+];
+const STOPS_MOST = 16;
+
+function problemOf(row, text) {
+  const value = Number(text);
+  if (text === "") return "";
+  if (Number.isNaN(value)) return "This is not a number.";
+  if (row.whole && !Number.isInteger(value)) return "This has to be a whole number.";
+  if (value < row.least || value > row.most) return `This has to be from ${row.least} to ${row.most}.`;
+  return "";
+}
+
+function field(row) {
+  const id = `setting-${row.name}`;
+  const input = element("input", { id, name: row.name, inputmode: "decimal", placeholder: row.initial,
+    "aria-describedby": `${id}-help`, spellcheck: "false" });
+  return element("div", { class: "field" }, element("label", { for: id, text: row.label }), input,
+    element("p", { id: `${id}-help`, class: "fine", text: row.help }));
+}
+
+export class Settings {
+  constructor() {
+    this.form = byId("settings-form");
+    this.build();
+    for (const [name, value] of Object.entries(memory.read("settings") ?? {}))
+      if (this.form.elements[name]) this.form.elements[name].value = value;
+    this.form.addEventListener("input", () => this.changed());
+    this.form.addEventListener("submit", (event) => event.preventDefault());
+    this.changed();
+  }
+
+  build() {
+    this.form.append(
+      element("div", { class: "field wide" }, element("label", { for: "setting-system", text: "System prompt" }),
+        element("textarea", { id: "setting-system", name: "system", rows: 3, "aria-describedby": "setting-system-help" }),
+        element("p", { id: "setting-system-help", class: "fine", text: "Said to the model before the conversation." })),
+      element("div", { class: "fields" }, ...NUMBERS.map(field)),
+      element("div", { class: "field wide" }, element("label", { for: "setting-stop", text: "Stop at" }),
+        element("textarea", { id: "setting-stop", name: "stop", rows: 2, "aria-describedby": "setting-stop-help" }),
+        element("p", { id: "setting-stop-help", class: "fine",
+          text: `Texts that end an answer before them: one in a line, ${STOPS_MOST} at most.` })),
+      element("button", { type: "button", class: "quiet", text: "Back to the defaults", onclick: () => this.reset() }));
+  }
+
+  text(name) {
+    const { value } = this.form.elements[name];
+    return name === "system" || name === "stop" ? value : value.trim();
+  }
+
+  stops() {
+    return this.text("stop").split("\n").filter((line) => line !== "");
+  }
+
+  // What is wrong with each field, where something is: [[name, sentence]].
+  problems() {
+    const found = NUMBERS.map((row) => [row.name, problemOf(row, this.text(row.name))]);
+    found.push(["stop", this.stops().length > STOPS_MOST ? `These are more than ${STOPS_MOST} texts.` : ""]);
+    return found;
+  }
+
+  changed() {
+    const kept = Object.fromEntries([...this.form.elements].filter((e) => e.name && e.value).map((e) => [e.name, e.value]));
+    memory.write("settings", Object.keys(kept).length ? kept : null);
+    for (const [name, problem] of this.problems()) {
+      const help = byId(`setting-${name}-help`);
+      help.dataset.help ??= help.textContent;
+      this.form.elements[name].setAttribute("aria-invalid", String(problem !== ""));
+      help.classList.toggle("wrong", problem !== "");
+      setText(help, problem || help.dataset.help);
+    }
+  }
+
+  // Whether a request can be made of them; else shows what is wrong.
+  check() {
+    const wrong = this.problems().find(([, problem]) => problem);
+    if (!wrong) return true;
+    this.show();
+    this.form.elements[wrong[0]].focus();
+    return false;
+  }
+
+  // Set by the page: brings the settings to sight.
+  show() {}
+
+  reset() {
+    this.form.reset();
+    this.changed();
+  }
+
+  // The body of a request.
+  request(messages, tokens) {
+    const request = { messages };
+    const system = this.text("system").trim();
+    if (system) request.messages = [{ role: "system", content: system }, ...messages];
+    for (const { name } of NUMBERS)
+      if (name !== "top_logprobs" && this.text(name) !== "") request[name] = Number(this.text(name));
+    if (this.stops().length) request.stop = this.stops();
+    if (tokens) Object.assign(request, { logprobs: true, top_logprobs: Number(this.text("top_logprobs") || 5) });
+    if (byId("model").value) request.model = byId("model").value;
+    return request;
+  }
+}

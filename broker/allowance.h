@@ -17,7 +17,7 @@
 
 struct allowance {     /* zeroed: no bounds */
     uint32_t sessions; /* 0: no bound */
-    uint32_t tokens;   /* a minute: of prompts, and made; 0: no bound */
+    uint32_t tokens;   /* a minute: of prompts and questions for a tokenizer, and made; 0: no bound */
 };
 
 /* Whether the key may have one more session. PROTO_OVERLOADED with both numbers. `key` NULL: without a key

@@ -17,27 +17,53 @@
 
 #define RETRY_MS 100
 
-static void refuse(struct broker *broker, const struct tokenize_question *question, enum proto_error error,
-                   const char *text)
+static void refuse_for(struct broker *broker, const struct tokenize_question *question,
+                       enum proto_error error, uint32_t retry_ms, const char *text)
 {
     struct session *session = session_find(&broker->sessions, &question->session);
     struct message no = {.kind = MESSAGE_ERROR, .error = {.ref = question->client_ref, .error = error}};
     no.error.of = question->kind;
     no.error.text = bytes_of_string(text);
-    no.error.retry_after_ms = error == PROTO_OVERLOADED ? RETRY_MS : 0;
+    no.error.retry_after_ms = retry_ms;
     if (session)
         client_link_send(&broker->client_link, session, &no);
 }
 
+static void refuse(struct broker *broker, const struct tokenize_question *question, enum proto_error error,
+                   const char *text)
+{
+    refuse_for(broker, question, error, error == PROTO_OVERLOADED ? RETRY_MS : 0, text);
+}
+
 static void refuse_full(struct broker *broker, const struct tokenize_question *question)
 {
-    char text[192];
+    char text[256];
+    struct tokenize_had had = tokenize_table_had(&broker->tokenize, &question->client);
     snprintf(text, sizeof text,
-             "this session has its share of the questions for a tokenizer: %zu wait, of %d at most, the "
-             "large ones with %zu bytes of %zu",
-             broker->tokenize.n, TOKENIZE_TABLE_MAX, broker->tokenize.waiting_bytes,
+             "this client has its share of the questions for a tokenizer: %zu of the %zu that wait, of %d at "
+             "most; of the large ones %zu of the %zu bytes that wait, of %zu",
+             had.questions, broker->tokenize.n, TOKENIZE_TABLE_MAX, had.bytes, broker->tokenize.waiting_bytes,
              TOKENIZE_TABLE_MAX_BYTES);
     refuse(broker, question, PROTO_OVERLOADED, text);
+}
+
+/* Whether the client's key may have more tokens; if not, that is said. */
+static bool may_ask(struct broker *broker, const struct tokenize_question *asked)
+{
+    uint32_t retry_ms;
+    struct error reason;
+    enum proto_error no =
+        allowance_check_tokens(&broker->allowance, client_keys_of(&broker->client_keys, asked->key),
+                               broker->now, &retry_ms, &reason);
+    if (no != PROTO_OK)
+        refuse_for(broker, asked, no, retry_ms, reason.text);
+    return no == PROTO_OK;
+}
+
+static void charge(struct broker *broker, const struct tokenize_question *question, size_t tokens)
+{
+    allowance_charge(&broker->allowance, client_keys_of(&broker->client_keys, question->key), tokens,
+                     broker->now);
 }
 
 /* Sends it on under our ref, which is in the table. */
@@ -53,26 +79,31 @@ void tokenize_ask(struct broker *broker, struct session *session, const struct m
                   struct bytes raw)
 {
     struct worker *worker;
-    uint64_t ref, client_ref = message->tokenize.ref;
+    uint64_t ref;
     struct bytes model = message->tokenize.model;
     bool large = raw.len > REQUEST_BRIEF_BYTES;
-    const struct tokenize_question asked = {
-        .session = session->id, .kind = message->kind, .client_ref = client_ref};
+    const struct tokenize_question asked = {.session = session->id,
+                                            .client = *session_client(session),
+                                            .key = session->key,
+                                            .kind = message->kind,
+                                            .client_ref = message->tokenize.ref};
+    if (!may_ask(broker, &asked))
+        return;
     int r = scheduler_pick_any(broker->workers, broker->n_workers, model, large, &worker);
     if (r == SCHEDULER_E_NO_WORKER) {
         refuse(broker, &asked, PROTO_NO_WORKER, "no worker is ready");
         return;
     }
-    r = large ? tokenize_table_keep(&broker->tokenize, session->id, message->kind, client_ref, raw, model,
-                                    broker->now)
-              : tokenize_table_add(&broker->tokenize, session->id, message->kind, client_ref, worker->index,
-                                   broker->now, &ref);
+    r = large ? tokenize_table_keep(&broker->tokenize, &asked, raw, model, broker->now)
+              : tokenize_table_add(&broker->tokenize, &asked, worker->index, broker->now, &ref);
     if (r < 0)
         refuse(broker, &asked, PROTO_INTERNAL, "out of memory");
     else if (r > 0)
         refuse_full(broker, &asked);
     else if (!large)
         put(broker, worker, message, ref);
+    if (r == 0 && message->kind == MESSAGE_DETOKENIZE)
+        charge(broker, &asked, message->detokenize.ids.n);
 }
 
 /* Takes a question out that no worker can be asked. */
@@ -132,6 +163,8 @@ void tokenize_answered(struct broker *broker, const struct worker *worker, const
     forget(broker, &question);
     struct session *session = session_find(&broker->sessions, &question.session);
     struct message answer = *message;
+    if (answer.kind == MESSAGE_TOKENIZE_OK)
+        charge(broker, &question, answer.tokenize_ok.ids.n);
     if (answer.kind == MESSAGE_TOKENIZE_OK)
         answer.tokenize_ok.ref = question.client_ref;
     else

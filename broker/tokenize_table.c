@@ -13,62 +13,70 @@
 #include "broker/share.h"
 #include "common/clock.h"
 
-/* Room for one more of the session, of so many bytes; NULL when it may have none. */
-static struct tokenize_question *find_room(struct tokenize_table *table, const struct id128 *session,
+struct tokenize_had tokenize_table_had(const struct tokenize_table *table, const struct id128 *client)
+{
+    struct tokenize_had had = {0};
+    for (size_t i = 0; i < TOKENIZE_TABLE_MAX; i++) {
+        const struct tokenize_question *question = &table->questions[i];
+        if (!question->used || memcmp(&question->client, client, sizeof *client) != 0)
+            continue;
+        had.questions++;
+        had.bytes += question->message.len;
+    }
+    return had;
+}
+
+/* Room for one more of the client, of so many bytes; NULL when it may have none. */
+static struct tokenize_question *find_room(struct tokenize_table *table, const struct id128 *client,
                                            size_t bytes)
 {
-    struct tokenize_question *room = NULL;
-    size_t had = 0, had_bytes = 0;
-    for (size_t i = 0; i < TOKENIZE_TABLE_MAX; i++) {
-        struct tokenize_question *question = &table->questions[i];
-        if (!question->used) {
-            room = question;
-        } else if (memcmp(&question->session, session, sizeof *session) == 0) {
-            had++;
-            had_bytes += question->message.len;
-        }
-    }
-    bool may = share_allows(had, 1, TOKENIZE_TABLE_MAX - table->n) &&
-               share_allows(had_bytes, bytes, TOKENIZE_TABLE_MAX_BYTES - table->waiting_bytes);
-    return may ? room : NULL;
+    struct tokenize_had had = tokenize_table_had(table, client);
+    if (!share_allows(had.questions, 1, TOKENIZE_TABLE_MAX - table->n) ||
+        !share_allows(had.bytes, bytes, TOKENIZE_TABLE_MAX_BYTES - table->waiting_bytes))
+        return NULL;
+    size_t i = 0;
+    while (table->questions[i].used) /* one is free, or nobody could have more */
+        i++;
+    return &table->questions[i];
 }
 
 static void enter(struct tokenize_table *table, struct tokenize_question *question,
-                  const struct id128 *session, enum message_kind kind, uint64_t client_ref, uint32_t worker,
-                  uint64_t now)
+                  const struct tokenize_question *asked, uint32_t worker, uint64_t now)
 {
     *question = (struct tokenize_question){.used = true,
                                            .ref = ++table->next_ref,
-                                           .kind = kind,
-                                           .client_ref = client_ref,
-                                           .session = *session,
+                                           .kind = asked->kind,
+                                           .client_ref = asked->client_ref,
+                                           .session = asked->session,
+                                           .client = asked->client,
+                                           .key = asked->key,
                                            .worker = worker,
                                            .until = now + TOKENIZE_TIMEOUT_MS * CLOCK_NS_PER_MS};
     table->n++;
 }
 
-int tokenize_table_add(struct tokenize_table *table, struct id128 session, enum message_kind kind,
-                       uint64_t client_ref, uint32_t worker, uint64_t now, uint64_t *ret_ref)
+int tokenize_table_add(struct tokenize_table *table, const struct tokenize_question *asked, uint32_t worker,
+                       uint64_t now, uint64_t *ret_ref)
 {
-    struct tokenize_question *question = find_room(table, &session, 0);
+    struct tokenize_question *question = find_room(table, &asked->client, 0);
     if (!question)
         return TOKENIZE_E_FULL;
-    enter(table, question, &session, kind, client_ref, worker, now);
+    enter(table, question, asked, worker, now);
     *ret_ref = question->ref;
     return 0;
 }
 
-int tokenize_table_keep(struct tokenize_table *table, struct id128 session, enum message_kind kind,
-                        uint64_t client_ref, struct bytes message, struct bytes model, uint64_t now)
+int tokenize_table_keep(struct tokenize_table *table, const struct tokenize_question *asked,
+                        struct bytes message, struct bytes model, uint64_t now)
 {
     struct buffer copy = {0};
-    struct tokenize_question *question = find_room(table, &session, message.len);
+    struct tokenize_question *question = find_room(table, &asked->client, message.len);
     if (!question)
         return TOKENIZE_E_FULL;
     int r = buffer_append(&copy, message.data, message.len);
     if (r < 0)
         return r;
-    enter(table, question, &session, kind, client_ref, TOKENIZE_NO_WORKER, now);
+    enter(table, question, asked, TOKENIZE_NO_WORKER, now);
     question->message = copy;
     if (model.len > 0) {
         size_t at = (size_t)((const uint8_t *)model.data - (const uint8_t *)message.data);

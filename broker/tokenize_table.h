@@ -23,7 +23,8 @@ struct tokenize_question {
     uint64_t ref; /* ours; in order of the asking */
     uint64_t client_ref;
     enum message_kind kind;
-    struct id128 session;
+    struct id128 session, client;
+    uint32_t key;          /* number of the client's key; 0: none */
     uint32_t worker;       /* index; TOKENIZE_NO_WORKER: it waits for one */
     uint64_t until;        /* clock_ns */
     struct buffer message; /* as it came, while it waits */
@@ -37,16 +38,23 @@ struct tokenize_table { /* zeroed: empty */
     struct tokenize_question questions[TOKENIZE_TABLE_MAX];
 };
 
-enum { TOKENIZE_E_FULL = 1 }; /* TOKENIZE_TABLE_MAX have no answer, or the session has its part of those */
+enum { TOKENIZE_E_FULL = 1 }; /* TOKENIZE_TABLE_MAX have no answer, or the client has its part of those */
 
-/* Remembers a question; the ref to put to the worker. 0 or TOKENIZE_E_FULL. */
-int tokenize_table_add(struct tokenize_table *table, struct id128 session, enum message_kind kind,
-                       uint64_t client_ref, uint32_t worker, uint64_t now, uint64_t *ret_ref);
+/* Remembers a question; the ref to put to the worker. Of `asked` count session, client, key, kind and
+ * client_ref. 0 or TOKENIZE_E_FULL. */
+int tokenize_table_add(struct tokenize_table *table, const struct tokenize_question *asked, uint32_t worker,
+                       uint64_t now, uint64_t *ret_ref);
 
 /* Remembers a question that waits for a worker, with a copy of the message; `model` lies inside that. 0,
  * TOKENIZE_E_FULL (of bytes too), or -ENOMEM. */
-int tokenize_table_keep(struct tokenize_table *table, struct id128 session, enum message_kind kind,
-                        uint64_t client_ref, struct bytes message, struct bytes model, uint64_t now);
+int tokenize_table_keep(struct tokenize_table *table, const struct tokenize_question *asked,
+                        struct bytes message, struct bytes model, uint64_t now);
+
+/* What a client has: questions without an answer, and bytes of those that wait for a worker. */
+struct tokenize_had {
+    size_t questions, bytes;
+};
+struct tokenize_had tokenize_table_had(const struct tokenize_table *table, const struct id128 *client);
 
 /* Of those that wait the one that was asked first after the one with this ref; NULL when there is none. */
 struct tokenize_question *tokenize_table_waiting(struct tokenize_table *table, uint64_t after);

@@ -289,6 +289,32 @@ START_TEST(the_limits_of_a_key_outlive_the_broker)
 }
 END_TEST
 
+START_TEST(texts_to_tokenize_count_as_tokens_of_the_key)
+{
+    struct message question = {.kind = MESSAGE_TOKENIZE, .tokenize.text = BYTES_LITERAL("ab")};
+    struct client second;
+    let_in(alice, "alice");
+    open_guarded_pool("--client-tokens", "3", NULL);
+    open_tcp(&client_a, alice, 'a');
+    open_tcp(&second, alice, 's');
+    for (int i = 0; i < 2; i++) { /* two ids each */
+        client_send(&client_a, &question);
+        ck_assert_uint_eq(client_expect(&client_a, MESSAGE_TOKENIZE_OK).tokenize_ok.ids.n, 2);
+    }
+    question.tokenize.ref = 77;
+    client_send(&second, &question);
+    struct message no = expect_overloaded(&second, "has had its 3 tokens a minute (client-tokens): more in ");
+    ck_assert_uint_eq(no.error.ref, 77);
+    ck_assert_int_eq(no.error.of, MESSAGE_TOKENIZE);
+    client_generate(&second, '1', "count 1", NULL);
+    expect_overloaded(&second, "has had its 3 tokens a minute (client-tokens): more in ");
+    client_send(&client_b, &question); /* it has no key */
+    client_expect(&client_b, MESSAGE_TOKENIZE_OK);
+    client_close(&second);
+    close_all(&client_a);
+}
+END_TEST
+
 static void expect_refusal(int status, const char *text, const char *option, const char *value,
                            const char *other, const char *other_value)
 {
@@ -337,6 +363,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_empty_folder_lets_in_nobody_until_a_key_is_there);
     tcase_add_test(tests, a_key_that_is_taken_away_takes_its_connections_sessions_and_requests_along);
     tcase_add_test(tests, a_key_has_its_limits_over_all_of_its_sessions);
+    tcase_add_test(tests, texts_to_tokenize_count_as_tokens_of_the_key);
     tcase_add_test(tests, the_limits_of_a_key_outlive_the_broker);
     tcase_add_test(tests, beyond_this_machine_clients_need_keys_unless_it_is_said_that_they_need_none);
     tcase_add_test(tests, a_folder_of_keys_that_makes_no_sense_is_one_line);

@@ -26,11 +26,25 @@ static struct id128 session(uint32_t number)
     return id;
 }
 
+/* A question of a session that is a client of its own. */
+static struct tokenize_question asked_by(uint32_t number, enum message_kind kind)
+{
+    return (struct tokenize_question){
+        .session = session(number), .client = session(number), .kind = kind, .client_ref = 100 + number};
+}
+
+static int try_to_add(uint32_t number)
+{
+    uint64_t ref;
+    const struct tokenize_question asked = asked_by(number, MESSAGE_TOKENIZE);
+    return tokenize_table_add(&table, &asked, 0, 1, &ref);
+}
+
 static uint64_t add_of(uint32_t number, uint32_t worker)
 {
     uint64_t ref = 0;
-    ck_assert_int_eq(
-        tokenize_table_add(&table, session(number), MESSAGE_TOKENIZE, 100 + number, worker, 1, &ref), 0);
+    const struct tokenize_question asked = asked_by(number, MESSAGE_TOKENIZE);
+    ck_assert_int_eq(tokenize_table_add(&table, &asked, worker, 1, &ref), 0);
     return ref;
 }
 
@@ -40,8 +54,8 @@ static int keep(uint32_t number, size_t len)
     uint8_t *text = calloc(1, len);
     ck_assert_ptr_nonnull(text);
     text[0] = (uint8_t)('a' + number);
-    int r = tokenize_table_keep(&table, session(number), MESSAGE_DETOKENIZE, 100 + number,
-                                (struct bytes){text, len}, (struct bytes){text, 1}, 1);
+    const struct tokenize_question asked = asked_by(number, MESSAGE_DETOKENIZE);
+    int r = tokenize_table_keep(&table, &asked, (struct bytes){text, len}, (struct bytes){text, 1}, 1);
     free(text);
     return r;
 }
@@ -64,14 +78,13 @@ END_TEST
 START_TEST(questions_are_bounded_and_end_by_time_or_with_their_worker)
 {
     struct tokenize_question question;
-    uint64_t ref, until = 1 + TOKENIZE_TIMEOUT_MS * CLOCK_NS_PER_MS;
+    uint64_t until = 1 + TOKENIZE_TIMEOUT_MS * CLOCK_NS_PER_MS;
     uint32_t n = TOKENIZE_TABLE_MAX / 2; /* of each worker, from a session each; beyond, none leaves room */
     for (uint32_t i = 0; i < n; i++)
         add_of(i, 0);
     for (uint32_t i = n; i < 2 * n - 1; i++)
         add_of(i, 1);
-    ck_assert_int_eq(tokenize_table_add(&table, session(999), MESSAGE_TOKENIZE, 0, 0, 1, &ref),
-                     TOKENIZE_E_FULL);
+    ck_assert_int_eq(try_to_add(999), TOKENIZE_E_FULL);
     ck_assert(!tokenize_table_expire(&table, until - 1, -1, &question));
     for (uint32_t i = n; i < 2 * n - 1; i++) {
         ck_assert(tokenize_table_expire(&table, until - 1, 1, &question));
@@ -86,17 +99,37 @@ END_TEST
 
 START_TEST(a_session_may_ask_as_much_as_it_leaves_free)
 {
-    uint64_t ref;
     for (uint32_t i = 0; i < TOKENIZE_TABLE_MAX / 2; i++)
         add_of(1, 0);
-    ck_assert_int_eq(tokenize_table_add(&table, session(1), MESSAGE_TOKENIZE, 0, 0, 1, &ref),
-                     TOKENIZE_E_FULL);
+    ck_assert_int_eq(try_to_add(1), TOKENIZE_E_FULL);
     add_of(2, 0);
     ck_assert_int_eq(keep(3, TOKENIZE_TABLE_MAX_BYTES / 2), 0);
     ck_assert_int_eq(keep(3, 1), TOKENIZE_E_FULL);
     ck_assert_int_eq(keep(4, TOKENIZE_TABLE_MAX_BYTES / 4), 0);
     ck_assert_int_eq(keep(4, 1), TOKENIZE_E_FULL);
     ck_assert_uint_eq(table.waiting_bytes, TOKENIZE_TABLE_MAX_BYTES / 4 * 3);
+}
+END_TEST
+
+START_TEST(all_sessions_of_a_client_have_one_share)
+{
+    struct tokenize_question asked = asked_by(1, MESSAGE_TOKENIZE), gone;
+    uint64_t ref;
+    for (uint32_t i = 0; i < TOKENIZE_TABLE_MAX / 2; i++) {
+        asked.session = session(10 + i);
+        ck_assert_int_eq(tokenize_table_add(&table, &asked, 0, 1, &ref), 0);
+    }
+    asked.session = session(5);
+    ck_assert_int_eq(tokenize_table_add(&table, &asked, 0, 1, &ref), TOKENIZE_E_FULL);
+    ck_assert_int_eq(keep(2, 1000), 0);
+    struct tokenize_had had = tokenize_table_had(&table, &asked.client);
+    ck_assert_uint_eq(had.questions, TOKENIZE_TABLE_MAX / 2);
+    ck_assert_uint_eq(had.bytes, 0);
+    struct id128 other = session(2);
+    ck_assert_uint_eq(tokenize_table_had(&table, &other).bytes, 1000);
+    for (int i = 0; i < 2; i++)
+        ck_assert(tokenize_table_expire(&table, 0, 0, &gone));
+    ck_assert_int_eq(tokenize_table_add(&table, &asked, 0, 1, &ref), 0);
 }
 END_TEST
 
@@ -134,6 +167,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_answer_finds_its_question_once_and_only_from_the_worker_asked);
     tcase_add_test(tests, questions_are_bounded_and_end_by_time_or_with_their_worker);
     tcase_add_test(tests, a_session_may_ask_as_much_as_it_leaves_free);
+    tcase_add_test(tests, all_sessions_of_a_client_have_one_share);
     tcase_add_test(tests, what_waits_is_asked_in_its_order_and_gives_its_room_back);
 }
 

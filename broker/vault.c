@@ -26,7 +26,7 @@
 
 #define MAGIC 0x544c5641u /* "AVLT" */
 #define VERSION                                                                                              \
-    1u             /* of what brokers keep in it too: another layout of records or logs is another version   \
+    2u             /* of what brokers keep in it too: another layout of records or logs is another version   \
                     */
 #define ORDERS  16 /* 512 bytes to 16 MiB */
 #define GRANULE ((size_t)1 << 20)

@@ -250,11 +250,14 @@ START_TEST(what_is_no_request_or_comes_while_one_is_served_is_refused)
     fd = connect_control();
     ck_assert_int_gt((int)send(fd, &unknown, sizeof unknown, 0), 0);
     ck_assert_int_eq(await(fd).result, CONTROL_FAILED);
-    int first = ask(), second = ask();
-    struct control_report report = await(second);
+    struct control_report report = {.result = CONTROL_DONE};
+    for (int i = 0; i < 20 && report.result == CONTROL_DONE; i++) { /* until the second comes in time */
+        int first = ask(), second = ask();
+        report = await(second);
+        ck_assert_int_eq(await(first).result, CONTROL_DONE);
+    }
     ck_assert_int_eq(report.result, CONTROL_FAILED);
     ck_assert_msg(strstr(report.text, "under way"), "%s", report.text);
-    ck_assert_int_eq(await(first).result, CONTROL_DONE);
     for (int i = 0; i < 12; i++)
         close(silent[i]);
     expect_service('c');

@@ -3,8 +3,12 @@
  *
  *     segment:   header │ a byte for each unit of 512 bytes │ the units
  *
- * The byte of a kept block's first unit is its order + 1, all others are 0: that is everything that the next
- * process needs, and a single store keeps, shrinks or frees a block. The lists of free blocks are this
+ * A block that is handed out begins where one of a power of two does, and takes 5 to 8 eighths of that: what
+ * is behind is free, in blocks of powers of two, as all free memory is. Without that a request of 4 MiB
+ * took 8.
+ *
+ * The byte of a kept block's first unit is its size (a code), all others are 0: that is everything that the
+ * next process needs, and a single store keeps, shrinks or frees a block. The lists of free blocks are this
  * process's own, and made anew from those bytes; free memory is never written to.
  *
  * The segment is as large as it may ever get, and empty of pages at first. Pages are asked for a granule at a
@@ -29,6 +33,9 @@
     2u             /* of what brokers keep in it too: another layout of records or logs is another version   \
                     */
 #define ORDERS  16 /* 512 bytes to 16 MiB */
+#define EIGHTHS 3  /* the first order that has any */
+#define LEAST   5  /* eighths; fewer are a smaller order */
+#define GAPS    32 /* that are looked at before more memory is taken */
 #define GRANULE ((size_t)1 << 20)
 #define NONE    UINT32_MAX
 
@@ -43,13 +50,13 @@ struct header {
 
 struct vault {
     struct header *header;
-    _Atomic uint8_t *kept; /* [units], in the segment: order + 1 */
+    _Atomic uint8_t *kept; /* [units], in the segment: the code of a kept block */
     uint8_t *base;         /* of the units */
     size_t bytes;          /* of the segment */
     int fd;
     uint32_t units;
     /* Ours: by unit. */
-    uint8_t *orders;        /* of a block that begins there, free or not: order + 1; else 0 */
+    uint8_t *codes;         /* of a block that begins there, free or not; else 0 */
     bool *free;             /* that block is free */
     uint32_t *next, *prev;  /* in its list */
     uint32_t first[ORDERS]; /* free blocks by order; NONE */
@@ -80,11 +87,52 @@ static unsigned order_for(size_t size)
     return order;
 }
 
+/* ---- sizes ---- */
+
+/* 1 + 4 * order + eighths beyond LEAST; 0 is no size. */
+static uint8_t whole(unsigned order)
+{
+    return (uint8_t)(1 + order * 4 + 8 - LEAST);
+}
+
+static unsigned order_of(uint8_t code)
+{
+    return (code - 1u) / 4;
+}
+
+static uint32_t units_in(uint8_t code)
+{
+    unsigned order = order_of(code), eighths = LEAST + (code - 1u) % 4;
+    return order < EIGHTHS ? 1u << order : eighths << (order - EIGHTHS);
+}
+
+static size_t bytes_in(uint8_t code)
+{
+    return units_in(code) * VAULT_LEAST_BYTES;
+}
+
+/* Whether a byte that somebody left can be one. */
+static bool is_code(uint8_t code)
+{
+    return code != 0 && order_of(code) < ORDERS &&
+           (order_of(code) >= EIGHTHS || code == whole(order_of(code)));
+}
+
+/* The smallest that holds so many bytes, which are VAULT_MOST_BYTES at most. */
+static uint8_t code_for(size_t size)
+{
+    uint8_t code = whole(order_for(size));
+    if (order_of(code) >= EIGHTHS)
+        while ((code - 1u) % 4 > 0 && bytes_in((uint8_t)(code - 1)) >= size)
+            code--;
+    return code;
+}
+
 /* ---- free lists ---- */
 
 static void add_free(struct vault *vault, uint32_t unit, unsigned order)
 {
-    vault->orders[unit] = (uint8_t)(order + 1);
+    vault->codes[unit] = whole(order);
     vault->free[unit] = true;
     vault->prev[unit] = NONE;
     vault->next[unit] = vault->first[order];
@@ -103,7 +151,7 @@ static void remove_free(struct vault *vault, uint32_t unit, unsigned order)
     if (next != NONE)
         vault->prev[next] = prev;
     vault->free[unit] = false;
-    vault->orders[unit] = 0;
+    vault->codes[unit] = 0;
 }
 
 /* Frees units, together with their neighbours where those are free. */
@@ -111,7 +159,7 @@ static void release(struct vault *vault, uint32_t unit, unsigned order)
 {
     for (; order < ORDERS - 1; order++) {
         uint32_t buddy = unit ^ (1u << order);
-        if (!vault->free[buddy] || vault->orders[buddy] != order + 1)
+        if (!vault->free[buddy] || vault->codes[buddy] != whole(order))
             break;
         remove_free(vault, buddy, order);
         unit &= ~(1u << order);
@@ -155,13 +203,14 @@ static int take_inventory(struct vault *vault)
     uint32_t free_from = 0;
     for (uint32_t unit = 0; (unit = next_marked(vault, unit, vault->units)) < vault->units;) {
         uint8_t mark = atomic_load_explicit(&vault->kept[unit], memory_order_acquire);
-        if (mark > ORDERS)
+        if (!is_code(mark))
             return -EINVAL;
-        uint32_t length = 1u << (mark - 1);
-        if (unit % length != 0 || next_marked(vault, unit + 1, unit + length) != unit + length)
+        uint32_t length = units_in(mark);
+        if (unit % (1u << order_of(mark)) != 0 ||
+            next_marked(vault, unit + 1, unit + length) != unit + length)
             return -EINVAL;
         release_range(vault, free_from, unit);
-        vault->orders[unit] = mark;
+        vault->codes[unit] = mark;
         vault->used += (size_t)length * VAULT_LEAST_BYTES;
         unit += length;
         free_from = unit;
@@ -194,14 +243,14 @@ static int map(struct vault *vault)
 
 static int make_books(struct vault *vault)
 {
-    vault->orders = calloc(vault->units, 1);
+    vault->codes = calloc(vault->units, 1);
     vault->free = calloc(vault->units, sizeof *vault->free);
     vault->next = malloc(vault->units * sizeof *vault->next);
     vault->prev = malloc(vault->units * sizeof *vault->prev);
     vault->committed = calloc(vault->units * VAULT_LEAST_BYTES / GRANULE, sizeof *vault->committed);
     for (unsigned order = 0; order < ORDERS; order++)
         vault->first[order] = NONE;
-    return vault->orders && vault->free && vault->next && vault->prev && vault->committed ? 0 : -ENOMEM;
+    return vault->codes && vault->free && vault->next && vault->prev && vault->committed ? 0 : -ENOMEM;
 }
 
 int vault_create(size_t bytes, int *ret_fd)
@@ -248,7 +297,7 @@ struct vault *vault_close(struct vault *vault)
     if (vault) {
         if (vault->header)
             munmap(vault->header, vault->bytes);
-        free(vault->orders);
+        free(vault->codes);
         free(vault->free);
         free(vault->next);
         free(vault->prev);
@@ -266,9 +315,9 @@ static uint32_t unit_of(const struct vault *vault, const void *block)
 }
 
 /* Asks for the pages of a block. */
-static int commit(struct vault *vault, uint32_t unit, unsigned order)
+static int commit(struct vault *vault, uint32_t unit, uint8_t code)
 {
-    size_t from = unit * VAULT_LEAST_BYTES, to = from + order_bytes(order);
+    size_t from = unit * VAULT_LEAST_BYTES, to = from + bytes_in(code);
     for (size_t granule = from / GRANULE; granule * GRANULE < to; granule++) {
         if (vault->committed[granule])
             continue;
@@ -280,56 +329,91 @@ static int commit(struct vault *vault, uint32_t unit, unsigned order)
     return 0;
 }
 
-void *vault_take(struct vault *vault, size_t size, size_t *ret_size)
+/* Whether free blocks cover the units from `unit` to `end`, the first of them from its beginning. */
+static bool is_free(const struct vault *vault, uint32_t unit, uint32_t end)
 {
-    unsigned wanted = order_for(size), order = wanted;
+    while (unit < end && vault->free[unit])
+        unit += units_in(vault->codes[unit]);
+    return unit >= end;
+}
+
+/* Where a block of that size was before, whose rest others have by now; NONE. They would keep out all that is
+ * as large otherwise, one small block each. */
+static uint32_t find_gap(const struct vault *vault, uint8_t code)
+{
+    unsigned order = order_of(code);
+    if (order < EIGHTHS || code == whole(order))
+        return NONE;
+    uint32_t unit = vault->first[order - 1];
+    for (int i = 0; i < GAPS && unit != NONE; i++, unit = vault->next[unit])
+        if (unit % (1u << order) == 0 && is_free(vault, unit, unit + units_in(code)))
+            return unit;
+    return NONE;
+}
+
+static uint32_t find_whole(const struct vault *vault, unsigned order)
+{
     while (order < ORDERS && vault->first[order] == NONE)
         order++;
-    if (order >= ORDERS)
-        return NULL;
-    uint32_t unit = vault->first[order];
-    if (commit(vault, unit, wanted) < 0)
-        return NULL;
-    remove_free(vault, unit, order);
-    while (order > wanted) {
-        order--;
-        add_free(vault, unit + (1u << order), order);
+    return order < ORDERS ? vault->first[order] : NONE;
+}
+
+/* Takes the free blocks that cover these units out of their lists; what is beyond stays free. */
+static void take_out(struct vault *vault, uint32_t unit, uint32_t end)
+{
+    uint32_t next = unit;
+    while (next < end) {
+        uint8_t code = vault->codes[next];
+        remove_free(vault, next, order_of(code));
+        next += units_in(code);
     }
-    vault->orders[unit] = (uint8_t)(wanted + 1);
-    vault->used += order_bytes(wanted);
-    *ret_size = order_bytes(wanted);
+    release_range(vault, end, next);
+}
+
+void *vault_take(struct vault *vault, size_t size, size_t *ret_size)
+{
+    if (size > VAULT_MOST_BYTES)
+        return NULL;
+    uint8_t code = code_for(size);
+    uint32_t unit = find_gap(vault, code);
+    if (unit == NONE)
+        unit = find_whole(vault, order_of(code));
+    if (unit == NONE || commit(vault, unit, code) < 0)
+        return NULL;
+    take_out(vault, unit, unit + units_in(code));
+    vault->codes[unit] = code;
+    vault->used += bytes_in(code);
+    *ret_size = bytes_in(code);
     return vault->base + unit * VAULT_LEAST_BYTES;
 }
 
 void vault_keep(struct vault *vault, void *block)
 {
     uint32_t unit = unit_of(vault, block);
-    atomic_store_explicit(&vault->kept[unit], vault->orders[unit], memory_order_release);
+    atomic_store_explicit(&vault->kept[unit], vault->codes[unit], memory_order_release);
 }
 
 size_t vault_shrink(struct vault *vault, void *block, size_t size)
 {
     uint32_t unit = unit_of(vault, block);
-    unsigned order = vault->orders[unit] - 1u, wanted = order_for(size);
-    if (wanted >= order)
-        return order_bytes(order);
-    vault->orders[unit] = (uint8_t)(wanted + 1);
+    uint8_t before = vault->codes[unit], code = code_for(size);
+    if (units_in(code) >= units_in(before))
+        return bytes_in(before);
+    vault->codes[unit] = code;
     if (atomic_load_explicit(&vault->kept[unit], memory_order_relaxed) != 0)
         vault_keep(vault, block);
-    vault->used -= order_bytes(order) - order_bytes(wanted);
-    for (; wanted < order; wanted++)
-        release(vault, unit + (1u << wanted), wanted);
-    return order_bytes(vault->orders[unit] - 1u);
+    vault->used -= bytes_in(before) - bytes_in(code);
+    release_range(vault, unit + units_in(code), unit + units_in(before));
+    return bytes_in(code);
 }
 
 void vault_give(struct vault *vault, void *block)
 {
-    uint32_t unit = unit_of(vault, block);
-    unsigned order = vault->orders[unit] - 1u;
+    uint32_t unit = unit_of(vault, block), units = units_in(vault->codes[unit]);
     atomic_store_explicit(&vault->kept[unit], 0, memory_order_release);
-    vault->orders[unit] = 0;
-    vault->used -= order_bytes(order);
-    release(vault, unit, order);
+    vault->codes[unit] = 0;
+    vault->used -= units * VAULT_LEAST_BYTES;
+    release_range(vault, unit, unit + units);
 }
 
 void *vault_next(const struct vault *vault, const void *block, size_t *ret_size)
@@ -337,21 +421,21 @@ void *vault_next(const struct vault *vault, const void *block, size_t *ret_size)
     uint32_t unit = 0;
     if (block) {
         unit = unit_of(vault, block);
-        unit += 1u << (vault->orders[unit] - 1);
+        unit += units_in(vault->codes[unit]);
     }
     /* A block that is not kept, or free, has its length in our books. */
     while (unit < vault->units && atomic_load_explicit(&vault->kept[unit], memory_order_relaxed) == 0)
-        unit += 1u << (vault->orders[unit] - 1);
+        unit += units_in(vault->codes[unit]);
     if (unit >= vault->units)
         return NULL;
-    *ret_size = order_bytes(vault->orders[unit] - 1u);
+    *ret_size = bytes_in(vault->codes[unit]);
     return vault->base + unit * VAULT_LEAST_BYTES;
 }
 
 void vault_trim(struct vault *vault)
 {
-    for (uint32_t unit = 0; unit < vault->units; unit += 1u << (vault->orders[unit] - 1)) {
-        size_t at = unit * VAULT_LEAST_BYTES, bytes = order_bytes(vault->orders[unit] - 1u);
+    for (uint32_t unit = 0; unit < vault->units; unit += units_in(vault->codes[unit])) {
+        size_t at = unit * VAULT_LEAST_BYTES, bytes = bytes_in(vault->codes[unit]);
         if (!vault->free[unit] || bytes < GRANULE)
             continue;
         for (size_t granule = at / GRANULE; granule < (at + bytes) / GRANULE; granule++) {

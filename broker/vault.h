@@ -14,7 +14,8 @@
 
 #include "common/error.h"
 
-#define VAULT_LEAST_BYTES ((size_t)512)      /* of a block; sizes are powers of two */
+/* Of a block. Sizes are powers of two, and from 4 KiB on 5, 6 and 7 eighths of them too. */
+#define VAULT_LEAST_BYTES ((size_t)512)
 #define VAULT_MOST_BYTES  ((size_t)16 << 20) /* and of a vault a multiple of this */
 
 struct vault;

@@ -105,6 +105,78 @@ START_TEST(a_block_that_shrinks_keeps_its_beginning_and_frees_its_end)
 }
 END_TEST
 
+/* A request of 4 MiB and what is written down of it took 8. */
+START_TEST(a_block_takes_a_quarter_more_than_it_holds_at_most)
+{
+    const size_t large = ((size_t)4 << 20) + 300;
+    void *block = take(large);
+    ck_assert_uint_eq(vault_used(vault), (size_t)5 << 20);
+    vault_keep(vault, block);
+    open_again();
+    size_t size, used = vault_used(vault);
+    ck_assert_uint_eq(used, (size_t)5 << 20);
+    ck_assert_ptr_nonnull(block = vault_next(vault, NULL, &size));
+    ck_assert_uint_eq(size, used);
+    /* What is behind it is for others. */
+    for (size_t i = 1; i < BYTES / VAULT_MOST_BYTES; i++)
+        take(VAULT_MOST_BYTES);
+    take((size_t)8 << 20);
+    take((size_t)2 << 20);
+    take((size_t)1 << 20);
+    ck_assert_ptr_null(vault_take(vault, 1, &size));
+    vault_give(vault, block);
+    ck_assert_ptr_eq(take(large), block); /* whom its neighbours do not keep out */
+    for (size = 4097; size <= VAULT_MOST_BYTES; size += size / 3 + 1) {
+        open_again(); /* nothing was kept */
+        take(size);
+        ck_assert_uint_le(vault_used(vault), size / 4 * 5 + 1024);
+    }
+}
+END_TEST
+
+/* Blocks of all sizes, in any order: none lies in another, and in the end all is one piece again. */
+START_TEST(blocks_of_any_size_come_and_go)
+{
+    struct {
+        uint8_t *at;
+        size_t size;
+        uint8_t filled;
+    } blocks[100] = {{0}};
+    srand(1);
+    for (int step = 0; step < 20000; step++) {
+        int i = rand() % 100;
+        if (blocks[i].at) {
+            for (size_t j = 0; j < blocks[i].size; j += 64)
+                ck_assert_uint_eq(blocks[i].at[j], blocks[i].filled);
+            if (step % 3 == 0)
+                blocks[i].size = vault_shrink(vault, blocks[i].at, blocks[i].size / 2);
+            if (step % 3 != 0) {
+                vault_give(vault, blocks[i].at);
+                blocks[i].at = NULL;
+            }
+        } else if ((blocks[i].at = vault_take(vault, (size_t)1 << rand() % 19, &blocks[i].size))) {
+            blocks[i].filled = (uint8_t)step;
+            vault_keep(vault, blocks[i].at);
+            blocks[i].size = vault_shrink(vault, blocks[i].at, (size_t)rand() % blocks[i].size + 1);
+            for (size_t j = 0; j < blocks[i].size; j += 64)
+                blocks[i].at[j] = blocks[i].filled;
+        }
+    }
+    size_t used = vault_used(vault), n = 0, size;
+    open_again(); /* as another process finds it, at another address */
+    ck_assert_uint_eq(vault_used(vault), used);
+    for (int i = 0; i < 100; i++)
+        n += blocks[i].at != NULL;
+    for (void *block = vault_next(vault, NULL, &size), *next; block; block = next, n--) {
+        next = vault_next(vault, block, &size);
+        vault_give(vault, block);
+    }
+    ck_assert_uint_eq(n, 0);
+    for (size_t i = 0; i < BYTES / VAULT_MOST_BYTES; i++)
+        take(VAULT_MOST_BYTES);
+}
+END_TEST
+
 START_TEST(more_than_there_is_is_refused)
 {
     size_t size;
@@ -191,6 +263,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_was_kept_is_found_and_nothing_else);
     tcase_add_test(tests, what_is_kept_is_not_handed_out_again);
     tcase_add_test(tests, a_block_that_shrinks_keeps_its_beginning_and_frees_its_end);
+    tcase_add_test(tests, a_block_takes_a_quarter_more_than_it_holds_at_most);
+    tcase_add_test(tests, blocks_of_any_size_come_and_go);
     tcase_add_test(tests, more_than_there_is_is_refused);
     tcase_add_test(tests, a_process_that_is_killed_at_any_moment_leaves_whole_blocks);
     tcase_add_test(tests, memory_that_no_block_uses_goes_back_to_the_machine);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "common/number.h"
+#include "worker/engine/kv_type.h"
 
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,
                          uint64_t max)
@@ -15,6 +16,15 @@ uint64_t argument_number(struct argp_state *state, const char *option, const cha
     if (number_read(text, min, max, &n, &err) < 0)
         argp_error(state, "%s: %s", option, err.text);
     return n;
+}
+
+enum backend_kv_type argument_kv_type(struct argp_state *state, const char *text)
+{
+    enum backend_kv_type type = BACKEND_KV_DEFAULT;
+    struct error err = {0};
+    if (kv_type_by_name(text, &type, &err) < 0)
+        argp_error(state, "--kv-type: %s", err.text);
+    return type;
 }
 
 int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model)

@@ -8,9 +8,14 @@
 #include <argp.h>
 #include <stdint.h>
 
+#include "worker/engine/backend.h"
+
 /* A number within bounds; the reason names the option. */
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,
                          uint64_t max);
+
+/* What --kv-type names. */
+enum backend_kv_type argument_kv_type(struct argp_state *state, const char *text);
 
 /* The rest of a parser whose verb takes one argument, MODEL: stores it, and sees that there is exactly one.
  * 0, or ARGP_ERR_UNKNOWN for any other key. */

@@ -18,6 +18,7 @@
 #include "common/program.h"
 #include "proto/launch.h"
 #include "worker/engine/backends.h"
+#include "worker/engine/kv_type.h"
 #include "worker/engine/engine.h"
 #include "worker/model/model.h"
 
@@ -31,6 +32,7 @@ struct options {
     const char *path, *device;
     uint32_t counts[MOST_COUNTS], n_counts; /* sequences at once, one measurement each */
     uint32_t n, depth, n_threads, repetitions;
+    enum backend_kv_type kv_type;
     bool json;
 };
 
@@ -83,6 +85,9 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 'j':
         options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, LAUNCH_MAX_THREADS);
         return 0;
+    case 'k':
+        options->kv_type = argument_kv_type(state, arg);
+        return 0;
     case 'd':
         options->device = arg;
         return 0;
@@ -101,6 +106,7 @@ static const struct argp_option known[] = {
     {"repetitions", 'r', "N", 0, "How often to measure (default 3)", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
+    {"kv-type", 'k', "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (default f16)", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
     {0}};
 
@@ -216,7 +222,7 @@ static int measure_row(struct batch *batch, const struct options *options, const
 static void print_rows(const struct options *options, const struct backend_info *info, const struct row *rows)
 {
     printf("model    %s\n", options->path);
-    printf("device   %s\n", info->device);
+    printf("device   %s, keys and values in %s\n", info->device, kv_type_name(info->kv_type));
     printf("measured %u ids of each sequence after %u, median of %u\n\n", options->n, options->depth,
            options->repetitions);
     printf("sequences   tok/s (least to most)       step, ms   tok/s beside one sequence\n");
@@ -233,9 +239,9 @@ static void print_json(const struct options *options, const struct backend_info 
             list, json_pack("{s:i, s:f, s:f, s:f, s:f}", "sequences", (int)rows[i].n, "tokens_per_second",
                             rows[i].rate.median, "tokens_per_second_min", rows[i].rate.min,
                             "tokens_per_second_max", rows[i].rate.max, "step_seconds", rows[i].step.median));
-    json_t *object =
-        json_pack("{s:s, s:s, s:s, s:i, s:i, s:o}", "bench", "batch", "model", options->path, "device",
-                  info->device, "n", (int)options->n, "depth", (int)options->depth, "batches", list);
+    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o}", "bench", "batch", "model",
+                               options->path, "device", info->device, "kv_type", kv_type_name(info->kv_type),
+                               "n", (int)options->n, "depth", (int)options->depth, "batches", list);
     json_dumpf(object, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(object);
@@ -258,6 +264,7 @@ static int run(const struct options *options, const struct model *model, struct 
                                    .backend_config = {.n_slots = most,
                                                       .n_context = context,
                                                       .n_blocks = most * backend_blocks_for(context),
+                                                      .kv_type = options->kv_type,
                                                       .cpu = {.n_threads = options->n_threads}},
                                    .max_waiting = MOST_SEQUENCES};
     struct row rows[MOST_COUNTS];

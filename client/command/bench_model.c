@@ -18,6 +18,7 @@
 #include "client/command/verbs.h"
 #include "common/clock.h"
 #include "proto/launch.h"
+#include "worker/engine/kv_type.h"
 #include "worker/model/model.h"
 
 #define MAX_REPETITIONS 64
@@ -25,6 +26,7 @@
 struct options {
     const char *path, *device;
     uint32_t n, n_threads, repetitions, depth, chunk;
+    enum backend_kv_type kv_type;
     bool json, portable, profile;
 };
 
@@ -54,6 +56,9 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 'd':
         options->device = arg;
         return 0;
+    case 'k':
+        options->kv_type = argument_kv_type(state, arg);
+        return 0;
     case 'p':
         options->portable = true;
         return 0;
@@ -75,6 +80,7 @@ static const struct argp_option known[] = {
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"chunk", 'c', "N", 0, "Most ids of one prefill step (default 512)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
+    {"kv-type", 'k', "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (default f16)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
     {"profile", 'P', NULL, 0, "Say what each kernel did, measured one by one; decoding is slower then", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
@@ -136,13 +142,13 @@ static void print_report(const char *what, const struct options *options, const 
     double share = rate.median * (double)info->weight_bytes / bandwidth.median;
     bool decode = strcmp(what, "decode") == 0;
     if (options->json) {
-        json_t *object =
-            json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", what,
-                      "model", options->path, "device", info->device, "n", (int)options->n, "depth",
-                      (int)options->depth, "bytes_per_token", (json_int_t)info->weight_bytes, "load_seconds",
-                      load_seconds, "tokens_per_second", rate.median, "tokens_per_second_min", rate.min,
-                      "tokens_per_second_max", rate.max, "bandwidth", bandwidth.median, "bandwidth_min",
-                      bandwidth.min, "bandwidth_max", bandwidth.max);
+        json_t *object = json_pack(
+            "{s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", what, "model",
+            options->path, "device", info->device, "kv_type", kv_type_name(info->kv_type), "n",
+            (int)options->n, "depth", (int)options->depth, "bytes_per_token", (json_int_t)info->weight_bytes,
+            "load_seconds", load_seconds, "tokens_per_second", rate.median, "tokens_per_second_min", rate.min,
+            "tokens_per_second_max", rate.max, "bandwidth", bandwidth.median, "bandwidth_min", bandwidth.min,
+            "bandwidth_max", bandwidth.max);
         if (decode)
             json_object_set_new(object, "bandwidth_share", json_real(share));
         if (options->profile)
@@ -154,6 +160,7 @@ static void print_report(const char *what, const struct options *options, const 
     }
     printf("model            %s\n", options->path);
     printf("device           %s, weights packed in %.1f s\n", info->device, load_seconds);
+    printf("keys and values  %s\n", kv_type_name(info->kv_type));
     printf("bytes per token  %.3f GB\n", (double)info->weight_bytes / 1e9);
     printf("read bandwidth   %.1f GB/s (%.1f to %.1f)\n", bandwidth.median / 1e9, bandwidth.min / 1e9,
            bandwidth.max / 1e9);
@@ -173,6 +180,7 @@ static int run(const char *what, measurement *measure, const struct options *opt
                                           .n_context = options->depth + options->n + 1,
                                           .chunk = options->chunk,
                                           .n_threads = options->n_threads,
+                                          .kv_type = options->kv_type,
                                           .portable = options->portable,
                                           .profile = options->profile};
     struct report report = {0};

@@ -17,7 +17,6 @@
 #include "common/bytes.h"
 #include "common/output_file.h"
 #include "proto/launch.h"
-#include "worker/engine/kv_type.h"
 #include "worker/model/model.h"
 
 struct options {
@@ -41,7 +40,6 @@ static void parse_ids(struct argp_state *state, struct ids *ids, char *list)
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
-    struct error err = {0};
     switch (key) {
     case 't':
         parse_ids(state, &options->ids, arg);
@@ -56,8 +54,7 @@ static int parse(int key, char *arg, struct argp_state *state)
         options->float_activations = true;
         return 0;
     case 'k':
-        if (kv_type_by_name(arg, &options->kv_type, &err) < 0)
-            argp_error(state, "--kv-type: %s", err.text);
+        options->kv_type = argument_kv_type(state, arg);
         return 0;
     case 'p':
         options->portable = true;

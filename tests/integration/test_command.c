@@ -299,6 +299,19 @@ START_TEST(a_benchmark_of_batches_measures_each_number_of_sequences)
 }
 END_TEST
 
+START_TEST(benchmarks_say_what_keys_and_values_were_kept_in)
+{
+    ck_assert_int_eq(shell("$Q/quern bench decode --device cpu -n 2 -r 1 $MODEL"), 0);
+    ck_assert_msg(strstr(out, "\nkeys and values  f16\n"), "%s", out);
+    ck_assert_int_eq(shell("$Q/quern bench decode --device cpu --kv-type q8_0 -n 2 -r 1 -J $MODEL"), 0);
+    ck_assert_msg(strstr(out, "\"kv_type\":\"q8_0\""), "%s", out);
+    ck_assert_int_eq(shell("$Q/quern bench batch --device cpu --kv-type q8_0 -s 1 -n 2 -r 1 $MODEL"), 0);
+    ck_assert_msg(strstr(out, ", keys and values in q8_0\n"), "%s", out);
+    ck_assert_int_eq(shell("$Q/quern bench decode --kv-type q9 $MODEL"), 2);
+    ck_assert_msg(strstr(err, "--kv-type: there is no KV type \"q9\""), "%s", err);
+}
+END_TEST
+
 START_TEST(a_profile_is_a_table_of_phases_and_a_backend_without_one_says_so)
 {
     ck_assert_int_eq(shell("$Q/quern bench decode --profile --device cpu -n 2 -r 1 \"$MODEL\""), 0);
@@ -550,6 +563,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, every_program_tells_its_version);
     tcase_add_test(tests, help_offers_the_devices_that_there_are);
     tcase_add_test(tests, a_benchmark_of_batches_measures_each_number_of_sequences);
+    tcase_add_test(tests, benchmarks_say_what_keys_and_values_were_kept_in);
     tcase_add_test(tests, a_profile_is_a_table_of_phases_and_a_backend_without_one_says_so);
     if (EMULATED)
         tcase_add_test(tests, a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu);

@@ -10,4 +10,7 @@
 /* f16, bf16 or q8_0. -EINVAL names what there are; whether a backend has it, is the backend's to say. */
 int kv_type_by_name(const char *name, enum backend_kv_type *ret_type, struct error *err);
 
+/* "none" of BACKEND_KV_DEFAULT, which a backend has that keeps nothing. */
+const char *kv_type_name(enum backend_kv_type type);
+
 #endif

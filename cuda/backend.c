@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hash.h"
 #include "cuda/copies.h"
 #include "cuda/gate.h"
+#include "cuda/pools.h"
 #include "cuda/step.h"
 #include "cuda/wait.h"
 
@@ -31,20 +31,19 @@
 #define RESERVE_SHARE 32
 #define RESERVE_BYTES ((size_t)512 << 20)
 
-#define KV_LAYOUT_VERSION 2 /* raised with any change of the order or the type of what a block holds */
-
 #define MIB(bytes) ((double)(bytes) / (1 << 20))
 
 /* What is to be served, and so what is needed. */
 struct sizes {
-    uint32_t n_slots, n_context, n_blocks, max_rows;
+    uint32_t n_slots, n_context, max_rows;
+    uint32_t n_blocks; /* of the first group */
 };
 
 struct backend {
     struct backend_config config;
     struct sizes sizes;
     struct device *device;
-    struct device_kv kv;
+    struct pools pools;
     struct device_weights weights;
     struct workspace workspace;
     struct device_slots slots;
@@ -81,15 +80,15 @@ static uint32_t rounded_up(uint32_t n, uint32_t to)
     return (n + to - 1) / to * to;
 }
 
-static void describe_kv(struct device_kv *kv, const struct backend_config *config, uint32_t n_blocks)
+static struct pools_shape shape_of_pools(const struct backend *backend, const struct sizes *sizes)
 {
-    const struct model_params *params = &config->model->params;
-    *kv = (struct device_kv){.type = config->kv_type == BACKEND_KV_Q8 ? BACKEND_KV_Q8 : BACKEND_KV_F16,
-                             .n_blocks = n_blocks,
-                             .n_layers = params->n_layers,
-                             .n_heads = params->n_kv_heads,
-                             .dim = params->head_dim};
-    kernels_kv_lay_out(kv);
+    return (struct pools_shape){.n_slots = sizes->n_slots,
+                                .n_context = sizes->n_context,
+                                .ahead = STEPS_FLIGHTS * sizes->max_rows,
+                                .type =
+                                    backend->config.kv_type == BACKEND_KV_Q8 ? BACKEND_KV_Q8 : BACKEND_KV_F16,
+                                .n_blocks = sizes->n_blocks,
+                                .alike = backend->config.n_blocks > 0};
 }
 
 /* Takes or counts everything but the weights. */
@@ -102,17 +101,22 @@ static int take_state(struct backend *backend, struct device_memory *memory)
     const uint32_t n_sets = rounded_up(sizes->n_slots, GRAPHS_MOST);
     const uint32_t n_rows = rounded_up(sizes->max_rows, GRAPHS_MOST);
     const uint32_t n_outputs = n_sets > MOST_DRAFTS ? n_sets : MOST_DRAFTS;
-    describe_kv(&backend->kv, &backend->config, sizes->n_blocks);
-    backend->kv.pool = device_memory_take(memory, sizes->n_blocks * backend->kv.block_bytes);
+    const struct pools_shape pools = shape_of_pools(backend, sizes);
+    int r = pools_init(&backend->pools, memory, model, &pools);
+    if (r < 0)
+        return r;
     const struct workspace_shape workspace = {n_rows, n_outputs, sizes->n_context};
-    workspace_take(&backend->workspace, memory, model, &backend->kv, &workspace);
-    copies_init(&backend->copies, memory, backend->kv.block_bytes);
-    int r = device_slots_init(&backend->slots, memory, sizes->n_slots, sizes->n_context, params->n_vocab);
+    workspace_take(&backend->workspace, memory, model, &backend->pools.kv[0], &workspace);
+    copies_init(&backend->copies, memory, &backend->pools);
+    const struct slots_shape slots = {sizes->n_slots, sizes->n_context, backend->pools.n_groups,
+                                      params->n_vocab};
+    r = device_slots_init(&backend->slots, memory, &slots);
     const struct steps_shape steps = {.max_rows = sizes->max_rows,
                                       .n_rows = n_rows,
                                       .n_sets = n_sets,
                                       .max_outputs = n_outputs,
                                       .table_size = backend_blocks_for(sizes->n_context),
+                                      .n_groups = backend->pools.n_groups,
                                       .n_vocab = params->n_vocab,
                                       .vocab_stride = backend->workspace.vocab_stride};
     return r < 0 ? r : steps_init(&backend->steps, memory, &steps);
@@ -209,7 +213,8 @@ static int choose_blocks(struct backend *backend, struct error *err)
         return error_set(err, r, "no memory for the layers");
     const size_t left = counted.bytes < room ? room - counted.bytes : 0;
     if (sizes->n_blocks == 0) {
-        const uint64_t wanted = (uint64_t)sizes->n_slots * backend_blocks_for(sizes->n_context);
+        const struct pools_shape shape = shape_of_pools(backend, sizes);
+        const uint64_t wanted = pools_wanted(backend->config.model, &shape);
         const uint32_t most = wanted > UINT32_MAX ? UINT32_MAX : (uint32_t)wanted;
         sizes->n_blocks = most_that_fits(backend, with_blocks, most, left);
         if (sizes->n_blocks > 0)
@@ -245,7 +250,7 @@ static void connect_parts(struct backend *backend)
                                   .weights = &backend->weights,
                                   .workspace = &backend->workspace,
                                   .slots = &backend->slots.on_device,
-                                  .kv = backend->kv,
+                                  .pools = &backend->pools,
                                   .memory = backend->steps.memory,
                                   .sample = {.logits = backend->workspace.logits,
                                              .stride = backend->workspace.vocab_stride,
@@ -256,12 +261,11 @@ static void connect_parts(struct backend *backend)
                                   .invariant = backend->config.invariant};
     backend->slots.device = backend->device;
     backend->copies.device = backend->device;
-    backend->copies.kv = backend->kv;
+    backend->copies.pools = &backend->pools;
     backend->steps.device = backend->device;
     backend->steps.slots = &backend->slots;
     backend->steps.pass = &backend->pass;
     backend->steps.config = &backend->config;
-    backend->steps.n_blocks = backend->kv.n_blocks;
 }
 
 /* Variables for finding out what a recorded graph, or a device that is refused, has to do with something. */
@@ -323,6 +327,7 @@ static void cuda_close(struct backend *backend)
     steps_deinit(&backend->steps);
     device_slots_deinit(&backend->slots);
     device_weights_deinit(&backend->weights);
+    pools_deinit(&backend->pools);
     device_close(backend->device);
     free(backend);
 }
@@ -350,21 +355,13 @@ static int cuda_open(const struct backend_config *config, struct backend **ret_b
     return 0;
 }
 
-static uint64_t kv_layout(const struct device_kv *kv)
-{
-    const uint64_t geometry[] = {kv->n_layers,    kv->n_heads,          kv->dim,
-                                 kv->layer_bytes, BACKEND_BLOCK_TOKENS, kv->type};
-    return hash64(geometry, sizeof geometry, KV_LAYOUT_VERSION << 8 | 'G');
-}
-
 static void cuda_info(const struct backend *backend, struct backend_info *ret_info)
 {
-    const struct device_kv *kv = &backend->kv;
+    const struct pools *pools = &backend->pools;
     *ret_info = (struct backend_info){
-        .n_groups = 1,
-        .groups = {{.n_layers = kv->n_layers, .n_blocks = kv->n_blocks, .block_bytes = kv->block_bytes}},
-        .kv_type = kv->type,
-        .kv_layout = kv_layout(kv),
+        .n_groups = pools->n_groups,
+        .kv_type = pools->kv[0].type,
+        .kv_layout = pools_layout(pools, backend->config.model->params.n_layers),
         .weight_bytes = backend->weights.bytes,
         .memory_bytes = backend->memory_bytes,
         .most_flights = STEPS_FLIGHTS,
@@ -375,6 +372,7 @@ static void cuda_info(const struct backend *backend, struct backend_info *ret_in
         .chunk_least = CHUNK_LEAST,
         .chunk_most = CHUNK_MOST,
     };
+    memcpy(ret_info->groups, pools->groups, sizeof ret_info->groups);
     snprintf(ret_info->device, sizeof ret_info->device, "%s", device_properties(backend->device)->name);
 }
 

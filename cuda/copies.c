@@ -12,13 +12,14 @@
 
 #define STAGING_BYTES ((size_t)8 << 20) /* or a block, if that is more */
 
-void copies_init(struct copies *copies, struct device_memory *memory, size_t block_bytes)
+void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools)
 {
-    *copies = (struct copies){.staging_blocks = STAGING_BYTES / block_bytes};
-    if (copies->staging_blocks == 0)
-        copies->staging_blocks = 1;
+    *copies = (struct copies){.staging_bytes = STAGING_BYTES};
+    for (uint32_t g = 0; g < pools->n_groups; g++)
+        if (pools->kv[g].block_bytes > copies->staging_bytes)
+            copies->staging_bytes = pools->kv[g].block_bytes;
     for (uint32_t i = 0; i < COPIES_AT_ONCE; i++)
-        copies->flights[i].staging = device_memory_take_pinned(memory, copies->staging_blocks * block_bytes);
+        copies->flights[i].staging = device_memory_take_pinned(memory, copies->staging_bytes);
 }
 
 static uint32_t mark_of(const struct copies *copies, const struct copy_flight *flight)
@@ -26,15 +27,15 @@ static uint32_t mark_of(const struct copies *copies, const struct copy_flight *f
     return MARK_COPIES + (uint32_t)(flight - copies->flights);
 }
 
-/* Queues up to a staging of blocks. */
-static int queue_blocks(struct copies *copies, struct copy_flight *flight, const uint32_t *blocks, size_t n,
-                        bool out)
+/* Queues up to a staging of blocks of a pool. */
+static int queue_blocks(struct copies *copies, struct copy_flight *flight, const struct device_kv *kv,
+                        const uint32_t *blocks, size_t n, bool out)
 {
     struct device_stream *stream = device_stream(copies->device);
-    const size_t bytes = copies->kv.block_bytes;
+    const size_t bytes = kv->block_bytes;
     int r = 0;
     for (size_t i = 0; i < n && r == 0; i++) {
-        uint8_t *block = copies->kv.pool + blocks[i] * bytes, *staged = flight->staging + i * bytes;
+        uint8_t *block = kv->pool + blocks[i] * bytes, *staged = flight->staging + i * bytes;
         r = out ? device_copy(stream, staged, block, bytes) : device_copy(stream, block, staged, bytes);
     }
     return r < 0 ? r : device_mark(stream, mark_of(copies, flight));
@@ -50,10 +51,12 @@ static void deliver(struct copy_flight *flight)
 int copies_begin(struct copies *copies, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)
 {
     struct copy_flight *flight = copies->flights;
-    if (copy->group != 0)
+    if (copy->group >= copies->pools->n_groups)
         return -EINVAL;
+    const struct device_kv *kv = &copies->pools->kv[copy->group];
+    const size_t most = copies->staging_bytes / kv->block_bytes;
     for (uint32_t i = 0; i < copy->n; i++)
-        if (copy->blocks[i] >= copies->kv.n_blocks)
+        if (copy->blocks[i] >= kv->n_blocks)
             return -EINVAL;
     while (flight < copies->flights + COPIES_AT_ONCE && flight->ticket)
         flight++;
@@ -64,15 +67,15 @@ int copies_begin(struct copies *copies, const struct backend_copy *copy, bool ou
     size_t done = 0;
     do {
         const size_t left = copy->n - done;
-        const size_t n = left < copies->staging_blocks ? left : copies->staging_blocks;
-        const size_t bytes = n * copies->kv.block_bytes;
+        const size_t n = left < most ? left : most;
+        const size_t bytes = n * kv->block_bytes;
         int r = done > 0 ? device_wait_due(copies->device, mark_of(copies, flight)) : 0;
         if (r == 0)
             deliver(flight);
         if (r == 0 && !out && bytes > 0)
             memcpy(flight->staging, host, bytes);
         if (r == 0)
-            r = queue_blocks(copies, flight, copy->blocks + done, n, out);
+            r = queue_blocks(copies, flight, kv, copy->blocks + done, n, out);
         if (r < 0)
             return r;
         flight->host = host;

@@ -6,6 +6,7 @@
 
 #include "cuda/kernels.h"
 #include "cuda/memory.h"
+#include "cuda/pools.h"
 #include "worker/engine/backend.h"
 
 #define COPIES_AT_ONCE 2
@@ -21,14 +22,14 @@ struct copy_flight {
 
 struct copies {
     struct device *device;
-    struct device_kv kv;
+    const struct pools *pools;
     struct copy_flight flights[COPIES_AT_ONCE];
-    size_t staging_blocks;
+    size_t staging_bytes;
     uint64_t begun;
 };
 
-/* Takes the staging; the device and the pool are filled in by the caller before the first copy. */
-void copies_init(struct copies *copies, struct device_memory *memory, size_t block_bytes);
+/* Takes the staging; the device and the pools are filled in by the caller before the first copy. */
+void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools);
 
 /* As backend_ops.copy_out, copy_in and poll of their tickets. A copy of more blocks than a staging holds is
  * waited for inside the call, but for its last part. */

@@ -102,16 +102,21 @@ static int open_sequence(struct gate *gate, const struct sampling *sampling, con
     return device_slots_open(gate->steps->slots, 0, &slot);
 }
 
+/* Blocks numbered by their place, of every group. */
+static void tell(const struct gate *gate, struct backend_row_set *set, uint32_t told, uint32_t n)
+{
+    for (uint32_t g = 0; g < gate->pass->pools->n_groups; g++)
+        set->blocks[g] = (struct backend_blocks){blocks + told, n - told, told};
+}
+
 /* The decode whose logits are in gate->logits, a second time, as it will be served. */
 static int check_recorded(struct gate *gate, const struct sampling *sampling, uint32_t position, int32_t id)
 {
     const uint32_t told = backend_blocks_for(position), n_blocks = backend_blocks_for(position + 1);
-    const struct backend_row_set set = {.position = position,
-                                        .ids = &id,
-                                        .n_ids = 1,
-                                        .blocks = {{blocks + told, n_blocks - told, told}},
-                                        .output = BACKEND_SAMPLE_LAST};
+    struct backend_row_set set = {
+        .position = position, .ids = &id, .n_ids = 1, .output = BACKEND_SAMPLE_LAST};
     const struct backend_result *results = NULL;
+    tell(gate, &set, told, n_blocks);
     int r = device_slots_trim(gate->steps->slots, 0, position);
     if (r == 0)
         r = run(gate, &set, 1, &results);
@@ -136,10 +141,8 @@ static int check_sequence(struct gate *gate, const int32_t *prompt, uint32_t n)
                                              .frequency_penalty = 0.1,
                                              .seed = 1};
     const struct backend_result *results = NULL;
-    struct backend_row_set set = {.ids = prompt,
-                                  .n_ids = n,
-                                  .blocks = {{blocks, backend_blocks_for(n + 1), 0}},
-                                  .output = BACKEND_SAMPLE_LAST};
+    struct backend_row_set set = {.ids = prompt, .n_ids = n, .output = BACKEND_SAMPLE_LAST};
+    tell(gate, &set, 0, backend_blocks_for(n + 1));
     inspection_begin(&gate->look, 0, prompt, n);
     int r = open_sequence(gate, &sampling, prompt, n);
     if (r == 0)
@@ -149,10 +152,8 @@ static int check_sequence(struct gate *gate, const int32_t *prompt, uint32_t n)
     if (r < 0 || gate->look.broken)
         return r;
     const int32_t id = results[0].ids[0];
-    set = (struct backend_row_set){.position = n,
-                                   .n_ids = 1,
-                                   .blocks = {{.told = backend_blocks_for(n + 1)}},
-                                   .output = BACKEND_SAMPLE_LAST};
+    set = (struct backend_row_set){.position = n, .n_ids = 1, .output = BACKEND_SAMPLE_LAST};
+    tell(gate, &set, backend_blocks_for(n + 1), backend_blocks_for(n + 1));
     inspection_begin(&gate->look, n, &id, 1);
     r = run_watched(gate, &set, &results);
     if (r < 0 || gate->look.broken)
@@ -195,8 +196,8 @@ static int decode_twins(struct gate *gate, int32_t id, uint32_t n)
     const struct backend_result *results = NULL;
     int r = 0;
     for (uint32_t i = 0; i < n && r == 0; i++) {
-        sets[i] = (struct backend_row_set){
-            .slot = i, .ids = &id, .n_ids = 1, .blocks = {{blocks, 1, 0}}, .output = BACKEND_SAMPLE_LAST};
+        sets[i] = (struct backend_row_set){.slot = i, .ids = &id, .n_ids = 1, .output = BACKEND_SAMPLE_LAST};
+        tell(gate, &sets[i], 0, 1);
         r = device_slots_open(gate->steps->slots, i, &greedy);
     }
     if (r == 0)
@@ -225,9 +226,11 @@ static int check_twins(struct gate *gate, int32_t id)
 static uint32_t make_prompt(const struct gate *gate, int32_t prompt[INSPECTION_ROWS])
 {
     const struct pass *pass = gate->pass;
-    const uint64_t room = (uint64_t)pass->kv.n_blocks * BACKEND_BLOCK_TOKENS;
     uint32_t most = gate->steps->config->n_context;
-    most = most < room ? most : (uint32_t)room;
+    for (uint32_t g = 0; g < pass->pools->n_groups; g++) {
+        const uint64_t room = (uint64_t)pass->pools->groups[g].n_blocks * BACKEND_BLOCK_TOKENS;
+        most = most < room ? most : (uint32_t)room;
+    }
     most = most > 1 ? most - 1 : 1;
     most = most < gate->steps->max_rows ? most : gate->steps->max_rows;
     most = most < INSPECTION_ROWS ? most : INSPECTION_ROWS;

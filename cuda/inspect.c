@@ -238,7 +238,7 @@ int inspection_init(struct inspection *look, struct steps *steps, const struct p
     look->expected = take(look, most, sizeof(double));
     look->more = take(look, most, sizeof(double));
     look->frequencies = take(look, params->head_dim, sizeof(double));
-    look->block = take(look, look->pass->kv.layer_bytes, 1);
+    look->block = take(look, look->pass->pools->kv[0].layer_bytes, 1);
     return look->lacking ? -ENOMEM : 0;
 }
 

@@ -86,7 +86,7 @@ static void expect_kv(const struct pass *pass, struct device_stream *queue, uint
         const uint32_t first = step->sets[i].position, end = first + step->sets[i].n_ids;
         positions += window > 0 && first + 1 > window ? end - (first + 1 - window) : end;
     }
-    device_expect(queue, positions * (pass->kv.layer_bytes / BACKEND_BLOCK_TOKENS));
+    device_expect(queue, positions * (pass->pools->kv[0].layer_bytes / BACKEND_BLOCK_TOKENS));
 }
 
 /* ---- layers ---- */
@@ -139,6 +139,8 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
     const struct model_params *params = &pass->model->params;
     const struct layer_traits *traits = &pass->model->layers[l].traits;
     const struct device_layer *layer = &pass->weights->layers[l];
+    const struct pools_layer *at = &pass->pools->layers[l];
+    const struct slots slots = pools_slots(pass->slots, at->group);
     const struct device_product inputs[] = {{&layer->matrices[TENSOR_Q], w->q, w->q_stride},
                                             {&layer->matrices[TENSOR_K], w->k, w->kv_stride},
                                             {&layer->matrices[TENSOR_V], w->v, w->kv_stride}};
@@ -148,30 +150,30 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                      .q_stride = w->q_stride,
                                      .kv_stride = w->kv_stride,
                                      .n_heads = params->n_heads,
-                                     .layer = l,
+                                     .layer = at->place,
                                      .norm = {.kind = traits->norm.kind, .epsilon = traits->norm.epsilon},
                                      .q_norm = layer->vectors[TENSOR_Q_NORM],
                                      .k_norm = layer->vectors[TENSOR_K_NORM],
                                      .rotary = traits->rotary,
                                      .frequencies = layer->frequencies,
                                      .attention_scale = traits->attention_scale,
-                                     .kv = pass->kv};
+                                     .kv = pass->pools->kv[at->group]};
     const struct attention_step attention = {.q = w->q,
                                              .q_stride = w->q_stride,
-                                             .layer = l,
+                                             .layer = at->place,
                                              .window = traits->window,
                                              .cap = traits->attention_cap,
-                                             .kv = pass->kv,
+                                             .kv = pass->pools->kv[at->group],
                                              .out = w->attended,
                                              .scratch = w->attention};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix, inputs[2].matrix};
     expect_weights(queue, matrices, 3, 1);
     int r = seen(pass, kernels_multiply(queue, inputs, 3, &w->normed, n_rows, pass->invariant), PASS_QKV, l);
     if (r == 0)
-        r = seen(pass, kernels_heads(queue, &heads, pass->slots, pass->memory.rows, n_rows), PASS_HEADS, l);
+        r = seen(pass, kernels_heads(queue, &heads, &slots, pass->memory.rows, n_rows), PASS_HEADS, l);
     expect_kv(pass, queue, traits->window);
     if (r == 0)
-        r = seen(pass, kernels_attention(queue, &attention, pass->slots, pass->memory.rows, n_rows),
+        r = seen(pass, kernels_attention(queue, &attention, &slots, pass->memory.rows, n_rows),
                  PASS_ATTENTION, l);
     return r;
 }
@@ -324,7 +326,7 @@ int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n
                           w->embd_stride);
     r = seen(pass, r, PASS_EMBED, 0);
     if (r == 0)
-        r = kernels_attention_plan(queue, &pass->kv, &w->attention, pass->memory.rows, n_rows);
+        r = kernels_attention_plan(queue, &pass->pools->kv[0], &w->attention, pass->memory.rows, n_rows);
     if (r == 0)
         r = begin(pass, queue, n_rows);
     for (uint32_t l = 0; l < params->n_layers && r == 0; l++)

@@ -7,6 +7,7 @@
  * What is queued depends on the counts alone, which may be more than the step has: so a recorded pass serves
  * every step that is no larger. All functions give 0 or a fault. */
 
+#include "cuda/pools.h"
 #include "cuda/weights.h"
 #include "cuda/workspace.h"
 
@@ -39,7 +40,7 @@ struct pass {
     const struct device_weights *weights;
     const struct workspace *workspace;
     const struct slots *slots;
-    struct device_kv kv;
+    const struct pools *pools;
     struct step_memory memory;
     struct sample_step sample;
     const struct pass_watch *watch;         /* NULL: nobody */

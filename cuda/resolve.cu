@@ -62,9 +62,17 @@ static __global__ void resolve(struct slots slots, struct step_memory memory, ui
     }
     for (uint32_t s = thread / SIMT_LANES; s < step->n_sets; s += n_threads / SIMT_LANES) {
         const struct step_set *set = &memory.sets[s];
+        const uint32_t n = set->n_blocks;
+        if (n == 0)
+            continue;
         uint32_t *table = slots.tables + (size_t)set->slot * slots.table_size + set->told;
-        for (uint32_t i = thread % SIMT_LANES; i < set->n_blocks; i += SIMT_LANES)
-            table[i] = memory.blocks[set->first_block + i];
+        const uint32_t *blocks = memory.blocks + set->first_block;
+        for (uint32_t g = 0; g < slots.n_groups; g++) {
+            for (uint32_t i = thread % SIMT_LANES; i < n; i += SIMT_LANES)
+                table[i] = blocks[i];
+            table += (size_t)slots.n_slots * slots.table_size;
+            blocks += n;
+        }
     }
 }
 

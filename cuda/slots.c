@@ -20,26 +20,30 @@ static void take_image(struct slot_image *image, struct device_memory *memory, u
     image->uses = device_memory_take_pinned(memory, n_vocab * sizeof *image->uses);
 }
 
-int device_slots_init(struct device_slots *slots, struct device_memory *memory, uint32_t n_slots,
-                      uint32_t n_context, uint32_t n_vocab)
+int device_slots_init(struct device_slots *slots, struct device_memory *memory,
+                      const struct slots_shape *shape)
 {
     struct slots *device = &slots->on_device;
-    const size_t n = n_slots;
+    const size_t n = shape->n_slots;
+    const uint32_t n_vocab = shape->n_vocab;
     *slots = (struct device_slots){.device = memory->device};
-    device->n_slots = n_slots;
+    device->n_slots = shape->n_slots;
+    device->n_groups = shape->n_groups;
     device->n_vocab = n_vocab;
-    device->table_size = backend_blocks_for(n_context);
+    device->table_size = backend_blocks_for(shape->n_context);
+    const size_t n_tables = n * shape->n_groups;
     device->states = device_memory_take_zeroed(memory, n * sizeof *device->states);
     device->stop_ids = device_memory_take(memory, n * STATE_MOST_STOP_IDS * sizeof *device->stop_ids);
     device->biases = device_memory_take(memory, n * STATE_MOST_BIASES * sizeof *device->biases);
     device->uses = device_memory_take_zeroed(memory, n * n_vocab * sizeof *device->uses);
-    device->tables = device_memory_take_zeroed(memory, n * device->table_size * sizeof *device->tables);
+    device->tables =
+        device_memory_take_zeroed(memory, n_tables * device->table_size * sizeof *device->tables);
     device->mask = device_memory_take(memory, (n_vocab + 31) / 32 * sizeof *device->mask);
     for (uint32_t i = 0; i < SLOTS_IMAGES; i++)
         take_image(&slots->images[i], memory, n_vocab);
     if (!memory->device)
         return 0;
-    slots->slots = calloc(n_slots, sizeof *slots->slots);
+    slots->slots = calloc(n, sizeof *slots->slots);
     return slots->slots ? 0 : -ENOMEM;
 }
 

@@ -45,9 +45,14 @@ struct device_slots {
     uint32_t next_image;
 };
 
-/* Takes or counts the slots' device memory. n_slots and n_context ≥ 1. -ENOMEM: of the host. */
-int device_slots_init(struct device_slots *slots, struct device_memory *memory, uint32_t n_slots,
-                      uint32_t n_context, uint32_t n_vocab);
+struct slots_shape {
+    uint32_t n_slots, n_context; /* ≥ 1 */
+    uint32_t n_groups, n_vocab;
+};
+
+/* Takes or counts the slots' device memory. -ENOMEM: of the host. */
+int device_slots_init(struct device_slots *slots, struct device_memory *memory,
+                      const struct slots_shape *shape);
 void device_slots_deinit(struct device_slots *slots);
 
 /* Copies the ids that may ever be sampled, [⌈n_vocab / 32⌉], to the device. 0 or a fault. */

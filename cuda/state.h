@@ -49,8 +49,8 @@ struct slots {
     int32_t *stop_ids;         /* [n_slots][STATE_MOST_STOP_IDS] */
     struct slot_bias *biases;  /* [n_slots][STATE_MOST_BIASES] */
     struct token_use *uses;    /* [n_slots][n_vocab] */
-    uint32_t *tables;          /* [n_slots][table_size]: KV block of position / 32 */
-    uint32_t table_size;
+    uint32_t *tables;          /* [n_groups][n_slots][table_size]: KV block of position / 32 */
+    uint32_t table_size, n_groups;
     uint32_t n_slots, n_vocab;
     const uint32_t *mask; /* [⌈n_vocab / 32⌉] ids that may ever be sampled; NULL: all */
 };
@@ -64,8 +64,8 @@ struct step_set {
     uint32_t from_slot;    /* 1: the row is the slot's last id at its own position; ids are not looked at */
     uint32_t output;       /* enum backend_output */
     uint32_t first_output; /* of the rows with logits, when output is not NONE */
-    uint32_t told;         /* blocks in the slot's table before these */
-    uint32_t first_block, n_blocks; /* in step.blocks: to append to the table */
+    uint32_t told;         /* blocks in the slot's tables before these */
+    uint32_t first_block, n_blocks; /* in step.blocks, [n_groups][n_blocks]: to append to the tables */
     uint32_t first_mask;    /* in masks, [all sets' sampled rows][⌈n_vocab / 32⌉]; UINT32_MAX: none */
     uint32_t first_logprob; /* of its log probabilities in the mailbox */
 };

@@ -55,7 +55,8 @@ static struct step_offsets offsets_of(const struct steps_shape *shape)
     offsets.sets = aligned(sizeof(struct step));
     offsets.ids = offsets.sets + aligned(shape->n_sets * sizeof(struct step_set));
     offsets.blocks = offsets.ids + aligned(shape->n_rows * sizeof(int32_t));
-    offsets.end = offsets.blocks + aligned((size_t)shape->n_sets * shape->table_size * sizeof(uint32_t));
+    const size_t n_blocks = (size_t)shape->n_sets * shape->n_groups * shape->table_size;
+    offsets.end = offsets.blocks + aligned(n_blocks * sizeof(uint32_t));
     return offsets;
 }
 
@@ -98,7 +99,7 @@ int steps_init(struct steps *steps, struct device_memory *memory, const struct s
     if (image)
         place(image, &steps->offsets, &steps->memory);
     steps->memory.max_rows = shape->n_rows;
-    steps->memory.max_blocks = shape->n_sets * shape->table_size;
+    steps->memory.max_blocks = shape->n_sets * shape->n_groups * shape->table_size;
     steps->memory.rows = device_memory_take_zeroed(memory, shape->n_rows * sizeof *steps->memory.rows);
     steps->memory.outputs = device_memory_take_zeroed(memory, shape->n_rows * sizeof *steps->memory.outputs);
     steps->masks = device_memory_take(memory, mask_bytes);
@@ -170,13 +171,19 @@ int steps_verdict(struct steps *steps, struct error *err)
 static int check_blocks(const struct steps *steps, const struct device_slot *slot,
                         const struct backend_row_set *set)
 {
-    const struct backend_blocks *blocks = &set->blocks[0];
-    if (blocks->told != slot->n_blocks || blocks->n > steps->slots->on_device.table_size - slot->n_blocks)
+    const struct pools *pools = steps->pass->pools;
+    const uint32_t n = set->blocks[0].n;
+    if (n > steps->slots->on_device.table_size - slot->n_blocks)
         return -EINVAL;
-    for (uint32_t i = 0; i < blocks->n; i++)
-        if (blocks->ids[i] >= steps->n_blocks)
+    for (uint32_t g = 0; g < pools->n_groups; g++) {
+        const struct backend_blocks *blocks = &set->blocks[g];
+        if (blocks->told != slot->n_blocks || blocks->n != n)
             return -EINVAL;
-    uint64_t capacity = (uint64_t)(slot->n_blocks + blocks->n) * BACKEND_BLOCK_TOKENS;
+        for (uint32_t i = 0; i < n; i++)
+            if (blocks->ids[i] >= pools->groups[g].n_blocks)
+                return -EINVAL;
+    }
+    uint64_t capacity = (uint64_t)(slot->n_blocks + n) * BACKEND_BLOCK_TOKENS;
     return (uint64_t)set->position + set->n_ids > capacity ? -EINVAL : 0;
 }
 
@@ -247,9 +254,10 @@ static void write_blocks(struct writing *writing, const struct backend_blocks *b
     to->told = blocks->told;
     to->first_block = writing->n_blocks;
     to->n_blocks = blocks->n;
-    if (blocks->n > 0)
-        memcpy(writing->to.blocks + writing->n_blocks, blocks->ids, blocks->n * sizeof *blocks->ids);
-    writing->n_blocks += blocks->n;
+    for (uint32_t g = 0; g < writing->steps->pass->pools->n_groups && blocks->n > 0; g++) {
+        memcpy(writing->to.blocks + writing->n_blocks, blocks[g].ids, blocks->n * sizeof *blocks->ids);
+        writing->n_blocks += blocks->n;
+    }
 }
 
 static void write_mask(struct writing *writing, const struct backend_row_set *set, struct step_set *to)
@@ -278,7 +286,7 @@ static void write_set(struct writing *writing, const struct backend_row_set *set
     if (set->ids)
         memcpy(writing->to.ids + writing->n_rows, set->ids, set->n_ids * sizeof *set->ids);
     writing->any_ids |= set->ids != NULL;
-    write_blocks(writing, &set->blocks[0], to);
+    write_blocks(writing, set->blocks, to);
     write_mask(writing, set, to);
     writing->flight->sets[i] =
         (struct flight_set){set->slot, set->n_ids, set->output, n_logprobs, writing->n_logprobs};

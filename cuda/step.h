@@ -39,7 +39,7 @@ struct steps {
     const struct pass *pass;
     struct graphs graphs;
     const struct backend_config *config; /* its progress hook */
-    uint32_t max_rows, max_outputs, n_blocks;
+    uint32_t max_rows, max_outputs;
 
     struct step_memory memory;                    /* on the device; its first four parts are one image */
     struct step_offsets offsets;                  /* in it */
@@ -59,14 +59,15 @@ struct steps_shape {
     uint32_t max_rows;       /* of a step */
     uint32_t n_rows, n_sets; /* that there is memory for, as many as a recorded pass has at least */
     uint32_t max_outputs;    /* that are sampled in one step */
-    uint32_t table_size;     /* blocks of a slot */
+    uint32_t table_size;     /* blocks of a slot, of each group */
+    uint32_t n_groups;
     uint32_t n_vocab, vocab_stride;
 };
 
 /* Takes or counts the memory of the descriptions and results. 0, or -ENOMEM of the host. */
 int steps_init(struct steps *steps, struct device_memory *memory, const struct steps_shape *shape);
 
-/* Makes them ready, with what the caller has filled in: device, slots, pass, config, n_blocks. Records the
+/* Makes them ready, with what the caller has filled in: device, slots, pass, config. Records the
  * graphs unless `eager`. 0 or a fault. */
 int steps_start(struct steps *steps, bool eager);
 void steps_deinit(struct steps *steps);

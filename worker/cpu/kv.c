@@ -99,9 +99,10 @@ static size_t head_bytes(const struct kv *kv, uint32_t dim)
     return numbers + (size_t)n_scales(dim) * KERNELS_TOKENS * sizeof(uint16_t);
 }
 
-/* Where each layer's keys and values are, and how large the blocks of a group become by that. */
+/* Where each layer's keys and values are. */
 static int place_layers(struct kv *kv, const struct kv_config *config, struct memory *memory)
 {
+    size_t used[BACKEND_MOST_GROUPS] = {0};
     void *layers;
     int r = memory_take(memory, kv->n_layers * sizeof *kv->layers, &layers);
     if (r < 0)
@@ -109,8 +110,8 @@ static int place_layers(struct kv *kv, const struct kv_config *config, struct me
     kv->layers = layers;
     for (uint32_t l = 0; l < kv->n_layers; l++) {
         const uint32_t g = kv_group_of(kv->groups, kv->n_groups, config->model, l, config->n_context);
-        kv->layers[l] = (struct kv_layer){g, kv->groups[g].block_bytes};
-        kv->groups[g].block_bytes += kv->layer_bytes;
+        kv->layers[l] = (struct kv_layer){g, used[g]};
+        used[g] += kv->layer_bytes;
     }
     return 0;
 }
@@ -129,9 +130,11 @@ int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory
     kv->value_bytes = head_bytes(kv, kv->value_dim);
     kv->layer_bytes = kv->n_heads * (kv->key_bytes + kv->value_bytes);
     kv->n_groups = kv_groups_of(config->model, config->n_context, kv->groups);
-    if (place_layers(kv, config, memory) < 0)
-        return error_set(err, -ENOMEM, "no memory for %u layers", kv->n_layers);
+    for (uint32_t g = 0; g < kv->n_groups; g++)
+        kv->groups[g].block_bytes = kv->groups[g].n_layers * kv->layer_bytes;
     int r = count_blocks(kv, config, memory, err);
+    if (r == 0 && place_layers(kv, config, memory) < 0)
+        r = error_set(err, -ENOMEM, "no memory for %u layers", kv->n_layers);
     for (uint32_t g = 0; r == 0 && g < kv->n_groups; g++) {
         const struct backend_group *group = &kv->groups[g];
         void *pool;

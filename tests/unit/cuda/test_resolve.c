@@ -16,7 +16,7 @@ static struct step_set *sets;
 static void set_up(void)
 {
     open_device();
-    slots = (struct slots){.n_slots = N_SLOTS, .table_size = TABLE_SIZE};
+    slots = (struct slots){.n_slots = N_SLOTS, .table_size = TABLE_SIZE, .n_groups = 1};
     slots.states = take(N_SLOTS, sizeof *slots.states);
     slots.tables = take(N_SLOTS * TABLE_SIZE, sizeof *slots.tables);
     memory = (struct step_memory){.max_rows = MAX_ROWS, .max_blocks = MAX_ROWS};

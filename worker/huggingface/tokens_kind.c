@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A tokenizer.json is a pipeline of parts with parameters. Only pipelines that do exactly what one of
- * worker/tokenizer's does are taken, and everything that a part may say is looked at.
- *
- * One thing is let pass: Qwen's normalizer, NFC, which GGUF files of those models do not have either. */
+ * worker/tokenizer's does are taken, and everything that a part may say is looked at. */
 
 #include "worker/huggingface/tokens_kind.h"
 
@@ -122,9 +120,12 @@ static int name_pretokenizer(const json_t *tokenizer, const char **ret_pre, stru
 static int check_bytes(const json_t *tokenizer, struct tokens_kind *kind, struct error *err)
 {
     const json_t *normalizer = json_object_get(tokenizer, "normalizer");
-    const char *type = json_type_name(normalizer);
-    if (normalizer && strcmp(type, "null") != 0 && strcmp(type, "NFC") != 0)
-        return refuse(err, "normalizer", type);
+    for (size_t i = 0; i < count_parts(normalizer, "normalizers"); i++) {
+        const char *type = json_type_name(part_at(normalizer, "normalizers", i));
+        if (strcmp(type, "NFC") != 0)
+            return refuse(err, "normalizer", type);
+        kind->nfc = true;
+    }
     return name_pretokenizer(tokenizer, &kind->pre, err);
 }
 

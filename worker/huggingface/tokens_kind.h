@@ -12,6 +12,7 @@
 struct tokens_kind {
     const char *pre;    /* tokenizer.ggml.pre of a BPE of bytes; NULL: SentencePiece's, of characters */
     bool space_prefix;  /* of the latter */
+    bool nfc;           /* texts are brought into that form */
     const char *before; /* token that the post-processor puts before a text and behind it; NULL: none. They */
     const char *behind; /* live as long as the JSON */
 };

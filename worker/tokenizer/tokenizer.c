@@ -16,6 +16,7 @@
 #include <strings.h>
 
 #include "common/utf8.h"
+#include "worker/tokenizer/normalize.h"
 #include "worker/tokenizer/special.h"
 #include "worker/tokenizer/tokenizer_bpe.h"
 #include "worker/tokenizer/tokenizer_spm.h"
@@ -31,7 +32,7 @@ struct tokenizer {
     struct bpe *bpe; /* the kind "gpt2"; NULL: "llama" */
     struct spm spm;
     int32_t bos, eos, unknown;
-    bool adds_bos, adds_eos, space_prefix;
+    bool adds_bos, adds_eos, space_prefix, normalizes;
     struct buffer pieces;  /* what ids add to the output, one after the other */
     uint32_t *piece_start; /* [size + 1] */
     int32_t end_ids[MAX_END_IDS];
@@ -76,6 +77,19 @@ static int read_flag(const struct gguf *gguf, const char *key, bool otherwise, b
         r = 0;
     }
     return r;
+}
+
+static int read_normalizer(struct tokenizer *t, const struct gguf *gguf, struct error *err)
+{
+    struct bytes form;
+    int r = gguf_string(gguf, "tokenizer.normalizer", &form, err);
+    if (r != 0)
+        return r == GGUF_E_MISSING ? 0 : r;
+    if (!bytes_equal(form, BYTES_LITERAL("NFC")))
+        return error_set(err, -EINVAL, "tokenizer.normalizer: \"%.*s\" is not known, \"NFC\" is",
+                         (int)(form.len < 64 ? form.len : 64), (const char *)form.data);
+    t->normalizes = true;
+    return 0;
 }
 
 /* Where a "llama" file does not name a special id, it is the usual one if such a token stands there. */
@@ -233,6 +247,8 @@ static int init_kind(struct tokenizer *t, const struct gguf *gguf, struct error 
         r = bpe_new(&t->vocabulary, gguf, &t->bpe, err);
     if (r == 0)
         r = read_special_ids(t, gguf, err);
+    if (r == 0)
+        r = read_normalizer(t, gguf, err);
     if (r == 0 && llama)
         r = spm_init(&t->spm, &t->vocabulary, t->unknown, err);
     return r;
@@ -292,6 +308,7 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
     struct fragments fragments = {0};
     struct spm_scratch spm = {0};
     struct bpe_scratch bpe = {0};
+    struct normalizer normalizer = {0};
     int r = specials_split(&tokenizer->specials, &tokenizer->vocabulary, text,
                            flags & TOKENIZER_PARSE_SPECIAL, from_user, &fragments);
     if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_bos)
@@ -300,6 +317,10 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
     for (size_t i = 0; r == 0 && i < fragments.n; i++) {
         struct fragment f = fragments.items[i];
         struct bytes part = {(const char *)text.data + f.start, f.len};
+        if (f.id < 0 && tokenizer->normalizes)
+            r = normalize_nfc(&normalizer, part, &part);
+        if (r < 0)
+            break;
         if (f.id >= 0)
             r = ids_push(ret_ids, f.id);
         else if (tokenizer->bpe)
@@ -316,6 +337,7 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
     fragments_deinit(&fragments);
     spm_scratch_deinit(&spm);
     bpe_scratch_deinit(&bpe);
+    normalizer_deinit(&normalizer);
     return r;
 }
 

@@ -7,7 +7,9 @@
  * Two kinds: "llama" (SentencePiece-style: merges by score, byte fall-back, a space written as U+2581) and
  * "gpt2" (byte-level BPE behind a pre-tokenizer that tokenizer.ggml.pre names; without that key, or with
  * "default" there, it is GPT-2's). A kind or pre-tokenizer that is not known is refused at the start: tokens
- * that are almost right are worse than none. Immutable after creation; threads share. */
+ * that are almost right are worse than none. Where tokenizer.normalizer is "NFC" texts are brought into that
+ * form between the special tokens; Quern's own key, for other writers of GGUF files leave it out and so do
+ * their readers. Immutable after creation; threads share. */
 
 #include <stdbool.h>
 #include <stddef.h>

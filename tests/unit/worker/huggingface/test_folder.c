@@ -232,6 +232,29 @@ START_TEST(a_vocabulary_of_characters_is_known_too)
 }
 END_TEST
 
+/* Qwen's: a text is tokenized as what it is in form C, in which U+212A is a K. */
+START_TEST(a_normalizer_is_kept)
+{
+    static const char *const normalizers[] = {"null", "{\"type\":\"NFC\"}",
+                                              "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}]}"};
+    for (size_t i = 0; i < 3; i++) {
+        char text[1024];
+        struct ids ids = {0};
+        snprintf(text, sizeof text,
+                 "{\"normalizer\":%s,\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+                 "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"K\":1,\"aK\":2},"
+                 "\"merges\":[\"a K\"]}}",
+                 normalizers[i]);
+        write_text("tokenizer.json", text);
+        struct model *model = open_model();
+        ck_assert_int_eq(tokenizer_encode(model->tokenizer, BYTES_LITERAL("a\u212a"), 0, &ids), 0);
+        ck_assert_int_eq(ids.data[0], i > 0 ? 2 : 0);
+        ids_deinit(&ids);
+        model_free(model);
+    }
+}
+END_TEST
+
 START_TEST(a_digest_is_of_all_files)
 {
     uint8_t digest[16];
@@ -509,6 +532,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, shards_are_found_by_the_index);
     tcase_add_test(tests, what_belongs_to_the_tokenizer_is_read);
     tcase_add_test(tests, a_vocabulary_of_characters_is_known_too);
+    tcase_add_test(tests, a_normalizer_is_kept);
     tcase_add_test(tests, a_digest_is_of_all_files);
     tcase_add_test(tests, weights_are_quantized_while_loading);
     tcase_add_test(tests, a_file_made_of_it_has_rows_as_such_files_have_them);

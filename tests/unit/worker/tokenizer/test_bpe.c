@@ -225,6 +225,29 @@ static void expect_refusal(struct test_vocabulary *v, const char *says)
     ck_assert_msg(strstr(err.text, says), "\"%s\" expected: %s", says, err.text);
 }
 
+/* As if the text had been written with one character for a letter and its mark. */
+START_TEST(a_normalizer_of_the_file_is_kept)
+{
+    struct test_vocabulary v;
+    begin(&v, "gpt-2");
+    gguf_writer_string(v.writer, "tokenizer.normalizer", "NFC");
+    vocabulary_finish(&v);
+    struct tokenizer *t = vocabulary_must_open(&v), *plain = open_with("gpt-2");
+    ck_assert_str_eq(tokens_of(t, "e\u0301", 0), "Ã|©");
+    ck_assert_str_eq(tokens_of(t, "\u00e9", 0), "Ã|©");
+    ck_assert_str_eq(tokens_of(plain, "e\u0301", 0), "e|Ì|ģ");
+    /* Special tokens are cut out before, and what stands beside one does not cross it. */
+    ck_assert_str_eq(tokens_of(t, "ae\u0301<|endoftext|>\u0301", TOKENIZER_PARSE_SPECIAL),
+                     "a|Ã|©|<|endoftext|>|Ì|ģ");
+    expect_linear(t, "\u0301\u0323", "");
+    tokenizer_free(t);
+    tokenizer_free(plain);
+    begin(&v, "gpt-2");
+    gguf_writer_string(v.writer, "tokenizer.normalizer", "NFKC");
+    expect_refusal(&v, "tokenizer.normalizer: \"NFKC\" is not known");
+}
+END_TEST
+
 START_TEST(a_pre_tokenizer_that_is_not_known_is_refused_by_name)
 {
     static const char *const unknown[] = {"tiny_aya", "gpt", "gpt-2 ", "gpt-2 phi-2", " "};
@@ -275,6 +298,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, long_texts_take_no_quadratic_time);
     tcase_add_test(tests, a_byte_without_a_token_is_left_out);
     tcase_add_test(tests, a_pre_tokenizer_that_is_not_known_is_refused_by_name);
+    tcase_add_test(tests, a_normalizer_of_the_file_is_kept);
     tcase_add_test(tests, merges_that_make_no_sense_are_refused);
 }
 

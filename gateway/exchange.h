@@ -21,6 +21,8 @@
 
 #include "common/bytes.h"
 #include "gateway/refusal.h"
+#include "gateway/request_log.h"
+#include "gateway/traceparent.h"
 
 struct gateway;
 struct key;
@@ -52,7 +54,9 @@ struct exchange {
     enum family family;
     exchange_handler *handler;
     uint64_t begun_ns;
-    struct key *key; /* whose it is; NULL: there are no keys, or it needs none */
+    char traceparent[TRACEPARENT_BYTES]; /* the client's; "": none */
+    struct request_record record;        /* what was done for it */
+    struct key *key;                     /* whose it is; NULL: there are no keys, or it needs none */
 
     enum exchange_state state;
     struct buffer body; /* of the request */

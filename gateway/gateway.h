@@ -16,6 +16,7 @@ struct gateway {
     struct pool pool;
     struct counters counters;
     struct stream_limits streams;
+    struct request_log request_log;
     int64_t started;  /* seconds since 1970 */
     bool draining;    /* no new work is taken */
     uint32_t working; /* exchanges between their request and the end of their answer */

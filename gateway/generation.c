@@ -35,6 +35,28 @@ static void free_generation(struct generation *generation)
     free(generation);
 }
 
+/* For the request log: what is known so far. */
+static void note(struct generation *generation, const char *finish)
+{
+    struct request_record *record = &generation->exchange->record;
+    snprintf(record->model_text, sizeof record->model_text, "%s", generation->model);
+    record->model = record->model_text;
+    record->finish = finish;
+    record->stream = generation->stream;
+    record->choices = generation->n;
+    record->prompt_tokens = generation->prompt_tokens;
+    record->cached_tokens = generation->cached_tokens;
+    record->output_tokens = generation->output_tokens;
+    record->queue_ms = generation->queue_ms;
+    record->prefill_ms = generation->prefill_ms;
+    record->prepare_ms = generation->prepare_ms;
+    record->wait_ms = generation->wait_ms;
+    record->lookup_ms = generation->lookup_ms;
+    record->decode_ms = generation->decode_ms;
+    if (generation->first_ns > 0)
+        record->first_token_ms = (double)(generation->first_ns - generation->begun_ns) / CLOCK_NS_PER_MS;
+}
+
 /* Nobody wants it any more: asks for the end of what runs. */
 static void abandon(struct generation *generation)
 {
@@ -49,6 +71,7 @@ static void on_gone(void *arg)
     struct generation *generation = arg;
     log_debug("%s: gone; %u requests are cancelled", generation->exchange->peer, generation->running);
     generation->gateway->counters.abandoned++;
+    note(generation, NULL);
     abandon(generation);
 }
 
@@ -56,6 +79,7 @@ static void fail(struct generation *generation, const struct refusal *refusal)
 {
     struct exchange *exchange = generation->exchange;
     exchange_when_gone(exchange, NULL, NULL);
+    note(generation, "error");
     abandon(generation);
     if (!generation->begun) {
         exchange_refuse(exchange, refusal);
@@ -189,6 +213,10 @@ static void on_output(void *arg, const struct quern_output *output)
             tell_whole(choice, output);
         }
     }
+    if (generation->exchange && generation->running == 0)
+        note(generation, choice_calls(choice)             ? "tool_calls"
+                         : choice->reason == QUERN_LENGTH ? "length"
+                                                          : "stop");
     if (generation->running == 0) {
         count_generation(generation);
         free_generation(generation);

@@ -25,11 +25,23 @@ const char *argp_program_version = "quern-gateway " QUERN_VERSION;
 
 #define CLOSING_NS (2 * CLOCK_NS_PER_S) /* for the ends of requests that were cancelled at the end */
 
-static volatile sig_atomic_t signals;
+static volatile sig_atomic_t signals, hangups;
 
 static void on_signal(int signal)
 {
     signals = signals + 1;
+}
+
+static void on_hangup(int signal)
+{
+    hangups = hangups + 1;
+}
+
+/* With a request log a hangup opens it anew, as whoever rotates logs expects. */
+static void take_hangups(void)
+{
+    struct sigaction action = {.sa_handler = on_hangup};
+    sigaction(SIGHUP, &action, NULL);
 }
 
 /* Two of them count, whatever they come in: waits end early, and the loop looks. */
@@ -64,8 +76,13 @@ static void drain(struct gateway *gateway, struct server *server)
 static void serve(struct gateway *gateway, struct server *server)
 {
     uint64_t until = 0;
+    sig_atomic_t heard = 0;
     while (signals < 2) {
         int timeout_ms = server_run(server);
+        if (heard != hangups) {
+            heard = hangups;
+            request_log_reopen(&gateway->request_log);
+        }
         if (signals > 0 && !gateway->draining) {
             drain(gateway, server);
             until = clock_ns() + gateway->options.drain_seconds * CLOCK_NS_PER_S;
@@ -105,12 +122,19 @@ int main(int argc, char **argv)
         program_error("%s", err.text);
         return EXIT_FAILURE;
     }
+    if (gateway.options.request_log) {
+        if (request_log_open(&gateway.request_log, gateway.options.request_log, &err) < 0) {
+            program_error("--request-log: %s", err.text);
+            return EXIT_FAILURE;
+        }
+        take_hangups();
+    }
     if (server_start(&gateway, &server, &err) < 0) {
         program_error("%s", err.text);
         return EXIT_FAILURE;
     }
     pool_init(&gateway.pool, &gateway.options, server_watched(server));
-    log_info("ready: http://%s", server_address(server));
+    log_info("ready: %s://%s", gateway.options.tls_cert ? "https" : "http", server_address(server));
     serve(&gateway, server);
     server_stop(server);
     if (gateway.pool.client)
@@ -118,5 +142,6 @@ int main(int argc, char **argv)
     await_ends(&gateway);
     pool_deinit(&gateway.pool);
     keys_deinit(&gateway.keys);
+    request_log_close(&gateway.request_log);
     return EXIT_SUCCESS;
 }

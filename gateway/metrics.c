@@ -102,6 +102,10 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
            (double)counters->cached_tokens);
     single(out, "quern_generated_tokens_total", "counter", "Tokens of answers.",
            (double)counters->output_tokens);
+    single(out, "quern_request_log_lines_total", "counter", "Requests written to the request log.",
+           (double)gateway->request_log.written);
+    single(out, "quern_request_log_lost_total", "counter",
+           "Requests that could not be written to the request log.", (double)gateway->request_log.lost);
     write_histogram(out, "quern_time_to_first_token_seconds", "From a request to its first token.",
                     &counters->first_token);
     write_histogram(out, "quern_inter_token_seconds", "Mean time between the tokens of an answer.",

@@ -16,7 +16,10 @@ enum {
     KEY_CLIENT_KEY,
     KEY_KEYS,
     KEY_CORS,
-    KEY_OPEN
+    KEY_OPEN,
+    KEY_REQUEST_LOG,
+    KEY_TLS_CERT,
+    KEY_TLS_KEY
 };
 
 static const struct number_option {
@@ -45,6 +48,7 @@ static const struct number_option {
      offsetof(struct options, drain_seconds), 0, 86400},
 };
 #define N_NUMBERS (sizeof numbers / sizeof *numbers)
+#define N_TEXTS   10 /* options that are no numbers */
 
 static error_t take_option(int key, char *value, struct argp_state *state)
 {
@@ -72,6 +76,19 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     case KEY_OPEN:
         options->open = true;
         return 0;
+    case KEY_REQUEST_LOG:
+        options->request_log = value;
+        return 0;
+    case KEY_TLS_CERT:
+        options->tls_cert = value;
+        return 0;
+    case KEY_TLS_KEY:
+        options->tls_key = value;
+        return 0;
+    case ARGP_KEY_END:
+        if (!options->tls_cert != !options->tls_key)
+            argp_error(state, "--tls-cert and --tls-key go together");
+        return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "\"%s\" is one too many", value);
         return 0;
@@ -88,7 +105,7 @@ static error_t take_option(int key, char *value, struct argp_state *state)
 
 void options_parse(int argc, char **argv, struct options *ret_options)
 {
-    struct argp_option table[N_NUMBERS + 8] = {
+    struct argp_option table[N_NUMBERS + N_TEXTS + 1] = {
         {"listen", KEY_LISTEN, "HOST:PORT", 0, "Where to serve HTTP (default 127.0.0.1:8080); port 0: any",
          0},
         {"connect", KEY_CONNECT, "EP", 0,
@@ -103,9 +120,13 @@ void options_parse(int argc, char **argv, struct options *ret_options)
          0},
         {"cors", KEY_CORS, "ORIGIN", 0, "Let pages of ORIGIN use it: https://HOST, or * for all", 0},
         {"open", KEY_OPEN, NULL, 0, "Serve other machines too, whoever asks", 0},
+        {"request-log", KEY_REQUEST_LOG, "FILE", 0,
+         "Write a line of JSON for each request there; SIGHUP opens it anew", 0},
+        {"tls-cert", KEY_TLS_CERT, "FILE", 0, "Serve HTTPS with this certificate and its chain (PEM)", 0},
+        {"tls-key", KEY_TLS_KEY, "FILE", 0, "Its secret key (PEM), which others may not read", 0},
     };
     for (size_t i = 0; i < N_NUMBERS; i++)
-        table[7 + i] = (struct argp_option){
+        table[N_TEXTS + i] = (struct argp_option){
             numbers[i].name, KEY_NUMBER + (int)i, numbers[i].argument, 0, numbers[i].help, 0};
     const struct argp argp = {
         table,

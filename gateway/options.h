@@ -10,15 +10,17 @@
 #include "common/error.h"
 
 struct options {
-    const char *listen;       /* HOST:PORT */
-    const char *connect;      /* endpoint or run directory of the pool; NULL: the default one */
-    const char *server_key;   /* CURVE; NULL: none */
-    const char *client_key;   /* its own certificate at the pool; NULL: none */
-    const char *keys;         /* file of keys; NULL: none */
-    const char *cors;         /* origin that pages may come from, or "*"; NULL: none */
-    uint32_t parent;          /* process that started it; it ends with that; 0: none */
-    bool open;                /* anybody who reaches it may use it */
-    uint32_t connections;     /* most at once */
+    const char *listen;             /* HOST:PORT */
+    const char *connect;            /* endpoint or run directory of the pool; NULL: the default one */
+    const char *server_key;         /* CURVE; NULL: none */
+    const char *client_key;         /* its own certificate at the pool; NULL: none */
+    const char *keys;               /* file of keys; NULL: none */
+    const char *cors;               /* origin that pages may come from, or "*"; NULL: none */
+    const char *request_log;        /* file; NULL: none */
+    const char *tls_cert, *tls_key; /* files of PEM; NULL: HTTP without TLS */
+    uint32_t parent;                /* process that started it; it ends with that; 0: none */
+    bool open;                      /* anybody who reaches it may use it */
+    uint32_t connections;           /* most at once */
     uint32_t request_seconds; /* from a connection's beginning, or its last answer, to the end of a request */
     uint32_t body_kb, bodies_mb;    /* most of one request's body, of all that are being received */
     uint32_t stream_kb, streams_mb; /* most that waits to be read, of one stream, of all */

@@ -121,6 +121,7 @@ static struct exchange *begin(struct receiver *receiver, struct MHD_Connection *
     exchange->path = url;
     exchange->method = method;
     say_peer(connection, exchange->peer, sizeof exchange->peer);
+    traceparent_take(header(connection, "traceparent"), exchange->traceparent);
     known->exchange = exchange;
     return exchange;
 }
@@ -241,6 +242,22 @@ enum MHD_Result receive_access(void *cls, struct MHD_Connection *connection, con
     return MHD_YES;
 }
 
+/* A line of the request log. Probes of health and metrics, which come every few seconds, have none. */
+static void write_down(const struct exchange *exchange, bool whole)
+{
+    const struct request_line line = {.method = exchange->method,
+                                      .path = exchange->path,
+                                      .peer = exchange->peer,
+                                      .key = exchange->key ? exchange->key->name : NULL,
+                                      .traceparent = exchange->traceparent,
+                                      .status = exchange->status,
+                                      .gone = exchange->gone || !whole,
+                                      .seconds = (double)(clock_ns() - exchange->begun_ns) / CLOCK_NS_PER_S,
+                                      .record = &exchange->record};
+    if (strcmp(exchange->path, "/metrics") != 0 && strncmp(exchange->path, "/health", 7) != 0)
+        request_log_write(&exchange->gateway->request_log, &line);
+}
+
 void receive_completed(void *cls, struct MHD_Connection *connection, void **ret_exchange,
                        enum MHD_RequestTerminationCode how)
 {
@@ -250,6 +267,7 @@ void receive_completed(void *cls, struct MHD_Connection *connection, void **ret_
     if (!exchange)
         return;
     drop_body(receiver, exchange);
+    write_down(exchange, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     receiver->gateway->working -= exchange->counted;
     *ret_exchange = exchange_free(exchange);
     if (known) {

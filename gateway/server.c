@@ -18,9 +18,11 @@
 #include "common/log.h"
 #include "gateway/listen.h"
 #include "gateway/receive.h"
+#include "gateway/tls.h"
 
 #define CONNECTION_BYTES (32u << 10) /* of libmicrohttpd for one: bounds the head of a request */
 #define IDLE_S           120         /* a client that takes nothing of its answer for so long is cut off */
+#define TLS_PRIORITIES   "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1"
 #define EVENTS           64
 #define ROUNDS           64 /* of libmicrohttpd, which gives each socket 32 kB at most, before the pool's turn */
 
@@ -28,6 +30,7 @@ struct server {
     struct MHD_Daemon *daemon;
     int mhd_epoll, listen_fd;
     char address[80];
+    struct tls tls; /* libmicrohttpd keeps pointers to it */
     struct receiver receiver;
 };
 
@@ -39,12 +42,36 @@ static void log_mhd(void *cls, const char *format, va_list args)
     log_debug("libmicrohttpd: %s", line);
 }
 
+/* What libmicrohttpd is told besides; without TLS nothing. */
+static int tls_options(struct server *server, struct MHD_OptionItem ret_items[4], struct error *err)
+{
+    const struct options *options = &server->receiver.gateway->options;
+    ret_items[0] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    if (!options->tls_cert)
+        return 0;
+    if (MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+        return error_set(err, -ENOTSUP, "this libmicrohttpd was built without TLS");
+    int r = tls_read(options->tls_cert, options->tls_key, &server->tls, err);
+    if (r < 0)
+        return r;
+    ret_items[0] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, server->tls.certificate};
+    ret_items[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, server->tls.key};
+    ret_items[2] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, TLS_PRIORITIES};
+    ret_items[3] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    return 0;
+}
+
 static int start_daemon(struct server *server, struct error *err)
 {
     const struct options *options = &server->receiver.gateway->options;
+    struct MHD_OptionItem tls[4];
+    int r = tls_options(server, tls, err);
+    if (r < 0)
+        return r;
+    unsigned flags = options->tls_cert ? MHD_USE_TLS : 0;
     /* clang-format off */
     server->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
+        flags | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
         NULL, NULL, receive_access, &server->receiver,
         MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
         MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
@@ -53,8 +80,12 @@ static int start_daemon(struct server *server, struct error *err)
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->connections,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_OPTION_ARRAY, tls,
         MHD_OPTION_END);
     /* clang-format on */
+    if (!server->daemon && options->tls_cert)
+        return error_set(err, -EINVAL, "%s and %s are no certificate and key that fit", options->tls_cert,
+                         options->tls_key);
     if (!server->daemon)
         return error_set(err, -EIO, "libmicrohttpd does not start");
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -101,6 +132,7 @@ struct server *server_stop(struct server *server)
     }
     if (server->receiver.connections.epoll_fd >= 0)
         close(server->receiver.connections.epoll_fd);
+    tls_deinit(&server->tls);
     free(server);
     return NULL;
 }

@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -88,11 +89,18 @@ class Process:
 class Gateway(Process):
     def __init__(self, folder, rundir, *arguments):
         super().__init__(folder, "quern-gateway", "--connect", rundir, "--listen", "127.0.0.1:0", *arguments)
-        self.says("ready: http://")
-        self.host, port = self.log().rsplit("ready: http://", 1)[1].split()[0].rsplit(":", 1)
+        self.tls = None
+        scheme = "http://"
+        if "--tls-cert" in arguments:
+            scheme = "https://"
+            self.tls = ssl.create_default_context(cafile=arguments[arguments.index("--tls-cert") + 1])
+        self.says("ready: " + scheme)
+        self.host, port = self.log().rsplit("ready: " + scheme, 1)[1].split()[0].rsplit(":", 1)
         self.port = int(port)
 
     def connect(self):
+        if self.tls:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=WAIT, context=self.tls)
         return http.client.HTTPConnection(self.host, self.port, timeout=WAIT)
 
     def ask(self, method, path, body=None, headers={}):
@@ -594,6 +602,177 @@ class Keys(Base):
             self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (204, "https://chat.example"))
             self.assertIn("Authorization", headers["Access-Control-Allow-Headers"])
         self.assertEqual(self.ask(None)[1]["Access-Control-Allow-Origin"], "https://chat.example")
+
+
+class RequestLog(Base):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
+        cls.file = cls.place / "requests.log"
+        cls.options = ("--request-log", str(cls.file))
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        shutil.rmtree(cls.place, ignore_errors=True)
+
+    def lines(self, file=None):
+        return [json.loads(line) for line in (file or self.file).read_text().splitlines()]
+
+    def metric(self, name):
+        text = self.gateway.ask("GET", "/metrics")[2]
+        return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(name + " "))
+
+    def reopen(self):
+        said = self.gateway.log().count("opened anew")
+        self.gateway.process.send_signal(signal.SIGHUP)
+        until(lambda: self.gateway.log().count("opened anew") > said, "the log is opened anew")
+
+    def test_1_each_request_has_a_line_with_its_phases(self):
+        trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        self.file.write_text("")
+        body = {"prompt": "a secret", "max_tokens": 5, "n": 2}
+        self.gateway.ask("POST", "/v1/completions", body, {"traceparent": trace})
+        self.gateway.ask("POST", "/v1/completions", {"prompt": 1}, {"traceparent": "00-0-0-00"})
+        self.gateway.stream("/v1/completions", prompt="b", max_tokens=3)
+        self.gateway.ask("GET", "/v1/models")
+        self.gateway.ask("GET", "/health")
+        until(lambda: len(self.lines()) >= 4, "four lines")
+        first, refused, stream, models = self.lines()
+        self.assertEqual((first["traceparent"], first["status"], first["path"]), (trace, 200, "/v1/completions"))
+        self.assertEqual((first["choices"], first["output_tokens"], first["finish"], first["stream"]),
+                         (2, 10, "length", False))
+        for phase in ("queue_ms", "prefill_ms", "prepare_ms", "wait_ms", "lookup_ms", "decode_ms", "first_token_ms"):
+            self.assertGreaterEqual(first["duration_ms"] + 1, first[phase])
+            self.assertGreaterEqual(first[phase], 0)
+        self.assertGreater(first["first_token_ms"], 0)
+        self.assertRegex(first["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertEqual((refused["status"], refused["traceparent"]), (400, None))
+        self.assertNotIn("choices", refused)
+        self.assertEqual((stream["stream"], stream["output_tokens"]), (True, 3))
+        self.assertEqual((models["method"], models["path"], models["client_gone"]), ("GET", "/v1/models", False))
+        self.assertNotIn("secret", self.file.read_text())
+
+    def test_2_a_client_that_goes_away_is_in_it(self):
+        connection = self.gateway.raw(long_request(stream=True))
+        self.assertIn(b"200 OK", connection.recv(4096))
+        connection.close()
+        until(lambda: self.lines()[-1]["client_gone"], "its line")
+        self.assertEqual((self.lines()[-1]["finish"], self.lines()[-1]["status"]), (None, 200))
+
+    def test_3_it_is_rotated_by_a_hangup(self):
+        before, moved = len(self.lines()), self.file.with_suffix(".1")
+        self.file.rename(moved)
+        self.gateway.ask("GET", "/v1/models")
+        until(lambda: len(self.lines(moved)) == before + 1, "the line is in the file that was moved")
+        self.reopen()
+        self.gateway.ask("GET", "/v1/models")
+        until(lambda: len(self.lines()) == 1, "a line in the new file")
+        self.assertEqual(len(self.lines(moved)), before + 1)
+
+    def test_4_what_cannot_be_written_is_counted_and_said_once(self):
+        self.file.unlink()
+        self.file.symlink_to("/dev/full")
+        self.reopen()
+        for _ in range(3):
+            self.assertEqual(self.gateway.ask("GET", "/v1/models")[0], 200)
+        until(lambda: self.metric("quern_request_log_lost_total") == 3, "they are counted")
+        self.assertEqual(self.gateway.log().count("requests are not written down"), 1)
+        self.file.unlink()
+        self.reopen()
+        self.gateway.ask("GET", "/v1/models")
+        self.gateway.says("written down again; 3 are not there")
+        self.file.unlink()
+        self.file.mkdir()  # now it cannot be opened: the old one is written on
+        written = self.metric("quern_request_log_lines_total")
+        self.gateway.process.send_signal(signal.SIGHUP)
+        self.gateway.says("requests are written to the file that was open")
+        self.gateway.ask("GET", "/v1/models")
+        until(lambda: self.metric("quern_request_log_lines_total") == written + 1, "it is written")
+
+    def test_5_a_file_that_cannot_be_opened_ends_the_start(self):
+        said = subprocess.run([str(BUILD / "quern-gateway"), "--listen", "127.0.0.1:0", "--request-log", "/nowhere/x"],
+                              capture_output=True, text=True, timeout=WAIT)
+        self.assertEqual((said.returncode, said.stderr.count("\n")), (1, 1))
+        self.assertIn("/nowhere/x", said.stderr)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate with")
+class Tls(Base):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
+        cls.cert, cls.key = str(cls.place / "cert.pem"), str(cls.place / "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-days", "2", "-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", cls.key,
+                        "-out", cls.cert], check=True, capture_output=True)
+        os.chmod(cls.key, 0o600)
+        cls.options = ("--tls-cert", cls.cert, "--tls-key", cls.key, "--request-seconds", "3", "--body-kb", "16",
+                       "--stream-kb", "64")
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        shutil.rmtree(cls.place, ignore_errors=True)
+
+    def connected(self):
+        plain = socket.create_connection((self.gateway.host, self.gateway.port), timeout=WAIT)
+        return self.gateway.tls.wrap_socket(plain, server_hostname=self.gateway.host)
+
+    def test_it_serves_whole_answers_and_streams(self):
+        self.assertEqual(self.gateway.post("/v1/completions", prompt="a", max_tokens=2)[0], 200)
+        events = self.gateway.stream("/v1/completions", prompt="b", max_tokens=200)
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
+        threads = [threading.Thread(target=lambda: self.gateway.stream("/v1/completions", prompt="c", max_tokens=500))
+                   for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(WAIT)
+        self.assertEqual(self.gateway.ask("POST", "/v1/completions", "x" * 100000)[0], 413)
+
+    def test_who_does_not_shake_hands_is_not_waited_for(self):
+        silent, half = self.gateway.raw(b""), self.gateway.raw(b"\x16\x03\x01\x02\x00\x01")
+        plain = self.gateway.raw(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        for connection in (silent, half, plain):
+            self.assertNotIn(b"200 OK", read_all(connection))
+        self.assertEqual(self.gateway.ask("GET", "/health")[0], 200)
+
+    def test_a_slow_reader_is_cut_off_and_one_that_leaves_ends_its_request(self):
+        slow = self.connected()
+        slow.sendall(long_request(stream=True))
+        self.gateway.says("is cut off: the client reads too slowly")
+        slow.close()
+        leaving = self.connected()
+        leaving.sendall(long_request(stream=True))
+        self.assertIn(b"200 OK", leaving.recv(4096))
+        leaving.close()
+        self.nothing_runs()
+
+    def test_old_versions_are_refused(self):
+        context = ssl.create_default_context(cafile=self.cert)
+        context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        with socket.create_connection((self.gateway.host, self.gateway.port), timeout=WAIT) as plain:
+            with self.assertRaises(OSError):
+                context.wrap_socket(plain, server_hostname=self.gateway.host)
+
+    def test_a_bad_certificate_ends_the_start_with_the_reason(self):
+        def start(cert, key):
+            said = subprocess.run([str(BUILD / "quern-gateway"), "--listen", "127.0.0.1:0", "--tls-cert", cert,
+                                   *(["--tls-key", key] if key else [])], capture_output=True, text=True, timeout=WAIT)
+            return said.returncode, said.stderr
+        status, said = start(self.cert, "/nowhere")
+        self.assertEqual((status, said.count("\n")), (1, 1))
+        self.assertIn("/nowhere", said)
+        self.assertEqual(start(self.key, self.cert)[0], 1)
+        open_key = str(self.place / "open.pem")
+        shutil.copy(self.key, open_key)
+        os.chmod(open_key, 0o644)
+        self.assertIn("everybody can read", start(self.cert, open_key)[1])
+        self.assertEqual(start(self.cert, None)[0], 2)
 
 
 class Served(unittest.TestCase):

@@ -336,6 +336,20 @@ class Answers(Base):
         self.assertEqual(after["quern_up"], 1)
         self.assertTrue(any(name.startswith("quern_worker_kv_blocks{") for name in after))
 
+    def test_dashboard_and_alerts_ask_for_metrics_that_there_are(self):
+        text = self.gateway.ask("GET", "/metrics")[2]
+        kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
+        known = set(kinds) | {name + end for name, kind in kinds.items() if kind == "histogram"
+                              for end in ("_bucket", "_sum", "_count")}
+        top = pathlib.Path(__file__).resolve().parent.parent.parent / "contrib"
+        for file in ("grafana/quern.json", "prometheus/quern.rules.yml"):
+            named = set(re.findall(r"\bquern_[a-z_]+", (top / file).read_text()))
+            self.assertGreater(len(named), 8)
+            self.assertEqual(named - known, set(), file)
+        if shutil.which("promtool"):  # Debian: prometheus
+            said = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=WAIT)
+            self.assertEqual((said.returncode, said.stderr), (0, ""))
+
     def test_errors_have_openais_form_and_name_the_parameter(self):
         chat = {"messages": [{"role": "user", "content": "Hi"}]}
         for status, param, path, body in (

@@ -8,6 +8,7 @@
 
 #include "gateway/chat.h"
 #include "gateway/completions.h"
+#include "gateway/embeddings.h"
 #include "gateway/health.h"
 #include "gateway/messages.h"
 #include "gateway/metrics.h"
@@ -20,6 +21,7 @@
 static const struct route routes[] = {
     {"POST", "/v1/chat/completions", chat_handle, FAMILY_OPENAI, false, false},
     {"POST", "/v1/completions", completions_handle, FAMILY_OPENAI, false, false},
+    {"POST", "/v1/embeddings", embeddings_handle, FAMILY_OPENAI, false, false},
     {"GET", "/v1/models", models_handle, FAMILY_OPENAI, false, false},
     {"GET", "/v1/models/", models_handle_one, FAMILY_OPENAI, true, false},
     {"POST", "/v1/messages", messages_handle, FAMILY_ANTHROPIC, false, false},

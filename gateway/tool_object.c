@@ -58,8 +58,7 @@ static void end_value(struct tool_object *object)
     struct bytes value = {object->value.data, object->value.len};
     bool text = value.len > 0 && *(const char *)value.data == '"';
     bool good = true;
-    if (object->member == NAME) {
-        object->name.len = 0;
+    if (object->member == NAME && !object->has_name) { /* the first one counts: it was told */
         good = text && unquote(object, value, &object->name) && object->name.len > 0 &&
                object->name.len <= MOST_NAME_BYTES;
         keep(object, &object->name, "", 1);

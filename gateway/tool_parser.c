@@ -228,8 +228,8 @@ static bool in_object(struct tool_parser *parser, const struct tool_sink *sink)
     /* Without marks only the name says whether it is a call. */
     bool refused = parser->form->at_start && object->has_name && !parser->begun &&
                    !is_tool(parser, (const char *)object->name.data);
-    if (object->state != TOOL_OBJECT_BAD && !refused)
-        tell_call(parser, sink);
+    if (!refused)
+        tell_call(parser, sink); /* of a bad one what came before */
     if (object->state == TOOL_OBJECT_OPEN && !refused)
         return false;
     if (parser->begun) {

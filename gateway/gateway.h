@@ -42,11 +42,12 @@ static inline const char *gateway_model(const struct gateway *gateway, const cha
 }
 
 /* Most tokens of an answer where a request does not say: what the option has, but no more than half of the
- * model's context. */
+ * model's context. Until the pool has told that, in the first second of a worker, no more than what the pool
+ * itself takes where nothing is said: 256. */
 static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model)
 {
     const struct pool_model *found = pool_model(&gateway->pool, model);
-    uint32_t half = found && found->context > 1 ? found->context / 2 : UINT32_MAX;
+    uint32_t half = found && found->context > 1 ? found->context / 2 : 256;
     return half < gateway->options.max_tokens ? half : gateway->options.max_tokens;
 }
 

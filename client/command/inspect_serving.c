@@ -14,10 +14,10 @@
 
 static json_t *token_json(const struct tokenizer *tokenizer, int32_t id)
 {
-    const struct bytes name = tokenizer_name(tokenizer, id);
-    json_t *text = json_stringn(name.data, name.len);
     if (id == TOKENIZER_NONE)
         return json_null();
+    const struct bytes name = tokenizer_name(tokenizer, id);
+    json_t *text = json_stringn(name.data, name.len);
     return json_pack("{s:i, s:o}", "id", id, "text", text ? text : json_string("?"));
 }
 

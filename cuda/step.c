@@ -267,6 +267,8 @@ static void write_mask(struct writing *writing, const struct backend_row_set *se
     to->first_mask = UINT32_MAX;
     if (!set->allowed || n == 0)
         return;
+    if (set->await)
+        set->await(set->await_arg); /* they go to the device with the step */
     to->first_mask = writing->n_masks;
     memcpy(writing->flight->masks + writing->n_masks * words, set->allowed, n * words * sizeof *set->allowed);
     writing->n_masks += n;

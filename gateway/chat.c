@@ -7,21 +7,12 @@
 
 #include "gateway/conversation.h"
 #include "gateway/gateway.h"
+#include "gateway/grammar.h"
 #include "gateway/openai.h"
 #include "gateway/tools.h"
 
 #define PREFIX "chatcmpl-"
 #define CHUNK  "chat.completion.chunk"
-
-/* {"type": "text"} is what there is. */
-static int take_response_format(void *into, const struct json_row *row, const char *path, json_t *value,
-                                struct refusal *refusal)
-{
-    const char *type = json_string_value(json_object_get(value, "type"));
-    if (json_object_size(value) == 1 && type && strcmp(type, "text") == 0)
-        return 0;
-    return json_in_unsupported(into, row, path, value, refusal);
-}
 
 const struct json_row chat_rows[] = {
     {"messages", conversation_messages, NULL, 0},
@@ -36,7 +27,7 @@ const struct json_row chat_rows[] = {
     {"tool_choice", tools_take_choice, NULL, 0},
     {"functions", json_in_unsupported, NULL, 0},
     {"function_call", json_in_unsupported, "none", 0},
-    {"response_format", take_response_format, NULL, 0},
+    GRAMMAR_ROWS,
     {"logprobs", json_in_bool, NULL, offsetof(struct parameters, wants_logprobs)},
     {"top_logprobs", parameters_top_logprobs, NULL, 0},
     {"audio", json_in_unsupported, NULL, 0},

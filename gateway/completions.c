@@ -3,6 +3,7 @@
 
 #include "gateway/completions.h"
 
+#include "gateway/grammar.h"
 #include "gateway/openai.h"
 
 #define PREFIX "cmpl-"
@@ -30,6 +31,7 @@ static int take_logprobs(void *into, const struct json_row *row, const char *pat
 const struct json_row completions_rows[] = {
     {"prompt", parameters_prompt, NULL, 0},
     OPENAI_ROWS,
+    GRAMMAR_ROWS,
     {"best_of", take_best_of, NULL, 0},
     {"echo", json_in_unsupported, NULL, 0},
     {"suffix", json_in_unsupported, NULL, 0},

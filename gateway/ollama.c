@@ -10,6 +10,7 @@
 #include "gateway/conversation.h"
 #include "gateway/gateway.h"
 #include "gateway/generation.h"
+#include "gateway/grammar.h"
 #include "gateway/tools.h"
 
 #define LATEST ":latest" /* what its clients put behind the name of a model */
@@ -71,7 +72,7 @@ static int take_options(void *into, const struct json_row *row, const char *path
 #define COMMON_ROWS                                                                                          \
     {"model", take_model, NULL, 0}, {"options", take_options, NULL, 0},                                      \
         {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                 \
-        {"keep_alive", json_in_ignore, NULL, 0}, {"format", json_in_unsupported, NULL, 0},                   \
+        {"keep_alive", json_in_ignore, NULL, 0}, {"format", grammar_format, NULL, 0},                        \
     {                                                                                                        \
         "think", json_in_unsupported, NULL, 0                                                                \
     }

@@ -121,7 +121,7 @@ static struct exchange *begin(struct receiver *receiver, struct MHD_Connection *
     exchange->path = url;
     exchange->method = method;
     say_peer(connection, exchange->peer, sizeof exchange->peer);
-    traceparent_take(header(connection, "traceparent"), exchange->traceparent);
+    traceparent_take(exchange_request_header(exchange, "traceparent"), exchange->traceparent);
     known->exchange = exchange;
     return exchange;
 }

@@ -108,6 +108,14 @@ struct quern_logit_bias {
     float bias; /* −100 … 100 */
 };
 
+/* How a grammar is written. */
+enum quern_grammar {
+    QUERN_GBNF,   /* rules in GBNF; `root` is the output. NULL or "": no grammar */
+    QUERN_JSON,   /* any JSON object; without text */
+    QUERN_SCHEMA, /* a JSON Schema */
+    QUERN_REGEX   /* a regular expression that the whole output matches */
+};
+
 struct quern_request {
     /* The prompt: exactly one of these three. */
     const char *text; /* UTF-8; text_len bytes, or zero-terminated when text_len is 0 */
@@ -138,13 +146,15 @@ struct quern_request {
     size_t n_stop;
     const int32_t *stop_ids; /* [n_stop_ids] */
     size_t n_stop_ids;
-    uint32_t logprobs;      /* 0 = none; n: of the id made and of the n − 1 most likely */
-    bool pieces;            /* with logprobs: outputs tell the bytes of those ids too */
-    int32_t priority;       /* −8 … 8, higher first */
-    uint64_t deadline_ms;   /* 0 = none */
-    uint32_t keep_s;        /* 0: ends with the session; else lives so many seconds without it */
-    const char *cache_salt; /* NULL: cached prefixes are shared with everybody */
-    bool cache_prompt;      /* true; false: nothing of it is looked up in the prefix cache, or kept there */
+    const char *grammar;             /* what the output has to be; NULL: anything */
+    enum quern_grammar grammar_kind; /* how it is written */
+    uint32_t logprobs;               /* 0 = none; n: of the id made and of the n − 1 most likely */
+    bool pieces;                     /* with logprobs: outputs tell the bytes of those ids too */
+    int32_t priority;                /* −8 … 8, higher first */
+    uint64_t deadline_ms;            /* 0 = none */
+    uint32_t keep_s;                 /* 0: ends with the session; else lives so many seconds without it */
+    const char *cache_salt;          /* NULL: cached prefixes are shared with everybody */
+    bool cache_prompt; /* true; false: nothing of it is looked up in the prefix cache, or kept there */
 };
 
 /* Sets the defaults named above. */

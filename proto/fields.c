@@ -58,6 +58,8 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("seed", FIELD_U64, GIVEN(sampling.seed)), .present = GIVEN(has_seed), .high = UINT64_MAX, OPTION("N", "same seed, same request: same output; left out: a random one")}, \
     {KEY("stop", FIELD_NAMES, GIVEN(stop)), .low = 1, .high = PROTO_MAX_STOPS, .item_high = PROTO_MAX_STOP_BYTES, HELP("end the output before the first of them")}, \
     {KEY("stop_ids", FIELD_IDS, GIVEN(stop_ids)), .high = PROTO_MAX_STOP_IDS, HELP("end the output, beside the model's own end ids")}, \
+    {KEY("grammar", FIELD_TEXT, GIVEN(grammar.text)), .high = PROTO_MAX_GRAMMAR_BYTES, HELP("what the output has to be, written as grammar_kind says")}, \
+    {KEY("grammar_kind", FIELD_ENUM, GIVEN(grammar.kind)), .names = &names_of_grammars, HELP("gbnf, json (any object, without grammar), schema or regex")}, \
     {KEY("logprobs", FIELD_U32, GIVEN(logprobs)), .high = PROTO_MAX_LOGPROBS + 1, HELP("n: log probabilities of the id and of the n − 1 most likely; 0 = none")}, \
     {KEY("pieces", FIELD_BOOL, GIVEN(pieces)), HELP("with `logprobs`: frames tell the bytes of each of those ids too")}, \
     {KEY("priority", FIELD_I32, GIVEN(priority)), .low = -8, .high = 8, OPTION("N", "higher ones go first")}, \
@@ -113,6 +115,7 @@ static const struct field limits_fields[] = {
     U32("stop_ids", offsetof(struct limits, stop_ids)),
     U32("logprobs", offsetof(struct limits, logprobs)),
     U32_OR_0("logit_bias", offsetof(struct limits, logit_bias)),
+    U32_OR_0("grammar_bytes", offsetof(struct limits, grammar_bytes)),
 };
 static const struct field_table limits_table = PART(limits_fields, struct limits, NULL);
 

@@ -31,20 +31,21 @@
 /* One stream frame; and all the frames of one page of a replay. */
 #define PROTO_MAX_FRAME_BYTES (256u << 10)
 /* A whole replay_ok: its frames and what wraps them. */
-#define PROTO_MAX_PAGE_BYTES  (PROTO_MAX_FRAME_BYTES + (128u << 10))
-#define PROTO_MAX_PROMPT_IDS  (1u << 19)
-#define PROTO_MAX_MESSAGES    4096 /* chat messages of one prompt */
-#define PROTO_MAX_STOPS       16   /* stop strings of one request */
-#define PROTO_MAX_STOP_BYTES  256  /* bytes of one stop string */
-#define PROTO_MAX_STOP_IDS    64
-#define PROTO_MAX_LOGPROBS    20    /* alternatives a token */
-#define PROTO_MAX_PIECE_BYTES 256   /* bytes of one token that a frame tells; of a longer one, so many */
-#define PROTO_MAX_FEATURES    32    /* of hello, register, require */
-#define PROTO_MAX_NAME_BYTES  128   /* model, worker, feature, device, salt */
-#define PROTO_MAX_TEXT_BYTES  1024  /* an error text */
-#define PROTO_MAX_FRAME_IDS   4096  /* ids of one frame */
-#define PROTO_MAX_PAGE_FRAMES 16384 /* frames of one page of a replay */
-#define PROTO_MAX_WORKERS     1024  /* of one pool, as hello_ok and status_ok list them */
+#define PROTO_MAX_PAGE_BYTES    (PROTO_MAX_FRAME_BYTES + (128u << 10))
+#define PROTO_MAX_PROMPT_IDS    (1u << 19)
+#define PROTO_MAX_MESSAGES      4096 /* chat messages of one prompt */
+#define PROTO_MAX_STOPS         16   /* stop strings of one request */
+#define PROTO_MAX_STOP_BYTES    256  /* bytes of one stop string */
+#define PROTO_MAX_STOP_IDS      64
+#define PROTO_MAX_GRAMMAR_BYTES 262144
+#define PROTO_MAX_LOGPROBS      20    /* alternatives a token */
+#define PROTO_MAX_PIECE_BYTES   256   /* bytes of one token that a frame tells; of a longer one, so many */
+#define PROTO_MAX_FEATURES      32    /* of hello, register, require */
+#define PROTO_MAX_NAME_BYTES    128   /* model, worker, feature, device, salt */
+#define PROTO_MAX_TEXT_BYTES    1024  /* an error text */
+#define PROTO_MAX_FRAME_IDS     4096  /* ids of one frame */
+#define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
+#define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
 
 /* Sizes of identities. A session is a capability: who knows it may read its stream. */
 struct id128 {
@@ -195,6 +196,26 @@ enum disconnect_policy { DISCONNECT_CANCEL, DISCONNECT_KEEP };
 /* What a client asks for. Their bounds, and the defaults that optional fields decode to when a client leaves
  * them out, stand in fields.c (those of sampling in common/sampling.h); the broker fixes them at admission
  * together with the seed, so that a move changes nothing. */
+/* How a grammar is written. */
+enum grammar_text_kind {
+    GRAMMAR_TEXT_GBNF,
+    GRAMMAR_TEXT_JSON, /* any JSON object; its text is empty */
+    GRAMMAR_TEXT_SCHEMA,
+    GRAMMAR_TEXT_REGEX,
+    GRAMMAR_TEXT_KIND_COUNT
+};
+
+/* What an output has to be. An empty GBNF is no grammar: any output. */
+struct grammar_text {
+    enum grammar_text_kind kind;
+    struct bytes text;
+};
+
+static inline bool grammar_text_is_none(const struct grammar_text *grammar)
+{
+    return grammar->kind == GRAMMAR_TEXT_GBNF && grammar->text.len == 0;
+}
+
 struct generation {
     struct prompt prompt;
     struct bytes tools;  /* PROMPT_CHAT: JSON, an array of tools as OpenAI's clients write them; "" = none */
@@ -204,6 +225,7 @@ struct generation {
     bool has_seed;            /* sampling.seed was chosen by the client */
     struct text_list stop;
     struct id_list stop_ids;
+    struct grammar_text grammar;
     uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the chosen one and n − 1 alternatives */
     bool pieces;       /* with logprobs: frames tell the bytes of each of those ids too */
     int32_t priority;  /* higher first */
@@ -272,7 +294,7 @@ struct frame {
 };
 
 struct limits {
-    uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs, logit_bias;
+    uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs, logit_bias, grammar_bytes;
 };
 /* Those of this version. */
 #define PROTO_LIMITS                                                                                         \
@@ -282,7 +304,8 @@ struct limits {
                      .stop_bytes = PROTO_MAX_STOP_BYTES,                                                     \
                      .stop_ids = PROTO_MAX_STOP_IDS,                                                         \
                      .logprobs = PROTO_MAX_LOGPROBS,                                                         \
-                     .logit_bias = SAMPLING_MAX_BIASES})
+                     .logit_bias = SAMPLING_MAX_BIASES,                                                      \
+                     .grammar_bytes = PROTO_MAX_GRAMMAR_BYTES})
 
 struct model_info {
     struct bytes name;

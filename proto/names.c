@@ -77,11 +77,19 @@ _Static_assert(sizeof state_names / sizeof *state_names == WORKER_STATE_COUNT, "
 
 static const char *const policy_names[] = {[DISCONNECT_CANCEL] = "cancel", [DISCONNECT_KEEP] = "keep"};
 
+static const char *const grammar_names[] = {[GRAMMAR_TEXT_GBNF] = "gbnf",
+                                            [GRAMMAR_TEXT_JSON] = "json",
+                                            [GRAMMAR_TEXT_SCHEMA] = "schema",
+                                            [GRAMMAR_TEXT_REGEX] = "regex"};
+_Static_assert(sizeof grammar_names / sizeof *grammar_names == GRAMMAR_TEXT_KIND_COUNT,
+               "a name for every kind of grammar");
+
 const struct name_table names_of_kinds = {kind_names, MESSAGE_KIND_COUNT};
 const struct name_table names_of_errors = {error_names, PROTO_ERROR_COUNT};
 const struct name_table names_of_reasons = {reason_names, END_REASON_COUNT};
 const struct name_table names_of_states = {state_names, WORKER_STATE_COUNT};
 const struct name_table names_of_policies = {policy_names, 2};
+const struct name_table names_of_grammars = {grammar_names, GRAMMAR_TEXT_KIND_COUNT};
 
 /* A value that came over the wire was checked; one from a caller's mistake still gets a name. */
 static const char *name_at(const char *const *names, unsigned n, unsigned i)

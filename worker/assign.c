@@ -68,6 +68,7 @@ static void free_request(struct request *request)
     assignments->n--;
     publish_drop(assignments->publisher, &request->output);
     ids_deinit(&request->preparation.ids);
+    grammar_free(request->preparation.made);
     received_free(request->received);
     free(request);
 }
@@ -168,15 +169,22 @@ static void on_prepared(void *arg, struct preparation *preparation)
 static void prepare(struct request *request)
 {
     const struct generation *generation = &request->received->message.assign.generation;
-    request->preparation = (struct preparation){.prompt = &generation->prompt,
-                                                .tools = generation->tools,
-                                                .priority = generation->priority,
-                                                .done = on_prepared,
-                                                .arg = request};
+    request->preparation = (struct preparation){
+        .prompt = &generation->prompt,
+        .tools = generation->tools,
+        .grammar = grammar_text_is_none(&generation->grammar) ? NULL : &generation->grammar,
+        .priority = generation->priority,
+        .done = on_prepared,
+        .arg = request};
     if (preparer_add(request->owner->preparer, &request->preparation))
         request->stage = STAGE_PREPARING;
     else
         end_here(request, END_ERROR, PROTO_OVERLOADED, "too many prompts wait for their tokens");
+}
+
+static bool needs_preparation(const struct generation *generation)
+{
+    return generation->prompt.form != PROMPT_IDS || !grammar_text_is_none(&generation->grammar);
 }
 
 void assignments_take(struct assignments *assignments)
@@ -193,7 +201,7 @@ void assignments_take(struct assignments *assignments)
         return;
     if (assignments->closed)
         end_here(request, END_ERROR, assignments->closed, assignments->closed_because);
-    else if (request->received->message.assign.generation.prompt.form != PROMPT_IDS)
+    else if (needs_preparation(&request->received->message.assign.generation))
         prepare(request);
 }
 
@@ -298,6 +306,7 @@ static void start(struct request *request)
         wanted.spelled = assignments->encoder->marks;
         wanted.n_spelled = assignments->encoder->n_marks;
     }
+    wanted.grammar = request->preparation.made;
     int r = engine_submit(assignments->engine, &wanted, &err);
     if (r != 0) {
         end_here(request, END_ERROR, error_of_submit(r), err.text);
@@ -308,6 +317,8 @@ static void start(struct request *request)
     request->prepared_ms = (double)(clock_ns() - request->assigned_ns) / 1e6;
     request->received = received_free(request->received);
     ids_deinit(ids);
+    request->preparation.made =
+        grammar_free(request->preparation.made); /* the engine has its own reference */
     assignments->n_running++;
 }
 

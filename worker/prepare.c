@@ -40,6 +40,7 @@ struct lane {
 
 struct preparer {
     const struct prompt_encoder *encoder;
+    struct grammars *grammars;
     struct lane lanes[2]; /* [n_lanes] */
     uint32_t n_lanes;
     int event_fd;
@@ -65,18 +66,32 @@ static void tell_owner(struct preparer *preparer)
     preparer->told = n < 0 ? preparer->told : wanted;
 }
 
-static void prepare(const struct prompt_encoder *encoder, struct preparation *preparation)
+static bool prepare_grammar(struct preparer *preparer, struct preparation *preparation)
 {
+    struct error err = {0};
+    int r = grammars_get(preparer->grammars, preparation->grammar, &preparation->made, &err);
+    if (r == 0)
+        return true;
+    return r > 0 ? refuse(&preparation->refusal, PROTO_BAD_REQUEST, "%s", err.text)
+                 : refuse(&preparation->refusal, PROTO_INTERNAL, "the worker is out of memory");
+}
+
+static void prepare(struct preparer *preparer, struct preparation *preparation)
+{
+    const struct prompt_encoder *encoder = preparer->encoder;
     const struct prompt *prompt = preparation->prompt;
+    preparation->ok = true;
     if (preparation->question && prompt->form == PROMPT_IDS)
         preparation->ok =
             prompt_decode(encoder, prompt->ids, prompt->special, &preparation->text, &preparation->refusal);
     else if (preparation->question)
         preparation->ok = prompt_encode_text(encoder, prompt->text, prompt->special, &preparation->ids,
                                              &preparation->refusal);
-    else
+    else if (prompt->form != PROMPT_IDS)
         preparation->ok =
             prompt_encode(encoder, prompt, preparation->tools, &preparation->ids, &preparation->refusal);
+    if (preparation->ok && preparation->grammar)
+        preparation->ok = prepare_grammar(preparer, preparation);
 }
 
 /* The first that waits for this lane, or NULL. Under the lock. */
@@ -103,7 +118,7 @@ static void *thread_main(void *arg)
         preparer->waiting_bytes -= current->bytes;
         lane->busy_since_ns = clock_ns();
         pthread_mutex_unlock(&preparer->lock);
-        prepare(preparer->encoder, current);
+        prepare(preparer, current);
         pthread_mutex_lock(&preparer->lock);
         lane->busy_since_ns = 0;
         DL_APPEND(preparer->done, current);
@@ -151,6 +166,7 @@ static void free_parts(struct preparer *preparer)
     pthread_mutex_destroy(&preparer->lock);
     pthread_cond_destroy(&preparer->changed);
     close(preparer->event_fd);
+    grammars_free(preparer->grammars);
     free(preparer);
 }
 
@@ -161,9 +177,14 @@ int preparer_new(const struct prompt_encoder *encoder, bool brief_lane, struct p
     if (!preparer)
         return error_set(err, -ENOMEM, "out of memory");
     preparer->encoder = encoder;
+    if (grammars_new(&preparer->grammars) < 0) {
+        free(preparer);
+        return error_set(err, -ENOMEM, "out of memory");
+    }
     preparer->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (preparer->event_fd < 0) {
         int code = -errno;
+        grammars_free(preparer->grammars);
         free(preparer);
         return error_set(err, code, "eventfd: %s", strerror(-code));
     }
@@ -219,7 +240,8 @@ static int compare(const struct preparation *a, const struct preparation *b)
 
 bool preparer_add(struct preparer *preparer, struct preparation *preparation)
 {
-    preparation->bytes = text_bytes(preparation->prompt) + preparation->tools.len;
+    preparation->bytes = text_bytes(preparation->prompt) + preparation->tools.len +
+                         (preparation->grammar ? preparation->grammar->text.len : 0);
     preparation->expected_ns = clock_ns() + preparation->bytes * NS_PER_BYTE;
     pthread_mutex_lock(&preparer->lock);
     bool fits = preparer->pending < PREPARE_MOST &&

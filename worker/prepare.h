@@ -2,7 +2,8 @@
 #ifndef WORKER_PREPARE_H
 #define WORKER_PREPARE_H
 
-/* Prompts become ids on threads of their own, so that the largest text costs nobody a step.
+/* Prompts become ids, and the texts of grammars grammars, on threads of their own, so that the largest text
+ * costs nobody a step.
  *
  *     preparer_add ──▶ waiting ──a lane──▶ being prepared ──▶ done ──preparer_deliver──▶ its `done` is called
  *
@@ -18,6 +19,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "worker/grammars.h"
 #include "worker/prompt.h"
 
 #define PREPARE_MOST       1024                /* waiting at once */
@@ -32,6 +34,7 @@ struct preparation {
     struct bytes tools; /* of a conversation: what the model may call, JSON; "" = nothing */
     /* What is wanted for itself: ids of a text (prompt_encode_text), or text of ids (prompt_decode). */
     bool question;
+    const struct grammar_text *grammar; /* NULL: none */
     int32_t priority;
     /* Called by preparer_deliver, or never after a preparer_remove that said true. It may free its owner. */
     void (*done)(void *arg, struct preparation *preparation);
@@ -40,6 +43,7 @@ struct preparation {
     bool ok;
     struct ids ids;         /* of an ok one; the owner's to free */
     struct buffer text;     /* the same, of a question for the text of ids */
+    struct grammar *made;   /* its grammar, NULL without one; a reference that is the owner's to free */
     struct refusal refusal; /* of another */
 
     struct preparation *next, *prev; /* the preparer's own, as all below */

@@ -5,6 +5,7 @@
 #include "client/command/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -58,22 +59,38 @@ int io_write_text(const char *data, size_t len)
     return r;
 }
 
-int io_read_stdin(struct buffer *ret_data, size_t max, const char *what, struct error *err)
+static int read_all(int fd, const char *from, struct buffer *ret_data, size_t max, const char *what,
+                    struct error *err)
 {
     for (;;) {
         if (buffer_reserve(ret_data, READ_BYTES) < 0)
             return error_set(err, -ENOMEM, "out of memory");
-        ssize_t n = read(STDIN_FILENO, ret_data->data + ret_data->len, READ_BYTES);
+        ssize_t n = read(fd, ret_data->data + ret_data->len, READ_BYTES);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return error_set(err, -errno, "stdin: %s", strerror(errno));
+            return error_set(err, -errno, "%s: %s", from, strerror(errno));
         if (n == 0)
             return 0;
         ret_data->len += (size_t)n;
         if (ret_data->len > max)
             return error_set(err, -EMSGSIZE, "%s is longer than %zu bytes", what, max);
     }
+}
+
+int io_read_stdin(struct buffer *ret_data, size_t max, const char *what, struct error *err)
+{
+    return read_all(STDIN_FILENO, "stdin", ret_data, max, what, err);
+}
+
+int io_read_file(const char *path, size_t max, struct buffer *ret_data, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    int r = read_all(fd, path, ret_data, max, path, err);
+    close(fd);
+    return r;
 }
 
 bool io_redraws(int fd)

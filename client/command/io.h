@@ -28,6 +28,9 @@ int io_write_text(const char *data, size_t len);
  * it in the reason: "the prompt". */
 int io_read_stdin(struct buffer *ret_data, size_t max, const char *what, struct error *err);
 
+/* The same for a file, and its name. */
+int io_read_file(const char *path, size_t max, struct buffer *ret_data, struct error *err);
+
 /* Whether lines that are there may be overwritten: a terminal, and not a dumb one. */
 bool io_redraws(int fd);
 

@@ -7,9 +7,11 @@
 #include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/command/arguments.h"
+#include "client/command/io.h"
 #include "common/number.h"
 #include "proto/launch.h"
 
@@ -22,6 +24,10 @@ enum {
     KEY_STOP,
     KEY_STOP_ID,
     KEY_LOGIT_BIAS,
+    KEY_GRAMMAR,
+    KEY_JSON_SCHEMA,
+    KEY_JSON_OBJECT,
+    KEY_REGEX,
     KEY_PARAMETER /* plus the option's index */
 };
 
@@ -41,6 +47,11 @@ static const struct argp_option fixed_options[] = {
     {"stop-id", KEY_STOP_ID, "ID", 0, "End after this token; may be given several times", GROUP_REQUEST},
     {"logit-bias", KEY_LOGIT_BIAS, "ID:BIAS", 0,
      "Add BIAS, from -100 to 100, to the logit of this token; may be given several times", GROUP_REQUEST},
+    {"json-schema", KEY_JSON_SCHEMA, "FILE", 0, "Answer with JSON that this JSON Schema describes",
+     GROUP_REQUEST},
+    {"json-object", KEY_JSON_OBJECT, NULL, 0, "Answer with a JSON object", GROUP_REQUEST},
+    {"grammar", KEY_GRAMMAR, "FILE", 0, "Answer with what the rules of this GBNF file make", GROUP_REQUEST},
+    {"regex", KEY_REGEX, "TEXT", 0, "Answer with a text that this regular expression matches", GROUP_REQUEST},
 };
 #define N_FIXED (sizeof fixed_options / sizeof *fixed_options)
 
@@ -92,6 +103,30 @@ static void add_stop(struct request_arguments *arguments, const char *text, stru
     if (request->n_stop == PROTO_MAX_STOPS)
         argp_error(state, "--stop: at most %d of them", PROTO_MAX_STOPS);
     arguments->stops[request->n_stop++] = text;
+}
+
+static void set_grammar(struct request_arguments *arguments, enum quern_grammar kind, const char *text,
+                        struct argp_state *state)
+{
+    struct quern_request *request = &arguments->request;
+    if (request->grammar)
+        argp_error(state, "--json-schema, --json-object, --grammar and --regex exclude one another");
+    request->grammar = text;
+    request->grammar_kind = kind;
+}
+
+/* The text of a file, which stays until the program ends. */
+static void read_grammar(struct request_arguments *arguments, enum quern_grammar kind, const char *path,
+                         struct argp_state *state)
+{
+    struct error err = {0};
+    set_grammar(arguments, kind, "", state); /* whether there is one already */
+    if (io_read_file(path, PROTO_MAX_GRAMMAR_BYTES, &arguments->grammar, &err) < 0 ||
+        buffer_append(&arguments->grammar, "", 1) < 0)
+        argp_failure(state, EXIT_FAILURE, 0, "%s", err.text[0] ? err.text : "out of memory");
+    if (strlen((const char *)arguments->grammar.data) + 1 < arguments->grammar.len)
+        argp_failure(state, EXIT_FAILURE, 0, "%s: has a zero byte", path);
+    arguments->request.grammar = (const char *)arguments->grammar.data;
 }
 
 /* The option that has the key, or REQUEST_MAX_OPTIONS. */
@@ -153,6 +188,18 @@ static int parse(int key, char *arg, struct argp_state *state)
     case KEY_LOGIT_BIAS:
         add_logit_bias(arguments, arg, state);
         return 0;
+    case KEY_JSON_SCHEMA:
+        read_grammar(arguments, QUERN_SCHEMA, arg, state);
+        return 0;
+    case KEY_GRAMMAR:
+        read_grammar(arguments, QUERN_GBNF, arg, state);
+        return 0;
+    case KEY_JSON_OBJECT:
+        set_grammar(arguments, QUERN_JSON, "", state);
+        return 0;
+    case KEY_REGEX:
+        set_grammar(arguments, QUERN_REGEX, arg, state);
+        return 0;
     case ARGP_KEY_END:
         if (pool->connect && pool->model)
             argp_error(state, "--connect and --model exclude each other");
@@ -204,6 +251,11 @@ void request_arguments_init(struct request_arguments *arguments)
     /* Two for an alias, and the one that ends the list. */
     assert(n < REQUEST_MAX_OPTIONS);
     arguments->argp = (struct argp){.options = arguments->options, .parser = parse};
+}
+
+void request_arguments_deinit(struct request_arguments *arguments)
+{
+    buffer_deinit(&arguments->grammar);
 }
 
 void request_arguments_describe(struct request_arguments *arguments, const char *parameter, const char *help)

@@ -10,12 +10,13 @@
 #include <argp.h>
 
 #include "client/command/pool.h"
+#include "common/bytes.h"
 #include "common/sampling.h"
 #include "proto/message.h"
 
 #include <quern.h>
 
-#define REQUEST_MAX_OPTIONS 40
+#define REQUEST_MAX_OPTIONS 48
 
 struct request_arguments {
     struct pool_options pool;
@@ -23,6 +24,7 @@ struct request_arguments {
     const char *stops[PROTO_MAX_STOPS];
     int32_t stop_ids[PROTO_MAX_STOP_IDS];
     struct quern_logit_bias biases[SAMPLING_MAX_BIASES];
+    struct buffer grammar; /* the text of a file */
 
     /* A child parser for the verb's own: its input is this struct. */
     struct argp argp;
@@ -35,6 +37,8 @@ struct request_arguments {
 
 /* Defaults, and the parser. It stays where it is: its parts point at one another. */
 void request_arguments_init(struct request_arguments *arguments);
+
+void request_arguments_deinit(struct request_arguments *arguments);
 
 /* Says something else of a parameter in --help, for a verb that has another default. At most 159 bytes. */
 void request_arguments_describe(struct request_arguments *arguments, const char *parameter, const char *help);

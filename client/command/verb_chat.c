@@ -223,11 +223,14 @@ int verb_chat(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     interrupt_catch();
     int r = pool_open(&options.common.pool, &pool, &err);
-    if (r < 0) {
+    int status = EXIT_FAILURE;
+    if (r == 0) {
+        status = chat_with(&options, pool);
+        pool_close(pool);
+    } else {
         verb_fail(r, &err);
-        return r == -EINTR ? interrupt_status() : EXIT_FAILURE;
+        status = r == -EINTR ? interrupt_status() : EXIT_FAILURE;
     }
-    int status = chat_with(&options, pool);
-    pool_close(pool);
+    request_arguments_deinit(&options.common);
     return status;
 }

@@ -155,5 +155,6 @@ int verb_run(int argc, char **argv)
         status = r == -EINTR ? interrupt_status() : EXIT_FAILURE;
     }
     buffer_deinit(&prompt);
+    request_arguments_deinit(&options.common);
     return status;
 }

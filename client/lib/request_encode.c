@@ -14,6 +14,11 @@
 #include "client/lib/parameters.h"
 #include "client/lib/state.h"
 
+_Static_assert((int)QUERN_GBNF == (int)GRAMMAR_TEXT_GBNF && (int)QUERN_JSON == (int)GRAMMAR_TEXT_JSON &&
+                   (int)QUERN_SCHEMA == (int)GRAMMAR_TEXT_SCHEMA &&
+                   (int)QUERN_REGEX == (int)GRAMMAR_TEXT_REGEX,
+               "kinds of grammars are numbered alike");
+
 void quern_request_init(struct quern_request *request)
 {
     struct generation defaults;
@@ -83,6 +88,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->stop = (struct text_list){converted->stop, from->n_stop};
     to->stop_ids = (struct id_list){from->stop_ids, from->n_stop_ids};
     to->tools = optional_text(from->tools);
+    to->grammar =
+        (struct grammar_text){(enum grammar_text_kind)from->grammar_kind, optional_text(from->grammar)};
     to->model = optional_text(from->model);
     parameters_to_generation(from, to);
     if (!from->has_seed)
@@ -112,7 +119,10 @@ static int check_limits(const struct limits *limits, const struct generation *ge
         {"log probabilities of an id", generation->logprobs, (size_t)limits->logprobs + 1},
         /* 0, of a pool that knows no biases, would ignore them. */
         {"logit biases", generation->sampling.logit_bias.n, limits->logit_bias},
+        {"bytes of a grammar", generation->grammar.text.len, limits->grammar_bytes},
     };
+    if (!grammar_text_is_none(&generation->grammar) && limits->grammar_bytes == 0)
+        return error_set(err, -EMSGSIZE, "the pool knows no grammars");
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         if (bounds[i].has > bounds[i].most)
             return error_set(err, -EMSGSIZE, "the pool takes %zu %s, this request has %zu", bounds[i].most,

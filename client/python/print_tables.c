@@ -113,6 +113,8 @@ static void print_kinds(void)
 /* What a caller of the client may give for a field. */
 static const char *given_type(const struct field *field)
 {
+    if (strcmp(field->key, "grammar") == 0)
+        return "str | Mapping[str, object]"; /* a schema as Python has it */
     switch ((enum field_type)field->type) {
     case FIELD_BOOL:
         return "bool";
@@ -142,7 +144,8 @@ static void print_parameters(void)
            "says.\"\"\"\n\n");
     for (unsigned i = 0; i < table->n; i++) {
         const struct field *field = &table->fields[i];
-        if (field->type == FIELD_ID || field->type == FIELD_PROMPT || field->type == FIELD_ENUM)
+        if (field->type == FIELD_ID || field->type == FIELD_PROMPT ||
+            strcmp(field->key, "on_disconnect") == 0)
             continue;
         /* A client says `keep` by giving it a time. */
         bool keep = strcmp(field->key, "keep_s") == 0;

@@ -96,7 +96,7 @@ FAILED = {"reason": "error", "error": "model_error", "text": "no finite logit",
           "usage": {"prompt_tokens": 9, "cached_tokens": 5, "output_tokens": 3},
           "timing": {"queue_ms": 0.0, "prefill_ms": 0.0, "decode_ms": 0.0}}
 FRAME = {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 0, "off": 0, "ids": [17], "text": " the"}
-LIMITS = {"request_bytes": 4194304, "prompt_ids": 524288, "stops": 16, "stop_bytes": 256, "stop_ids": 64, "logprobs": 20, "logit_bias": 1024}
+LIMITS = {"request_bytes": 4194304, "prompt_ids": 524288, "stops": 16, "stop_bytes": 256, "stop_ids": 64, "logprobs": 20, "logit_bias": 1024, "grammar_bytes": 262144}
 
 GOOD = [
     ("hello", {"k": "hello", "proto": [1, 1], "session": SESSION}),
@@ -116,8 +116,10 @@ GOOD = [
         "k": "generate", "id": ID, "prompt": "<|x|>", "special": True, "model": "demo", "max_tokens": 1,
         "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.25,
         "presence_penalty": -2.0, "frequency_penalty": 0.5, "logit_bias": [[2, F32(-100.0)], [70000, F32(1.5)]], "seed": 0,
-        "stop": ["\n", "END"], "stop_ids": [2, 32000], "logprobs": 21, "pieces": True, "priority": -8, "deadline_ms": 1500,
+        "stop": ["\n", "END"], "stop_ids": [2, 32000], "grammar": "root ::= \"a\"\n", "grammar_kind": "regex", "logprobs": 21, "pieces": True, "priority": -8, "deadline_ms": 1500,
         "on_disconnect": "keep", "keep_s": 30, "cache_salt": "tenant", "cache_prompt": False, "require": ["grammar"]}),
+    ("generate, any JSON", {"k": "generate", "id": ID, "prompt": "Once", **FIXED, "grammar_kind": "json"}),
+    ("generate, a schema", {"k": "generate", "id": ID, "prompt": "Once", **FIXED, "grammar": '{"type":"größe"}', "grammar_kind": "schema"}),
     ("cancel", {"k": "cancel", "id": ID}),
     ("cancel to a worker", {"k": "cancel", "session": SESSION, "id": ID}),
     ("replay", {"k": "replay", "id": ID, "epoch": EPOCH, "next": 300}),
@@ -237,6 +239,10 @@ BAD = [
     ("a stop string too long", {**GENERATE, "stop": ["x" * 257]}, "generate: stop: item 0: 257 bytes are more than 256"),
     ("tools beside a text", {**GENERATE, "tools": "[]"}, "generate: tools: expected with messages only"),
     ("too many logprobs", {**GENERATE, "logprobs": 22}, "generate: logprobs: 22 is outside 0 … 21"),
+    ("a grammar that is too long", {**GENERATE, "grammar": "x" * 262145},
+     "generate: grammar: 262145 bytes are more than 262144"),
+    ("an unknown kind of grammar", {**GENERATE, "grammar": "x", "grammar_kind": "lark"},
+     'generate: grammar_kind: "lark" is not known here'),
     ("an unknown policy", {**GENERATE, "on_disconnect": "wait"}, 'generate: on_disconnect: "wait" is not known here'),
     ("an id of 15 bytes", {"k": "cancel", "id": Bin(b"x" * 15)}, "cancel: id: expected a byte string of 16 bytes"),
     ("an id that is a text", {"k": "cancel", "id": "x" * 16}, "cancel: id: expected a byte string of 16 bytes"),

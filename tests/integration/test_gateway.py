@@ -280,6 +280,55 @@ class Answers(Base):
         self.assertIsInstance(self.gateway.post("/api/chat", model="none", messages=[])[2]["error"], str)
         self.assertIn("version", self.gateway.ask("GET", "/api/version")[2])
 
+    def test_an_answer_is_what_its_grammar_allows(self):
+        schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}, "age": {"enum": [1, 22]}},
+                  "required": ["name", "age"], "additionalProperties": False}
+        said = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": schema}}
+        chat = {"messages": [{"role": "user", "content": "Hi"}], "seed": 2, "max_tokens": 400}
+
+        def text_of(path="/v1/chat/completions", **fields):
+            status, _, answer = self.gateway.post(path, **chat, **fields)
+            self.assertEqual(status, 200, answer)
+            choice = answer["choices"][0]
+            self.assertEqual(choice["finish_reason"], "stop")
+            return choice["message"]["content"]
+
+        for fields in ({"response_format": said}, {"guided_json": schema}, {"json_schema": json.dumps(schema)},
+                       {"structured_outputs": {"json": schema}},
+                       {"response_format": {"type": "json_object", "schema": schema}}):
+            value = json.loads(text_of(**fields))
+            self.assertEqual(set(value), {"name", "age"}, fields)
+            self.assertIn(value["age"], (1, 22))
+        for fields in ({"regex": "[a-c]{4}x"}, {"guided_regex": "[a-c]{4}x"}, {"grammar": 'root ::= [a-c]{4} "x"'},
+                       {"structured_outputs": {"grammar": 'root ::= [a-c]{4} "x"'}}):
+            self.assertRegex(text_of(**fields), "^[a-c]{4}x$")
+        events = self.gateway.stream("/v1/chat/completions", **chat, response_format=said)
+        streamed = "".join(event["choices"][0]["delta"].get("content") or "" for event in events)
+        self.assertEqual(streamed, text_of(response_format=said))
+        any_object = self.gateway.post("/v1/chat/completions", **chat, response_format={"type": "json_object"})[2]
+        self.assertTrue(any_object["choices"][0]["message"]["content"].startswith("{"))
+        ollama = {"model": self.gateway.ask("GET", "/api/tags")[2]["models"][0]["name"], "stream": False,
+                  "messages": chat["messages"], "options": {"num_predict": 400}}
+        value = json.loads(self.gateway.post("/api/chat", **ollama, format=schema)[2]["message"]["content"])
+        self.assertEqual(set(value), {"name", "age"})
+        self.assertTrue(self.gateway.post("/api/chat", **ollama, format="json")[2]["message"]["content"].startswith("{"))
+        self.assertEqual(self.gateway.post("/api/chat", **ollama, format="")[0], 200)
+
+    def test_what_is_no_grammar_is_refused_by_its_reason(self):
+        chat = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 20}
+        for fields, reason in (
+                ({"regex": "(?=a)"}, "assertions"), ({"grammar": "root ::= x"}, '"x" is not defined'),
+                ({"guided_json": {"type": "array", "uniqueItems": True}}, '"uniqueItems" is not supported'),
+                ({"regex": "a", "grammar": 'root ::= "a"'}, "has a grammar already"), ({"regex": 5}, "not a string"),
+                ({"response_format": {"type": "xml"}}, "none of text, json_object and json_schema"),
+                ({"response_format": {"type": "json_schema"}}, "has no json_schema"),
+                ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "has no schema"),
+                ({"response_format": "json"}, "no object with a type")):
+            status, _, answer = self.gateway.post("/v1/chat/completions", **chat, **fields)
+            self.assertEqual(status, 400, answer)
+            self.assertIn(reason, answer["error"]["message"])
+        self.assertEqual(self.gateway.post("/api/chat", model="", messages=chat["messages"], format="xml")[0], 400)
+
     def test_texts_become_tokens(self):
         prompt = "Once upon a time"
         tokens = self.gateway.post("/tokenize", content=prompt)[2]

@@ -99,6 +99,8 @@ static void sample_row(struct step_set *s, uint32_t row, const float *logits, ui
     uint32_t nth = set->output == BACKEND_SAMPLE_ALL ? row : 0; /* of the rows sampled */
     if (nth > result->n_accepted)
         return; /* a row before it did not agree, or ended the sequence */
+    if (set->allowed && set->await)
+        set->await(set->await_arg);
     const uint32_t *allowed =
         set->allowed ? set->allowed + (size_t)nth * ((model->params.n_vocab + 31) / 32) : NULL;
     const struct sampler_row from = {.logits = logits,

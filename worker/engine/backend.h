@@ -236,6 +236,11 @@ struct backend_row_set { /* one sequence's part of a step; a slot is in one set 
      * id / 32; read until the ticket is done. Nothing of a slot is in flight when a set with masks is
      * submitted: a masked sequence is not run ahead. */
     const uint32_t *allowed;
+    /* NULL: the masks are there. Else they are being made beside the step: to be called with await_arg before
+     * they are read, by any threads and however often; it returns when they are there, and waits until then.
+     */
+    void (*await)(void *arg);
+    void *await_arg;
     struct backend_blocks
         blocks[BACKEND_MOST_GROUPS]; /* [info.n_groups]: then position + n_ids are covered */
 };

@@ -19,6 +19,7 @@
 #include "common/clock.h"
 #include "worker/engine/delivery.h"
 #include "worker/engine/limits.h"
+#include "worker/engine/masks.h"
 #include "worker/engine/plan.h"
 #include "worker/engine/scheduler.h"
 #include "worker/model/model.h"
@@ -38,6 +39,7 @@ struct engine {
     struct scheduler scheduler;
     struct planner planner;
     struct delivery delivery;
+    struct masks *masks;
     uint64_t n_arrived;
     uint32_t n_due;          /* marked since the last look */
     uint64_t first_deadline; /* of all alive, or earlier; UINT64_MAX: none */
@@ -83,7 +85,11 @@ static int open_parts(struct engine *engine, struct error *err)
 {
     const struct engine_config *config = &engine->config;
     struct backend_info info;
-    int r = config->backend->open(&config->backend_config, &engine->backend, err);
+    /* Before the backend, which may keep this thread, and those that it starts, on one core. */
+    int r = masks_new(config->model->tokenizer, config->model->params.n_vocab, &engine->masks);
+    if (r < 0)
+        return error_set(err, r, "engine: a thread for masks: %s", strerror(-r));
+    r = config->backend->open(&config->backend_config, &engine->backend, err);
     if (r < 0)
         return r;
     config->backend->info(engine->backend, &info);
@@ -137,6 +143,7 @@ struct engine *engine_free(struct engine *engine)
     planner_deinit(&engine->planner);
     if (engine->backend)
         engine->config.backend->close(engine->backend);
+    masks_free(engine->masks);
     tier_free(tier); /* its copies were dropped */
     for (uint32_t i = 0; i < MOST_FLIGHTS; i++)
         plan_deinit(&engine->flights[i].plan);
@@ -176,6 +183,10 @@ static int make_sequence(struct engine *engine, const struct engine_request *req
         return error_set(err, r, "no memory for the request");
     if (request->n_output > 0 || request->text_offset > 0)
         r = sequence_resume(sequence, request, tokenizer, err);
+    if (r == 0 && request->grammar && sequence->state != SEQUENCE_DUE)
+        r = mask_new(engine->masks, request->grammar,
+                     (struct ids_view){sequence->stop_ids.data, sequence->stop_ids.len},
+                     (struct ids_view){request->output, request->n_output}, &sequence->mask);
     if (r != 0) {
         sequence_free(sequence);
         return r == -ENOMEM ? error_set(err, r, "no memory for the request") : r;
@@ -330,18 +341,32 @@ static bool counts(const struct sequence *sequence)
            sequence->state == SEQUENCE_LEAVING;
 }
 
+/* Nothing could be sampled. With a mask that may be how the answer ends, where no id says so. */
+static void end_fault(struct engine *engine, struct sequence *sequence)
+{
+    struct error reason;
+    if (!sequence->mask)
+        delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT,
+                     "the model gave no finite logit to sample from");
+    else if (mask_has_ended(sequence->mask, &reason))
+        delivery_end(&engine->delivery, sequence, ENGINE_END_STOP, NULL);
+    else
+        delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT, reason.text);
+}
+
 /* Takes one sequence's part of a flight; without a result it was abandoned. */
 static void take(struct engine *engine, struct sequence *sequence, const struct backend_row_set *set,
                  const struct backend_result *result, uint64_t now)
 {
     uint32_t n = sequence_settle(sequence, set, result);
     bool fault = result && result->end == BACKEND_END_FAULT && counts(sequence);
+    if (n > 0 && sequence->mask && result->end == BACKEND_RUNNING)
+        mask_take(sequence->mask, result->ids[0]); /* n is 1, and the next mask is made from here on */
     if (n > 0)
         delivery_ids(&engine->delivery, sequence, result, n, now);
     scheduler_offer(&engine->scheduler, sequence);
     if (fault && sequence->state != SEQUENCE_ENDED)
-        delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT,
-                     "the model gave no finite logit to sample from");
+        end_fault(engine, sequence);
     if (sequence->state == SEQUENCE_DUE)
         delivery_end(&engine->delivery, sequence, sequence->due, NULL);
     if (sequence->state != SEQUENCE_PREFILLING && sequence->state != SEQUENCE_DECODING)
@@ -459,6 +484,8 @@ int engine_step(struct engine *engine, struct error *err)
         landed = land(engine);
     if (landed < 0 && landed != -EAGAIN)
         return fail(engine, landed, err);
+    if (launched == 0 && engine->n_flights == 0 && engine->delivery.alive)
+        masks_wait(engine->masks, POLL_MS);
     return engine->delivery.alive != NULL || engine->n_flights > 0 || (tier && tier_has_work(tier));
 }
 

@@ -17,6 +17,7 @@
 #include "worker/engine/sampling.h"
 
 struct engine;
+struct grammar;
 struct model;
 
 struct engine_config {
@@ -60,6 +61,7 @@ struct engine_request {
     uint64_t deadline_ns;    /* on clock_ns; 0 = none */
     struct bytes cache_salt; /* prefixes are shared with requests of the same salt only */
     bool uncached;           /* none is: nothing is looked up for it, and nothing of it kept */
+    struct grammar *grammar; /* what the output has to be; NULL: anything. A reference is taken */
 };
 
 enum engine_end {

@@ -293,6 +293,8 @@ static void run_set(const struct backend *backend, struct null_slot *slot, const
                     int32_t *ids, struct logprob *logprobs, struct backend_result *result)
 {
     slot->told += set->blocks[0].n;
+    if (set->allowed && set->await)
+        set->await(set->await_arg);
     if (slot->end == BACKEND_RUNNING) {
         uint32_t moved = set->n_ids;
         slot->sampled = false;

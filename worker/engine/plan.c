@@ -6,7 +6,9 @@
  * come; the other half goes to those with the fewest rows left, so that a short prompt waits for a step or
  * two behind any number of long ones. What one side does not need the other takes.
  *
- * Where drafts are made a sequence is not run ahead: a draft follows ids that were read. */
+ * Where drafts are made a sequence is not run ahead: a draft follows ids that were read. Nor is one with a
+ * mask, which gets no draft; and if its masks take long, it stays out of steps until the next one is there.
+ */
 
 #include "worker/engine/plan.h"
 
@@ -71,6 +73,12 @@ static uint32_t add_rows(struct planner *planner, struct plan *plan, struct sequ
     return set->n_ids;
 }
 
+/* Whether its next id can be sampled in a step that begins now. */
+static bool may_sample(const struct sequence *sequence)
+{
+    return !sequence->mask || (sequence->in_flight == 0 && mask_is_near(sequence->mask));
+}
+
 /* ---- decodes ---- */
 
 /* The next token of one that decodes; with a draft it takes up to `most` rows in all. */
@@ -79,7 +87,9 @@ static uint32_t add_decode(struct planner *planner, struct plan *plan, struct se
 {
     int32_t *draft = plan->drafts + plan->decode_rows;
     uint32_t n_draft = 0;
-    if (planner->draft) {
+    if (!may_sample(sequence))
+        return 0;
+    if (planner->draft && !sequence->mask) {
         if (sequence->in_flight > 0)
             return 0;
         uint32_t left = sequence->end_position - sequence->fed - 2; /* ids after the next */
@@ -138,6 +148,8 @@ static uint32_t add_prompt(struct planner *planner, struct plan *plan, struct se
                            uint32_t most)
 {
     uint32_t rows = sequence_wants(sequence);
+    if (rows <= most && !may_sample(sequence))
+        return 0; /* its last chunk */
     uint32_t taken = rows > 0 ? add_rows(planner, plan, sequence, rows < most ? rows : most, NULL, 0) : 0;
     plan->prefill_rows += taken;
     return taken;

@@ -96,6 +96,7 @@ struct sequence *sequence_free(struct sequence *sequence)
         text_deinit(&sequence->text);
         buffer_deinit(&sequence->unsent);
         sampling_deinit(&sequence->sampling);
+        mask_free(sequence->mask);
         free(sequence->tables[0]);
     }
     free(sequence);
@@ -182,6 +183,7 @@ void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uin
     set->output = BACKEND_SAMPLE_LAST;
     set->logits = NULL;
     set->allowed = NULL;
+    set->await = NULL;
     if (sequence->state == SEQUENCE_PREFILLING) {
         set->ids = sequence->ids.data + sequence->fed;
         if (sequence->fed + rows == sequence->n_prefill)
@@ -194,6 +196,12 @@ void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uin
         set->ids = draft;
         set->n_ids = n_draft + 1;
         set->output = BACKEND_SAMPLE_ALL;
+    }
+    if (sequence->mask && set->output == BACKEND_SAMPLE_LAST) {
+        assert(sequence->in_flight == 0);
+        set->allowed = mask_bits(sequence->mask);
+        set->await = mask_await;
+        set->await_arg = sequence->mask;
     }
     sequence->n_told = sequence->n_blocks;
     sequence->fed += set->n_ids;

@@ -20,6 +20,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/masks.h"
 #include "worker/engine/text.h"
 #include "worker/tokenizer/tokenizer.h"
 
@@ -68,6 +69,7 @@ struct sequence {
     struct ids ids; /* prompt, then output */
     struct text text;
     struct buffer unsent; /* text that goes out with the next event */
+    struct mask *mask;    /* what may come next; NULL: anything */
     uint64_t submitted_ns, first_ns, last_ns;
 
     /* where it stands */

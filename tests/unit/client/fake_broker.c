@@ -295,7 +295,8 @@ static void on_hello(struct fake_broker *b, const struct message *message)
                                         .stop_bytes = 4,
                                         .stop_ids = 3,
                                         .logprobs = 1,
-                                        .logit_bias = 1};
+                                        .logit_bias = 1,
+                                        .grammar_bytes = 8};
     m.hello_ok.lease_ms = 5000;
     m.hello_ok.models.items = &model;
     m.hello_ok.models.n = 1;

@@ -161,6 +161,9 @@ START_TEST(what_the_pool_said_it_takes_is_held_before_anything_is_sent)
     request.logit_bias = biases;
     request.n_logit_bias = 2;
     expect_too_much(&request, "the pool takes 1 logit biases, this request has 2");
+    request.n_logit_bias = 1;
+    request.grammar = "root ::= \"a\"";
+    expect_too_much(&request, "the pool takes 8 bytes of a grammar, this request has 12");
     ck_assert_uint_eq(quern_active(client), 0);
     ck_assert_int_eq(fake_broker_count(broker, "generate"), 0);
     stop();

@@ -18,6 +18,7 @@ Nothing here reads a clock or a socket: the session calls in with what came and 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,9 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("stop", "require", "stop_ids"):
         if name in fields and isinstance(fields[name], Sequence):
             fields[name] = list(fields[name])
+    if isinstance(fields.get("grammar"), Mapping):  # a schema as Python has it
+        fields["grammar"] = json.dumps(fields["grammar"])
+        fields.setdefault("grammar_kind", "schema")
     if isinstance(fields.get("logit_bias"), Mapping):
         fields["logit_bias"] = list(fields["logit_bias"].items())
     fields.setdefault("seed", int.from_bytes(os.urandom(8), "big"))
@@ -69,8 +73,10 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_limits(fields: Mapping[str, Any], limits: Mapping[str, int]) -> None:
     """What the pool said it takes, which another version of it may set lower than the protocol does."""
-    prompt, stop = fields["prompt"], fields.get("stop", [])
+    prompt, stop, grammar = fields["prompt"], fields.get("stop", []), fields.get("grammar", "")
     ids = len(prompt) if not isinstance(prompt, str) and prompt and isinstance(prompt[0], int) else 0
+    if (grammar or fields.get("grammar_kind", "gbnf") != "gbnf") and limits["grammar_bytes"] == 0:
+        raise TooLong("the pool knows no grammars")
     for what, has, most in (
         ("ids of a prompt", ids, limits["prompt_ids"]),
         ("stop strings", len(stop), limits["stops"]),
@@ -78,6 +84,7 @@ def check_limits(fields: Mapping[str, Any], limits: Mapping[str, int]) -> None:
         ("stop ids", len(fields.get("stop_ids", [])), limits["stop_ids"]),
         ("log probabilities of an id", fields.get("logprobs", 0), limits["logprobs"] + 1),
         ("logit biases", len(fields.get("logit_bias", [])), limits["logit_bias"]),
+        ("bytes of a grammar", len(grammar.encode()), limits["grammar_bytes"]),
     ):
         if has > most:
             raise TooLong(f"the pool takes {most} {what}, this request has {has}")

@@ -41,7 +41,9 @@ LIMITS = {
     "prompt_ids": _tables.MAX_PROMPT_IDS,
     **{
         name: _tables.KINDS["generate"].by_key[key].high
-        for name, key in (("stops", "stop"), ("stop_ids", "stop_ids"), ("logit_bias", "logit_bias"))
+        for name, key in (
+            ("stops", "stop"), ("stop_ids", "stop_ids"), ("logit_bias", "logit_bias"), ("grammar_bytes", "grammar"),
+        )  # fmt: skip
     },
     "stop_bytes": _tables.KINDS["generate"].by_key["stop"].item_high,
     "logprobs": _tables.KINDS["generate"].by_key["logprobs"].high - 1,

@@ -55,6 +55,8 @@ KINDS: dict[str, Table] = {
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, beside the model's own end ids"),
+        Field("grammar", TEXT, high=262144, help="what the output has to be, written as grammar_kind says"),
+        Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
         Field("pieces", BOOL, help="with `logprobs`: frames tell the bytes of each of those ids too"),
         Field("priority", INT, low=-8, high=8, help="higher ones go first"),
@@ -114,7 +116,7 @@ KINDS: dict[str, Table] = {
         Field("features", TEXTS, high=32, item_high=128),
         Field("boot", INT, required=True, always=True, high=18446744073709551615),
         Field("stream", TEXTS, required=True, always=True, low=1, high=8, item_high=128),
-        Field("limits", MAP, required=True, always=True, table=table(Field("request_bytes", INT, required=True, always=True, high=4294967295), Field("prompt_ids", INT, required=True, always=True, high=4294967295), Field("stops", INT, required=True, always=True, high=4294967295), Field("stop_bytes", INT, required=True, always=True, high=4294967295), Field("stop_ids", INT, required=True, always=True, high=4294967295), Field("logprobs", INT, required=True, always=True, high=4294967295), Field("logit_bias", INT, high=4294967295))),
+        Field("limits", MAP, required=True, always=True, table=table(Field("request_bytes", INT, required=True, always=True, high=4294967295), Field("prompt_ids", INT, required=True, always=True, high=4294967295), Field("stops", INT, required=True, always=True, high=4294967295), Field("stop_bytes", INT, required=True, always=True, high=4294967295), Field("stop_ids", INT, required=True, always=True, high=4294967295), Field("logprobs", INT, required=True, always=True, high=4294967295), Field("logit_bias", INT, high=4294967295), Field("grammar_bytes", INT, high=4294967295))),
         Field("lease_ms", INT, required=True, always=True, high=4294967295),
         Field("models", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("digest", ID, required=True, always=True), Field("context", INT, required=True, always=True, high=4294967295), Field("workers", INT, high=4294967295), Field("chat", BOOL))),
         max_bytes=6881280,
@@ -285,6 +287,8 @@ KINDS: dict[str, Table] = {
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, beside the model's own end ids"),
+        Field("grammar", TEXT, high=262144, help="what the output has to be, written as grammar_kind says"),
+        Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
         Field("pieces", BOOL, help="with `logprobs`: frames tell the bytes of each of those ids too"),
         Field("priority", INT, low=-8, high=8, help="higher ones go first"),
@@ -346,6 +350,10 @@ class Parameters(TypedDict, total=False):
     """end the output before the first of them"""
     stop_ids: Sequence[int]
     """end the output, beside the model's own end ids"""
+    grammar: str | Mapping[str, object]
+    """what the output has to be, written as grammar_kind says"""
+    grammar_kind: str
+    """gbnf, json (any object, without grammar), schema or regex"""
     logprobs: int
     """n: log probabilities of the id and of the n − 1 most likely; 0 = none"""
     pieces: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import os
 
 import pytest
@@ -32,6 +33,7 @@ def test_a_prompt_is_a_text_or_ids_or_messages():
 def test_every_parameter_arrives_as_it_was_given():
     given = {"tools": "[]", "special": True, "model": "m", "max_tokens": 5, "temperature": 0.5, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1.5, "presence_penalty": 0.5, "frequency_penalty": -0.5, "logit_bias": {3: -1.0},
+             "grammar": "a+", "grammar_kind": "regex",
              "seed": 2**64 - 1, "stop": ["a", "b"], "stop_ids": [7], "logprobs": 2, "pieces": True, "priority": -3,
              "deadline_ms": 1000, "keep_s": 9, "cache_salt": "mine", "cache_prompt": False, "require": ["x"]}
     assert set(given) == set(_tables.Parameters.__annotations__), "a parameter is not tried here"
@@ -55,6 +57,12 @@ def test_one_stop_string_is_a_stop_string():
     assert encoded(temperature=1)["temperature"] == 1.0
 
 
+def test_a_schema_may_be_given_as_python_has_it():
+    fields = encoded(grammar={"type": "object", "properties": {"größe": {"type": "integer"}}})
+    assert fields["grammar_kind"] == "schema"
+    assert json.loads(fields["grammar"])["properties"]["größe"] == {"type": "integer"}
+
+
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
@@ -66,6 +74,7 @@ def test_one_stop_string_is_a_stop_string():
         ({"stop": [b"x"]}, "stop: expected"), ({"top_k": True}, "top_k: expected an integer"),
         ({"logit_bias": {"a": 1}}, "logit_bias: item 0"), ({"logit_bias": 5}, "logit_bias"),
         ({"on_disconnect": "keep"}, "there is no such parameter"), ({"seed": -1}, "seed: -1 is outside"),
+        ({"grammar_kind": "lark"}, "grammar_kind"), ({"grammar": 5}, "grammar: expected"),
         ({"model": "a\nb"}, "model: a control character"), ({"keep_s": 10**6}, "keep_s"),
     ],
 )  # fmt: skip
@@ -79,7 +88,7 @@ def test_a_request_that_cannot_be_right_is_refused_before_it_is_sent(wrong, text
 @pytest.mark.parametrize(
     "wrong",
     [{"prompt": list(range(9))}, {"stop": ["a", "b", "c"]}, {"stop": ["fünf!"]}, {"stop_ids": [1, 2, 3, 4]},
-     {"logprobs": 3}, {"logit_bias": {1: 1, 2: 1}}, {"prompt": "x" * 5000}],
+     {"logprobs": 3}, {"logit_bias": {1: 1, 2: 1}}, {"grammar": "x" * 9}, {"prompt": "x" * 5000}],
 )  # fmt: skip
 def test_what_the_pool_said_it_takes_is_held_before_anything_is_sent(wrong):
     with pytest.raises(quern.TooLong, match="the pool takes"):

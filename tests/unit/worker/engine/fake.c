@@ -305,6 +305,8 @@ static void take_set(struct backend *b, const struct backend_row_set *set)
 
 static uint64_t mask_hash(const struct backend_row_set *set)
 {
+    if (set->allowed && set->await)
+        set->await(set->await_arg);
     size_t words = (size_t)sampled_rows(set) * MASK_WORDS;
     return set->allowed ? hash64(set->allowed, words * sizeof *set->allowed, 1) : 0;
 }
@@ -399,7 +401,7 @@ static int32_t next_id(struct backend *b, const struct fake_slot *slot, uint32_t
         if (allowed[other / 32] >> (other % 32) & 1)
             return other;
     }
-    return id;
+    return allowed ? -1 : id;
 }
 
 static enum backend_end end_of(const struct fake_slot *slot, uint32_t n_ids)
@@ -423,6 +425,10 @@ static void sample(struct backend *b, const struct backend_row_set *set, struct 
         const uint32_t *allowed = set->allowed ? set->allowed + (size_t)(row - first) * MASK_WORDS : NULL;
         uint32_t n = slot->position + row + 1;
         slot->last = next_id(b, slot, n, allowed);
+        if (slot->last < 0) {
+            slot->end = BACKEND_END_FAULT;
+            break;
+        }
         slot->end = end_of(slot, n + 1);
         sampled[result->n_ids++] = slot->last;
     }

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_RANDOM_SCHEMA_H
+#define TESTS_RANDOM_SCHEMA_H
+
+/* Random JSON Schemas of the keywords that validate.h knows. Every object says additionalProperties: what a
+ * schema leaves open is valid, and no grammar makes it. */
+
+#include <jansson.h>
+
+extern unsigned random_seed;
+
+int random_dice(int n); /* 0 … n − 1 */
+
+json_t *random_schema_root(void);
+
+#endif

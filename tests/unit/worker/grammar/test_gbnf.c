@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* GBNF by hand cases: what each construct accepts, and how each mistake is named. */
+
+#include "tests/unit/run.h"
+#include "tests/unit/worker/grammar/accepts.h"
+
+#include <stdlib.h>
+
+#define N(cases) (sizeof(cases) / sizeof *(cases))
+
+START_TEST(each_construct_accepts_what_it_says)
+{
+    static const struct accepted cases[] = {
+        {"root ::= \"yes\" | \"no\"", {"yes", "no"}, {"", "y", "yesno", "Yes", "n"}},
+        {"root ::= \"a\" \"b\"* \"c\"+ \"d\"?", {"ac", "abbcc", "abcd"}, {"a", "ab", "acdd", "c"}},
+        {"root ::= [a-c] [^a-c] .", {"axy", "b\n ", "cé😀"}, {"abx", "dxy", "ax"}},
+        {"root ::= [^\"\\\\]{2}", {"ab", "é😀"}, {"a", "a\"", "a\\", "abc"}},
+        {"root ::= \"x\"{3} \"y\"{2,} \"z\"{1,2} \"w\"{0,1} \"v\"{,2}",
+         {"xxxyyz", "xxxyyyyzzwvv"},
+         {"xxyyz", "xxxyz", "xxxyyzzz", "xxxyyzvvv"}},
+        {"root ::= (\"a\" | \"b\" \"c\")+", {"a", "bc", "abca"}, {"b", "", "ac"}},
+        {"# first\nroot ::= a # then\n\n | b\na ::= \"1\"\nb ::= \"2\"\n  \"3\"", {"1", "23"}, {"2", "123"}},
+        {"root ::= \"\\n\\t\\\\\\\"\\x41\\u00e9\\U0001F600\"", {"\n\t\\\"Aé😀"}, {"\n\t\\\"A", "ntA"}},
+        {"root ::= \"é\" [à-ü]", {"éè"}, {"é\xc3", "\xc3\xa9x"}},
+        {"root ::= list\nlist ::= \"(\" list* \")\"", {"()", "(()())", "((()))"}, {"(", "())", ")("}},
+        {"root ::= \"a\" root \"b\" | \"\"", {"", "ab", "aaabbb"}, {"a", "aab", "abb"}},
+        {"root ::= \"a\" root | \"b\"", {"b", "aaaaaaaab"}, {"a", "", "ba"}},
+        {"root ::= x x\nx ::= \"a\"?", {"", "a", "aa"}, {"aaa", "b"}},
+        {"root ::= (\"a\"* )* \"b\"", {"b", "aab"}, {"a"}},
+        {"root ::= []\"a\" | \"b\"", {"b"}, {"a", ""}},
+        {"root::=[\\]\\-x]+", {"]-x"}, {"\\"}},
+        {"root ::= [\\u0000-\\U0010FFFF]",
+         {"a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf",
+          "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"},
+         {"\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
+          "\xf5\x80\x80\x80", "\xc3"}},
+    };
+    check_accepted(GRAMMAR_GBNF, cases, N(cases));
+}
+END_TEST
+
+START_TEST(random_sets_hold_their_code_points_and_no_others)
+{
+    unsigned seed = 7;
+    for (int round = 0; round < 60; round++) {
+        uint32_t ends[2];
+        char text[96];
+        static const uint32_t most[] = {0x80, 0x900, 0x11000, 0x110000};
+        for (int i = 0; i < 2; i++)
+            do
+                ends[i] = 1 + (uint32_t)(((uint64_t)(unsigned)rand_r(&seed) << 16 ^ (unsigned)rand_r(&seed)) %
+                                         (most[round % 4] - 1));
+            while (ends[i] >= 0xd800 && ends[i] <= 0xdfff);
+        uint32_t low = ends[0] < ends[1] ? ends[0] : ends[1], high = ends[0] ^ ends[1] ^ low;
+        snprintf(text, sizeof text, "root ::= [%s\\U%08x-\\U%08x]", round % 2 ? "^" : "", low, high);
+        struct grammar *grammar = grammar_of(GRAMMAR_GBNF, text);
+        for (int i = 0; i < 300; i++) {
+            uint32_t point = i < 4 ? (i < 2 ? low - 1 + (uint32_t)i : high + (uint32_t)i - 2)
+                                   : (uint32_t)rand_r(&seed) % most[round % 4];
+            uint8_t utf8[5] = {0};
+            if (point == 0 || (point >= 0xd800 && point <= 0xdfff) || point > 0x10ffff)
+                continue;
+            int n = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+            uint32_t rest = point;
+            for (int j = n - 1; j > 0; j--, rest >>= 6)
+                utf8[j] = (uint8_t)(0x80 | (rest & 0x3f));
+            utf8[0] = n == 1 ? (uint8_t)point : (uint8_t)((0xf00 >> n) | rest);
+            bool inside = point >= low && point <= high;
+            ck_assert_msg(accepts(grammar, (const char *)utf8) == (inside != (round % 2 == 1)), "%s: U+%04X",
+                          text, point);
+        }
+        grammar_free(grammar);
+    }
+}
+END_TEST
+
+START_TEST(mistakes_are_named)
+{
+    static const struct {
+        const char *grammar, *reason;
+    } cases[] = {
+        {"", "the rule \"root\" is not defined"},
+        {"x ::= \"a\"", "the rule \"root\" is not defined"},
+        {"root ::= y", "the rule \"y\" is not defined"},
+        {"root ::= \"a\"\nroot ::= \"b\"", "the rule \"root\" is there twice"},
+        {"root ::= \"a", "line 1: a literal has no closing \""},
+        {"root ::=\n\"a\nb\"", "line 2: a literal has no closing \""},
+        {"root ::= [a", "line 1: a set has no closing ]"},
+        {"root ::= [b-a]", "a range of a set ends before it begins"},
+        {"root ::= (\"a\"", "a group has no closing )"},
+        {"root ::= \"a\")", "a ) that closes nothing"},
+        {"root ::= \"\\q\"", "an escape or a byte that is no character"},
+        {"root ::= \"\xff\"", "an escape or a byte that is no character"},
+        {"root ::= \"a\"{3,2}", "a repeat is none of"},
+        {"root ::= \"a\"{99999999}", "a repeat is none of"},
+        {"root = \"a\"", "expected ::="},
+        {"root ::= <a>", "expected a literal, a set, a group or the name of a rule"},
+        {"root ::= root \"a\" | \"b\"", "the rule \"root\" may begin with itself (left recursion)"},
+        {"root ::= a\na ::= b\nb ::= \"x\"? a \"y\" | \"z\"", "may begin with itself (left recursion)"},
+        {"root ::= \"x\"? e root\ne ::= \"\"", "may begin with itself (left recursion)"},
+        {"root ::= ((((\"a\"{1000}){1000}){1000}){1000})", "it is too large"},
+        {"root ::= [a-z]{60000}{60000}", "it is too large"},
+    };
+    for (size_t i = 0; i < N(cases); i++)
+        ck_assert_msg(strstr(why_refused(GRAMMAR_GBNF, cases[i].grammar), cases[i].reason),
+                      "%s: \"%s\" is not in \"%s\"", cases[i].grammar, cases[i].reason,
+                      why_refused(GRAMMAR_GBNF, cases[i].grammar));
+}
+END_TEST
+
+START_TEST(deep_nesting_is_refused_not_followed)
+{
+    static char text[4096] = "root ::= ";
+    size_t n = strlen(text);
+    memset(text + n, '(', 2000);
+    ck_assert(strstr(why_refused(GRAMMAR_GBNF, text), "nested too deep"));
+}
+END_TEST
+
+START_TEST(ambiguity_has_a_bound_with_a_name)
+{
+    /* After n bytes there are 2^n stacks. */
+    struct grammar *grammar =
+        grammar_of(GRAMMAR_GBNF, "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"");
+    struct grammar_answer *answer;
+    struct error err = {0};
+    ck_assert_int_eq(grammar_answer_new(grammar, &answer, &err), 0);
+    int r = 0;
+    for (int i = 0; i < 100 && r == 0; i++)
+        r = grammar_answer_take(answer, BYTES_LITERAL("a"), &err);
+    ck_assert_int_eq(r, GRAMMAR_E_INVALID);
+    ck_assert_msg(strstr(err.text, "too complex"), "%s", err.text);
+    grammar_answer_free(answer);
+    grammar_free(grammar);
+}
+END_TEST
+
+START_TEST(what_is_remembered_is_bounded_and_answers_outlive_it)
+{
+    /* Every depth of nesting is a state of its own; the other answer waits in the middle of one. */
+    struct grammar *grammar = grammar_of(GRAMMAR_GBNF, "root ::= item+\nitem ::= [a-f] item* [0-9]");
+    struct grammar_answer *waiting, *busy;
+    struct error err = {0};
+    unsigned seed = 3;
+    ck_assert_int_eq(grammar_answer_new(grammar, &waiting, &err), 0);
+    ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("abc12"), &err), 0);
+    ck_assert_int_eq(grammar_answer_new(grammar, &busy, &err), 0);
+    for (int i = 0, depth = 0; i < 400000; i++) {
+        bool in = depth == 0 || (depth < 400 && rand_r(&seed) % 2);
+        ck_assert_int_eq(grammar_answer_take(busy, in ? BYTES_LITERAL("e") : BYTES_LITERAL("7"), &err), 0);
+        depth += in ? 1 : -1;
+    }
+    ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("3"), &err), 0);
+    ck_assert(grammar_answer_may_end(waiting));
+    ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("3"), &err), GRAMMAR_E_INVALID);
+    grammar_answer_free(waiting);
+    grammar_answer_free(busy);
+    grammar_free(grammar);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, each_construct_accepts_what_it_says);
+    tcase_add_test(tests, random_sets_hold_their_code_points_and_no_others);
+    tcase_add_test(tests, mistakes_are_named);
+    tcase_add_test(tests, deep_nesting_is_refused_not_followed);
+    tcase_add_test(tests, ambiguity_has_a_bound_with_a_name);
+    tcase_add_test(tests, what_is_remembered_is_bounded_and_answers_outlive_it);
+}
+
+int main(void)
+{
+    return run_tests("gbnf", add);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* JSON Schema keyword by keyword: what it lets through, what it keeps out, and what is refused. */
+
+#include "tests/unit/run.h"
+#include "tests/unit/worker/grammar/accepts.h"
+
+#define N(cases) (sizeof(cases) / sizeof *(cases))
+
+START_TEST(any_object_is_any_json_object)
+{
+    static const char *const yes[] = {
+        "{}",
+        "{ }",
+        "{\n  \"a\": [1, -2.5e+10, true, null, {\"b\": \"\\u00e9\\ud83d\\ude00\\n\"}]\n}",
+        "{\"\":\"é😀\"}",
+        "{\"a\":0.5,\"b\":[],\"a\":{}}",
+        NULL};
+    static const char *const no[] = {"",
+                                     "[]",
+                                     "1",
+                                     "{",
+                                     "{\"a\"}",
+                                     "{\"a\":}",
+                                     "{\"a\":1,}",
+                                     "{\"a\":01}",
+                                     "{\"a\":1.}",
+                                     "{\"a\":+1}",
+                                     "{'a':1}",
+                                     "{\"a\":\"\n\"}",
+                                     "{\"a\":\"\\x\"}",
+                                     "{\"a\":\"\\ud800\"}",
+                                     "{\"a\":\"\\u0000\"}",
+                                     "{\"a\":\"\\ude00\"}",
+                                     "{} ",
+                                     "{\"a\":tru}",
+                                     "{\"a\":1e999}",
+                                     "{\"a\":\"\x80\"}",
+                                     NULL};
+    struct grammar *grammar = grammar_of(GRAMMAR_JSON, "");
+    for (size_t i = 0; yes[i]; i++)
+        ck_assert_msg(accepts(grammar, yes[i]), "%s", yes[i]);
+    for (size_t i = 0; no[i]; i++)
+        ck_assert_msg(!accepts(grammar, no[i]), "%s", no[i]);
+    grammar_free(grammar);
+}
+END_TEST
+
+START_TEST(types)
+{
+    static const struct accepted cases[] = {
+        {"{}", {"{}", "[1]", "\"a\"", "1", "null", "true"}, {"", "a"}},
+        {"true", {"1"}, {""}},
+        {"{\"type\":\"null\"}", {"null"}, {"0", "\"\"", "nul"}},
+        {"{\"type\":\"boolean\"}", {"true", "false"}, {"1", "\"true\""}},
+        {"{\"type\":\"string\"}", {"\"\"", "\"a b\"", "\"\\\"\""}, {"1", "a", "\"", "\"a\"b"}},
+        {"{\"type\":\"integer\"}", {"0", "-5", "123456789012345678"}, {"1.0", "01", "\"1\"", "1e3", "--1"}},
+        {"{\"type\":\"number\"}", {"0", "-5.25", "1e5", "1E-5"}, {"\"1\"", ".5", "5."}},
+        {"{\"type\":\"array\"}", {"[]", "[1, \"a\"]"}, {"{}", "[1,]"}},
+        {"{\"type\":\"object\"}", {"{}", "{\"a\": 1}"}, {"[]"}},
+        {"{\"type\":[\"string\",\"null\"]}", {"\"a\"", "null"}, {"1", "[]"}},
+        {"{\"type\":[\"integer\",\"string\"],\"minimum\":3}", {"3", "\"a\""}, {"2"}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+START_TEST(objects)
+{
+    static const struct accepted cases[] = {
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"}},"
+         "\"required\":[\"a\",\"b\"]}",
+         {"{\"a\":1,\"b\":\"x\"}", "{ \"a\": 1, \"b\": \"x\" }", "{\n  \"a\": 1,\n  \"b\": \"x\"\n}"},
+         {"{\"a\":1}", "{\"b\":\"x\",\"a\":1}", "{\"a\":1,\"b\":\"x\",\"c\":1}", "{\"a\":\"1\",\"b\":\"x\"}",
+          "{}", "{,\"a\":1,\"b\":\"x\"}"}},
+        {"{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"},\"c\":{\"type\":\"null\"}"
+         "}}",
+         {"{}", "{\"a\":1}", "{\"b\":\"\"}", "{\"c\":null}", "{\"a\":1,\"c\":null}",
+          "{\"a\":1,\"b\":\"\",\"c\":null}"},
+         {"{\"a\":1,}", "{,\"b\":\"\"}", "{\"c\":null,\"a\":1}"}},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"integer\"}},"
+         "\"required\":[\"b\"]}",
+         {"{\"b\":1}", "{\"a\":1,\"b\":1}"},
+         {"{\"a\":1}", "{}"}},
+        {"{\"type\":\"object\",\"properties\":{\"ab\":{\"type\":\"integer\"},\"abc\":{\"type\":\"integer\"}},"
+         "\"additionalProperties\":{\"type\":\"boolean\"}}",
+         {"{}", "{\"ab\":1}", "{\"x\":true}", "{\"ab\":1,\"x\":true,\"a\":false,\"abcd\":true,\"\":true}",
+          "{\"abx\":true}"},
+         {"{\"ab\":true}", "{\"abc\":true}", "{\"ab\":1,\"abc\":true}", "{\"x\":1}", "{\"a\\u0062\":true}"}},
+        {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}",
+         {"{}", "{\"k\":1,\"l\":2}"},
+         {"{\"k\":\"\"}"}},
+        {"{\"type\":\"object\",\"additionalProperties\":false}", {"{}", "{ }"}, {"{\"a\":1}"}},
+        {"{\"type\":\"object\",\"required\":[\"x\",\"y\",\"x\"],\"additionalProperties\":true}",
+         {"{\"x\":1,\"y\":[]}", "{\"x\":1,\"y\":2,\"z\":3}"},
+         {"{\"x\":1}", "{\"x\":1,\"y\":2,\"x\":3}"}},
+        {"{\"properties\":{\"a\\\"b\\\\\":{\"type\":\"null\"},\"é\":{\"const\":1}},\"required\":["
+         "\"a\\\"b\\\\\"]}",
+         {"{\"a\\\"b\\\\\":null}", "{\"a\\\"b\\\\\":null,\"é\":1}"},
+         {"{\"é\":1}"}},
+        {"{\"properties\":{\"a\":false,\"b\":true}}", {"{}", "{\"b\":[1]}"}, {"{\"a\":1}"}},
+        {"{\"properties\":{\"o\":{\"properties\":{\"p\":{\"properties\":{\"q\":{\"const\":7}},\"required\":["
+         "\"q\"]}},\"required\":[\"p\"]}},\"required\":[\"o\"]}",
+         {"{\"o\":{\"p\":{\"q\":7}}}", "{\"o\": {\"p\": {\"q\": 7}}}"},
+         {"{\"o\":{\"p\":{}}}"}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+START_TEST(arrays)
+{
+    static const struct accepted cases[] = {
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}",
+         {"[]", "[1]", "[1, 2,3]", "[\n 1\n]"},
+         {"[\"a\"]", "[1 2]", "[,1]"}},
+        {"{\"items\":{\"type\":\"null\"},\"minItems\":2,\"maxItems\":3}",
+         {"[null,null]", "[null,null,null]"},
+         {"[]", "[null]", "[null,null,null,null]"}},
+        {"{\"items\":{\"type\":\"null\"},\"maxItems\":1}", {"[]", "[null]"}, {"[null,null]"}},
+        {"{\"items\":{\"type\":\"null\"},\"maxItems\":0}", {"[]"}, {"[null]"}},
+        {"{\"items\":{\"type\":\"null\"},\"minItems\":1}", {"[null]", "[null,null,null]"}, {"[]"}},
+        {"{\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"integer\"}],\"minItems\":2,\"maxItems\":2}",
+         {"[\"a\",1]"},
+         {"[1,\"a\"]", "[\"a\"]", "[\"a\",1,1]", "[]"}},
+        {"{\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}",
+         {"[]", "[\"a\"]", "[\"a\",1]"},
+         {"[1]", "[\"a\",1,2]"}},
+        {"{\"prefixItems\":[{\"type\":\"string\"}],\"items\":{\"type\":\"boolean\"},\"minItems\":2}",
+         {"[\"a\",true]", "[\"a\",true,false]"},
+         {"[\"a\"]", "[\"a\",1]"}},
+        {"{\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}", {"[]", "[\"a\"]"}, {"[\"a\",1]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}}",
+         {"[[1,2],[]]"},
+         {"[1]"}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+START_TEST(strings)
+{
+    static const struct accepted cases[] = {
+        {"{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}",
+         {"\"ab\"", "\"é😀x\"", "\"\\n\\\"\""},
+         {"\"a\"", "\"abcd\"", "\"\""}},
+        {"{\"minLength\":1}", {"\"a\"", "\"abcdef\""}, {"\"\""}},
+        {"{\"pattern\":\"^[a-z]+$\"}", {"\"abc\""}, {"\"\"", "\"aB\"", "\"a1\""}},
+        {"{\"pattern\":\"b\"}", {"\"b\"", "\"abc\"", "\"\\\"b\\n\""}, {"\"ac\""}},
+        {"{\"pattern\":\"^a|z$\"}", {"\"abc\"", "\"xyz\""}, {"\"ba\""}},
+        {"{\"pattern\":\"^[\\\"\\\\\\\\\\n]$\"}", {"\"\\\"\"", "\"\\\\\"", "\"\\n\""}, {"\"\n\"", "\"a\""}},
+        {"{\"format\":\"date\"}",
+         {"\"2024-02-28\"", "\"1999-12-31\""},
+         {"\"2024-13-01\"", "\"2024-02-30\"", "\"24-01-01\"", "\"0000-01-01\""}},
+        {"{\"format\":\"time\"}", {"\"23:59:59Z\"", "\"01:02:03.5+02:00\""}, {"\"24:00:00Z\"", "\"01:02Z\""}},
+        {"{\"format\":\"date-time\"}",
+         {"\"2024-02-28T12:00:00Z\""},
+         {"\"2024-02-28\"", "\"2024-02-28 12:00:00Z\""}},
+        {"{\"format\":\"duration\"}", {"\"P3D\"", "\"PT5M\"", "\"P1Y2M3D\"", "\"P2W\""}, {"\"P\"", "\"3D\""}},
+        {"{\"format\":\"uuid\"}",
+         {"\"123e4567-e89b-12d3-a456-426614174000\""},
+         {"\"123e4567e89b12d3a456426614174000\""}},
+        {"{\"format\":\"email\"}",
+         {"\"a.b@example.org\""},
+         {"\"a\"", "\"a@b\"", "\"@b.org\"", "\".a@b.org\""}},
+        {"{\"format\":\"hostname\"}", {"\"www.example.org\""}, {"\"-a.org\"", "\"a_b.org\""}},
+        {"{\"format\":\"ipv4\"}",
+         {"\"192.168.0.1\"", "\"255.255.255.255\""},
+         {"\"256.1.1.1\"", "\"1.1.1\"", "\"01.1.1.1\""}},
+        {"{\"format\":\"uri\"}",
+         {"\"https://example.org/a/b?c=d#e\"", "\"http://a.b:80\""},
+         {"\"example.org\"", "\"https://\""}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+START_TEST(numbers)
+{
+    static const struct accepted cases[] = {
+        {"{\"type\":\"integer\",\"minimum\":0}", {"0", "7", "123456"}, {"-1", "-0"}},
+        {"{\"type\":\"integer\",\"minimum\":-3,\"maximum\":12}",
+         {"-3", "-1", "0", "9", "10", "12"},
+         {"-4", "13", "20", "100", "012"}},
+        {"{\"type\":\"integer\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":10}", {"1", "9"}, {"0", "10"}},
+        {"{\"type\":\"integer\",\"minimum\":1.5,\"maximum\":3.5}", {"2", "3"}, {"1", "4"}},
+        {"{\"type\":\"integer\",\"exclusiveMinimum\":1.5}", {"2"}, {"1"}},
+        {"{\"type\":\"integer\",\"maximum\":-5}", {"-5", "-123"}, {"-4", "0", "5"}},
+        {"{\"type\":\"integer\",\"minimum\":437,\"maximum\":1205}",
+         {"437", "999", "1000", "1199", "1205"},
+         {"436", "1206", "43", "4370"}},
+        {"{\"type\":\"number\",\"minimum\":0,\"maximum\":1}",
+         {"0", "0.5", "1"},
+         {"1.5", "-0.1", "2", "1.01"}},
+        {"{\"type\":\"number\",\"exclusiveMinimum\":0}", {"0.001", "1", "5.5"}, {"0", "0.0", "-1", "0.000"}},
+        {"{\"type\":\"number\",\"minimum\":-2,\"maximum\":2}",
+         {"-2", "-1.5", "-0.5", "0", "1.999", "2"},
+         {"-2.5", "2.5", "-3"}},
+        {"{\"minimum\":3}", {"3", "3.5"}, {"2.9", "\"a\""}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+START_TEST(every_range_of_integers_has_all_of_its_numbers)
+{
+    for (int low = -25; low <= 25; low += 3)
+        for (int high = low; high <= 130; high += 7) {
+            char schema[96], number[8];
+            snprintf(schema, sizeof schema, "{\"type\":\"integer\",\"minimum\":%d,\"maximum\":%d}", low,
+                     high);
+            struct grammar *grammar = grammar_of(GRAMMAR_SCHEMA, schema);
+            for (int i = -40; i <= 150; i++) {
+                snprintf(number, sizeof number, "%d", i);
+                ck_assert_msg(accepts(grammar, number) == (i >= low && i <= high), "%s: %d", schema, i);
+            }
+            grammar_free(grammar);
+        }
+}
+END_TEST
+
+START_TEST(lists_of_values)
+{
+    static const struct accepted cases[] = {
+        {"{\"enum\":[\"red\",\"re\",1,null,{\"a\":[1]}]}",
+         {"\"red\"", "\"re\"", "1", "null", "{\"a\":[1]}"},
+         {"\"r\"", "2", "red"}},
+        {"{\"type\":\"string\",\"enum\":[\"a\",1]}", {"\"a\""}, {"1"}},
+        {"{\"type\":[\"integer\",\"null\"],\"enum\":[1,2.0,null,\"x\"]}", {"1", "2.0", "null"}, {"\"x\""}},
+        {"{\"const\":\"only \\\"this\\\"\"}", {"\"only \\\"this\\\"\""}, {"\"only\""}},
+        {"{\"const\":false}", {"false"}, {"true"}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+START_TEST(schemas_together)
+{
+    static const struct accepted cases[] = {
+        {"{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}],\"title\":\"t\",\"default\":null}",
+         {"1", "null"},
+         {"\"\""}},
+        {"{\"oneOf\":[{\"const\":1},{\"const\":2},false]}", {"1", "2"}, {"3"}},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2}},\"anyOf\":[{"
+         "\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
+         {"{\"a\":1}", "{\"b\":2}", "{\"a\":1,\"b\":2}"},
+         {"{}"}},
+        {"{\"allOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"const\":1}},\"required\":[\"a\"]},{"
+         "\"properties\":{\"b\":{\"const\":2}},\"required\":[\"b\"]}]}",
+         {"{\"a\":1,\"b\":2}"},
+         {"{\"a\":1}", "{\"b\":2}"}},
+        {"{\"allOf\":[{\"type\":\"number\"},{\"type\":\"integer\"},{\"minimum\":3}]}", {"3"}, {"2", "3.5"}},
+        {"{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\"}}},{\"properties\":{\"a\":{\"minimum\":3}}"
+         "}]}",
+         {"{\"a\":3}"},
+         {"{\"a\":2}", "{\"a\":3.5}"}},
+        {"{\"$ref\":\"#/$defs/n\",\"description\":\"d\",\"$defs\":{\"n\":{\"type\":\"null\"}}}",
+         {"null"},
+         {"1"}},
+        {"{\"$ref\":\"#/definitions/a~1b~0\",\"definitions\":{\"a/b~\":{\"const\":1}}}", {"1"}, {"2"}},
+        {"{\"$ref\":\"#/$defs/l/1\",\"$defs\":{\"l\":[1,{\"const\":5}]}}", {"5"}, {"1"}},
+        {"{\"properties\":{\"n\":{\"allOf\":[{\"$ref\":\"#/$defs/"
+         "n\"}],\"title\":\"x\"}},\"$defs\":{\"n\":{\"enum\":[1,2]}}}",
+         {"{\"n\":1}"},
+         {"{\"n\":3}"}},
+        {"{\"$ref\":\"#/$defs/n\",\"minimum\":3,\"$defs\":{\"n\":{\"type\":\"integer\"}}}", {"3"}, {"2"}},
+        {"{\"properties\":{\"v\":{\"type\":\"integer\"},\"next\":{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":"
+         "\"null\"}]}},\"required\":[\"v\"]}",
+         {"{\"v\":1}", "{\"v\":1,\"next\":null}", "{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3}}}"},
+         {"{\"next\":null}", "{\"v\":1,\"next\":{}}"}},
+        {"{\"$ref\":\"#/$defs/tree\",\"$defs\":{\"tree\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/"
+         "tree\"}}}}",
+         {"[]", "[[],[[]]]"},
+         {"[1]", "[[]"}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+START_TEST(what_is_not_supported_is_named_with_its_place)
+{
+    static const struct {
+        const char *schema, *reason;
+    } cases[] = {
+        {"{\"type\":\"array\",\"uniqueItems\":true}", "at #: the keyword \"uniqueItems\" is not supported"},
+        {"{\"properties\":{\"a\":{\"not\":{}}}}", "at #/a: the keyword \"not\""},
+        {"{\"if\":{}}", "\"if\""},
+        {"{\"patternProperties\":{}}", "\"patternProperties\""},
+        {"{\"multipleOf\":2}", "\"multipleOf\""},
+        {"{\"anyOf\":[{\"type\":\"null\"},{\"contains\":1}]}", "at #/anyOf/1: the keyword \"contains\""},
+        {"{\"type\":\"object\",\"minProperties\":1}", "\"minProperties\""},
+        {"{\"format\":\"ipv6\"}", "the format \"ipv6\" is not supported"},
+        {"{\"pattern\":\"(?=a)\"}", "pattern: regex: at byte"},
+        {"{\"pattern\":\"a\",\"maxLength\":3}", "only one of pattern, format and minLength"},
+        {"{\"type\":\"number\",\"minimum\":0.5}", "minimum is 0.5"},
+        {"{\"type\":\"integer\",\"minimum\":5,\"maximum\":4}", "no number lies within its bounds"},
+        {"{\"minLength\":5,\"maxLength\":4}", "no string is as long"},
+        {"{\"minItems\":5,\"maxItems\":4}", "no array has as many items"},
+        {"{\"minLength\":-1}", "minLength is no whole number"},
+        {"{\"type\":\"thing\"}", "the type \"thing\" is not known"},
+        {"{\"type\":3}", "type is neither a name nor a list"},
+        {"{\"$ref\":\"http://x/y\"}", "is no place in this schema"},
+        {"{\"$ref\":\"#/$defs/x\"}", "there is no such place"},
+        {"{\"$ref\":\"#\"}", "left recursion"},
+        {"{\"allOf\":[{\"$ref\":\"#\"}]}", "itself"},
+        {"{\"enum\":[]}", "no value of enum or const is possible"},
+        {"{\"enum\":[\"a\"],\"minLength\":1}", "minLength beside enum"},
+        {"{\"type\":\"object\",\"properties\":{},\"required\":[\"a\"],\"additionalProperties\":false}",
+         "\"a\" is required, and no property"},
+        {"{\"allOf\":[{\"properties\":{\"a\":{}},\"additionalProperties\":false},{\"properties\":{\"b\":{}}}]"
+         "}",
+         "additionalProperties, where other schemas"},
+        {"{\"allOf\":[{\"minimum\":1},{\"minimum\":2}]}", "minimum is said twice"},
+        {"false", "allows nothing"},
+        {"[]", "a schema is an object"},
+        {"{\"type\":", "schema: line 1:"},
+        {"{\"items\":[{}]}", "prefixItems is its name"},
+        {"{\"maxLength\":60000}", "too large"},
+    };
+    for (size_t i = 0; i < N(cases); i++)
+        ck_assert_msg(strstr(why_refused(GRAMMAR_SCHEMA, cases[i].schema), cases[i].reason),
+                      "%s: \"%s\" is not in \"%s\"", cases[i].schema, cases[i].reason,
+                      why_refused(GRAMMAR_SCHEMA, cases[i].schema));
+}
+END_TEST
+
+START_TEST(a_schema_of_many_optional_properties_is_no_larger_than_long)
+{
+    static char schema[64000] = "{\"type\":\"object\",\"properties\":{";
+    for (int i = 0; i < 800; i++)
+        snprintf(schema + strlen(schema), 64, "%s\"property%d\":{\"type\":\"string\"}", i ? "," : "", i);
+    strcat(schema, "}}");
+    struct grammar *grammar = grammar_of(GRAMMAR_SCHEMA, schema);
+    ck_assert(accepts(grammar, "{\"property3\":\"\",\"property700\":\"x\"}"));
+    ck_assert(!accepts(grammar, "{\"property700\":\"x\",\"property3\":\"\"}"));
+    grammar_free(grammar);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, any_object_is_any_json_object);
+    tcase_add_test(tests, types);
+    tcase_add_test(tests, objects);
+    tcase_add_test(tests, arrays);
+    tcase_add_test(tests, strings);
+    tcase_add_test(tests, numbers);
+    tcase_add_test(tests, every_range_of_integers_has_all_of_its_numbers);
+    tcase_add_test(tests, lists_of_values);
+    tcase_add_test(tests, schemas_together);
+    tcase_add_test(tests, what_is_not_supported_is_named_with_its_place);
+    tcase_add_test(tests, a_schema_of_many_optional_properties_is_no_larger_than_long);
+}
+
+int main(void)
+{
+    return run_tests("json_schema", add);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GRAMMAR_EXPRESSION_H
+#define WORKER_GRAMMAR_EXPRESSION_H
+
+/* A context-free grammar as the readers of GBNF, regular expressions and JSON Schema make it: rules, and in
+ * each an expression over code points and other rules.
+ *
+ * Everything lives in the arena of its `struct rules`. Expressions never change once made and may stand in
+ * several places. A builder that gets NULL for a part, or no memory, gives NULL: so a reader need look only
+ * once, at the end. Nothing here is about a model or its tokens. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define GRAMMAR_MOST_REPEATS 65536u     /* n of {m,n} */
+#define GRAMMAR_UNBOUNDED    UINT32_MAX /* for n: as often as one likes */
+#define GRAMMAR_MOST_RULES   4096u
+#define GRAMMAR_MOST_POINT   0x10ffffu /* the last code point */
+
+/* Positive codes of everything that reads a grammar. */
+enum { GRAMMAR_E_INVALID = 1 /* the text is no grammar, or one that is refused; err says why */ };
+
+enum expression_kind {
+    EXPRESSION_EMPTY,    /* the empty text */
+    EXPRESSION_LITERAL,  /* exactly these bytes of UTF-8 */
+    EXPRESSION_CHARS,    /* one code point of a set */
+    EXPRESSION_SEQUENCE, /* one after the other */
+    EXPRESSION_CHOICE,   /* any of them */
+    EXPRESSION_REPEAT,   /* the part, least … most times */
+    EXPRESSION_RULE      /* what a rule says */
+};
+
+struct code_range {
+    uint32_t first, last;
+};
+
+struct expression {
+    enum expression_kind kind;
+    uint32_t n;           /* of ranges or parts */
+    uint32_t least, most; /* of a repeat */
+    uint32_t rule;        /* an index into the rules */
+    bool shared;          /* stands in many places that go on alike: it is made once for them */
+    struct bytes literal;
+    const struct code_range *ranges;       /* [n] ascending, apart from one another, without surrogates */
+    const struct expression *const *parts; /* [n]; a repeat has one */
+};
+
+struct rule {
+    char name[64];                 /* cut to fit; for error messages */
+    const struct expression *body; /* NULL: named, and not defined yet */
+    bool apart;                    /* always a frame of its own (program.h) */
+};
+
+struct rules {
+    struct arena arena;
+    struct rule *items; /* [n] */
+    uint32_t n, cap;
+    uint32_t root;
+};
+
+/* Memory is bounded by `limit` bytes. */
+void rules_init(struct rules *rules, size_t limit);
+void rules_deinit(struct rules *rules);
+
+/* The rule of that name, made if there is none; UINT32_MAX without memory or beyond GRAMMAR_MOST_RULES. */
+uint32_t rules_named(struct rules *rules, struct bytes name);
+/* A new rule, whatever others are called; likewise. */
+uint32_t rules_add(struct rules *rules, const char *name);
+
+/* A list of parts that grows. A zeroed one is empty. */
+struct expression_list {
+    const struct expression **items;
+    uint32_t n, cap;
+    bool failed;
+};
+void expression_push(struct rules *rules, struct expression_list *list, const struct expression *part);
+
+const struct expression *expression_empty(struct rules *rules);
+const struct expression *expression_literal(struct rules *rules, struct bytes text);
+const struct expression *expression_text(struct rules *rules, const char *text);
+const struct expression *expression_sequence(struct rules *rules, const struct expression_list *list);
+const struct expression *expression_choice(struct rules *rules, const struct expression_list *list);
+const struct expression *expression_then(struct rules *rules, const struct expression *a,
+                                         const struct expression *b);
+const struct expression *expression_or(struct rules *rules, const struct expression *a,
+                                       const struct expression *b);
+/* most: GRAMMAR_UNBOUNDED or ≥ least. */
+const struct expression *expression_repeat(struct rules *rules, const struct expression *part, uint32_t least,
+                                           uint32_t most);
+const struct expression *expression_optional(struct rules *rules, const struct expression *part);
+const struct expression *expression_rule(struct rules *rules, uint32_t rule);
+
+/* Marks a part that many others end with, in the same place. */
+const struct expression *expression_shared(struct rules *rules, const struct expression *part);
+
+/* The set of these ranges, in any order, overlapping or not, or with `negated` of all other code points.
+ * Surrogates are in no set. A set may be empty: nothing matches it. */
+const struct expression *expression_chars(struct rules *rules, const struct code_range *ranges, uint32_t n,
+                                          bool negated);
+
+#endif

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -107,6 +108,11 @@ WRAP(int, pipe2, int *fds, int flags)
 WRAP(int, eventfd, unsigned value, int flags)
 {
     return fails(FAULT_DESCRIPTORS, "eventfd", EMFILE) ? -1 : __real_eventfd(value, flags);
+}
+
+WRAP(int, epoll_create1, int flags)
+{
+    return fails(FAULT_DESCRIPTORS, "epoll_create1", EMFILE) ? -1 : __real_epoll_create1(flags);
 }
 
 WRAP(int, accept4, int fd, struct sockaddr *address, socklen_t *size, int flags)

@@ -13,7 +13,8 @@
 enum fault_kind {
     FAULT_NONE,
     FAULT_MEMORY,      /* malloc, calloc, realloc, reallocarray, strdup: ENOMEM */
-    FAULT_DESCRIPTORS, /* open, socket, socketpair, pipe2, eventfd, accept4, memfd_create: EMFILE */
+    FAULT_DESCRIPTORS, /* open, socket, socketpair, pipe2, eventfd, epoll_create1, accept4, memfd_create:
+                          EMFILE */
     FAULT_SPACE,       /* write, fsync, rename, fallocate, ftruncate: ENOSPC */
     FAULT_MAPPING,     /* mmap: ENOMEM */
     FAULT_SHORT,       /* write: half of it */

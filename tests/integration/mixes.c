@@ -7,8 +7,9 @@
  * two engines that cache prefixes and share a store, with so few KV blocks that sequences are preempted and
  * what is kept is given up: requests begin as others did, come as the next turn of a conversation, under
  * another salt, with their cache off, half done elsewhere, and are cancelled between steps or in the middle
- * of one; engines are thrown away with all that they have under way, and others of another size take their
- * place, which have nothing but the store. Ids, text and the bits of log probabilities must be the same.
+ * of one; a quarter follow a grammar; engines are thrown away with all that they have under way, and others
+ * of another size take their place, which have nothing but the store. Ids, text and the bits of log
+ * probabilities must be the same.
  *
  * On a device that is emulated engines are opened `invariant`. Prints what has happened, and exits 1 at the
  * first difference. */
@@ -28,6 +29,7 @@
 #include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/kv_type.h"
+#include "worker/grammar/grammar.h"
 #include "worker/model/model.h"
 
 #define ENGINES      2
@@ -58,6 +60,7 @@ struct kind { /* a request */
     uint32_t n_prompt, max_tokens;
     struct sampling sampling;
     struct bytes salt;
+    struct grammar *grammar; /* NULL: none */
     struct answer right;
 };
 
@@ -102,6 +105,7 @@ static enum backend_kv_type kv_type;
 static struct kind kinds[MOST_KINDS];
 static uint32_t n_kinds;
 static uint64_t state; /* of what is random */
+static struct grammar *grammars[2];
 
 static void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 static void fail(const char *format, ...)
@@ -195,7 +199,8 @@ static void submit(struct rig *rig, uint64_t tag)
                                            .sampling = kind->sampling,
                                            .n_logprobs = 1,
                                            .cache_salt = kind->salt,
-                                           .uncached = kind->uncached};
+                                           .uncached = kind->uncached,
+                                           .grammar = kind->grammar};
     if (engine_submit(rig->engine, &request, &err) != 0)
         fail("request %llu: %s", (unsigned long long)tag, err.text);
 }
@@ -228,6 +233,15 @@ static int32_t id_of(uint64_t name, uint32_t i)
 
 static struct kind *kind_of(struct rig *alone, uint32_t k);
 
+static void open_grammars(void)
+{
+    static const char text[] = "root ::= word (\", \" word)+\nword ::= [a-z]{1,9} | \"(\" word \")\"";
+    struct error err = {0};
+    if (grammar_make(GRAMMAR_JSON, BYTES_LITERAL(""), &grammars[0], &err) != 0 ||
+        grammar_make(GRAMMAR_GBNF, bytes_of_string(text), &grammars[1], &err) != 0)
+        fail("%s", err.text);
+}
+
 /* The next turn of the conversation before it: all that was said, and a new question. */
 static void continue_prompt(struct rig *alone, struct kind *kind, uint32_t k)
 {
@@ -251,6 +265,7 @@ static void make_kind(struct rig *alone, struct kind *kind, uint32_t k)
     kind->salt = bytes_of_string(salts[k % 4]);
     kind->max_tokens = 1 + k * 13 % MOST_TOKENS;
     kind->uncached = k % 11 == 0;
+    kind->grammar = k % 4 == 1 ? grammars[k / 4 % 2] : NULL;
     kind->sampling = (struct sampling){.temperature = k % 3 ? 0.9f : 0,
                                        .top_k = k % 2 ? 40 : 0,
                                        .top_p = 0.95f,
@@ -504,6 +519,7 @@ int main(int argc, char **argv)
     state = options.seed;
     n_kinds = options.mixes / 4 + 10 < MOST_KINDS ? (uint32_t)options.mixes / 4 + 10 : MOST_KINDS;
     open_model(&options);
+    open_grammars();
     open_engine(&alone, (struct backend_config){.n_slots = 1, .cpu = {.n_threads = 1}}, false, -1);
     int store = open_store(&alone);
     run_mixes(&options, &alone, store, &tally);
@@ -511,6 +527,8 @@ int main(int argc, char **argv)
     close(store);
     for (uint32_t k = 0; k < n_kinds; k++)
         answer_deinit(&kinds[k].right);
+    for (int i = 0; i < 2; i++)
+        grammar_free(grammars[i]);
     model_free(model);
     printf(
         "%llu mixes of %u requests: %llu answered, %llu ids, all as without caches; %llu cancelled, %llu "

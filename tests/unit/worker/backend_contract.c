@@ -302,6 +302,37 @@ START_TEST(only_allowed_ids_are_sampled)
 }
 END_TEST
 
+/* A mask that is made while the step runs: asked for before it is read, perhaps more than once. */
+struct late_mask {
+    uint32_t bits[13];
+    uint32_t id;
+};
+
+static void make_late(void *arg)
+{
+    struct late_mask *mask = arg;
+    mask->bits[mask->id / 32] = 1u << mask->id % 32;
+}
+
+START_TEST(a_mask_may_come_while_the_step_runs)
+{
+    struct fixture f;
+    set_up(&f, "Q8_0");
+    feed_prompt(&f, &greedy);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct late_mask mask = {.id = 100 + 77 * i};
+        struct backend_row_set next = next_at(N_PROMPT + i, BACKEND_SAMPLE_LAST);
+        next.allowed = mask.bits;
+        next.await = make_late;
+        next.await_arg = &mask;
+        const struct backend_result *results;
+        ck_assert_int_eq(run(&f, &next, 1, &results), 0);
+        ck_assert_int_eq(results[0].ids[0], (int32_t)mask.id);
+    }
+    tear_down(&f);
+}
+END_TEST
+
 /* Samples `n` ids one by one after the prompt. */
 static void decode(struct fixture *f, const struct backend_slot *params, int32_t *ids, uint32_t n)
 {
@@ -640,6 +671,7 @@ void backend_contract_add(TCase *tests, const struct backend_ops *of, bool same_
     tcase_add_test(tests, presence_and_frequency_count_output_before_a_recompute_but_no_prompt);
     tcase_add_test(tests, biases_are_the_slots_own);
     tcase_add_test(tests, only_allowed_ids_are_sampled);
+    tcase_add_test(tests, a_mask_may_come_while_the_step_runs);
     tcase_add_test(tests, a_draft_gives_what_agreed_of_it_and_the_id_after);
     tcase_add_test(tests, a_draft_ends_where_the_sequence_ends);
     tcase_add_test(tests, each_row_of_a_draft_has_its_mask);

@@ -20,6 +20,7 @@ struct options {
     char device[OPTIONS_TEXT_MAX + 1];   /* handed to the workers */
     char kv_type[OPTIONS_TEXT_MAX + 1];  /* the same; "" = not given */
     char quantize[OPTIONS_TEXT_MAX + 1]; /* the same */
+    char chat_template[PATH_MAX];        /* the same */
     char tcp[OPTIONS_TEXT_MAX + 1];      /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
     char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
     char http[OPTIONS_TEXT_MAX + 1];        /* HOST:PORT where a gateway serves HTTP; "" = nowhere */

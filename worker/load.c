@@ -14,9 +14,12 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/utf8.h"
 #include "worker/convert/quantize.h"
 #include "worker/engine/kv_type.h"
 #include "worker/gguf/gguf.h"
+
+#define MOST_TEMPLATE ((size_t)1 << 20) /* bytes: the largest that are public have thirty thousand */
 
 /* Bytes of the pool's prefix store; 0: there is none. */
 static size_t store_bytes(const struct worker_options *options)
@@ -218,15 +221,59 @@ static int open_model(struct load *load, struct error *err)
     return model_take_gguf(gguf, options->model, true, &load->model, err);
 }
 
+/* The whole file; 0, or -EINVAL with the reason: no other process will find it otherwise. */
+static int read_template(const char *path, struct buffer *ret_text, struct error *err)
+{
+    char part[4096];
+    size_t n;
+    int r = 0;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return error_set(err, -EINVAL, "--chat-template: %s: %s", path, strerror(errno));
+    while (r == 0 && (n = fread(part, 1, sizeof part, file)) > 0)
+        r = ret_text->len + n > MOST_TEMPLATE ? -EFBIG : buffer_append(ret_text, part, n);
+    if (r == 0 && ferror(file))
+        r = -EIO;
+    if (r == 0 && utf8_valid((struct bytes){ret_text->data, ret_text->len}) < ret_text->len)
+        r = -EILSEQ;
+    if (r == 0 && ret_text->len == 0)
+        r = -ENODATA;
+    fclose(file);
+    return r < 0 ? error_set(err, -EINVAL, "--chat-template: %s: %s", path, strerror(-r)) : 0;
+}
+
+/* What makes prompts of texts and conversations. The model's own template may be one that cannot be used, and
+ * all else is served; one that was asked for may not. */
+static int open_encoder(struct load *load, struct error *err)
+{
+    const char *path = load->options->chat_template;
+    const struct bytes own = load->model->chat_template;
+    struct buffer text = {0};
+    int r = path ? read_template(path, &text, err) : 0;
+    if (r < 0) {
+        buffer_deinit(&text);
+        return r;
+    }
+    if (path)
+        load->model->chat_template = (struct bytes){text.data, text.len};
+    prompt_encoder_init(&load->encoder, load->model);
+    load->model->chat_template = own;
+    buffer_deinit(&text);
+    if (path && !load->encoder.chat)
+        return error_set(err, -EINVAL, "--chat-template: %s: %s", path, load->encoder.no_chat.text);
+    if (own.len > 0 && !load->encoder.chat)
+        log_warn("%s", load->encoder.no_chat.text);
+    return 0;
+}
+
 int load_run(struct load *load, struct error *err)
 {
     load->shared_bytes = store_bytes(load->options);
     int r = open_model(load, err);
+    if (r == 0)
+        r = open_encoder(load, err);
     if (r < 0)
         return r;
-    prompt_encoder_init(&load->encoder, load->model);
-    if (load->model->chat_template.len > 0 && !load->encoder.chat)
-        log_warn("%s", load->encoder.no_chat.text);
     r = choose_backend(load, err);
     if (r < 0)
         return r;

@@ -343,6 +343,56 @@ START_TEST(a_model_without_a_template_is_refused_with_advice)
 }
 END_TEST
 
+/* ---- --chat-template ---- */
+
+static void write_template(char *ret_path, size_t size, const char *text)
+{
+    snprintf(ret_path, size, "%s/template.jinja", dir);
+    FILE *file = fopen(ret_path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static long prompt_tokens(const struct pool *pool)
+{
+    static char out[4096];
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "hello", "-n", "1", "--json", "--connect",
+                                 pool->frontend, NULL),
+                     0);
+    const char *at = strstr(out, "\"prompt_tokens\": ");
+    ck_assert_msg(at != NULL, "%s", out);
+    return atol(at + strlen("\"prompt_tokens\": "));
+}
+
+START_TEST(a_template_from_a_file_takes_the_place_of_the_models_own)
+{
+    struct pool pool = {0};
+    char path[sizeof model + 16];
+    write_template(path, sizeof path, "{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}");
+    pool_start(&pool, model, "--chat-template", path, NULL);
+    ck_assert_int_eq(prompt_tokens(&pool), 9); /* those of "hellohello" and nothing else */
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, WAIT_S), 0);
+    pool_forget(&pool);
+}
+END_TEST
+
+START_TEST(a_template_that_cannot_be_used_is_named)
+{
+    struct pool pool = {0};
+    char path[sizeof model + 16];
+    write_template(path, sizeof path, "{% nonsense %}");
+    ck_assert_int_eq(pool_fails(&pool, WAIT_S, model, "--chat-template", path, NULL), 1);
+    ck_assert_msg(pool_says(&pool, "template.jinja: ", 1) && pool_says(&pool, "\"nonsense\"", 1), "%s",
+                  pool_log(&pool));
+    pool_forget(&pool);
+    pool = (struct pool){0};
+    ck_assert_int_eq(pool_fails(&pool, WAIT_S, model, "--chat-template", "/none.jinja", NULL), 1);
+    ck_assert_msg(pool_says(&pool, "--chat-template: /none.jinja: No such file", 1), "%s", pool_log(&pool));
+    pool_forget(&pool);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 120);
@@ -356,6 +406,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, help_tells_how_long_an_answer_may_be);
     tcase_add_test(tests, turns_may_come_from_a_pipe);
     tcase_add_test(tests, a_model_without_a_template_is_refused_with_advice);
+    tcase_add_test(tests, a_template_from_a_file_takes_the_place_of_the_models_own);
+    tcase_add_test(tests, a_template_that_cannot_be_used_is_named);
 }
 
 int main(void)

@@ -42,8 +42,11 @@ LIMITS = {
     **{
         name: _tables.KINDS["generate"].by_key[key].high
         for name, key in (
-            ("stops", "stop"), ("stop_ids", "stop_ids"), ("logit_bias", "logit_bias"), ("grammar_bytes", "grammar"),
-        )  # fmt: skip
+            ("stops", "stop"),
+            ("stop_ids", "stop_ids"),
+            ("logit_bias", "logit_bias"),
+            ("grammar_bytes", "grammar"),
+        )
     },
     "stop_bytes": _tables.KINDS["generate"].by_key["stop"].item_high,
     "logprobs": _tables.KINDS["generate"].by_key["logprobs"].high - 1,

@@ -12,7 +12,8 @@
  *
  * The state says what it does; `slot` whether it holds one, and so whether it stands in the waiting list or
  * among the running. sequence_plan and sequence_settle alone move its progress: the first when a step is
- * built, the second when that step was read. The functions here touch no other module. */
+ * built, the second when that step was read. The functions here touch no other module but those of
+ * what it owns, its text and its mask. */
 
 #include <stdbool.h>
 #include <stdint.h>

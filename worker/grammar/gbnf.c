@@ -10,7 +10,8 @@
 
 #include "worker/grammar/characters.h"
 
-#define MOST_DEPTH 100
+#define MOST_DEPTH   100
+#define MOST_REPEATS 2 /* of one item: a+? is a* */
 
 struct gbnf_reader {
     struct text_cursor at;
@@ -151,9 +152,11 @@ static int read_item(struct gbnf_reader *reader, const struct expression **ret_e
 static int read_repeats(struct gbnf_reader *reader, const struct expression **expression)
 {
     struct repeat repeat;
-    int r;
-    while ((r = cursor_repeat(&reader->at, true, &repeat)) > 0)
+    int r, n = 0;
+    while ((r = cursor_repeat(&reader->at, true, &repeat)) > 0 && n++ < MOST_REPEATS)
         *expression = expression_repeat(reader->rules, *expression, repeat.least, repeat.most);
+    if (r > 0)
+        return invalid(reader, "repeats of repeats of repeats");
     return r < 0 ? invalid(reader, "a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536") : 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules are read, made a program, and forgotten. The machine of a grammar is made with its first answer.
- */
+/* The rules are read, made a program, and forgotten. The first state of an answer is found at once: a grammar
+ * that is too much from the beginning is refused before anybody waits for an answer of it. */
 
 #include "worker/grammar/grammar.h"
 
@@ -21,7 +21,6 @@ struct grammar {
     atomic_uint references;
     struct program program;
     struct machine machine; /* of the thread that has answers */
-    bool running;           /* it is there */
 };
 
 struct grammar_answer {
@@ -44,6 +43,25 @@ static int read_rules(enum grammar_kind kind, struct bytes text, struct rules *r
     return error_set(err, GRAMMAR_E_INVALID, "grammar: there is no such kind");
 }
 
+/* What the machine says, in the words of grammar.h. */
+static int result(const struct grammar *grammar, int r, struct error *err)
+{
+    return r == MACHINE_E_LIMIT ? error_set(err, GRAMMAR_E_INVALID, "%s", grammar->machine.failure.text) : r;
+}
+
+static int try_beginning(struct grammar *grammar, struct error *err)
+{
+    struct matcher matcher;
+    int r = machine_init(&grammar->machine, &grammar->program);
+    if (r == 0)
+        r = machine_begin(&grammar->machine, MOST_WORK);
+    if (r == 0)
+        r = matcher_init(&matcher, &grammar->machine);
+    if (r == 0)
+        matcher_deinit(&matcher, &grammar->machine);
+    return result(grammar, r, err);
+}
+
 int grammar_make(enum grammar_kind kind, struct bytes text, struct grammar **ret_grammar, struct error *err)
 {
     struct rules rules;
@@ -63,8 +81,12 @@ int grammar_make(enum grammar_kind kind, struct bytes text, struct grammar **ret
         free(grammar);
         return r;
     }
-    *ret_grammar = grammar;
-    return 0;
+    r = try_beginning(grammar, err);
+    if (r == 0)
+        *ret_grammar = grammar;
+    else
+        grammar_free(grammar);
+    return r;
 }
 
 struct grammar *grammar_ref(struct grammar *grammar)
@@ -77,27 +99,16 @@ struct grammar *grammar_free(struct grammar *grammar)
 {
     if (!grammar || atomic_fetch_sub_explicit(&grammar->references, 1, memory_order_acq_rel) > 1)
         return NULL;
-    if (grammar->running)
-        machine_deinit(&grammar->machine);
+    machine_deinit(&grammar->machine);
     program_deinit(&grammar->program);
     free(grammar);
     return NULL;
-}
-
-/* What the machine says, in the words of grammar.h. */
-static int result(const struct grammar *grammar, int r, struct error *err)
-{
-    return r == MACHINE_E_LIMIT ? error_set(err, GRAMMAR_E_INVALID, "%s", grammar->machine.failure.text) : r;
 }
 
 int grammar_answer_new(struct grammar *grammar, struct grammar_answer **ret_answer, struct error *err)
 {
     struct grammar_answer *answer = calloc(1, sizeof *answer);
     int r = answer ? 0 : -ENOMEM;
-    if (r == 0 && !grammar->running) {
-        r = machine_init(&grammar->machine, &grammar->program);
-        grammar->running = r == 0;
-    }
     if (r == 0)
         r = machine_begin(&grammar->machine, MOST_WORK);
     if (r == 0)

@@ -167,6 +167,8 @@ const struct expression *schema_object(struct schema_reader *reader, const json_
         return schema_refuse(reader, "required is no list of names");
     if (additional && !json_is_boolean(additional) && !json_is_object(additional))
         return schema_refuse(reader, "additionalProperties is no schema");
+    if (json_object_size(properties) > SCHEMA_MOST_NAMES || json_array_size(required) > SCHEMA_MOST_NAMES)
+        return schema_refuse(reader, "more than %u properties are not supported", SCHEMA_MOST_NAMES);
     members.items = arena_take(&reader->rules->arena, most, sizeof *members.items);
     members.required = arena_take(&reader->rules->arena, most, sizeof *members.required);
     members.names = arena_take(&reader->rules->arena, most, sizeof *members.names);

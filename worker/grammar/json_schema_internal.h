@@ -11,6 +11,7 @@
 
 #define SCHEMA_MOST_DEPTH 64   /* of schemas in one another */
 #define SCHEMA_MOST_REFS  1024 /* of places that are named by a $ref */
+#define SCHEMA_MOST_NAMES 2048 /* of properties of an object, and of those required */
 
 struct schema_reader {
     struct rules *rules;
@@ -25,6 +26,7 @@ struct schema_reader {
         uint32_t rule;
     } refs[SCHEMA_MOST_REFS]; /* [n_refs] */
     uint32_t n_refs;
+    size_t copied;  /* entries of objects that were copied to merge schemas */
     json_t *merged; /* an array that keeps the schemas which allOf made */
 };
 

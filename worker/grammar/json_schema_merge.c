@@ -11,7 +11,8 @@
 
 #include "worker/grammar/json_schema_internal.h"
 
-#define MOST_MERGED 4096 /* schemas that allOf and others may make */
+#define MOST_MERGED 4096       /* schemas that allOf and others may make */
+#define MOST_COPIED (1u << 17) /* entries of theirs */
 
 /* Keeps a new schema as long as the reader lives; NULL without memory, or when there are too many. */
 static json_t *keep(struct schema_reader *reader, json_t *schema)
@@ -21,6 +22,17 @@ static json_t *keep(struct schema_reader *reader, json_t *schema)
         return schema;
     schema_refuse(reader, "the schema is too large");
     return NULL;
+}
+
+/* Charges what a copy of the schema, and of the lists in it that may grow, takes; false: too much. */
+static bool charge(struct schema_reader *reader, const json_t *schema)
+{
+    reader->copied += 1 + json_object_size(schema) + json_object_size(json_object_get(schema, "properties")) +
+                      json_array_size(json_object_get(schema, "required")) +
+                      json_array_size(json_object_get(schema, "allOf"));
+    if (reader->copied > MOST_COPIED)
+        schema_refuse(reader, "the schema is too large");
+    return reader->copied <= MOST_COPIED;
 }
 
 /* ---- references ---- */
@@ -67,7 +79,7 @@ const json_t *schema_resolve(struct schema_reader *reader, const char *ref)
 
 const json_t *schema_without(struct schema_reader *reader, const json_t *schema, const char *keyword)
 {
-    json_t *copy = keep(reader, json_copy((json_t *)schema));
+    json_t *copy = charge(reader, schema) ? keep(reader, json_copy((json_t *)schema)) : NULL;
     if (copy)
         json_object_del(copy, keyword);
     return copy;
@@ -185,9 +197,11 @@ const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const 
                       "additionalProperties, where other schemas have properties too, is not supported");
         return NULL;
     }
+    if (!charge(reader, a) || !charge(reader, b))
+        return NULL;
     json_t *merged = keep(reader, json_copy((json_t *)a)), *value;
     const char *key;
-    json_object_foreach((json_t *)b, key, value)
+    json_object_foreach(merged ? (json_t *)b : NULL, key, value)
     {
         json_t *own = json_object_get(merged, key);
         json_t *joined = !own || json_equal(own, value) ? json_incref(value) : merge_values(key, own, value);

@@ -92,6 +92,7 @@ START_TEST(mistakes_are_named)
         {"root ::= \"\\q\"", "an escape or a byte that is no character"},
         {"root ::= \"\xff\"", "an escape or a byte that is no character"},
         {"root ::= \"a\"{3,2}", "a repeat is none of"},
+        {"root ::= \"a\"****", "repeats of repeats"},
         {"root ::= \"a\"{99999999}", "a repeat is none of"},
         {"root = \"a\"", "expected ::="},
         {"root ::= <a>", "expected a literal, a set, a group or the name of a rule"},
@@ -114,6 +115,19 @@ START_TEST(deep_nesting_is_refused_not_followed)
     size_t n = strlen(text);
     memset(text + n, '(', 2000);
     ck_assert(strstr(why_refused(GRAMMAR_GBNF, text), "nested too deep"));
+}
+END_TEST
+
+START_TEST(a_long_chain_of_rules_is_followed)
+{
+    static char text[120000] = "root ::= r0\n";
+    size_t n = strlen(text);
+    for (int i = 0; i < 4000; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "r%d ::= r%d\n", i, i + 1);
+    snprintf(text + n, sizeof text - n, "r4000 ::= \"a\"\n");
+    ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text), "");
+    memcpy(strstr(text, "r4000 ::= \"a\""), "r4000 ::= r0 ", 13);
+    ck_assert(strstr(why_refused(GRAMMAR_GBNF, text), "left recursion"));
 }
 END_TEST
 
@@ -165,6 +179,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, random_sets_hold_their_code_points_and_no_others);
     tcase_add_test(tests, mistakes_are_named);
     tcase_add_test(tests, deep_nesting_is_refused_not_followed);
+    tcase_add_test(tests, a_long_chain_of_rules_is_followed);
     tcase_add_test(tests, ambiguity_has_a_bound_with_a_name);
     tcase_add_test(tests, what_is_remembered_is_bounded_and_answers_outlive_it);
 }

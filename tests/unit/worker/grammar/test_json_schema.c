@@ -323,6 +323,39 @@ START_TEST(what_is_not_supported_is_named_with_its_place)
 }
 END_TEST
 
+/* Small texts that ask for much. */
+START_TEST(hostile_schemas_are_refused_or_read_in_time)
+{
+    static char text[GRAMMAR_MOST_BYTES];
+    size_t n = (size_t)snprintf(text, sizeof text, "{\"allOf\":[");
+    for (int i = 0; n < sizeof text - 200; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s{\"properties\":{\"a%d\":{},\"b%d\":{}}}",
+                              i ? "," : "", i, i);
+    strcpy(text + n, "]}");
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "too large"));
+    n = (size_t)snprintf(text, sizeof text, "{\"properties\":{");
+    for (int i = 0; n < sizeof text - 200; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s\"p%d\":{}", i ? "," : "", i);
+    strcpy(text + n, "}}");
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "more than 2048 properties"));
+    n = (size_t)snprintf(text, sizeof text, "{\"enum\":[");
+    for (int i = 0; n < sizeof text - 200; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%d", i ? "," : "", i);
+    strcpy(text + n, "]}");
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "too"));
+    memset(text, '[', 100000);
+    text[100000] = 0;
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "schema: line 1"));
+    n = (size_t)snprintf(text, sizeof text, "{\"items\":");
+    for (int i = 0; i < 300; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "{\"items\":");
+    n += (size_t)snprintf(text + n, sizeof text - n, "{}");
+    memset(text + n, '}', 301);
+    text[n + 301] = 0;
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "nested more than"));
+}
+END_TEST
+
 START_TEST(a_schema_of_many_optional_properties_is_no_larger_than_long)
 {
     static char schema[64000] = "{\"type\":\"object\",\"properties\":{";
@@ -348,6 +381,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, lists_of_values);
     tcase_add_test(tests, schemas_together);
     tcase_add_test(tests, what_is_not_supported_is_named_with_its_place);
+    tcase_add_test(tests, hostile_schemas_are_refused_or_read_in_time);
     tcase_add_test(tests, a_schema_of_many_optional_properties_is_no_larger_than_long);
 }
 

@@ -171,7 +171,6 @@ static const struct {
      "messages[0].tool_calls[0].function", "has no name"},
     {true, "{\"messages\": [{\"role\": \"tool\", \"content\": \"a\", \"tool_call_id\": 1}]}",
      "messages[0].tool_call_id", "not a string"},
-    {true, CHAT("\"response_format\": {\"type\": \"json_object\"}"), "response_format", "not supported"},
     {true, CHAT("\"model\": 1"), "model", "not a string"},
     {true, "{\"messages\": []}", "messages", "empty"},
     {true, "{\"messages\": \"a\"}", "messages", "not an array"},

@@ -81,8 +81,10 @@ static void describe_type(const struct field *f, char *out, size_t size)
         snprintf(out, size, "name");
         break;
     case FIELD_TEXT:
-        ck_assert_uint_eq(f->high, PROTO_MAX_REQUEST_BYTES); /* no bound of its own */
-        snprintf(out, size, "text");
+        if (f->high == PROTO_MAX_REQUEST_BYTES) /* no bound of its own */
+            snprintf(out, size, "text");
+        else
+            snprintf(out, size, "text ≤ %" PRIu64 " bytes", f->high);
         break;
     case FIELD_REAL:
         snprintf(out, size, "real %s … %s", number(f->real_low, low), number(f->real_high, high));
@@ -107,8 +109,12 @@ static void describe_type(const struct field *f, char *out, size_t size)
                  number(f->real_low, low), number(f->real_high, high));
         break;
     case FIELD_ENUM:
-        ck_assert_uint_eq(f->names->n, 2);
-        snprintf(out, size, "text: `%s` or `%s`", f->names->names[0], f->names->names[1]);
+        snprintf(out, size, "text: ");
+        for (uint32_t i = 0; i < f->names->n; i++)
+            snprintf(out + strlen(out), size - strlen(out), "`%s`%s", f->names->names[i],
+                     i + 2 < f->names->n    ? ", "
+                     : i + 2 == f->names->n ? " or "
+                                            : "");
         break;
     default:
         ck_abort_msg("%s: a type that the document has no words for", f->key);

@@ -55,16 +55,25 @@ class Gateway:
         self.address = None
 
     def __enter__(self):
-        self.until(lambda: "ready: http://" in self.said())
-        self.address = self.said().split("ready: http://", 1)[1].split()[0]
-        self.until(lambda: self.ask("GET", "/v1/models").get("data"))
+        try:
+            self.until(lambda: "ready: http://" in self.said())
+            self.address = self.said().split("ready: http://", 1)[1].split()[0]
+            self.until(lambda: self.ask("GET", "/v1/models").get("data"))
+        except BaseException:
+            self.end()
+            raise
         return self
 
     def __exit__(self, *_):
+        assert self.end() == 0, self.said()
+
+    def end(self):
         self.process.terminate()
-        status = self.process.wait(WAIT)
-        self.served.__exit__()
-        assert status == 0, self.said()
+        try:
+            return self.process.wait(WAIT)
+        finally:
+            self.process.kill()
+            self.served.__exit__()
 
     def said(self):
         self.log.seek(0)

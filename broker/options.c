@@ -81,6 +81,8 @@ static const struct setting {
      offsetof(struct options, quantize), OPTIONS_TEXT_MAX + 1, 0},
     {"chat-template", "FILE", "How conversations are written out (default: the model's own template)",
      SETTING_TEXT, offsetof(struct options, chat_template), PATH_MAX, 0},
+    {"system", "TEXT", "The system message of conversations that bring none", SETTING_TEXT,
+     offsetof(struct options, system), OPTIONS_SYSTEM_MAX + 1, 0},
     {"cached-blocks", "N", "Of them, most that the prefix cache keeps; 0: none (default all)", SETTING_NUMBER,
      offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
     {"prefix-store", "MIB", "Memory in which workers share the KV blocks of prompts (default none)",

@@ -12,7 +12,8 @@
 #include "common/error.h"
 #include "common/rundir.h"
 
-#define OPTIONS_TEXT_MAX 255
+#define OPTIONS_TEXT_MAX   255
+#define OPTIONS_SYSTEM_MAX 4095
 
 struct options {
     char model[PATH_MAX];
@@ -21,6 +22,7 @@ struct options {
     char kv_type[OPTIONS_TEXT_MAX + 1];  /* the same; "" = not given */
     char quantize[OPTIONS_TEXT_MAX + 1]; /* the same */
     char chat_template[PATH_MAX];        /* the same */
+    char system[OPTIONS_SYSTEM_MAX + 1]; /* the same */
     char tcp[OPTIONS_TEXT_MAX + 1];      /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
     char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
     char http[OPTIONS_TEXT_MAX + 1];        /* HOST:PORT where a gateway serves HTTP; "" = nowhere */

@@ -75,6 +75,7 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
     command_line_option(line, "--kv-type", options->kv_type[0] ? options->kv_type : NULL);
     command_line_option(line, "--quantize", options->quantize[0] ? options->quantize : NULL);
     command_line_option(line, "--chat-template", options->chat_template[0] ? options->chat_template : NULL);
+    command_line_option(line, "--system", options->system[0] ? options->system : NULL);
     if (options->has_cached_blocks)
         command_line_number(line, "--cached-blocks", options->cached_blocks);
     int allowed[CPU_SETSIZE];

@@ -263,7 +263,9 @@ static int open_encoder(struct load *load, struct error *err)
         return error_set(err, -EINVAL, "--chat-template: %s: %s", path, load->encoder.no_chat.text);
     if (own.len > 0 && !load->encoder.chat)
         log_warn("%s", load->encoder.no_chat.text);
-    return 0;
+    const char *system = load->options->system;
+    r = system ? prompt_encoder_set_system(&load->encoder, bytes_of_string(system), err) : 0;
+    return r < 0 ? error_prefix(err, r, "--system") : 0;
 }
 
 int load_run(struct load *load, struct error *err)

@@ -31,6 +31,7 @@ enum {
     KEY_LOCAL_WORKERS,
     KEY_QUANTIZE,
     KEY_CHAT_TEMPLATE,
+    KEY_SYSTEM,
     KEY_CACHED_BLOCKS,
     KEY_FRAME_US,
     KEY_ORPHAN_S,
@@ -51,6 +52,7 @@ static const struct argp_option options[] = {
     {"kv-type", KEY_KV_TYPE, "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (f16)", 0},
     {"quantize", KEY_QUANTIZE, "TYPE", 0,
      "Make weights in F32, F16 or BF16 smaller: Q8_0, Q4_K_M ... (as they are)", 0},
+    {"system", KEY_SYSTEM, "TEXT", 0, "The system message of conversations that bring none", 0},
     {"chat-template", KEY_CHAT_TEMPLATE, "FILE", 0, "How conversations are written out (the model's own)", 0},
     {"cached-blocks", KEY_CACHED_BLOCKS, "N", 0, "Of them, most that the prefix cache keeps; 0: none (all)",
      0},
@@ -128,6 +130,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_CHAT_TEMPLATE:
         into->chat_template = arg;
+        break;
+    case KEY_SYSTEM:
+        into->system = arg;
         break;
     case KEY_CACHED_BLOCKS:
         into->cached_blocks = number(key, arg, 0, LAUNCH_MAX_KV_BLOCKS, state);

@@ -78,6 +78,15 @@ void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens)
     encoder->most_bytes = encoder->longest_token * most_tokens;
 }
 
+static bool has_system(const struct prompt *prompt)
+{
+    for (size_t i = 0; i < prompt->chat.n; i++)
+        if (bytes_equal(prompt->chat.items[i].role, BYTES_LITERAL("system")) ||
+            bytes_equal(prompt->chat.items[i].role, BYTES_LITERAL("developer")))
+            return true;
+    return false;
+}
+
 static bool encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
                         struct ids *ids, struct refusal *ret_refusal)
 {
@@ -85,22 +94,40 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
         return refuse(ret_refusal, PROTO_UNSUPPORTED, "%s", encoder->no_chat.text);
     if (tools.len > 0 && !encoder->tools)
         return refuse(ret_refusal, PROTO_UNSUPPORTED, "the model's chat template knows no tools");
-    struct chat_turn *turns = calloc(prompt->chat.n, sizeof *turns);
+    struct chat_turn *turns = calloc(prompt->chat.n + 1, sizeof *turns);
     if (!turns)
         return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
+    size_t n = 0;
+    if (encoder->system.len > 0 && !has_system(prompt))
+        turns[n++] = (struct chat_turn){.role = BYTES_LITERAL("system"), .content = encoder->system};
     for (size_t i = 0; i < prompt->chat.n; i++)
-        turns[i] = (struct chat_turn){.role = prompt->chat.items[i].role,
-                                      .content = prompt->chat.items[i].content,
-                                      .name = prompt->chat.items[i].name,
-                                      .tool_calls = prompt->chat.items[i].tool_calls,
-                                      .tool_call_id = prompt->chat.items[i].tool_call_id};
-    int r = chat_template_encode(encoder->chat, encoder->tokenizer, turns, prompt->chat.n, tools,
-                                 encoder->most_bytes, ids, &ret_refusal->reason);
+        turns[n++] = (struct chat_turn){.role = prompt->chat.items[i].role,
+                                        .content = prompt->chat.items[i].content,
+                                        .name = prompt->chat.items[i].name,
+                                        .tool_calls = prompt->chat.items[i].tool_calls,
+                                        .tool_call_id = prompt->chat.items[i].tool_call_id};
+    int r = chat_template_encode(encoder->chat, encoder->tokenizer, turns, n, tools, encoder->most_bytes, ids,
+                                 &ret_refusal->reason);
     free(turns);
     ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
     if (r != 0 && ret_refusal->reason.text[0] == 0)
         error_set(&ret_refusal->reason, 0, "the conversation could not be made a prompt");
     return r == 0;
+}
+
+/* A conversation is tried, since what a template refuses only shows when it is rendered. */
+int prompt_encoder_set_system(struct prompt_encoder *encoder, struct bytes system, struct error *err)
+{
+    const struct chat_message probe = {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("Hello")};
+    const struct prompt prompt = {.form = PROMPT_CHAT, .chat = {&probe, 1}};
+    struct ids ids = {0};
+    struct refusal refusal = {0};
+    if (utf8_valid(system) < system.len)
+        return error_set(err, -EINVAL, "it is not UTF-8");
+    encoder->system = system;
+    bool taken = encode_chat(encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal);
+    ids_deinit(&ids);
+    return taken ? 0 : error_set(err, -EINVAL, "%s", refusal.reason.text);
 }
 
 static bool encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,

@@ -28,6 +28,7 @@ struct prompt_encoder {
     const struct tokenizer *tokenizer;
     struct chat_template *chat;          /* NULL: none, or none that can be used */
     struct error no_chat;                /* then: why */
+    struct bytes system;                 /* message of conversations that bring none; "": none */
     const struct tool_form *tools;       /* in which the model calls them; NULL: it does not */
     int32_t marks[TOOL_FORM_MOST_MARKS]; /* [n_marks] control tokens that are written out in calls */
     uint32_t n_marks;
@@ -38,6 +39,10 @@ struct prompt_encoder {
 /* Opens the encoder of a model, which outlives it and has a tokenizer. A chat template that cannot be used is
  * no failure: `no_chat` says why conversations are refused. */
 void prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model);
+/* From now on conversations without a message of the role "system" or "developer" begin with this one, which
+ * outlives the encoder. -EINVAL with a reason: it is no UTF-8, or the model's template cannot take one. */
+int prompt_encoder_set_system(struct prompt_encoder *encoder, struct bytes system, struct error *err);
+
 void prompt_encoder_deinit(struct prompt_encoder *encoder);
 
 /* Bounds texts by the most tokens that a sequence may have. A token stands for no more bytes than its name

@@ -377,6 +377,37 @@ START_TEST(a_template_from_a_file_takes_the_place_of_the_models_own)
 }
 END_TEST
 
+START_TEST(a_system_message_of_the_pool_stands_before_conversations)
+{
+    long tokens[2];
+    char path[sizeof model + 16];
+    write_template(path, sizeof path, "{% for m in messages %}{{ m.content }}{% endfor %}");
+    for (int with = 0; with < 2; with++) {
+        struct pool pool = {0};
+        pool_start(&pool, model, "--chat-template", path, with ? "--system" : NULL, "Be brief.", NULL);
+        tokens[with] = prompt_tokens(&pool);
+        ck_assert_int_eq(pool_stop(&pool, SIGTERM, WAIT_S), 0);
+        pool_forget(&pool);
+    }
+    ck_assert_msg(tokens[1] > tokens[0] + 3, "%ld, %ld", tokens[0], tokens[1]);
+}
+END_TEST
+
+START_TEST(a_system_message_that_the_template_refuses_is_an_error)
+{
+    struct pool pool = {0};
+    char path[sizeof model + 16];
+    write_template(
+        path, sizeof path,
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}x");
+    ck_assert_int_eq(pool_fails(&pool, WAIT_S, model, "--chat-template", path, "--system", "Be brief.", NULL),
+                     1);
+    ck_assert_msg(pool_says(&pool, "--system: ", 1) && pool_says(&pool, "no system here", 1), "%s",
+                  pool_log(&pool));
+    pool_forget(&pool);
+}
+END_TEST
+
 START_TEST(a_template_that_cannot_be_used_is_named)
 {
     struct pool pool = {0};
@@ -408,6 +439,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_model_without_a_template_is_refused_with_advice);
     tcase_add_test(tests, a_template_from_a_file_takes_the_place_of_the_models_own);
     tcase_add_test(tests, a_template_that_cannot_be_used_is_named);
+    tcase_add_test(tests, a_system_message_of_the_pool_stands_before_conversations);
+    tcase_add_test(tests, a_system_message_that_the_template_refuses_is_an_error);
 }
 
 int main(void)

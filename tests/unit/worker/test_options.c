@@ -45,8 +45,9 @@ START_TEST(each_option_has_its_field)
 {
     struct worker_options o =
         PARSE(REQUIRED, "--name", "w", "--incarnation", "2", "--device", "null", "--ctx", "3", "--slots", "4",
-              "--kv-blocks", "5", "--kv-type", "q8_0", "--chat-template", "t", "--threads", "6", "--cpus",
-              "7,0,65535", "--board-fd", "8", "--board-slot", "9", "--frame-us", "0", "--orphan-s", "11");
+              "--kv-blocks", "5", "--kv-type", "q8_0", "--chat-template", "t", "--system", "Be brief.",
+              "--threads", "6", "--cpus", "7,0,65535", "--board-fd", "8", "--board-slot", "9", "--frame-us",
+              "0", "--orphan-s", "11");
     ck_assert_str_eq(o.name, "w");
     ck_assert_str_eq(o.device, "null");
     ck_assert_uint_eq(o.incarnation, 2);
@@ -55,6 +56,7 @@ START_TEST(each_option_has_its_field)
     ck_assert_uint_eq(o.kv_blocks, 5);
     ck_assert_str_eq(o.kv_type, "q8_0");
     ck_assert_str_eq(o.chat_template, "t");
+    ck_assert_str_eq(o.system, "Be brief.");
     ck_assert_uint_eq(o.threads, 6);
     ck_assert_uint_eq(o.n_cpus, 3);
     ck_assert_int_eq(o.cpus[0], 7);

@@ -106,7 +106,7 @@ def _logprobs(frame: Mapping[str, Any]) -> tuple[tuple[Logprob, ...], ...]:
     """Those of each id of a frame, with their pieces where it tells them."""
     pieces = iter(frame["pieces"] or ())
     rows = frame["logprobs"] or ()
-    return tuple(tuple(Logprob(*entry, next(pieces, b"")) for entry in row) for row in rows)
+    return tuple(tuple(Logprob(entry[0], entry[1], next(pieces, b"")) for entry in row) for row in rows)
 
 
 # ---- its life ----

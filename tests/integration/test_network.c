@@ -168,12 +168,13 @@ static bool is_open_to_others(unsigned long inode)
     return found;
 }
 
+/* Sockets, not descriptors, of which one may have several. */
 static int n_open_to_others(pid_t pid)
 {
     char folder[64], path[512], target[256];
     int n = 0;
     struct dirent *entry;
-    unsigned long inode;
+    unsigned long inode, found[16];
     snprintf(folder, sizeof folder, "/proc/%d/fd", pid);
     DIR *listing = opendir(folder);
     ck_assert_ptr_nonnull(listing);
@@ -181,8 +182,14 @@ static int n_open_to_others(pid_t pid)
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         ssize_t len = readlink(path, target, sizeof target - 1);
         target[len > 0 ? len : 0] = 0;
-        if (sscanf(target, "socket:[%lu]", &inode) == 1)
-            n += is_open_to_others(inode);
+        if (sscanf(target, "socket:[%lu]", &inode) != 1 || !is_open_to_others(inode))
+            continue;
+        int i = 0;
+        while (i < n && found[i] != inode)
+            i++;
+        ck_assert_int_lt(i, 16);
+        found[i] = inode;
+        n = i == n ? n + 1 : n;
     }
     closedir(listing);
     return n;

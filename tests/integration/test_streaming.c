@@ -222,6 +222,8 @@ START_TEST(logprobs_come_with_every_id_and_name_it_first)
     request.text = "likely";
     request.max_tokens = 8;
     request.temperature = 1;
+    request.has_seed = true; /* another one may end the answer early */
+    request.seed = 1;
     request.logprobs = 3;
     ck_assert_int_eq(quern_generate_wait(client, &request, check_logprobs, &check, &err), 0);
     ck_assert_uint_eq(check.rows, 8);

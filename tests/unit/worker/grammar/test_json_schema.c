@@ -205,7 +205,7 @@ START_TEST(every_range_of_integers_has_all_of_its_numbers)
 {
     for (int low = -25; low <= 25; low += 3)
         for (int high = low; high <= 130; high += 7) {
-            char schema[96], number[8];
+            char schema[96], number[16];
             snprintf(schema, sizeof schema, "{\"type\":\"integer\",\"minimum\":%d,\"maximum\":%d}", low,
                      high);
             struct grammar *grammar = grammar_of(GRAMMAR_SCHEMA, schema);

@@ -66,6 +66,12 @@ static const struct setting {
      offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
     {"http-keys", "FILE", "Who may use it: lines of NAME KEY, see quern-gateway(1)", SETTING_TEXT,
      offsetof(struct options, http_keys), PATH_MAX, 0},
+    {"http-tls-cert", "FILE", "Serve HTTPS with this certificate and its chain (PEM)", SETTING_TEXT,
+     offsetof(struct options, http_tls_cert), PATH_MAX, 0},
+    {"http-tls-key", "FILE", "The private key of that certificate (PEM)", SETTING_TEXT,
+     offsetof(struct options, http_tls_key), PATH_MAX, 0},
+    {"http-log", "FILE", "Write a line of JSON there for each HTTP request", SETTING_TEXT,
+     offsetof(struct options, http_log), PATH_MAX, 0},
     {"rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", SETTING_TEXT,
      offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
     {"ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
@@ -204,6 +210,23 @@ static int check_tcp(const char *tcp, struct error *err)
     return options_split_tcp(tcp, host, &port, &loopback, err);
 }
 
+/* What bears on HTTP takes HTTP. */
+static int check_http(const struct options *options, struct error *err)
+{
+    const struct {
+        const char *name, *value;
+    } parts[] = {{"http-keys", options->http_keys},
+                 {"http-tls-cert", options->http_tls_cert},
+                 {"http-tls-key", options->http_tls_key},
+                 {"http-log", options->http_log}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !options->http[0]; i++)
+        if (parts[i].value[0])
+            return error_set(err, -EINVAL, "%s: it is for HTTP, and no http is given", parts[i].name);
+    if (!options->http_tls_cert[0] != !options->http_tls_key[0])
+        return error_set(err, -EINVAL, "http-tls-cert and http-tls-key go together");
+    return 0;
+}
+
 /* What stands in an endpoint before the port. */
 static int check_public_host(const char *host, struct error *err)
 {
@@ -274,8 +297,8 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         walk.result = error_set(err, -EINVAL,
                                 "client-keys: clients have keys where the pool has one, and no "
                                 "curve-key is given");
-    if (walk.result == 0 && options.http_keys[0] && !options.http[0])
-        walk.result = error_set(err, -EINVAL, "http-keys: they are for HTTP, and no http is given");
+    if (walk.result == 0)
+        walk.result = check_http(&options, err);
     if (walk.result == 0)
         *ret_options = options;
     return walk.result;

@@ -27,9 +27,12 @@ struct options {
     char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
     char http[OPTIONS_TEXT_MAX + 1];        /* HOST:PORT where a gateway serves HTTP; "" = nowhere */
     char http_keys[PATH_MAX];               /* file of its keys; "" = none */
-    char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
-    char client_keys[PATH_MAX];             /* folder of the public keys of clients; "" = none */
-    uint32_t any_client;                    /* 1: tcp lets in whoever knows the server's key */
+    char http_tls_cert[PATH_MAX];           /* files with which it serves HTTPS; "" = HTTP */
+    char http_tls_key[PATH_MAX];
+    char http_log[PATH_MAX];    /* file of its request log; "" = none */
+    char curve_key[PATH_MAX];   /* certificate file of the server; "" = none */
+    char client_keys[PATH_MAX]; /* folder of the public keys of clients; "" = none */
+    uint32_t any_client;        /* 1: tcp lets in whoever knows the server's key */
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];
     /* Handed to the workers; 0 = not given. */

@@ -180,6 +180,9 @@ int launch_gateway(const char *program, const struct options *options, pid_t *re
     command_line_add(&line, program);
     command_line_option(&line, "--listen", options->http);
     command_line_option(&line, "--keys", options->http_keys[0] ? options->http_keys : NULL);
+    command_line_option(&line, "--tls-cert", options->http_tls_cert[0] ? options->http_tls_cert : NULL);
+    command_line_option(&line, "--tls-key", options->http_tls_key[0] ? options->http_tls_key : NULL);
+    command_line_option(&line, "--request-log", options->http_log[0] ? options->http_log : NULL);
     command_line_option(&line, "--connect", options->rundir);
     command_line_number(&line, "--parent", getpid());
     char *const *words = command_line_words(&line);

@@ -763,16 +763,21 @@ class RequestLog(Base):
         self.assertIn("/nowhere/x", said.stderr)
 
 
+def make_certificate(cert, key):
+    """Writes a certificate of 127.0.0.1 for itself, and its key."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key,
+                    "-out", cert], check=True, capture_output=True)
+    os.chmod(key, 0o600)
+
+
 @unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate with")
 class Tls(Base):
     @classmethod
     def setUpClass(cls):
         cls.place = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
         cls.cert, cls.key = str(cls.place / "cert.pem"), str(cls.place / "key.pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                        "-days", "2", "-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", cls.key,
-                        "-out", cls.cert], check=True, capture_output=True)
-        os.chmod(cls.key, 0o600)
+        make_certificate(cls.cert, cls.key)
         cls.options = ("--tls-cert", cls.cert, "--tls-key", cls.key, "--request-seconds", "3", "--body-kb", "16",
                        "--stream-kb", "64")
         super().setUpClass()
@@ -872,6 +877,26 @@ class Served(unittest.TestCase):
         until(lambda: self.get(url) == 200, "it serves again")
         self.assertEqual(pool.end(), 0, pool.log())
         self.assertEqual(self.get(url), 0)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate with")
+    def test_its_options_reach_it(self):
+        cert, key, log = (str(self.folder / name) for name in ("cert.pem", "key.pem", "requests"))
+        make_certificate(cert, key)
+        pool = self.serve("--http", "127.0.0.1:0", "--http-tls-cert", cert, "--http-tls-key", key, "--http-log", log)
+        url = until(lambda: self.addresses(pool), "the gateway listens")[0]
+        self.assertTrue(url.startswith("https://"), url)
+        context = ssl.create_default_context(cafile=cert)
+        with self.assertRaises(urllib.error.HTTPError) as missing:
+            urllib.request.urlopen(url + "/missing", timeout=WAIT, context=context)
+        missing.exception.close()
+        line = json.loads(until(lambda: pathlib.Path(log).read_text(), "a line of the log"))
+        self.assertEqual((line["path"], line["status"]), ("/missing", 404))
+        os.rename(log, log + ".1")
+        os.kill(child_of(pool.process.pid, "quern-gateway"), signal.SIGHUP)
+        until(lambda: os.path.exists(log), "the log is opened anew")
+        self.assertEqual(pool.end(), 0, pool.log())
+        for wrong in (("--http-log", log), ("--http", "127.0.0.1:0", "--http-tls-cert", cert)):
+            self.assertEqual(self.serve(*wrong).process.wait(WAIT), 2)
 
     def test_what_cannot_be_served_ends_the_pool_with_the_reason(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:

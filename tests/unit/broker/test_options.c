@@ -127,6 +127,29 @@ START_TEST(the_command_line_wins_over_the_file)
 }
 END_TEST
 
+START_TEST(what_bears_on_http_takes_http)
+{
+    static const char *const names[] = {"--http-keys", "--http-tls-cert", "--http-tls-key", "--http-log"};
+    struct options options;
+    struct error err = {{0}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        ck_assert_int_eq(PARSE(&options, &err, "m.gguf", (char *)names[i], "file"), -EINVAL);
+        ck_assert_msg(strstr(err.text, names[i] + 2) && strstr(err.text, "no http"), "%s", err.text);
+    }
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--http", "127.0.0.1:1", "--http-tls-cert", "c",
+                           "--http-tls-key", "k", "--http-log", "l", "--http-keys", "n"),
+                     0);
+    ck_assert_str_eq(options.http_tls_cert, "c");
+    ck_assert_str_eq(options.http_tls_key, "k");
+    ck_assert_str_eq(options.http_log, "l");
+    for (size_t i = 1; i < 3; i++) {
+        ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http", "127.0.0.1:1", (char *)names[i], "file"),
+                         -EINVAL);
+        ck_assert_msg(strstr(err.text, "go together"), "%s", err.text);
+    }
+}
+END_TEST
+
 START_TEST(only_addresses_of_this_machine_are_loopback)
 {
     static const struct {
@@ -191,6 +214,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, each_number_has_its_bounds);
     tcase_add_test(tests, the_command_line_wins_over_the_file);
     tcase_add_test(tests, a_public_host_is_a_name_or_an_address_of_a_pool_on_tcp);
+    tcase_add_test(tests, what_bears_on_http_takes_http);
     tcase_add_test(tests, only_addresses_of_this_machine_are_loopback);
 }
 

@@ -115,6 +115,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
+    rundir_remove(folder);
     rundir_remove(dir);
 }
 

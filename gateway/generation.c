@@ -167,7 +167,10 @@ static void tell_whole(struct choice *choice, const struct quern_output *output)
     struct generation *generation = choice->generation;
     struct json_out body = {0};
     generation->body_bytes += output->text_len;
-    if (generation->body_bytes + logprobs_bytes(&choice->logprobs) > MAX_BODY_BYTES) {
+    size_t held = generation->body_bytes;
+    for (uint32_t i = 0; i < generation->n; i++)
+        held += logprobs_bytes(&generation->choices[i].logprobs);
+    if (held > MAX_BODY_BYTES) {
         struct refusal refusal;
         refuse(&refusal, 500, "too_large", NULL, "the answer has more than %u bytes; stream it",
                MAX_BODY_BYTES);

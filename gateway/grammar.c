@@ -82,7 +82,7 @@ static int take_json_schema(void *into, const struct json_row *row, const char *
 {
     if (!json_is_object(value))
         return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
-    if (!json_object_get(value, "schema"))
+    if (!json_object_get(value, "schema") || json_is_null(json_object_get(value, "schema")))
         return refuse_value(refusal, path, "%s has no schema", path);
     return json_in_take(into, schema_rows, path, value, refusal);
 }
@@ -107,13 +107,12 @@ int grammar_response_format(void *into, const struct json_row *row, const char *
     if (!schema && strcmp(type, "json_object") != 0)
         return refuse_value(
             refusal, path, "%s: the type \"%.40s\" is none of text, json_object and json_schema", path, type);
-    if (schema && !json_object_get(value, "json_schema"))
+    if (schema && !json_is_object(json_object_get(value, "json_schema")))
         return refuse_value(refusal, path, "%s has no json_schema", path);
+    const char *before = parameters->request.grammar;
     if (json_in_take(into, response_format_rows, path, value, refusal) != 0)
         return REFUSED;
-    return json_object_size(value) > 1 && parameters->request.grammar
-               ? 0
-               : set_grammar(parameters, path, QUERN_JSON, "", refusal);
+    return parameters->request.grammar != before ? 0 : set_grammar(parameters, path, QUERN_JSON, "", refusal);
 }
 
 /* ---- vLLM ---- */

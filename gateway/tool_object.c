@@ -178,7 +178,8 @@ static bool step(struct tool_object *object, uint8_t byte)
         return true;
     default:
         between(object, byte);
-        return true;
+        /* What does not belong is not taken: it may begin a character. */
+        return object->state != TOOL_OBJECT_BAD;
     }
 }
 

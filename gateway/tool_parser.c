@@ -30,6 +30,8 @@ static const struct tool_form forms[] = {
     {"llama3", "<|python_tag|>", NULL, false, true},
 };
 
+#define MOST_BLANKS 256 /* before a mark; more are text: what is long is not read again with each token */
+
 enum { TEXT, START, OPENED, LIST, OBJECT, CLOSING, REST };
 
 const struct tool_form *tool_form_find(const char *name)
@@ -89,7 +91,7 @@ static size_t undecided(const uint8_t *text, size_t len, const char *mark)
     size_t most = strlen(mark) - 1, n = len < most ? len : most;
     while (n > 0 && memcmp(text + len - n, mark, n) != 0)
         n--;
-    while (n < len && is_blank(text[len - n - 1]))
+    for (size_t blanks = 0; n < len && blanks < MOST_BLANKS && is_blank(text[len - n - 1]); blanks++)
         n++;
     return n;
 }
@@ -108,7 +110,7 @@ static bool in_text(struct tool_parser *parser, const struct tool_sink *sink)
         return false;
     }
     size_t before = (size_t)(found - held->data), blanks = 0;
-    while (blanks < before && is_blank(held->data[before - blanks - 1]))
+    while (blanks < before && blanks < MOST_BLANKS && is_blank(held->data[before - blanks - 1]))
         blanks++;
     tell(sink, held->data, before - blanks);
     take(parser, before - blanks, false);
@@ -126,10 +128,12 @@ static int begins_with(const struct buffer *held, size_t at, const char *mark)
     return left < n ? -1 : 1;
 }
 
+/* Those at the front, and one beyond the most is enough to know. */
 static size_t blanks_of(const struct buffer *held, const char *also)
 {
     size_t n = 0;
-    while (n < held->len && (is_blank(held->data[n]) || (held->data[n] && strchr(also, held->data[n]))))
+    while (n < held->len && n <= MOST_BLANKS &&
+           (is_blank(held->data[n]) || (held->data[n] && strchr(also, held->data[n]))))
         n++;
     return n;
 }
@@ -139,12 +143,12 @@ static bool in_start(struct tool_parser *parser, const struct tool_sink *sink)
 {
     struct buffer *held = &parser->held;
     size_t n = blanks_of(held, parser->any ? ";," : "");
-    if (n == held->len)
+    if (n == held->len && n <= MOST_BLANKS)
         return false;
-    int mark = begins_with(held, n, parser->form->open);
+    int mark = n > MOST_BLANKS ? 0 : begins_with(held, n, parser->form->open);
     if (mark < 0)
         return false;
-    if (mark == 0 && held->data[n] != '{') {
+    if (n > MOST_BLANKS || (mark == 0 && held->data[n] != '{')) {
         parser->place = REST;
         return true;
     }
@@ -156,9 +160,9 @@ static bool in_start(struct tool_parser *parser, const struct tool_sink *sink)
 static bool in_opened(struct tool_parser *parser, const struct tool_sink *sink)
 {
     size_t n = blanks_of(&parser->held, "");
-    if (n == parser->held.len)
+    if (n == parser->held.len && n <= MOST_BLANKS)
         return false;
-    if (parser->held.data[n] != (parser->form->list ? '[' : '{')) {
+    if (n > MOST_BLANKS || parser->held.data[n] != (parser->form->list ? '[' : '{')) {
         take_back(parser, sink);
         return true;
     }
@@ -170,13 +174,14 @@ static bool in_opened(struct tool_parser *parser, const struct tool_sink *sink)
 static bool in_list(struct tool_parser *parser, const struct tool_sink *sink)
 {
     size_t n = blanks_of(&parser->held, ",");
-    if (n == parser->held.len)
+    if (n == parser->held.len && n <= MOST_BLANKS)
         return false;
-    uint8_t next = parser->held.data[n];
-    take(parser, n + (next == ']'), !parser->any);
+    bool none = parser->raw.len > 0; /* no call of this list was told */
+    uint8_t next = n > MOST_BLANKS ? 0 : parser->held.data[n];
+    take(parser, n + (next == ']'), none);
     if (next == '{')
         parser->place = OBJECT;
-    else if (next == ']' && parser->any)
+    else if (next == ']' && !none)
         parser->place = CLOSING;
     else
         take_back(parser, sink);
@@ -246,7 +251,7 @@ static bool in_closing(struct tool_parser *parser, const struct tool_sink *sink)
 {
     const char *mark = parser->form->close;
     size_t n = blanks_of(&parser->held, "");
-    int found = mark ? begins_with(&parser->held, n, mark) : 0;
+    int found = mark && n <= MOST_BLANKS ? begins_with(&parser->held, n, mark) : 0;
     if (found < 0)
         return false;
     if (found > 0)
@@ -288,7 +293,10 @@ int tool_parser_push(struct tool_parser *parser, struct bytes text, const struct
 
 static bool is_all_blank(const struct buffer *buffer)
 {
-    return blanks_of(buffer, "") == buffer->len;
+    size_t n = 0;
+    while (n < buffer->len && is_blank(buffer->data[n]))
+        n++;
+    return n == buffer->len;
 }
 
 int tool_parser_finish(struct tool_parser *parser, const struct tool_sink *sink)

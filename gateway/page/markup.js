@@ -5,9 +5,17 @@
 
 import { element } from "./dom.js";
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`\s]*)[^`]*$/;
-const HEADING = /^#{1,6}\s+(.*?)\s*#*$/;
-const ITEM = /^\s{0,8}(?:[-*+]|(\d{1,9})[.)])\s+(.*)$/;
+// Each is read once through, whatever stands there: nothing in them can be split in two ways.
+const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
+const HEADING = /^#{1,6}\s(.*)$/s;
+const ITEM = /^\s{0,8}(?:[-*+]|(\d{1,9})[.)])\s(.*)$/s;
+
+// What stands in a heading, without the signs that may end it too.
+function titled(text) {
+  let end = text.length;
+  while (text[end - 1] === "#") end--;
+  return text.slice(0, end).trim();
+}
 
 function closes(line, fence) {
   const trimmed = line.trim();
@@ -28,15 +36,16 @@ export function blocksOf(text) {
     const heading = HEADING.exec(line);
     const item = ITEM.exec(line);
     if (fence) {
-      blocks.push((open = { kind: "code", fence: fence[1], language: fence[2], lines: [] }));
+      const [language] = fence[2].trim().split(/\s/, 1);
+      blocks.push((open = { kind: "code", fence: fence[1], language, lines: [] }));
     } else if (heading) {
-      blocks.push({ kind: "heading", lines: [heading[1]] });
+      blocks.push({ kind: "heading", lines: [titled(heading[1])] });
       open = null;
     } else if (item) {
       const numbered = item[1] !== undefined;
       if (open?.kind !== "list" || open.numbered !== numbered)
         blocks.push((open = { kind: "list", numbered, start: Number(item[1] ?? 1), lines: [] }));
-      open.lines.push(item[2]);
+      open.lines.push(item[2].trimStart());
     } else if (line.trim() === "") {
       open = open?.kind === "list" ? open : null; // the items of a list may stand apart
     } else if (open?.kind === "list" && /^\s/.test(line)) {

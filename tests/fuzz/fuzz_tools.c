@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "gateway/tool_parser.h"
 
 #define REQUIRE(condition)                                                                                   \
@@ -19,7 +20,7 @@
 /* What was told, one after the other; \1 and \2 stand around calls. */
 struct told {
     struct buffer log;
-    bool inside, any;
+    bool inside, any, whole; /* whole: the answer comes at once, and is UTF-8 */
 };
 
 static void put(struct told *told, const void *data, size_t len)
@@ -31,6 +32,7 @@ static void on_text(void *arg, struct bytes text)
 {
     struct told *told = arg;
     REQUIRE(!told->inside && text.len > 0);
+    REQUIRE(!told->whole || utf8_valid(text) == text.len); /* a piece ends where a character does */
     put(told, text.data, text.len);
 }
 
@@ -62,7 +64,7 @@ static void on_end(void *arg)
 static struct told parse(const struct tool_form *form, struct bytes answer, size_t cut, size_t size)
 {
     static const char *const names[] = {"rain", "time"};
-    struct told told = {0};
+    struct told told = {.whole = cut == answer.len && utf8_valid(answer) == answer.len};
     const struct tool_sink sink = {on_text, on_call, on_arguments, on_end, &told};
     struct tool_parser parser;
     tool_parser_init(&parser, form, names, 2);

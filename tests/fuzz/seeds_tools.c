@@ -19,6 +19,8 @@ void fuzz_seeds(void)
         "<|END_ACTION|>",
         "\x07\x03{\"name\": \"rain\", \"parameters\": {\"a\": 1}}; {\"name\": \"time\", \"parameters\": {}}",
         "\x07\x08<|python_tag|>{\"type\": \"function\", \"name\": \"Ulm\", \"parameters\": {}} and more",
+        "\x05\x20[TOOL_CALLS][{\"name\": \"rain\", \"arguments\": {}}] [TOOL_CALLS][] and [TOOL_CALLS] more",
+        "\x07\x04{\u201cname\u201d: \u201crain\u201d}",
         "\x04\x02 plain < text [TOOL { ",
     };
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)

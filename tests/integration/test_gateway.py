@@ -761,6 +761,12 @@ class RequestLog(Base):
                               capture_output=True, text=True, timeout=WAIT)
         self.assertEqual((said.returncode, said.stderr.count("\n")), (1, 1))
         self.assertIn("/nowhere/x", said.stderr)
+        with tempfile.TemporaryDirectory(prefix="quern-gw-") as folder:
+            os.mkfifo(folder + "/pipe")  # that nobody reads
+            said = subprocess.run([str(BUILD / "quern-gateway"), "--listen", "127.0.0.1:0", "--request-log", folder + "/pipe"],
+                                  capture_output=True, text=True, timeout=WAIT)
+            self.assertEqual(said.returncode, 1)
+            self.assertIn(folder + "/pipe", said.stderr)
 
 
 def make_certificate(cert, key):

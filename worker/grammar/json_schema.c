@@ -131,9 +131,24 @@ static bool type_allows(const json_t *type, const json_t *value)
     return allows || (json_is_string(type) && is_of_type(value, json_string_value(type)));
 }
 
+/* With as few digits as say the same number: 3.14 is not 3.1400000000000001. NULL: no memory. */
+static char *text_of(const json_t *value)
+{
+    char *text = NULL;
+    bool same = false;
+    for (size_t digits = 15; digits <= 17 && !same; digits++) {
+        free(text);
+        text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
+        json_t *back = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+        same = !text || json_equal(back, value);
+        json_decref(back);
+    }
+    return text;
+}
+
 static const struct expression *literal_value(struct schema_reader *reader, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = text_of(value);
     const struct expression *literal = text ? expression_text(reader->rules, text) : NULL;
     free(text);
     return literal;

@@ -128,6 +128,8 @@ START_TEST(what_is_no_call_is_text)
            "<tool_call>{\"name\": \"rain\", \"arguments\": [1]}");
     expect("mistral", "[TOOL_CALLS] nothing", "[TOOL_CALLS] nothing");
     expect("mistral", "[TOOL_CALLS][]", "[TOOL_CALLS][]");
+    expect("mistral", "[TOOL_CALLS][{\"name\": \"rain\", \"arguments\": {}}] [TOOL_CALLS][] more",
+           "«rain({})» [TOOL_CALLS][] more");
 }
 END_TEST
 
@@ -148,7 +150,7 @@ START_TEST(nesting_and_names_are_bounded)
     parse("hermes", deep, 0, sizeof deep);
     ck_assert_ptr_nonnull(strstr(told, "[[)»")); /* it was ended, and the rest is text */
     expect("hermes", "<tool_call>{\"name\": \"rain\", \"arguments\": {}, \"name\": \"time\", oh}",
-           "«rain({})»h}");
+           "«rain({})»oh}");
     strcpy(long_name, "<tool_call>{\"name\": \"");
     memset(long_name + strlen(long_name), 'n', 1000);
     strcat(long_name, "\"}");

@@ -55,6 +55,8 @@
 #define GREETING_MAJOR 10 /* where the version is */
 #define FRAME_MORE     1
 #define FRAME_LARGE    2
+#define FRAME_COMMAND  4
+#define PING_BYTES     4 /* of its name; no other command that a listener sends has one of this length */
 
 #define SMALL_BYTES 4096 /* a message that is in nobody's way */
 #define MAX_PARTS   16   /* of a message; requests have one */
@@ -74,6 +76,9 @@
 struct connection {
     enum intake_kind kind;
     bool listens, closed;
+    bool heard;                  /* the loop took a subscription of it */
+    bool ends;                   /* it was seen to be over, and counted */
+    bool names;                  /* the next byte begins a command */
     uint8_t shard;               /* of the stream */
     uint8_t greeting;            /* bytes of it that came */
     uint8_t header[9], n_header; /* of a frame; what came of it */
@@ -258,10 +263,41 @@ static size_t allowed(const struct connection *connection)
     return smaller(INTAKE_MAX_SUBSCRIBER_BYTES - connection->received, spare());
 }
 
+/* Whether a listener sends PING, as none of ours does: libzmq ends it when the time that it names is over,
+ * any number of them in one moment and without reading. Encrypted ones cannot be seen. */
+static bool pings(struct connection *connection, const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        if (connection->greeting < GREETING_BYTES) {
+            connection->greeting++;
+            i++;
+        } else if (connection->body_left > 0) {
+            if (connection->names && bytes[i] == PING_BYTES)
+                return true;
+            size_t step = smaller(connection->body_left, n - i);
+            connection->names = false;
+            connection->body_left -= step;
+            i += step;
+        } else {
+            uint8_t *header = connection->header;
+            header[connection->n_header++] = bytes[i++];
+            if (connection->n_header < (header[0] & FRAME_LARGE ? 9 : 2))
+                continue;
+            for (int j = 1; j < connection->n_header; j++)
+                connection->body_left = connection->body_left << 8 | header[j];
+            connection->names = header[0] & FRAME_COMMAND;
+            connection->n_header = 0;
+        }
+    }
+    return false;
+}
+
 static bool received(struct connection *connection, const void *bytes, size_t n)
 {
     if (connection->kind == INTAKE_MESSAGES)
         return follow(connection, bytes, n);
+    if (connection->kind == INTAKE_SUBSCRIPTIONS && pings(connection, bytes, n))
+        return false;
     size_t before = beyond_share(connection);
     connection->received += n;
     intake.subscribed += beyond_share(connection) - before;
@@ -308,14 +344,22 @@ static bool after_reading(struct connection *connection, const void *bytes, size
 static atomic_uint ended; /* listeners, since the loop had caught up */
 
 /* Whether the connection may be seen to be over. It is asked for again at once, and says the same. */
-static bool may_end(const struct connection *connection)
+static bool may_end(struct connection *connection)
 {
-    if (!connection || connection->kind == INTAKE_MESSAGES)
+    if (!connection || connection->kind == INTAKE_MESSAGES || connection->ends)
         return true;
     if (atomic_load(&ended) >= INTAKE_ENDS_AT_ONCE)
         return false;
     atomic_fetch_add(&ended, 1);
+    connection->ends = true;
     return true;
+}
+
+/* Whatever comes of a connection that subscribed may end it: a frame that is none, a byte too many. Those
+ * that come do not wait for those that go. */
+static bool may_be_read(const struct connection *connection)
+{
+    return !connection || !connection->heard || connection->ends || atomic_load(&ended) < INTAKE_ENDS_AT_ONCE;
 }
 
 /* ---- libzmq's thread ---- */
@@ -347,8 +391,13 @@ int epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     struct connection *connection = counted(fd);
-    ssize_t may = connection ? before_reading(connection, len) : (ssize_t)len;
     is_ours |= connection != NULL;
+    if (!may_be_read(connection)) {
+        intake_pause();
+        errno = EAGAIN;
+        return -1;
+    }
+    ssize_t may = connection ? before_reading(connection, len) : (ssize_t)len;
     if (may < 0) {
         errno = (int)-may;
         return -1;
@@ -415,6 +464,8 @@ int close(int fd)
 {
     struct connection *connection = counted(fd);
     bool subscriber = connection && is_subscriber(connection);
+    if (subscriber && !connection->ends)
+        atomic_fetch_add(&ended, 1);
     if (connection) {
         pthread_mutex_lock(&intake.lock);
         forget(connection);
@@ -457,6 +508,7 @@ bool intake_stands(int fd)
         return true;
     pthread_mutex_lock(&intake.lock);
     bool stands = is_subscriber(&intake.connections[fd]);
+    intake.connections[fd].heard |= stands;
     pthread_mutex_unlock(&intake.lock);
     return stands;
 }
@@ -529,34 +581,29 @@ static void end_connection(struct connection *connection)
 
 void intake_owned(int fd, uint32_t key)
 {
-    struct connection *connection = counted(fd);
-    if (!connection)
-        return;
     pthread_mutex_lock(&intake.lock);
-    own(connection, key);
+    struct connection *connection = counted(fd); /* it may have ended before the lock was ours */
+    if (connection)
+        own(connection, key);
     pthread_mutex_unlock(&intake.lock);
 }
 
 void intake_unwanted(int fd, uint32_t key)
 {
-    struct connection *connection = counted(fd);
-    if (!connection)
-        return;
     pthread_mutex_lock(&intake.lock);
-    if (connection->owner == key && !connection->closed)
+    struct connection *connection = counted(fd); /* it may have ended before the lock was ours */
+    if (connection && connection->owner == key && !connection->closed)
         end_connection(connection);
-    else
+    else if (connection)
         own(connection, key);
     pthread_mutex_unlock(&intake.lock);
 }
 
 void intake_again(int fd)
 {
-    struct connection *connection = counted(fd);
-    if (!connection)
-        return;
     pthread_mutex_lock(&intake.lock);
-    if (!connection->closed)
+    struct connection *connection = counted(fd); /* it may have ended before the lock was ours */
+    if (connection && !connection->closed)
         end_connection(connection);
     pthread_mutex_unlock(&intake.lock);
 }

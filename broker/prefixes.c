@@ -64,8 +64,14 @@ static void feed(struct cutter *cutter, const void *data, size_t len)
 
 /* A message begins with the lengths of its parts, so that no two conversations are the same bytes. */
 struct message_head {
-    uint32_t role_len, content_len;
+    uint32_t role_len, content_len, name_len, calls_len, call_id_len;
 };
+
+static size_t bytes_of_message(const struct chat_message *message)
+{
+    return sizeof(struct message_head) + message->role.len + message->content.len + message->name.len +
+           message->tool_calls.len + message->tool_call_id.len;
+}
 
 static size_t bytes_of(const struct prompt *prompt)
 {
@@ -77,8 +83,7 @@ static size_t bytes_of(const struct prompt *prompt)
         return prompt->ids.n * sizeof *prompt->ids.items;
     case PROMPT_CHAT:
         for (size_t i = 0; i < prompt->chat.n; i++)
-            n += sizeof(struct message_head) + prompt->chat.items[i].role.len +
-                 prompt->chat.items[i].content.len;
+            n += bytes_of_message(&prompt->chat.items[i]);
     }
     return n;
 }
@@ -95,10 +100,15 @@ static void feed_prompt(struct cutter *cutter, const struct prompt *prompt)
     case PROMPT_CHAT:
         for (size_t i = 0; i < prompt->chat.n; i++) {
             const struct chat_message *message = &prompt->chat.items[i];
-            const struct message_head head = {(uint32_t)message->role.len, (uint32_t)message->content.len};
+            const struct message_head head = {(uint32_t)message->role.len, (uint32_t)message->content.len,
+                                              (uint32_t)message->name.len, (uint32_t)message->tool_calls.len,
+                                              (uint32_t)message->tool_call_id.len};
             feed(cutter, &head, sizeof head);
             feed(cutter, message->role.data, message->role.len);
             feed(cutter, message->content.data, message->content.len);
+            feed(cutter, message->name.data, message->name.len);
+            feed(cutter, message->tool_calls.data, message->tool_calls.len);
+            feed(cutter, message->tool_call_id.data, message->tool_call_id.len);
         }
     }
 }

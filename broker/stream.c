@@ -114,6 +114,12 @@ static struct stream_listened *find(const struct stream *stream, const struct id
     return listened;
 }
 
+/* Where somebody may listen to a session that is not in the table. */
+static uint32_t shards_unlisted(const struct stream *stream)
+{
+    return stream->unknown ? UINT32_MAX >> (32 - stream->n_shards) : 0;
+}
+
 /* 0; -ENOSPC when nobody can be listened for who is not yet; -ENOMEM. */
 static int subscribed(struct stream *stream, unsigned shard, const struct id128 *session)
 {
@@ -125,6 +131,7 @@ static int subscribed(struct stream *stream, unsigned shard, const struct id128 
         if (!(listened = calloc(1, sizeof *listened)))
             return -ENOMEM;
         listened->session = *session;
+        listened->shards = shards_unlisted(stream);
         HASH_ADD_BYHASHVALUE(hh, stream->listened, session, sizeof *session, hash, listened);
         stream->n_listened++;
     }
@@ -245,9 +252,7 @@ static uint32_t shards_of(const struct stream *stream, const void *topic)
     memcpy(&session, topic, sizeof session);
     const struct stream_listened *listened =
         find(stream, &session, (unsigned)hash64(&session, sizeof session, stream->seed));
-    if (listened)
-        return listened->shards;
-    return stream->unknown ? UINT32_MAX >> (32 - stream->n_shards) : 0;
+    return listened ? listened->shards : shards_unlisted(stream);
 }
 
 static void drop(zmq_msg_t *message)

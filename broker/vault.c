@@ -30,7 +30,7 @@
 
 #define MAGIC 0x544c5641u /* "AVLT" */
 #define VERSION                                                                                              \
-    2u             /* of what brokers keep in it too: another layout of records or logs is another version   \
+    3u             /* of what brokers keep in it too: another layout of records or logs is another version   \
                     */
 #define ORDERS  16 /* 512 bytes to 16 MiB */
 #define EIGHTHS 3  /* the first order that has any */

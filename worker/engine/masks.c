@@ -24,6 +24,7 @@
 #include <utlist.h>
 
 #define QUICK_NS (1 * CLOCK_NS_PER_MS) /* what a step may wait for */
+#define SLICE_NS (5 * CLOCK_NS_PER_MS) /* of the ids of a resumed answer, before others have their turn */
 
 enum mask_state { ON_ITS_WAY, THERE };
 
@@ -67,16 +68,21 @@ static int make_trie(struct masks *masks)
     return masks->trie_made < 0 ? masks->trie_made : 0;
 }
 
-static int follow(struct mask *mask, struct error *err)
+/* As far as a slice of time goes: ids are left in `taken` then. */
+static int follow(struct mask *mask, uint64_t begun, struct error *err)
 {
     const struct tokenizer *tokenizer = mask->owner->tokenizer;
     int r = make_trie(mask->owner);
     if (r == 0 && !mask->answer)
         r = grammar_answer_new(mask->grammar, &mask->answer, err);
-    for (size_t i = 0; i < mask->taken.len && r == 0; i++)
+    size_t i = 0;
+    for (; i < mask->taken.len && r == 0 && clock_ns() - begun < SLICE_NS; i++)
         r = grammar_answer_take(mask->answer, tokenizer_piece(tokenizer, mask->taken.data[i], false), err);
-    mask->taken.len = 0;
-    return r == 0 ? grammar_answer_mask(mask->answer, &mask->owner->trie, mask->bits, err) : r;
+    mask->taken.len = r == 0 ? mask->taken.len - i : 0;
+    memmove(mask->taken.data, mask->taken.data + i, mask->taken.len * sizeof *mask->taken.data);
+    if (r != 0 || mask->taken.len > 0)
+        return r;
+    return grammar_answer_mask(mask->answer, &mask->owner->trie, mask->bits, err);
 }
 
 static void make(struct mask *mask)
@@ -85,7 +91,9 @@ static void make(struct mask *mask)
     struct error err = {0};
     const size_t words = (mask->owner->n_vocab + 31) / 32;
     if (mask->failed == 0)
-        mask->failed = follow(mask, &err);
+        mask->failed = follow(mask, begun, &err);
+    if (mask->taken.len > 0 && mask->failed == 0)
+        return;
     if (mask->failed != 0 && mask->failure.text[0] == 0)
         error_set(&mask->failure, mask->failed, "%s", err.text[0] ? err.text : "grammar: out of memory");
     if (mask->failed != 0)
@@ -125,6 +133,10 @@ static void *thread_main(void *arg)
         if (!unwanted)
             make(mask);
         pthread_mutex_lock(&masks->lock);
+        if (!mask->unwanted && mask->failed == 0 && mask->taken.len > 0) {
+            DL_APPEND(masks->list, mask); /* it goes on later */
+            continue;
+        }
         if (mask->state == ON_ITS_WAY)
             masks->n_on_their_way--;
         mask->state = THERE;

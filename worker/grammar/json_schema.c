@@ -13,6 +13,8 @@
 
 #include "worker/grammar/json_schema_internal.h"
 
+#define MOST_SPENT (1u << 24) /* some 0.2 s */
+
 enum keyword_kind { ANNOTATION, STRUCTURE, ASSERTION };
 
 /* Every keyword that is not refused. */
@@ -69,6 +71,14 @@ const struct expression *schema_refuse(struct schema_reader *reader, const char 
     if (reader->code == 0)
         reader->code = error_set(reader->err, GRAMMAR_E_INVALID, "schema: at #%s: %s", reader->path, reason);
     return NULL;
+}
+
+bool schema_spend(struct schema_reader *reader, uint64_t steps)
+{
+    reader->spent += steps;
+    if (reader->spent > MOST_SPENT)
+        schema_refuse(reader, "the schema is too large");
+    return reader->spent <= MOST_SPENT;
 }
 
 /* Looks at each key; whether there is a STRUCTURE or an ASSERTION. */
@@ -171,6 +181,8 @@ static const struct expression *listed(struct schema_reader *reader, const json_
     }
     if (list && !json_is_array(list))
         return schema_refuse(reader, "enum is no array");
+    if (!schema_spend(reader, (1 + (uint64_t)json_array_size(list)) * (1 + json_array_size(type))))
+        return NULL;
     for (size_t i = 0; list && i < json_array_size(list); i++) {
         value = json_array_get(list, i);
         if (type_allows(type, value) && (!one || json_equal(value, one)))

@@ -169,6 +169,9 @@ const struct expression *schema_object(struct schema_reader *reader, const json_
         return schema_refuse(reader, "additionalProperties is no schema");
     if (json_object_size(properties) > SCHEMA_MOST_NAMES || json_array_size(required) > SCHEMA_MOST_NAMES)
         return schema_refuse(reader, "more than %u properties are not supported", SCHEMA_MOST_NAMES);
+    if (!schema_spend(reader, (uint64_t)json_array_size(required) *
+                                  (json_object_size(properties) + json_array_size(required))))
+        return NULL;
     members.items = arena_take(&reader->rules->arena, most, sizeof *members.items);
     members.required = arena_take(&reader->rules->arena, most, sizeof *members.required);
     members.names = arena_take(&reader->rules->arena, most, sizeof *members.names);
@@ -234,6 +237,8 @@ const struct expression *schema_array(struct schema_reader *reader, const json_t
     if (json_is_array(items))
         return schema_refuse(reader, "items is a list; prefixItems is its name since 2020");
     size_t n = json_array_size(array.prefix);
+    if (n > SCHEMA_MOST_NAMES) /* each is an expression within that of the one before */
+        return schema_refuse(reader, "more than %u prefixItems are not supported", SCHEMA_MOST_NAMES);
     /* Beyond a prefix nothing is made that nothing is said of, unless there have to be more. */
     if (json_is_object(items) || (json_is_true(items)))
         array.other = schema_below(reader, items, "items");

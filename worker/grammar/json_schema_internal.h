@@ -27,12 +27,16 @@ struct schema_reader {
     } refs[SCHEMA_MOST_REFS]; /* [n_refs] */
     uint32_t n_refs;
     size_t copied;  /* entries of objects that were copied to merge schemas */
+    uint64_t spent; /* schema_spend */
     json_t *merged; /* an array that keeps the schemas which allOf made */
 };
 
 /* Says why the schema here is refused; NULL. */
 const struct expression *schema_refuse(struct schema_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Charges comparisons that lists of values, types and names take; false: the schema is refused. */
+bool schema_spend(struct schema_reader *reader, uint64_t steps);
 
 /* A schema, at a place below the current one. */
 const struct expression *schema_below(struct schema_reader *reader, const json_t *schema, const char *key);

@@ -29,7 +29,8 @@ static bool charge(struct schema_reader *reader, const json_t *schema)
 {
     reader->copied += 1 + json_object_size(schema) + json_object_size(json_object_get(schema, "properties")) +
                       json_array_size(json_object_get(schema, "required")) +
-                      json_array_size(json_object_get(schema, "allOf"));
+                      json_array_size(json_object_get(schema, "allOf")) +
+                      json_array_size(json_object_get(schema, "type"));
     if (reader->copied > MOST_COPIED)
         schema_refuse(reader, "the schema is too large");
     return reader->copied <= MOST_COPIED;

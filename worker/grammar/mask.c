@@ -5,7 +5,10 @@
  * within it, and at which nodes of the trie the rule may have returned. That depends on the nodes alone, and
  * is remembered; inside the string of a JSON document it is a hundred thousand tokens. What remains are the
  * few tokens that go on after the return, and for those the rest of their bytes is tried over the real frame.
- * The sum is remembered too, by the state. */
+ * The sum is remembered too, by the state.
+ *
+ * Over the bottom there is more room than over a frame that is deep already (MACHINE_MOST_DEPTH), so the ways
+ * of such a one are tried as they are. */
 
 #include "worker/grammar/mask.h"
 
@@ -25,6 +28,7 @@ struct walk {
     uint32_t *bits;
     uint32_t *returns; /* NULL: returns are ways like others */
     uint32_t n_returns;
+    uint32_t steps; /* not charged yet */
 };
 
 static inline void allow(const struct walk *walk, uint32_t node)
@@ -36,13 +40,21 @@ static inline void allow(const struct walk *walk, uint32_t node)
     }
 }
 
+/* Charges eight steps as one; what is left over is charged with the next. */
+static int charge(struct walk *walk)
+{
+    uint32_t n = walk->steps / 8;
+    walk->steps %= 8;
+    return machine_charge(walk->machine, n);
+}
+
 /* Tries the nodes first … end − 1, which all lie below one of `depth` that `state` was reached by. */
 static int walk_below(struct walk *walk, uint32_t state, uint32_t first, uint32_t end, uint32_t depth)
 {
     const struct token_trie *trie = walk->trie;
     struct machine *machine = walk->machine;
     const uint8_t *classes = machine->program->classes;
-    uint32_t states[TOKEN_TRIE_MOST_BYTES + 1], n = 0;
+    uint32_t states[TOKEN_TRIE_MOST_BYTES + 1];
     states[depth] = state;
     for (uint32_t i = first; i < end;) {
         uint32_t next;
@@ -56,9 +68,9 @@ static int walk_below(struct walk *walk, uint32_t state, uint32_t first, uint32_
             walk->returns[walk->n_returns++] = i;
         states[trie->depths[i]] = next;
         i = reached->n_ways > 0 ? i + 1 : trie->skips[i];
-        n++;
+        walk->steps++;
     }
-    return machine_charge(machine, n / 8);
+    return charge(walk);
 }
 
 /* What is within the frame of a state that has one frame, the bottom. */
@@ -110,8 +122,10 @@ static int add_frame(struct walk *walk, struct machine_way *ways, uint32_t n, ui
     for (uint32_t i = 0; i < within->n_returns && r == 0; i++) {
         uint32_t node = within->returns[i];
         allow(walk, node);
-        if (machine->states[outside].n_ways > 0)
-            r = walk_below(walk, outside, node + 1, trie->skips[node], trie->depths[node]);
+        walk->steps++;
+        r = machine->states[outside].n_ways > 0
+                ? walk_below(walk, outside, node + 1, trie->skips[node], trie->depths[node])
+                : charge(walk);
     }
     return r;
 }
@@ -125,7 +139,12 @@ static int make_whole(struct machine *machine, const struct token_trie *trie, ui
     struct machine_way *part = malloc((n + (size_t)1) * sizeof *part);
     struct walk walk = {.machine = machine, .trie = trie, .bits = mask ? mask->bits : NULL};
     int r = mask && part ? 0 : -ENOMEM;
-    for (uint32_t i = 0, of_frame; i < n && r == 0; i += of_frame) {
+    bool deep = false;
+    for (uint32_t i = 0; i < n; i++)
+        deep |= machine->frames[ways[i].frame].depth > MACHINE_MOST_DEPTH / 2;
+    if (r == 0 && deep)
+        r = walk_below(&walk, state, 0, trie->n_nodes, 0);
+    for (uint32_t i = 0, of_frame; !deep && i < n && r == 0; i += of_frame) {
         for (of_frame = 0; i + of_frame < n && ways[i + of_frame].frame == ways[i].frame; of_frame++)
             part[of_frame] = (struct machine_way){MACHINE_BOTTOM, ways[i + of_frame].node};
         r = add_frame(&walk, part, of_frame, ways[i].frame);

@@ -20,6 +20,7 @@
 #define MOST_WORK   (1u << 26) /* steps of the search for left recursion: a second at most */
 #define SMALL_NODES 96         /* of a rule that stands in its callers' place */
 #define MOST_LEVELS 8          /* of such rules in one another */
+#define MOST_LOOKS  32         /* rules that are looked at below one another: the stack is not endless */
 
 /* ---- nodes and sets ---- */
 
@@ -94,6 +95,7 @@ struct making {
     struct made *made;
     const struct rules *rules;
     struct plan_of_rule *plans; /* [rules->n] */
+    uint32_t n_looking;         /* of them, those that a search is below */
 };
 
 static void look_at_rule(struct making *making, uint32_t rule);
@@ -104,6 +106,8 @@ static uint32_t weigh(struct making *making, const struct expression *expression
     uint64_t weight = expression->kind == EXPRESSION_CHARS     ? 1 + expression->n
                       : expression->kind == EXPRESSION_LITERAL ? expression->literal.len
                                                                : 1;
+    if (expression->kind == EXPRESSION_REPEAT && expression->most == 0)
+        return 1; /* a part that weighs nothing would be looked at for nothing, and all below it */
     for (uint32_t i = 0; i < expression->n && expression->kind != EXPRESSION_CHARS; i++) {
         uint32_t part = weigh(making, expression->parts[i], level);
         if (part == UINT32_MAX)
@@ -126,13 +130,15 @@ static uint32_t weigh(struct making *making, const struct expression *expression
 static void look_at_rule(struct making *making, uint32_t rule)
 {
     struct plan_of_rule *plan = &making->plans[rule];
-    if (plan->looking || plan->level > 0)
+    if (plan->looking || plan->level > 0 || making->n_looking == MOST_LOOKS)
         return;
     uint32_t level = 0;
     plan->looking = true;
+    making->n_looking++;
     bool small = !making->rules->items[rule].apart && rule != making->rules->root &&
                  weigh(making, making->rules->items[rule].body, &level) != UINT32_MAX;
     plan->looking = false;
+    making->n_looking--;
     plan->inlined = small && level < MOST_LEVELS;
     plan->level = level + 1;
 }
@@ -441,7 +447,8 @@ static int make_rules(struct making *making, struct error *err)
         uint32_t end = program_node(maker, NODE_RETURN, 0, 0);
         uint32_t body = end == PROGRAM_NONE ? end : make(making, rules->items[i].body, end);
         plan->entry = body == PROGRAM_NONE ? body : program_node(maker, NODE_SPLIT, body, body);
-        if (plan->entry != PROGRAM_NONE)
+        /* A set of several ranges may have lost one and be a node all the same. */
+        if (plan->entry != PROGRAM_NONE && !maker->out_of_memory && !maker->too_large)
             continue;
         if (maker->out_of_memory)
             return -ENOMEM;

@@ -232,7 +232,13 @@ START_TEST(who_was_forgotten_for_want_of_room_still_hears)
     publish(STREAM_MAX_LISTENED, "published");
     forward(STREAM_MAX_LISTENED, "forwarded");
     ck_assert(hears(listener, "published") && hears(listener, "forwarded"));
+    void *second = listen_on(0, STREAM_MAX_LISTENED);
+    take_all();
+    publish(STREAM_MAX_LISTENED, "again");
+    ck_assert(hears(second, "again"));
+    ck_assert(hears(listener, "again"));
     zmq_close(listener);
+    zmq_close(second);
 }
 END_TEST
 

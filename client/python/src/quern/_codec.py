@@ -45,7 +45,7 @@ def _check_whole(table: Table, fields: Fields) -> None:
         raise Malformed("error: expected with the reason error, and only with it")
     if fields.get("tools") and "prompt" in fields:
         prompt = fields["prompt"]
-        if isinstance(prompt, str) or not isinstance(prompt[0], Mapping):
+        if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
             raise Malformed("tools: expected with messages only")
 
 

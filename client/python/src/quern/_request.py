@@ -61,7 +61,10 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
         if name in fields and isinstance(fields[name], Sequence):
             fields[name] = list(fields[name])
     if isinstance(fields.get("grammar"), Mapping):  # a schema as Python has it
-        fields["grammar"] = json.dumps(fields["grammar"])
+        try:
+            fields["grammar"] = json.dumps(fields["grammar"], allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as wrong:
+            raise BadRequest(f"grammar: {wrong}") from None
         fields.setdefault("grammar_kind", "schema")
     if isinstance(fields.get("logit_bias"), Mapping):
         fields["logit_bias"] = list(fields["logit_bias"].items())

@@ -60,7 +60,7 @@ struct kind { /* a request */
     uint32_t n_prompt, max_tokens;
     struct sampling sampling;
     struct bytes salt;
-    struct grammar *grammar; /* NULL: none */
+    uint32_t grammar; /* its number, from 1 on; 0: none */
     struct answer right;
 };
 
@@ -74,8 +74,9 @@ struct asked {
 
 struct rig {
     struct engine *engine;
-    struct asked *asked; /* by tag */
-    uint64_t cancel_in;  /* progress calls until one is cancelled in the middle of a step; 0: none is */
+    struct grammar *grammars[2]; /* which one engine at a time may use */
+    struct asked *asked;         /* by tag */
+    uint64_t cancel_in; /* progress calls until one is cancelled in the middle of a step; 0: none is */
     uint64_t cancel_tag;
 };
 
@@ -105,7 +106,6 @@ static enum backend_kv_type kv_type;
 static struct kind kinds[MOST_KINDS];
 static uint32_t n_kinds;
 static uint64_t state; /* of what is random */
-static struct grammar *grammars[2];
 
 static void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 static void fail(const char *format, ...)
@@ -153,6 +153,15 @@ static bool progress(void *arg)
     return engine_step_is_moot(rig->engine);
 }
 
+static void open_grammars(struct rig *rig)
+{
+    static const char text[] = "root ::= word (\", \" word)+\nword ::= [a-z]{1,9} | \"(\" word \")\"";
+    struct error err = {0};
+    if (grammar_make(GRAMMAR_JSON, BYTES_LITERAL(""), &rig->grammars[0], &err) != 0 ||
+        grammar_make(GRAMMAR_GBNF, bytes_of_string(text), &rig->grammars[1], &err) != 0)
+        fail("%s", err.text);
+}
+
 static void open_engine(struct rig *rig, struct backend_config config, bool cached, int store)
 {
     struct error err = {0};
@@ -163,6 +172,7 @@ static void open_engine(struct rig *rig, struct backend_config config, bool cach
     config.progress_arg = rig;
     rig->engine = NULL;
     rig->cancel_in = 0;
+    open_grammars(rig);
     const struct engine_config engine = {.model = model,
                                          .backend = backend.ops,
                                          .most_cached = cached ? UINT32_MAX : 0,
@@ -183,6 +193,8 @@ static void close_engine(struct rig *rig, struct tally *tally)
     tally->cached += stats.cache_hits;
     tally->prefilled += stats.prefill_tokens;
     rig->engine = engine_free(rig->engine);
+    for (int i = 0; i < 2; i++)
+        rig->grammars[i] = grammar_free(rig->grammars[i]);
 }
 
 static void submit(struct rig *rig, uint64_t tag)
@@ -200,7 +212,8 @@ static void submit(struct rig *rig, uint64_t tag)
                                            .n_logprobs = 1,
                                            .cache_salt = kind->salt,
                                            .uncached = kind->uncached,
-                                           .grammar = kind->grammar};
+                                           .grammar =
+                                               kind->grammar ? rig->grammars[kind->grammar - 1] : NULL};
     if (engine_submit(rig->engine, &request, &err) != 0)
         fail("request %llu: %s", (unsigned long long)tag, err.text);
 }
@@ -233,15 +246,6 @@ static int32_t id_of(uint64_t name, uint32_t i)
 
 static struct kind *kind_of(struct rig *alone, uint32_t k);
 
-static void open_grammars(void)
-{
-    static const char text[] = "root ::= word (\", \" word)+\nword ::= [a-z]{1,9} | \"(\" word \")\"";
-    struct error err = {0};
-    if (grammar_make(GRAMMAR_JSON, BYTES_LITERAL(""), &grammars[0], &err) != 0 ||
-        grammar_make(GRAMMAR_GBNF, bytes_of_string(text), &grammars[1], &err) != 0)
-        fail("%s", err.text);
-}
-
 /* The next turn of the conversation before it: all that was said, and a new question. */
 static void continue_prompt(struct rig *alone, struct kind *kind, uint32_t k)
 {
@@ -265,7 +269,7 @@ static void make_kind(struct rig *alone, struct kind *kind, uint32_t k)
     kind->salt = bytes_of_string(salts[k % 4]);
     kind->max_tokens = 1 + k * 13 % MOST_TOKENS;
     kind->uncached = k % 11 == 0;
-    kind->grammar = k % 4 == 1 ? grammars[k / 4 % 2] : NULL;
+    kind->grammar = k % 4 == 1 ? 1 + k / 4 % 2 : 0;
     kind->sampling = (struct sampling){.temperature = k % 3 ? 0.9f : 0,
                                        .top_k = k % 2 ? 40 : 0,
                                        .top_p = 0.95f,
@@ -519,7 +523,6 @@ int main(int argc, char **argv)
     state = options.seed;
     n_kinds = options.mixes / 4 + 10 < MOST_KINDS ? (uint32_t)options.mixes / 4 + 10 : MOST_KINDS;
     open_model(&options);
-    open_grammars();
     open_engine(&alone, (struct backend_config){.n_slots = 1, .cpu = {.n_threads = 1}}, false, -1);
     int store = open_store(&alone);
     run_mixes(&options, &alone, store, &tally);
@@ -527,8 +530,6 @@ int main(int argc, char **argv)
     close(store);
     for (uint32_t k = 0; k < n_kinds; k++)
         answer_deinit(&kinds[k].right);
-    for (int i = 0; i < 2; i++)
-        grammar_free(grammars[i]);
     model_free(model);
     printf(
         "%llu mixes of %u requests: %llu answered, %llu ids, all as without caches; %llu cancelled, %llu "

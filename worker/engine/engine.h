@@ -61,7 +61,9 @@ struct engine_request {
     uint64_t deadline_ns;    /* on clock_ns; 0 = none */
     struct bytes cache_salt; /* prefixes are shared with requests of the same salt only */
     bool uncached;           /* none is: nothing is looked up for it, and nothing of it kept */
-    struct grammar *grammar; /* what the output has to be; NULL: anything. A reference is taken */
+    /* What the output has to be, or NULL: anything. A reference is taken. A grammar is one engine's, whose
+     * thread for masks works in it. */
+    struct grammar *grammar;
 };
 
 enum engine_end {

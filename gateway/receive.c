@@ -243,7 +243,7 @@ enum MHD_Result receive_access(void *cls, struct MHD_Connection *connection, con
 }
 
 /* A line of the request log. Probes of health and metrics, which come every few seconds, have none. */
-static void write_down(const struct exchange *exchange, bool whole)
+static void write_down(const struct exchange *exchange)
 {
     const struct request_line line = {.method = exchange->method,
                                       .path = exchange->path,
@@ -251,7 +251,7 @@ static void write_down(const struct exchange *exchange, bool whole)
                                       .key = exchange->key ? exchange->key->name : NULL,
                                       .traceparent = exchange->traceparent,
                                       .status = exchange->status,
-                                      .gone = exchange->gone || !whole,
+                                      .gone = exchange->gone,
                                       .seconds = (double)(clock_ns() - exchange->begun_ns) / CLOCK_NS_PER_S,
                                       .record = &exchange->record};
     if (strcmp(exchange->path, "/metrics") != 0 && strncmp(exchange->path, "/health", 7) != 0)
@@ -267,7 +267,9 @@ void receive_completed(void *cls, struct MHD_Connection *connection, void **ret_
     if (!exchange)
         return;
     drop_body(receiver, exchange);
-    write_down(exchange, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        exchange_lost(exchange); /* what was done of its work goes into the record */
+    write_down(exchange);
     receiver->gateway->working -= exchange->counted;
     *ret_exchange = exchange_free(exchange);
     if (known) {

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 sys.path.insert(0, str(TOP / "tests/unit/client/python"))
 from fake_broker import LIMITS, Broker  # noqa: E402
 from test_client import Served  # noqa: E402

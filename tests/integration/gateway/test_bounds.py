@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Who gets in, and how much one may ask for and leave unread."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from pool import BUILD, WAIT, Base, go_on, long_request, main, make_certificate, read_all, until
+
+
+class Bounds(Base):
+    options = ("--request-seconds", "3", "--body-kb", "16", "--stream-kb", "64", "--connections", "40")
+
+    def still_serves(self):
+        self.assertEqual(self.gateway.post("/v1/completions", prompt="a", max_tokens=2)[0], 200)
+
+    def test_who_reads_too_slowly_is_cut_off_and_nobody_else(self):
+        slow = self.gateway.raw(long_request(stream=True))
+        events = self.gateway.stream("/v1/completions", prompt="b", max_tokens=2000)
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
+        self.gateway.says("is cut off: the client reads too slowly")
+        self.nothing_runs()
+        self.assertNotIn(b"[DONE]", read_all(slow))
+
+    def test_a_body_that_does_not_come_is_not_waited_for(self):
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+        waiting = [self.gateway.raw(head), self.gateway.raw(b"POST /v1/comp"), self.gateway.raw(b"")]
+        for connection in waiting:
+            self.assertEqual(read_all(connection), b"")
+        self.still_serves()
+
+    def test_a_large_body_is_413(self):
+        status, _, answer = self.gateway.ask("POST", "/v1/completions", "x" * 100000)
+        self.assertEqual((status, answer["error"]["type"]), (413, "invalid_request_error"))
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+                                      b"Content-Length: 100000\r\n\r\n")
+        self.assertIn(b" 413 ", read_all(connection).split(b"\r\n")[0])
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                                      b"Content-Length: 1000000000000\r\n\r\n")
+        self.assertIn(b" 413 ", read_all(connection).split(b"\r\n")[0])
+        self.still_serves()
+
+    def test_a_body_without_end_is_cut_off(self):
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                                      b"Transfer-Encoding: chunked\r\n\r\n")
+        with self.assertRaises(OSError):
+            for _ in range(100000):
+                connection.sendall(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+        connection.close()
+        self.still_serves()
+
+    def test_heads_are_bounded(self):
+        headers = b"".join(b"X-%d: y\r\n" % i for i in range(10000))
+        for head in (b"GET /health HTTP/1.1\r\n" + headers + b"\r\n",
+                     b"GET /" + b"a" * 1000000 + b" HTTP/1.1\r\n\r\n",
+                     b"\0\1\2\3" * 1000 + b"\r\n\r\n",
+                     b"GET /health HTTP/9.9\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: odd\r\n\r\n"):
+            try:
+                answer = read_all(self.gateway.raw(head))
+            except OSError:
+                answer = b""
+            self.assertNotIn(b" 200 ", answer[:20], head[:40])
+        self.still_serves()
+
+    def test_too_many_connections_do_not_end_it(self):
+        held = [socket.create_connection((self.gateway.host, self.gateway.port)) for _ in range(100)]
+        for connection in held:
+            connection.close()
+        until(lambda: self.gateway.ask("GET", "/health")[0] == 200, "it serves again")
+
+
+class Keys(Base):
+    SECRET = "sk-0123456789abcdef"
+
+    @classmethod
+    def setUpClass(cls):
+        file = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-")) / "keys"
+        file.write_text(f"ada {cls.SECRET} requests=1 tokens=100\nbob sk-fedcba9876543210\n")
+        file.chmod(0o600)
+        cls.options = ("--keys", str(file), "--cors", "https://chat.example")
+        super().setUpClass()
+        shutil.rmtree(file.parent)
+
+    def ask(self, key, **body):
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return self.gateway.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2, **body}, headers)
+
+    def test_only_who_has_a_key_is_served(self):
+        for key in (None, "", "sk-0123456789abcdeg", self.SECRET + "0", self.SECRET[:-1]):
+            status, headers, answer = self.ask(key)
+            self.assertEqual((status, headers["WWW-Authenticate"]), (401, "Bearer"))
+            self.assertEqual(answer["error"]["code"], "invalid_api_key")
+        self.assertEqual(self.ask(self.SECRET)[0], 200)
+        self.assertEqual(self.gateway.ask("GET", "/v1/models")[0], 401)
+        self.assertEqual(self.gateway.ask("GET", "/v1/models", headers={"x-api-key": self.SECRET})[0], 200)
+        self.assertEqual(self.gateway.ask("GET", "/status")[0], 401)
+        self.assertEqual(self.gateway.ask("GET", "/status", headers={"Authorization": f"Bearer {self.SECRET}"})[0], 200)
+        for path in ("/health", "/", "/page/main.js"):
+            self.assertEqual(self.gateway.ask("GET", path)[0], 200)
+        self.assertNotIn(self.SECRET, self.gateway.log())
+
+    def test_a_key_has_no_more_than_it_may(self):
+        self.assertEqual(self.ask(self.SECRET, max_tokens=101)[0], 400)
+        self.assertEqual(self.ask(self.SECRET, max_tokens=51, n=2)[0], 400)
+        self.assertEqual(self.ask("sk-fedcba9876543210", max_tokens=101)[0], 200)
+        worker = self.status()["workers"][0]["pid"]
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            body = json.dumps({"prompt": "x", "max_tokens": 50})
+            first = self.gateway.raw(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+                                     f"{self.SECRET}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            until(lambda: self.status()["running"] == 1, "the request runs")
+            status, headers, _ = self.ask(self.SECRET)
+            self.assertEqual((status, headers["Retry-After"]), (429, "1"))
+        finally:
+            go_on(worker)
+        self.assertIn(b" 200 OK", first.recv(4096))
+        first.close()
+        self.assertEqual(self.ask(self.SECRET)[0], 200)
+
+    def test_pages_of_one_origin_may_ask(self):
+        for path in ("/v1/chat/completions", "/v1/models"):
+            status, headers, _ = self.gateway.ask("OPTIONS", path)
+            self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (204, "https://chat.example"))
+            self.assertIn("Authorization", headers["Access-Control-Allow-Headers"])
+        self.assertEqual(self.ask(None)[1]["Access-Control-Allow-Origin"], "https://chat.example")
+
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate with")
+class Tls(Base):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
+        cls.cert, cls.key = str(cls.place / "cert.pem"), str(cls.place / "key.pem")
+        make_certificate(cls.cert, cls.key)
+        cls.options = ("--tls-cert", cls.cert, "--tls-key", cls.key, "--request-seconds", "3", "--body-kb", "16",
+                       "--stream-kb", "64")
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        shutil.rmtree(cls.place, ignore_errors=True)
+
+    def connected(self):
+        plain = socket.create_connection((self.gateway.host, self.gateway.port), timeout=WAIT)
+        return self.gateway.tls.wrap_socket(plain, server_hostname=self.gateway.host)
+
+    def test_it_serves_whole_answers_and_streams(self):
+        self.assertEqual(self.gateway.post("/v1/completions", prompt="a", max_tokens=2)[0], 200)
+        events = self.gateway.stream("/v1/completions", prompt="b", max_tokens=200)
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
+        threads = [threading.Thread(target=lambda: self.gateway.stream("/v1/completions", prompt="c", max_tokens=500))
+                   for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(WAIT)
+        self.assertEqual(self.gateway.ask("POST", "/v1/completions", "x" * 100000)[0], 413)
+
+    def test_who_does_not_shake_hands_is_not_waited_for(self):
+        silent, half = self.gateway.raw(b""), self.gateway.raw(b"\x16\x03\x01\x02\x00\x01")
+        plain = self.gateway.raw(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        for connection in (silent, half, plain):
+            self.assertNotIn(b"200 OK", read_all(connection))
+        self.assertEqual(self.gateway.ask("GET", "/health")[0], 200)
+
+    def test_a_slow_reader_is_cut_off_and_one_that_leaves_ends_its_request(self):
+        slow = self.connected()
+        slow.sendall(long_request(stream=True))
+        self.gateway.says("is cut off: the client reads too slowly")
+        slow.close()
+        leaving = self.connected()
+        leaving.sendall(long_request(stream=True))
+        self.assertIn(b"200 OK", leaving.recv(4096))
+        leaving.close()
+        self.nothing_runs()
+
+    def test_old_versions_are_refused(self):
+        context = ssl.create_default_context(cafile=self.cert)
+        context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        with socket.create_connection((self.gateway.host, self.gateway.port), timeout=WAIT) as plain:
+            with self.assertRaises(OSError):
+                context.wrap_socket(plain, server_hostname=self.gateway.host)
+
+    def test_a_bad_certificate_ends_the_start_with_the_reason(self):
+        def start(cert, key):
+            said = subprocess.run([str(BUILD / "quern-gateway"), "--listen", "127.0.0.1:0", "--tls-cert", cert,
+                                   *(["--tls-key", key] if key else [])], capture_output=True, text=True, timeout=WAIT)
+            return said.returncode, said.stderr
+        status, said = start(self.cert, "/nowhere")
+        self.assertEqual((status, said.count("\n")), (1, 1))
+        self.assertIn("/nowhere", said)
+        self.assertEqual(start(self.key, self.cert)[0], 1)
+        open_key = str(self.place / "open.pem")
+        shutil.copy(self.key, open_key)
+        os.chmod(open_key, 0o644)
+        self.assertIn("everybody can read", start(self.cert, open_key)[1])
+        self.assertEqual(start(self.cert, None)[0], 2)
+
+
+if __name__ == "__main__":
+    main()

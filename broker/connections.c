@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "broker/intake.h"
+#include "broker/reader.h"
 
 /* Twice what the most sessions need, with a connection each to frontend and stream. */
 #define FILES_WANTED ((rlim_t)INTAKE_MAX_FILES)
@@ -65,7 +66,7 @@ void connections_caught_up(void)
 int accept4(int listener, struct sockaddr *address, socklen_t *address_len, int flags)
 {
     if (atomic_load(&accepted) >= AT_ONCE) {
-        intake_pause();
+        reader_pause();
         errno = EAGAIN;
         return -1;
     }

@@ -2,12 +2,11 @@
 /* The bounds of what clients send.
  *
  * libzmq reads on its own thread, and its reading, listening and closing are ours: every byte of a client's
- * connection passes through recv() below. On the frontend we follow the frames (ZMTP 3: flags, length, body)
- * just far enough to know how much came of a message under way, and how much is complete:
+ * connection passes through recv() below. On the frontend we follow the frames (zmtp.h) just far enough to
+ * know how much came of a message under way, and how much is complete:
  *
  *     under way ──the last byte came──▶ not taken ──the loop took the message──▶ gone
- *         └──the connection ends──▶ gone     └──the connection ends──▶ orphaned ──the loop saw the end──▶
- * gone
+ *         └──the connection ends──▶ gone   └──the connection ends──▶ orphaned ──the loop saw the end──▶ gone
  *
  * A loop that is behind holds up large messages: their connections are not read. When all messages together
  * are too much nevertheless, the connection goes that has held most of a message for longest: whoever sends a
@@ -15,11 +14,6 @@
  *
  * Parts of a message are one message here: libzmq would keep them without end, unseen by the loop, and takes
  * up to 8 KiB for the smallest. In a CURVE connection they cannot be seen, and count as messages not taken.
- *
- * For every few messages that the loop takes it asks libzmq's thread to go on reading that connection, and
- * the thread does all that it is asked before it looks at the others. With 5,000 connections that never cease
- * to send it is asked for ever, and a client that sent one message waited until they ended. So the thread's
- * looking, epoll_wait(), is ours too: the loop knows of it, and takes no more until then.
  *
  * A descriptor may be used again while messages of its last connection are not taken. Taking those is put
  * down to the new connection, which has so much more to send, once.
@@ -31,7 +25,7 @@
  *
  * Subscriptions are only counted in bytes. Nothing gives those back but the connection's end, and new ones
  * are let in at a rate: 140,000 a second, with connections that come and go, kept the loop busy with libzmq's
- * books. */
+ * books. Over CURVE a PING is not seen. */
 
 #include "broker/intake.h"
 
@@ -42,21 +36,16 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "broker/reader.h"
+#include "broker/zmtp.h"
 #include "common/clock.h"
 
-/* ZMTP 3.0 and 3.1. */
-#define GREETING_BYTES 64
-#define GREETING_MAJOR 10 /* where the version is */
-#define FRAME_MORE     1
-#define FRAME_LARGE    2
-#define FRAME_COMMAND  4
-#define PING_BYTES     4 /* of its name; no other command that a listener sends has one of this length */
+#define PING_NAME  4 /* bytes; no other command that a listener sends has a name of this length */
+#define PING_BYTES 7 /* its length, the name, the time in tenths of seconds */
 
 #define SMALL_BYTES 4096 /* a message that is in nobody's way */
 #define MAX_PARTS   16   /* of a message; requests have one */
@@ -69,8 +58,6 @@
  * small message waits for one of each connection that has one: a few large ones, not one of everybody's. */
 #define BEHIND_BYTES ((size_t)8 << 20)
 
-#define PAUSE_NS CLOCK_NS_PER_MS
-
 #define SEVERAL UINT32_MAX /* owners */
 
 struct connection {
@@ -78,11 +65,9 @@ struct connection {
     bool listens, closed;
     bool heard;                  /* the loop took a subscription of it */
     bool ends;                   /* it was seen to be over, and counted */
-    bool names;                  /* the next byte begins a command */
+    uint8_t ping_left;           /* bytes of a command to look at, which may be a PING */
     uint8_t shard;               /* of the stream */
-    uint8_t greeting;            /* bytes of it that came */
-    uint8_t header[9], n_header; /* of a frame; what came of it */
-    uint64_t body_left;          /* of a frame */
+    struct zmtp zmtp;            /* what is sent on it */
     uint8_t n_parts;             /* of a message, but the last */
     size_t under_way, not_taken; /* bytes of messages */
     uint64_t held_ns;            /* since when, or since a message was taken */
@@ -104,7 +89,6 @@ static struct {
     size_t held;                                     /* of all connections, orphans included */
     size_t behind;                                   /* complete since the loop last saw the end, not taken */
     size_t orphaned, orphaned_before;                /* since the loop last saw the end, and before */
-    uint64_t paused_ns;                              /* when the last pause ended; of libzmq's thread */
     size_t subscribed;                               /* beyond what each connection has */
     size_t spare;                                    /* of the rate at which that may grow */
     uint64_t spare_ns;                               /* when that was */
@@ -180,52 +164,35 @@ static bool make_room(struct connection *connection)
     return held(connection) <= INTAKE_MAX_CONNECTION_BYTES;
 }
 
-static void take_body(struct connection *connection, size_t n)
+/* A frame begins, or so many bytes of it came. */
+static void take_frame(struct connection *connection, size_t n)
 {
-    connection->body_left -= n;
     connection->under_way += n;
     intake.held += n;
-    if (connection->body_left > 0 || connection->n_parts > 0)
+    if (connection->zmtp.left > 0 || connection->n_parts > 0)
         return;
     connection->not_taken += connection->under_way;
     intake.behind += connection->under_way;
     connection->under_way = 0;
 }
 
-/* One byte of a frame's header. False when the connection must go. */
-static bool take_header(struct connection *connection, uint8_t byte)
-{
-    uint8_t *header = connection->header;
-    header[connection->n_header++] = byte;
-    if (connection->n_header < (header[0] & FRAME_LARGE ? 9 : 2))
-        return true;
-    connection->n_parts = header[0] & FRAME_MORE ? (uint8_t)(connection->n_parts + 1) : 0;
-    for (int i = 1; i < connection->n_header; i++)
-        connection->body_left = connection->body_left << 8 | header[i];
-    connection->n_header = 0;
-    if (held(connection) <= SMALL_BYTES)
-        connection->held_ns = clock_ns();
-    if (connection->body_left == 0)
-        take_body(connection, 0);
-    return connection->n_parts < MAX_PARTS;
-}
-
+/* False when the connection must go. */
 static bool follow(struct connection *connection, const uint8_t *bytes, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        if (connection->body_left > 0) {
-            size_t step = smaller(connection->body_left, n - i);
-            take_body(connection, step);
-            i += step;
-        } else if (connection->greeting == GREETING_BYTES) {
-            if (!take_header(connection, bytes[i++]))
+    enum zmtp_what what;
+    for (size_t i = 0, step; i < n; i += step) {
+        step = zmtp_take(&connection->zmtp, bytes + i, n - i, &what);
+        if (what == ZMTP_BROKEN)
+            return false;
+        if (what == ZMTP_HEADER) {
+            connection->n_parts = connection->zmtp.flags & ZMTP_MORE ? (uint8_t)(connection->n_parts + 1) : 0;
+            if (connection->n_parts >= MAX_PARTS)
                 return false;
-        } else {
-            size_t at = connection->greeting++;
-            if ((at == 0 && bytes[i] != 0xff) || (at == GREETING_MAJOR && bytes[i] < 3))
-                return false;
-            i++;
+            if (held(connection) <= SMALL_BYTES)
+                connection->held_ns = clock_ns();
         }
+        if (what != ZMTP_NOTHING)
+            take_frame(connection, what == ZMTP_BODY ? step : 0);
     }
     return make_room(connection);
 }
@@ -263,40 +230,41 @@ static size_t allowed(const struct connection *connection)
     return smaller(INTAKE_MAX_SUBSCRIBER_BYTES - connection->received, spare());
 }
 
-/* Whether a listener sends PING, as none of ours does: libzmq ends it when the time that it names is over,
- * any number of them in one moment and without reading. Encrypted ones cannot be seen. */
-static bool pings(struct connection *connection, const uint8_t *bytes, size_t n)
+/* Whether these first bytes of a command, or those that follow them, are a PING with a time, or one too short
+ * to have any: libzmq takes what lies behind it for its time. */
+static bool is_timed_ping(struct connection *connection, const uint8_t *bytes, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        if (connection->greeting < GREETING_BYTES) {
-            connection->greeting++;
-            i++;
-        } else if (connection->body_left > 0) {
-            if (connection->names && bytes[i] == PING_BYTES)
-                return true;
-            size_t step = smaller(connection->body_left, n - i);
-            connection->names = false;
-            connection->body_left -= step;
-            i += step;
-        } else {
-            uint8_t *header = connection->header;
-            header[connection->n_header++] = bytes[i++];
-            if (connection->n_header < (header[0] & FRAME_LARGE ? 9 : 2))
-                continue;
-            for (int j = 1; j < connection->n_header; j++)
-                connection->body_left = connection->body_left << 8 | header[j];
-            connection->names = header[0] & FRAME_COMMAND;
-            connection->n_header = 0;
-        }
+    for (size_t i = 0; i < n && connection->ping_left > 0; i++) {
+        size_t at = PING_BYTES - connection->ping_left--;
+        if (at == 0 && bytes[i] != PING_NAME)
+            connection->ping_left = 0;
+        else if (at > PING_NAME && bytes[i] != 0)
+            return true;
     }
-    return false;
+    return connection->ping_left > 0 && connection->zmtp.left == 0;
+}
+
+/* What listeners send is looked at for one thing, a PING with a time, as none of ours sends: libzmq ends the
+ * connection when that is over, any number of them in one moment and without reading. False when it must go.
+ */
+static bool look(struct connection *connection, const uint8_t *bytes, size_t n)
+{
+    enum zmtp_what what;
+    for (size_t i = 0, step; i < n; i += step) {
+        step = zmtp_take(&connection->zmtp, bytes + i, n - i, &what);
+        if (what == ZMTP_HEADER)
+            connection->ping_left = connection->zmtp.flags & ZMTP_COMMAND ? PING_BYTES : 0;
+        if (what == ZMTP_BROKEN || (what == ZMTP_BODY && is_timed_ping(connection, bytes + i, step)))
+            return false;
+    }
+    return true;
 }
 
 static bool received(struct connection *connection, const void *bytes, size_t n)
 {
     if (connection->kind == INTAKE_MESSAGES)
         return follow(connection, bytes, n);
-    if (connection->kind == INTAKE_SUBSCRIPTIONS && pings(connection, bytes, n))
+    if (connection->kind == INTAKE_SUBSCRIPTIONS && !look(connection, bytes, n))
         return false;
     size_t before = beyond_share(connection);
     connection->received += n;
@@ -326,7 +294,7 @@ static ssize_t before_reading(struct connection *connection, size_t len)
         close_connection(connection);
     pthread_mutex_unlock(&intake.lock);
     if (must_wait)
-        intake_pause();
+        reader_pause();
     return must_wait ? -EAGAIN : may == 0 ? -ECONNRESET : (ssize_t)may;
 }
 
@@ -362,38 +330,15 @@ static bool may_be_read(const struct connection *connection)
     return !connection || !connection->heard || connection->ends || atomic_load(&ended) < INTAKE_ENDS_AT_ONCE;
 }
 
-/* ---- libzmq's thread ---- */
-
-static atomic_uint looks;          /* begun and ended: odd while it looks */
-static _Thread_local bool is_ours; /* the thread that reads clients' connections */
-
-uint32_t intake_stamp(void)
-{
-    return atomic_load(&looks);
-}
-
-bool intake_looked_since(uint32_t stamp)
-{
-    uint32_t now = atomic_load(&looks);
-    return now != stamp || now % 2 == 1;
-}
-
-int epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
-{
-    if (is_ours)
-        atomic_fetch_add(&looks, 1);
-    int n = (int)syscall(SYS_epoll_pwait, fd, events, max, timeout, NULL, 0);
-    if (is_ours)
-        atomic_fetch_add(&looks, 1);
-    return n;
-}
+/* ---- what libzmq calls ---- */
 
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     struct connection *connection = counted(fd);
-    is_ours |= connection != NULL;
+    if (connection)
+        reader_is_here();
     if (!may_be_read(connection)) {
-        intake_pause();
+        reader_pause();
         errno = EAGAIN;
         return -1;
     }
@@ -404,7 +349,7 @@ ssize_t recv(int fd, void *bytes, size_t len, int flags)
     }
     ssize_t n = syscall(SYS_recvfrom, fd, bytes, (size_t)may, flags, NULL, NULL);
     if ((n == 0 || (n < 0 && errno == ECONNRESET)) && !may_end(connection)) {
-        intake_pause();
+        reader_pause();
         errno = EAGAIN;
         return -1;
     }
@@ -554,14 +499,6 @@ void intake_emptied(void)
     intake.orphaned = 0;
     intake.behind = 0;
     pthread_mutex_unlock(&intake.lock);
-}
-
-void intake_pause(void)
-{
-    if (clock_ns() - intake.paused_ns < PAUSE_NS)
-        return;
-    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-    intake.paused_ns = clock_ns();
 }
 
 /* ---- whose connections they are ---- */

@@ -7,7 +7,7 @@
  * libzmq bounds a message, and the messages of a connection, but neither the parts of a message nor the bytes
  * of all connections, and it keeps every subscription, refused ones too. So what connections send is counted
  * where it is read, and a connection that goes beyond is closed. Linking this module is what does it: it
- * stands in for listen(2), recv(2), close(2) and epoll_wait(2). Any thread may call these functions. */
+ * stands in for listen(2), recv(2) and close(2). Any thread may call these functions. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,16 +67,6 @@ void intake_emptied(void);
  * together in a single call: 0.5 s of the loop for 500 of one shard, 2.1 s for 1,000, 8.3 s for 2,000. */
 #define INTAKE_ENDS_AT_ONCE 16
 void intake_caught_up(void);
-
-/* A stamp of this moment, and whether libzmq's thread has looked at all of its connections since, or is just
- * doing so. As long as the loop takes messages, that thread may be busy with connections that it has read
- * from already, and look at no other. */
-uint32_t intake_stamp(void);
-bool intake_looked_since(uint32_t stamp);
-
-/* For libzmq's thread when it is told to ask again later, which it does at once: waits for a millisecond, but
- * for no more than half of its time. */
-void intake_pause(void);
 
 /* Whether the connection that a subscription came from, as libzmq gives it with the message, has not ended.
  */

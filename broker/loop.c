@@ -32,6 +32,7 @@
 #include "broker/intake.h"
 #include "broker/lifecycle.h"
 #include "broker/processes.h"
+#include "broker/reader.h"
 #include "broker/replay.h"
 #include "broker/tokenize.h"
 #include "common/clock.h"
@@ -92,7 +93,7 @@ static long milliseconds_to_wait(const struct broker *broker, const struct turn 
 /* Whether what clients send may be taken now. */
 static bool may_take(const struct turn *turn, uint64_t now)
 {
-    return !turn->more_clients || now >= turn->take_at || intake_looked_since(turn->stamp);
+    return !turn->more_clients || now >= turn->take_at || reader_looked_since(turn->stamp);
 }
 
 static void wait_for_something(struct broker *broker, struct turn *turn)
@@ -132,7 +133,7 @@ static void take_messages(struct broker *broker, struct turn *turn)
     turn->more |= more;
     if (!may_take(turn, broker->now))
         return;
-    turn->stamp = intake_stamp();
+    turn->stamp = reader_stamp();
     turn->more_clients = from_clients_drain(broker);
     turn->take_at = clock_ns() + HOLD_NS;
 }

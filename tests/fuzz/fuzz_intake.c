@@ -30,8 +30,16 @@ static int listener_for(enum intake_kind kind)
     return fd;
 }
 
-/* Whether a client that has sent these bytes to the frontend is to be closed. */
-static bool is_refused(const uint8_t *data, size_t len)
+/* Whether so much of a command is a PING with a time or without the bytes of one, which listeners must not
+ * send. */
+static bool is_timed_ping(const uint8_t *body, size_t len, bool whole)
+{
+    return len > 0 && body[0] == 4 &&
+           ((len > 5 && body[5] != 0) || (len > 6 && body[6] != 0) || (whole && len < 7));
+}
+
+/* Whether a client that has sent these bytes to the frontend, or to the stream, is to be closed. */
+static bool is_refused(const uint8_t *data, size_t len, bool subscribes)
 {
     unsigned parts = 0;
     if ((len > 0 && data[0] != 0xff) || (len > 10 && data[10] < 3))
@@ -41,12 +49,16 @@ static bool is_refused(const uint8_t *data, size_t len)
         uint64_t body = 0;
         if (len - at < header)
             return false;
+        bool command = data[at] & 4;
         parts = data[at] & 1 ? parts + 1 : 0;
-        if (parts >= MOST_PARTS)
+        if (parts >= MOST_PARTS && !subscribes)
             return true;
         for (size_t i = 1; i < header; i++)
             body = body << 8 | data[at + i];
         at += header;
+        size_t there = body < len - at ? (size_t)body : len - at;
+        if (subscribes && command && is_timed_ping(data + at, there, there == body))
+            return true;
         if (body >= len - at)
             return false;
         at += (size_t)body;
@@ -93,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         total += received;
         at += piece;
     }
-    if (!subscribes && stays == is_refused(data + 1, at - 1))
+    bool refused = is_refused(data + 1, at - 1, subscribes);
+    if (subscribes ? stays && refused : stays == refused)
         abort();
     if (subscribes && total > INTAKE_MAX_SUBSCRIBER_BYTES)
         abort();

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -129,6 +130,11 @@ static void rename_a_file(void)
     (void)!rename(secret, "/tmp/elsewhere");
 }
 
+static void type_for_another(void)
+{
+    ioctl(STDIN_FILENO, TIOCSTI, "x");
+}
+
 static void *open_to_write_in_a_thread(void *arg)
 {
     open_to_write();
@@ -147,10 +153,10 @@ START_TEST(what_serving_does_not_need_ends_the_process_with_its_name)
     static const struct {
         void (*act)(void);
         const char *called;
-    } cases[] = {{start_a_program, "execve"}, {start_a_process, "clone"}, {open_to_write, "openat"},
-                 {make_a_file, "openat"},     {speak_tcp, "socket"},      {speak_raw, "socket"},
-                 {trace, "ptrace"},           {send_a_signal, "kill"},    {run_what_was_written, "mmap"},
-                 {rename_a_file, "rename"},   {act_in_a_thread, "openat"}};
+    } cases[] = {{start_a_program, "execve"}, {start_a_process, "clone"},  {open_to_write, "openat"},
+                 {make_a_file, "openat"},     {speak_tcp, "socket"},       {speak_raw, "socket"},
+                 {trace, "ptrace"},           {send_a_signal, "kill"},     {run_what_was_written, "mmap"},
+                 {rename_a_file, "rename"},   {act_in_a_thread, "openat"}, {type_for_another, "ioctl"}};
     const struct sandbox sandbox = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char said[512], expected[128];
@@ -221,6 +227,9 @@ static void serve(void)
     NEED(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
     NEED(write(pair[0], "x", 1) == 1 && read(pair[1], bytes, 1) == 1);
     NEED(eventfd(0, EFD_CLOEXEC) >= 0);
+    int n = 1;
+    isatty(STDIN_FILENO); /* whatever it is */
+    NEED(ioctl(pair[0], FIONREAD, &n) == 0 && n == 0 && ioctl(pair[0], FIONBIO, &n) == 0);
     NEED(localtime_r(&now, &date) != NULL);
     NEED(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
 }

@@ -185,6 +185,19 @@ START_TEST(what_was_used_longest_ago_is_replaced_and_of_a_prompt_its_end)
 }
 END_TEST
 
+START_TEST(of_a_prompt_that_fills_a_set_the_deepest_block_goes)
+{
+    tear_down();
+    make(1);
+    ck_assert_uint_eq(use_prompt(store, 1, 8), 0);
+    ck_assert_uint_eq(use_prompt(store, 2, 1), 0);
+    ck_assert_uint_eq(use_prompt(store, 3, 1), 0);
+    ck_assert_uint_eq(use_prompt(store, 2, 1), 1);
+    ck_assert_uint_eq(use_prompt(store, 3, 1), 1);
+    ck_assert_uint_eq(use_prompt(store, 1, 6), 6);
+}
+END_TEST
+
 START_TEST(what_stood_behind_a_replaced_block_is_not_found)
 {
     tear_down();
@@ -294,6 +307,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_salt_that_is_too_long_is_not_kept);
     tcase_add_test(tests, what_cannot_be_shared_is_refused);
     tcase_add_test(tests, what_was_used_longest_ago_is_replaced_and_of_a_prompt_its_end);
+    tcase_add_test(tests, of_a_prompt_that_fills_a_set_the_deepest_block_goes);
     tcase_add_test(tests, what_stood_behind_a_replaced_block_is_not_found);
     tcase_add_test(tests, a_byte_that_changed_makes_a_block_nothing);
     tcase_add_test(tests, a_process_that_is_killed_at_any_moment_harms_nobody);

@@ -43,6 +43,7 @@ START_TEST(expressions_bind_and_compute_as_in_python)
         {"{{ name[0] }}{{ name[:-1] }}{{ 'héé'[1:] }}{{ name[::-1] }}", "AAdééadA"},
         {"{{ 'abc'[:-10:-1] }}|{{ 'abc'[-10::-1] }}|{{ 'abc'[10::-1] }}|{{ 'abc'[10:] }}|{{ 'abc'[-10:] }}",
          "cba||cba||abc"},
+        {"{{ items[none:2:none] }}{{ 'abc'[1:none] }}{{ items[1::none] }}", "[3, 1]bc[1, 2]"},
         {"{{ map.a[1] }}{{ map['b'] }}{{ map.missing }}{{ people[1].name }}", "q'1al"},
         {"{{ true }}{{ none }}{{ 1.0 }}{{ 1e20 }}{{ 0.1 + 0.2 }}", "TrueNone1.01e+200.30000000000000004"},
         {"{{ [1, 'a', none, {'k': 2.5}] }}", "[1, 'a', None, {'k': 2.5}]"},
@@ -295,6 +296,7 @@ START_TEST(mistakes_are_told_with_their_line)
         {"{{ x is divisibleby }}", "a test lacks its argument"},
         {"{{ x | items }}", "has no items"},
         {"{{ items[::0] }}", "step is 0"},
+        {"{{ items[::'2'] }}", "a slice's step is a string"},
         {"{{ loop }}{% for i in items %}{{ loop }}{% endfor %}", "a loop cannot be printed"},
     };
     EXPECT_FAILURES(at_compile, -EINVAL);

@@ -306,5 +306,4 @@ void queue_deinit(struct queue *queue)
         heap_deinit(&queue->classes[i].brief_lanes);
     }
     heap_deinit(&queue->deadlines);
-    queue->n = 0;
 }

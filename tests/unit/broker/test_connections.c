@@ -4,7 +4,11 @@
 #include "broker/connections.h"
 #include "tests/unit/run.h"
 
+#include <errno.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 static uint32_t most_with(rlim_t soft, rlim_t hard)
 {
@@ -34,8 +38,47 @@ START_TEST(the_limit_is_raised_as_far_as_it_may_be)
 }
 END_TEST
 
+/* How many are accepted of those that wait, until there is no more or no more may be. */
+static int accept_all(int listener, int ret_fds[])
+{
+    int n = 0;
+    while ((ret_fds[n] = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0)
+        n++;
+    ck_assert_int_eq(errno, EAGAIN);
+    return n;
+}
+
+START_TEST(many_that_come_at_once_are_accepted_as_the_loop_keeps_up)
+{
+    enum { AT_ONCE = 64, N = AT_ONCE + 10 };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t len = sizeof address;
+    int peers[N], taken[N + 1], n;
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &len), 0);
+    ck_assert_int_eq(listen(listener, N), 0);
+    connections_raise_limit();
+    connections_caught_up();
+    for (int i = 0; i < N; i++) {
+        peers[i] = socket(AF_UNIX, SOCK_STREAM, 0);
+        ck_assert_int_eq(connect(peers[i], (struct sockaddr *)&address, len), 0);
+    }
+    ck_assert_int_eq(n = accept_all(listener, taken), AT_ONCE);
+    ck_assert_int_eq(accept_all(listener, taken + n), 0);
+    connections_caught_up();
+    ck_assert_int_eq(n += accept_all(listener, taken + n), N);
+    for (int i = 0; i < N; i++) {
+        close(peers[i]);
+        close(taken[i]);
+    }
+    close(listener);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, many_that_come_at_once_are_accepted_as_the_loop_keeps_up);
     tcase_add_test(tests, the_limit_is_raised_as_far_as_it_may_be);
     tcase_add_test(tests, a_part_of_the_descriptors_stays_ours); /* last: see above */
 }

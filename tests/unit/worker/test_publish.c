@@ -170,6 +170,31 @@ START_TEST(frames_that_tell_pieces_hold_as_many_as_fit)
 }
 END_TEST
 
+START_TEST(places_without_an_id_have_one_that_the_wire_takes)
+{
+    static const int32_t ids[] = {5};
+    static const struct logprob logprobs[] = {{5, -1}, {-1, -100}, {0, -2}};
+    struct message_decoder *decoder;
+    struct message message;
+    struct bytes topic, frame;
+    publish_event(
+        &publisher, &outputs[0],
+        &(struct engine_event){
+            .ids = ids, .n_ids = 1, .logprobs = logprobs, .n_logprobs = 3, .text = BYTES_LITERAL("t")});
+    ck_assert_uint_eq(leave(START_NS, FRAME_NS), 1);
+    ck_assert(window_get(&stream.window, stream.window.last, &topic, &frame));
+    ck_assert_int_eq(message_decoder_new(&decoder), 0);
+    ck_assert_int_eq(message_decode(decoder, frame.data, frame.len, &message, NULL), 0);
+    ck_assert_uint_eq(message.frame.logprobs.width, 3);
+    const struct token_logprob *told = message.frame.logprobs.items;
+    ck_assert_int_eq(told[0].id, 5);
+    ck_assert_int_eq(told[1].id, 0);
+    ck_assert_float_eq(told[1].logprob, -100);
+    ck_assert_int_eq(told[2].id, 0);
+    message_decoder_free(decoder);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, setup, teardown);
@@ -178,6 +203,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_step_as_long_as_a_frame_flushes_all);
     tcase_add_test(tests, a_full_frame_waits_for_no_time);
     tcase_add_test(tests, what_was_dropped_never_leaves);
+    tcase_add_test(tests, places_without_an_id_have_one_that_the_wire_takes);
     tcase_add_test(tests, frames_that_tell_pieces_hold_as_many_as_fit);
 }
 

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "worker/grammar/machine.h"
+
 static struct tokenizer *tokenizer;
 static struct token_trie trie;
 
@@ -57,6 +59,24 @@ static bool takes(struct grammar *grammar, const struct buffer *text, struct byt
     return taken;
 }
 
+/* Makes the mask, compares it, and returns how many tokens it allows. */
+static uint32_t check_mask(struct grammar *grammar, struct grammar_answer *answer, const struct buffer *text,
+                           uint32_t *bits)
+{
+    struct error err = {0};
+    uint32_t n = 0;
+    ck_assert_int_eq(grammar_answer_mask(answer, &trie, bits, &err), 0);
+    for (uint32_t id = 0; id < trie.n_vocab; id++) {
+        struct bytes piece = tokenizer_piece(tokenizer, (int32_t)id, false);
+        bool allowed = bits[id / 32] >> id % 32 & 1;
+        n += allowed;
+        ck_assert_msg(allowed == (piece.len > 0 && takes(grammar, text, piece)),
+                      "behind \"%.*s\" \"%.*s\" is %d", (int)text->len, text->data, (int)piece.len,
+                      (const char *)piece.data, allowed);
+    }
+    return n;
+}
+
 START_TEST(a_mask_is_what_each_token_alone_says)
 {
     static const struct {
@@ -82,19 +102,10 @@ START_TEST(a_mask_is_what_each_token_alone_says)
         struct error err = {0};
         ck_assert_int_eq(grammar_answer_new(grammar, &answer, &err), 0);
         for (int step = 0; step < 25; step++) {
-            ck_assert_int_eq(grammar_answer_mask(answer, &trie, bits, &err), 0);
-            uint32_t n = 0, nth = 0;
-            for (uint32_t id = 0; id < trie.n_vocab; id++) {
-                struct bytes piece = tokenizer_piece(tokenizer, (int32_t)id, false);
-                bool allowed = bits[id / 32] >> id % 32 & 1;
-                n += allowed;
-                ck_assert_msg(allowed == (piece.len > 0 && takes(grammar, &text, piece)),
-                              "%s: behind \"%.*s\" \"%.*s\" is %d", cases[c].text, (int)text.len, text.data,
-                              (int)piece.len, (const char *)piece.data, allowed);
-            }
+            uint32_t n = check_mask(grammar, answer, &text, bits);
             if (n == 0)
                 break;
-            nth = (uint32_t)rand_r(&seed) % n;
+            uint32_t nth = (uint32_t)rand_r(&seed) % n;
             for (uint32_t id = 0; id < trie.n_vocab; id++)
                 if ((bits[id / 32] >> id % 32 & 1) && nth-- == 0) {
                     struct bytes piece = tokenizer_piece(tokenizer, (int32_t)id, false);
@@ -111,10 +122,36 @@ START_TEST(a_mask_is_what_each_token_alone_says)
 }
 END_TEST
 
+/* Of tokens that would go deeper than a grammar may, a mask allows none that is refused when it comes. */
+START_TEST(masks_know_how_deep_a_grammar_may_nest)
+{
+    struct grammar *grammar = grammar_of(GRAMMAR_GBNF, "root ::= [a-z ] root \".\" | \"!\"");
+    uint32_t *bits = calloc(trie.n_vocab / 32 + 1, sizeof *bits), last = 0, fewer = 0;
+    struct error err = {0};
+    for (size_t depth = MACHINE_MOST_DEPTH - 7; depth <= MACHINE_MOST_DEPTH; depth++) {
+        struct grammar_answer *answer;
+        struct buffer text = {0};
+        for (size_t i = 0; i < depth; i++)
+            buffer_append(&text, "a", 1);
+        ck_assert_int_eq(grammar_answer_new(grammar, &answer, &err), 0);
+        ck_assert_int_eq(grammar_answer_take(answer, (struct bytes){text.data, text.len}, &err), 0);
+        uint32_t n = check_mask(grammar, answer, &text, bits);
+        fewer += last > n;
+        last = n;
+        grammar_answer_free(answer);
+        buffer_deinit(&text);
+    }
+    ck_assert_uint_ge(fewer, 3); /* words of many letters went first */
+    grammar_free(grammar);
+    free(bits);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, every_token_stands_once_in_the_trie);
+    tcase_add_test(tests, masks_know_how_deep_a_grammar_may_nest);
     tcase_add_test(tests, a_mask_is_what_each_token_alone_says);
 }
 

@@ -15,6 +15,11 @@
 
 #include <utlist.h>
 
+#define LOOK_NS         CLOCK_NS_PER_S
+#define LOOK_RETIRED_NS (CLOCK_NS_PER_S / 10)
+#define IDLE_NS         CLOCK_NS_PER_S       /* of a connection between two requests */
+#define SILENT_NS       (5 * CLOCK_NS_PER_S) /* of one on which nothing was asked yet: its client may be far */
+
 struct connection *connection_new(struct connections *connections, int fd)
 {
     struct connection *connection = calloc(1, sizeof *connection);
@@ -46,14 +51,37 @@ void connection_hung_up(struct connection *connection)
         exchange_lost(connection->exchange);
 }
 
+void connections_retire(struct connections *connections, uint64_t now)
+{
+    connections->retired_ns = now;
+}
+
+/* Whether nobody misses it who is told in the same moment that no others come: nothing has come on it for a
+ * while, nor lies there. A client that asks right then sees its connection end, which whoever keeps
+ * connections has to expect; the while is for those that ask one thing after the other. */
+static bool is_idle(const struct connections *connections, const struct connection *connection, uint64_t now)
+{
+    char byte;
+    uint64_t from =
+        connection->since_ns > connections->retired_ns ? connection->since_ns : connections->retired_ns;
+    return connections->retired_ns != 0 && !connection->exchange && connection->since_ns != 0 &&
+           now - from >= (connection->used ? IDLE_NS : SILENT_NS) &&
+           recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+}
+
 void connections_expire(struct connections *connections, uint64_t now, uint32_t seconds)
 {
     struct connection *connection;
-    if (now - connections->looked_ns < CLOCK_NS_PER_S)
+    if (now - connections->looked_ns < (connections->retired_ns ? LOOK_RETIRED_NS : LOOK_NS))
         return;
     connections->looked_ns = now;
     DL_FOREACH(connections->list, connection)
     {
+        if (is_idle(connections, connection, now)) {
+            connection->since_ns = 0;
+            shutdown(connection->fd, SHUT_RDWR);
+            continue;
+        }
         if (connection->since_ns == 0 || now < connection->since_ns ||
             now - connection->since_ns < seconds * CLOCK_NS_PER_S)
             continue;

@@ -15,6 +15,7 @@ struct connection {
     struct connection *next, *prev; /* utlist */
     int fd;                         /* libmicrohttpd's */
     uint64_t since_ns;              /* a request is awaited since then; 0: one is being answered */
+    bool used;                      /* a request was answered on it */
     struct exchange *exchange;      /* NULL: between two */
 };
 
@@ -22,6 +23,7 @@ struct connections {
     int epoll_fd; /* where they are watched */
     struct connection *list;
     uint64_t looked_ns;
+    uint64_t retired_ns; /* no others come since then; 0: they do */
 };
 
 /* A client connected. NULL when memory is short. */
@@ -32,8 +34,13 @@ void connection_free(struct connections *connections, struct connection *connect
  * not want it any more. */
 void connection_hung_up(struct connection *connection);
 
-/* Ends those on which no whole request has come for so long. Looks at most once a second. */
+/* Ends those on which no whole request has come for so long. Looks at most once a second, and more often at
+ * retired ones. */
 void connections_expire(struct connections *connections, uint64_t now, uint32_t seconds);
+
+/* No others come: those on which nothing is asked end soon, and the rest with their answers, which
+ * connections_expire sees to from now on. */
+void connections_retire(struct connections *connections, uint64_t now);
 
 /* Tells every exchange that its client is gone. */
 void connections_lose_all(struct connections *connections);

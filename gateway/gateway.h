@@ -19,6 +19,7 @@ struct gateway {
     struct request_log request_log;
     int64_t started;  /* seconds since 1970 */
     bool draining;    /* no new work is taken */
+    bool retired;     /* another gateway takes new connections; those here end one by one */
     uint32_t working; /* exchanges between their request and the end of their answer */
 };
 

@@ -4,10 +4,16 @@
  * One thread and one loop: server_run takes and sends what HTTP has, pool_wait what the pool has, and waits
  * for both.
  *
- *     SERVING ──SIGTERM, SIGINT──▶ DRAINING ──nothing is being answered, a second signal, too long──▶ end */
+ *     SERVING ──SIGTERM, SIGINT──▶ DRAINING ──nothing is being answered, a second signal, too long──▶ end
+ *        └──SIGUSR1──▶ RETIRED ──its last connection ended, two signals, too long──▶ end
+ *
+ * A draining one refuses what is asked, a retired one answers it: the pool serves on, and another gateway has
+ * the connections that come. One that was started to take over, or to be restarted, answers nobody before it
+ * has reached the pool: who has connected waits. */
 
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,16 +26,23 @@
 #include "common/log.h"
 #include "common/program.h"
 #include "gateway/server.h"
+#include "proto/gateway_report.h"
+#include "proto/supervision.h"
 
 const char *argp_program_version = "quern-gateway " QUERN_VERSION;
 
 #define CLOSING_NS (2 * CLOCK_NS_PER_S) /* for the ends of requests that were cancelled at the end */
 
-static volatile sig_atomic_t signals, hangups;
+static volatile sig_atomic_t signals, hangups, retirements;
 
 static void on_signal(int signal)
 {
     signals = signals + 1;
+}
+
+static void on_retirement(int signal)
+{
+    retirements = retirements + 1;
 }
 
 static void on_hangup(int signal)
@@ -51,6 +64,8 @@ static void take_signals(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    action.sa_handler = on_retirement;
+    sigaction(SIGUSR1, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -73,9 +88,21 @@ static void drain(struct gateway *gateway, struct server *server)
     server_refuse_connections(server);
 }
 
+static void retire(struct gateway *gateway, struct server *server)
+{
+    log_info("another gateway takes over; %u requests are being answered", gateway->working);
+    gateway->retired = true;
+    server_retire(server);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void serve(struct gateway *gateway, struct server *server)
 {
-    uint64_t until = 0;
+    uint64_t until = UINT64_MAX, patience = gateway->options.drain_seconds * CLOCK_NS_PER_S;
     sig_atomic_t heard = 0;
     while (signals < 2) {
         int timeout_ms = server_run(server);
@@ -83,11 +110,16 @@ static void serve(struct gateway *gateway, struct server *server)
             heard = hangups;
             request_log_reopen(&gateway->request_log);
         }
+        if (retirements > 0 && !gateway->retired) {
+            retire(gateway, server);
+            until = earlier(until, clock_ns() + patience);
+        }
         if (signals > 0 && !gateway->draining) {
             drain(gateway, server);
-            until = clock_ns() + gateway->options.drain_seconds * CLOCK_NS_PER_S;
+            until = earlier(until, clock_ns() + patience);
         }
-        if (gateway->draining && (gateway->working == 0 || clock_ns() >= until))
+        if ((gateway->draining && gateway->working == 0) ||
+            (gateway->retired && server_is_deserted(server)) || clock_ns() >= until)
             break;
         pool_wait(&gateway->pool, timeout_ms);
     }
@@ -101,6 +133,48 @@ static void await_ends(struct gateway *gateway)
     uint64_t until = clock_ns() + CLOSING_NS;
     while (gateway->pool.client && quern_active(gateway->pool.client) > 0 && clock_ns() < until)
         pool_wait(&gateway->pool, 20);
+}
+
+/* Tells the parent, once. */
+static void report(const struct gateway *gateway, enum gateway_report_kind kind, const char *text)
+{
+    struct gateway_report report = {.version = GATEWAY_REPORT_VERSION, .kind = kind};
+    int fd = (int)gateway->options.report_fd;
+    if (fd == 0)
+        return;
+    snprintf(report.text, sizeof report.text, "%s", text);
+    supervision_send(fd, &report, sizeof report);
+    close(fd);
+}
+
+static int fail(const struct gateway *gateway, const struct error *err)
+{
+    program_error("%s", err->text);
+    report(gateway, GATEWAY_FAILS, err->text);
+    return EXIT_FAILURE;
+}
+
+/* What can be wrong with what we were told is found out here. */
+static int prepare(struct gateway *gateway, struct server **ret_server, struct error *err)
+{
+    const struct options *options = &gateway->options;
+    int r = options->keys ? keys_read(options->keys, &gateway->keys, err) : 0;
+    if (r == 0 && options->request_log) {
+        r = request_log_open(&gateway->request_log, options->request_log, err);
+        if (r < 0)
+            return error_prefix(err, r, "--request-log");
+        take_hangups();
+    }
+    if (r == 0 && options->report_fd > 0 && fcntl((int)options->report_fd, F_SETFD, FD_CLOEXEC) < 0)
+        r = error_set(err, -errno, "--report-fd %u: %s", options->report_fd, strerror(errno));
+    return r < 0 ? r : server_start(gateway, ret_server, err);
+}
+
+/* Until it has said what it serves. */
+static void await_pool(struct gateway *gateway)
+{
+    while (signals == 0 && retirements == 0 && !gateway->pool.known)
+        pool_wait(&gateway->pool, 50);
 }
 
 int main(int argc, char **argv)
@@ -118,27 +192,17 @@ int main(int argc, char **argv)
     gateway.started = time(NULL);
     gateway.streams.one = (size_t)gateway.options.stream_kb << 10;
     gateway.streams.all = (size_t)gateway.options.streams_mb << 20;
-    if (gateway.options.keys && keys_read(gateway.options.keys, &gateway.keys, &err) < 0) {
-        program_error("%s", err.text);
-        return EXIT_FAILURE;
-    }
-    if (gateway.options.request_log) {
-        if (request_log_open(&gateway.request_log, gateway.options.request_log, &err) < 0) {
-            program_error("--request-log: %s", err.text);
-            return EXIT_FAILURE;
-        }
-        take_hangups();
-    }
-    if (server_start(&gateway, &server, &err) < 0) {
-        program_error("%s", err.text);
-        return EXIT_FAILURE;
-    }
-    pool_init(&gateway.pool, &gateway.options, server_watched(server));
+    if (prepare(&gateway, &server, &err) < 0)
+        return fail(&gateway, &err);
+    pool_init(&gateway.pool, &gateway.options);
+    if (gateway.options.report_fd > 0)
+        await_pool(&gateway);
+    pool_watch(&gateway.pool, server_watched(server));
     log_info("ready: %s://%s", gateway.options.tls_cert ? "https" : "http", server_address(server));
+    report(&gateway, GATEWAY_SERVES, "");
     serve(&gateway, server);
     server_stop(server);
-    if (gateway.pool.client)
-        quern_watch(gateway.pool.client, -1);
+    pool_watch(&gateway.pool, -1);
     await_ends(&gateway);
     pool_deinit(&gateway.pool);
     keys_deinit(&gateway.keys);

@@ -44,6 +44,11 @@ static const struct number_option {
      offsetof(struct options, max_tokens), 1, INT32_MAX},
     {"parent", "PID", "End when this process, our parent, does; it passes signals on",
      offsetof(struct options, parent), 1, INT32_MAX},
+    {"listen-fd", "N",
+     "Serve on the socket that listens and is inherited as descriptor N, in place of --listen",
+     offsetof(struct options, listen_fd), 3, INT32_MAX},
+    {"report-fd", "N", "Tell the parent there when it serves, or why it does not",
+     offsetof(struct options, report_fd), 3, INT32_MAX},
     {"drain-seconds", "N", "When told to end, end what is not finished after so many seconds (default 60)",
      offsetof(struct options, drain_seconds), 0, 86400},
 };
@@ -134,7 +139,9 @@ void options_parse(int argc, char **argv, struct options *ret_options)
         NULL,
         "Serves a pool by HTTP: the interfaces of OpenAI.\v"
         "SIGTERM or Ctrl-C refuses new requests and finishes those under way; after --drain-seconds, or at a "
-        "second one, what is not finished ends.",
+        "second one, what is not finished ends. SIGUSR1 leaves new connections to another gateway on the "
+        "same "
+        "socket, and ends it with the last of its own.",
         NULL,
         NULL,
         NULL};

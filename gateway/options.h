@@ -19,6 +19,8 @@ struct options {
     const char *request_log;        /* file; NULL: none */
     const char *tls_cert, *tls_key; /* files of PEM; NULL: HTTP without TLS */
     uint32_t parent;                /* process that started it; it ends with that; 0: none */
+    uint32_t listen_fd;             /* socket that listens, inherited; 0: none, one is made */
+    uint32_t report_fd;             /* where the parent is told whether it serves; 0: nowhere */
     bool open;                      /* anybody who reaches it may use it */
     uint32_t connections;           /* most at once */
     uint32_t request_seconds; /* from a connection's beginning, or its last answer, to the end of a request */

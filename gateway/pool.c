@@ -23,10 +23,17 @@
 #define STATUS_NS (1 * CLOCK_NS_PER_S)
 #define STATUS_MS 5000 /* most that an answer is waited for */
 
-void pool_init(struct pool *pool, const struct options *options, int watched)
+void pool_init(struct pool *pool, const struct options *options)
 {
-    *pool = (struct pool){.options = options, .watched = watched};
+    *pool = (struct pool){.options = options, .watched = -1};
     snprintf(pool->reason, sizeof pool->reason, "the pool is not connected yet");
+}
+
+void pool_watch(struct pool *pool, int watched)
+{
+    pool->watched = watched;
+    if (pool->client)
+        quern_watch(pool->client, watched);
 }
 
 static void forget_models(struct pool *pool)

@@ -37,7 +37,10 @@ struct pool {
 };
 
 /* The options are borrowed. */
-void pool_init(struct pool *pool, const struct options *options, int watched);
+void pool_init(struct pool *pool, const struct options *options);
+
+/* From now on this descriptor ends pool_wait too; -1: none does. */
+void pool_watch(struct pool *pool, int watched);
 void pool_deinit(struct pool *pool);
 
 /* Takes what comes, for at most timeout_ms, and keeps the session. */

@@ -198,6 +198,8 @@ static enum MHD_Result queue(struct exchange *exchange)
     allow_origin(exchange);
     if (exchange->status < COUNTERS_CODES)
         exchange->gateway->counters.answers[exchange->status]++;
+    if (exchange->gateway->retired)
+        MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_CONNECTION, "close");
     if (exchange->status == 401)
         MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (exchange->allowed[0])
@@ -273,6 +275,7 @@ void receive_completed(void *cls, struct MHD_Connection *connection, void **ret_
     receiver->gateway->working -= exchange->counted;
     *ret_exchange = exchange_free(exchange);
     if (known) {
+        known->used = true;
         known->exchange = NULL;
         known->since_ns = clock_ns();
     }

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/listen.h"
 #include "common/log.h"
-#include "gateway/listen.h"
 #include "gateway/receive.h"
 #include "gateway/tls.h"
 
@@ -29,7 +29,8 @@
 struct server {
     struct MHD_Daemon *daemon;
     int mhd_epoll, listen_fd;
-    char address[80];
+    bool listens;
+    char address[LISTEN_ADDRESS];
     struct tls tls; /* libmicrohttpd keeps pointers to it */
     struct receiver receiver;
 };
@@ -93,7 +94,21 @@ static int start_daemon(struct server *server, struct error *err)
     if (!info || epoll_ctl(server->receiver.connections.epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) < 0)
         return error_set(err, -EIO, "libmicrohttpd has no epoll");
     server->mhd_epoll = info->epoll_fd;
+    server->listens = true;
     return 0;
+}
+
+/* The socket, which is the server's from here on. -errno with a reason. */
+static int take_socket(const struct gateway *gateway, char ret_address[LISTEN_ADDRESS], struct error *err)
+{
+    bool open = gateway->options.open || gateway->keys.n > 0;
+    int fd = (int)gateway->options.listen_fd, r = fd > 0 ? 0 : listen_passed(&fd, err);
+    if (r < 0)
+        return r;
+    if (fd <= 0)
+        return listen_on(gateway->options.listen, open, ret_address, err);
+    r = listen_adopt(fd, open, ret_address, err);
+    return r < 0 ? r : fd;
 }
 
 int server_start(struct gateway *gateway, struct server **ret_server, struct error *err)
@@ -103,8 +118,7 @@ int server_start(struct gateway *gateway, struct server **ret_server, struct err
         return error_set(err, -ENOMEM, "out of memory");
     server->receiver.gateway = gateway;
     server->receiver.connections.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    server->listen_fd = listen_on(gateway->options.listen, gateway->options.open || gateway->keys.n > 0,
-                                  server->address, err);
+    server->listen_fd = take_socket(gateway, server->address, err);
     int r = server->listen_fd;
     if (server->receiver.connections.epoll_fd < 0)
         r = error_set(err, -errno, "epoll: %s", strerror(errno));
@@ -124,9 +138,10 @@ struct server *server_stop(struct server *server)
         return NULL;
     if (server->daemon) {
         /* Those that are suspended may not be there when it stops. */
+        server_refuse_connections(server);
         connections_lose_all(&server->receiver.connections);
         MHD_run(server->daemon);
-        MHD_stop_daemon(server->daemon); /* closes what it listened on */
+        MHD_stop_daemon(server->daemon);
     } else if (server->listen_fd >= 0) {
         close(server->listen_fd);
     }
@@ -147,11 +162,26 @@ int server_watched(const struct server *server)
     return server->receiver.connections.epoll_fd;
 }
 
+/* It is only closed here, as others may listen on it. */
 void server_refuse_connections(struct server *server)
 {
+    if (!server->listens)
+        return;
+    server->listens = false;
     int fd = MHD_quiesce_daemon(server->daemon);
     if (fd >= 0)
         close(fd);
+}
+
+void server_retire(struct server *server)
+{
+    server_refuse_connections(server);
+    connections_retire(&server->receiver.connections, clock_ns());
+}
+
+bool server_is_deserted(const struct server *server)
+{
+    return server->receiver.connections.list == NULL;
 }
 
 int server_run(struct server *server)

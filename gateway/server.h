@@ -16,7 +16,8 @@
 
 struct server;
 
-/* Binds and listens. The gateway outlives the server. -errno with a reason that names the address. */
+/* Listens, or takes the socket that was inherited; nobody is answered before server_run. The gateway outlives
+ * the server. -errno with a reason that names the address. */
 int server_start(struct gateway *gateway, struct server **ret_server, struct error *err);
 
 /* Closes all connections. Takes NULL. */
@@ -35,5 +36,11 @@ int server_run(struct server *server);
 
 /* Takes no further connection; those there are go on. */
 void server_refuse_connections(struct server *server);
+
+/* The same, and those there are end with what is being answered on them: another process listens. */
+void server_retire(struct server *server);
+
+/* Whether there is none. */
+bool server_is_deserted(const struct server *server);
 
 #endif

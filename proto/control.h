@@ -22,7 +22,7 @@
 
 enum control_kind {
     CONTROL_RELOAD =
-        1 /* replace the workers one by one, then the broker: by the programs that stand there now */
+        1 /* replace the workers one by one, then broker and gateway: by the programs that stand there now */
 };
 
 struct control_request {

@@ -2,43 +2,82 @@
 #ifndef SUPERVISOR_GATEWAY_H
 #define SUPERVISOR_GATEWAY_H
 
-/* The gateway of a pool that was asked to serve HTTP: a process that is kept running. It is a client of the
- * pool like any other, so whatever becomes of it, or of the broker, does not concern the other. */
+/* The gateway of a pool that was asked to serve HTTP: a process that is kept running, and replaced. It is a
+ * client of the pool like any other, so whatever becomes of it, or of the broker, does not concern the other.
+ *
+ * The socket on which it listens is made here once and handed to one gateway after the other. So it is there
+ * while no gateway is, and who connects meanwhile waits. */
 
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "broker/options.h"
+#include "proto/gateway_report.h"
 #include "supervisor/restart.h"
+
+#define GATEWAY_RETIRED 8 /* gateways at once that were replaced and still answer */
+#define GATEWAY_POLL    2 /* most descriptors to be waited for */
+
+struct gateway_process { /* zeroed: none */
+    pid_t pid;
+    int report_fd; /* where it says whether it serves; 0: it has, or it is gone */
+};
+
+enum gateway_trial {
+    GATEWAY_TRIAL_NONE,
+    GATEWAY_TRIAL_WAITS, /* for one of those that were replaced before to end */
+    GATEWAY_TRIAL_RUNS,  /* the next one is not ready yet */
+    GATEWAY_TRIAL_PASSED,
+    GATEWAY_TRIAL_FAILED
+};
 
 struct gateway_child {
     const struct options *options;
     char program[PATH_MAX];
-    pid_t pid;         /* 0: none */
-    uint64_t start_at; /* clock_ns, while there is none; UINT64_MAX: not at all */
+    int listen_fd; /* -1: HTTP is not wanted */
+    struct gateway_process current, next;
+    pid_t retired[GATEWAY_RETIRED]; /* 0: none */
+    uint64_t start_at;              /* clock_ns, while there is no current one; UINT64_MAX: not at all */
     struct restart restart;
+    bool served; /* some gateway did: what it is told can be done, or could */
+    enum gateway_trial trial;
+    uint64_t trial_by;                    /* clock_ns: when the next one is given up */
+    char reason[GATEWAY_REPORT_TEXT_MAX]; /* why the trial failed */
 };
 
 /* Looks for the program, if HTTP is wanted. 0; -ENOENT when it is not there. The options outlive the child.
  */
 int gateway_child_init(struct gateway_child *child, const struct options *options, struct error *err);
 
-/* When it is to be started; UINT64_MAX: not while it runs, or not at all. */
+/* Makes the socket, or takes the one that the service manager has passed; a port that the gateway of a pool
+ * that was killed still holds is waited for, for a moment. 0 or -errno with a reason that names the address.
+ */
+int gateway_child_listen(struct gateway_child *child, struct error *err);
+
+/* When something is to be started or given up; UINT64_MAX: nothing. */
 uint64_t gateway_child_due(const struct gateway_child *child);
 
-/* Starts it if that is due. */
-void gateway_child_start(struct gateway_child *child, uint64_t now);
+/* Starts and gives up what is due. */
+void gateway_child_turn(struct gateway_child *child, uint64_t now);
 
-/* Takes its end, if it has: one by a signal starts it again. False: it ended by itself, which it does when
- * what it was told cannot be done, and has said why. */
+/* Adds what is to be waited for; at most GATEWAY_POLL. Returns how many. */
+nfds_t gateway_child_poll(const struct gateway_child *child, struct pollfd *ret_items);
+
+/* Takes reports and ends. One that served, or was killed, is started again. False: the first one ended by
+ * itself, which it does when what it was told cannot be done, and has said why. */
 bool gateway_child_reap(struct gateway_child *child, uint64_t now);
 
-/* Sends it the signal; it is not started any more. */
+/* Has another one take over: `trial` says how that goes. The one before is told to go when the next is ready,
+ * and stays if that fails. */
+void gateway_child_replace(struct gateway_child *child, uint64_t now);
+
+/* Sends all of them the signal, and closes the socket; none is started any more. */
 void gateway_child_stop(struct gateway_child *child, int signal);
 
-/* Ends it, waiting a moment for its last answers. */
+/* The same with SIGTERM, and waits a moment for their last answers before they are killed. */
 void gateway_child_end(struct gateway_child *child);
 
 #endif

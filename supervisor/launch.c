@@ -174,11 +174,14 @@ int launch_broker(const char *program, const struct options *options, const int 
     return r < 0 ? error_set(err, r, "%s: %s", program, strerror(-r)) : 0;
 }
 
-int launch_gateway(const char *program, const struct options *options, pid_t *ret_pid, struct error *err)
+int launch_gateway(const char *program, const struct options *options, int listen_fd, int report_fd,
+                   pid_t *ret_pid, struct error *err)
 {
     struct command_line line = {0};
     command_line_add(&line, program);
-    command_line_option(&line, "--listen", options->http);
+    command_line_number(&line, "--listen-fd", listen_fd);
+    command_line_number(&line, "--report-fd", report_fd);
+    command_line_number(&line, "--drain-seconds", options->drain_seconds);
     command_line_option(&line, "--keys", options->http_keys[0] ? options->http_keys : NULL);
     command_line_option(&line, "--tls-cert", options->http_tls_cert[0] ? options->http_tls_cert : NULL);
     command_line_option(&line, "--tls-key", options->http_tls_key[0] ? options->http_tls_key : NULL);
@@ -186,7 +189,8 @@ int launch_gateway(const char *program, const struct options *options, pid_t *re
     command_line_option(&line, "--connect", options->rundir);
     command_line_number(&line, "--parent", getpid());
     char *const *words = command_line_words(&line);
-    int r = words ? spawn(program, words, NULL, 0, -1, ret_pid) : -ENOMEM;
+    const int fds[] = {listen_fd, report_fd};
+    int r = words ? spawn(program, words, fds, sizeof fds / sizeof *fds, -1, ret_pid) : -ENOMEM;
     command_line_deinit(&line);
     return r < 0 ? error_set(err, r, "%s: %s", program, strerror(-r)) : 0;
 }

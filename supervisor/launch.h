@@ -2,7 +2,7 @@
 #ifndef SUPERVISOR_LAUNCH_H
 #define SUPERVISOR_LAUNCH_H
 
-/* Starting one process of the pool: a worker, or the broker. */
+/* Starting one process of the pool: a worker, the broker, or a gateway. */
 
 #include <sys/types.h>
 
@@ -31,9 +31,11 @@ int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stder
 int launch_broker(const char *program, const struct options *options, const int *fds, size_t n_fds,
                   pid_t *ret_pid, struct error *err);
 
-/* Starts the gateway, in our own process group and with our stderr; it ignores a Ctrl-C, which we pass on,
- * and gets SIGTERM when we are gone. 0 or -errno with the reason. */
-int launch_gateway(const char *program, const struct options *options, pid_t *ret_pid, struct error *err);
+/* Starts a gateway, in our own process group and with our stderr; it ignores a Ctrl-C, which we pass on,
+ * and gets SIGTERM when we are gone. It inherits the socket that it listens on, and the one on which it says
+ * whether it serves (proto/gateway_report.h). 0 or -errno with the reason. */
+int launch_gateway(const char *program, const struct options *options, int listen_fd, int report_fd,
+                   pid_t *ret_pid, struct error *err);
 
 /* The cores for place `index` of `n`: their number, and a list such as "2,3" in ret_list; "" when there are
  * not enough for everyone. `threads` 0: an equal share. Exposed for its test; `allowed` lists the cores that

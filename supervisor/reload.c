@@ -2,10 +2,11 @@
 /* Step by step:
  *
  *     NONE ──begin──▶ WORKERS: place 0 ──ready again──▶ … place n − 1 ──▶ BROKER ──the next one serves──▶
- * NONE └────────a place failed, or its old program was taken back──────────▶ NONE
+ *     GATEWAY, if HTTP is served ──the next one is ready──▶ NONE
+ *     any of them ──it does not come up──▶ NONE
  *
- * Looked at are the places' records alone, so it does not matter what happens to a process on the way: one
- * that was killed in the meantime comes back from the new program too. */
+ * Of workers the places' records alone are looked at, so it does not matter what happens to a process on the
+ * way: one that was killed in the meantime comes back from the new program too. */
 
 #include "supervisor/reload.h"
 
@@ -52,7 +53,46 @@ static void report(struct reload *reload, struct control *control, uint64_t now)
     control_report(control, CONTROL_PROGRESS, reload->text);
 }
 
-bool reload_turn(struct reload *reload, struct places *places, struct control *control, uint64_t now)
+static void done(struct reload *reload, const struct places *places, bool gateway, struct control *control,
+                 uint64_t now)
+{
+    reload->stage = RELOAD_NONE;
+    say(reload, "%u worker%s%s were replaced in %.1f s", places->n, places->n == 1 ? "" : "s",
+        gateway ? ", the broker and the gateway" : " and the broker",
+        (double)(now - reload->began_ns) / (double)CLOCK_NS_PER_S);
+    control_report(control, CONTROL_DONE, reload->text);
+}
+
+void reload_gateway(struct reload *reload, const struct places *places, struct gateway_child *gateway,
+                    struct control *control, uint64_t now)
+{
+    if (gateway->listen_fd < 0) {
+        done(reload, places, false, control, now);
+        return;
+    }
+    reload->stage = RELOAD_GATEWAY;
+    gateway_child_replace(gateway, now);
+    if (gateway->trial == GATEWAY_TRIAL_WAITS)
+        say(reload, "gateways of reloads before this one have streams to end");
+    else
+        say(reload, "the gateway is replaced");
+}
+
+static void gateway_turn(struct reload *reload, const struct places *places,
+                         const struct gateway_child *gateway, struct control *control, uint64_t now)
+{
+    if (gateway->trial == GATEWAY_TRIAL_PASSED)
+        done(reload, places, true, control, now);
+    else if (gateway->trial == GATEWAY_TRIAL_FAILED && gateway->next.pid == 0)
+        reload_failed(reload, control,
+                      "the gateway that was to follow does not serve: %.400s; the one before stays",
+                      gateway->reason);
+    else
+        report(reload, control, now);
+}
+
+bool reload_turn(struct reload *reload, struct places *places, struct gateway_child *gateway,
+                 struct control *control, uint64_t now)
 {
     while (reload->stage == RELOAD_WORKERS) {
         const struct place_record *record = &places->places[reload->index].record;
@@ -77,20 +117,14 @@ bool reload_turn(struct reload *reload, struct places *places, struct control *c
     }
     if (reload->stage == RELOAD_BROKER)
         report(reload, control, now);
+    if (reload->stage == RELOAD_GATEWAY)
+        gateway_turn(reload, places, gateway, control, now);
     return false;
 }
 
 uint64_t reload_due(const struct reload *reload)
 {
     return reload->stage == RELOAD_NONE ? UINT64_MAX : reload->next_report_ns;
-}
-
-void reload_done(struct reload *reload, const struct places *places, struct control *control, uint64_t now)
-{
-    reload->stage = RELOAD_NONE;
-    say(reload, "%u worker%s and the broker were replaced in %.1f s", places->n, places->n == 1 ? "" : "s",
-        (double)(now - reload->began_ns) / (double)CLOCK_NS_PER_S);
-    control_report(control, CONTROL_DONE, reload->text);
 }
 
 void reload_failed(struct reload *reload, struct control *control, const char *format, ...)

@@ -112,7 +112,7 @@ static void broker_serves(struct supervision *self)
         return;
     self->change = BROKER_KEPT;
     if (self->reload.stage == RELOAD_BROKER)
-        reload_done(&self->reload, &self->places, &self->control, self->now);
+        reload_gateway(&self->reload, &self->places, &self->gateway, &self->control, self->now);
 }
 
 static void take_order(struct supervision *self, const struct order *order)
@@ -361,7 +361,7 @@ static void take_wishes(struct supervision *self)
         control_follow(peer);
         reload_begin(&self->reload, &self->places, self->now);
     }
-    if (reload_turn(&self->reload, &self->places, &self->control, self->now))
+    if (reload_turn(&self->reload, &self->places, &self->gateway, &self->control, self->now))
         replace_broker(self);
 }
 
@@ -376,7 +376,7 @@ static void start_due(struct supervision *self)
         places_start(&self->places, place, self->now);
     }
     if (self->serving)
-        gateway_child_start(&self->gateway, self->now);
+        gateway_child_turn(&self->gateway, self->now);
 }
 
 static void tick(struct supervision *self)
@@ -417,7 +417,7 @@ static void tell_manager(struct supervision *self)
 
 static void wait_for_something(struct supervision *self)
 {
-    struct pollfd items[2 + SUPERVISION_PLACES_MAX + 1 + CONTROL_PEERS];
+    struct pollfd items[2 + SUPERVISION_PLACES_MAX + 1 + CONTROL_PEERS + GATEWAY_POLL];
     nfds_t n = 0;
     uint64_t due = earlier(self->next_tick, self->serving ? places_next(&self->places) : UINT64_MAX);
     bool held = false;
@@ -431,6 +431,7 @@ static void wait_for_something(struct supervision *self)
             items[n++] = (struct pollfd){.fd = log->fd, .events = POLLIN};
     }
     n += control_poll(&self->control, items + n);
+    n += gateway_child_poll(&self->gateway, items + n);
     due = earlier(due, reload_due(&self->reload));
     due = earlier(due, notify_due(&self->notify, self->now));
     if (self->broker == 0)
@@ -504,6 +505,8 @@ static int prepare(struct supervision *self, struct error *err)
         r = rundir_prepare(options->rundir, err);
     if (r == 0)
         r = lock(self, err);
+    if (r == 0)
+        r = gateway_child_listen(&self->gateway, err);
     if (r == 0)
         r = boot_raise(options->rundir, &self->boot, err);
     if (r == 0)

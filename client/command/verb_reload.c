@@ -119,12 +119,14 @@ int verb_reload(int argc, char **argv)
         .options = options,
         .parser = parse,
         .doc =
-            "Replaces the workers of a running pool one by one, and then its broker, by the programs that "
-            "are installed now. No request is lost or computed anew for its client, who notices nothing."
+            "Replaces the workers of a running pool one by one, then its broker, and its gateway if it "
+            "serves HTTP, by the programs that are installed now. No request is lost or computed anew for "
+            "its client, who notices nothing."
             "\vWhat a worker runs goes on at another one; where there is none, it finishes first, as far as "
             "the pool's --drain-seconds allow, and the rest waits for the new one. A program that does not "
-            "come up is taken back: then this fails, and the pool serves on. The supervisor itself and a "
-            "gateway are not replaced, and options stay as they were: for those, start the pool anew."};
+            "come up is taken back: then this fails, and the pool serves on. The gateway reads keys and "
+            "certificate anew. The supervisor itself is not replaced, and options stay as they were: for "
+            "those, start the pool anew."};
     const char *rundir = NULL;
     struct error err = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &rundir);

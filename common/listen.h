@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_LISTEN_H
+#define COMMON_LISTEN_H
+
+/* Sockets on which HTTP is listened for: made here, or by somebody else who keeps them while processes that
+ * serve come and go. With `open` false only this machine's own addresses are taken: -EPERM otherwise.
+ * `ret_address` is where it listens in truth: "127.0.0.1:8080", "[::1]:8080". */
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+#define LISTEN_ADDRESS 80 /* bytes of such a text */
+
+/* Listens on HOST:PORT: an address (those of IPv6 in brackets), a name, or * for all; port 0: one that is
+ * free. The descriptor, which is close-on-exec and does not block, or -errno with a reason that names the
+ * address. */
+int listen_on(const char *host_port, bool open, char ret_address[LISTEN_ADDRESS], struct error *err);
+
+/* Takes a socket that listens already, and makes it so too. 0; -EINVAL: it is none. It stays the caller's. */
+int listen_adopt(int fd, bool open, char ret_address[LISTEN_ADDRESS], struct error *err);
+
+/* The socket that a service manager made and passed to this process, by the variables of sd_listen_fds(3),
+ * which are taken out of the environment. 0, with *ret_fd -1 where there is none; -EINVAL: more than one. */
+int listen_passed(int *ret_fd, struct error *err);
+
+#endif

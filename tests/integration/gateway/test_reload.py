@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""quern serve --http under planned and unplanned changes: no connection is refused, no answer is cut."""
+
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from pool import BUILD, MODEL, WAIT, Base, Process, child_of, go_on, main, make_certificate, until
+
+RELOADS = 3
+BODIES = [{"prompt": f"request {kind}", "max_tokens": 200, "seed": kind, "stream": kind % 2 == 1} for kind in range(4)]
+
+
+def children_of(parent, name):
+    """How many children of that name there are."""
+    found = 0
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            called, rest = stat.read_text().split(" (", 1)[1].rsplit(") ", 1)
+        except OSError:
+            continue  # gone
+        found += called == name and int(rest.split()[1]) == parent
+    return found
+
+
+def ask(connection, body):
+    """What of an answer has to be the same each time, and whether the connection goes on."""
+    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    text = answer.read().decode()  # IncompleteRead where it is cut
+    if answer.status != 200:
+        raise AssertionError(f"status {answer.status}: {text}")
+    goes_on = answer.getheader("Connection", "").lower() != "close"
+    if not body["stream"]:
+        return json.loads(text)["choices"], goes_on
+    events = text.split("\n\n")
+    if events[-2:] != ["data: [DONE]", ""]:
+        raise AssertionError(f"a stream ends with {events[-2:]}")
+    choices = [json.loads(event.removeprefix("data: "))["choices"][0] for event in events[:-2]]
+    return ("".join(choice["text"] for choice in choices), choices[-1]["finish_reason"]), goes_on
+
+
+class Load:
+    """Threads that ask without pause, with connections that are kept and with new ones, and compare."""
+
+    def __init__(self, connect, expected):
+        self.connect, self.expected = connect, expected
+        self.broken, self.answers, self.closed, self.over = [], 0, 0, False
+        self.threads = [threading.Thread(target=self.run, args=(kind, keep))
+                        for kind in range(len(BODIES)) for keep in (True, False)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, kind, keep):
+        connection = self.connect()
+        try:
+            while not self.over:
+                found, goes_on = ask(connection, BODIES[kind])
+                if found != self.expected[kind]:
+                    raise AssertionError(f"request {kind}: another answer: {found!r}")
+                self.answers += 1
+                self.closed += not goes_on
+                if not keep or not goes_on:
+                    connection.close()
+                    connection = self.connect()
+        except Exception as error:  # whatever it is, nobody was to see it
+            self.broken.append(f"request {kind}, {'kept' if keep else 'new'} connection: {error!r}")
+        connection.close()
+
+    def some_more(self):
+        """Waits until everybody was answered for a while."""
+        until_now = self.answers
+        until(lambda: self.broken or self.answers >= until_now + 4 * len(self.threads), "answers go on")
+
+    def end(self):
+        self.over = True
+        for thread in self.threads:
+            thread.join(WAIT)
+
+
+class Reload(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
+        self.rundir = str(self.folder / "run")
+        self.tls = None
+
+    def tearDown(self):
+        if self.pool.process.poll() is None:
+            self.pool.end(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def serve(self, *arguments, http_at="127.0.0.1:0"):
+        self.pool = Process(self.folder, "quern-broker", MODEL, "--device", "null", "--workers", "2", "--threads", "1",
+                            "--rundir", self.rundir, "--http", http_at, *arguments)
+        self.began()
+
+    def began(self):
+        self.pool.says("ready: http")
+        self.host, port = self.pool.log().rsplit("ready: http", 1)[1].split()[0].rsplit("/", 1)[1].rsplit(":", 1)
+        self.port = int(port)
+        self.parent = self.pool.process.pid
+        until(self.is_ready, "a worker is ready")
+
+    def connect(self):
+        if self.tls:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=WAIT, context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port, timeout=WAIT)
+
+    def is_ready(self):
+        connection = self.connect()
+        connection.request("GET", "/health")
+        status = connection.getresponse().status
+        connection.close()
+        return status == 200
+
+    def gateway(self):
+        return child_of(self.parent, "quern-gateway")
+
+    def reload(self):
+        return subprocess.run([str(BUILD / "quern"), "reload", "--rundir", self.rundir], capture_output=True, text=True,
+                              timeout=4 * WAIT)
+
+    def learn(self):
+        connection = self.connect()
+        expected = [ask(connection, body)[0] for body in BODIES]
+        connection.close()
+        return expected
+
+    def one_gateway(self):
+        until(lambda: children_of(self.parent, "quern-gateway") == 1, "the ones before have ended")
+
+    def reload_under_load(self):
+        """Reloads while clients ask and compare. The pids of the gateways that there were."""
+        load = Load(self.connect, self.learn())
+        pids = [self.gateway()]
+        try:
+            for _ in range(RELOADS):
+                load.some_more()
+                said = self.reload()
+                self.assertEqual(said.returncode, 0, said.stderr + self.pool.log())
+                self.assertIn("the broker and the gateway were replaced", said.stderr)
+                load.some_more()
+            self.one_gateway()
+            pids.append(self.gateway())
+        finally:
+            load.end()
+        self.assertEqual(load.broken, [], self.pool.log())
+        self.assertGreater(load.closed, 0, "no kept connection was told that it ends")
+        return pids
+
+    def test_clients_notice_nothing(self):
+        log = self.folder / "requests"
+        self.serve("--http-log", str(log))
+        before, after = self.reload_under_load()
+        self.assertNotEqual(before, after)
+        for line in log.read_text().splitlines():
+            self.assertEqual(json.loads(line)["status"], 200)  # whole lines, whoever wrote them
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate with")
+    def test_neither_do_those_of_https_and_certificates_are_replaced(self):
+        cert, key, wrong = (str(self.folder / name) for name in ("cert.pem", "key.pem", "wrong.pem"))
+        make_certificate(cert, key)
+        self.tls = ssl.create_default_context(cafile=cert)
+        self.serve("--http-tls-cert", cert, "--http-tls-key", key)
+        self.reload_under_load()
+        before = self.gateway()
+        os.rename(key, wrong)
+        pathlib.Path(key).write_text("this is no key")
+        os.chmod(key, 0o600)
+        said = self.reload()
+        self.assertEqual(said.returncode, 1, said.stderr)
+        self.assertIn(f"{cert} and {key} are no certificate and key that fit", said.stderr)
+        self.assertIn("the one before stays", said.stderr)
+        self.assertEqual(self.gateway(), before)
+        self.assertTrue(self.is_ready())
+        os.remove(key)
+        make_certificate(cert, key)
+        old, self.tls = self.tls, ssl.create_default_context(cafile=cert)
+        self.assertEqual(self.reload().returncode, 0, self.pool.log())
+        self.one_gateway()
+        self.assertTrue(self.is_ready())
+        self.tls = old
+        with self.assertRaises(ssl.SSLError):
+            self.is_ready()
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
+    def test_a_file_of_keys_that_is_wrong_leaves_the_one_before(self):
+        keys = self.folder / "keys"
+        keys.touch(0o600)
+        keys.write_text("alice 0123456789abcdef0123\n")
+        self.serve("--http-keys", str(keys))
+        before = self.gateway()
+        keys.write_text("bob short\n")
+        said = self.reload()
+        self.assertEqual(said.returncode, 1, said.stderr)
+        self.assertIn(str(keys), said.stderr)
+        self.assertEqual(self.gateway(), before)
+        # Should it die now, nobody else suffers, and it is there again as soon as it can be.
+        os.kill(before, signal.SIGKILL)
+        until(lambda: self.pool.log().count("the gateway ended with status 1: it is started again") > 1, "it is tried")
+        keys.write_text("bob 0123456789abcdef0123\n")
+        until(self.is_ready, "it serves again")
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
+    def test_a_killed_gateway_is_no_reason_to_refuse_anybody(self):
+        self.serve()
+        refused, served, over = [], [0], threading.Event()
+
+        def come_and_go():
+            while not over.is_set():
+                try:
+                    served[0] += self.is_ready()
+                except ConnectionRefusedError as error:
+                    refused.append(error)
+                except (OSError, http.client.HTTPException):
+                    pass  # it was accepted by the one that was killed
+
+        threads = [threading.Thread(target=come_and_go) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(5):
+                before, some = self.gateway(), served[0]
+                os.kill(before, signal.SIGKILL)
+                until(lambda: served[0] >= some + 10 and self.gateway_other_than(before), "the next one serves")
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join(WAIT)
+        self.assertEqual(refused, [])
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+        with self.assertRaises(ConnectionRefusedError):
+            self.is_ready()
+
+    def gateway_other_than(self, before):
+        try:
+            return self.gateway() != before
+        except AssertionError:
+            return False  # there is none now
+
+    def test_a_socket_of_the_service_manager_is_served(self):
+        with socket.create_server(("127.0.0.1", 0)) as made:
+            self.port = made.getsockname()[1]
+            script = 'exec 3<&%d; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"' % made.fileno()
+            log = open(self.folder / "quern-broker.log", "ab")
+            self.pool = Process.__new__(Process)
+            self.pool.log_path, self.pool.begun = self.folder / "quern-broker.log", 0
+            with log:
+                self.pool.process = subprocess.Popen(
+                    ["sh", "-c", script, "sh", str(BUILD / "quern"), "serve", MODEL, "--device", "null", "--rundir",
+                     self.rundir, "--http", "127.0.0.1:1"], stderr=log, stdout=log, preexec_fn=os.setpgrp,
+                    pass_fds=[made.fileno()])
+            port = self.port
+            self.began()
+            self.assertEqual(self.port, port)
+            self.assertEqual(self.pool.end(), 0, self.pool.log())
+            waits = socket.create_connection(("127.0.0.1", port), timeout=WAIT)  # it is the manager's, and stays
+            waits.close()
+
+
+class Retired(Base):
+    """A gateway that another one takes over from, as SIGUSR1 tells it."""
+
+    def test_what_is_under_way_ends_and_what_is_idle_is_closed(self):
+        idle, silent, half, streaming = (self.gateway.connect() for _ in range(4))
+        for connection in (idle, streaming):  # they are kept
+            connection.request("GET", "/health")
+            connection.getresponse().read()
+        silent.connect()
+        body = json.dumps({"prompt": "b", "max_tokens": 3}).encode()
+        half.putrequest("POST", "/v1/completions")
+        half.putheader("Content-Length", str(len(body)))
+        half.endheaders(body[:9])
+        worker = self.status()["workers"][0]["pid"]
+        os.kill(worker, signal.SIGSTOP)  # its answers are to end after the gateway was told
+        try:
+            streaming.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 2000, "stream": True}))
+            until(lambda: self.status()["running"] == 1, "the stream runs")
+            self.gateway.process.send_signal(signal.SIGUSR1)
+            self.gateway.says("another gateway takes over; 1 requests are being answered")
+            for connection in (idle, silent):
+                self.assertEqual(connection.sock.recv(1), b"")
+        finally:
+            go_on(worker)
+        with self.assertRaises(ConnectionRefusedError):  # nobody else has its socket
+            self.gateway.ask("GET", "/health")
+        half.send(body[9:])
+        answer = half.getresponse()
+        self.assertEqual((answer.status, answer.getheader("Connection").lower()), (200, "close"))
+        self.assertEqual(json.loads(answer.read())["usage"]["completion_tokens"], 3)
+        answer = streaming.getresponse()
+        self.assertTrue(answer.read().endswith(b"data: [DONE]\n\n"))
+        self.assertEqual(self.gateway.process.wait(WAIT), 0)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.gateway.process.kill()
+        cls.broker.end()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

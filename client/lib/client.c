@@ -56,9 +56,10 @@ static int resolve(const char *wanted, char ret_endpoint[256], struct error *err
     return 0;
 }
 
-static void set_int(void *socket, int option, int value)
+/* False, with errno, when libzmq does not take it. */
+static bool set_int(void *socket, int option, int value)
 {
-    zmq_setsockopt(socket, option, &value, sizeof value);
+    return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
 }
 
 /* The key itself, or the one in the file of that name. */
@@ -126,12 +127,31 @@ static int encrypt(struct quern *client, const struct keys *keys, struct error *
 
 /* A machine that starts anew closes no connection. The DEALER finds out when it says something; the stream
  * never says anything, so TCP asks for it, well within the patience. */
-static void keep_alive(void *socket)
+static bool keep_alive(void *socket)
 {
-    set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
-    set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, 5);
-    set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, 2);
-    set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, 5);
+    return set_int(socket, ZMQ_TCP_KEEPALIVE, 1) && set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, 5) &&
+           set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, 2) && set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, 5);
+}
+
+/* What both sockets have. */
+static bool set_common(void *socket, bool is_v6)
+{
+    const int64_t largest = PROTO_MAX_WORKER_BYTES;
+    return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) == 0 &&
+           set_int(socket, ZMQ_RECONNECT_IVL, 20) && set_int(socket, ZMQ_RECONNECT_IVL_MAX, 500) &&
+           set_int(socket, ZMQ_IPV6, is_v6) && keep_alive(socket);
+}
+
+/* None may be left out: without a limit of its own a socket holds up quern_free for as long as nobody takes
+ * its last message. */
+static bool set_options(const struct quern *client)
+{
+    /* For an address only: of a name that has one of each kind, libzmq would take the one of IPv6. */
+    const bool is_v6 = strncmp(client->endpoint, "tcp://[", 7) == 0;
+    return set_int(client->dealer, ZMQ_LINGER, 200) /* the goodbye */ &&
+           set_int(client->dealer, ZMQ_SNDHWM, 4096) && set_int(client->dealer, ZMQ_RCVHWM, 4096) &&
+           set_int(client->stream, ZMQ_LINGER, 0) && set_int(client->stream, ZMQ_RCVHWM, 65536) &&
+           set_common(client->dealer, is_v6) && set_common(client->stream, is_v6);
 }
 
 static int make_sockets(struct quern *client, const struct keys *keys, struct error *err)
@@ -141,26 +161,8 @@ static int make_sockets(struct quern *client, const struct keys *keys, struct er
         client->dealer = zmq_socket(client->context, ZMQ_DEALER);
     if (client->dealer)
         client->stream = zmq_socket(client->context, ZMQ_SUB);
-    if (!client->stream)
+    if (!client->stream || !set_options(client))
         return error_set(err, -errno, "ZeroMQ: %s", zmq_strerror(errno));
-    int64_t largest = PROTO_MAX_WORKER_BYTES;
-    zmq_setsockopt(client->dealer, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
-    zmq_setsockopt(client->stream, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
-    set_int(client->dealer, ZMQ_LINGER, 200); /* the goodbye */
-    set_int(client->dealer, ZMQ_SNDHWM, 4096);
-    set_int(client->dealer, ZMQ_RCVHWM, 4096);
-    set_int(client->stream, ZMQ_LINGER, 0);
-    set_int(client->stream, ZMQ_RCVHWM, 65536);
-    set_int(client->dealer, ZMQ_RECONNECT_IVL, 20);
-    set_int(client->dealer, ZMQ_RECONNECT_IVL_MAX, 500);
-    set_int(client->stream, ZMQ_RECONNECT_IVL, 20);
-    set_int(client->stream, ZMQ_RECONNECT_IVL_MAX, 500);
-    keep_alive(client->dealer);
-    keep_alive(client->stream);
-    /* For an address only: of a name that has one of each kind, libzmq would take the one of IPv6. */
-    int is_v6 = strncmp(client->endpoint, "tcp://[", 7) == 0;
-    set_int(client->dealer, ZMQ_IPV6, is_v6);
-    set_int(client->stream, ZMQ_IPV6, is_v6);
     int r = keys->server ? encrypt(client, keys, err) : 0;
     if (!keys->server && keys->client)
         r = error_set(err, -EINVAL, "a client key takes the pool's server key too");

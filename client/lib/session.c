@@ -72,21 +72,25 @@ void session_forget_models(struct quern *client)
     client->n_models = 0;
 }
 
-static void remember_models(struct quern *client, const struct model_info *from, size_t n)
+/* False when memory is short. */
+static bool remember_models(struct quern *client, const struct model_info *from, size_t n)
 {
     session_forget_models(client);
     client->models = calloc(n + 1, sizeof *client->models);
-    for (size_t i = 0; client->models && i < n; i++) {
+    if (!client->models)
+        return false;
+    for (size_t i = 0; i < n; i++) {
         struct quern_model *to = &client->models[i];
         to->name = copy_text(from[i].name);
         if (!to->name)
-            return;
+            return false;
         memcpy(to->digest, from[i].digest.data, sizeof to->digest);
         to->context = from[i].context;
         to->workers = from[i].workers;
         to->chat = from[i].chat;
         client->n_models++;
     }
+    return true;
 }
 
 /* The first endpoint that is reached the way the broker was. No other: who answers on the network has no
@@ -142,7 +146,9 @@ void session_hello_ok(struct quern *client, const struct message *message)
         return;
     }
     client->limits = message->hello_ok.limits;
-    remember_models(client, message->hello_ok.models.items, message->hello_ok.models.n);
+    /* A pool that serves less than it does is not shown: the timer says hello again. */
+    if (!remember_models(client, message->hello_ok.models.items, message->hello_ok.models.n))
+        return;
     client->state = SESSION_JOIN;
     client->nonce = state_random_u64();
     client->join_wait_ns = JOIN_FIRST_NS;

@@ -53,6 +53,10 @@ struct request *state_add_request(struct quern *client, struct id128 id, quern_o
     request->arg = arg;
     request->sent_ns = request->heard_ns = clock_ns();
     HASH_ADD(hh, client->requests, id, sizeof request->id, request);
+    if (!request->hh.tbl) {
+        free(request);
+        return NULL;
+    }
     return request;
 }
 

@@ -20,6 +20,8 @@
  *   state     the structs */
 
 #include <quern.h>
+
+#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
 
 #include "common/bytes.h"

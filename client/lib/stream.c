@@ -12,6 +12,7 @@
 
 #include "client/lib/stream.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,21 +85,25 @@ static void end_as_lost(struct quern *client, struct request *request)
     delivery_fail(client, request, "worker_lost", bytes_of_string(text), 0);
 }
 
-/* One frame of a page. True when the request is over, and freed. */
+/* One frame of a page. False when no further one of it is to be looked at: the request is over, and freed; or
+ * memory is short, and the timer asks for the page again. */
 static bool apply_replayed(struct quern *client, struct request *request, struct bytes bytes)
 {
     struct message message;
-    if (message_decode(client->frame_decoder, bytes.data, bytes.len, &message, NULL) != 0 ||
-        message.kind != MESSAGE_FRAME || memcmp(message.frame.id.bytes, request->id.bytes, 16) != 0) {
+    int r = message_decode(client->frame_decoder, bytes.data, bytes.len, &message, NULL);
+    if (r == -ENOMEM)
+        return false;
+    if (r != 0 || message.kind != MESSAGE_FRAME ||
+        memcmp(message.frame.id.bytes, request->id.bytes, 16) != 0) {
         delivery_fail(client, request, "internal",
                       BYTES_LITERAL("the broker replayed something that is no frame of this request"), 0);
-        return true;
+        return false;
     }
     if (leaves_gap(request, &message.frame)) {
         end_as_lost(client, request);
-        return true;
+        return false;
     }
-    return delivery_frame(client, request, &message.frame);
+    return !delivery_frame(client, request, &message.frame);
 }
 
 /* The broker has no more for now, and the end did not come with it, though it was told. */
@@ -117,7 +122,7 @@ void stream_page(struct quern *client, struct request *request, const struct mes
     if (!request->replaying)
         return;
     for (size_t i = 0; i < message->replay_ok.frames.n; i++)
-        if (apply_replayed(client, request, message->replay_ok.frames.items[i]))
+        if (!apply_replayed(client, request, message->replay_ok.frames.items[i]))
             return;
     if (epoch_compare(message->replay_ok.epoch, request->epoch) > 0)
         request->epoch = message->replay_ok.epoch;

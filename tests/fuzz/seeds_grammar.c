@@ -21,6 +21,11 @@ void fuzz_seeds(void)
         SEED("\x04", "root ::= \"(\" root* \")\" | \"\\\"\" [a-z\\u00e9-\\U0001F600]+ \"\\\"\"", "((\"az"),
         SEED("\x04", "root ::= root \"a\"\n", ""),
         SEED("\x04", "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"", "aaaaaaaa"),
+        SEED("\x04",
+             "root ::= \"<\" a \">\" | (%json {\"enum\":[1,\"}\"]})+\na ::= "
+             "%json{\"properties\":{\"b\":{\"$ref\":"
+             "\"#\"}}} \"x\"?\n",
+             "<{\"b\":"),
         SEED("\x05", "", "{\"a\": [1, -2.5e3, {\"b\":\"\\u00e9\""),
         SEED("\x06",
              "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"maxLength\":5},\"b\":{"

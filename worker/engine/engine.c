@@ -186,6 +186,7 @@ static int make_sequence(struct engine *engine, const struct engine_request *req
     if (r == 0 && request->grammar && sequence->state != SEQUENCE_DUE)
         r = mask_new(engine->masks, request->grammar,
                      (struct ids_view){sequence->stop_ids.data, sequence->stop_ids.len},
+                     (struct ids_view){sequence->spelled, sequence->n_spelled},
                      (struct ids_view){request->output, request->n_output}, &sequence->mask);
     if (r != 0) {
         sequence_free(sequence);

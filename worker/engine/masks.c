@@ -32,7 +32,7 @@ struct mask {
     struct masks *owner;
     struct grammar *grammar;
     struct grammar_answer *answer; /* NULL: not begun */
-    struct ids end_ids;
+    struct ids end_ids, spelled;
     struct ids taken; /* ids that the answer has not been told */
     uint32_t *bits;
     enum mask_state state;
@@ -68,21 +68,46 @@ static int make_trie(struct masks *masks)
     return masks->trie_made < 0 ? masks->trie_made : 0;
 }
 
+/* The text that an id adds. */
+static struct bytes piece_of(const struct mask *mask, int32_t id)
+{
+    struct bytes piece = tokenizer_piece(mask->owner->tokenizer, id, false);
+    for (size_t i = 0; piece.len == 0 && i < mask->spelled.len; i++)
+        if (mask->spelled.data[i] == id)
+            return tokenizer_name(mask->owner->tokenizer, id);
+    return piece;
+}
+
+/* Control tokens are in no place of the trie: each of those that are text is tried by itself. */
+static int allow_spelled(struct mask *mask, struct error *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < mask->spelled.len && (r == 0 || r == GRAMMAR_E_INVALID); i++) {
+        uint32_t id = (uint32_t)mask->spelled.data[i];
+        struct bytes text = piece_of(mask, mask->spelled.data[i]);
+        r = id < mask->owner->n_vocab && text.len > 0 ? grammar_answer_try(mask->answer, text, err)
+                                                      : GRAMMAR_E_INVALID;
+        if (r == 0)
+            mask->bits[id / 32] |= 1u << id % 32;
+    }
+    return r == GRAMMAR_E_INVALID ? 0 : r;
+}
+
 /* As far as a slice of time goes: ids are left in `taken` then. */
 static int follow(struct mask *mask, uint64_t begun, struct error *err)
 {
-    const struct tokenizer *tokenizer = mask->owner->tokenizer;
     int r = make_trie(mask->owner);
     if (r == 0 && !mask->answer)
         r = grammar_answer_new(mask->grammar, &mask->answer, err);
     size_t i = 0;
     for (; i < mask->taken.len && r == 0 && clock_ns() - begun < SLICE_NS; i++)
-        r = grammar_answer_take(mask->answer, tokenizer_piece(tokenizer, mask->taken.data[i], false), err);
+        r = grammar_answer_take(mask->answer, piece_of(mask, mask->taken.data[i]), err);
     mask->taken.len = r == 0 ? mask->taken.len - i : 0;
     memmove(mask->taken.data, mask->taken.data + i, mask->taken.len * sizeof *mask->taken.data);
     if (r != 0 || mask->taken.len > 0)
         return r;
-    return grammar_answer_mask(mask->answer, &mask->owner->trie, mask->bits, err);
+    r = grammar_answer_mask(mask->answer, &mask->owner->trie, mask->bits, err);
+    return r == 0 ? allow_spelled(mask, err) : r;
 }
 
 static void make(struct mask *mask)
@@ -112,6 +137,7 @@ static void destroy(struct mask *mask)
     grammar_answer_free(mask->answer);
     grammar_free(mask->grammar);
     ids_deinit(&mask->end_ids);
+    ids_deinit(&mask->spelled);
     ids_deinit(&mask->taken);
     free(mask->bits);
     free(mask);
@@ -217,8 +243,8 @@ static void ask(struct mask *mask)
     pthread_cond_signal(&masks->asked);
 }
 
-int mask_new(struct masks *masks, struct grammar *grammar, struct ids_view end_ids, struct ids_view output,
-             struct mask **ret_mask)
+int mask_new(struct masks *masks, struct grammar *grammar, struct ids_view end_ids, struct ids_view spelled,
+             struct ids_view output, struct mask **ret_mask)
 {
     struct mask *mask = calloc(1, sizeof *mask);
     if (!mask)
@@ -230,6 +256,7 @@ int mask_new(struct masks *masks, struct grammar *grammar, struct ids_view end_i
     mask->bits = calloc((masks->n_vocab + (size_t)31) / 32, sizeof *mask->bits);
     /* With room for one more, so that mask_take cannot fail. */
     if (!mask->bits || ids_append(&mask->end_ids, end_ids.items, end_ids.n) < 0 ||
+        ids_append(&mask->spelled, spelled.items, spelled.n) < 0 ||
         ids_grow(&mask->taken, output.n + 1) < 0 || ids_append(&mask->taken, output.items, output.n) < 0) {
         destroy(mask);
         return -ENOMEM;

@@ -29,9 +29,10 @@ struct masks *masks_free(struct masks *masks);
 void masks_wait(struct masks *masks, uint32_t ms);
 
 /* The mask of a sequence that has these ids of output, on its way at once. `end_ids` are allowed where the
- * grammar may end, and nowhere else. Takes a reference to the grammar, copies the ids. 0 or -ENOMEM. */
-int mask_new(struct masks *masks, struct grammar *grammar, struct ids_view end_ids, struct ids_view output,
-             struct mask **ret_mask);
+ * grammar may end, and nowhere else; `spelled` are control tokens whose names are text, and are allowed where
+ * that is. Takes a reference to the grammar, copies the ids. 0 or -ENOMEM. */
+int mask_new(struct masks *masks, struct grammar *grammar, struct ids_view end_ids, struct ids_view spelled,
+             struct ids_view output, struct mask **ret_mask);
 /* Nobody reads it any more; it may be on its way. NULL is fine. Returns NULL. */
 struct mask *mask_free(struct mask *mask);
 

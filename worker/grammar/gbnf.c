@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "worker/grammar/characters.h"
+#include "worker/grammar/json_schema.h"
 
 #define MOST_DEPTH   100
 #define MOST_REPEATS 2 /* of one item: a+? is a* */
@@ -18,6 +19,8 @@ struct gbnf_reader {
     struct rules *rules;
     struct error *err;
     uint32_t depth;
+    uint32_t rule; /* that is being read */
+    struct json_schemas schemas;
 };
 
 static int invalid(struct gbnf_reader *reader, const char *what)
@@ -129,6 +132,24 @@ static int read_reference(struct gbnf_reader *reader, const struct expression **
     return 0;
 }
 
+/* A schema, behind %json. Its errors name its rule: that is more than a line, where a program wrote the text.
+ */
+static int read_schema(struct gbnf_reader *reader, const struct expression **ret_expression)
+{
+    struct error reason = {0};
+    size_t taken = 0;
+    skip_blanks(reader);
+    if (cursor_peek(&reader->at) != '{')
+        return invalid(reader, "expected an object of JSON behind %json");
+    int r = json_schema_embed(
+        &reader->schemas, (struct bytes){reader->at.data + reader->at.pos, reader->at.len - reader->at.pos},
+        &taken, ret_expression, &reason);
+    reader->at.pos += taken;
+    return r == GRAMMAR_E_INVALID ? error_set(reader->err, r, "grammar: the rule \"%s\": %s",
+                                              reader->rules->items[reader->rule].name, reason.text)
+                                  : r;
+}
+
 /* An item without its repeats. */
 static int read_item(struct gbnf_reader *reader, const struct expression **ret_expression)
 {
@@ -142,8 +163,10 @@ static int read_item(struct gbnf_reader *reader, const struct expression **ret_e
         return read_group(reader, ret_expression);
     if (is_name_char(c))
         return read_reference(reader, ret_expression);
+    if (cursor_take(&reader->at, "%json"))
+        return read_schema(reader, ret_expression);
     if (c != '.')
-        return invalid(reader, "expected a literal, a set, a group or the name of a rule");
+        return invalid(reader, "expected a literal, a set, a group, a schema or the name of a rule");
     reader->at.pos++;
     *ret_expression = expression_chars(reader->rules, &all, 1, false);
     return 0;
@@ -209,6 +232,7 @@ static int read_rule(struct gbnf_reader *reader)
     if (reader->rules->items[rule].body)
         return error_set(reader->err, GRAMMAR_E_INVALID, "grammar: the rule \"%s\" is there twice",
                          reader->rules->items[rule].name);
+    reader->rule = rule;
     int r = read_choice(reader, &body);
     if (r == 0 && cursor_peek(&reader->at) == ')')
         r = invalid(reader, "a ) that closes nothing");
@@ -221,6 +245,7 @@ static int read_rule(struct gbnf_reader *reader)
 int gbnf_read(struct bytes text, struct rules *rules, struct error *err)
 {
     struct gbnf_reader reader = {.at = {text.data, text.len, 0}, .rules = rules, .err = err};
+    json_schemas_init(&reader.schemas, rules);
     skip_blanks(&reader);
     while (cursor_peek(&reader.at) >= 0) {
         int r = read_rule(&reader);

@@ -132,7 +132,7 @@ struct grammar_answer *grammar_answer_free(struct grammar_answer *answer)
     return NULL;
 }
 
-int grammar_answer_take(struct grammar_answer *answer, struct bytes text, struct error *err)
+static int follow(struct grammar_answer *answer, struct bytes text, uint32_t *ret_state, struct error *err)
 {
     struct machine *machine = &answer->grammar->machine;
     int r = machine_begin(machine, MOST_WORK);
@@ -144,8 +144,23 @@ int grammar_answer_take(struct grammar_answer *answer, struct bytes text, struct
             return error_set(err, GRAMMAR_E_INVALID, "the grammar does not allow the byte 0x%02x here", byte);
     }
     if (r == 0)
-        answer->matcher.state = state;
+        *ret_state = state;
     return result(answer->grammar, r, err);
+}
+
+int grammar_answer_take(struct grammar_answer *answer, struct bytes text, struct error *err)
+{
+    uint32_t state;
+    int r = follow(answer, text, &state, err);
+    if (r == 0)
+        answer->matcher.state = state;
+    return r;
+}
+
+int grammar_answer_try(struct grammar_answer *answer, struct bytes text, struct error *err)
+{
+    uint32_t state;
+    return follow(answer, text, &state, err);
 }
 
 bool grammar_answer_may_end(const struct grammar_answer *answer)

@@ -47,6 +47,9 @@ struct grammar_answer *grammar_answer_free(struct grammar_answer *answer);
  * allows, or too complex to say; then the answer stays where it was. */
 int grammar_answer_take(struct grammar_answer *answer, struct bytes text, struct error *err);
 
+/* The same, but for the taking: whether it could be taken. */
+int grammar_answer_try(struct grammar_answer *answer, struct bytes text, struct error *err);
+
 /* Whether the answer may end here; whether it must, nothing else being possible. */
 bool grammar_answer_may_end(const struct grammar_answer *answer);
 bool grammar_answer_must_end(const struct grammar_answer *answer);

@@ -391,24 +391,60 @@ static int finish(struct schema_reader *reader, const struct expression *body)
     return 0;
 }
 
-int json_schema_read(struct bytes text, struct rules *rules, struct error *err)
+/* Reads the text, by these flags of jansson's beside its own. NULL with the code. */
+static const struct expression *read_text(struct schema_reader *reader, struct bytes text, size_t flags,
+                                          size_t *ret_taken)
 {
     json_error_t reason;
+    reader->root = json_loadb(text.data, text.len, flags | JSON_REJECT_DUPLICATES, &reason);
+    reader->merged = json_array();
+    if (!reader->merged)
+        reader->code = -ENOMEM;
+    else if (!reader->root)
+        reader->code =
+            error_set(reader->err, GRAMMAR_E_INVALID, "schema: line %d: %s", reason.line, reason.text);
+    const struct expression *body = reader->code == 0 ? read_schema(reader, reader->root) : NULL;
+    if (reader->root)
+        *ret_taken = (size_t)reason.position;
+    json_decref(reader->root);
+    json_decref(reader->merged);
+    return body;
+}
+
+int json_schema_read(struct bytes text, struct rules *rules, struct error *err)
+{
+    size_t taken;
     struct schema_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return -ENOMEM;
     reader->rules = rules;
     reader->err = err;
     json_text_init(&reader->json, rules);
-    reader->root = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &reason);
-    reader->merged = json_array();
-    int r = reader->merged ? 0 : -ENOMEM;
-    if (r == 0 && !reader->root)
-        r = error_set(err, GRAMMAR_E_INVALID, "schema: line %d: %s", reason.line, reason.text);
-    if (r == 0)
-        r = finish(reader, read_schema(reader, reader->root));
-    json_decref(reader->root);
-    json_decref(reader->merged);
+    int r = finish(reader, read_text(reader, text, JSON_DECODE_ANY, &taken));
+    free(reader);
+    return r;
+}
+
+void json_schemas_init(struct json_schemas *schemas, struct rules *rules)
+{
+    *schemas = (struct json_schemas){0};
+    json_text_init(&schemas->json, rules);
+}
+
+int json_schema_embed(struct json_schemas *schemas, struct bytes text, size_t *ret_taken,
+                      const struct expression **ret_expression, struct error *err)
+{
+    struct schema_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return -ENOMEM;
+    reader->rules = schemas->json.rules;
+    reader->err = err;
+    reader->json = schemas->json;
+    reader->spent = schemas->spent;
+    reader->copied = schemas->copied;
+    *ret_expression = read_text(reader, text, JSON_DISABLE_EOF_CHECK, ret_taken);
+    *schemas = (struct json_schemas){reader->json, reader->spent, reader->copied};
+    int r = reader->code;
     free(reader);
     return r;
 }

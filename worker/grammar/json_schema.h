@@ -17,10 +17,23 @@
  * Annotations (title, description, default, …) are skipped. Every other keyword is refused by its name and
  * place: an answer never looks as if it had been kept to what it was not. */
 
-#include "worker/grammar/expression.h"
+#include "worker/grammar/json_text.h"
 
 /* Reads the schema into the rules, which are empty. 0, GRAMMAR_E_INVALID with the reason, -ENOMEM. */
 int json_schema_read(struct bytes text, struct rules *rules, struct error *err);
+
+/* Schemas that stand in other rules, and what they share: white space and strings are made once. */
+struct json_schemas {
+    struct json_text json;
+    uint64_t spent;
+    size_t copied;
+};
+void json_schemas_init(struct json_schemas *schemas, struct rules *rules);
+
+/* The schema that the text begins with, an object of JSON, as an expression; `ret_taken`: its bytes. $ref and
+ * bounds on size are its own, but for the work that all of them take together. As json_schema_read. */
+int json_schema_embed(struct json_schemas *schemas, struct bytes text, size_t *ret_taken,
+                      const struct expression **ret_expression, struct error *err);
 
 /* Rules for any JSON object. */
 int json_schema_any_object(struct rules *rules, struct error *err);

@@ -3,7 +3,9 @@
  * of the grammar, and the same ids whatever happens around the sequence. */
 
 #include "tests/unit/worker/engine/harness.h"
+#include "worker/engine/masks.h"
 #include "worker/grammar/grammar.h"
+#include "worker/model/model.h"
 
 #define N 12
 
@@ -293,8 +295,47 @@ START_TEST(where_drafts_are_made_masked_ones_get_none)
 }
 END_TEST
 
+static bool allows(const struct mask *mask, int32_t id)
+{
+    mask_await((void *)mask);
+    return mask_bits(mask)[id / 32] >> id % 32 & 1;
+}
+
+START_TEST(a_control_token_whose_name_is_text_is_allowed_where_that_text_is)
+{
+    static const int32_t spelled[] = {FAKE_END}, made[] = {'a', FAKE_END};
+    for (size_t n = 0; n < 2; n++) {
+        struct grammar *grammar = grammar_of(GRAMMAR_GBNF, "root ::= \"a\" (\"<end>\" | \"b\") \"c\"");
+        struct masks *masks;
+        struct mask *mask, *resumed;
+        ck_assert_int_eq(masks_new(fake_model.tokenizer, FAKE_VOCAB, &masks), 0);
+        ck_assert_int_eq(mask_new(masks, grammar, (struct ids_view){0}, (struct ids_view){spelled, n},
+                                  (struct ids_view){0}, &mask),
+                         0);
+        ck_assert(allows(mask, 'a') && !allows(mask, FAKE_END));
+        mask_take(mask, 'a');
+        ck_assert(allows(mask, 'b') && allows(mask, '<') && !allows(mask, 'c'));
+        ck_assert_int_eq(allows(mask, FAKE_END), n);
+        if (n > 0) {
+            mask_take(mask, FAKE_END);
+            ck_assert(allows(mask, 'c') && !allows(mask, 'b') && !allows(mask, FAKE_END));
+            /* The same where the answer goes on after another worker's. */
+            ck_assert_int_eq(mask_new(masks, grammar, (struct ids_view){0}, (struct ids_view){spelled, n},
+                                      (struct ids_view){made, 2}, &resumed),
+                             0);
+            ck_assert(allows(resumed, 'c') && !allows(resumed, 'b') && !allows(resumed, FAKE_END));
+            mask_free(resumed);
+        }
+        mask_free(mask);
+        masks_free(masks);
+        grammar_free(grammar);
+    }
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_control_token_whose_name_is_text_is_allowed_where_that_text_is);
     tcase_add_test(tests, answers_are_of_their_grammar);
     tcase_add_test(tests, beside_others_and_after_preemption_the_ids_are_the_same);
     tcase_add_test(tests, a_resumed_answer_goes_on_wherever_it_was_cut);

@@ -39,6 +39,27 @@ START_TEST(each_construct_accepts_what_it_says)
 }
 END_TEST
 
+START_TEST(schemas_stand_among_rules)
+{
+    static const struct accepted cases[] = {
+        {"root ::= \"<\" one \">\" (\"<\" two \">\")*\n"
+         "one ::= %json {\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/n\"}},"
+         "\"required\":[\"a\"],\"$defs\":{\"n\":{\"type\":\"integer\"}}}\n"
+         "two ::= "
+         "%json{\"properties\":{\"s\":{\"$ref\":\"#/$defs/n\"}},\"$defs\":{\"n\":{\"enum\":[\"}\"]}}} \"!\"?",
+         {"<{\"a\": 5}>", "<{\"a\":5}><{\"s\":\"}\"}!><{}>"},
+         {"<{}>", "<{\"a\": 5}", "<{\"a\":\"}\"}>", "<{\"a\": 5}><{\"s\":5}>", "{\"a\": 5}"}},
+        {"root ::= (%json {\"type\": \"boolean\"} | %json {\"const\": 7}){2}",
+         {"true7", "77", "falsetrue"},
+         {"7", "true", "777"}},
+        {"root ::= %json {\"properties\": {\"in\": {\"$ref\": \"#\"}}} # a comment {",
+         {"{}", "{\"in\": {\"in\": {}}}"},
+         {"{\"in\": 1}"}},
+    };
+    check_accepted(GRAMMAR_GBNF, cases, N(cases));
+}
+END_TEST
+
 START_TEST(random_sets_hold_their_code_points_and_no_others)
 {
     unsigned seed = 7;
@@ -95,7 +116,13 @@ START_TEST(mistakes_are_named)
         {"root ::= \"a\"****", "repeats of repeats"},
         {"root ::= \"a\"{99999999}", "a repeat is none of"},
         {"root = \"a\"", "expected ::="},
-        {"root ::= <a>", "expected a literal, a set, a group or the name of a rule"},
+        {"root ::= <a>", "expected a literal, a set, a group, a schema or the name of a rule"},
+        {"root ::= %json [1]", "line 1: expected an object of JSON behind %json"},
+        {"root ::= %json {\"type\": ", "the rule \"root\": schema: line 1"},
+        {"root ::= a\na ::= %json {\"properties\": {\"b\": {\"type\": \"array\", \"uniqueItems\": true}}} "
+         "root",
+         "the rule \"a\": schema: at #/b: the keyword \"uniqueItems\" is not supported"},
+        {"root ::= %json {\"$ref\": \"#/$defs/a\"} %json {\"$defs\": {\"a\": true}}", "#/$defs/a"},
         {"root ::= root \"a\" | \"b\"", "the rule \"root\" may begin with itself (left recursion)"},
         {"root ::= a\na ::= b\nb ::= \"x\"? a \"y\" | \"z\"", "may begin with itself (left recursion)"},
         {"root ::= \"x\"? e root\ne ::= \"\"", "may begin with itself (left recursion)"},
@@ -176,6 +203,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, each_construct_accepts_what_it_says);
+    tcase_add_test(tests, schemas_stand_among_rules);
     tcase_add_test(tests, random_sets_hold_their_code_points_and_no_others);
     tcase_add_test(tests, mistakes_are_named);
     tcase_add_test(tests, deep_nesting_is_refused_not_followed);

@@ -9,6 +9,7 @@
 #include "gateway/gateway.h"
 #include "gateway/grammar.h"
 #include "gateway/openai.h"
+#include "gateway/tool_choice.h"
 #include "gateway/tools.h"
 
 #define PREFIX "chatcmpl-"
@@ -22,9 +23,9 @@ const struct json_row chat_rows[] = {
     {"service_tier", json_in_ignore, NULL, 0},
     {"safety_identifier", json_in_ignore, NULL, 0},
     {"prompt_cache_key", json_in_ignore, NULL, 0},
-    {"parallel_tool_calls", json_in_ignore, NULL, 0},
+    {"parallel_tool_calls", tool_choice_parallel, NULL, 0},
     {"tools", tools_take, NULL, 0},
-    {"tool_choice", tools_take_choice, NULL, 0},
+    {"tool_choice", tool_choice_openai, NULL, 0},
     {"functions", json_in_unsupported, NULL, 0},
     {"function_call", json_in_unsupported, "none", 0},
     GRAMMAR_ROWS,

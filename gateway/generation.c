@@ -18,6 +18,8 @@
 #include "common/log.h"
 #include "gateway/answer.h"
 #include "gateway/gateway.h"
+#include "gateway/tool_choice.h"
+#include "gateway/tool_grammar.h"
 
 #define MAX_BODY_BYTES (64u << 20) /* of one answer that is not streamed */
 
@@ -297,18 +299,17 @@ static int keep_names(struct generation *generation, const struct parameters *pa
     size_t n = parameters->request.tools ? parameters->n_tools : 0;
     const char **names = n > 0 ? arena_take(&generation->arena, n, sizeof *names) : NULL;
     for (size_t i = 0; i < n && names; i++) {
-        char *name = arena_take(&generation->arena, strlen(parameters->tool_names[i]) + 1, 1);
+        char *name = arena_take(&generation->arena, strlen(parameters->tools[i].name) + 1, 1);
         if (!name)
             return -ENOMEM;
-        names[i] = strcpy(name, parameters->tool_names[i]);
+        names[i] = strcpy(name, parameters->tools[i].name);
     }
     generation->tool_names = names;
     generation->n_tools = names ? n : 0;
     return n > 0 && !names ? -ENOMEM : 0;
 }
 
-static void start(struct exchange *exchange, const struct parameters *parameters,
-                  const struct dialect *dialect)
+static void start(struct exchange *exchange, struct parameters *parameters, const struct dialect *dialect)
 {
     struct refusal refusal;
     struct quern_error err = {.text = ""};
@@ -317,7 +318,8 @@ static void start(struct exchange *exchange, const struct parameters *parameters
         return;
     }
     const struct tool_form *form = NULL;
-    if (parameters->request.tools && form_of(exchange->gateway, parameters, &form, &refusal) != 0) {
+    if (parameters->request.tools && (form_of(exchange->gateway, parameters, &form, &refusal) != 0 ||
+                                      tool_grammar_set(parameters, form, &refusal) != 0)) {
         exchange_refuse(exchange, &refusal);
         return;
     }
@@ -358,6 +360,8 @@ void generation_handle(struct exchange *exchange, const struct json_row *rows, c
         parameters_read(&parameters, rows, (struct bytes){exchange->body.data, exchange->body.len}, &refusal);
     if (r == 0)
         r = parameters_finish(&parameters, missing, &refusal);
+    if (r == 0)
+        r = tool_choice_finish(&parameters, &refusal);
     if (!parameters.has_max_tokens)
         parameters.request.max_tokens = gateway_max_tokens(exchange->gateway, parameters.request.model);
     if (r == 0)

@@ -8,6 +8,7 @@
 #include "gateway/answer.h"
 #include "gateway/generation.h"
 #include "gateway/messages_in.h"
+#include "gateway/tool_choice.h"
 #include "gateway/tools.h"
 
 static int take_metadata(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -31,7 +32,7 @@ const struct json_row messages_rows[] = {
     {"metadata", take_metadata, NULL, 0},
     {"service_tier", json_in_ignore, NULL, 0},
     {"tools", tools_take_anthropic, NULL, 0},
-    {"tool_choice", tools_take_anthropic_choice, NULL, 0},
+    {"tool_choice", tool_choice_anthropic, NULL, 0},
     {"thinking", json_in_unsupported, NULL, 0},
     {"mcp_servers", json_in_unsupported, NULL, 0},
     {"container", json_in_unsupported, NULL, 0},

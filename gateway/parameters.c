@@ -266,7 +266,7 @@ int parameters_prompt(void *into, const struct json_row *row, const char *path, 
 /* Tools that are not to be called are none, and they go with a conversation. */
 static int finish_tools(struct parameters *parameters, struct refusal *refusal)
 {
-    if (parameters->no_tools)
+    if (parameters->tool_use == TOOLS_NONE)
         parameters->request.tools = NULL;
     if (parameters->request.tools && !parameters->request.messages)
         return refuse_value(refusal, "tools", "tools go with messages");

@@ -15,6 +15,15 @@
 
 #define PARAMETERS_MAX_CHOICES 128
 
+enum tool_use { TOOLS_AUTO, TOOLS_NONE, TOOLS_REQUIRED };
+
+struct offered_tool {
+    const char *name;
+    const char *schema; /* of its arguments, which are an object: JSON. NULL: it is not of an object */
+    bool strict;        /* arguments are held to it wherever the tool is called */
+    bool barred;        /* not to be called this time */
+};
+
 struct parameters {
     struct quern_request request;
     json_t *json;       /* owned */
@@ -26,10 +35,13 @@ struct parameters {
     bool stream;
     bool include_usage; /* in a chunk of its own, at the end of the stream */
     bool has_max_tokens;
-    const char *const *tool_names; /* [n_tools] of request.tools, which may be called */
+    struct offered_tool *tools; /* [n_tools] of request.tools */
     size_t n_tools;
-    bool no_tools;       /* there may be some, but none is to be called */
-    bool wants_logprobs; /* of each id */
+    enum tool_use tool_use;      /* whether they are to be called */
+    bool one_call;               /* at most */
+    const char *named_tool;      /* the one to be called, borrowed from the JSON; NULL: any */
+    const json_t *allowed_tools; /* those that may be called, likewise; NULL: all */
+    bool wants_logprobs;         /* of each id */
     uint32_t top_logprobs;
 };
 

@@ -16,31 +16,9 @@
 #include <errno.h>
 #include <string.h>
 
-struct tool_form {
-    const char *name;
-    const char *open, *close; /* around calls; NULL: none */
-    bool list;                /* an array of calls, else one */
-    bool at_start;            /* only where the answer begins, and the mark may be missing */
-};
-
-static const struct tool_form forms[] = {
-    {"hermes", "<tool_call>", "</tool_call>", false, false},
-    {"mistral", "[TOOL_CALLS]", NULL, true, false},
-    {"command-r", "<|START_ACTION|>", "<|END_ACTION|>", true, false},
-    {"llama3", "<|python_tag|>", NULL, false, true},
-};
-
 #define MOST_BLANKS 256 /* before a mark; more are text: what is long is not read again with each token */
 
 enum { TEXT, START, OPENED, LIST, OBJECT, CLOSING, REST };
-
-const struct tool_form *tool_form_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (strcmp(forms[i].name, name) == 0)
-            return &forms[i];
-    return NULL;
-}
 
 void tool_parser_init(struct tool_parser *parser, const struct tool_form *form, const char *const *names,
                       size_t n_names)

@@ -8,11 +8,8 @@
  * turns out to be none is text. */
 
 #include "common/bytes.h"
+#include "gateway/tool_form.h"
 #include "gateway/tool_object.h"
-
-/* The forms that are known; NULL: none of that name. */
-struct tool_form;
-const struct tool_form *tool_form_find(const char *name);
 
 /* Who is told, in order: text; a call by its name, then its arguments (JSON, in pieces), then its end. */
 struct tool_sink {

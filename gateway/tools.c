@@ -51,11 +51,13 @@ static json_t *make_tool(json_t *name, json_t *description, json_t *parameters)
     return tool;
 }
 
-/* Looks at one and adds it. `given` has name, description and the schema under the key `schema`. */
+/* Looks at one and adds it. `given` has name, description, strict and the schema under the key
+ * `schema`. */
 static int add_tool(const char *path, const json_t *given, const char *schema, json_t *into,
                     struct refusal *refusal)
 {
     json_t *description = json_object_get(given, "description"), *parameters = json_object_get(given, schema);
+    const json_t *strict = json_object_get(given, "strict");
     char where[80];
     snprintf(where, sizeof where, "%s.name", path);
     if (check_name(where, json_object_get(given, "name"), refusal) != 0)
@@ -67,6 +69,8 @@ static int add_tool(const char *path, const json_t *given, const char *schema, j
     if (description && !json_is_string(description))
         return refuse_value(refusal, path, "%s.description is %s, not a string", path,
                             json_in_kind(description));
+    if (strict && !json_is_boolean(strict) && !json_is_null(strict))
+        return refuse_value(refusal, path, "%s.strict is %s, not true or false", path, json_in_kind(strict));
     if (parameters && !json_is_object(parameters))
         return refuse_value(refusal, path, "%s.%s is %s, not an object", path, schema,
                             json_in_kind(parameters));
@@ -104,23 +108,42 @@ static const json_t *itself(const char *path, const json_t *entry, struct refusa
     return entry;
 }
 
-/* Names of what was put together, for those who look for them in answers. */
-static int keep(struct parameters *parameters, json_t *tools, struct refusal *refusal)
+/* The schema of a tool's arguments as it is where they are held to it: of an object, and without members
+ * where no member is described. NULL in ret_schema: it is one of something else. 0 or REFUSED. */
+static int keep_schema(struct parameters *parameters, const json_t *given, const char **ret_schema,
+                       struct refusal *refusal)
 {
-    size_t n = json_array_size(tools);
-    const char **names = parameters_memory(parameters, n, sizeof *names);
-    parameters->request.tools = tools_text(parameters, tools);
-    for (size_t i = 0; i < n && names && parameters->request.tools; i++) {
-        const json_t *function = json_object_get(json_array_get(tools, i), "function");
-        const char *name = json_string_value(json_object_get(function, "name"));
-        char *copy = parameters_memory(parameters, strlen(name) + 1, 1);
-        if (!copy)
-            return parameters_out_of_memory(refusal);
-        names[i] = strcpy(copy, name);
+    static const char *const structure[] = {"$ref", "allOf", "anyOf", "oneOf", "additionalProperties"};
+    json_t *schema = given ? json_copy((json_t *)given) : json_pack("{s:{}}", "properties");
+    const json_t *type = json_object_get(schema, "type"), *properties = json_object_get(schema, "properties");
+    bool object = !type || (json_is_string(type) && strcmp(json_string_value(type), "object") == 0);
+    bool empty = json_is_object(properties) && json_object_size(properties) == 0;
+    for (size_t i = 0; i < json_array_size(type); i++) {
+        const char *one = json_string_value(json_array_get(type, i));
+        object |= one && strcmp(one, "object") == 0;
     }
-    parameters->tool_names = names;
-    parameters->n_tools = n;
-    return names && parameters->request.tools ? 0 : parameters_out_of_memory(refusal);
+    for (size_t i = 0; i < sizeof structure / sizeof *structure; i++)
+        empty &= !json_object_get(schema, structure[i]);
+    bool good = schema && json_object_set_new(schema, "type", json_string("object")) == 0 &&
+                (!empty || json_object_set_new(schema, "additionalProperties", json_false()) == 0);
+    *ret_schema = good && object ? tools_text(parameters, schema) : NULL;
+    json_decref(schema);
+    return good && (*ret_schema || !object) ? 0 : parameters_out_of_memory(refusal);
+}
+
+/* A tool that was put together, for those who look for calls of it, or hold them to something. */
+static int keep_tool(struct parameters *parameters, const json_t *given, const char *schema,
+                     struct offered_tool *ret_tool, struct refusal *refusal)
+{
+    const json_t *parameters_schema = json_object_get(given, schema);
+    const char *name = json_string_value(json_object_get(given, "name"));
+    char *copy = parameters_memory(parameters, strlen(name) + 1, 1);
+    if (!copy)
+        return parameters_out_of_memory(refusal);
+    ret_tool->name = strcpy(copy, name);
+    ret_tool->strict = json_is_true(json_object_get(given, "strict"));
+    return keep_schema(parameters, json_is_object(parameters_schema) ? parameters_schema : NULL,
+                       &ret_tool->schema, refusal);
 }
 
 static int take_tools(struct parameters *parameters, const char *path, json_t *value, find_tool *find,
@@ -135,14 +158,23 @@ static int take_tools(struct parameters *parameters, const char *path, json_t *v
     if (n == 0)
         return 0;
     json_t *tools = json_array();
-    for (size_t i = 0; i < n && r == 0 && tools; i++) {
+    struct offered_tool *kept = parameters_memory(parameters, n, sizeof *kept);
+    if (!tools || !kept)
+        r = parameters_out_of_memory(refusal);
+    for (size_t i = 0; i < n && r == 0; i++) {
         char where[64];
         snprintf(where, sizeof where, "%s[%zu]", path, i);
         const json_t *tool = find(where, json_array_get(value, i), refusal);
         r = tool ? add_tool(where, tool, schema, tools, refusal) : REFUSED;
+        if (r == 0)
+            r = keep_tool(parameters, tool, schema, &kept[i], refusal);
     }
-    if (r == 0)
-        r = tools ? keep(parameters, tools, refusal) : parameters_out_of_memory(refusal);
+    if (r == 0) {
+        parameters->tools = kept;
+        parameters->n_tools = n;
+        parameters->request.tools = tools_text(parameters, tools);
+        r = parameters->request.tools ? 0 : parameters_out_of_memory(refusal);
+    }
     json_decref(tools);
     return r;
 }
@@ -157,30 +189,6 @@ int tools_take_anthropic(void *into, const struct json_row *row, const char *pat
                          struct refusal *refusal)
 {
     return take_tools(into, path, value, itself, "input_schema", refusal);
-}
-
-static int take_choice(struct parameters *parameters, const char *path, const json_t *choice,
-                       struct refusal *refusal)
-{
-    const char *text = json_string_value(choice);
-    if (text && strcmp(text, "none") == 0)
-        parameters->no_tools = true;
-    else if (!text || strcmp(text, "auto") != 0)
-        return refuse(refusal, 400, "unsupported_parameter", path,
-                      "%s: a call cannot be forced; \"auto\" and \"none\" are supported", path);
-    return 0;
-}
-
-int tools_take_choice(void *into, const struct json_row *row, const char *path, json_t *value,
-                      struct refusal *refusal)
-{
-    return take_choice(into, path, value, refusal);
-}
-
-int tools_take_anthropic_choice(void *into, const struct json_row *row, const char *path, json_t *value,
-                                struct refusal *refusal)
-{
-    return take_choice(into, path, json_object_get(value, "type"), refusal);
 }
 
 int tools_take_calls(struct parameters *parameters, const char *path, json_t *value, const char **ret_calls,

@@ -7,11 +7,9 @@
 
 #include "gateway/parameters.h"
 
-json_row_take tools_take;        /* [{type: "function", function: {name, description, parameters}}] */
-json_row_take tools_take_choice; /* "auto" or "none" */
-
-/* The same in Anthropic's form: [{name, description, input_schema}]; {type: "auto"} or {type: "none"}. */
-json_row_take tools_take_anthropic, tools_take_anthropic_choice;
+json_row_take tools_take; /* [{type: "function", function: {name, description, parameters, strict}}] */
+json_row_take
+    tools_take_anthropic; /* the same in Anthropic's form: [{name, description, input_schema, strict}] */
 
 /* The calls of an assistant's message: [{id, type, function: {name, arguments}}]. */
 int tools_take_calls(struct parameters *parameters, const char *path, json_t *value, const char **ret_calls,

@@ -173,6 +173,32 @@ def test_other_families_call_too(folder):
         assert [line["message"]["tool_calls"] for line in lines if "tool_calls" in line["message"]] == [[call]]
 
 
+def test_a_call_that_is_forced_is_a_grammar_in_the_form_of_the_model(folder, form, monkeypatch):
+    monkeypatch.setitem(LIMITS, "grammar_bytes", 262144)
+    request = {**ASK, "tools": [TOOL, {"type": "function", "function": {"name": "time"}}]}
+    named = {"type": "function", "function": {"name": "rain"}}
+    with Gateway(folder, form, CALLS[form]) as gateway:
+        for fields in ({"tool_choice": "auto"}, {"tool_choice": "required"}, {"tool_choice": named},
+                       {"parallel_tool_calls": False}):
+            choice = gateway.ask("POST", "/v1/chat/completions", {**request, **fields})["choices"][0]
+            assert choice["message"]["tool_calls"][0]["function"]["name"] == "rain"
+        grammars = [sent["grammar"] for sent in gateway.broker.generates]
+        assert grammars[0] == "" and all(sent["grammar_kind"] == "gbnf" for sent in gateway.broker.generates)
+        assert all(json.loads(sent["tools"])[1]["function"]["name"] == "time" for sent in gateway.broker.generates)
+        mark = {"hermes": "<tool_call>", "mistral": "[TOOL_CALLS]", "llama3": "python_tag", "command-r": "<|START_ACTION|>"}
+        assert all(mark[form] in grammar for grammar in grammars[1:])
+        assert ["text ::=" in grammar for grammar in grammars] == [False, False, False, True]
+        assert ['"time"' in grammar for grammar in grammars] == [False, True, False, True]
+        tool = {"name": "rain", "input_schema": {"type": "object"}}
+        for choice in ({"type": "auto"}, {"type": "any"}, {"type": "tool", "name": "rain"}):
+            asked = {**ASK, "max_tokens": 50, "tools": [tool], "tool_choice": choice}
+            assert gateway.ask("POST", "/v1/messages", asked)["stop_reason"] == "tool_use"
+        grammars = [sent["grammar"] for sent in gateway.broker.generates[4:]]
+        assert grammars[0] == "" and grammars[1] == grammars[2] != ""
+        error = gateway.ask("POST", "/v1/messages", {**asked, "tool_choice": {"type": "tool", "name": "snow"}})["error"]
+        assert "snow" in error["message"]
+
+
 def test_a_model_without_a_form_refuses_tools_and_without_tools_nothing_is_parsed(folder):
     with Gateway(folder, "", CALLS["hermes"]) as gateway:
         error = gateway.ask("POST", "/v1/chat/completions", {**ASK, "tools": [TOOL]})["error"]

@@ -171,8 +171,20 @@ static const struct {
     {true, CHAT("\"tools\": [{\"function\": {\"name\": \"a b\"}}]"), "tools[0].name", "no name"},
     {true, CHAT("\"tools\": [{\"function\": {\"name\": \"a\", \"parameters\": 1}}]"), "tools[0]",
      "parameters is a number"},
-    {true, CHAT("\"tool_choice\": \"required\""), "tool_choice", "cannot be forced"},
-    {true, CHAT("\"tool_choice\": {\"type\": \"function\"}"), "tool_choice", "cannot be forced"},
+    {true, CHAT("\"tools\": [{\"function\": {\"name\": \"a\", \"strict\": 1}}]"), "tools[0]",
+     "strict is a number"},
+    {true, CHAT("\"tool_choice\": \"any\""), "tool_choice", "none of those that are supported"},
+    {true, CHAT("\"tool_choice\": 1"), "tool_choice", "none of those that are supported"},
+    {true, CHAT("\"tool_choice\": {\"type\": \"custom\", \"custom\": {\"name\": \"a\"}}"), "tool_choice",
+     "none of those that are supported"},
+    {true, CHAT("\"tool_choice\": {\"type\": \"function\"}"), "tool_choice", "has no name"},
+    {true, CHAT("\"tool_choice\": {\"type\": \"allowed_tools\", \"allowed_tools\": {\"mode\": \"auto\"}}"),
+     "tool_choice.allowed_tools", "has a mode"},
+    {true,
+     CHAT("\"tool_choice\": {\"type\": \"allowed_tools\", \"allowed_tools\": {\"mode\": \"auto\", \"tools\": "
+          "[{\"type\": \"mcp\"}]}}"),
+     "tool_choice.allowed_tools", "tools[0] names no function"},
+    {true, CHAT("\"parallel_tool_calls\": 0"), "parallel_tool_calls", "not true or false"},
     {true, "{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}",
      "messages[0].tool_calls[0].function", "has no name"},
     {true, "{\"messages\": [{\"role\": \"tool\", \"content\": \"a\", \"tool_call_id\": 1}]}",
@@ -251,7 +263,7 @@ START_TEST(tools_become_complete_and_calls_go_along)
                      "[{\"type\":\"function\",\"function\":{\"name\":\"rain\",\"description\":\"\","
                      "\"parameters\":{\"type\":\"object\",\"properties\":{}}}}]");
     ck_assert_uint_eq(parameters.n_tools, 1);
-    ck_assert_str_eq(parameters.tool_names[0], "rain");
+    ck_assert_str_eq(parameters.tools[0].name, "rain");
     ck_assert_ptr_nonnull(strstr(request->messages[1].tool_calls, "\"name\":\"rain\""));
     ck_assert_str_eq(request->messages[2].role, "tool");
     ck_assert_str_eq(request->messages[2].tool_call_id, "x");
@@ -289,7 +301,11 @@ START_TEST(anthropics_blocks_become_messages)
         "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"tool_result\"}]}]}",
         "{\"messages\": [{\"role\": \"user\", \"content\": \"a\", \"odd\": 1}]}",
         "{\"messages\": [1]}",
-        "{\"tool_choice\": {\"type\": \"any\"}}"};
+        "{\"tool_choice\": {\"type\": \"required\"}}",
+        "{\"tool_choice\": {\"type\": \"any\", \"name\": \"a\"}}",
+        "{\"tool_choice\": {\"type\": \"tool\"}}",
+        "{\"tool_choice\": {\"type\": \"any\", \"disable_parallel_tool_use\": 1}}",
+        "{\"tool_choice\": \"any\"}"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         ck_assert_msg(take(messages_rows, wrong[i], strlen(wrong[i])) == REFUSED, "%s was taken", wrong[i]);
 }

@@ -77,10 +77,12 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < 500; i++)
         bench.uses[(uint32_t)(uniform() * bench.n_vocab)].in_output = 1;
     const struct sampling greedy = SAMPLING_GREEDY;
-    struct sampling plain = greedy, top_p, by_default, penalized, min_p;
+    struct sampling plain = greedy, top_p, sure, by_default, penalized, min_p;
     plain.temperature = 1;
     top_p = min_p = penalized = by_default = plain;
     top_p.top_p = 0.95;
+    sure = top_p;
+    sure.temperature = 0.5;
     min_p.min_p = 0.05;
     penalized.presence_penalty = 0.5;
     by_default.top_k = 40;
@@ -92,6 +94,7 @@ int main(int argc, char **argv)
     measure(&bench, "temperature 1, top-k 40, top-p .95, min-p .05", &by_default, 0);
     measure(&bench, "temperature 1", &plain, 0);
     measure(&bench, "temperature 1, top-p .95", &top_p, 0);
+    measure(&bench, "temperature 0.5, top-p .95", &sure, 0);
     measure(&bench, "temperature 1, min-p .05", &min_p, 0);
     measure(&bench, "temperature 1, presence penalty", &penalized, 0);
     sampler_free(bench.sampler);

@@ -107,6 +107,167 @@ double logits_sum_exp(const float *logits, uint32_t n, float best)
     return at < n ? sum + sum_of_piece(last, best) : sum;
 }
 
+/* ---- masses ---- */
+
+#define MASS_ONE 0x1p40f
+
+/* expf by libc is off by 0.002 units of the last place beyond what rounding costs, which is 2.4 · 10⁻¹⁰ of
+ * it, and power_of by less than 10⁻¹⁰: where all this much up and down is rounded alike, so is what expf
+ * makes. */
+#define DOUBT 5e-10
+
+/* 2^z for −1000 ≤ z ≤ 0 to 5.6 · 10⁻¹¹ of it: 2^(whole part) times the polynomial of degree 7 that meets 2^r,
+ * for |r| ≤ ½, at the zeros of Chebyshev's polynomial of degree 8. */
+static inline double power_of(double z)
+{
+    const double to_whole = 0x1.8p52; /* added, it leaves the whole part in the lowest bits */
+    const double shifted = z + to_whole, r = z - (shifted - to_whole);
+    uint64_t bits, whole;
+    double p = 1.5303700711365693e-05;
+    p = p * r + 0.00015469729214118296;
+    p = p * r + 0.0013333478473685416;
+    p = p * r + 0.009618025613318034;
+    p = p * r + 0.055504109063258665;
+    p = p * r + 0.24022651213498092;
+    p = p * r + 0.69314718055683244;
+    p = p * r + 0.99999999995956179;
+    memcpy(&whole, &shifted, sizeof whole);
+    memcpy(&bits, &p, sizeof bits);
+    bits += whole << 52; /* onto the exponent */
+    memcpy(&p, &bits, sizeof p);
+    return p;
+}
+
+static inline float exponent_of(float logit, float best, float temperature)
+{
+    const float x = (finite_or(logit, -INFINITY) - best) / temperature;
+    return x < -100 ? -100 : x; /* no mass either way */
+}
+
+/* ⌊x⌋ of 0 ≤ x ≤ 2⁴⁰; from 2²³ on floats are whole. */
+static inline void whole_parts(const float x[PIECE], float ret_whole[PIECE])
+{
+    float small[PIECE];
+    for (uint32_t i = 0; i < PIECE; i++)
+        small[i] = x[i] < 0x1p23f ? x[i] : 0x1p23f;
+    for (uint32_t i = 0; i < PIECE; i++)
+        ret_whole[i] = (float)(int32_t)small[i] + (x[i] - small[i]);
+}
+
+/* Of a whole piece; ret_unsure[i]: it may be another float. */
+static inline void masses_of_piece(const float logits[PIECE], float best, float temperature,
+                                   float ret_masses[PIECE], uint8_t ret_unsure[PIECE])
+{
+    double z[PIECE];
+    float x[PIECE], low[PIECE], high[PIECE];
+    uint32_t unsure[PIECE];
+    for (uint32_t i = 0; i < PIECE; i++)
+        x[i] = exponent_of(logits[i], best, temperature);
+    for (uint32_t i = 0; i < PIECE; i++)
+        z[i] = power_of((double)x[i] * 1.4426950408889634); /* 1 / ln 2 */
+    for (uint32_t i = 0; i < PIECE; i++) {
+        low[i] = (float)(z[i] * (1 - DOUBT)) * MASS_ONE;
+        high[i] = (float)(z[i] * (1 + DOUBT)) * MASS_ONE;
+    }
+    whole_parts(low, low);
+    whole_parts(high, ret_masses);
+    for (uint32_t i = 0; i < PIECE; i++)
+        unsure[i] = low[i] != ret_masses[i];
+    for (uint32_t i = 0; i < PIECE; i++)
+        ret_unsure[i] = (uint8_t)unsure[i];
+}
+
+/* Of a piece: exact, for no sum of one reaches 2⁵³. */
+static inline uint64_t sum_of_masses(const float masses[PIECE])
+{
+    double sums[LANES] = {0}, sum = 0;
+    for (uint32_t i = 0; i < PIECE; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            sums[j] += (double)masses[i + j];
+    for (int j = 0; j < LANES; j++)
+        sum += sums[j];
+    return (uint64_t)sum;
+}
+
+/* A piece of n ids, filled up with such as are not there. */
+static inline const float *whole_piece(const float *floats, uint32_t n, float filling, float room[PIECE])
+{
+    if (n >= PIECE)
+        return floats;
+    for (uint32_t i = 0; i < PIECE; i++)
+        room[i] = i < n ? floats[i] : filling;
+    return room;
+}
+
+FOR_EACH_MACHINE
+uint64_t logits_masses(const float *logits, uint32_t n, float best, float temperature, float *ret_masses)
+{
+    uint64_t total = 0;
+    uint8_t unsure[PIECE];
+    float room[PIECE], masses[PIECE];
+    for (uint32_t at = 0; at < n; at += PIECE) {
+        const float *piece = whole_piece(logits + at, n - at, -INFINITY, room);
+        masses_of_piece(piece, best, temperature, masses, unsure);
+        for (uint32_t i = 0; i < PIECE; i += 8) {
+            uint64_t eight;
+            memcpy(&eight, unsure + i, sizeof eight);
+            for (uint32_t j = i; eight && j < i + 8; j++)
+                if (unsure[j])
+                    masses[j] = truncf(expf(exponent_of(piece[j], best, temperature)) * MASS_ONE);
+        }
+        total += sum_of_masses(masses);
+        memcpy(ret_masses + at, masses, (n - at < PIECE ? n - at : PIECE) * sizeof *masses);
+    }
+    return total;
+}
+
+FOR_EACH_MACHINE
+struct logits_part logits_from(const float *logits, const float *masses, uint32_t n, float least)
+{
+    struct logits_part part = {.least = least};
+    float x_room[PIECE], mass_room[PIECE], in[PIECE];
+    for (uint32_t at = 0; at < n; at += PIECE) {
+        const float *x = whole_piece(logits + at, n - at, -INFINITY, x_room),
+                    *mass = whole_piece(masses + at, n - at, 0, mass_room);
+        uint32_t counts[LANES] = {0};
+        for (uint32_t i = 0; i < PIECE; i++) {
+            const float m = mass[i];
+            in[i] = x[i] >= least ? m : 0;
+        }
+        for (uint32_t i = 0; i < PIECE; i += LANES)
+            for (int j = 0; j < LANES; j++)
+                counts[j] += (x[i + j] >= least) & (x[i + j] <= FLT_MAX);
+        for (int j = 0; j < LANES; j++)
+            part.n += counts[j];
+        part.mass += sum_of_masses(in);
+    }
+    return part;
+}
+
+FOR_EACH_MACHINE
+uint32_t logits_between(const float *logits, uint32_t n, float least, float below, uint32_t *ret_indices)
+{
+    uint32_t found = 0, in[PIECE];
+    uint8_t is_in[PIECE];
+    float room[PIECE];
+    const float most = below <= FLT_MAX ? below : FLT_MAX;
+    for (uint32_t at = 0; at < n; at += PIECE) {
+        const float *x = whole_piece(logits + at, n - at, -INFINITY, room);
+        for (uint32_t i = 0; i < PIECE; i++)
+            in[i] = (x[i] >= least) & (x[i] <= most);
+        for (uint32_t i = 0; i < PIECE; i++)
+            is_in[i] = (uint8_t)in[i];
+        for (uint32_t i = 0; i < PIECE; i += 8) {
+            uint64_t eight;
+            memcpy(&eight, is_in + i, sizeof eight);
+            for (uint32_t j = i; eight && j < i + 8; j++)
+                if (is_in[j] && x[j] < below)
+                    ret_indices[found++] = at + j;
+        }
+    }
+    return found;
+}
+
 /* ---- the contest ---- */
 
 /* The words of consecutive blocks: word w of block b is words[w][b]. As philox4x32, lane by lane. */
@@ -163,7 +324,7 @@ void logits_contenders(const float *logits, uint32_t first, uint32_t n, const st
     for (uint32_t i = 0; i < PIECE; i++)
         x[i] = i < n ? finite_or(logits[i], -INFINITY) : -INFINITY;
     for (uint32_t i = 0; i < PIECE; i++)
-        may[i] = (least[i] <= power_above((x[i] - best) * scale) * odds) & (x[i] >= -FLT_MAX);
+        may[i] = (least[i] <= power_above((x[i] - best) * scale) * odds) & (x[i] >= contest->least);
     for (uint32_t i = 0; i < PIECE; i++)
         ret_may[i] = (uint8_t)may[i];
 }

@@ -21,10 +21,26 @@ uint32_t logits_find(const float *logits, uint32_t n, float value);
 /* Σ e^(logit − best), `best` being the largest: to about 10⁻⁷ of it. */
 double logits_sum_exp(const float *logits, uint32_t n, float best);
 
+/* ret_masses[i], whole numbers up to 2⁴⁰ as floats: ⌊expf((logits[i] − best) / temperature) · 2⁴⁰⌋, what
+ * libc's expf makes of it. Returns their sum, which has no order. `best` is the largest logit, n ≤ 2²³. */
+uint64_t logits_masses(const float *logits, uint32_t n, float best, float temperature, float *ret_masses);
+
+/* The logits that are `least` or more. */
+struct logits_part {
+    float least;
+    uint32_t n;    /* how many */
+    uint64_t mass; /* the sum of their masses */
+};
+struct logits_part logits_from(const float *logits, const float *masses, uint32_t n, float least);
+
+/* Writes the indices of logits from `least` to below `below`, rising; returns how many. */
+uint32_t logits_between(const float *logits, uint32_t n, float least, float below, uint32_t *ret_indices);
+
 /* Whose noise is drawn: words of Philox4x32-10(seed, (position, id / 4)), as in sampling.h. */
 struct contest {
     uint64_t seed, position;
     float best, temperature;
+    float least; /* logits below do not take part; −FLT_MAX: all do */
     double odds; /* e^(−the highest score so far) */
 };
 

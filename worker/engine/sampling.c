@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "worker/engine/logits.h"
+#include "worker/engine/top_p.h"
 
 #define MASS_ONE   (1ull << 40) /* the mass of the most likely id; 2^23 ids cannot overflow the sum */
 #define DIGIT_BITS 11           /* sign, exponent and two bits of mantissa decide in the first round */
@@ -41,6 +42,7 @@ struct sampler {
     float *tops;       /* [⌈n_vocab / GROUP⌉] */
     float *biases;     /* [n_vocab], zero between calls */
     float *changed;    /* [n_vocab] logits after penalties, biases and masks */
+    float *masses;     /* [n_vocab] as those of candidates, of all ids */
     struct candidate candidates[];
 };
 
@@ -54,7 +56,8 @@ int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler)
     sampler->tops = malloc(((size_t)n_vocab / GROUP + 1) * sizeof *sampler->tops);
     sampler->biases = calloc((size_t)n_vocab + 1, sizeof *sampler->biases);
     sampler->changed = malloc(((size_t)n_vocab + 1) * sizeof *sampler->changed);
-    if (!sampler->scratch || !sampler->tops || !sampler->biases || !sampler->changed) {
+    sampler->masses = malloc(((size_t)n_vocab + 1) * sizeof *sampler->masses);
+    if (!sampler->scratch || !sampler->tops || !sampler->biases || !sampler->changed || !sampler->masses) {
         sampler_free(sampler);
         return -ENOMEM;
     }
@@ -69,6 +72,7 @@ struct sampler *sampler_free(struct sampler *sampler)
         free(sampler->tops);
         free(sampler->biases);
         free(sampler->changed);
+        free(sampler->masses);
     }
     free(sampler);
     return NULL;
@@ -262,6 +266,26 @@ static uint32_t keep_from(struct sampler *sampler, uint32_t n, uint64_t threshol
     return kept;
 }
 
+static uint64_t target_of_top_p(uint64_t total, const struct sampling *sampling)
+{
+    const uint64_t target = (uint64_t)ceil((double)total * sampling->top_p);
+    return target ? target : 1;
+}
+
+static uint64_t least_mass_of_min_p(const struct sampling *sampling)
+{
+    return sampling->min_p > 0 ? (uint64_t)ceil((double)MASS_ONE * sampling->min_p) : 0;
+}
+
+static uint32_t keep_mass_from(struct sampler *sampler, uint32_t n, uint64_t least)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (sampler->candidates[i].mass >= least)
+            sampler->candidates[kept++] = sampler->candidates[i];
+    return kept;
+}
+
 /* Filters what top_p and min_p exclude; masses are set afterwards. */
 static uint32_t filter_by_mass(struct sampler *sampler, uint32_t n, const struct sampling *sampling,
                                float best)
@@ -273,19 +297,9 @@ static uint32_t filter_by_mass(struct sampler *sampler, uint32_t n, const struct
         sampler->candidates[i].mass = (uint64_t)(expf(x) * (float)MASS_ONE);
         total += sampler->candidates[i].mass;
     }
-    if (sampling->top_p < 1) {
-        uint64_t target = (uint64_t)ceil((double)total * sampling->top_p);
-        n = keep_from(sampler, n, key_threshold(sampler, n, true, target ? target : 1));
-    }
-    if (sampling->min_p > 0) {
-        uint64_t least = (uint64_t)ceil((double)MASS_ONE * sampling->min_p);
-        uint32_t kept = 0;
-        for (uint32_t i = 0; i < n; i++)
-            if (sampler->candidates[i].mass >= least)
-                sampler->candidates[kept++] = sampler->candidates[i];
-        n = kept;
-    }
-    return n;
+    if (sampling->top_p < 1)
+        n = keep_from(sampler, n, key_threshold(sampler, n, true, target_of_top_p(total, sampling)));
+    return keep_mass_from(sampler, n, least_mass_of_min_p(sampling));
 }
 
 /* Argmax of logit / temperature + Gumbel noise. The noise of id i is −log(−log u), u the word i mod 4 of the
@@ -361,33 +375,88 @@ static void compete(struct contest *contest, uint64_t key, double *highest, uint
     }
 }
 
-/* draw, from all ids: no filter takes any out, so their probabilities need not be known. */
-static int32_t draw_of_all(const float *logits, uint32_t n, const struct sampling *sampling,
-                           uint64_t position)
+/* What filters leave of a whole row: keys from least_key on, masses from least_mass on. */
+struct rest {
+    uint64_t least_key, least_mass; /* 0: all */
+    const float *masses;            /* NULL: nobody has asked for them */
+};
+
+static bool is_left(const struct rest *rest, uint64_t key)
+{
+    return key >= rest->least_key &&
+           (rest->least_mass == 0 || (uint64_t)rest->masses[key_id(key)] >= rest->least_mass);
+}
+
+/* draw, from all ids that are left; `best` is the largest logit. */
+static int32_t draw_of_all(const float *logits, uint32_t n, const struct sampling *sampling, float best,
+                           uint64_t position, const struct rest *rest)
 {
     struct contest contest = {.seed = sampling->seed,
                               .position = position,
-                              .best = logits_best(logits, n),
+                              .best = best,
                               .temperature = (float)sampling->temperature,
+                              .least = rest->least_key ? key_logit(rest->least_key) : -FLT_MAX,
                               .odds = INFINITY};
     double highest = -INFINITY;
     uint64_t winner = 0;
     uint8_t may[LOGITS_PIECE];
-    if (contest.best == -INFINITY)
-        return -1;
-    compete(&contest, key_of(contest.best, logits_find(logits, n, contest.best)), &highest, &winner);
+    compete(&contest, key_of(best, logits_find(logits, n, best)), &highest, &winner);
     for (uint32_t first = 0; first < n; first += LOGITS_PIECE) {
         const uint32_t left = n - first;
         logits_contenders(logits + first, first, left < LOGITS_PIECE ? left : LOGITS_PIECE, &contest, may);
         for (uint32_t i = 0; i < LOGITS_PIECE; i += 8) {
             uint64_t eight;
             memcpy(&eight, may + i, sizeof eight);
-            for (uint32_t j = i; eight && j < i + 8; j++)
-                if (may[j])
-                    compete(&contest, key_of(logits[first + j], first + j), &highest, &winner);
+            for (uint32_t j = i; eight && j < i + 8; j++) {
+                const uint64_t key = may[j] ? key_of(logits[first + j], first + j) : 0;
+                if (key && is_left(rest, key))
+                    compete(&contest, key, &highest, &winner);
+            }
         }
     }
     return (int32_t)key_id(winner);
+}
+
+/* ---- top-p alone ---- */
+
+/* Candidates of the logits from `least` to below `below`; returns how many. */
+static uint32_t list(struct sampler *sampler, const float *logits, float least, float below)
+{
+    const uint32_t n = logits_between(logits, sampler->n_vocab, least, below, sampler->scratch);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t id = sampler->scratch[i];
+        sampler->candidates[i] = (struct candidate){key_of(logits[id], id), (uint64_t)sampler->masses[id]};
+    }
+    return n;
+}
+
+/* Only ids near the border are looked at one by one, and those above it if they are few. */
+static int32_t sample_top_p(struct sampler *sampler, const float *logits, const struct sampling *sampling,
+                            uint64_t position)
+{
+    const float best = logits_best(logits, sampler->n_vocab);
+    struct rest rest = {.masses = sampler->masses, .least_mass = least_mass_of_min_p(sampling)};
+    if (best == -INFINITY)
+        return -1;
+    const struct top_p_row row = {.logits = logits,
+                                  .masses = sampler->masses,
+                                  .n = sampler->n_vocab,
+                                  .best = best,
+                                  .temperature = (float)sampling->temperature,
+                                  .total = logits_masses(logits, sampler->n_vocab, best,
+                                                         (float)sampling->temperature, sampler->masses)};
+    const uint64_t target = target_of_top_p(row.total, sampling);
+    struct top_p_border border;
+    if (top_p_find(&row, target, &border)) {
+        uint32_t n = list(sampler, logits, border.least, border.below);
+        rest.least_key = key_threshold(sampler, n, true, target - border.mass_above);
+        if (border.n_above <= TOP_P_FEW) {
+            n = keep_from(sampler, list(sampler, logits, key_logit(rest.least_key), INFINITY),
+                          rest.least_key);
+            return draw(sampler, keep_mass_from(sampler, n, rest.least_mass), sampling, best, position);
+        }
+    }
+    return draw_of_all(logits, sampler->n_vocab, sampling, best, position, &rest);
 }
 
 /* A logit below which min-p leaves nothing, whatever is rounded: 1 % of probability further down. */
@@ -402,12 +471,19 @@ static int32_t sample_row(struct sampler *sampler, const struct row *row, const 
 {
     bool greedy = (float)sampling->temperature == 0 || sampling->top_k == 1;
     uint32_t k = greedy ? 1 : sampling->top_k;
-    if (k == 0 && sampling->top_p >= 1 && sampling->min_p <= 0)
-        return draw_of_all(changed_logits(sampler, row), sampler->n_vocab, sampling, position);
+    if (k == 0 && sampling->top_p < 1)
+        return sample_top_p(sampler, changed_logits(sampler, row), sampling, position);
+    if (k == 0 && sampling->min_p <= 0) {
+        const float *logits = changed_logits(sampler, row);
+        const float best = logits_best(logits, sampler->n_vocab);
+        return best == -INFINITY ? -1
+                                 : draw_of_all(logits, sampler->n_vocab, sampling, best, position,
+                                               &(struct rest){.masses = NULL});
+    }
     /* A small top-k needs a look at a few groups only; where logits change their order is not known yet. */
     bool by_groups = k > 0 && k <= sampler->n_vocab / GROUP / 4 && !row->uses && !row->biases;
     float least = by_groups ? group_tops(sampler, row, k) : -INFINITY;
-    if (k == 0 && sampling->top_p >= 1 && !row->uses && !row->biases)
+    if (k == 0 && !row->uses && !row->biases)
         least = least_of_min_p(group_tops(sampler, row, 1), sampling);
     uint64_t best;
     uint32_t n = gather(sampler, row, least, &best);

@@ -97,14 +97,15 @@ START_TEST(nobody_who_may_win_is_kept_from_the_contest)
         struct contest contest = {.seed = (uint64_t)rand() << 32 | (uint32_t)rand(),
                                   .position = (uint64_t)rand() << (round % 2 * 20),
                                   .best = logits_best(logits, n),
-                                  .temperature = temperatures[round % 6]};
+                                  .temperature = temperatures[round % 6],
+                                  .least = round % 7 ? -FLT_MAX : 0.25f};
         if (contest.best == -INFINITY)
             continue;
         const double highest = (double)(rand() % 1000) / 50 - 4;
         contest.odds = exp(-highest);
         logits_contenders(logits, first, n, &contest, may);
         for (uint32_t i = 0; i < LOGITS_PIECE; i++) {
-            const bool real = i < n && isfinite(logits[i]);
+            const bool real = i < n && isfinite(logits[i]) && !(logits[i] < contest.least);
             const bool wins = real && score_of(&contest, logits[i], first + i) >= highest;
             ck_assert_msg(real || !may[i], "%u of %u is no candidate", i, n);
             ck_assert_msg(!wins || may[i], "id %u, %g, is kept out", first + i, (double)logits[i]);
@@ -154,6 +155,119 @@ START_TEST(a_filter_that_keeps_all_changes_nothing)
 }
 END_TEST
 
+/* Of all floats that a row of logits can make of itself, the likely ones more often. */
+START_TEST(masses_are_what_expf_makes_of_every_logit)
+{
+    static float masses[MOST];
+    static const float temperatures[] = {1, 0.7f, 30, 0.05f, 1e-30f, 1e-42f};
+    srand(8);
+    for (int round = 0; round < 2000; round++) {
+        const uint32_t n = any_size(round) + 1;
+        const float temperature = temperatures[round % 6];
+        uint64_t sum = 0;
+        fill(n, round % 3 == 0 ? 14 * (double)temperature : round % 3 == 1 ? 1e-3 : 12, round % 4 == 0);
+        const float best = logits_best(logits, n);
+        if (best == -INFINITY)
+            continue;
+        const uint64_t total = logits_masses(logits, n, best, temperature, masses);
+        for (uint32_t i = 0; i < n; i++) {
+            const float x = (logits[i] - best) / temperature;
+            const uint64_t mass = isfinite(logits[i]) ? (uint64_t)(expf(x) * 0x1p40f) : 0;
+            ck_assert_msg((uint64_t)masses[i] == mass, "e^%a is %llu, not %a", (double)x,
+                          (unsigned long long)mass, (double)masses[i]);
+            sum += mass;
+        }
+        ck_assert_uint_eq(total, sum);
+    }
+}
+END_TEST
+
+START_TEST(parts_of_a_row_are_counted_summed_and_listed)
+{
+    static float masses[MOST];
+    static uint32_t indices[MOST];
+    srand(9);
+    for (int round = 0; round < 400; round++) {
+        const uint32_t n = any_size(round) + 1;
+        fill(n, round % 5 ? 12 : 0.01, round % 3 == 0);
+        const float best = logits_best(logits, n);
+        if (best == -INFINITY)
+            continue;
+        logits_masses(logits, n, best, 2, masses);
+        const float any = logits[(uint32_t)rand() % n], other = logits[(uint32_t)rand() % n];
+        const float least = isfinite(any) ? any : -FLT_MAX, below = other <= FLT_MAX ? other : INFINITY;
+        uint32_t n_from = 0, n_between = 0;
+        uint64_t mass = 0;
+        const uint32_t n_listed = logits_between(logits, n, least, below, indices);
+        for (uint32_t i = 0; i < n; i++) {
+            const bool is_in = isfinite(logits[i]) && logits[i] >= least;
+            n_from += is_in;
+            mass += is_in ? (uint64_t)masses[i] : 0;
+            if (is_in && logits[i] < below) {
+                ck_assert_uint_lt(n_between, n_listed);
+                ck_assert_uint_eq(indices[n_between++], i);
+            }
+        }
+        ck_assert_uint_eq(n_listed, n_between);
+        const struct logits_part part = logits_from(logits, masses, n, least);
+        ck_assert_uint_eq(part.n, n_from);
+        ck_assert_uint_eq(part.mass, mass);
+    }
+}
+END_TEST
+
+/* A top-k that keeps all sends a row the way of those that have one: every candidate in a list, and the
+ * border found among all of them. */
+static void compare_ways(struct sampler *sampler, const struct sampling *sampling,
+                         const struct sampler_row *row)
+{
+    struct sampling listed = *sampling;
+    listed.top_k = INT32_MAX;
+    ck_assert_int_eq(sampler_sample(sampler, sampling, row), sampler_sample(sampler, &listed, row));
+}
+
+START_TEST(top_p_of_a_whole_row_is_that_of_a_list)
+{
+    enum { N = 20011 };
+    static float row[N];
+    static struct token_use uses[N];
+    static uint32_t mask[N / 32 + 1];
+    struct sampler *sampler;
+    srand(10);
+    ck_assert_int_eq(sampler_new(N, &sampler), 0);
+    for (int round = 0; round < 240; round++) {
+        static const double widths[] = {0, 1e-6, 0.5, 3, 12, 60, 1e38};
+        const double width = widths[round % 7];
+        for (uint32_t i = 0; i < N; i++) {
+            const double x = ((double)rand() / RAND_MAX * 2 - 1) * width;
+            row[i] = (float)(round % 2 ? x : rint(x * 2) / 2); /* many ties, and none */
+        }
+        if (round % 3 == 0)
+            row[(uint32_t)rand() % N] = (float)(width + 8); /* nearly all of the mass */
+        if (round % 5 == 0)
+            row[(uint32_t)rand() % N] = round % 2 ? NAN : INFINITY;
+        for (uint32_t i = 0; i < N; i++)
+            uses[i] = (struct token_use){(uint32_t)rand() % 2, (uint32_t)rand() % 50 == 0};
+        for (uint32_t i = 0; i <= N / 32; i++)
+            mask[i] = (uint32_t)rand() * 2654435761u;
+        struct sampling sampling = SAMPLING_GREEDY;
+        static const double top_ps[] = {0.95, 0.5, 1e-9, 0.999999, 0.9999999999999999};
+        sampling.temperature = (double[]){1, 0.3, 4, 1e-30}[rand() % 4];
+        sampling.top_p = top_ps[rand() % 5];
+        sampling.min_p = round % 4 ? 0 : 0.1;
+        sampling.presence_penalty = round % 6 ? 0 : 0.5;
+        for (uint64_t position = 0; position < 8; position++) {
+            sampling.seed = (uint64_t)rand();
+            compare_ways(
+                sampler, &sampling,
+                &(struct sampler_row){
+                    .logits = row, .position = position, .uses = uses, .mask = round % 8 == 7 ? mask : NULL});
+        }
+    }
+    sampler_free(sampler);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 60);
@@ -161,6 +275,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_sum_of_exponentials_is_right_to_seven_digits);
     tcase_add_test(tests, nobody_who_may_win_is_kept_from_the_contest);
     tcase_add_test(tests, a_filter_that_keeps_all_changes_nothing);
+    tcase_add_test(tests, masses_are_what_expf_makes_of_every_logit);
+    tcase_add_test(tests, parts_of_a_row_are_counted_summed_and_listed);
+    tcase_add_test(tests, top_p_of_a_whole_row_is_that_of_a_list);
 }
 
 int main(void)

@@ -34,8 +34,8 @@ static inline int gateway_check(const struct gateway *gateway, const char *model
     return pool_check(&gateway->pool, model, refusal);
 }
 
-/* The name that an answer gives its model: the one asked for, or the one there is. Lives until the next
- * dispatch. */
+/* The name that an answer gives its model, after gateway_check: the one asked for, or the one there is. Lives
+ * until the next dispatch. */
 static inline const char *gateway_model(const struct gateway *gateway, const char *model)
 {
     const struct pool_model *found = pool_model(&gateway->pool, model);
@@ -43,8 +43,8 @@ static inline const char *gateway_model(const struct gateway *gateway, const cha
 }
 
 /* Most tokens of an answer where a request does not say: what the option has, but no more than half of the
- * model's context. Until the pool has told that, in the first second of a worker, no more than what the pool
- * itself takes where nothing is said: 256. */
+ * model's context. Where the pool has not told that, no more than what it takes itself where nothing is said:
+ * 256. */
 static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model)
 {
     const struct pool_model *found = pool_model(&gateway->pool, model);

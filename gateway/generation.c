@@ -275,22 +275,17 @@ static int send_requests(struct generation *generation, const struct parameters 
     return r;
 }
 
-/* The form in which the model of a request calls tools. 0 or REFUSED. */
+/* The form in which the model of a request calls tools, after gateway_check. 0 or REFUSED. */
 static int form_of(const struct gateway *gateway, const struct parameters *parameters,
                    const struct tool_form **ret_form, struct refusal *refusal)
 {
     const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
-    if (!model) {
-        refuse(refusal, 503, "unavailable", NULL, "it is not known yet whether the model calls tools");
-        refusal->retry_after_s = 1;
-        return REFUSED;
-    }
-    *ret_form = tool_form_find(model->tools);
+    *ret_form = tool_form_find(model ? model->tools : "");
     return *ret_form
                ? 0
                : refuse(refusal, 400, "unsupported_parameter", "tools",
                         "tools: the chat template of the model \"%.128s\" has no form for them that is known",
-                        model->name);
+                        model ? model->name : "");
 }
 
 /* Parsers look at the names of tools for as long as answers come. 0 or -ENOMEM. */

@@ -3,6 +3,8 @@
 
 #include "gateway/health.h"
 
+#include <string.h>
+
 #include "gateway/gateway.h"
 
 static void reply(struct exchange *exchange, unsigned status, const char *state, const char *reason)
@@ -26,7 +28,7 @@ void health_handle(struct exchange *exchange)
     for (size_t i = 0; i < gateway->pool.n_models; i++)
         ready += gateway->pool.models[i].ready;
     if (gateway_check(gateway, NULL, &refusal) != 0)
-        reply(exchange, 503, "unavailable", refusal.text);
+        reply(exchange, 503, strcmp(refusal.code, "loading") == 0 ? "loading" : "unavailable", refusal.text);
     else if (ready == 0)
         reply(exchange, 503, "loading", "no worker is ready");
     else

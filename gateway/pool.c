@@ -5,7 +5,8 @@
  *        ▲──────────── at once, and after a quarter of a second ───────────────────────┘
  *
  * The status is asked every second. It says which models are served now, which the opening of the session
- * told only of that moment. */
+ * told only of that moment. Until a worker has said what it serves nothing is asked of the pool: an answer
+ * could not name its model, nor would anybody know how long it may become or how its model calls tools. */
 
 #include "gateway/pool.h"
 
@@ -43,7 +44,6 @@ static void forget_models(struct pool *pool)
     free(pool->models);
     pool->models = NULL;
     pool->n_models = 0;
-    pool->known = false;
 }
 
 void pool_deinit(struct pool *pool)
@@ -96,6 +96,14 @@ static bool serves(const struct quern_worker *worker)
     return worker->model[0] && strcmp(worker->state, "failed") != 0 && strcmp(worker->state, "absent") != 0;
 }
 
+static bool any_serves(const struct quern_status *status)
+{
+    for (size_t i = 0; i < status->n_workers; i++)
+        if (serves(&status->workers[i]))
+            return true;
+    return false;
+}
+
 static int64_t now_ms(void)
 {
     struct timespec now;
@@ -109,7 +117,10 @@ static void on_status(void *arg, const struct quern_answer *answer)
     pool->asked = false;
     if (answer->code != 0)
         return; /* asked again in a second */
-    forget_models(pool);
+    if (any_serves(answer->status))
+        forget_models(pool); /* else those of before are told, none of them ready, until one comes back */
+    for (size_t i = 0; i < pool->n_models; i++)
+        pool->models[i].workers = pool->models[i].ready = 0;
     pool->status = answer->status; /* lives until the next */
     pool->status_ms = now_ms();
     pool->draining = answer->status->draining;
@@ -124,7 +135,6 @@ static void on_status(void *arg, const struct quern_answer *answer)
         if (worker->tools[0])
             snprintf(model->tools, sizeof model->tools, "%s", worker->tools);
     }
-    pool->known = true;
 }
 
 static void ask_status(struct pool *pool, uint64_t now)
@@ -217,7 +227,12 @@ int pool_check(const struct pool *pool, const char *model, struct refusal *refus
         refusal->retry_after_s = 1;
         return REFUSED;
     }
-    if (model && pool->known && !pool_model(pool, model))
+    if (pool->n_models == 0) {
+        refuse(refusal, 503, "loading", NULL, "no worker has said yet which model it serves");
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    if (model && !pool_model(pool, model))
         return refuse(refusal, 404, "model_not_found", "model", "the model \"%.128s\" does not exist", model);
     return 0;
 }

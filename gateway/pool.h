@@ -27,12 +27,11 @@ struct pool {
     bool was_open;
     uint64_t try_ns, asked_ns; /* when it was tried to open one; when the status was asked */
     bool asked;                /* its answer is not here */
-    bool known;                /* the status of this session was told */
     char reason[512];          /* why there is no session */
     bool draining;
     const struct quern_status *status; /* the last one; NULL: none */
     int64_t status_ms;                 /* when it came, in ms since 1970 */
-    struct pool_model *models;         /* [n_models] */
+    struct pool_model *models; /* [n_models] of workers that serve, or did last; 0: none has said so yet */
     size_t n_models;
 };
 
@@ -46,7 +45,8 @@ void pool_deinit(struct pool *pool);
 /* Takes what comes, for at most timeout_ms, and keeps the session. */
 void pool_wait(struct pool *pool, int timeout_ms);
 
-/* Whether a request for this model (NULL: any) can be sent now. 0 or REFUSED. */
+/* Whether a request for this model (NULL: any) can be sent now, and answered by its name. 0 or REFUSED: 503
+ * where it is worth to come back, with the code "loading" when no worker has said yet what it serves. */
 int pool_check(const struct pool *pool, const char *model, struct refusal *refusal);
 
 /* What the pool last said of itself; it lives until the next pool_wait. 0, or REFUSED while it does not

@@ -4,9 +4,10 @@
  *   no client ──quern_connect_begin──▶ opening ──▶ open ──silence beyond patience──▶ no client
  *        ▲──────────── at once, and after a quarter of a second ───────────────────────┘
  *
- * The status is asked every second. It says which models are served now, which the opening of the session
- * told only of that moment. Until a worker has said what it serves nothing is asked of the pool: an answer
- * could not name its model, nor would anybody know how long it may become or how its model calls tools. */
+ * The status is asked every second, more often in the beginning. It says which models are served now, which
+ * the opening of the session told only of that moment. Until a worker has said what it serves nothing is
+ * asked of the pool: an answer could not name its model, nor would anybody know how long it may become or how
+ * its model calls tools. */
 
 #include "gateway/pool.h"
 
@@ -22,7 +23,8 @@
 
 #define RETRY_NS  (250 * CLOCK_NS_PER_MS)
 #define STATUS_NS (1 * CLOCK_NS_PER_S)
-#define STATUS_MS 5000 /* most that an answer is waited for */
+#define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker has said what it serves */
+#define STATUS_MS 5000                   /* most that an answer is waited for */
 
 void pool_init(struct pool *pool, const struct options *options)
 {
@@ -139,7 +141,8 @@ static void on_status(void *arg, const struct quern_answer *answer)
 
 static void ask_status(struct pool *pool, uint64_t now)
 {
-    if (pool->asked || (pool->asked_ns != 0 && now - pool->asked_ns < STATUS_NS))
+    uint64_t wait_ns = pool->n_models > 0 ? STATUS_NS : SOON_NS;
+    if (pool->asked || (pool->asked_ns != 0 && now - pool->asked_ns < wait_ns))
         return;
     pool->asked_ns = now;
     pool->asked = quern_ask_status(pool->client, STATUS_MS, on_status, pool, NULL) == 0;
@@ -183,8 +186,9 @@ void pool_wait(struct pool *pool, int timeout_ms)
         return;
     }
     look(pool, now);
-    if (timeout_ms < 0 || timeout_ms > 250)
-        timeout_ms = 250; /* for the timers here */
+    int timer_ms = pool->n_models > 0 ? 250 : (int)(SOON_NS / CLOCK_NS_PER_MS);
+    if (timeout_ms < 0 || timeout_ms > timer_ms)
+        timeout_ms = timer_ms; /* for the timers here */
     if (quern_dispatch(pool->client, timeout_ms, &err) < 0)
         lose(pool, err.text);
 }

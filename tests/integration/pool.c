@@ -333,6 +333,22 @@ pid_t pool_broker_pid(const struct pool *pool)
     return found;
 }
 
+int pool_gateway_pids(const struct pool *pool, pid_t *ret_pids, int n)
+{
+    int found = 0;
+    DIR *proc = opendir("/proc");
+    REQUIRE(proc, "/proc: %s", strerror(errno));
+    struct dirent *entry;
+    while (found < n && (entry = readdir(proc))) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        const char *rundir = pid > 0 && option_of(pid, "--report-fd") ? option_of(pid, "--connect") : NULL;
+        if (rundir && strcmp(rundir, pool->rundir) == 0)
+            ret_pids[found++] = pid;
+    }
+    closedir(proc);
+    return found;
+}
+
 int pool_worker_pids(const struct pool *pool, pid_t *ret_pids, int n)
 {
     for (int i = 0; i < n; i++)

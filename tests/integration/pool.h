@@ -74,6 +74,9 @@ unsigned pool_log_lines(const struct pool *pool);
 /* Pid of the process that is the broker now: the supervisor's child. 0: none is. */
 pid_t pool_broker_pid(const struct pool *pool);
 
+/* Pids of the pool's gateways now alive, in no order, at most n; returns how many. */
+int pool_gateway_pids(const struct pool *pool, pid_t *ret_pids, int n);
+
 /* A TCP port that is free, and the next one too: for the moment. */
 int pool_free_ports(void);
 

@@ -2,14 +2,15 @@
 #ifndef TESTS_INTEGRATION_SOAK_MEMORY_H
 #define TESTS_INTEGRATION_SOAK_MEMORY_H
 
-/* How much memory a process has over a long run: what is its own, and what it shares with the next of its
- * kind. */
+/* How much memory processes have over a long run: what is their own, and what they share with the next of
+ * their kind. */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define MEMORY_LEAST_S 180 /* of a run that is judged: ended requests are kept for 60 s */
+#define MEMORY_LEAST_S     90                 /* of a run that is judged: its first third is to warm up */
+#define MEMORY_GROWTH(kib) ((kib) / 8 + 8192) /* KiB: what is growth, and no noise */
 
 struct memory {
     const char *name;
@@ -20,11 +21,11 @@ struct memory {
 
 struct memory memory_begin(const char *name);
 
-/* Takes the memory of the process down, once a second; 0 is none, and passed over. */
-void memory_look(struct memory *memory, pid_t pid);
+/* Takes the memory of the largest of these processes down, once a second; 0 is none, and passed over. */
+void memory_look(struct memory *memory, const pid_t *pids, int n);
 
-/* Prints the most of each third of the run. False when a run that is long enough still grows in the last
- * third: by more than an eighth and 8 MiB. Frees what was taken down. */
+/* Prints the most of each tenth of the run. False when a run that is long enough still grows in its last
+ * third, beyond the most of the second: by MEMORY_GROWTH of that. Frees what was taken down. */
 bool memory_levels_off(struct memory *memory);
 
 #endif

@@ -31,6 +31,7 @@
 
 const char *argp_program_version = "quern-gateway " QUERN_VERSION;
 
+#define LOADING_NS (5 * CLOCK_NS_PER_S) /* for a worker that loads */
 #define CLOSING_NS (2 * CLOCK_NS_PER_S) /* for the ends of requests that were cancelled at the end */
 
 static volatile sig_atomic_t signals, hangups, retirements;
@@ -170,10 +171,13 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
     return r < 0 ? r : server_start(gateway, ret_server, err);
 }
 
-/* Until it has said what it serves. */
+/* Until it has said what it serves, or for a while that it serves nothing yet. */
 static void await_pool(struct gateway *gateway)
 {
-    while (signals == 0 && retirements == 0 && !gateway->pool.known)
+    const struct pool *pool = &gateway->pool;
+    uint64_t begun = clock_ns();
+    while (signals == 0 && retirements == 0 && pool->n_models == 0 &&
+           (!pool->status || clock_ns() - begun < LOADING_NS))
         pool_wait(&gateway->pool, 50);
 }
 

@@ -44,7 +44,7 @@ static int32_t id_of(const char *text)
 static struct mask *mask_of(struct grammar *grammar, const int32_t *ids, size_t n)
 {
     struct mask *mask;
-    ck_assert_int_eq(mask_new(masks, grammar, none, (struct ids_view){ids, n}, &mask), 0);
+    ck_assert_int_eq(mask_new(masks, grammar, none, none, (struct ids_view){ids, n}, &mask), 0);
     return mask;
 }
 
@@ -88,7 +88,7 @@ START_TEST(the_end_of_an_answer_is_allowed_where_the_grammar_may_end)
     const int32_t ids[] = {id_of("q"), id_of("z")}, end = id_of("b");
     struct error reason;
     struct mask *mask;
-    ck_assert_int_eq(mask_new(masks, grammar, (struct ids_view){&end, 1}, none, &mask), 0);
+    ck_assert_int_eq(mask_new(masks, grammar, (struct ids_view){&end, 1}, none, none, &mask), 0);
     for (size_t n = 0; n <= 2; n++) {
         mask_await(mask);
         const uint32_t *bits = mask_bits(mask);

@@ -22,6 +22,9 @@
 const struct synth_shape synth_shapes[] = {
     /* name, architecture, vocab, context, embd, layers, heads, kv, head, ff, epsilon, base, factor, tied */
     {"tiny", NULL, 512, 4096, 256, 2, 4, 2, 64, 512, 1e-5f, 10000, 0, .tied = true},
+    /* Each row goes to all experts: no choice between them hangs on a rounding. */
+    {"tiny-experts", "qwen3moe", 512, 4096, 256, 2, 4, 2, 64, 512, 1e-5f, 10000, 0, .tied = true,
+     .n_experts = 4, .n_experts_used = 4, .n_expert_ff = 256},
     {"null", NULL, 32000, 1 << 20, 32, 1, 1, 1, 32, 32, 1e-5f, 10000, 0, .tied = true},
     {"qwen2.5-0.5b", "qwen2", 151936, 32768, 896, 24, 14, 2, 64, 4864, 1e-6f, 1000000, 0, .tied = true},
     {"qwen2.5-1.5b", "qwen2", 151936, 32768, 1536, 28, 12, 2, 128, 8960, 1e-6f, 1000000, 0, .tied = true},

@@ -8,8 +8,9 @@
  * has decided, so few may differ. $QUERN_MIXES says how many mixes (default 2, the first of them a crowd,
  * which comes again at the end and finds its prefix in the store), $QUERN_FIRST_MIX the number of the one
  * after it (default 1), $QUERN_ROUNDS how many go one after the other through one engine (default 1; a
- * thousand requests are 150), $QUERN_KV_TYPE what all keep keys and values in (default f16). scripts/mixes
- * does thousands of them. */
+ * thousand requests are 150), $QUERN_KV_TYPE what all keep keys and values in (default f16), $QUERN_EXPERTS
+ * how many experts the model has, all of which each row goes to: a choice between them could hang on a
+ * rounding (default 0: none). scripts/mixes does thousands of them. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@
 #define LOGPROBS      3    /* the id, and the two most likely */
 #define UNDECIDED     0.02 /* between log probabilities of the two */
 
-static const struct synth_shape shape = {.name = "mixes",
+static struct synth_shape shape = {.name = "mixes",
                                          .n_vocab = 360,
                                          .n_context = 256,
                                          .n_embd = 32,
@@ -408,6 +409,9 @@ int main(void)
     char path[] = "/tmp/quern-test-XXXXXX";
     struct error err = {0};
     const char *kept_in = getenv("QUERN_KV_TYPE");
+    shape.n_experts = shape.n_experts_used = (uint32_t)number_in("QUERN_EXPERTS", 0);
+    if (shape.n_experts > 0)
+        shape.architecture = "qwen3moe";
     close(mkstemp(path));
     if ((kept_in && kv_type_by_name(kept_in, &kv_type, &err) < 0) ||
         synth_write(&shape, mixture_by_name("F32"), 7, path, &err) < 0 ||

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -24,18 +25,31 @@ int shm_create(const char *name, size_t size, int *ret_fd)
     return 0;
 }
 
-int shm_grow(int fd, size_t size)
+/* The limit on files counts here too, and passing it is a signal. */
+static bool may_reach(size_t size)
 {
-    /* The limit on files counts here too, and passing it is a signal. */
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur)
-        return -EFBIG;
+    return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+}
+
+int shm_commit(int fd, size_t offset, size_t size)
+{
     /* fallocate alone both sizes the segment and commits its pages; a signal may cut it short. */
     int r;
     do
-        r = fallocate(fd, 0, 0, (off_t)size) < 0 ? -errno : 0;
+        r = fallocate(fd, 0, (off_t)offset, (off_t)size) < 0 ? -errno : 0;
     while (r == -EINTR);
     return r;
+}
+
+int shm_grow(int fd, size_t size)
+{
+    return may_reach(size) ? shm_commit(fd, 0, size) : -EFBIG;
+}
+
+int shm_extend(int fd, size_t size)
+{
+    return may_reach(size) ? shm_commit(fd, size - 1, 1) : -EFBIG;
 }
 
 static int map(int fd, size_t size, int protection, void **ret_memory)

@@ -14,6 +14,11 @@ int shm_create(const char *name, size_t size, int *ret_fd);
 /* Makes it larger, the same way; what it held stays. */
 int shm_grow(int fd, size_t size);
 
+/* Makes it larger without the memory for it, but for the last page; then the memory, a part at a time, by any
+ * number of threads. Only when all parts were committed is there no SIGBUS later. */
+int shm_extend(int fd, size_t size);
+int shm_commit(int fd, size_t offset, size_t size);
+
 /* Maps `size` bytes of the segment, for reading and writing or for reading only. -EINVAL when the segment is
  * smaller than `size`. */
 int shm_map(int fd, size_t size, void **ret_memory);

@@ -433,7 +433,8 @@ static int find_pieces(struct loader *loader, const struct device_weights *weigh
         return r;
     loader->found = weight_store_find(store, counted.layout, counted.bytes);
     bool fits = available_read("", &available) < 0 || counted.bytes <= available.now / MOST_KEPT;
-    if (!loader->found && fits && weight_store_make(store, counted.layout, counted.bytes, &kept) == 0)
+    if (!loader->found && fits &&
+        weight_store_make(store, counted.layout, counted.bytes, NULL, NULL, &kept) == 0)
         loader->kept = kept;
     return 0;
 }

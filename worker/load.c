@@ -111,7 +111,7 @@ static int finish_weights(struct load *load, struct error *err)
     digest_close(&load->digest); /* strangers' texts come after this, and find no file open */
     if (!load->weights)
         return 0;
-    if (weight_store_publish(load->weights, load->progress, load->progress_arg, &sealing) < 0)
+    if (weight_store_publish(load->weights, &sealing) < 0)
         log_warn("%s", sealing.text);
     const char *whose = weight_store_is_found(load->weights) ? "another worker's" : "shared with others";
     log_debug("weights: %zu bytes, %s", weight_store_bytes(load->weights), whose);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading: every piece is described and takes its place in one arena, then all threads pack into it, matrix
- * by matrix. An arena of the same layout that another worker has packed takes the place of all that.
+/* Loading: every piece is described and takes its place in one arena, then all threads get memory for it and
+ * pack into it, matrix by matrix. An arena of the same layout that another worker has packed takes the place
+ * of all that.
  *
  * The packed copy is all that serving reads: embeddings too, of which a token needs one row, where the head
  * is tied to them; else they are copied as they are. So the mapping's pages are given back behind the
@@ -203,9 +204,27 @@ static int check_size(size_t bytes, const struct memory *memory, struct error *e
                      bytes, available.by, (unsigned long long)available.total, memory->reserved);
 }
 
+/* What the store has to do, for every member of the team. */
+struct shared_work {
+    void (*work)(void *arg);
+    void *arg;
+};
+
+static void do_work(void *arg, uint32_t index)
+{
+    const struct shared_work *shared = arg;
+    shared->work(shared->arg);
+}
+
+static void run_together(void *team, void (*work)(void *arg), void *arg)
+{
+    threads_run(team, do_work, &(struct shared_work){work, arg});
+}
+
 /* Memory for the arena, shared if it can be. *ret_packed: another worker has filled it already. */
 static int take_arena(const struct backend_config *config, const struct placement *wanted,
-                      struct memory *memory, uint8_t **ret_base, bool *ret_packed, struct error *err)
+                      struct memory *memory, struct threads *threads, uint8_t **ret_base, bool *ret_packed,
+                      struct error *err)
 {
     struct weight_store *store = config->weights;
     const void *found = store ? weight_store_find(store, wanted->layout, wanted->size) : NULL;
@@ -214,7 +233,8 @@ static int take_arena(const struct backend_config *config, const struct placemen
     if (r < 0)
         return r;
     if (!found)
-        r = store ? weight_store_make(store, wanted->layout, wanted->size, &base) : -ENOTSUP;
+        r = store ? weight_store_make(store, wanted->layout, wanted->size, run_together, threads, &base)
+                  : -ENOTSUP;
     if (r < 0 && r != -ENOMEM)
         r = memory_take(memory, wanted->size, &base);
     else if (r == 0)
@@ -237,7 +257,7 @@ int weights_init(struct weights *weights, const struct model *model, struct memo
                             : error_set(err, -ENOMEM, "no memory for %u layers", model->params.n_layers);
     if (r == 0) {
         place_all(weights, model, &counted);
-        r = take_arena(config, &counted, memory, &placement.base, &packed, err);
+        r = take_arena(config, &counted, memory, threads, &placement.base, &packed, err);
     }
     if (r == 0) {
         place_all(weights, model, &placement);

@@ -37,7 +37,7 @@
 #define MOST_FOUND   32                     /* sealed segments kept in sight, of any model */
 #define LOOK_NS      (10 * CLOCK_NS_PER_MS) /* between looks, at least; and five times what one takes */
 #define PATIENCE_NS  (30 * CLOCK_NS_PER_S)  /* less than a supervisor has with a worker that loads */
-#define COLLAPSE     (16 * HUGE_PAGE)       /* made of huge pages at once */
+#define PART         (16 * HUGE_PAGE)       /* whose memory one thread gets at once */
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -376,7 +376,52 @@ const void *weight_store_find(struct weight_store *store, uint64_t layout, size_
     return (const uint8_t *)store->mapping + HEADER_BYTES;
 }
 
-int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, void **ret_memory)
+/* The memory of a segment, which several threads get at once. */
+struct commitment {
+    struct weight_store *store;
+    atomic_size_t next; /* the first byte that nobody has taken */
+    atomic_int result;
+};
+
+/* Weights are read at every token, so they want huge pages. The kernel makes one around a page that is there,
+ * and then clears the rest in one go; were all small pages there, it would have to copy them. Where it makes
+ * none (before Linux 6.1, or when it finds no whole piece of memory) small ones do. */
+static int commit_part(const struct weight_store *store, size_t at)
+{
+    const size_t n = store->mapped - at < PART ? store->mapped - at : PART, whole = n / HUGE_PAGE * HUGE_PAGE;
+    int r = 0;
+    for (size_t i = 0; i < whole && r == 0; i += HUGE_PAGE)
+        r = shm_commit(store->fd, at + i, 1);
+    if (r < 0)
+        return r;
+    if (whole > 0)
+        madvise((uint8_t *)store->mapping + at, whole, MADV_COLLAPSE);
+    return shm_commit(store->fd, at, n);
+}
+
+static void commit_parts(void *arg)
+{
+    struct commitment *commitment = arg;
+    size_t at;
+    while ((at = atomic_fetch_add(&commitment->next, PART)) < commitment->store->mapped) {
+        const int r = commit_part(commitment->store, at);
+        if (r < 0)
+            atomic_store(&commitment->result, r);
+    }
+}
+
+static int commit(struct weight_store *store, weight_store_run *run, void *team)
+{
+    struct commitment commitment = {.store = store};
+    if (run)
+        run(team, commit_parts, &commitment);
+    else
+        commit_parts(&commitment);
+    return atomic_load(&commitment.result);
+}
+
+int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, weight_store_run *run,
+                      void *team, void **ret_memory)
 {
     if (store->fd < 0 || store->mapped > 0)
         return -EINVAL;
@@ -385,10 +430,12 @@ int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, 
     size_t bytes = HEADER_BYTES + size;
     int r = reserve(store, bytes);
     if (r == 0)
-        r = shm_grow(store->fd, bytes);
+        r = shm_extend(store->fd, bytes);
     struct header *page = store->header;
     if (r == 0)
         r = map_here(store, store->fd, bytes, PROT_READ | PROT_WRITE);
+    if (r == 0)
+        r = commit(store, run, team);
     if (r < 0) {
         if (store->reserved)
             unreserve(store);
@@ -409,19 +456,6 @@ void weight_store_progress(struct weight_store *store)
         atomic_fetch_add_explicit(&store->header->progress, 1, memory_order_relaxed);
 }
 
-/* Large pages for what is read at every token, where the kernel has some: they hold what small ones held. */
-static void collapse(struct weight_store *store, bool (*progress)(void *arg), void *arg)
-{
-    for (size_t at = 0; at + HUGE_PAGE <= store->mapped; at += COLLAPSE) {
-        size_t n = store->mapped - at < COLLAPSE ? store->mapped - at : COLLAPSE;
-        if (madvise((uint8_t *)store->mapping + at, n / HUGE_PAGE * HUGE_PAGE, MADV_COLLAPSE) < 0 &&
-            errno != EAGAIN && errno != EBUSY)
-            return; /* not by this kernel, or none are left */
-        if (progress)
-            progress(arg);
-    }
-}
-
 /* Nobody may have it mapped for writing while it is sealed, ourselves included. */
 static int seal(struct weight_store *store)
 {
@@ -440,15 +474,13 @@ static int seal(struct weight_store *store)
     return r;
 }
 
-int weight_store_publish(struct weight_store *store, bool (*progress)(void *arg), void *arg,
-                         struct error *err)
+int weight_store_publish(struct weight_store *store, struct error *err)
 {
     if (!store->header || store->header != store->mapping)
         return 0;
     memcpy(store->header->digest, store->digest, sizeof store->digest);
     store->header = NULL; /* nothing is written any more */
     int r = store->has_digest ? seal(store) : -EINVAL;
-    collapse(store, progress, arg);
     if (r == 0)
         return 0;
     drop_own(store); /* the mapping stays, nobody finds it any more */

@@ -59,9 +59,14 @@ void weight_store_know(struct weight_store *store, const uint8_t digest[16]);
  * All others that were found are let go of. */
 const void *weight_store_find(struct weight_store *store, uint64_t layout, size_t size);
 
-/* Memory of `size` zero bytes to pack into, on a border of a page; the store keeps it. -ENOMEM: the machine
- * or the control group has no such memory. Other errors: no segment can be made, other memory may do. */
-int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, void **ret_memory);
+/* Runs work(arg) on as many threads as it likes, all at once, and returns when all are done. */
+typedef void weight_store_run(void *team, void (*work)(void *arg), void *arg);
+
+/* Memory of `size` zero bytes to pack into, on a border of a page; the store keeps it. `run` shares out the
+ * clearing of its pages, NULL: this thread clears all. -ENOMEM: the machine or the control group has no such
+ * memory. Other errors: no segment can be made, other memory may do. */
+int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, weight_store_run *run,
+                      void *team, void **ret_memory);
 
 /* Tells those who wait that packing goes on. Costs nothing when there is nothing to tell. */
 void weight_store_progress(struct weight_store *store);
@@ -69,8 +74,7 @@ void weight_store_progress(struct weight_store *store);
 /* Seals what was packed and shows it to others; the memory stays where it is and is read-only from now on.
  * Nothing happens when nothing was made. -errno: it could not be sealed, or nobody has said its digest; it
  * stays this process's own, to be read as before. */
-int weight_store_publish(struct weight_store *store, bool (*progress)(void *arg), void *arg,
-                         struct error *err);
+int weight_store_publish(struct weight_store *store, struct error *err);
 
 /* Whether the weights were found and not made; and bytes of the segment, 0 when there is none. */
 bool weight_store_is_found(const struct weight_store *store);

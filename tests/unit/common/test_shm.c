@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 START_TEST(what_one_mapping_writes_another_reads)
@@ -20,6 +21,33 @@ START_TEST(what_one_mapping_writes_another_reads)
     ck_assert_int_eq(shm_map_readonly(fd, 8193, &view), -EINVAL);
     munmap(memory, 8192);
     munmap((void *)view, 8192);
+    close(fd);
+}
+END_TEST
+
+static long pages_of(int fd)
+{
+    struct stat st;
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    return (long)st.st_blocks * 512 / 4096;
+}
+
+START_TEST(a_segment_is_extended_without_memory_and_committed_in_parts)
+{
+    enum { PAGES = 1000 };
+    int fd;
+    void *memory;
+    ck_assert_int_eq(shm_create("test", 4096, &fd), 0);
+    ck_assert_int_eq(shm_map(fd, 4096, &memory), 0);
+    strcpy(memory, "grind");
+    ck_assert_int_eq(shm_extend(fd, PAGES * 4096), 0);
+    ck_assert_int_lt(pages_of(fd), PAGES);
+    ck_assert_int_eq(shm_commit(fd, 500 * 4096, 500 * 4096), 0);
+    ck_assert_int_lt(pages_of(fd), PAGES);
+    ck_assert_int_eq(shm_commit(fd, 0, 500 * 4096), 0);
+    ck_assert_int_eq(pages_of(fd), PAGES);
+    ck_assert_str_eq(memory, "grind");
+    munmap(memory, 4096);
     close(fd);
 }
 END_TEST
@@ -51,6 +79,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, what_one_mapping_writes_another_reads);
+    tcase_add_test(tests, a_segment_is_extended_without_memory_and_committed_in_parts);
     tcase_add_test(tests, sealing_content_needs_every_writer_gone);
     tcase_add_test(tests, a_sealed_size_cannot_shrink_under_a_mapping);
 }

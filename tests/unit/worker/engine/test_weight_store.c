@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,12 +61,12 @@ static bool get(struct weight_store *store, const uint8_t **ret_weights)
     *ret_weights = weight_store_find(store, LAYOUT, SIZE);
     if (*ret_weights)
         return true;
-    must(weight_store_make(store, LAYOUT, SIZE, &memory) == 0, "a segment can be made");
+    must(weight_store_make(store, LAYOUT, SIZE, NULL, NULL, &memory) == 0, "a segment can be made");
     for (size_t i = 0; i < SIZE; i += 4096) {
         memset((uint8_t *)memory + i, (int)(i / 4096 % 251), 4096);
         weight_store_progress(store);
     }
-    must(weight_store_publish(store, NULL, NULL, NULL) == 0, "it can be published");
+    must(weight_store_publish(store, NULL) == 0, "it can be published");
     *ret_weights = memory;
     return false;
 }
@@ -127,7 +129,7 @@ static char begin_to_pack(const struct weight_store_file *file)
     void *memory;
     struct weight_store *store = open_store(file);
     weight_store_know(store, digest);
-    must(weight_store_make(store, LAYOUT, SIZE, &memory) == 0, "a segment can be made");
+    must(weight_store_make(store, LAYOUT, SIZE, NULL, NULL, &memory) == 0, "a segment can be made");
     return 'b';
 }
 
@@ -169,7 +171,7 @@ START_TEST(who_packed_reads_on_from_the_same_address_and_writes_no_more)
     check_weights(weights);
     ck_assert_int_eq(mprotect((void *)weights, 4096, PROT_READ | PROT_WRITE), -1);
     weight_store_progress(store);
-    ck_assert_int_eq(weight_store_publish(store, NULL, NULL, NULL), 0);
+    ck_assert_int_eq(weight_store_publish(store, NULL), 0);
     weight_store_free(store);
 }
 END_TEST
@@ -355,6 +357,81 @@ START_TEST(strange_segments_are_passed_over)
 }
 END_TEST
 
+enum { MEMBERS = 3 };
+
+struct team {
+    void (*work)(void *arg);
+    void *arg;
+    int n_runs;
+};
+
+static void *be_member(void *arg)
+{
+    const struct team *team = arg;
+    team->work(team->arg);
+    return NULL;
+}
+
+static void run_members(void *arg, void (*work)(void *arg), void *work_arg)
+{
+    struct team *team = arg;
+    pthread_t threads[MEMBERS];
+    team->work = work;
+    team->arg = work_arg;
+    team->n_runs++;
+    for (int i = 0; i < MEMBERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, be_member, team), 0);
+    for (int i = 0; i < MEMBERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* Of segments of this process that are larger than the page of a wish. */
+static int64_t bytes_of_segments(void)
+{
+    int64_t bytes = 0;
+    for (int fd = 0; fd < 256; fd++) {
+        char path[32], target[64] = "";
+        struct stat st;
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        if (readlink(path, target, sizeof target - 1) > 0 && strstr(target, "memfd:quern-weights") &&
+            fstat(fd, &st) == 0 && st.st_size > 4096)
+            bytes += st.st_blocks * 512;
+    }
+    return bytes;
+}
+
+/* Whether memory comes in huge pages or small ones, by one thread or by several. */
+START_TEST(all_memory_is_there_and_zero_before_packing_begins)
+{
+    static const size_t sizes[] = {1, 5000, (size_t)5 << 20, ((size_t)70 << 20) + 333};
+    struct weight_store_file file = file_of_test(true);
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+        const size_t size = sizes[i / 2];
+        struct team team = {0};
+        void *memory;
+        file.key[2]++;
+        struct weight_store *store = open_store(&file);
+        weight_store_know(store, digest);
+        ck_assert_int_eq(
+            weight_store_make(store, LAYOUT, size, i % 2 ? run_members : NULL, i % 2 ? &team : NULL, &memory),
+            0);
+        ck_assert_int_eq(team.n_runs, (int)(i % 2));
+        ck_assert_int_ge(bytes_of_segments(), (int64_t)((4096 + size + 4095) / 4096 * 4096));
+        const uint8_t *bytes = memory;
+        size_t n_set = 0;
+        for (size_t at = 0; at < size; at++)
+            n_set += bytes[at] != 0;
+        ck_assert_uint_eq(n_set, 0);
+        memset(memory, 7, size);
+        ck_assert_int_eq(weight_store_publish(store, NULL), 0);
+        for (size_t at = 0; at < size; at++)
+            n_set += bytes[at] == 7;
+        ck_assert_uint_eq(n_set, size);
+        weight_store_free(store);
+    }
+}
+END_TEST
+
 static int count_descriptors(void)
 {
     int n = 0;
@@ -376,8 +453,8 @@ static int with_file_limit(rlim_t bytes, const struct weight_store_file *file, s
     int r = weight_store_open(file, NULL, NULL, &store, ret_err);
     if (r == 0) {
         weight_store_know(store, digest);
-        r = weight_store_make(store, LAYOUT, SIZE, &memory);
-        if (r < 0 && weight_store_publish(store, NULL, NULL, ret_err) != 0)
+        r = weight_store_make(store, LAYOUT, SIZE, NULL, NULL, &memory);
+        if (r < 0 && weight_store_publish(store, ret_err) != 0)
             r = 1;
     }
     weight_store_free(store);
@@ -425,6 +502,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, of_many_at_the_same_instant_one_packs);
     tcase_add_test(tests, kills_at_any_moment_leave_nothing_and_stop_nobody);
     tcase_add_test(tests, strange_segments_are_passed_over);
+    tcase_add_test(tests, all_memory_is_there_and_zero_before_packing_begins);
     tcase_add_test(tests, a_process_that_may_make_no_large_file_packs_elsewhere);
     tcase_add_test(tests, what_is_not_used_is_let_go_of);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as the body of a request to the gateway: either they are a request of libquern, whose lists and
- * texts can all be read, or there is a refusal with a status and one line. */
+ * texts can all be read, or there is a refusal with a status and one line. Calls of tools that are to be held
+ * to something are a grammar, which the pool reads, or refuses by its schemas. */
 
 #include "tests/fuzz/driver.h"
 
@@ -12,6 +13,9 @@
 #include "gateway/messages.h"
 #include "gateway/ollama.h"
 #include "gateway/parameters.h"
+#include "gateway/tool_choice.h"
+#include "gateway/tool_grammar.h"
+#include "worker/grammar/grammar.h"
 
 #define REQUIRE(condition)                                                                                   \
     do {                                                                                                     \
@@ -33,6 +37,30 @@ static size_t read_all(const struct quern_request *request)
     return sum;
 }
 
+/* In which form the model calls, the length of the body says. */
+static void hold_calls(struct parameters *parameters, size_t len)
+{
+    static const char *const forms[] = {"hermes", "mistral", "llama3", "command-r"};
+    struct refusal refusal = {0};
+    struct error err = {0};
+    struct grammar *grammar;
+    if (tool_choice_finish(parameters, &refusal) != 0 ||
+        (parameters->request.tools &&
+         tool_grammar_set(parameters, tool_form_find(forms[len % 4]), &refusal) != 0)) {
+        REQUIRE(refusal.status >= 400 && refusal.status < 600 && refusal.text[0] &&
+                !strchr(refusal.text, '\n'));
+        return;
+    }
+    const char *text = parameters->request.grammar;
+    if (!parameters->request.tools || !text || !strstr(text, "calls ::="))
+        return;
+    int r = grammar_make(GRAMMAR_GBNF, bytes_of_string(text), &grammar, &err);
+    REQUIRE(r == 0 || strstr(err.text, "schema: at #") || strstr(err.text, "too large") ||
+            strstr(err.text, "too complex") || strstr(err.text, "at most"));
+    if (r == 0)
+        grammar_free(grammar);
+}
+
 static void try(const struct json_row *rows, struct bytes body)
 {
     struct parameters parameters;
@@ -47,6 +75,7 @@ static void try(const struct json_row *rows, struct bytes body)
                 (request->max_tokens >= 1 || !parameters.has_max_tokens));
         REQUIRE((request->text != NULL) + (request->ids != NULL) + (request->messages != NULL) >= 1);
         REQUIRE(read_all(request) <= body.len);
+        hold_calls(&parameters, body.len);
     } else {
         struct json_out out = {0};
         REQUIRE(refusal.status >= 400 && refusal.status < 600 && refusal.text[0] &&

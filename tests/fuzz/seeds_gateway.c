@@ -25,6 +25,22 @@ void fuzz_seeds(void)
         "{\"max_tokens\": 5, \"system\": [{\"type\": \"text\", \"text\": \"a\"}], \"stop_sequences\": "
         "[\"b\"], "
         "\"messages\": [{\"role\": \"user\", \"content\": \"c\"}], \"metadata\": {}}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tool_choice\": \"required\", "
+        "\"parallel_tool_calls\": false, \"tools\": [{\"type\": \"function\", \"function\": {\"name\": "
+        "\"a.b\", "
+        "\"strict\": true, \"parameters\": {\"type\": \"object\", \"properties\": {\"c\": {\"enum\": "
+        "[1]}}}}}, "
+        "{\"function\": {\"name\": \"d\"}}]}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tool_choice\": {\"type\": "
+        "\"allowed_tools\", "
+        "\"allowed_tools\": {\"mode\": \"auto\", \"tools\": [{\"type\": \"function\", \"function\": "
+        "{\"name\": "
+        "\"a\"}}]}}, \"response_format\": {\"type\": \"json_object\"}, \"tools\": [{\"function\": {\"name\": "
+        "\"a\"}}]}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"max_tokens\": 5, \"tool_choice\": "
+        "{\"type\": "
+        "\"tool\", \"name\": \"a\", \"disable_parallel_tool_use\": true}, \"tools\": [{\"name\": \"a\", "
+        "\"input_schema\": {\"$ref\": \"#/b\", \"b\": {\"anyOf\": [{}]}}}]}",
         "{\"n\": 1, \"n\": 2}",
         "{\"prompt\": \"a\\u0000\"}",
         "{\"prompt\": NaN, \"a\": 1e999, \"b\": 99999999999999999999}",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What it costs to choose one id, by what a request asks for: microseconds a row on one thread.
  *
- *   build/tests/bench/sampling [VOCABULARY]
+ *   build/tests/bench/sampling [VOCABULARY [USED]]
  *
+ * USED ids, 500 if it is not said, were used before: penalties cost by how many differ, not by how often.
  * Logits are random, normal, as wide as those of trained models are. The least of many rows, and their
  * median: the first is what a busy machine disturbs least. */
 
@@ -74,10 +75,11 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < (size_t)bench.n_vocab * ROWS_OF_LOGITS; i++)
         bench.logits[i] = normal(2.5);
-    for (uint32_t i = 0; i < 500; i++)
-        bench.uses[(uint32_t)(uniform() * bench.n_vocab)].in_output = 1;
+    const uint32_t n_used = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 500;
+    for (uint32_t i = 0; i < n_used; i++)
+        bench.uses[(uint32_t)(uniform() * bench.n_vocab)].in_output++;
     const struct sampling greedy = SAMPLING_GREEDY;
-    struct sampling plain = greedy, top_p, sure, by_default, penalized, min_p;
+    struct sampling plain = greedy, top_p, sure, by_default, penalized, all, min_p;
     plain.temperature = 1;
     top_p = min_p = penalized = by_default = plain;
     top_p.top_p = 0.95;
@@ -88,6 +90,10 @@ int main(int argc, char **argv)
     by_default.top_k = 40;
     by_default.top_p = 0.95;
     by_default.min_p = 0.05;
+    all = by_default;
+    all.repetition_penalty = 1.1;
+    all.presence_penalty = 0.5;
+    all.frequency_penalty = 0.3;
     printf("one of %u ids, µs on one thread                   least    median\n", bench.n_vocab);
     measure(&bench, "greedy", &greedy, 0);
     measure(&bench, "greedy, log probabilities of 5", &greedy, 6);
@@ -97,6 +103,7 @@ int main(int argc, char **argv)
     measure(&bench, "temperature 0.5, top-p .95", &sure, 0);
     measure(&bench, "temperature 1, min-p .05", &min_p, 0);
     measure(&bench, "temperature 1, presence penalty", &penalized, 0);
+    measure(&bench, "temperature 1, top-k and so on, all penalties", &all, 0);
     sampler_free(bench.sampler);
     free(bench.logits);
     free(bench.uses);

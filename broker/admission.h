@@ -62,7 +62,8 @@ uint32_t admission_retry_ms(const struct admission *admission, uint64_t now);
 /* Most tokens that a request can make. */
 static inline uint32_t admission_most_tokens(const struct generation *generation)
 {
-    return generation->max_tokens ? generation->max_tokens : PROTO_MAX_TOKENS_UNSAID;
+    uint32_t unsaid = generation->embed ? 0 : PROTO_MAX_TOKENS_UNSAID;
+    return generation->max_tokens ? generation->max_tokens : unsaid;
 }
 
 /* A seed for whoever chose none; never the same twice. */

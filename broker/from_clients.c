@@ -18,8 +18,9 @@
 /* What a request may `require` of this broker, and a client say of itself: that it tells, in its pings, which
  * answers it has taken. */
 #define TELLS_TAKEN "taken"
-static const struct bytes names_of_features[] = {{TELLS_TAKEN, sizeof TELLS_TAKEN - 1}};
-static const struct text_list features = {names_of_features, 1};
+static const struct bytes names_of_features[] = {{TELLS_TAKEN, sizeof TELLS_TAKEN - 1},
+                                                 {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1}};
+static const struct text_list features = {names_of_features, 2};
 
 static bool has_name(const struct text_list *names, struct bytes name)
 {

@@ -99,6 +99,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     worker->context = message->register_.context;
     worker->slots = message->register_.slots;
     worker->chat = message->register_.chat;
+    worker->embedding = message->register_.embedding;
     copy_text(worker->tools, sizeof worker->tools, message->register_.tools);
     if (worker_of_peer(broker, peer) != worker) { /* else it only asks again */
         worker->state = WORKER_LOADING;

@@ -93,12 +93,15 @@ static bool dispatch_first(struct broker *broker, struct request *request)
     }
     const struct scheduler_wish wish = {.model = request->model,
                                         .digest = request->has_digest ? request->digest : NULL,
+                                        .embed = request->embed,
                                         .bytes = request_assign_bytes(request)};
     int r = routing_choose(&broker->routing, &wish, request, &worker);
     if (r == SCHEDULER_E_BUSY)
         return false;
     if (r == SCHEDULER_E_NO_WORKER) {
-        if (request->epoch.move > 0)
+        if (scheduler_lacks_embeddings(broker->workers, broker->n_workers, &wish))
+            lifecycle_fail(broker, request, PROTO_UNSUPPORTED, "%s", LIFECYCLE_NO_EMBEDDINGS);
+        else if (request->epoch.move > 0)
             lifecycle_fail(broker, request, PROTO_WORKER_LOST, "no worker is left that could go on with it");
         else
             lifecycle_fail(broker, request, PROTO_NO_WORKER, "no worker serves this request any more");

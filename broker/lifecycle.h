@@ -25,6 +25,9 @@ struct verdict {
     struct error reason;     /* of an error */
 };
 
+/* Why a request with `embed` is refused where workers make tokens alone. */
+#define LIFECYCLE_NO_EMBEDDINGS "embed: the device of this pool's workers makes no embeddings"
+
 void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
 
 /* ---- assignment and ends (lifecycle.c) ---- */

@@ -22,10 +22,20 @@ static uint32_t largest_context(const struct broker *broker)
     return largest;
 }
 
-static uint64_t worst_case(const struct generation *generation)
+/* Bytes of the largest embedding that a worker makes; while none has registered, of any. */
+static uint64_t embedding_bytes(const struct broker *broker)
+{
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        if (broker->workers[i].embedding > largest)
+            largest = broker->workers[i].embedding;
+    return sizeof(float) * (uint64_t)(largest > 0 ? largest : PROTO_MAX_EMBEDDING);
+}
+
+static uint64_t worst_case(const struct broker *broker, const struct generation *generation)
 {
     return journal_worst_case(admission_most_tokens(generation), generation->logprobs, generation->pieces,
-                              request_overhead());
+                              request_overhead() + (generation->embed ? embedding_bytes(broker) : 0));
 }
 
 static enum proto_error refuse_model(struct bytes model, struct error *err)
@@ -43,8 +53,11 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     const struct generation *generation = arrival->generation;
     if (broker->draining)
         return error_set(&verdict->reason, PROTO_DRAINING, "the pool is shutting down");
-    const struct scheduler_wish wish = {.model = generation->model};
-    if (scheduler_pick(broker->workers, broker->n_workers, &wish, &worker) == SCHEDULER_E_NO_WORKER)
+    const struct scheduler_wish wish = {.model = generation->model, .embed = generation->embed};
+    bool none = scheduler_pick(broker->workers, broker->n_workers, &wish, &worker) == SCHEDULER_E_NO_WORKER;
+    if (none && scheduler_lacks_embeddings(broker->workers, broker->n_workers, &wish))
+        return error_set(&verdict->reason, PROTO_UNSUPPORTED, LIFECYCLE_NO_EMBEDDINGS);
+    if (none)
         return refuse_model(generation->model, &verdict->reason);
     uint32_t context = largest_context(broker);
     if (context > 0 && generation->max_tokens > context)
@@ -58,8 +71,8 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
         return no;
     no = admission_check_queue(&broker->admission, client, arrival->body.len, &verdict->reason);
     if (no == PROTO_OK)
-        no = admission_check_journal(&broker->admission, client, worst_case(generation), &broker->journal,
-                                     &verdict->reason);
+        no = admission_check_journal(&broker->admission, client, worst_case(broker, generation),
+                                     &broker->journal, &verdict->reason);
     if (no == PROTO_OVERLOADED)
         verdict->retry_ms = admission_retry_ms(&broker->admission, broker->now);
     return no;
@@ -71,6 +84,7 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     struct bytes model = arrival->generation->model;
     request->key = arrival->session->key;
     request->client = arrival->session->client;
+    request->embed = arrival->generation->embed;
     int r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);
     if (r < 0)
         return r;
@@ -96,7 +110,7 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
 /* Reserves the worst case, which there is room for, at the cost of requests that ended and were read. */
 static int reserve(struct broker *broker, struct request *request, const struct generation *generation)
 {
-    uint64_t bytes = worst_case(generation);
+    uint64_t bytes = worst_case(broker, generation);
     ledger_make_room(&broker->ledger, &broker->journal, bytes, false);
     return journal_reserve(&broker->journal, &request->log, bytes);
 }

@@ -160,8 +160,10 @@ static int go_on(struct broker *broker, struct recovery *recovery, struct reques
     bool cancelled = request->state == REQUEST_CANCELLING;
     uint64_t grace = SESSION_GRACE_MS * CLOCK_NS_PER_MS;
     struct message asked;
-    if (message_decode(broker->request_decoder, request->body.data, request->body.len, &asked, NULL) == 0)
+    if (message_decode(broker->request_decoder, request->body.data, request->body.len, &asked, NULL) == 0) {
+        request->embed = asked.generate.generation.embed;
         routing_admit(&broker->routing, request, &asked.generate.generation);
+    }
     int r = admission_entered(&broker->admission, request);
     if (r < 0)
         return r;

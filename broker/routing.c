@@ -42,7 +42,7 @@ void routing_deinit(struct routing *routing)
 void routing_admit(const struct routing *routing, struct request *request,
                    const struct generation *generation)
 {
-    if (routing->n_workers > 1)
+    if (routing->n_workers > 1 && !generation->embed) /* which uses no cache */
         request->pieces = prefixes_cut(generation, routing->secret);
 }
 

@@ -18,7 +18,7 @@ static bool serves(const struct worker *worker, struct bytes model)
 
 static bool fulfils(const struct worker *worker, const struct scheduler_wish *wish)
 {
-    return serves(worker, wish->model) &&
+    return serves(worker, wish->model) && (!wish->embed || worker->embedding > 0) &&
            (!wish->digest || memcmp(wish->digest, worker->digest, sizeof worker->digest) == 0);
 }
 
@@ -67,6 +67,14 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
         return hope ? SCHEDULER_E_BUSY : SCHEDULER_E_NO_WORKER;
     *ret_worker = best.worker;
     return 0;
+}
+
+bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct scheduler_wish *wish)
+{
+    struct scheduler_wish other = *wish;
+    struct worker *unused;
+    other.embed = false;
+    return wish->embed && scheduler_pick(workers, n, &other, &unused) != SCHEDULER_E_NO_WORKER;
 }
 
 int scheduler_pick_any(struct worker *workers, size_t n, struct bytes model, bool large,

@@ -13,6 +13,7 @@ enum { SCHEDULER_E_BUSY = 1, SCHEDULER_E_NO_WORKER };
 struct scheduler_wish {
     struct bytes model;    /* by name; "" = any */
     const uint8_t *digest; /* [16]: that very model; NULL = any */
+    bool embed;            /* it makes embeddings */
     const uint64_t *saved; /* [n] tokens of load that each worker may have more than another; NULL: none */
     size_t bytes;          /* that are to be sent to it */
 };
@@ -22,6 +23,9 @@ struct scheduler_wish {
  * has room now. SCHEDULER_E_NO_WORKER: there is none and there will be none. */
 int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
                    struct worker **ret_worker);
+
+/* No worker fulfils the wish: whether there would be one, were it not for embeddings. */
+bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct scheduler_wish *wish);
 
 /* Any serving worker of that model, full or not: for questions that take no slot. One that is `large` goes to
  * a worker that works on none: SCHEDULER_E_BUSY when all do. 0, that, or SCHEDULER_E_NO_WORKER. */

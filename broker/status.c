@@ -25,6 +25,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .device = bytes_of_string(worker->device),
         .model = bytes_of_string(worker->model),
         .tools = bytes_of_string(worker->tools),
+        .embedding = worker->embedding,
         .state = worker->state == WORKER_READY && broker->draining ? WORKER_DRAINING : worker->state,
         .pid = record->pid,
         .incarnation = worker->incarnation,
@@ -94,6 +95,8 @@ size_t status_models(const struct broker *broker, struct model_info models[WORKE
                                               .context = worker->context,
                                               .chat = worker->chat};
         models[m].workers += worker_is_serving(worker);
+        if (worker->embedding > models[m].embedding)
+            models[m].embedding = worker->embedding;
     }
     return n;
 }

@@ -81,9 +81,10 @@ void quern_set_patience(struct quern *client, uint32_t milliseconds);
 struct quern_model {
     const char *name;
     uint8_t digest[16];
-    uint32_t context; /* tokens */
-    uint32_t workers; /* that were ready when the session opened */
-    bool chat;        /* has a chat template */
+    uint32_t context;   /* tokens */
+    uint32_t workers;   /* that were ready when the session opened */
+    bool chat;          /* has a chat template */
+    uint32_t embedding; /* numbers of an embedding (quern_embed_wait); 0: its workers make none */
 };
 
 /* The models that the pool said it serves, [*ret_n]. They live until the session is opened again, which
@@ -128,6 +129,9 @@ struct quern_request {
      * stand in the output text, in the model's own form (struct quern_worker). */
     const char *tools;
     bool special; /* control tokens written out in `text` count as such */
+    /* Text and ids only: the output is not tokens, but the prompt's embedding, in the one output that comes,
+     * with the end. Goes without max_tokens, stops, grammar and logprobs; sampling means nothing to it. */
+    bool embed;
 
     const char *model;                         /* NULL: any */
     uint32_t max_tokens;                       /* 0: 256, or as many as the context has room for */
@@ -215,7 +219,9 @@ struct quern_output {
     const struct quern_logprob *logprobs; /* [n_ids][n_logprobs]: the id's own first; or NULL */
     size_t n_logprobs;
     const struct quern_piece *pieces; /* [n_ids][n_logprobs], where the request asked for them; or NULL */
-    const struct quern_end *end;      /* in the last output, else NULL */
+    const float *embedding; /* [n_embedding], of length one: with the end of a request with `embed` */
+    size_t n_embedding;
+    const struct quern_end *end; /* in the last output, else NULL */
 };
 
 /* Called inside quern_dispatch. It may call quern_generate, quern_cancel and quern_attach, nothing else: what
@@ -231,6 +237,13 @@ int quern_generate(struct quern *client, const struct quern_request *request, qu
 /* Sends a request and dispatches until it has ended. Other requests make progress meanwhile. */
 int quern_generate_wait(struct quern *client, const struct quern_request *request, quern_output_fn *fn,
                         void *arg, struct quern_error *err);
+
+/* The embedding of a text or of ids: sends the request as if its `embed` was set, and dispatches until it has
+ * ended. *ret_embedding, [*ret_n], is of length one (Euclidean) and lives until the next call with this
+ * client; it points where the mean of the model's final states does. *ret_end, which may be NULL, has
+ * what was counted, its texts "". -EREMOTEIO: the pool ended it otherwise, and the text says how. */
+int quern_embed_wait(struct quern *client, const struct quern_request *request, const float **ret_embedding,
+                     size_t *ret_n, struct quern_end *ret_end, struct quern_error *err);
 
 /* Asks for the end of a request; its end comes through its callback. -ENOENT when it has ended already. */
 int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *err);
@@ -265,6 +278,7 @@ struct quern_worker {
     uint32_t kv_free, kv_total; /* blocks of the KV cache */
     uint32_t kv_block_bytes;    /* of one: all bytes of the cache / kv_total; 0: not known yet */
     uint32_t context;           /* most tokens of a sequence */
+    uint32_t embedding;         /* numbers of an embedding; 0: it makes none */
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;
     uint64_t prefill_tokens, evictions, restores;

@@ -66,6 +66,13 @@ int field_check_logprob(float value, struct error *err)
     return isnan(value) ? error_set(err, MESSAGE_E_MALFORMED, "a logarithm that is not a number") : 0;
 }
 
+int field_check_floats(const struct field *field, struct bytes floats, struct error *err)
+{
+    if (floats.len % sizeof(float) != 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "%zu bytes are no whole float 32s", floats.len);
+    return field_check_count(floats.len / sizeof(float), field->high, err);
+}
+
 int field_check_count(uint64_t n, uint64_t max, struct error *err)
 {
     if (n > max)

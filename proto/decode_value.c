@@ -345,6 +345,13 @@ static int decode_scalar(struct reader *reader, const struct field *field, void 
         else
             *(struct bytes *)at = bytes;
         return 0;
+    case FIELD_FLOATS:
+        if (item.type != ITEM_BIN)
+            return expected(err, "a byte string");
+        r = field_check_floats(field, bytes, err);
+        if (r == 0)
+            *(struct bytes *)at = bytes;
+        return r;
     case FIELD_TEXT:
     case FIELD_NAME:
         if (item.type != ITEM_TEXT)

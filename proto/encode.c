@@ -65,6 +65,7 @@ static bool is_absent(const struct field *field, const void *base)
     case FIELD_ID:
         return is_zero(at, sizeof(struct id128));
     case FIELD_DIGEST:
+    case FIELD_FLOATS:
     case FIELD_TEXT:
     case FIELD_NAME:
         return ((const struct bytes *)at)->len == 0;
@@ -266,6 +267,8 @@ static int encode_bytes(struct encoder *e, const struct field *field, struct byt
         return error_set(e->err, -EINVAL, "has %zu bytes, not 16", bytes.len);
     if (field->type == FIELD_DIGEST)
         return pack_bin(e, bytes.data, 16);
+    if (field->type == FIELD_FLOATS)
+        return field_check_floats(field, bytes, e->err) != 0 ? -EINVAL : pack_bin(e, bytes.data, bytes.len);
     if (field_check_text(bytes, field->high, field->type == FIELD_NAME, e->err) != 0)
         return -EINVAL;
     return pack_text(e, bytes);
@@ -292,6 +295,7 @@ static int encode_value(struct encoder *e, const struct field *field, const void
     case FIELD_ID:
         return pack_bin(e, at, sizeof(struct id128));
     case FIELD_DIGEST:
+    case FIELD_FLOATS:
     case FIELD_TEXT:
     case FIELD_NAME:
         return encode_bytes(e, field, *(const struct bytes *)at);

@@ -49,6 +49,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY(#name, FIELD_U32, GIVEN(sampling.name)), ALWAYS, .low = (least), .high = (most), .initial = (initial_value), OPTION(l, h)},
 #define GENERATION \
     {KEY("prompt", FIELD_PROMPT, GIVEN(prompt)), REQUIRED}, \
+    {KEY("embed", FIELD_BOOL, GIVEN(embed)), HELP("text and ids only: the answer is the prompt's embedding, and no token")}, \
     {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: control tokens written out in the text become their ids")}, \
     {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
@@ -125,6 +126,7 @@ static const struct field model_fields[] = {
     U32("context", offsetof(struct model_info, context)),
     U32_OR_0("workers", offsetof(struct model_info, workers)),
     FLAG("chat", offsetof(struct model_info, chat)),
+    {KEY("embedding", FIELD_U32, offsetof(struct model_info, embedding)), .high = PROTO_MAX_EMBEDDING},
 };
 static const struct field_table model_table = PART(model_fields, struct model_info, NULL);
 
@@ -160,6 +162,16 @@ static int check_generation(const void *value, struct error *err)
     const struct generation *generation = &((const struct message *)value)->generate.generation;
     if (generation->tools.len > 0 && generation->prompt.form != PROMPT_CHAT)
         return error_set(err, MESSAGE_E_MALFORMED, "tools: expected with messages only");
+    if (generation->embed && generation->prompt.form == PROMPT_CHAT)
+        return error_set(err, MESSAGE_E_MALFORMED, "embed: expected with a text or token ids, not messages");
+    const bool told[] = {generation->max_tokens > 0, generation->logprobs > 0,
+                         generation->stop.n + generation->stop_ids.n > 0,
+                         !grammar_text_is_none(&generation->grammar)};
+    static const char *const names[] = {"max_tokens", "logprobs", "stop and stop_ids", "grammar"};
+    for (size_t i = 0; generation->embed && i < sizeof told / sizeof *told; i++)
+        if (told[i])
+            return error_set(err, MESSAGE_E_MALFORMED, "%s: expected without embed, which makes no tokens",
+                             names[i]);
     return 0;
 }
 
@@ -280,6 +292,7 @@ static const struct field frame_fields[] = {
     {KEY("text", FIELD_TEXT, IN(frame.text)), REQUIRED, .high = PROTO_MAX_FRAME_BYTES},
     {KEY("logprobs", FIELD_LOGPROBS, IN(frame.logprobs)), .high = PROTO_MAX_LOGPROBS + 1},
     {KEY("pieces", FIELD_BINS, IN(frame.pieces)), .high = PROTO_MAX_FRAME_IDS * (PROTO_MAX_LOGPROBS + 1), .item_high = PROTO_MAX_PIECE_BYTES},
+    {KEY("embedding", FIELD_FLOATS, IN(frame.embedding)), .high = PROTO_MAX_EMBEDDING},
     COUNTER_OR_0("wseq", IN(frame.wseq)),
     {KEY("end", FIELD_MAP, IN(frame.end)), .present = IN(frame.has_end), .table = &ending_table},
 };
@@ -301,6 +314,7 @@ static const struct field register_fields[] = {
     NAME_OR_0("tools", IN(register_.tools)),
     U32("kv_blocks", IN(register_.kv_blocks)),
     U32("max_prompt", IN(register_.max_prompt)),
+    {KEY("embedding", FIELD_U32, IN(register_.embedding)), .high = PROTO_MAX_EMBEDDING},
     NAME_OR_0("device", IN(register_.device)),
     COUNTER_OR_0("wseq", IN(register_.wseq)),
     COUNTER_OR_0("acked", IN(register_.acked)),

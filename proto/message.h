@@ -46,6 +46,10 @@
 #define PROTO_MAX_FRAME_IDS     4096  /* ids of one frame */
 #define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
 #define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
+#define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
+
+/* What a request may `require`: that `embed` is known. */
+#define PROTO_FEATURE_EMBED "embed"
 
 /* Sizes of identities. A session is a capability: who knows it may read its stream. */
 struct id128 {
@@ -218,6 +222,7 @@ static inline bool grammar_text_is_none(const struct grammar_text *grammar)
 
 struct generation {
     struct prompt prompt;
+    bool embed;          /* the answer is the prompt's embedding, and no token */
     struct bytes tools;  /* PROMPT_CHAT: JSON, an array of tools as OpenAI's clients write them; "" = none */
     struct bytes model;  /* "" = any */
     uint32_t max_tokens; /* 0: not said; PROTO_MAX_TOKENS_UNSAID, or as many as there is room for */
@@ -288,6 +293,9 @@ struct frame {
         const struct bytes *items; /* as many as there are logprobs, in their order */
         size_t n;                  /* 0: not told */
     } pieces;
+    /* With an end that is END_STOP, of a request with `embed`: [n / 4] float 32, little-endian; else empty.
+     */
+    struct bytes embedding;
     uint64_t wseq; /* the worker's own count of its frames, from 1; clients ignore it */
     bool has_end;
     struct ending end;
@@ -313,6 +321,7 @@ struct model_info {
     uint32_t context;    /* tokens */
     uint32_t workers;    /* ready now */
     bool chat;           /* has a chat template */
+    uint32_t embedding;  /* numbers of an embedding that its workers make; 0: they make none */
 };
 
 /* What status tells, once. The structs here, their tables (fields.c), libquern's copy into its public structs
@@ -327,6 +336,7 @@ struct model_info {
     ROW(U32_OR_0, active) ROW(U32_OR_0, waiting) ROW(U32_OR_0, slots)                                         \
     ROW(U32_OR_0, kv_free) ROW(U32_OR_0, kv_total) /* blocks */ ROW(U32_OR_0, kv_block_bytes)                 \
     ROW(U32_OR_0, context)                         /* most tokens of a sequence */                            \
+    ROW(U32_OR_0, embedding)                       /* numbers of an embedding; 0: it makes none */            \
     ROW(U64_OR_0, steps) ROW(U64_OR_0, tokens) ROW(U64_OR_0, cache_hits)                                      \
     ROW(REAL, tokens_per_s)                                                                                   \
     ROW(U64_OR_0, prefill_tokens) ROW(U64_OR_0, evictions) ROW(U32_OR_0, kv_cached) ROW(U64_OR_0, restores) /* blocks */              \
@@ -485,6 +495,7 @@ struct message {
             bool chat;
             struct bytes tools; /* the form in which its model calls tools; "" = it has none */
             uint32_t kv_blocks, max_prompt;
+            uint32_t embedding; /* numbers of an embedding; 0: it makes none */
             struct bytes device;
             uint64_t wseq, acked; /* last frame made so far, last one acknowledged */
         } register_;

@@ -266,7 +266,8 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .n_logprobs = generation->logprobs,
                                    .priority = generation->priority,
                                    .cache_salt = generation->cache_salt,
-                                   .uncached = !generation->cache_prompt};
+                                   .embed = generation->embed,
+                                   .uncached = !generation->cache_prompt || generation->embed};
 }
 
 /* What nobody said is no reason to refuse a prompt that fits: it is cut to the room that is left. */
@@ -297,7 +298,8 @@ static void start(struct request *request)
                                                                      ? generation->prompt.ids
                                                                      : (struct id_list){ids->data, ids->len});
     wanted.tag = (uint64_t)(uintptr_t)request;
-    wanted.max_tokens = most_to_make(assignments->engine, generation->max_tokens, wanted.n_prompt);
+    if (!wanted.embed)
+        wanted.max_tokens = most_to_make(assignments->engine, generation->max_tokens, wanted.n_prompt);
     wanted.output = assign->assign.output.items;
     wanted.n_output = (uint32_t)assign->assign.output.n;
     wanted.text_offset = assign->assign.off;

@@ -10,6 +10,7 @@
 
 #include "worker/publish.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,8 +147,10 @@ static void flush(struct publisher *publisher, struct output *output, const stru
         taken += frame->text.len;
         over = taken == output->text.len && taken_ids == output->ids.len;
         frame->has_end = ending && over;
-        if (frame->has_end)
+        if (frame->has_end) {
             frame->end = *ending;
+            frame->embedding = (struct bytes){output->embedding.data, output->embedding.len};
+        }
         output->seq += frame->ids.n;
         output->off += frame->text.len;
         int r = stream_publish(publisher->stream, output->topic, &message);
@@ -180,6 +183,7 @@ void publish_drop(struct publisher *publisher, struct output *output)
     ids_deinit(&output->ids);
     buffer_deinit(&output->text);
     buffer_deinit(&output->logprobs);
+    buffer_deinit(&output->embedding);
 }
 
 /* ---- events ---- */
@@ -200,12 +204,27 @@ static int gather_logprobs(struct output *output, const struct engine_event *eve
     return 0;
 }
 
+/* As it goes over the wire. */
+static int gather_embedding(struct output *output, const struct engine_event *event)
+{
+    int r = buffer_reserve(&output->embedding, event->n_embedding * sizeof(float));
+    for (uint32_t i = 0; r == 0 && i < event->n_embedding; i++) {
+        uint32_t bits;
+        memcpy(&bits, &event->embedding[i], sizeof bits);
+        bits = htole32(bits);
+        r = buffer_append(&output->embedding, &bits, sizeof bits);
+    }
+    return r;
+}
+
 static int gather(struct output *output, const struct engine_event *event)
 {
     int r = event->n_ids == 1 ? ids_push(&output->ids, event->ids[0])
                               : ids_append(&output->ids, event->ids, event->n_ids);
     if (r == 0)
         r = buffer_append(&output->text, event->text.data, event->text.len);
+    if (r == 0 && event->embedding)
+        r = gather_embedding(output, event);
     return r == 0 && event->logprobs ? gather_logprobs(output, event) : r;
 }
 

@@ -23,6 +23,7 @@ struct output {
     bool is_pending;
     uint32_t width;                             /* of logprobs */
     struct buffer logprobs;                     /* of struct token_logprob, [ids.len][width] */
+    struct buffer embedding;                    /* of float 32, little-endian; goes with the end */
     uint64_t seq, off;                          /* of the first id and byte of them */
     struct output *next_pending, *prev_pending; /* utlist of those with something to flush */
 

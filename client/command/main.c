@@ -21,6 +21,7 @@ static const struct verb verbs[] = {
     {"serve", "serve a model with a pool of workers", verb_serve},
     {"run", "answer one prompt", verb_run},
     {"chat", "hold a conversation on the terminal", verb_chat},
+    {"embed", "turn a text into an embedding", verb_embed},
     {"status", "show the workers of a pool and its totals", verb_status},
     {"top", "show the same, every second", verb_top},
     {"reload", "replace the processes of a running pool, which goes on serving", verb_reload},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of a request, for argp: those of the pool and of lists by hand, those of numbers from the list of
- * parameters. */
+/* Options of a request, for argp: those of lists by hand, those of numbers from the list of parameters, those
+ * of the pool from pool_arguments.c. */
 
 #include "client/command/request_arguments.h"
 
@@ -13,15 +13,9 @@
 #include "client/command/arguments.h"
 #include "client/command/io.h"
 #include "common/number.h"
-#include "proto/launch.h"
 
 enum {
-    KEY_CONNECT = 1024, /* beyond the keys of the verbs */
-    KEY_SERVER_KEY,
-    KEY_CLIENT_KEY,
-    KEY_DEVICE,
-    KEY_CONTEXT,
-    KEY_STOP,
+    KEY_STOP = 1024, /* beyond the keys of the verbs */
     KEY_STOP_ID,
     KEY_LOGIT_BIAS,
     KEY_GRAMMAR,
@@ -33,16 +27,9 @@ enum {
 
 enum { GROUP_POOL = 1, GROUP_REQUEST };
 
+static const struct argp_child children[] = {{&pool_argp, 0, NULL, GROUP_POOL}, {0}};
+
 static const struct argp_option fixed_options[] = {
-    {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory",
-     GROUP_POOL},
-    {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it",
-     GROUP_POOL},
-    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "Our own CURVE certificate there (its secret file)",
-     GROUP_POOL},
-    {"model", 'm', "FILE", 0, "Start a private pool with this model", GROUP_POOL},
-    {"device", KEY_DEVICE, "D", 0, "Device of a private pool: " QUERN_DEVICES, GROUP_POOL},
-    {"ctx", KEY_CONTEXT, "N", 0, "Context length of a private pool, in tokens", GROUP_POOL},
     {"stop", KEY_STOP, "TEXT", 0, "End before this text; may be given several times", GROUP_REQUEST},
     {"stop-id", KEY_STOP_ID, "ID", 0, "End after this token; may be given several times", GROUP_REQUEST},
     {"logit-bias", KEY_LOGIT_BIAS, "ID:BIAS", 0,
@@ -159,25 +146,9 @@ static bool set_parameter(struct request_arguments *arguments, int key, const ch
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct request_arguments *arguments = state->input;
-    struct pool_options *pool = &arguments->pool;
     switch (key) {
-    case KEY_CONNECT:
-        pool->connect = arg;
-        return 0;
-    case KEY_SERVER_KEY:
-        pool->server_key = arg;
-        return 0;
-    case KEY_CLIENT_KEY:
-        pool->client_key = arg;
-        return 0;
-    case 'm':
-        pool->model = arg;
-        return 0;
-    case KEY_DEVICE:
-        pool->device = arg;
-        return 0;
-    case KEY_CONTEXT:
-        pool->context = (uint32_t)argument_number(state, "--ctx", arg, 1, LAUNCH_MAX_CONTEXT);
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &arguments->pool;
         return 0;
     case KEY_STOP:
         add_stop(arguments, arg, state);
@@ -199,10 +170,6 @@ static int parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_REGEX:
         set_grammar(arguments, QUERN_REGEX, arg, state);
-        return 0;
-    case ARGP_KEY_END:
-        if (pool->connect && pool->model)
-            argp_error(state, "--connect and --model exclude each other");
         return 0;
     default:
         return set_parameter(arguments, key, arg, state) ? 0 : ARGP_ERR_UNKNOWN;
@@ -250,7 +217,7 @@ void request_arguments_init(struct request_arguments *arguments)
             n = add_parameter(arguments, n, &parameter);
     /* Two for an alias, and the one that ends the list. */
     assert(n < REQUEST_MAX_OPTIONS);
-    arguments->argp = (struct argp){.options = arguments->options, .parser = parse};
+    arguments->argp = (struct argp){.options = arguments->options, .parser = parse, .children = children};
 }
 
 void request_arguments_deinit(struct request_arguments *arguments)

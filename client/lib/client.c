@@ -300,6 +300,8 @@ struct quern *quern_free(struct quern *client)
     free(client->status_memory);
     ids_deinit(&client->tokens);
     buffer_deinit(&client->content);
+    buffer_deinit(&client->embedding);
+    buffer_deinit(&client->awaited);
     free(client);
     return NULL;
 }

@@ -11,6 +11,7 @@
 
 #include "client/lib/delivery.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,6 +53,11 @@ void delivery_set_end(struct request *request, const struct ending *ending)
 
 void delivery_close(struct quern *client, struct request *request)
 {
+    if (request->embeds && request->end.reason == QUERN_STOP) {
+        delivery_fail(client, request, "worker_lost",
+                      BYTES_LITERAL("the pool no longer has the embedding that it made"), 0);
+        return;
+    }
     struct quern_output output = {.index = request->next, .end = &request->end};
     request->over = true;
     state_note_taken(client, request);
@@ -69,6 +75,25 @@ void delivery_fail(struct quern *client, struct request *request, const char *er
                                       .seed = request->seed,
                                       .output_tokens = (uint32_t)request->next};
     delivery_close(client, request);
+}
+
+/* The numbers of a frame, as this machine has them; they live in the client. False without the memory. */
+static bool take_embedding(struct quern *client, const struct frame *frame, struct quern_output *output)
+{
+    const size_t n = frame->embedding.len / sizeof(float);
+    client->embedding.len = 0;
+    if (buffer_reserve(&client->embedding, frame->embedding.len) < 0)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, (const uint8_t *)frame->embedding.data + i * sizeof bits, sizeof bits);
+        bits = le32toh(bits);
+        memcpy(client->embedding.data + i * sizeof bits, &bits, sizeof bits);
+    }
+    client->embedding.len = frame->embedding.len;
+    output->embedding = (const float *)(const void *)client->embedding.data;
+    output->n_embedding = n;
+    return true;
 }
 
 bool delivery_frame(struct quern *client, struct request *request, const struct frame *frame)
@@ -92,6 +117,10 @@ bool delivery_frame(struct quern *client, struct request *request, const struct 
     if (frame->pieces.n > 0) {
         _Static_assert(sizeof(struct quern_piece) == sizeof(struct bytes), "one layout, two names");
         output.pieces = (const struct quern_piece *)frame->pieces.items + known_ids * output.n_logprobs;
+    }
+    if (frame->has_end && frame->embedding.len > 0 && !take_embedding(client, frame, &output)) {
+        delivery_fail(client, request, "internal", BYTES_LITERAL("out of memory for the embedding"), 0);
+        return true;
     }
     request->next += output.n_ids;
     request->off += output.text_len;

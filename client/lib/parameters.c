@@ -33,6 +33,7 @@ struct parameter {
 
 /* clang-format off */
 static const struct parameter parameters[] = {
+    PARAMETER(embed, embed)
     PARAMETER(max_tokens, max_tokens)
     SAMPLING_PARAMETERS(SAMPLING_PARAMETER, SAMPLING_PARAMETER)
     PARAMETER(seed, sampling.seed)

@@ -45,6 +45,7 @@ int quern_generate(struct quern *client, const struct quern_request *from, quern
     if (!request)
         return state_say(ret_err, -ENOMEM, NULL);
     client->now = clock_ns();
+    request->embeds = from->embed;
     int r = request_encode(&client->limits, &request->id, from, &request->wire, &request->seed, &err);
     if (r == 0)
         r = outgoing_check_size(client, request->wire.len, &err);

@@ -88,6 +88,7 @@ static bool remember_models(struct quern *client, const struct model_info *from,
         to->context = from[i].context;
         to->workers = from[i].workers;
         to->chat = from[i].chat;
+        to->embedding = from[i].embedding;
         client->n_models++;
     }
     return true;

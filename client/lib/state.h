@@ -63,6 +63,7 @@ struct request {
     void *arg;
     uint64_t seed;
     struct buffer wire;   /* the encoded generate, to send again; empty for an attached one */
+    bool embeds;          /* it asked for an embedding */
     struct id128 session; /* attached: the session that owned it */
     bool attached;
 
@@ -137,7 +138,9 @@ struct quern {
     struct quern_status status;
     char *status_memory;
     struct ids tokens;
-    struct buffer content; /* of a detokenize */
+    struct buffer content;   /* of a detokenize */
+    struct buffer embedding; /* of floats: the one told last */
+    struct buffer awaited;   /* the same, of quern_embed_wait */
 };
 
 /* The request of that id that has not ended, or NULL. */

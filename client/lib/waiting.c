@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that wait: status, tokenize, detokenize, and a request from beginning to end; and the same questions
- * without waiting, which they are made of.
+/* Calls that wait: status, tokenize, detokenize, an embedding, and a request from beginning to end; and the
+ * same questions without waiting, which they are made of.
  *
  * They dispatch meanwhile, so other requests make progress; from inside a callback, which is inside a
  * dispatch, they are refused. */
@@ -144,4 +144,54 @@ int quern_generate_wait(struct quern *client, const struct quern_request *reques
     while (r >= 0 && !waiting.over)
         r = quern_dispatch(client, -1, err);
     return waiting.over || r > 0 ? 0 : r;
+}
+
+/* What became of a request for an embedding. */
+struct embedding {
+    struct quern *client;
+    size_t n; /* numbers in `awaited`; 0: none came */
+    struct quern_end end;
+    struct quern_error err;
+};
+
+static void on_embedding(void *arg, const struct quern_output *output)
+{
+    struct embedding *embedding = arg;
+    if (!output->end)
+        return;
+    if (output->embedding) { /* what is told in the same dispatch must not take its place */
+        const struct buffer other = embedding->client->awaited;
+        embedding->client->awaited = embedding->client->embedding;
+        embedding->client->embedding = other;
+        embedding->n = output->n_embedding;
+    }
+    embedding->end = *output->end;
+    if (output->end->reason == QUERN_ERROR)
+        snprintf(embedding->err.text, sizeof embedding->err.text, "%s: %.400s", output->end->error,
+                 output->end->text);
+    else
+        snprintf(embedding->err.text, sizeof embedding->err.text, "it ended with \"%s\" and no embedding",
+                 quern_reason_name(output->end->reason));
+    embedding->end.error = embedding->end.text = "";
+}
+
+int quern_embed_wait(struct quern *client, const struct quern_request *request, const float **ret_embedding,
+                     size_t *ret_n, struct quern_end *ret_end, struct quern_error *err)
+{
+    struct quern_request wanted = *request;
+    struct embedding embedding = {.client = client};
+    wanted.embed = true;
+    int r = quern_generate_wait(client, &wanted, on_embedding, &embedding, err);
+    if (r < 0)
+        return r;
+    if (embedding.n == 0) {
+        if (err)
+            *err = embedding.err;
+        return -EREMOTEIO;
+    }
+    *ret_embedding = (const float *)(const void *)client->awaited.data;
+    *ret_n = embedding.n;
+    if (ret_end)
+        *ret_end = embedding.end;
+    return 0;
 }

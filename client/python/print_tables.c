@@ -15,13 +15,27 @@
 #include "proto/fields.h"
 
 static const char *const type_names[] = {
-    [FIELD_BOOL] = "BOOL",     [FIELD_U32] = "INT",       [FIELD_U64] = "INT",
-    [FIELD_I32] = "INT",       [FIELD_REAL] = "REAL",     [FIELD_ENUM] = "ENUM",
-    [FIELD_ID] = "ID",         [FIELD_DIGEST] = "ID",     [FIELD_TEXT] = "TEXT",
-    [FIELD_NAME] = "NAME",     [FIELD_EPOCH] = "EPOCH",   [FIELD_RANGE] = "RANGE",
-    [FIELD_NAMES] = "TEXTS",   [FIELD_IDS] = "IDS",       [FIELD_BINS] = "BINS",
-    [FIELD_PROMPT] = "PROMPT", [FIELD_BIASES] = "BIASES", [FIELD_LOGPROBS] = "LOGPROBS",
-    [FIELD_MAP] = "MAP",       [FIELD_MAPS] = "MAPS",
+    [FIELD_BOOL] = "BOOL",
+    [FIELD_U32] = "INT",
+    [FIELD_U64] = "INT",
+    [FIELD_I32] = "INT",
+    [FIELD_REAL] = "REAL",
+    [FIELD_ENUM] = "ENUM",
+    [FIELD_ID] = "ID",
+    [FIELD_DIGEST] = "ID",
+    [FIELD_FLOATS] = "FLOATS",
+    [FIELD_TEXT] = "TEXT",
+    [FIELD_NAME] = "NAME",
+    [FIELD_EPOCH] = "EPOCH",
+    [FIELD_RANGE] = "RANGE",
+    [FIELD_NAMES] = "TEXTS",
+    [FIELD_IDS] = "IDS",
+    [FIELD_BINS] = "BINS",
+    [FIELD_PROMPT] = "PROMPT",
+    [FIELD_BIASES] = "BIASES",
+    [FIELD_LOGPROBS] = "LOGPROBS",
+    [FIELD_MAP] = "MAP",
+    [FIELD_MAPS] = "MAPS",
 };
 
 /* As short as it can be written without becoming another number. */
@@ -135,7 +149,8 @@ static const char *given_type(const struct field *field)
     }
 }
 
-/* Every key of a generate but those which the client sets itself, or takes as an argument of its own. */
+/* Every key of a generate but those which the client sets itself, takes as an argument of its own, or has a
+ * method for. */
 static void print_parameters(void)
 {
     const struct field_table *table = field_table_of(MESSAGE_GENERATE);
@@ -145,7 +160,7 @@ static void print_parameters(void)
     for (unsigned i = 0; i < table->n; i++) {
         const struct field *field = &table->fields[i];
         if (field->type == FIELD_ID || field->type == FIELD_PROMPT ||
-            strcmp(field->key, "on_disconnect") == 0)
+            strcmp(field->key, "on_disconnect") == 0 || strcmp(field->key, "embed") == 0)
             continue;
         /* A client says `keep` by giving it a time. */
         bool keep = strcmp(field->key, "keep_s") == 0;
@@ -168,8 +183,8 @@ int main(void)
            "from collections.abc import Mapping, Sequence\n"
            "from typing import TypedDict\n\n"
            "from ._field import (\n"
-           "    BIASES, BINS, BOOL, ENUM, EPOCH, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, RANGE, "
-           "REAL, TEXT, TEXTS,\n"
+           "    BIASES, BINS, BOOL, ENUM, EPOCH, FLOATS, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, "
+           "RANGE, REAL, TEXT, TEXTS,\n"
            "    Field, Table, table,\n"
            ")\n\n"
            "VERSION_MIN = %d\nVERSION_MAX = %d\nMAX_KEYS = %d\nMAX_DEPTH = %d\nMAX_MESSAGES = %d\n"

@@ -222,6 +222,16 @@ def test_what_the_pool_says_of_itself(client):
     assert client.detokenize([*ids, end], special=True, timeout=WAIT) == "Hello<|im_end|>"
 
 
+def test_texts_have_embeddings(client):
+    hello, again, other = (client.embed(text) for text in ("Hello", "Hello", "A cat sat on the mat."))
+    assert hello.vector == again.vector
+    assert len(hello.vector) == client.models[0].embedding == client.status(WAIT).workers[0].embedding
+    assert sum(each * each for each in hello.vector) == pytest.approx(1, abs=1e-5)
+    assert sum(a * b for a, b in zip(hello.vector, other.vector, strict=True)) < 0.99
+    assert client.embed(client.tokenize("Hello", timeout=WAIT)).vector == hello.vector
+    assert hello.end.output_tokens == 0 < hello.end.prompt_tokens
+
+
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [({"model": "none"}, quern.NoWorker), ({"require": ["magic"]}, quern.Unsupported),

@@ -168,6 +168,7 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
         .most_flights = 1,
         .most_stop_ids = MOST_STOP_IDS,
         .max_rows = backend->forward.max_rows,
+        .n_embedding = backend->model->params.n_embd,
         .step_ms = STEP_MS,
         .alone_ms = ALONE_MS,
         .chunk_least = CHUNK_LEAST,
@@ -181,11 +182,12 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
 static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
 {
     if (slot >= backend->n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS ||
-        params->position % BACKEND_BLOCK_TOKENS != 0)
+        params->position % BACKEND_BLOCK_TOKENS != 0 || (params->embeds && params->position != 0))
         return -EINVAL;
     const struct slot_shape shape = {.n_groups = backend->kv.n_groups,
                                      .table_size = backend_blocks_for(backend->n_context),
-                                     .n_vocab = backend->model->params.n_vocab};
+                                     .n_vocab = backend->model->params.n_vocab,
+                                     .n_embd = backend->model->params.n_embd};
     return slot_init(&backend->slots[slot], params, &shape);
 }
 

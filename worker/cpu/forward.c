@@ -31,6 +31,9 @@
  * hundred microseconds of work. Who computes an output does not change it. */
 #define SMALL_PASS ((uint64_t)8 << 20)
 
+/* Columns of one sequence's sums that a thread adds at once. */
+#define SUM_COLUMNS 64
+
 /* What this pass executes. A trait that is new to description.h is refused until it stands here. */
 #define EXECUTED                                                                                             \
     (TRAIT_BIT(TRAIT_NORM_RMS) | TRAIT_BIT(TRAIT_NORM_LAYER) | TRAIT_BIT(TRAIT_NORM_AFTER) |                 \
@@ -404,6 +407,39 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
     end_phase(forward, index, "sample");
 }
 
+/* Adds the final states of rows. A row is normed by whoever claims it; then whoever claims a few columns of
+ * a sequence adds them, from the first row to the last: which thread it is makes no difference to any sum. */
+static void sum(struct forward *forward, uint32_t index)
+{
+    const struct forward_pass *pass = forward->pass;
+    const uint32_t n_embd = forward->model->params.n_embd, n_parts = (n_embd + SUM_COLUMNS - 1) / SUM_COLUMNS;
+    const struct activations *states = &forward->normed;
+    uint32_t n = 0, i, unused;
+    for (uint32_t s = 0; s < pass->n_sums; s++)
+        n += pass->sums[s].n_rows;
+    while (threads_claim(forward->threads, n, 1, &i, &unused)) {
+        uint32_t s = 0, row = i;
+        while (row >= pass->sums[s].n_rows)
+            row -= pass->sums[s++].n_rows;
+        row += pass->sums[s].first_row;
+        add_delta(forward, forward->model->params.n_layers - 1, TENSOR_FFN_POST_NORM, row);
+        normalize(forward->kernels, &forward->model->output_norm, &forward->weights->output_norm,
+                  forward->stream + (size_t)row * forward->embd_stride, n_embd,
+                  states->values + (size_t)row * states->stride);
+    }
+    end_phase(forward, index, "norm");
+
+    while (threads_claim(forward->threads, pass->n_sums * n_parts, 1, &i, &unused)) {
+        const struct forward_sum *sum = &pass->sums[i / n_parts];
+        const uint32_t first = i % n_parts * SUM_COLUMNS;
+        const uint32_t end = first + SUM_COLUMNS < n_embd ? first + SUM_COLUMNS : n_embd;
+        for (uint32_t row = sum->first_row; row < sum->first_row + sum->n_rows; row++)
+            for (uint32_t j = first; j < end; j++)
+                sum->sums[j] += (double)states->values[(size_t)row * states->stride + j];
+    }
+    end_phase(forward, index, "sum");
+}
+
 static void run(void *arg, uint32_t index)
 {
     struct forward *forward = arg;
@@ -425,6 +461,8 @@ static void run(void *arg, uint32_t index)
         if (atomic_load(&forward->abandoned))
             return;
     }
+    if (pass->n_sums > 0)
+        sum(forward, index);
     for (uint32_t s = 0; s < pass->n_segments;) {
         uint32_t first = s, n = 0;
         while (s < pass->n_segments && n + pass->segments[s].n_rows <= FORWARD_LOGITS)

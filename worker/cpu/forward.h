@@ -32,11 +32,20 @@ struct forward_segment {
     void *arg;                  /* for take_logits */
 };
 
+/* Neighbouring rows of one sequence whose final states are summed: what the head reads, after the output
+ * norm, in float; added in double, from the first row to the last. */
+struct forward_sum {
+    uint32_t first_row, n_rows;
+    double *sums; /* [n_embd], added to */
+};
+
 struct forward_pass {
     const struct forward_row *rows;
     uint32_t n_rows;
     const struct forward_segment *segments; /* in the order of rows; may be cut from one run of rows */
     uint32_t n_segments;
+    const struct forward_sum *sums; /* of rows that are in no segment */
+    uint32_t n_sums;
     /* Gets the logits of a segment, [n_rows][stride], the first n_vocab of each valid, during the call.
      * Segments with the same arg come one after the other; others may come at once from other threads. */
     void (*take_logits)(const struct forward_segment *segment, const float *logits, size_t stride,

@@ -20,9 +20,11 @@ int slot_init(struct slot *slot, const struct backend_slot *params, const struct
     slot->tables[0] = calloc((size_t)shape->n_groups * shape->table_size, sizeof *slot->tables[0]);
     if (needs_uses)
         slot->uses = calloc(n_vocab, sizeof *slot->uses);
+    if (params->embeds)
+        slot->sums = calloc(shape->n_embd, sizeof *slot->sums);
     slot->params.sampling = (struct sampling){0};
     if (sampling_copy(&params->sampling, &slot->params.sampling) < 0 || !slot->stop_ids || !slot->tables[0] ||
-        (needs_uses && !slot->uses)) {
+        (needs_uses && !slot->uses) || (params->embeds && !slot->sums)) {
         slot_deinit(slot);
         return -ENOMEM;
     }
@@ -47,6 +49,7 @@ void slot_deinit(struct slot *slot)
     free(slot->stop_ids);
     free(slot->tables[0]);
     free(slot->uses);
+    free(slot->sums);
     sampling_deinit(&slot->params.sampling);
     *slot = (struct slot){0};
 }

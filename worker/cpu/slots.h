@@ -17,12 +17,13 @@ struct slot {
     uint32_t position;    /* ids whose keys and values are computed */
     int32_t last_id;      /* sampled and not yet fed; −1: none */
     enum backend_end end; /* what ended the sequence */
+    double *sums;         /* [n_embd] of final states, of one that embeds; else NULL */
     uint64_t checked;     /* the step that last had a set of it */
 };
 
 /* What all slots of a backend have alike. */
 struct slot_shape {
-    uint32_t n_groups, table_size, n_vocab;
+    uint32_t n_groups, table_size, n_vocab, n_embd;
 };
 
 /* 0 or -ENOMEM. slot_deinit leaves it closed; closing a closed slot does nothing. */

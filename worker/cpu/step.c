@@ -59,7 +59,10 @@ static int check_set(const struct stepper *stepper, const struct backend_row_set
     int r = check_blocks(stepper, slot, set);
     if (r < 0)
         return r;
-    if (!samples(set) && set->output != BACKEND_OUTPUT_NONE && !set->logits)
+    const bool sums = set->output == BACKEND_SUM_LAST, none = set->output == BACKEND_OUTPUT_NONE;
+    if (slot->sums ? !set->ids || !(sums || none) : sums)
+        return -EINVAL;
+    if (!samples(set) && !none && !sums && !set->logits)
         return -EINVAL;
     if (!set->ids)
         return set->n_ids == 1 && set->position >= slot->position &&
@@ -170,7 +173,7 @@ static int reserve_logprobs(struct step_results *results, size_t n)
 static uint32_t cut_segments(struct step_set *s, struct forward_segment *segments)
 {
     const struct backend_row_set *set = s->set;
-    if (set->output == BACKEND_OUTPUT_NONE || s->n_rows == 0)
+    if (set->output == BACKEND_OUTPUT_NONE || set->output == BACKEND_SUM_LAST || s->n_rows == 0)
         return 0;
     uint32_t n = 0, end = s->first_row + s->n_rows;
     for (uint32_t row = wants_all(set) ? s->first_row : end - 1; row < end; row += FORWARD_LOGITS)
@@ -205,6 +208,10 @@ static void lay_out(struct stepper *stepper, const struct backend_step *step, st
             stepper->rows[pass->n_rows + j] =
                 (struct forward_row){set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->tables};
         pass->n_segments += cut_segments(s, stepper->segments + pass->n_segments);
+        if (slot->sums && s->n_rows > 0)
+            stepper->sums[pass->n_sums++] = (struct forward_sum){s->first_row, s->n_rows, slot->sums};
+        if (set->output == BACKEND_SUM_LAST)
+            s->result->sums = slot->sums;
         pass->n_rows += s->n_rows;
     }
 }
@@ -225,6 +232,7 @@ int stepper_run(struct stepper *stepper, const struct backend_step *step, uint64
 
     struct forward_pass pass = {.rows = stepper->rows,
                                 .segments = stepper->segments,
+                                .sums = stepper->sums,
                                 .take_logits = take_logits,
                                 .progress = stepper->progress,
                                 .progress_arg = stepper->progress_arg};
@@ -251,7 +259,8 @@ int stepper_init(struct stepper *stepper)
     stepper->rows = calloc(rows, sizeof *stepper->rows);
     stepper->segments = calloc(rows, sizeof *stepper->segments);
     stepper->samplers = calloc(n_threads, sizeof *stepper->samplers);
-    bool complete = stepper->sets && stepper->rows && stepper->segments && stepper->samplers;
+    stepper->sums = calloc(rows, sizeof *stepper->sums);
+    bool complete = stepper->sets && stepper->rows && stepper->segments && stepper->samplers && stepper->sums;
     stepper->results.results = calloc(rows, sizeof *stepper->results.results);
     stepper->results.ids = calloc(rows, sizeof *stepper->results.ids);
     complete = complete && stepper->results.results && stepper->results.ids;
@@ -271,6 +280,7 @@ void stepper_deinit(struct stepper *stepper)
     free(stepper->sets);
     free(stepper->rows);
     free(stepper->segments);
+    free(stepper->sums);
     free(stepper->results.results);
     free(stepper->results.ids);
     free(stepper->results.logprobs);
@@ -279,4 +289,5 @@ void stepper_deinit(struct stepper *stepper)
     stepper->sets = NULL;
     stepper->rows = NULL;
     stepper->segments = NULL;
+    stepper->sums = NULL;
 }

@@ -44,6 +44,7 @@ struct stepper {
     struct step_set *sets;            /* [max_rows] */
     struct forward_row *rows;         /* [max_rows] */
     struct forward_segment *segments; /* [max_rows] */
+    struct forward_sum *sums;         /* [max_rows] */
 };
 
 /* The first six fields are filled in by the caller. 0 or -ENOMEM. */

@@ -33,6 +33,12 @@
  * lacks them, any number of the group stands for them in the table. A backend may keep layers with different
  * windows in one group: its window is then the widest of them.
  *
+ * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of its rows, which is what the
+ * head would read: the last layer's output after the output norm. In double, from 0, in the order of
+ * positions, each row by itself: so the sums are the same bits however its rows are cut into sets and
+ * whatever else a step has. It begins at position 0 with nothing filled, is fed by ids alone, and never
+ * trimmed. Its sets have BACKEND_OUTPUT_NONE or BACKEND_SUM_LAST.
+ *
  * ABANDONED STEPS. When progress says so the oldest step in flight, the one that submit is starting included,
  * is abandoned: poll gives -ECANCELED. A device that cannot stop it any more drops what it makes. It samples
  * nothing, and every slot in it is spoiled: of later sets for it, those in flight already included,
@@ -163,6 +169,7 @@ struct backend_info {
     uint32_t most_flights; /* ≥ 1. 1: steps finish inside submit */
     uint32_t most_stop_ids;
     uint32_t max_rows;
+    uint32_t n_embedding; /* numbers of a final state, for slots that embed; 0: there can be none */
 
     /* How steps are best made on this device. */
     uint32_t step_ms;     /* budget of a step while sequences decode, ≥ 1 */
@@ -197,6 +204,7 @@ struct backend_slot {
     const int32_t *history;
     uint32_t n_history;
     uint32_t n_prompt;
+    bool embeds; /* its final states are summed; not where info.n_embedding is 0 */
 };
 
 /* ---- steps ---- */
@@ -208,7 +216,8 @@ enum backend_output {
      * sampled as if ids 1 … i had been sampled before it. */
     BACKEND_SAMPLE_ALL,
     BACKEND_LOGITS_LAST, /* float logits of the last row to `logits` */
-    BACKEND_LOGITS_ALL
+    BACKEND_LOGITS_ALL,
+    BACKEND_SUM_LAST /* the sums of all rows of a slot that embeds, those of this set the last */
 };
 
 struct backend_blocks { /* appended to one of a slot's tables before the step */
@@ -264,6 +273,7 @@ struct backend_result {
     uint32_t n_accepted;
     const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
     enum backend_end end;           /* after them. FAULT: no finite logit, or a mask without an id */
+    const double *sums; /* SUM_LAST: [info.n_embedding], until the slot is closed at most; else NULL */
 };
 
 /* ---- copies ---- */

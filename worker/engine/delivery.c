@@ -5,11 +5,24 @@
 #include "worker/engine/delivery.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "worker/engine/embedding.h"
 
 void delivery_deinit(struct delivery *delivery)
 {
     HASH_CLEAR(hh, delivery->alive);
     buffer_deinit(&delivery->text);
+    free(delivery->embedding);
+    delivery->embedding = NULL;
+}
+
+int delivery_embeds(struct delivery *delivery, uint32_t n_embedding)
+{
+    delivery->embedding = calloc(n_embedding + 1, sizeof *delivery->embedding);
+    delivery->n_embedding = n_embedding;
+    return delivery->embedding ? 0 : -ENOMEM;
 }
 
 void delivery_add(struct delivery *delivery, struct sequence *sequence)
@@ -72,6 +85,20 @@ void delivery_end(struct delivery *delivery, struct sequence *sequence, enum eng
     if (text_finish(&sequence->text, &delivery->text) < 0)
         delivery->text.len = whole;
     event.text = (struct bytes){delivery->text.data, delivery->text.len};
+    send_last(delivery, sequence, &event);
+}
+
+void delivery_embedding(struct delivery *delivery, struct sequence *sequence, const double *sums,
+                        uint64_t now)
+{
+    if (!embedding_of_sums(sums, delivery->n_embedding, delivery->embedding)) {
+        delivery_end(delivery, sequence, ENGINE_END_FAULT,
+                     "the model's final states have no mean of finite length above zero");
+        return;
+    }
+    struct engine_event event = {
+        .embedding = delivery->embedding, .n_embedding = delivery->n_embedding, .end = ENGINE_END_STOP};
+    sequence->first_ns = sequence->last_ns = now;
     send_last(delivery, sequence, &event);
 }
 

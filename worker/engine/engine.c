@@ -101,6 +101,8 @@ static int open_parts(struct engine *engine, struct error *err)
                        config->most_cached);
     if (r == 0)
         r = planner_init(&engine->planner, &engine->scheduler, config->step_ms);
+    if (r == 0)
+        r = delivery_embeds(&engine->delivery, info.n_embedding);
     for (uint32_t i = 0; i < engine->most_flights && r == 0; i++)
         r = plan_init(&engine->flights[i].plan, &engine->scheduler);
     if (r < 0)
@@ -363,6 +365,8 @@ static void take(struct engine *engine, struct sequence *sequence, const struct 
     bool fault = result && result->end == BACKEND_END_FAULT && counts(sequence);
     if (n > 0 && sequence->mask && result->end == BACKEND_RUNNING)
         mask_take(sequence->mask, result->ids[0]); /* n is 1, and the next mask is made from here on */
+    if (result && result->sums && counts(sequence))
+        delivery_embedding(&engine->delivery, sequence, result->sums, now);
     if (n > 0)
         delivery_ids(&engine->delivery, sequence, result, n, now);
     scheduler_offer(&engine->scheduler, sequence);

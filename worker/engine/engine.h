@@ -48,7 +48,7 @@ struct engine_request {
     const int32_t *output; /* [n_output] ids made before; n_output ≤ max_tokens */
     uint32_t n_output;
     uint64_t text_offset;
-    uint32_t max_tokens; /* ≥ 1, those made before included */
+    uint32_t max_tokens; /* ≥ 1, those made before included; 0 with embed */
     struct sampling sampling;
     const struct bytes *stop; /* [n_stop] stop strings, not empty */
     uint32_t n_stop;
@@ -56,9 +56,13 @@ struct engine_request {
     uint32_t n_stop_ids;
     const int32_t *spelled; /* [n_spelled ≤ ENGINE_MOST_SPELLED] control tokens whose names are text */
     uint32_t n_spelled;
-    uint32_t n_logprobs;     /* as backend_slot.n_logprobs */
-    int32_t priority;        /* higher first */
-    uint64_t deadline_ns;    /* on clock_ns; 0 = none */
+    uint32_t n_logprobs;  /* as backend_slot.n_logprobs */
+    int32_t priority;     /* higher first */
+    uint64_t deadline_ns; /* on clock_ns; 0 = none */
+    /* No token is asked for, but the embedding of the prompt, which its one event brings with its end, a
+     * STOP: the mean of the final states of its ids, of length one. max_tokens is 0, and there are no
+     * outputs, stops, log probabilities nor grammar. It is `uncached`: every id is computed. */
+    bool embed;
     struct bytes cache_salt; /* prefixes are shared with requests of the same salt only */
     bool uncached;           /* none is: nothing is looked up for it, and nothing of it kept */
     /* What the output has to be, or NULL: anything. A reference is taken. A grammar is one engine's, whose
@@ -94,6 +98,8 @@ struct engine_event {
     const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
     uint32_t n_logprobs;
     enum engine_end end;
+    const float *embedding; /* [n_embedding], at the end of a request that asked for it; else NULL */
+    uint32_t n_embedding;
     const char *fault;                  /* ENGINE_END_FAULT: why */
     const struct engine_totals *totals; /* at the end, else NULL */
 };

@@ -27,13 +27,26 @@ static int check_stops(const struct engine_request *request, const struct model 
     return check_ids("stop_ids", request->stop_ids, request->n_stop_ids, model->params.n_vocab, err);
 }
 
+/* Whether nothing is asked for besides the embedding. */
+static bool is_plain(const struct engine_request *request)
+{
+    return request->max_tokens == 0 && request->n_output == 0 && request->text_offset == 0 &&
+           request->n_stop == 0 && request->n_stop_ids == 0 && request->n_logprobs == 0 &&
+           !request->grammar && request->uncached;
+}
+
 int engine_check_request(const struct engine_request *request, const struct model *model,
                          const struct backend_info *info, uint32_t n_context, uint32_t n_cache,
                          struct error *err)
 {
     if (request->n_prompt == 0)
         return error_set(err, ENGINE_E_INVALID, "the prompt is empty");
-    if (request->max_tokens == 0)
+    if (request->embed && info->n_embedding == 0)
+        return error_set(err, ENGINE_E_INVALID, "embed: this device makes no embeddings");
+    if (request->embed && !is_plain(request))
+        return error_set(err, ENGINE_E_INVALID,
+                         "embed goes without tokens, stops, log probabilities, grammar and cache");
+    if (request->max_tokens == 0 && !request->embed)
         return error_set(err, ENGINE_E_INVALID, "max_tokens is 0");
     uint64_t total = (uint64_t)request->n_prompt + request->max_tokens;
     if (total > n_context)

@@ -5,7 +5,7 @@
  * that a request gives the same text wherever and however often it runs. Stop ids, lengths, masks and tickets
  * behave as on a real device; a step is one "layer" and finishes inside submit. It keeps no KV, though it has
  * the model's groups of blocks, and reads no weights; logits, where asked for, are 1 at the id that it would
- * sample and 0 elsewhere. */
+ * sample and 0 elsewhere, and the numbers of a final state are hashes of its id. */
 
 #include "worker/engine/backend.h"
 
@@ -31,6 +31,7 @@ struct null_slot {
     int32_t *stop_ids;
     uint32_t position, told; /* ids fed, blocks told of */
     bool sampled;            /* has a last id */
+    double *sums;            /* [n_embd] of one that embeds; else NULL */
     enum backend_end end;
 };
 
@@ -88,8 +89,10 @@ static void null_close(struct backend *backend)
 {
     if (!backend)
         return;
-    for (uint32_t i = 0; backend->slots && i < backend->config.n_slots; i++)
+    for (uint32_t i = 0; backend->slots && i < backend->config.n_slots; i++) {
         free(backend->slots[i].stop_ids);
+        free(backend->slots[i].sums);
+    }
     free(backend->results.results);
     free(backend->results.ids);
     free(backend->results.logprobs);
@@ -138,6 +141,7 @@ static void null_info(const struct backend *backend, struct backend_info *ret_in
                                       .most_flights = 1,
                                       .most_stop_ids = MOST_STOP_IDS,
                                       .max_rows = backend->config.max_rows,
+                                      .n_embedding = backend->config.model->params.n_embd,
                                       .step_ms = STEP_MS,
                                       .alone_ms = ALONE_MS,
                                       .chunk_least = CHUNK_LEAST,
@@ -156,12 +160,21 @@ static int null_slot_open(struct backend *backend, uint32_t slot, const struct b
             return -ENOMEM;
         memcpy(stop_ids, params->stop_ids, params->n_stop_ids * sizeof *stop_ids);
     }
+    double *sums = NULL;
+    if (params->embeds) {
+        sums = calloc(backend->config.model->params.n_embd, sizeof *sums);
+        if (!sums) {
+            free(stop_ids);
+            return -ENOMEM;
+        }
+    }
     backend->slots[slot] = (struct null_slot){.open = true,
                                               .seed = params->sampling.seed,
                                               .end_position = params->end_position,
                                               .n_logprobs = params->n_logprobs,
                                               .n_stop_ids = params->n_stop_ids,
                                               .stop_ids = stop_ids,
+                                              .sums = sums,
                                               .position = params->position};
     return 0;
 }
@@ -169,6 +182,7 @@ static int null_slot_open(struct backend *backend, uint32_t slot, const struct b
 static void null_slot_close(struct backend *backend, uint32_t slot)
 {
     free(backend->slots[slot].stop_ids);
+    free(backend->slots[slot].sums);
     backend->slots[slot] = (struct null_slot){0};
 }
 
@@ -254,7 +268,9 @@ static int check_set(const struct backend *backend, const struct backend_row_set
     bool told = (uint64_t)set->position + set->n_ids <= covered;
     for (uint32_t g = 0; g < backend->n_groups; g++)
         told = told && set->blocks[g].told == slot->told && set->blocks[g].n == set->blocks[0].n;
-    return slot->open && !slot->spoiled && placed && told ? 0 : -EINVAL;
+    bool sums = set->output == BACKEND_SUM_LAST;
+    bool fits = slot->sums ? set->ids && (sums || set->output == BACKEND_OUTPUT_NONE) : !sums;
+    return slot->open && !slot->spoiled && placed && told && fits ? 0 : -EINVAL;
 }
 
 /* Samples after a row into the result; false where nothing follows it. */
@@ -288,6 +304,15 @@ static void verify(const struct backend *backend, struct null_slot *slot, const 
     }
 }
 
+/* Adds the final states of the set's rows: numbers from −0.5 to 0.5. */
+static void sum_rows(const struct backend *backend, const struct null_slot *slot,
+                     const struct backend_row_set *set)
+{
+    for (uint32_t row = 0; row < set->n_ids; row++)
+        for (uint32_t i = 0; i < backend->config.model->params.n_embd; i++)
+            slot->sums[i] += (double)(mix(((uint64_t)set->ids[row] << 32) + i) >> 11) * 0x1p-53 - 0.5;
+}
+
 /* Runs a row set. The result is one of nothing yet, with the places of its ids and log probabilities. */
 static void run_set(const struct backend *backend, struct null_slot *slot, const struct backend_row_set *set,
                     int32_t *ids, struct logprob *logprobs, struct backend_result *result)
@@ -298,8 +323,13 @@ static void run_set(const struct backend *backend, struct null_slot *slot, const
     if (slot->end == BACKEND_RUNNING) {
         uint32_t moved = set->n_ids;
         slot->sampled = false;
+        if (slot->sums)
+            sum_rows(backend, slot, set);
         switch (set->output) {
         case BACKEND_OUTPUT_NONE:
+            break;
+        case BACKEND_SUM_LAST:
+            result->sums = slot->sums;
             break;
         case BACKEND_SAMPLE_LAST:
             sample(backend, slot, slot->position + set->n_ids, set->allowed, result, ids, logprobs);

@@ -238,7 +238,8 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
                                         .position = n_filled * BACKEND_BLOCK_TOKENS,
                                         .history = sequence->ids.data,
                                         .n_history = (uint32_t)sequence->ids.len,
-                                        .n_prompt = sequence->n_prompt};
+                                        .n_prompt = sequence->n_prompt,
+                                        .embeds = sequence->embeds};
     int r = scheduler->ops->slot_open(scheduler->backend, slot, &params);
     if (r < 0)
         return r;

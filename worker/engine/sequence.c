@@ -73,6 +73,7 @@ int sequence_new(const struct engine_request *request, struct ids_view end_ids, 
     sequence->deadline_ns = request->deadline_ns;
     sequence->arrival = arrival;
     sequence->uncached = request->uncached;
+    sequence->embeds = request->embed;
     sequence->submitted_ns = now;
     sequence->slot = SEQUENCE_NO_SLOT;
     sequence->n_groups = n_groups;
@@ -203,6 +204,8 @@ void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uin
         set->await = mask_await;
         set->await_arg = sequence->mask;
     }
+    if (sequence->embeds && set->output == BACKEND_SAMPLE_LAST)
+        set->output = BACKEND_SUM_LAST;
     sequence->n_told = sequence->n_blocks;
     sequence->fed += set->n_ids;
     sequence->in_flight++;

@@ -10,6 +10,8 @@
  *                   ▲                                      ▼
  *                   └──────────── flights read ──────── SPOILED ◀── a step was abandoned
  *
+ * One that embeds decodes nothing: it ends when its last chunk is read.
+ *
  * The state says what it does; `slot` whether it holds one, and so whether it stands in the waiting list or
  * among the running. sequence_plan and sequence_settle alone move its progress: the first when a step is
  * built, the second when that step was read. The functions here touch no other module but those of
@@ -56,6 +58,7 @@ struct sequence {
     uint64_t deadline_ns;  /* 0 = none */
     uint64_t arrival;      /* grows with each request */
     bool uncached;         /* it has none */
+    bool embeds;           /* its prompt's final states are asked for, and no token */
     uint64_t space;        /* of the prefix cache, by the request's salt */
     uint32_t n_groups;     /* of KV blocks, each with its table */
     uint64_t store_use;    /* of the prefix store; 0: not yet */

@@ -206,6 +206,12 @@ static void endless(struct generation *generation)
     generation->max_tokens = 2000000000;
 }
 
+static void embedding(struct generation *generation)
+{
+    generation->embed = true;
+    generation->max_tokens = 0;
+}
+
 START_TEST(what_cannot_be_served_is_refused_by_name)
 {
     open_pool(NULL);
@@ -215,6 +221,8 @@ START_TEST(what_cannot_be_served_is_refused_by_name)
     ck_assert_int_eq(expect_error(&client_a), PROTO_NO_WORKER);
     client_generate(&client_a, '3', "count 1", endless);
     ck_assert_int_eq(expect_error(&client_a), PROTO_TOO_LONG);
+    client_generate(&client_a, '4', "count 1", embedding); /* the fakes register none */
+    ck_assert_int_eq(expect_error(&client_a), PROTO_UNSUPPORTED);
     struct message cancel = named(MESSAGE_CANCEL, 'x');
     client_send(&client_a, &cancel);
     ck_assert_int_eq(expect_error(&client_a), PROTO_UNKNOWN_REQUEST);

@@ -38,6 +38,29 @@ START_TEST(load_spreads_by_what_was_assigned_and_comes_back_by_what_ended)
 }
 END_TEST
 
+START_TEST(embeddings_go_where_they_can_be_made)
+{
+    struct worker workers[] = {serving("m", 4), serving("m", 4), serving("other", 4)};
+    const struct scheduler_wish wish = {.model = BYTES_LITERAL("m"), .embed = true};
+    struct worker *worker = NULL;
+    workers[1].embedding = 64;
+    workers[1].load = 1000;
+    ck_assert_int_eq(scheduler_pick(workers, 3, &wish, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[1]);
+    workers[1].embedding = 0;
+    ck_assert_int_eq(scheduler_pick(workers, 3, &wish, &worker), SCHEDULER_E_NO_WORKER);
+    ck_assert(scheduler_lacks_embeddings(workers, 3, &wish));
+    const struct scheduler_wish stranger = {.model = BYTES_LITERAL("x"), .embed = true};
+    ck_assert(!scheduler_lacks_embeddings(workers, 3, &stranger));
+    const struct scheduler_wish tokens = {.model = BYTES_LITERAL("m")};
+    ck_assert(!scheduler_lacks_embeddings(workers, 3, &tokens));
+    /* One that starts may turn out to make some. */
+    workers[0].state = WORKER_STARTING;
+    workers[0].model[0] = 0;
+    ck_assert_int_eq(scheduler_pick(workers, 3, &wish, &worker), SCHEDULER_E_BUSY);
+}
+END_TEST
+
 START_TEST(a_prompt_that_is_read_is_no_load_any_more)
 {
     struct worker workers[] = {serving("m", 4), serving("m", 4)};
@@ -203,6 +226,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, large_requests_have_half_of_the_places_until_they_were_read);
     tcase_add_test(tests, a_large_question_goes_to_a_worker_that_works_on_none);
     tcase_add_test(tests, load_spreads_by_what_was_assigned_and_comes_back_by_what_ended);
+    tcase_add_test(tests, embeddings_go_where_they_can_be_made);
     tcase_add_test(tests, a_prompt_that_is_read_is_no_load_any_more);
     tcase_add_test(tests, what_comes_one_by_one_goes_to_each_in_turn);
     tcase_add_test(tests, what_is_saved_at_a_worker_is_taken_off_its_load);

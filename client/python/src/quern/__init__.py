@@ -38,7 +38,7 @@ from ._errors import (
     WorkerLost,
 )
 from ._tables import Parameters
-from ._types import End, Logprob, Message, Model, Piece, Prompt, Result, Status, Worker
+from ._types import Embedding, End, Logprob, Message, Model, Piece, Prompt, Result, Status, Worker
 
 try:
     __version__ = _version("quern")
@@ -54,6 +54,7 @@ __all__ = [
     "Conflict",
     "DeadlineExceeded",
     "Draining",
+    "Embedding",
     "End",
     "Error",
     "HelloRequired",

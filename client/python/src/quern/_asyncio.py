@@ -14,11 +14,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ._base import BaseClient, BaseStream, Gathered, Name, status_of
+from ._base import BaseClient, BaseStream, Gathered, Name, embedding_of, status_of
 from ._documents import documented
 from ._driver import Driver
 from ._errors import Error
-from ._types import Message, Piece, Prompt, Result, Status
+from ._types import Embedding, Message, Piece, Prompt, Result, Status
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -153,8 +153,11 @@ class AsyncClient(BaseClient):
 
         Raises `BadRequest` or `TooLong` for what can be seen to be wrong; the stream raises what the pool refuses.
         """
-        request_id, wire, seed = self._encode(prompt, parameters)
-        stream = AsyncStream(self._driver, request_id, bool(parameters.get("keep_s")))
+        return self._send(self._encode(prompt, parameters), bool(parameters.get("keep_s")))
+
+    def _send(self, encoded: tuple[bytes, bytes, int], keeps: bool) -> AsyncStream:
+        request_id, wire, seed = encoded
+        stream = AsyncStream(self._driver, request_id, keeps)
         sink = stream._inbox.put  # and not the stream itself, which shall end when nobody has it
         self._driver.call(lambda session, now: session.submit(request_id, wire, seed, sink, now))
         return stream
@@ -166,6 +169,24 @@ class AsyncClient(BaseClient):
         await client.chat([{"role": "user", "content": "Hello"}]).text()
         """
         return self.generate(messages, **parameters)
+
+    async def embed(
+        self,
+        prompt: str | Sequence[int],
+        *,
+        model: str = "",
+        special: bool = False,
+        priority: int = 0,
+        deadline_ms: int = 0,
+    ) -> Embedding:
+        """The embedding of a text or of token ids: waits until it is computed.
+
+        `special`: control tokens written out in a text become theirs; the other arguments are those of `generate`.
+        Raises `Unsupported` where no worker of the pool makes embeddings.
+        """
+        parameters = {"model": model, "special": special, "priority": priority, "deadline_ms": deadline_ms}
+        stream = self._send(self._encode_embedding(prompt, parameters), False)
+        return embedding_of([piece async for piece in stream])
 
     def attach(self, request_id: bytes, session: bytes | None = None) -> AsyncStream:
         """Takes over a request that was made with `keep_s`, from its first output on. `session` is the one of the

@@ -6,13 +6,13 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _certificate, _place, _request
 from ._driver import Driver
 from ._errors import BadRequest, Error, error_of
-from ._types import End, Logprob, Model, Piece, Prompt, Result, Status, Worker
+from ._types import Embedding, End, Logprob, Model, Piece, Prompt, Result, Status, Worker
 
 Name = str | os.PathLike[str]
 
@@ -26,6 +26,17 @@ def status_of(fields: Mapping[str, Any]) -> Status:
         texts = {key: for_people(value) for key, value in each.items() if isinstance(value, str)}
         workers.append(Worker(**{**each, **texts}))
     return Status(**{**known, "version": for_people(known["version"])}, workers=tuple(workers))
+
+
+def embedding_of(pieces: Sequence[Piece]) -> Embedding:
+    """The one that the last piece brings. Raises why there is none."""
+    last = pieces[-1]
+    assert last.end is not None
+    if last.embedding:
+        return Embedding(last.embedding, last.end)
+    if last.end.reason == "deadline":
+        raise error_of("deadline", "the deadline passed before the embedding was computed")
+    raise error_of("worker_lost", "the pool no longer has the embedding that it made")
 
 
 class BaseClient:
@@ -73,8 +84,16 @@ class BaseClient:
 
     def _encode(self, prompt: Prompt, parameters: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
         """A new request's id, its bytes and its seed."""
+        return self._encoded(_request.generation(prompt, parameters))
+
+    def _encode_embedding(
+        self, prompt: str | Sequence[int], parameters: Mapping[str, Any]
+    ) -> tuple[bytes, bytes, int]:
+        """The same of a request for an embedding."""
+        return self._encoded(_request.embedding(prompt, parameters))
+
+    def _encoded(self, fields: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
         request_id = os.urandom(16)
-        fields = _request.generation(prompt, parameters)
         return request_id, _request.encoded(request_id, fields, self._driver.session.limits), fields["seed"]
 
 

@@ -47,6 +47,23 @@ def _check_whole(table: Table, fields: Fields) -> None:
         prompt = fields["prompt"]
         if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
             raise Malformed("tools: expected with messages only")
+    if fields.get("embed"):
+        _check_embedding(fields)
+
+
+def _check_embedding(fields: Fields) -> None:
+    prompt = fields.get("prompt")
+    if isinstance(prompt, (list, tuple)) and prompt and isinstance(prompt[0], Mapping):
+        raise Malformed("embed: expected with a text or token ids, not messages")
+    told = {
+        "max_tokens": fields.get("max_tokens"),
+        "logprobs": fields.get("logprobs"),
+        "stop and stop_ids": fields.get("stop") or fields.get("stop_ids"),
+        "grammar": fields.get("grammar") or fields.get("grammar_kind", "gbnf") != "gbnf",
+    }
+    for name, value in told.items():
+        if value:
+            raise Malformed(f"{name}: expected without embed, which makes no tokens")
 
 
 # ---- bytes → message ----

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# Types of fields. INT is every integer, whose bounds say the rest; ID is a byte string of 16.
-(BOOL, INT, REAL, ENUM, ID, TEXT, NAME, EPOCH, RANGE, TEXTS, IDS, BINS, PROMPT, BIASES, LOGPROBS, MAP, MAPS) = range(17)
+# Types of fields. INT is every integer, whose bounds say the rest; ID is a byte string of 16, FLOATS one of float 32,
+# little-endian.
+(BOOL, INT, REAL, ENUM, ID, FLOATS, TEXT, NAME, EPOCH, RANGE, TEXTS, IDS, BINS, PROMPT, BIASES, LOGPROBS, MAP, MAPS) = (
+    range(18)
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Field:
             return self.names[0]
         if self.type in (TEXT, NAME):
             return ""
+        if self.type == FLOATS:
+            return b""
         return (0, 0) if self.type in (EPOCH, RANGE) else []
 
 

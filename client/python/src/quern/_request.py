@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,11 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def embedding(prompt: str | Sequence[int], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a request for an embedding, which a pool that knows none refuses instead of making tokens."""
+    return {**generation(prompt, parameters), "embed": True, "require": ["embed"]}
+
+
 def check_limits(fields: Mapping[str, Any], limits: Mapping[str, int]) -> None:
     """What the pool said it takes, which another version of it may set lower than the protocol does."""
     prompt, stop, grammar = fields["prompt"], fields.get("stop", []), fields.get("grammar", "")
@@ -103,6 +109,10 @@ def encoded(request_id: bytes, fields: Mapping[str, Any], limits: Mapping[str, i
     if len(wire) > limits["request_bytes"]:
         raise TooLong(f"the request has {len(wire)} bytes, the pool takes {limits['request_bytes']}")
     return wire
+
+
+def _floats(data: bytes) -> tuple[float, ...]:
+    return struct.unpack(f"<{len(data) // 4}f", data)
 
 
 def _logprobs(frame: Mapping[str, Any]) -> tuple[tuple[Logprob, ...], ...]:
@@ -367,7 +377,8 @@ class Request:
         logprobs = _logprobs(fields)[known:]
         self.off += len(rest)
         self.fruitless = 0
-        return self._deliver(session, text, ids, logprobs, self._end_of(end) if end is not None else None)
+        vector = _floats(fields["embedding"])
+        return self._deliver(session, text, ids, logprobs, self._end_of(end) if end is not None else None, vector)
 
     # -- delivery: the one place where a request ends --
 
@@ -388,8 +399,9 @@ class Request:
         ids: tuple[int, ...],
         logprobs: tuple[tuple[Logprob, ...], ...],
         end: End | None,
+        vector: tuple[float, ...] = (),
     ) -> bool:
-        piece = Piece(text, ids, self.next, logprobs, end)
+        piece = Piece(text, ids, self.next, logprobs, end, vector)
         self.next += len(ids)
         if end is not None:
             session.forget(self)

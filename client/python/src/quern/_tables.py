@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from ._field import (
-    BIASES, BINS, BOOL, ENUM, EPOCH, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, RANGE, REAL, TEXT, TEXTS,
+    BIASES, BINS, BOOL, ENUM, EPOCH, FLOATS, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, RANGE, REAL, TEXT, TEXTS,
     Field, Table, table,
 )
 
@@ -40,6 +40,7 @@ KINDS: dict[str, Table] = {
     "generate": table(
         Field("id", ID, required=True, always=True),
         Field("prompt", PROMPT, required=True, always=True),
+        Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, and no token"),
         Field("special", BOOL, help="text prompts: control tokens written out in the text become their ids"),
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
@@ -118,7 +119,7 @@ KINDS: dict[str, Table] = {
         Field("stream", TEXTS, required=True, always=True, low=1, high=8, item_high=128),
         Field("limits", MAP, required=True, always=True, table=table(Field("request_bytes", INT, required=True, always=True, high=4294967295), Field("prompt_ids", INT, required=True, always=True, high=4294967295), Field("stops", INT, required=True, always=True, high=4294967295), Field("stop_bytes", INT, required=True, always=True, high=4294967295), Field("stop_ids", INT, required=True, always=True, high=4294967295), Field("logprobs", INT, required=True, always=True, high=4294967295), Field("logit_bias", INT, high=4294967295), Field("grammar_bytes", INT, high=4294967295))),
         Field("lease_ms", INT, required=True, always=True, high=4294967295),
-        Field("models", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("digest", ID, required=True, always=True), Field("context", INT, required=True, always=True, high=4294967295), Field("workers", INT, high=4294967295), Field("chat", BOOL))),
+        Field("models", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("digest", ID, required=True, always=True), Field("context", INT, required=True, always=True, high=4294967295), Field("workers", INT, high=4294967295), Field("chat", BOOL), Field("embedding", INT, high=32768))),
         max_bytes=6881280,
     ),
     "welcome": table(
@@ -174,7 +175,7 @@ KINDS: dict[str, Table] = {
         Field("moved", INT, high=18446744073709551615),
         Field("tokens", INT, high=18446744073709551615),
         Field("journal_bytes", INT, high=18446744073709551615),
-        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("tools", NAME, high=128), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("context", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("kv_cached", INT, high=4294967295), Field("restores", INT, high=18446744073709551615), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("tools", NAME, high=128), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("kv_cached", INT, high=4294967295), Field("restores", INT, high=18446744073709551615), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
         max_bytes=6881280,
     ),
     "tokenize_ok": table(
@@ -210,6 +211,7 @@ KINDS: dict[str, Table] = {
         Field("text", TEXT, required=True, always=True, high=262144),
         Field("logprobs", LOGPROBS, high=21),
         Field("pieces", BINS, high=86016, item_high=256),
+        Field("embedding", FLOATS, high=32768),
         Field("wseq", INT, high=9007199254740992),
         Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=262144,
@@ -229,6 +231,7 @@ KINDS: dict[str, Table] = {
         Field("tools", NAME, high=128),
         Field("kv_blocks", INT, required=True, always=True, high=4294967295),
         Field("max_prompt", INT, required=True, always=True, high=4294967295),
+        Field("embedding", INT, high=32768),
         Field("device", NAME, high=128),
         Field("wseq", INT, high=9007199254740992),
         Field("acked", INT, high=9007199254740992),
@@ -272,6 +275,7 @@ KINDS: dict[str, Table] = {
         Field("output", IDS, high=524288),
         Field("off", INT, high=9007199254740992),
         Field("prompt", PROMPT, required=True, always=True),
+        Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, and no token"),
         Field("special", BOOL, help="text prompts: control tokens written out in the text become their ids"),
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),

@@ -69,6 +69,8 @@ class Piece:
     """For each id: its own first, then the most likely, best first; empty unless asked for."""
     end: End | None = None
     """In the last piece."""
+    embedding: tuple[float, ...] = ()
+    """With the end of a request for one."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,16 @@ class Result:
     ids: tuple[int, ...]
     logprobs: tuple[tuple[Logprob, ...], ...]
     end: End
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """What a prompt means to the model, as a vector: texts are compared by the dot product of theirs."""
+
+    vector: tuple[float, ...]
+    """Of length one (Euclidean), in the direction of the mean of the model's final states."""
+    end: End
+    """What was counted: `prompt_tokens`, the times until it was computed."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,8 @@ class Model:
     """That were ready when the session opened."""
     chat: bool
     """Has a chat template."""
+    embedding: int = 0
+    """Numbers of an embedding; 0: its workers make none."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +131,8 @@ class Worker:
     kv_block_bytes: int
     """Of one block; 0: not known yet."""
     context: int
+    embedding: int
+    """Numbers of an embedding; 0: it makes none."""
     steps: int
     tokens: int
     cache_hits: int

@@ -157,6 +157,12 @@ def check_scalar(field: Field, value: Any) -> Any:
     elif kind == f.ID:
         if not isinstance(value, bytes) or len(value) != 16:
             raise Malformed("expected a byte string of 16 bytes")
+    elif kind == f.FLOATS:
+        if not isinstance(value, bytes):
+            raise Malformed("expected a byte string")
+        if len(value) % 4:
+            raise Malformed(f"{len(value)} bytes are no whole float 32s")
+        check_count(len(value) // 4, field.high)
     else:
         if not isinstance(value, str):
             raise Malformed("expected a text")

@@ -9,6 +9,7 @@ restarts: another boot, no session known). Whatever the script leaves out is in 
 
 from __future__ import annotations
 
+import struct
 from collections import Counter, deque
 
 from quern import _codec, _request
@@ -43,6 +44,7 @@ class Broker:
         self.no_verdicts = False  # a generate is not answered
         self.cancels_unknown = False
         self.cancels_lost = 0
+        self.loses_embeddings = False  # they are not in its journal
         self.welcomes_lost = 0
         self.versions = (1, 1)
         self.stream = ["tcp://10.0.0.1:1", "ipc:///run/quern/stream"]
@@ -53,6 +55,7 @@ class Broker:
         self.forgot = False
         self.requests = {}  # id: the rest of its script
         self.waiting = set()
+        self.embeddings = {}  # id: the frame that has it
         self.counts = Counter()
         self.taken = []
         self.generates = []
@@ -146,7 +149,17 @@ class Broker:
         if not again:
             later = self.forgot and self.next_script is not None
             self.requests[request] = deque(self.next_script if later else self.script)
-            self.play(request)
+            if fields["embed"]:
+                self.embed(request)
+            else:
+                self.play(request)
+
+    def embed(self, request):
+        end = {"reason": "stop", "usage": {**USAGE, "output_tokens": 0}, "timing": TIMING}
+        self.embeddings[request] = {"id": request, "epoch": (self.boot, self.move), "seq": 0, "off": 0, "ids": [], "text": "",
+                                    "embedding": struct.pack("<2f", 0.6, -0.8), "end": end}
+        self.publish(request, **self.embeddings[request])
+        self.reply("end", id=request, epoch=(self.boot, self.move), count=0, end=end)
 
     def on_replay(self, fields):
         request = fields["id"]
@@ -158,6 +171,11 @@ class Broker:
         if request in self.waiting:
             self.waiting.discard(request)
             self.play(request)
+        if request in self.embeddings:
+            frames = [] if self.loses_embeddings else [_codec.encode("frame", self.embeddings[request])]
+            self.reply("replay_ok", **{"id": request, "epoch": (self.boot, self.move), "from": 0, "next": 0, "done": True,
+                                       "frames": frames})
+            return
         first = fields["next"] // 2
         last = min(first + self.page_frames, self.n_frames)
         frames = [_codec.encode("frame", self.frame(request, i, move=0)) for i in range(first, last)]

@@ -137,6 +137,33 @@ def test_a_request_streams(folder):
     assert not client.is_open
 
 
+def test_an_embedding_comes_as_a_vector(folder):
+    with Served(Broker(), folder) as served, quern.Client(folder, timeout=WAIT) as client:
+        embedding = client.embed("Hi", model="fake", priority=3)
+        assert embedding.vector == pytest.approx((0.6, -0.8))
+        assert (embedding.end.reason, embedding.end.prompt_tokens, embedding.end.output_tokens) == ("stop", 3, 0)
+        (asked,) = served.broker.generates
+        assert (asked["prompt"], asked["embed"], asked["require"], asked["priority"]) == ("Hi", True, ["embed"], 3)
+        assert client.embed([5, 6]).vector == embedding.vector
+        assert served.broker.generates[-1]["prompt"] == [5, 6]
+        with pytest.raises(quern.BadRequest, match="embed"):
+            client.generate("Hi", embed=True)
+        with pytest.raises(quern.BadRequest, match="not messages"):
+            client.embed([{"role": "user", "content": "Hi"}])
+        served.broker.refusal = "unsupported"
+        with pytest.raises(quern.Unsupported):
+            client.embed("Hi")
+
+
+def test_an_embedding_whose_frame_was_dropped_is_asked_for_again(folder):
+    with Served(Broker(), folder, lose=lambda _: True) as served, quern.Client(folder, timeout=WAIT) as client:
+        assert client.embed("Hi").vector == pytest.approx((0.6, -0.8))
+        assert served.broker.counts["replay"] == 1
+        served.broker.loses_embeddings = True
+        with pytest.raises(quern.WorkerLost):
+            client.embed("Hi")
+
+
 def test_a_stream_that_loses_most_frames_still_brings_every_token(folder):
     with Served(frames(60), folder, lose=lambda n: n % 4 != 0) as served, quern.Client(folder, timeout=WAIT) as client:
         served.broker.page_frames = 7
@@ -333,6 +360,8 @@ def test_requests_stream_in_an_event_loop(folder):
             texts = await asyncio.gather(*(client.chat([{"role": "user", "content": "Hi"}]).text() for _ in range(8)))
             assert texts == [whole(40)] * 8
             assert await client.tokenize("Hi") == [4, 5, 6]
+            embeddings = await asyncio.gather(*(client.embed("Hi") for _ in range(8)))
+            assert all(each.vector == pytest.approx((0.6, -0.8)) for each in embeddings)
             assert (await client.status(WAIT)).version == "1.2.3"
             result = await client.generate("Hi").result()
             assert result.ids == tuple(range(80))

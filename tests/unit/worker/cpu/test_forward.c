@@ -256,8 +256,12 @@ static void run_layer(const struct model *model, const struct model_layer *layer
     free(other);
 }
 
-/* The logits of all positions, [N_IDS][n_vocab]. */
-static double *reference(const struct model *model, const int32_t ids[N_IDS])
+struct expected {
+    double *logits; /* [N_IDS][n_vocab] of all positions */
+    double *sums;   /* [n_embd] of their final states */
+};
+
+static struct expected reference(const struct model *model, const int32_t ids[N_IDS])
 {
     const struct model_params *p = &model->params;
     const struct gguf_tensor *positions = model->tensors[TENSOR_POSITIONS].weight;
@@ -272,20 +276,25 @@ static double *reference(const struct model *model, const int32_t ids[N_IDS])
     for (uint32_t l = 0; l < p->n_layers; l++)
         run_layer(model, &model->layers[l], stream);
     double *logits = calloc((size_t)N_IDS * p->n_vocab, sizeof *logits);
+    double *sums = calloc(p->n_embd, sizeof *sums);
     for (uint32_t t = 0; t < N_IDS; t++) {
         double *x = stream + (size_t)t * p->n_embd, *row = logits + (size_t)t * p->n_vocab;
         normalize(&model->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], x, p->n_embd, x);
         linear(&model->tensors[TENSOR_OUTPUT], x, row);
+        for (uint32_t i = 0; i < p->n_embd; i++)
+            sums[i] += x[i];
         for (uint32_t i = 0; i < p->n_vocab; i++)
             row[i] = capped(row[i] * (double)p->logit_scale, p->logit_cap);
     }
     free(stream);
-    return logits;
+    return (struct expected){logits, sums};
 }
 
 /* ---- the backend ---- */
 
-static float *run_backend(const struct model *model, const char *kernels, const int32_t ids[N_IDS])
+/* The logits of all positions; or, in *ret_sums, the sums of their final states, and NULL. */
+static float *run_backend(const struct model *model, const char *kernels, const int32_t ids[N_IDS],
+                          double *ret_sums)
 {
     static const uint32_t blocks[] = {2, 0, 1};
     struct backend_info info;
@@ -297,21 +306,25 @@ static float *run_backend(const struct model *model, const char *kernels, const 
                                     .cpu = {.n_threads = 2}};
     struct backend *backend = NULL;
     struct error err = {0};
-    float *logits = calloc((size_t)N_IDS * model->params.n_vocab, sizeof *logits);
+    float *logits = ret_sums ? NULL : calloc((size_t)N_IDS * model->params.n_vocab, sizeof *logits);
     setenv("QUERN_KERNELS", kernels, 1);
     ck_assert_msg(backend_cpu.open(&config, &backend, &err) == 0, "%s", err.text);
-    struct backend_slot slot = {.sampling = {.top_p = 1, .repetition_penalty = 1}, .end_position = N_IDS + 1};
+    struct backend_slot slot = {.sampling = {.top_p = 1, .repetition_penalty = 1},
+                                .end_position = N_IDS + 1,
+                                .embeds = ret_sums != NULL};
     ck_assert_int_eq(backend_cpu.slot_open(backend, 0, &slot), 0);
     backend_cpu.info(backend, &info);
+    ck_assert_uint_eq(info.n_embedding, model->params.n_embd);
     uint32_t told = 0;
     for (uint32_t at = 0, n; at < N_IDS; at += n) {
         n = at == 0 ? 37 : at < 60 ? 1 : N_IDS - at;
         uint32_t need = backend_blocks_for(at + n);
-        struct backend_row_set set = {.ids = ids + at,
-                                      .n_ids = n,
-                                      .position = at,
-                                      .output = BACKEND_LOGITS_ALL,
-                                      .logits = logits + (size_t)at * model->params.n_vocab};
+        struct backend_row_set set = {
+            .ids = ids + at, .n_ids = n, .position = at, .output = BACKEND_LOGITS_ALL};
+        if (ret_sums)
+            set.output = at + n < N_IDS ? BACKEND_OUTPUT_NONE : BACKEND_SUM_LAST;
+        else
+            set.logits = logits + (size_t)at * model->params.n_vocab;
         struct backend_step step = {.sets = &set, .n_sets = 1};
         const struct backend_result *results;
         uint64_t ticket;
@@ -320,22 +333,41 @@ static float *run_backend(const struct model *model, const char *kernels, const 
         told = need;
         ck_assert_int_eq(backend_cpu.submit(backend, &step, &ticket), 0);
         ck_assert_int_eq(backend_cpu.poll(backend, ticket, 0, &results, NULL), 0);
+        ck_assert_int_eq(results->sums != NULL, ret_sums && at + n == N_IDS);
+        if (results->sums && ret_sums)
+            memcpy(ret_sums, results->sums, model->params.n_embd * sizeof *ret_sums);
     }
     backend_cpu.close(backend);
     return logits;
 }
 
-/* Every row of logits on every build of the kernels. */
+/* That the sums are right but for what rounding does. */
+static void check_sums(const struct model *model, const char *what, const char *kernels,
+                       const int32_t ids[N_IDS], const double *expected)
+{
+    double *sums = calloc(model->params.n_embd, sizeof *sums), wrong = 0, size = 0;
+    run_backend(model, kernels, ids, sums);
+    for (uint32_t i = 0; i < model->params.n_embd; i++) {
+        wrong += (sums[i] - expected[i]) * (sums[i] - expected[i]);
+        size += expected[i] * expected[i];
+    }
+    ck_assert_msg(wrong <= 1e-6 * size, "%s, %s: sums of states, NMSE %.2g", what, kernels, wrong / size);
+    free(sums);
+}
+
+/* Every row of logits, and what an embedding is made of, on every build of the kernels. */
 static void check(const struct model *model, const char *what)
 {
     int32_t ids[N_IDS];
     uint32_t n = model->params.n_vocab;
     for (uint32_t i = 0; i < N_IDS; i++)
         ids[i] = (int32_t)(random_u32() % n);
-    double *expected = reference(model, ids);
+    const struct expected right = reference(model, ids);
+    const double *expected = right.logits;
     const struct kernels *kernels;
     for (uint32_t k = 0; (kernels = kernels_at(k)); k++) {
-        float *logits = run_backend(model, kernels->name, ids);
+        float *logits = run_backend(model, kernels->name, ids, NULL);
+        check_sums(model, what, kernels->name, ids, right.sums);
         for (uint32_t t = 0; t < N_IDS; t++) {
             double wrong = 0, size = 0;
             for (uint32_t i = 0; i < n; i++) {
@@ -348,7 +380,8 @@ static void check(const struct model *model, const char *what)
         }
         free(logits);
     }
-    free(expected);
+    free(right.logits);
+    free(right.sums);
 }
 
 /* ---- models ---- */

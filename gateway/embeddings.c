@@ -1,12 +1,306 @@
 /* SPDX-License-Identifier: MIT */
-/* See embeddings.h. 400 and not 501: clients try again what is a server's fault. */
+/* See embeddings.h.
+ *
+ * Inputs are sent in their order, MOST_AT_ONCE under way: enough for the workers to have something to do, and
+ * few enough that a request with thousands of them leaves the session's share of the queue to others. When
+ * one ends the next is sent, from inside its callback. All this lives until the last one has ended, which
+ * may be after the exchange. */
 
 #include "gateway/embeddings.h"
 
-void embeddings_handle(struct exchange *exchange)
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "gateway/gateway.h"
+
+#define MOST_AT_ONCE   32
+#define MAX_BODY_BYTES (64u << 20) /* of one answer */
+#define NUMBER_BYTES   16          /* of it, for a number written out, at most */
+
+struct embeddings_item {
+    struct embeddings *owner;
+    struct quern_id id;
+    bool running;
+};
+
+static void free_embeddings(struct embeddings *e)
+{
+    if (e->key)
+        key_release(e->key, 0);
+    parameters_deinit(&e->in.parameters);
+    free(e->items);
+    free(e->numbers);
+    free(e->model);
+    free(e);
+}
+
+/* For the request log: what is known so far. */
+static void note(struct embeddings *e, const char *finish)
+{
+    struct request_record *record = &e->exchange->record;
+    snprintf(record->model_text, sizeof record->model_text, "%s", e->model);
+    record->model = record->model_text;
+    record->finish = finish;
+    record->choices = (uint32_t)e->in.n;
+    record->prompt_tokens = (uint32_t)e->prompt_tokens;
+    record->queue_ms = e->queue_ms;
+    record->prefill_ms = e->prefill_ms;
+}
+
+/* Nobody wants them any more: asks for the end of what runs. */
+static void abandon(struct embeddings *e)
+{
+    e->exchange = NULL;
+    e->failed = true;
+    for (size_t i = 0; i < e->sent; i++)
+        if (e->items[i].running)
+            quern_cancel(e->client, e->items[i].id, NULL);
+}
+
+static void on_gone(void *arg)
+{
+    struct embeddings *e = arg;
+    e->gateway->counters.abandoned++;
+    note(e, NULL);
+    abandon(e);
+}
+
+static void fail(struct embeddings *e, const struct refusal *refusal)
+{
+    struct exchange *exchange = e->exchange;
+    exchange_when_gone(exchange, NULL, NULL);
+    note(e, "error");
+    abandon(e);
+    exchange_refuse(exchange, refusal);
+}
+
+/* ---- what comes ---- */
+
+static int check_dimensions(const struct embeddings_in *in, uint32_t n_embedding, struct refusal *refusal)
+{
+    if (in->dimensions == 0 || in->dimensions == n_embedding)
+        return 0;
+    return refuse(refusal, 400, "unsupported_parameter", "dimensions",
+                  "dimensions is %u: the model's embeddings have %u numbers, and cannot be shortened",
+                  in->dimensions, n_embedding);
+}
+
+/* Keeps a vector. 0 or REFUSED. */
+static int keep(struct embeddings *e, size_t index, const struct quern_output *output,
+                struct refusal *refusal)
+{
+    const size_t n = output->n_embedding;
+    if (!e->numbers) {
+        if (check_dimensions(&e->in, (uint32_t)n, refusal) != 0)
+            return REFUSED;
+        if (e->in.n * n > MAX_BODY_BYTES / NUMBER_BYTES)
+            return refuse(refusal, 400, "too_large", "input",
+                          "input has %zu inputs, of %zu numbers each; at most %zu inputs fit into an answer",
+                          e->in.n, n, MAX_BODY_BYTES / NUMBER_BYTES / n);
+        e->numbers = calloc(e->in.n * n, sizeof *e->numbers);
+        e->n_embedding = (uint32_t)n;
+        if (!e->numbers)
+            return parameters_out_of_memory(refusal);
+    }
+    if (n != e->n_embedding) /* another model of this name */
+        return refuse(refusal, 503, "worker_lost", NULL,
+                      "the pool serves another model since this request began");
+    memcpy(e->numbers + index * n, output->embedding, n * sizeof *e->numbers);
+    return 0;
+}
+
+static void finish(struct embeddings *e)
+{
+    struct counters *counters = &e->gateway->counters;
+    struct json_out body = {0};
+    counters->prompt_tokens += e->prompt_tokens;
+    histogram_add(&counters->queue, e->queue_ms / 1000);
+    histogram_add(&counters->generation, (double)(clock_ns() - e->begun_ns) / CLOCK_NS_PER_S);
+    note(e, "stop");
+    e->write(e, &body);
+    exchange_reply_json(e->exchange, 200, &body);
+    e->exchange = NULL;
+}
+
+static void on_output(void *arg, const struct quern_output *output);
+
+/* Sends what may be under way. 0 or the code of what failed. */
+static int send_some(struct embeddings *e, struct quern_error *err)
+{
+    while (!e->failed && e->sent < e->in.n && e->running < MOST_AT_ONCE) {
+        struct embeddings_item *item = &e->items[e->sent];
+        const struct embeddings_input *input = &e->in.inputs[e->sent];
+        struct quern_request request;
+        quern_request_init(&request); /* what else may have been said means nothing here */
+        request.model = e->in.parameters.request.model;
+        request.embed = true;
+        request.text = input->text.data;
+        request.text_len = input->text.len;
+        request.ids = input->ids;
+        request.n_ids = input->n_ids;
+        item->owner = e;
+        int r = quern_generate(e->client, &request, on_output, item, &item->id, err);
+        if (r == -EAGAIN && e->running > 0)
+            return 0; /* when one of those has ended */
+        if (r < 0)
+            return r;
+        item->running = true;
+        e->sent++;
+        e->running++;
+    }
+    return 0;
+}
+
+static void on_output(void *arg, const struct quern_output *output)
+{
+    struct embeddings_item *item = arg;
+    struct embeddings *e = item->owner;
+    struct refusal refusal;
+    struct quern_error err = {.text = ""};
+    if (!output->end)
+        return;
+    item->running = false;
+    e->running--;
+    e->prompt_tokens += output->end->prompt_tokens;
+    e->queue_ms = output->end->queue_ms > e->queue_ms ? output->end->queue_ms : e->queue_ms;
+    e->prefill_ms = output->end->prefill_ms > e->prefill_ms ? output->end->prefill_ms : e->prefill_ms;
+    if (e->exchange && !output->embedding) {
+        refusal_of_end(output->end, &refusal);
+        fail(e, &refusal);
+    } else if (e->exchange && keep(e, (size_t)(item - e->items), output, &refusal) != 0) {
+        fail(e, &refusal);
+    }
+    int r = send_some(e, &err);
+    if (r < 0 && e->exchange) {
+        refusal_of_code(r, err.text, &refusal);
+        fail(e, &refusal);
+    }
+    if (e->running > 0)
+        return;
+    if (e->exchange)
+        finish(e);
+    free_embeddings(e);
+}
+
+/* ---- the request ---- */
+
+static int check(const struct gateway *gateway, const struct embeddings_in *in, struct refusal *refusal)
+{
+    if (in->n == 0)
+        return refuse_value(refusal, "input", "input is missing");
+    if (gateway_check(gateway, in->parameters.request.model, refusal) != 0)
+        return REFUSED;
+    const struct pool_model *model = pool_model(&gateway->pool, in->parameters.request.model);
+    return model && model->embedding > 0 ? check_dimensions(in, model->embedding, refusal) : 0;
+}
+
+void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
+                       void (*write)(const struct embeddings *embeddings, struct json_out *out))
 {
     struct refusal refusal;
-    refuse(&refusal, 400, "unsupported_endpoint", NULL,
-           "/v1/embeddings is not supported: this pool serves text generation only");
-    exchange_refuse(exchange, &refusal);
+    struct quern_error err = {.text = ""};
+    struct embeddings *e = calloc(1, sizeof *e);
+    if (!e) {
+        parameters_out_of_memory(&refusal);
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    *e = (struct embeddings){.exchange = exchange,
+                             .gateway = exchange->gateway,
+                             .client = exchange->gateway->pool.client,
+                             .write = write,
+                             .begun_ns = clock_ns()};
+    parameters_init(&e->in.parameters);
+    const struct bytes body = {exchange->body.data, exchange->body.len};
+    int r = parameters_read(&e->in.parameters, rows, body, &refusal);
+    if (r == 0)
+        r = check(e->gateway, &e->in, &refusal);
+    if (r == 0) {
+        e->items = calloc(e->in.n, sizeof *e->items);
+        e->model = strdup(gateway_model(e->gateway, e->in.parameters.request.model));
+        r = e->items && e->model ? key_take(exchange->key, 0, &refusal) : parameters_out_of_memory(&refusal);
+    }
+    if (r != 0) {
+        exchange_refuse(exchange, &refusal);
+        free_embeddings(e);
+        return;
+    }
+    e->key = exchange->key;
+    exchange_when_gone(exchange, on_gone, e);
+    r = send_some(e, &err);
+    if (r == 0)
+        return;
+    refusal_of_code(r, err.text, &refusal);
+    fail(e, &refusal);
+    if (e->running == 0)
+        free_embeddings(e);
+}
+
+/* ---- OpenAI's form ---- */
+
+void embeddings_write_numbers(const struct embeddings *e, size_t i, struct json_out *out)
+{
+    const float *numbers = embeddings_at(e, i);
+    json_out_text(out, "[");
+    for (uint32_t j = 0; j < e->n_embedding; j++) {
+        json_out_text(out, j ? "," : "");
+        json_out_real(out, (double)numbers[j]);
+    }
+    json_out_text(out, "]");
+}
+
+/* As float 32, little-endian. */
+static void write_base64(const struct embeddings *e, size_t i, struct json_out *out)
+{
+    const float *numbers = embeddings_at(e, i);
+    struct buffer bytes = {0};
+    for (uint32_t j = 0; j < e->n_embedding; j++) {
+        uint32_t bits;
+        memcpy(&bits, &numbers[j], sizeof bits);
+        bits = htole32(bits);
+        out->failed |= buffer_append(&bytes, &bits, sizeof bits) < 0;
+    }
+    json_out_base64(out, (struct bytes){bytes.data, bytes.len});
+    buffer_deinit(&bytes);
+}
+
+static void write_openai(const struct embeddings *e, struct json_out *out)
+{
+    json_out_text(out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < e->in.n; i++) {
+        json_out_text(out,
+                      i ? ",{\"object\":\"embedding\",\"index\":" : "{\"object\":\"embedding\",\"index\":");
+        json_out_number(out, (int64_t)i);
+        json_out_text(out, ",\"embedding\":");
+        if (e->in.base64)
+            write_base64(e, i, out);
+        else
+            embeddings_write_numbers(e, i, out);
+        json_out_text(out, "}");
+    }
+    json_out_text(out, "],\"model\":");
+    json_out_name(out, e->model);
+    json_out_text(out, ",\"usage\":{\"prompt_tokens\":");
+    json_out_number(out, (int64_t)e->prompt_tokens);
+    json_out_text(out, ",\"total_tokens\":");
+    json_out_number(out, (int64_t)e->prompt_tokens);
+    json_out_text(out, "}}");
+}
+
+const struct json_row embeddings_rows[] = {
+    {"input", embeddings_input, NULL, 0},
+    {"model", parameters_model, NULL, 0},
+    {"encoding_format", embeddings_format, NULL, 0},
+    {"dimensions", embeddings_dimensions, NULL, 0},
+    {"user", json_in_ignore, NULL, 0},
+    {0},
+};
+
+void embeddings_handle(struct exchange *exchange)
+{
+    embeddings_answer(exchange, embeddings_rows, write_openai);
 }

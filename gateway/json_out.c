@@ -97,6 +97,22 @@ void json_out_real(struct json_out *out, double real)
     json_out_text(out, digits);
 }
 
+void json_out_base64(struct json_out *out, struct bytes bytes)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *in = bytes.data;
+    json_out_text(out, "\"");
+    for (size_t i = 0; i < bytes.len; i += 3) {
+        const size_t left = bytes.len - i;
+        const uint32_t three =
+            (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) | (left > 2 ? in[i + 2] : 0);
+        const char four[] = {letters[three >> 18], letters[three >> 12 & 63],
+                             left > 1 ? letters[three >> 6 & 63] : '=', left > 2 ? letters[three & 63] : '='};
+        json_out_bytes(out, four, sizeof four);
+    }
+    json_out_text(out, "\"");
+}
+
 void json_out_deinit(struct json_out *out)
 {
     buffer_deinit(&out->buffer);

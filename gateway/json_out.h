@@ -45,6 +45,9 @@ static inline void json_out_reset(struct json_out *out)
     out->failed = false;
 }
 
+/* Bytes in quotes, in base64 with padding (RFC 4648). */
+void json_out_base64(struct json_out *out, struct bytes bytes);
+
 void json_out_deinit(struct json_out *out);
 
 #endif

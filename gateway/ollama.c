@@ -6,8 +6,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "gateway/answer.h"
 #include "gateway/conversation.h"
+#include "gateway/embeddings.h"
 #include "gateway/gateway.h"
 #include "gateway/generation.h"
 #include "gateway/grammar.h"
@@ -93,6 +95,16 @@ const struct json_row ollama_generate_rows[] = {
     {"template", json_in_unsupported, NULL, 0},
     {"context", json_in_unsupported, NULL, 0},
     {"images", json_in_unsupported, NULL, 0},
+    {0},
+};
+
+const struct json_row ollama_embed_rows[] = {
+    {"model", take_model, NULL, 0},
+    {"input", embeddings_input, NULL, 0},
+    {"dimensions", embeddings_dimensions, NULL, 0},
+    {"truncate", json_in_unsupported, NULL, 0},
+    {"options", take_options, NULL, 0},
+    {"keep_alive", json_in_ignore, NULL, 0},
     {0},
 };
 
@@ -214,6 +226,28 @@ void ollama_handle_chat(struct exchange *exchange)
 void ollama_handle_generate(struct exchange *exchange)
 {
     generation_handle(exchange, ollama_generate_rows, "prompt", true, &generate_dialect);
+}
+
+static void write_embeddings(const struct embeddings *embeddings, struct json_out *out)
+{
+    json_out_text(out, "{\"model\":");
+    json_out_name(out, embeddings->model);
+    json_out_text(out, ",\"embeddings\":[");
+    for (size_t i = 0; i < embeddings->in.n; i++) {
+        json_out_text(out, i ? "," : "");
+        embeddings_write_numbers(embeddings, i, out);
+    }
+    json_out_text(out, "]");
+    nanoseconds(out, ",\"total_duration\":", (double)(clock_ns() - embeddings->begun_ns) / CLOCK_NS_PER_MS);
+    nanoseconds(out, ",\"load_duration\":", 0);
+    json_out_text(out, ",\"prompt_eval_count\":");
+    json_out_number(out, (int64_t)embeddings->prompt_tokens);
+    json_out_text(out, "}");
+}
+
+void ollama_handle_embed(struct exchange *exchange)
+{
+    embeddings_answer(exchange, ollama_embed_rows, write_embeddings);
 }
 
 void ollama_handle_tags(struct exchange *exchange)

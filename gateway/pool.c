@@ -134,6 +134,8 @@ static void on_status(void *arg, const struct quern_answer *answer)
         model->workers++;
         model->ready += strcmp(worker->state, "ready") == 0;
         model->context = worker->context;
+        if (worker->embedding > 0)
+            model->embedding = worker->embedding;
         if (worker->tools[0])
             snprintf(model->tools, sizeof model->tools, "%s", worker->tools);
     }

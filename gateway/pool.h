@@ -17,6 +17,7 @@ struct pool_model {
     char *name;
     uint32_t workers, ready; /* that serve it, and of them those that take work now */
     uint32_t context;        /* tokens; 0: not known */
+    uint32_t embedding;      /* numbers of an embedding; 0: none are made, or it is not known */
     char tools[32];          /* the form of its calls; "": it has none */
 };
 

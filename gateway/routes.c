@@ -27,6 +27,7 @@ static const struct route routes[] = {
     {"POST", "/v1/messages", messages_handle, FAMILY_ANTHROPIC, false, false},
     {"POST", "/api/chat", ollama_handle_chat, FAMILY_OLLAMA, false, false},
     {"POST", "/api/generate", ollama_handle_generate, FAMILY_OLLAMA, false, false},
+    {"POST", "/api/embed", ollama_handle_embed, FAMILY_OLLAMA, false, false},
     {"GET", "/api/tags", ollama_handle_tags, FAMILY_OLLAMA, false, false},
     {"GET", "/api/version", ollama_handle_version, FAMILY_OLLAMA, false, true},
     {"POST", "/tokenize", tokenize_handle, FAMILY_OPENAI, false, false},

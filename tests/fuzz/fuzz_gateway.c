@@ -11,6 +11,7 @@
 #include "gateway/chat.h"
 #include "gateway/completions.h"
 #include "gateway/messages.h"
+#include "gateway/embeddings.h"
 #include "gateway/ollama.h"
 #include "gateway/parameters.h"
 #include "gateway/tool_choice.h"
@@ -89,6 +90,25 @@ static void try(const struct json_row *rows, struct bytes body)
     parameters_deinit(&parameters);
 }
 
+static void try_embeddings(const struct json_row *rows, struct bytes body)
+{
+    struct embeddings_in in = {0};
+    struct refusal refusal = {0};
+    size_t sum = 0;
+    parameters_init(&in.parameters);
+    int r = parameters_read(&in.parameters, rows, body, &refusal);
+    REQUIRE(r == 0 || (refusal.status >= 400 && refusal.text[0]));
+    for (size_t i = 0; i < in.n && r == 0; i++) {
+        const struct embeddings_input *input = &in.inputs[i];
+        REQUIRE((input->text.data != NULL) != (input->ids != NULL));
+        sum += input->text.len + input->n_ids;
+        for (size_t j = 0; j < input->n_ids; j++)
+            REQUIRE(input->ids[j] >= 0);
+    }
+    REQUIRE(sum <= body.len && in.n <= EMBEDDINGS_MOST_INPUTS);
+    parameters_deinit(&in.parameters);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     try(chat_rows, (struct bytes){data, len});
@@ -96,5 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     try(messages_rows, (struct bytes){data, len});
     try(ollama_chat_rows, (struct bytes){data, len});
     try(ollama_generate_rows, (struct bytes){data, len});
+    try_embeddings(embeddings_rows, (struct bytes){data, len});
+    try_embeddings(ollama_embed_rows, (struct bytes){data, len});
     return 0;
 }

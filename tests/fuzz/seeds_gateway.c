@@ -41,6 +41,9 @@ void fuzz_seeds(void)
         "{\"type\": "
         "\"tool\", \"name\": \"a\", \"disable_parallel_tool_use\": true}, \"tools\": [{\"name\": \"a\", "
         "\"input_schema\": {\"$ref\": \"#/b\", \"b\": {\"anyOf\": [{}]}}}]}",
+        "{\"input\": [\"a\", [1, 2], \"b\"], \"model\": \"m\", \"encoding_format\": \"base64\", "
+        "\"dimensions\": 64, \"user\": \"c\"}",
+        "{\"input\": [1, 2, 3], \"truncate\": false, \"options\": {\"num_ctx\": 5}}",
         "{\"n\": 1, \"n\": 2}",
         "{\"prompt\": \"a\\u0000\"}",
         "{\"prompt\": NaN, \"a\": 1e999, \"b\": 99999999999999999999}",

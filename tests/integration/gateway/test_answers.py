@@ -232,7 +232,7 @@ class Answers(Base):
                 (400, None, "/v1/completions", {"prompt": "a", "max_tokens": 2000000, "stream": True}),
                 (400, None, "/v1/completions", {"prompt": [2**31 - 1]}),
                 (404, "model", "/v1/chat/completions", {**chat, "model": "gpt-4o"}),
-                (400, None, "/v1/embeddings", {"input": "a", "model": "m"}),
+                (404, "model", "/v1/embeddings", {"input": "a", "model": "m"}),
                 (404, None, "/v1/nothing", {}),
                 (405, None, "/v1/models", {})):
             answer = self.gateway.post(path, **body)

@@ -75,6 +75,26 @@ START_TEST(what_is_no_utf8_is_marked)
 }
 END_TEST
 
+START_TEST(base64_is_that_of_the_standard)
+{
+    /* RFC 4648, section 10. */
+    static const char *const vectors[][2] = {{"", ""},
+                                             {"f", "Zg=="},
+                                             {"fo", "Zm8="},
+                                             {"foo", "Zm9v"},
+                                             {"foob", "Zm9vYg=="},
+                                             {"fooba", "Zm9vYmE="},
+                                             {"foobar", "Zm9vYmFy"},
+                                             {"\xff\xfe\xfb", "//77"}};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        char expected[32];
+        snprintf(expected, sizeof expected, "\"%s\"", vectors[i][1]);
+        json_out_base64(&out, bytes_of_string(vectors[i][0]));
+        ck_assert_str_eq(written(), expected);
+    }
+}
+END_TEST
+
 START_TEST(numbers_are_those_of_json)
 {
     json_out_number(&out, INT64_MIN);
@@ -96,6 +116,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, every_character_comes_back);
     tcase_add_test(tests, a_zero_and_long_texts_too);
     tcase_add_test(tests, what_is_no_utf8_is_marked);
+    tcase_add_test(tests, base64_is_that_of_the_standard);
     tcase_add_test(tests, numbers_are_those_of_json);
 }
 

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Embeddings by HTTP, in the forms of OpenAI's and Ollama's clients."""
+
+import base64
+import json
+import os
+import signal
+import struct
+import subprocess
+
+from pool import BUILD, WAIT, Base, go_on, main, until
+
+
+class Embeddings(Base):
+    def embed(self, given, **fields):
+        status, _, answer = self.gateway.post("/v1/embeddings", input=given, **fields)
+        self.assertEqual(status, 200, answer)
+        self.assertEqual((answer["object"], [each["index"] for each in answer["data"]]),
+                         ("list", list(range(len(answer["data"])))))
+        self.assertTrue(all(each["object"] == "embedding" for each in answer["data"]))
+        return [each["embedding"] for each in answer["data"]], answer
+
+    def test_one_and_several_texts_and_ids_are_answered_in_order(self):
+        texts = ["Hello", "A cat sat on the mat.", "größe 🌾"]
+        (alone,), _ = self.embed(texts[1])
+        vectors, answer = self.embed(texts)
+        self.assertEqual(vectors[1], alone)
+        self.assertEqual(len({tuple(each) for each in vectors}), 3)
+        for each in vectors:
+            self.assertAlmostEqual(sum(number * number for number in each), 1, places=5)
+        ids = [self.gateway.post("/tokenize", content=text)[2]["tokens"] for text in texts]
+        self.assertEqual(self.embed(ids)[0], vectors)
+        self.assertEqual(self.embed(ids[0])[0], vectors[:1])
+        self.assertEqual(answer["usage"], {"prompt_tokens": sum(map(len, ids)), "total_tokens": sum(map(len, ids))})
+        name = self.gateway.ask("GET", "/v1/models")[2]["data"][0]["id"]
+        self.assertEqual(answer["model"], name)
+        self.assertEqual(self.embed(texts, model=name, user="me")[0], vectors)
+
+    def test_they_are_those_of_the_command(self):
+        (vector,), answer = self.embed("Hello there")
+        said = json.loads(subprocess.run([str(BUILD / "quern"), "embed", "--connect", self.rundir, "--json", "Hello there"],
+                                         capture_output=True, timeout=WAIT, check=True).stdout)
+        self.assertEqual(said, {"embedding": vector, "prompt_tokens": answer["usage"]["prompt_tokens"]})
+
+    def test_base64_has_the_same_floats(self):
+        plain, _ = self.embed(["a", "b"], encoding_format="float")
+        coded, _ = self.embed(["a", "b"], encoding_format="base64")
+        for numbers, text in zip(plain, coded, strict=True):
+            data = base64.b64decode(text, validate=True)
+            self.assertEqual(data, struct.pack(f"<{len(numbers)}f", *numbers))
+
+    def test_dimensions_are_those_of_the_model_or_refused(self):
+        n = self.status()["workers"][0]["embedding"]
+        (vector,), _ = self.embed("a", dimensions=n)
+        self.assertEqual(len(vector), n)
+        status, _, answer = self.gateway.post("/v1/embeddings", input="a", dimensions=n // 2)
+        self.assertEqual((status, answer["error"]["param"]), (400, "dimensions"))
+        self.assertIn(f"have {n} numbers", answer["error"]["message"])
+
+    def test_more_inputs_than_run_at_once_all_come(self):
+        inputs = [[5 + i % 300, 7, 310 + i // 300] for i in range(1000)]
+        vectors, answer = self.embed(inputs)
+        self.assertEqual((len(vectors), answer["usage"]["prompt_tokens"]), (1000, 3000))
+        self.assertEqual(len({tuple(each) for each in vectors}), 1000)
+        self.assertEqual(self.embed(inputs[777])[0][0], vectors[777])
+
+    def test_what_is_wrong_is_named(self):
+        for param, fields in (("input", {}), ("input", {"input": ""}), ("input", {"input": []}), ("input", {"input": 5}),
+                              ("input[1]", {"input": ["a", ""]}), ("input[1]", {"input": ["a", 5]}),
+                              ("input[1]", {"input": ["a", []]}), ("input[0][1]", {"input": [[1, -1]]}),
+                              ("input[1]", {"input": [1, "a"]}), ("input", {"input": ["a"] * 2049}),
+                              ("encoding_format", {"input": "a", "encoding_format": "hex"}),
+                              ("dimensions", {"input": "a", "dimensions": 0}), ("odd", {"input": "a", "odd": 1})):
+            status, _, answer = self.gateway.post("/v1/embeddings", **fields)
+            self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+        # Only the worker can tell; and one that is wrong fails all.
+        status, _, answer = self.gateway.post("/v1/embeddings", input=[[5]] * 40 + [[2**31 - 1]] + [[5]] * 40)
+        self.assertEqual(status, 400, answer)
+        self.assertIn("2147483647", answer["error"]["message"])
+        self.assertEqual(self.gateway.post("/v1/embeddings", input="a", model="none")[0], 404)
+        self.nothing_runs()
+
+    def test_ollamas_clients_are_served(self):
+        vectors, answer = self.embed(["Hello", "there"])
+        status, _, said = self.gateway.post("/api/embed", model=answer["model"] + ":latest", input=["Hello", "there"],
+                                            keep_alive="5m", options={"num_ctx": 4096, "stop": ["x"]})
+        self.assertEqual((status, said["embeddings"], said["model"]), (200, vectors, answer["model"]))
+        self.assertEqual(said["prompt_eval_count"], answer["usage"]["prompt_tokens"])
+        self.assertGreaterEqual(said["total_duration"], 0)
+        self.assertEqual(self.gateway.post("/api/embed", input="Hello")[2]["embeddings"], vectors[:1])
+        self.assertIsInstance(self.gateway.post("/api/embed", input="a", truncate=True)[2]["error"], str)
+
+    def test_a_client_that_goes_away_ends_them(self):
+        worker = self.status()["workers"][0]["pid"]
+        body = json.dumps({"input": ["x"] * 100})
+        os.kill(worker, signal.SIGSTOP)  # so that none ends by itself
+        try:
+            connection = self.gateway.raw(f"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+                                          f"\r\n\r\n{body}".encode())
+            until(lambda: self.status()["running"] + self.status()["queued"] >= 16, "some wait or run")
+            connection.close()
+            self.nothing_runs()
+        finally:
+            go_on(worker)
+
+    def test_a_worker_that_is_killed_takes_none_along(self):
+        inputs = [[5 + i, 6] for i in range(60)]
+        before, _ = self.embed(inputs)
+        worker = self.status()["workers"][0]["pid"]
+        body = json.dumps({"input": inputs})
+        os.kill(worker, signal.SIGSTOP)
+        connection = self.gateway.raw(f"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: "
+                                      f"{len(body)}\r\n\r\n{body}".encode())
+        until(lambda: self.status()["running"] >= 1, "the worker has some")
+        os.kill(worker, signal.SIGKILL)
+        data = b""
+        while part := connection.recv(1 << 20):
+            data += part
+        head, _, said = data.partition(b"\r\n\r\n")
+        self.assertIn(b"200 OK", head)
+        self.assertEqual([each["embedding"] for each in json.loads(said)["data"]], before)
+
+
+if __name__ == "__main__":
+    main()

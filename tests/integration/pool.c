@@ -296,11 +296,27 @@ unsigned pool_log_lines(const struct pool *pool)
     return n;
 }
 
+/* By its name, which can be read whatever it does: the command line of a process that maps a large file waits
+ * until it has. A program that starts itself again is called "exe". */
+static bool may_be_of_a_pool(pid_t pid)
+{
+    char path[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *file = fopen(path, "r");
+    bool found = file && fgets(name, sizeof name, file) &&
+                 (strncmp(name, "quern", 5) == 0 || strcmp(name, "exe\n") == 0);
+    if (file)
+        fclose(file);
+    return found;
+}
+
 /* The value after an option in a process's command line, or NULL; lives until the next call. */
 static const char *option_of(pid_t pid, const char *option)
 {
     static char line[8192];
     char path[64];
+    if (!may_be_of_a_pool(pid))
+        return NULL;
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
     int fd = open(path, O_RDONLY);
     if (fd < 0)

@@ -21,8 +21,9 @@
 #define CONTROL_EVERY_MS 1000 /* between reports */
 
 enum control_kind {
-    CONTROL_RELOAD =
-        1 /* replace the workers one by one, then broker and gateway: by the programs that stand there now */
+    /* Replace the workers one by one, then broker and gateway: by the programs that stand there now. */
+    CONTROL_RELOAD = 1,
+    CONTROL_RELOAD_GATEWAY /* the gateway alone */
 };
 
 struct control_request {

@@ -135,11 +135,15 @@ static bool asks(struct control_peer *peer)
         drop(peer);
         return false;
     }
-    if (n != sizeof request || request.version != CONTROL_VERSION || request.kind != CONTROL_RELOAD) {
+    if (n != sizeof request || request.version != CONTROL_VERSION ||
+        (request.kind != CONTROL_RELOAD && request.kind != CONTROL_RELOAD_GATEWAY)) {
         control_refuse(peer, "this pool does not know what it is asked for: it is of another version");
         return false;
     }
-    return !peer->follows;
+    if (peer->follows)
+        return false;
+    peer->kind = request.kind;
+    return true;
 }
 
 bool control_take(struct control *control, struct control_peer **ret_peer)

@@ -30,6 +30,7 @@
 
 #define AT_ONCE         3                     /* deaths in a row before the next one is waited for */
 #define TRIAL_NS        (30 * CLOCK_NS_PER_S) /* to read its files and to reach the pool */
+#define GRACE_NS        (15 * CLOCK_NS_PER_S) /* of one that was replaced, beyond the time for draining */
 #define END_NS          (3 * CLOCK_NS_PER_S)
 #define END_AGAIN_US    10000
 #define LISTEN_NS       (2 * CLOCK_NS_PER_S)
@@ -107,7 +108,7 @@ static void fail_trial(struct gateway_child *child, const char *reason)
 static bool has_room(const struct gateway_child *child)
 {
     for (int i = 0; i < GATEWAY_RETIRED; i++)
-        if (child->retired[i] == 0)
+        if (child->retired[i].pid == 0)
             return true;
     return false;
 }
@@ -127,11 +128,31 @@ void gateway_child_replace(struct gateway_child *child, uint64_t now)
         fail_trial(child, err.text);
 }
 
-uint64_t gateway_child_due(const struct gateway_child *child)
+/* Of the next one, or of the current one while there is no next. */
+static uint64_t start_due(const struct gateway_child *child)
 {
     if (child->next.pid > 0)
         return child->trial == GATEWAY_TRIAL_RUNS ? child->trial_by : UINT64_MAX;
     return child->current.pid > 0 ? UINT64_MAX : child->start_at;
+}
+
+uint64_t gateway_child_due(const struct gateway_child *child)
+{
+    uint64_t due = start_due(child);
+    for (int i = 0; i < GATEWAY_RETIRED; i++)
+        if (child->retired[i].pid > 0 && child->retired[i].give_up_at < due)
+            due = child->retired[i].give_up_at;
+    return due;
+}
+
+static void give_up_retired(struct gateway_child *child, uint64_t now)
+{
+    for (int i = 0; i < GATEWAY_RETIRED; i++) {
+        if (child->retired[i].pid <= 0 || child->retired[i].give_up_at > now)
+            continue;
+        kill(child->retired[i].pid, SIGKILL);
+        child->retired[i].give_up_at = UINT64_MAX;
+    }
 }
 
 void gateway_child_turn(struct gateway_child *child, uint64_t now)
@@ -139,7 +160,8 @@ void gateway_child_turn(struct gateway_child *child, uint64_t now)
     struct error err;
     if (child->trial == GATEWAY_TRIAL_WAITS && has_room(child))
         gateway_child_replace(child, now);
-    if (gateway_child_due(child) > now)
+    give_up_retired(child, now);
+    if (start_due(child) > now)
         return;
     if (child->next.pid > 0) {
         fail_trial(child, "it has not reached the pool in time");
@@ -180,13 +202,14 @@ static bool take_report(struct gateway_process *process, struct gateway_report *
     return true;
 }
 
-static void retire_current(struct gateway_child *child)
+static void retire_current(struct gateway_child *child, uint64_t now)
 {
+    uint64_t patience = child->options->drain_seconds * CLOCK_NS_PER_S + GRACE_NS;
     close_report(&child->current);
     for (int i = 0; i < GATEWAY_RETIRED && child->current.pid > 0; i++) {
-        if (child->retired[i] != 0)
+        if (child->retired[i].pid != 0)
             continue;
-        child->retired[i] = child->current.pid;
+        child->retired[i] = (struct gateway_retired){child->current.pid, now + patience};
         kill(child->current.pid, SIGUSR1);
         child->current.pid = 0;
     }
@@ -207,7 +230,7 @@ static void take_reports(struct gateway_child *child, uint64_t now)
     }
     if (child->trial != GATEWAY_TRIAL_RUNS)
         return; /* too late: it was given up */
-    retire_current(child);
+    retire_current(child, now);
     child->current = child->next;
     child->next = (struct gateway_process){0};
     child->trial = GATEWAY_TRIAL_PASSED;
@@ -236,9 +259,9 @@ static void reap_retired(struct gateway_child *child)
     int status;
     char how[128];
     for (int i = 0; i < GATEWAY_RETIRED; i++) {
-        if (!ended(child->retired[i], &status))
+        if (!ended(child->retired[i].pid, &status))
             continue;
-        child->retired[i] = 0;
+        child->retired[i].pid = 0;
         say_how(status, how, sizeof how);
         if (WIFSIGNALED(status) && child->start_at != UINT64_MAX)
             log_error("a gateway that was replaced %s: what it answered is lost", how);
@@ -297,8 +320,8 @@ static void signal_all(const struct gateway_child *child, int signal)
     if (child->next.pid > 0)
         kill(child->next.pid, signal);
     for (int i = 0; i < GATEWAY_RETIRED; i++)
-        if (child->retired[i] > 0)
-            kill(child->retired[i], signal);
+        if (child->retired[i].pid > 0)
+            kill(child->retired[i].pid, signal);
 }
 
 void gateway_child_stop(struct gateway_child *child, int signal)
@@ -316,7 +339,7 @@ static bool some_run(const struct gateway_child *child)
 {
     bool some = child->current.pid > 0 || child->next.pid > 0;
     for (int i = 0; i < GATEWAY_RETIRED; i++)
-        some |= child->retired[i] > 0;
+        some |= child->retired[i].pid > 0;
     return some;
 }
 

@@ -39,8 +39,11 @@ struct gateway_child {
     char program[PATH_MAX];
     int listen_fd; /* -1: HTTP is not wanted */
     struct gateway_process current, next;
-    pid_t retired[GATEWAY_RETIRED]; /* 0: none */
-    uint64_t start_at;              /* clock_ns, while there is no current one; UINT64_MAX: not at all */
+    struct gateway_retired {
+        pid_t pid;           /* 0: none */
+        uint64_t give_up_at; /* clock_ns: when it is killed; it ends before by itself */
+    } retired[GATEWAY_RETIRED];
+    uint64_t start_at; /* clock_ns, while there is no current one; UINT64_MAX: not at all */
     struct restart restart;
     bool served; /* some gateway did: what it is told can be done, or could */
     enum gateway_trial trial;
@@ -57,10 +60,10 @@ int gateway_child_init(struct gateway_child *child, const struct options *option
  */
 int gateway_child_listen(struct gateway_child *child, struct error *err);
 
-/* When something is to be started or given up; UINT64_MAX: nothing. */
+/* When something is to be started or killed; UINT64_MAX: nothing. */
 uint64_t gateway_child_due(const struct gateway_child *child);
 
-/* Starts and gives up what is due. */
+/* Starts and kills what is due. */
 void gateway_child_turn(struct gateway_child *child, uint64_t now);
 
 /* Adds what is to be waited for; at most GATEWAY_POLL. Returns how many. */

@@ -3,6 +3,7 @@
  *
  *     NONE ──begin──▶ WORKERS: place 0 ──ready again──▶ … place n − 1 ──▶ BROKER ──the next one serves──▶
  *     GATEWAY, if HTTP is served ──the next one is ready──▶ NONE
+ *     NONE ──begin, with the gateway alone──▶ GATEWAY
  *     any of them ──it does not come up──▶ NONE
  *
  * Of workers the places' records alone are looked at, so it does not matter what happens to a process on the
@@ -56,26 +57,39 @@ static void report(struct reload *reload, struct control *control, uint64_t now)
 static void done(struct reload *reload, const struct places *places, bool gateway, struct control *control,
                  uint64_t now)
 {
+    double seconds = (double)(now - reload->began_ns) / (double)CLOCK_NS_PER_S;
     reload->stage = RELOAD_NONE;
-    say(reload, "%u worker%s%s were replaced in %.1f s", places->n, places->n == 1 ? "" : "s",
-        gateway ? ", the broker and the gateway" : " and the broker",
-        (double)(now - reload->began_ns) / (double)CLOCK_NS_PER_S);
+    if (reload->gateway_alone)
+        say(reload, "the gateway was replaced in %.1f s", seconds);
+    else
+        say(reload, "%u worker%s%s were replaced in %.1f s", places->n, places->n == 1 ? "" : "s",
+            gateway ? ", the broker and the gateway" : " and the broker", seconds);
     control_report(control, CONTROL_DONE, reload->text);
 }
 
-void reload_gateway(struct reload *reload, const struct places *places, struct gateway_child *gateway,
-                    struct control *control, uint64_t now)
+static void replace_gateway(struct reload *reload, struct gateway_child *gateway, uint64_t now)
 {
-    if (gateway->listen_fd < 0) {
-        done(reload, places, false, control, now);
-        return;
-    }
     reload->stage = RELOAD_GATEWAY;
     gateway_child_replace(gateway, now);
     if (gateway->trial == GATEWAY_TRIAL_WAITS)
         say(reload, "gateways of reloads before this one have streams to end");
     else
         say(reload, "the gateway is replaced");
+}
+
+void reload_begin_gateway(struct reload *reload, struct gateway_child *gateway, uint64_t now)
+{
+    *reload = (struct reload){.gateway_alone = true, .began_ns = now};
+    replace_gateway(reload, gateway, now);
+}
+
+void reload_broker_serves(struct reload *reload, const struct places *places, struct gateway_child *gateway,
+                          struct control *control, uint64_t now)
+{
+    if (gateway->listen_fd < 0)
+        done(reload, places, false, control, now);
+    else
+        replace_gateway(reload, gateway, now);
 }
 
 static void gateway_turn(struct reload *reload, const struct places *places,

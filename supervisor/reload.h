@@ -22,14 +22,18 @@ enum reload_stage { RELOAD_NONE, RELOAD_WORKERS, RELOAD_BROKER, RELOAD_GATEWAY }
 
 struct reload { /* zeroed: none is under way */
     enum reload_stage stage;
+    bool gateway_alone;
     uint32_t index;       /* of the place whose worker is replaced */
     uint32_t incarnation; /* that it had before */
     uint64_t began_ns, next_report_ns;
     char text[CONTROL_TEXT_MAX]; /* what is being done */
 };
 
-/* Begins. */
+/* Begins, with the workers. */
 void reload_begin(struct reload *reload, struct places *places, uint64_t now);
+
+/* Begins, and ends, with the gateway, which there is. */
+void reload_begin_gateway(struct reload *reload, struct gateway_child *gateway, uint64_t now);
 
 /* Goes on with workers and gateway as far as that is possible now, and reports. True, once: it is the
  * broker's turn. */
@@ -37,8 +41,8 @@ bool reload_turn(struct reload *reload, struct places *places, struct gateway_ch
                  struct control *control, uint64_t now);
 
 /* The next broker serves: it is the gateway's turn, if there is one. */
-void reload_gateway(struct reload *reload, const struct places *places, struct gateway_child *gateway,
-                    struct control *control, uint64_t now);
+void reload_broker_serves(struct reload *reload, const struct places *places, struct gateway_child *gateway,
+                          struct control *control, uint64_t now);
 
 /* When it wants a turn at the latest; UINT64_MAX: none is under way. */
 uint64_t reload_due(const struct reload *reload);

@@ -112,7 +112,7 @@ static void broker_serves(struct supervision *self)
         return;
     self->change = BROKER_KEPT;
     if (self->reload.stage == RELOAD_BROKER)
-        reload_gateway(&self->reload, &self->places, &self->gateway, &self->control, self->now);
+        reload_broker_serves(&self->reload, &self->places, &self->gateway, &self->control, self->now);
 }
 
 static void take_order(struct supervision *self, const struct order *order)
@@ -338,9 +338,11 @@ static void take_signals(struct supervision *self)
     reap(self);
 }
 
-/* Why nothing can be replaced now; NULL: it can. */
-static const char *reason_against(const struct supervision *self)
+/* Why that cannot be replaced now; NULL: it can. */
+static const char *reason_against(const struct supervision *self, enum control_kind kind)
 {
+    if (kind == CONTROL_RELOAD_GATEWAY && self->gateway.listen_fd < 0 && self->signals == 0)
+        return "the pool serves no HTTP";
     return self->signals > 0                        ? "the pool was told to end"
            : !self->serving                         ? "the pool has not started yet"
            : self->reload.stage != RELOAD_NONE      ? "a reload is under way already"
@@ -353,13 +355,16 @@ static void take_wishes(struct supervision *self)
 {
     struct control_peer *peer;
     while (control_take(&self->control, &peer)) {
-        const char *against = reason_against(self);
+        const char *against = reason_against(self, peer->kind);
         if (against) {
             control_refuse(peer, against);
             continue;
         }
         control_follow(peer);
-        reload_begin(&self->reload, &self->places, self->now);
+        if (peer->kind == CONTROL_RELOAD_GATEWAY)
+            reload_begin_gateway(&self->reload, &self->gateway, self->now);
+        else
+            reload_begin(&self->reload, &self->places, self->now);
     }
     if (reload_turn(&self->reload, &self->places, &self->gateway, &self->control, self->now))
         replace_broker(self);

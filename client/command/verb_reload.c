@@ -19,16 +19,25 @@
 
 #define SILENCE_MS (10 * CONTROL_EVERY_MS) /* of a supervisor that is stopped, or hangs */
 
-enum { KEY_RUNDIR = 1000 };
+enum { KEY_RUNDIR = 1000, KEY_GATEWAY };
+
+struct wish {
+    const char *rundir; /* NULL: the default one */
+    enum control_kind kind;
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    const char **rundir = state->input;
+    struct wish *wish = state->input;
+    if (key == KEY_GATEWAY) {
+        wish->kind = CONTROL_RELOAD_GATEWAY;
+        return 0;
+    }
     if (key != KEY_RUNDIR)
         return ARGP_ERR_UNKNOWN;
     if (!*arg)
         argp_error(state, "DIR is empty");
-    *rundir = arg;
+    wish->rundir = arg;
     return 0;
 }
 
@@ -88,11 +97,11 @@ static int follow(int fd, const char *rundir, struct error *err)
     }
 }
 
-static int reload(const char *wanted, struct error *err)
+static int reload(const struct wish *wish, struct error *err)
 {
-    const struct control_request request = {.version = CONTROL_VERSION, .kind = CONTROL_RELOAD};
+    const struct control_request request = {.version = CONTROL_VERSION, .kind = wish->kind};
     char rundir[RUNDIR_PATH_MAX + 1];
-    int fd = -1, r = rundir_path(wanted, rundir, err);
+    int fd = -1, r = rundir_path(wish->rundir, rundir, err);
     if (r == 0)
         r = rundir_check(rundir, err);
     if (r == -ENOENT)
@@ -114,6 +123,7 @@ int verb_reload(int argc, char **argv)
     static const struct argp_option options[] = {
         {"rundir", KEY_RUNDIR, "DIR", 0,
          "Run directory of the pool (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", 0},
+        {"gateway", KEY_GATEWAY, NULL, 0, "Only the gateway: for other keys, or another certificate", 0},
         {0}};
     static const struct argp argp = {
         .options = options,
@@ -127,9 +137,9 @@ int verb_reload(int argc, char **argv)
             "come up is taken back: then this fails, and the pool serves on. The gateway reads keys and "
             "certificate anew. The supervisor itself is not replaced, and options stay as they were: for "
             "those, start the pool anew."};
-    const char *rundir = NULL;
+    struct wish wish = {.kind = CONTROL_RELOAD};
     struct error err = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &rundir);
-    int r = reload(rundir, &err);
+    argp_parse(&argp, argc, argv, 0, NULL, &wish);
+    int r = reload(&wish, &err);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

@@ -126,8 +126,8 @@ class Reload(unittest.TestCase):
     def gateway(self):
         return child_of(self.parent, "quern-gateway")
 
-    def reload(self):
-        return subprocess.run([str(BUILD / "quern"), "reload", "--rundir", self.rundir], capture_output=True, text=True,
+    def reload(self, *options):
+        return subprocess.run([str(BUILD / "quern"), "reload", "--rundir", self.rundir, *options], capture_output=True, text=True,
                               timeout=4 * WAIT)
 
     def learn(self):
@@ -187,7 +187,11 @@ class Reload(unittest.TestCase):
         os.remove(key)
         make_certificate(cert, key)
         old, self.tls = self.tls, ssl.create_default_context(cafile=cert)
-        self.assertEqual(self.reload().returncode, 0, self.pool.log())
+        worker = child_of(self.parent, "quern-worker")
+        said = self.reload("--gateway")
+        self.assertEqual(said.returncode, 0, self.pool.log())
+        self.assertRegex(said.stderr, r"the gateway is replaced\nthe gateway was replaced in [\d.]+ s\n")
+        self.assertTrue(pathlib.Path(f"/proc/{worker}").exists())
         self.one_gateway()
         self.assertTrue(self.is_ready())
         self.tls = old
@@ -202,7 +206,7 @@ class Reload(unittest.TestCase):
         self.serve("--http-keys", str(keys))
         before = self.gateway()
         keys.write_text("bob short\n")
-        said = self.reload()
+        said = self.reload("--gateway")
         self.assertEqual(said.returncode, 1, said.stderr)
         self.assertIn(str(keys), said.stderr)
         self.assertEqual(self.gateway(), before)
@@ -248,6 +252,25 @@ class Reload(unittest.TestCase):
             return self.gateway() != before
         except AssertionError:
             return False  # there is none now
+
+    def test_the_one_before_stays_until_the_next_has_reached_the_pool(self):
+        self.serve()
+        before, broker = self.gateway(), child_of(self.parent, "quern-broker")
+        os.kill(broker, signal.SIGSTOP)  # it is killed for that some seconds later, and the next one can be reached
+        said = self.reload("--gateway")
+        self.assertEqual(said.returncode, 0, said.stderr + self.pool.log())
+        log = self.pool.log()
+        self.assertLess(log.index("the broker stood still and was killed"), log.index("another gateway takes over"))
+        self.one_gateway()
+        self.assertNotEqual(self.gateway(), before)
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
+    def test_a_pool_without_http_has_no_gateway_to_replace(self):
+        self.pool = Process(self.folder, "quern-broker", MODEL, "--device", "null", "--rundir", self.rundir)
+        self.pool.says("ready:")
+        said = self.reload("--gateway")
+        self.assertEqual((said.returncode, said.stderr), (1, "quern: the pool serves no HTTP\n"))
+        self.assertEqual(self.reload().returncode, 0)
 
     def test_a_socket_of_the_service_manager_is_served(self):
         with socket.create_server(("127.0.0.1", 0)) as made:
@@ -301,6 +324,8 @@ class Retired(Base):
         self.assertEqual(json.loads(answer.read())["usage"]["completion_tokens"], 3)
         answer = streaming.getresponse()
         self.assertTrue(answer.read().endswith(b"data: [DONE]\n\n"))
+        for connection in (idle, silent, half, streaming):
+            connection.close()
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
 
     @classmethod

@@ -24,12 +24,9 @@ void health_handle(struct exchange *exchange)
 {
     const struct gateway *gateway = exchange->gateway;
     struct refusal refusal;
-    uint32_t ready = 0;
-    for (size_t i = 0; i < gateway->pool.n_models; i++)
-        ready += gateway->pool.models[i].ready;
     if (gateway_check(gateway, NULL, &refusal) != 0)
         reply(exchange, 503, strcmp(refusal.code, "loading") == 0 ? "loading" : "unavailable", refusal.text);
-    else if (ready == 0)
+    else if (!pool_is_ready(&gateway->pool))
         reply(exchange, 503, "loading", "no worker is ready");
     else
         reply(exchange, 200, "ok", NULL);

@@ -22,6 +22,7 @@
 #include "common/log.h"
 
 #define RETRY_NS  (250 * CLOCK_NS_PER_MS)
+#define AWAY_NS   (5 * CLOCK_NS_PER_S) /* of a session, or of all workers, before that is told */
 #define STATUS_NS (1 * CLOCK_NS_PER_S)
 #define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker has said what it serves */
 #define STATUS_MS 5000                   /* most that an answer is waited for */
@@ -132,7 +133,10 @@ static void on_status(void *arg, const struct quern_answer *answer)
         if (!model)
             continue;
         model->workers++;
-        model->ready += strcmp(worker->state, "ready") == 0;
+        if (strcmp(worker->state, "ready") == 0) {
+            model->ready++;
+            pool->ready_ns = clock_ns();
+        }
         model->context = worker->context;
         if (worker->embedding > 0)
             model->embedding = worker->embedding;
@@ -161,8 +165,10 @@ static void look(struct pool *pool, uint64_t now)
         say_reason(pool, "the pool does not answer");
     }
     pool->was_open = open;
-    if (open)
-        ask_status(pool, now);
+    if (!open)
+        return;
+    pool->open_ns = now;
+    ask_status(pool, now);
 }
 
 static void lose(struct pool *pool, const char *reason)
@@ -172,6 +178,7 @@ static void lose(struct pool *pool, const char *reason)
     pool->status = NULL;
     forget_models(pool);
     pool->asked = pool->was_open = false;
+    pool->open_ns = pool->ready_ns = 0;
     pool->try_ns = clock_ns();
 }
 
@@ -213,7 +220,14 @@ static int refuse_unavailable(const struct pool *pool, struct refusal *refusal)
 
 static bool answers(const struct pool *pool)
 {
-    return pool->client && quern_is_open(pool->client);
+    if (!pool->client)
+        return false;
+    return quern_is_open(pool->client) || (pool->open_ns != 0 && clock_ns() - pool->open_ns < AWAY_NS);
+}
+
+bool pool_is_ready(const struct pool *pool)
+{
+    return pool->ready_ns != 0 && clock_ns() - pool->ready_ns < AWAY_NS;
 }
 
 int pool_status(const struct pool *pool, const struct quern_status **ret_status, struct refusal *refusal)

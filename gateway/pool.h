@@ -6,7 +6,8 @@
  * last said of itself.
  *
  * Nothing here waits but pool_wait. While the pool is away, or restarts, requests that run go on as far as
- * libquern can take them, and new ones are refused at once. */
+ * libquern can take them. New ones are taken too for some seconds, in which a broker that is replaced is
+ * back; from then on they are refused at once. */
 
 #include <quern.h>
 
@@ -27,6 +28,8 @@ struct pool {
     struct quern *client;          /* NULL: there is none now */
     bool was_open;
     uint64_t try_ns, asked_ns; /* when it was tried to open one; when the status was asked */
+    uint64_t open_ns;          /* when it was open the last time that was looked at; 0: not yet */
+    uint64_t ready_ns;         /* when a worker was ready the last time that was told; 0: none was */
     bool asked;                /* its answer is not here */
     char reason[512];          /* why there is no session */
     bool draining;
@@ -45,6 +48,10 @@ void pool_deinit(struct pool *pool);
 
 /* Takes what comes, for at most timeout_ms, and keeps the session. */
 void pool_wait(struct pool *pool, int timeout_ms);
+
+/* Whether a worker is ready, or was some seconds ago: one that is replaced, or whose broker is, comes back.
+ */
+bool pool_is_ready(const struct pool *pool);
 
 /* Whether a request for this model (NULL: any) can be sent now, and answered by its name. 0 or REFUSED: 503
  * where it is worth to come back, with the code "loading" when no worker has said yet what it serves. */

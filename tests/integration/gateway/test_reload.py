@@ -58,6 +58,8 @@ class Load:
         self.broken, self.answers, self.closed, self.over = [], 0, 0, False
         self.threads = [threading.Thread(target=self.run, args=(kind, keep))
                         for kind in range(len(BODIES)) for keep in (True, False)]
+        self.probe = threading.Thread(target=self.be_balancer)
+        self.probe.start()
         for thread in self.threads:
             thread.start()
 
@@ -77,6 +79,19 @@ class Load:
             self.broken.append(f"request {kind}, {'kept' if keep else 'new'} connection: {error!r}")
         connection.close()
 
+    def be_balancer(self):
+        """Who sends requests elsewhere as soon as the gateway says that it is not well."""
+        while not self.over and not self.broken:
+            try:
+                connection = self.connect()
+                connection.request("GET", "/health")
+                answer = connection.getresponse()
+                if answer.status != 200:
+                    self.broken.append(f"health: {answer.status}: {answer.read()}")
+                connection.close()
+            except Exception as error:
+                self.broken.append(f"health: {error!r}")
+
     def some_more(self):
         """Waits until everybody was answered for a while."""
         until_now = self.answers
@@ -84,7 +99,7 @@ class Load:
 
     def end(self):
         self.over = True
-        for thread in self.threads:
+        for thread in [*self.threads, self.probe]:
             thread.join(WAIT)
 
 
@@ -253,12 +268,26 @@ class Reload(unittest.TestCase):
         except AssertionError:
             return False  # there is none now
 
+    def test_a_killed_broker_is_noticed_by_nobody(self):
+        self.serve()
+        load = Load(self.connect, self.learn())
+        try:
+            for _ in range(RELOADS):
+                load.some_more()
+                os.kill(child_of(self.parent, "quern-broker"), signal.SIGKILL)
+                load.some_more()
+        finally:
+            load.end()
+        self.assertEqual(load.broken, [], self.pool.log())
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
     def test_the_one_before_stays_until_the_next_has_reached_the_pool(self):
         self.serve()
         before, broker = self.gateway(), child_of(self.parent, "quern-broker")
         os.kill(broker, signal.SIGSTOP)  # it is killed for that some seconds later, and the next one can be reached
         said = self.reload("--gateway")
         self.assertEqual(said.returncode, 0, said.stderr + self.pool.log())
+        self.pool.says("another gateway takes over")
         log = self.pool.log()
         self.assertLess(log.index("the broker stood still and was killed"), log.index("another gateway takes over"))
         self.one_gateway()

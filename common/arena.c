@@ -25,15 +25,19 @@ void *arena_take(struct arena *arena, size_t n, size_t size)
     size_t need;
     if (__builtin_mul_overflow(n, size, &need) || need > SIZE_MAX / 2)
         return NULL;
-    if (arena->limit > 0 && (need > arena->limit || arena->used > arena->limit - need))
+    if (arena->limit > 0 && (need > arena->limit || arena->used > arena->limit - need)) {
+        arena->limited = true;
         return NULL;
+    }
     need = (need + 15) & ~(size_t)15;
     struct arena_chunk *chunk = arena->chunks;
     if (!chunk || chunk->cap - chunk->used < need) {
         size_t cap = need > SMALL_CHUNK ? need : SMALL_CHUNK;
         chunk = malloc(sizeof *chunk + cap);
-        if (!chunk)
+        if (!chunk) {
+            arena->starved = true;
             return NULL;
+        }
         chunk->next = arena->chunks;
         chunk->used = 0;
         chunk->cap = cap;
@@ -61,6 +65,7 @@ void arena_reset(struct arena *arena)
         kept->next = NULL;
     arena->chunks = kept;
     arena->used = 0;
+    arena->limited = arena->starved = false;
 }
 
 void arena_deinit(struct arena *arena)
@@ -71,4 +76,5 @@ void arena_deinit(struct arena *arena)
     }
     arena->chunks = NULL;
     arena->used = 0;
+    arena->limited = arena->starved = false;
 }

@@ -5,6 +5,7 @@
 /* Memory that is given back all at once: for one decoded message, one parsed template. Pointers stay where
  * they are until the next reset. A zeroed arena is empty, without a limit, and ready. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena_chunk;
@@ -13,6 +14,9 @@ struct arena {
     size_t limit; /* bytes that may be taken; 0: as many as the machine has */
     size_t used;
     struct arena_chunk *chunks; /* the one in use first */
+    /* Why something was not given since the last reset, for those who find out only at the end. */
+    bool limited; /* it was beyond the limit */
+    bool starved; /* the machine had no memory */
 };
 
 /* Zeroed memory for n items, aligned for anything; NULL beyond the limit or when there is none. n ≥ 1. */

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 
+#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
 #include <utlist.h>
 
@@ -119,9 +120,23 @@ static void end_here(struct request *request, enum end_reason reason, enum proto
 
 /* ---- assignments ---- */
 
-static struct request *add_request(struct assignments *assignments, const uint8_t topic[PROTO_TOPIC_BYTES])
+/* One of this topic, in the table; NULL when memory is short. */
+static struct request *new_request(struct assignments *assignments, const uint8_t topic[PROTO_TOPIC_BYTES])
 {
     struct request *request = calloc(1, sizeof *request);
+    if (!request)
+        return NULL;
+    memcpy(request->output.topic, topic, PROTO_TOPIC_BYTES);
+    HASH_ADD_KEYPTR(hh, assignments->requests, request->output.topic, PROTO_TOPIC_BYTES, request);
+    if (request->hh.tbl)
+        return request;
+    free(request);
+    return NULL;
+}
+
+static struct request *add_request(struct assignments *assignments, const uint8_t topic[PROTO_TOPIC_BYTES])
+{
+    struct request *request = new_request(assignments, topic);
     struct received *received = link_keep(assignments->link);
     if (!request) { /* no way to keep it, but a way to say so */
         struct message answer = {.kind = MESSAGE_FINISHED};
@@ -132,13 +147,12 @@ static struct request *add_request(struct assignments *assignments, const uint8_
         answer.finished.end = (struct ending){.reason = END_ERROR,
                                               .error = PROTO_INTERNAL,
                                               .text = BYTES_LITERAL("the worker is out of memory")};
-        link_send(assignments->link, &answer);
+        link_must_send(assignments->link, &answer);
         received_free(received);
         return NULL;
     }
     const struct message *message = &received->message;
     uint64_t deadline_ms = message->assign.deadline_left_ms;
-    memcpy(request->output.topic, topic, PROTO_TOPIC_BYTES);
     request->output.epoch = message->assign.epoch;
     request->output.seq = message->assign.output.n;
     request->output.off = message->assign.off;
@@ -149,7 +163,6 @@ static struct request *add_request(struct assignments *assignments, const uint8_
     request->assigned_ns = clock_ns();
     request->deadline_ns = deadline_ms ? request->assigned_ns + deadline_ms * CLOCK_NS_PER_MS : 0;
     request->stage = STAGE_PREPARED;
-    HASH_ADD_KEYPTR(hh, assignments->requests, request->output.topic, PROTO_TOPIC_BYTES, request);
     DL_APPEND(assignments->unstarted, request);
     assignments->n++;
     return request;

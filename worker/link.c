@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -59,7 +60,7 @@ void link_close(struct link *link)
     *link = (struct link){0};
 }
 
-void link_send(struct link *link, const struct message *message)
+bool link_send(struct link *link, const struct message *message)
 {
     struct error err = {0};
     link->scratch.len = 0;
@@ -68,6 +69,13 @@ void link_send(struct link *link, const struct message *message)
         r = error_set(&err, -errno, "%s", zmq_strerror(errno));
     if (r < 0)
         log_error("%s not sent: %s", message_kind_name(message->kind), err.text[0] ? err.text : strerror(-r));
+    return r == 0;
+}
+
+void link_must_send(struct link *link, const struct message *message)
+{
+    if (!link_send(link, message))
+        _exit(EXIT_FAILURE);
 }
 
 /* ---- registration ---- */
@@ -110,13 +118,14 @@ static bool may_be_ready(const struct link *link)
     return link->registered && !link->ready && stream_is_heard(link->stream, &link->mark);
 }
 
-static void say_ready(struct link *link)
+/* A worker that only believes to be ready would never be given anything: it is said again. */
+static bool say_ready(struct link *link)
 {
     struct message message = {.kind = MESSAGE_READY};
     message.ready.incarnation = link->introduction.register_.incarnation;
-    link_send(link, &message);
-    link->ready = true;
+    link->ready = link_send(link, &message);
     link->listened = stream_has_listener(link->stream);
+    return link->ready;
 }
 
 uint64_t link_due_ns(const struct link *link)
@@ -138,9 +147,7 @@ bool link_tend(struct link *link, const struct link_load *load, uint64_t now)
 {
     if (lost_its_listener(link))
         begin_registration(link);
-    bool became_ready = may_be_ready(link);
-    if (became_ready)
-        say_ready(link);
+    bool became_ready = may_be_ready(link) && say_ready(link);
     if (now < link_due_ns(link))
         return became_ready;
     if (link->registered) {
@@ -187,17 +194,20 @@ static void answer_ping(struct link *link, uint64_t ref)
     link_send(link, &message);
 }
 
-/* An assignment that cannot be read ends its request at once; other noise is only logged. */
-static void take_malformed(struct link *link, const struct error *err)
+/* An assignment that cannot be read, as it is or for want of memory, ends its request at once; other noise is
+ * only logged. */
+static void take_unread(struct link *link, int code, struct error *err)
 {
     struct message answer = {.kind = MESSAGE_ERROR};
-    log_warn("the broker sent what is no message: %s", err->text);
+    if (code == -ENOMEM)
+        error_set(err, 0, "the worker is out of memory");
+    log_warn("what the broker sent cannot be read: %s", err->text);
     answer.error.has_id = message_decoder_failed_id(link->received->decoder, &answer.error.id);
     if (!answer.error.has_id)
         return;
-    answer.error.error = PROTO_BAD_REQUEST;
+    answer.error.error = code == -ENOMEM ? PROTO_INTERNAL : PROTO_BAD_REQUEST;
     answer.error.text = bytes_of_string(err->text);
-    link_send(link, &answer);
+    link_must_send(link, &answer);
 }
 
 /* Takes the link's own business. False: it is the owner's. */
@@ -273,9 +283,10 @@ const struct message *link_receive(struct link *link)
         struct error err = {0};
         if (!whole)
             continue;
-        if (message_decode(received->decoder, zmq_msg_data(&received->bytes), zmq_msg_size(&received->bytes),
-                           &received->message, &err) != 0) {
-            take_malformed(link, &err);
+        int r = message_decode(received->decoder, zmq_msg_data(&received->bytes),
+                               zmq_msg_size(&received->bytes), &received->message, &err);
+        if (r != 0) {
+            take_unread(link, r, &err);
             continue;
         }
         if (received->message.kind != MESSAGE_ERROR)

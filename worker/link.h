@@ -68,8 +68,12 @@ const struct message *link_receive(struct link *link);
 struct received *link_keep(struct link *link);
 struct received *received_free(struct received *received); /* takes NULL; returns NULL */
 
-/* Sends a message; one that cannot be encoded or sent is logged. */
-void link_send(struct link *link, const struct message *message);
+/* Sends a message; one that cannot be encoded or sent is logged, and false is returned. */
+bool link_send(struct link *link, const struct message *message);
+
+/* The same for what a request would wait for in vain: else the process ends, and another takes its requests
+ * over. */
+void link_must_send(struct link *link, const struct message *message);
 
 /* Whether link_tend has something to do; and when it will, at the latest. */
 bool link_is_due(const struct link *link, uint64_t now);

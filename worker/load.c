@@ -256,9 +256,11 @@ static int open_encoder(struct load *load, struct error *err)
     }
     if (path)
         load->model->chat_template = (struct bytes){text.data, text.len};
-    prompt_encoder_init(&load->encoder, load->model);
+    r = prompt_encoder_init(&load->encoder, load->model, err);
     load->model->chat_template = own;
     buffer_deinit(&text);
+    if (r < 0)
+        return r;
     if (path && !load->encoder.chat)
         return error_set(err, -EINVAL, "--chat-template: %s: %s", path, load->encoder.no_chat.text);
     if (own.len > 0 && !load->encoder.chat)

@@ -25,20 +25,23 @@ bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *for
     return false;
 }
 
-static void open_chat(struct prompt_encoder *encoder, struct bytes source)
+static int open_chat(struct prompt_encoder *encoder, struct bytes source)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;
     if (source.len == 0) {
         error_set(&encoder->no_chat, 0, "the model has no chat template: send text or token ids");
-        return;
+        return 0;
     }
     int32_t bos = tokenizer_bos(tokenizer), eos = tokenizer_eos(tokenizer);
     const struct bytes none = {"", 0};
     int r = chat_template_new(source, bos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, bos),
                               eos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, eos), &encoder->chat,
                               &encoder->no_chat);
+    if (r == -ENOMEM) /* another time it could be */
+        return error_set(&encoder->no_chat, r, "out of memory for the model's chat template");
     if (r < 0)
         error_prefix(&encoder->no_chat, r, "the model's chat template cannot be used");
+    return 0;
 }
 
 /* The control tokens that stand around calls: their text is nothing, so whoever reads it would not see them.
@@ -54,7 +57,7 @@ static void find_marks(struct prompt_encoder *encoder)
                 encoder->marks[encoder->n_marks++] = (int32_t)id;
 }
 
-void prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model)
+int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model, struct error *err)
 {
     *encoder =
         (struct prompt_encoder){.tokenizer = model->tokenizer, .longest_token = 1, .most_bytes = SIZE_MAX};
@@ -63,9 +66,12 @@ void prompt_encoder_init(struct prompt_encoder *encoder, const struct model *mod
         if (len > encoder->longest_token)
             encoder->longest_token = len;
     }
-    open_chat(encoder, model->chat_template);
+    int r = open_chat(encoder, model->chat_template);
+    if (r < 0)
+        return error_set(err, r, "%s", encoder->no_chat.text);
     encoder->tools = encoder->chat ? tool_form_of(model->chat_template) : NULL;
     find_marks(encoder);
+    return 0;
 }
 
 void prompt_encoder_deinit(struct prompt_encoder *encoder)

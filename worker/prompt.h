@@ -37,8 +37,9 @@ struct prompt_encoder {
 };
 
 /* Opens the encoder of a model, which outlives it and has a tokenizer. A chat template that cannot be used is
- * no failure: `no_chat` says why conversations are refused. */
-void prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model);
+ * no failure: `no_chat` says why conversations are refused. 0, or -ENOMEM with a reason;
+ * prompt_encoder_deinit is due then too. */
+int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model, struct error *err);
 /* From now on conversations without a message of the role "system" or "developer" begin with this one, which
  * outlives the encoder. -EINVAL with a reason: it is no UTF-8, or the model's template cannot take one. */
 int prompt_encoder_set_system(struct prompt_encoder *encoder, struct bytes system, struct error *err);

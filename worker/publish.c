@@ -174,7 +174,7 @@ void publish_end(struct publisher *publisher, struct output *output, const struc
     message.finished.count = output->seq;
     message.finished.wseq = publisher->stream->window.last;
     message.finished.end = *ending;
-    link_send(publisher->link, &message);
+    link_must_send(publisher->link, &message);
 }
 
 void publish_drop(struct publisher *publisher, struct output *output)

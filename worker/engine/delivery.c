@@ -25,9 +25,10 @@ int delivery_embeds(struct delivery *delivery, uint32_t n_embedding)
     return delivery->embedding ? 0 : -ENOMEM;
 }
 
-void delivery_add(struct delivery *delivery, struct sequence *sequence)
+int delivery_add(struct delivery *delivery, struct sequence *sequence)
 {
     HASH_ADD(hh, delivery->alive, tag, sizeof sequence->tag, sequence);
+    return sequence->hh.tbl ? 0 : -ENOMEM;
 }
 
 struct sequence *delivery_find(const struct delivery *delivery, uint64_t tag)

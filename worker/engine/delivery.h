@@ -25,8 +25,9 @@ void delivery_deinit(struct delivery *delivery);
 /* Makes room for embeddings of so many numbers, or for none. 0 or -ENOMEM. */
 int delivery_embeds(struct delivery *delivery, uint32_t n_embedding);
 
-/* Adds one that will be told its end, or finds one by its tag; NULL: none of that tag is alive. */
-void delivery_add(struct delivery *delivery, struct sequence *sequence);
+/* Adds one that will be told its end: 0 or -ENOMEM. */
+int delivery_add(struct delivery *delivery, struct sequence *sequence);
+/* By its tag; NULL: none of that tag is alive. */
 struct sequence *delivery_find(const struct delivery *delivery, uint64_t tag);
 
 /* Hands over the first `n` ids of a result, and the end if they bring it. */

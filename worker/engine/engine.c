@@ -215,8 +215,12 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
     r = make_sequence(engine, request, &sequence, err);
     if (r != 0)
         return r;
+    r = delivery_add(&engine->delivery, sequence);
+    if (r < 0) {
+        sequence_free(sequence);
+        return error_set(err, r, "no memory for the request");
+    }
     engine->n_due += sequence->state == SEQUENCE_DUE;
-    delivery_add(&engine->delivery, sequence);
     scheduler_add(&engine->scheduler, sequence, request->cache_salt);
     if (sequence->deadline_ns != 0 && sequence->deadline_ns < engine->first_deadline)
         engine->first_deadline = sequence->deadline_ns;

@@ -48,7 +48,7 @@ struct masks {
     const struct tokenizer *tokenizer;
     uint32_t n_vocab;
     struct token_trie trie;
-    int trie_made; /* 0: not yet; 1; -errno */
+    bool trie_made;
     pthread_t thread;
     pthread_mutex_t lock; /* of all below, and of the state of masks */
     pthread_cond_t asked, made;
@@ -61,11 +61,9 @@ struct masks {
 
 static int make_trie(struct masks *masks)
 {
-    if (masks->trie_made == 0) {
-        int r = token_trie_make(masks->tokenizer, masks->n_vocab, &masks->trie);
-        masks->trie_made = r < 0 ? r : 1;
-    }
-    return masks->trie_made < 0 ? masks->trie_made : 0;
+    int r = masks->trie_made ? 0 : token_trie_make(masks->tokenizer, masks->n_vocab, &masks->trie);
+    masks->trie_made = r == 0;
+    return r;
 }
 
 /* The text that an id adds. */

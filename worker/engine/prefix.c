@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
 #include <utlist.h>
 
@@ -136,6 +137,19 @@ struct prefix *prefix_free(struct prefix *prefix)
 
 /* ---- spaces ---- */
 
+/* False when memory is short. */
+static bool add_space(struct prefix *prefix, struct space *space)
+{
+    HASH_ADD(by_salt, prefix->spaces, salt, space->salt_len, space);
+    if (!space->by_salt.tbl)
+        return false;
+    HASH_ADD(by_number, prefix->numbers, number, sizeof space->number, space);
+    if (space->by_number.tbl)
+        return true;
+    HASH_DELETE(by_salt, prefix->spaces, space);
+    return false;
+}
+
 uint64_t prefix_enter(struct prefix *prefix, struct bytes salt)
 {
     struct space *space;
@@ -150,8 +164,10 @@ uint64_t prefix_enter(struct prefix *prefix, struct bytes salt)
         space->number = SPACE | ++prefix->n_spaces;
         space->salt_len = (uint32_t)salt.len;
         memcpy(space->salt, key, salt.len);
-        HASH_ADD(by_salt, prefix->spaces, salt, space->salt_len, space);
-        HASH_ADD(by_number, prefix->numbers, number, sizeof space->number, space);
+        if (!add_space(prefix, space)) {
+            free(space);
+            return 0;
+        }
     }
     space->users++;
     return space->number;

@@ -27,6 +27,7 @@
 #include "worker/engine/text.h"
 #include "worker/tokenizer/tokenizer.h"
 
+#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
 
 #define SEQUENCE_NO_SLOT UINT32_MAX

@@ -74,6 +74,11 @@ int grammar_make(enum grammar_kind kind, struct bytes text, struct grammar **ret
     atomic_init(&grammar->references, 1);
     rules_init(&rules, RULES_BYTES);
     int r = read_rules(kind, text, &rules, err);
+    /* Readers go on without what they did not get, and may find another reason, or none. */
+    if (rules.arena.starved)
+        r = -ENOMEM;
+    else if (r == 0 && rules.arena.limited)
+        r = error_set(err, GRAMMAR_E_INVALID, "grammar: it is too large");
     if (r == 0)
         r = program_make(&rules, &grammar->program, err);
     rules_deinit(&rules);

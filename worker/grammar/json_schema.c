@@ -398,7 +398,7 @@ static const struct expression *read_text(struct schema_reader *reader, struct b
     json_error_t reason;
     reader->root = json_loadb(text.data, text.len, flags | JSON_REJECT_DUPLICATES, &reason);
     reader->merged = json_array();
-    if (!reader->merged)
+    if (!reader->merged || (!reader->root && json_error_code(&reason) == json_error_out_of_memory))
         reader->code = -ENOMEM;
     else if (!reader->root)
         reader->code =

@@ -15,6 +15,7 @@
 #include "common/hash.h"
 #include "worker/grammar/program_internal.h"
 
+#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
 
 #define MOST_WORK   (1u << 26) /* steps of the search for left recursion: a second at most */
@@ -207,6 +208,8 @@ static uint32_t make_once(struct making *making, const struct expression *expres
     if (made) { /* without memory it is made again next time */
         *made = wanted;
         HASH_ADD(hh, making->made, key, sizeof made->key, made);
+        if (!made->hh.tbl)
+            free(made);
     }
     return wanted.node;
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -187,6 +188,14 @@ WRAP(void *, mmap64, void *at, size_t len, int protection, int flags, int fd, of
     return fault_strikes(FAULT_MAPPING, "mmap", ENOMEM)
                ? MAP_FAILED
                : __real_mmap64(at, len, protection, flags, fd, offset);
+}
+
+WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *),
+     void *arg)
+{
+    return fault_strikes(FAULT_THREADS, "pthread_create", EAGAIN)
+               ? EAGAIN
+               : __real_pthread_create(thread, attributes, main, arg);
 }
 
 /* ---- from outside ---- */

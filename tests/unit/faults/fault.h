@@ -22,6 +22,7 @@ enum fault_kind {
     FAULT_SPACE,       /* write, fsync, rename, fallocate, ftruncate: ENOSPC */
     FAULT_MAPPING,     /* mmap: ENOMEM */
     FAULT_SHORT,       /* write: half of it */
+    FAULT_THREADS,     /* pthread_create: EAGAIN */
     FAULT_SOCKETS,     /* zmq_ctx_new, zmq_socket, zmq_setsockopt, zmq_connect, zmq_bind …: EMFILE */
     FAULT_SENDING,     /* zmq_send, zmq_msg_send: EAGAIN */
     FAULT_RECEIVING,   /* zmq_msg_recv, zmq_poll: EINTR */
@@ -40,8 +41,8 @@ bool fault_strikes(enum fault_kind kind, const char *call, int error);
 
 static inline const char *fault_kind_name(enum fault_kind kind)
 {
-    static const char *const names[] = {"none",  "memory",  "descriptors", "space",    "mapping",
-                                        "short", "sockets", "sending",     "receiving"};
+    static const char *const names[] = {"none",  "memory",  "descriptors", "space",   "mapping",
+                                        "short", "threads", "sockets",     "sending", "receiving"};
     return names[kind];
 }
 

@@ -60,7 +60,7 @@ static struct fixture *fixture_new(void)
     snprintf(path, sizeof path, "%s/model.gguf", f->folder);
     ck_assert_int_eq(synth_write(synth_shape_by_name("tiny"), mixture_by_name("F16"), 1, path, &err), 0);
     ck_assert_int_eq(model_open(path, true, &f->model, &err), 0);
-    prompt_encoder_init(&f->encoder, f->model);
+    ck_assert_int_eq(prompt_encoder_init(&f->encoder, f->model, NULL), 0);
     ck_assert_int_eq(preparer_new(&f->encoder, false, &f->preparer, &err), 0);
     f->long_text = malloc(LONG);
     for (size_t i = 0; i < LONG; i++)

@@ -30,7 +30,7 @@ static void open_with(const char *template)
     ck_assert_int_eq(synth_write(synth_shape_by_name("tiny"), mixture_by_name("F16"), 1, path, &err), 0);
     ck_assert_int_eq(model_open(path, true, &model, &err), 0);
     model->chat_template = bytes_of_string(template);
-    prompt_encoder_init(&encoder, model);
+    ck_assert_int_eq(prompt_encoder_init(&encoder, model, &err), 0);
     ck_assert_msg(!template[0] || encoder.chat, "%s", encoder.no_chat.text);
 }
 

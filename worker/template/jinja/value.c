@@ -28,6 +28,8 @@ void *jinja_alloc(struct jinja_run *run, size_t size)
 
 int jinja_no_memory(struct jinja_run *run)
 {
+    if (run->arena.starved)
+        return jinja_fail(run, -ENOMEM, "no memory for what the template makes");
     return jinja_fail(run, -EMSGSIZE, "the template needs more than %zu bytes", run->arena.limit);
 }
 

@@ -10,7 +10,7 @@
 #include "client/command/verbs.h"
 #include "common/error.h"
 
-verb_main bench_batch, bench_decode, bench_pool, bench_prefill, bench_prefix;
+verb_main bench_batch, bench_decode, bench_gateway, bench_pool, bench_prefill, bench_prefix;
 
 struct spread {
     double min, median, max;

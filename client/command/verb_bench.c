@@ -11,6 +11,7 @@ int verb_bench(int argc, char **argv)
         {"prefill", "ids per second of a prompt", bench_prefill},
         {"batch", "ids per second of several sequences at once", bench_batch},
         {"pool", "tokens per second and latency of the pool, with tokens for free", bench_pool},
+        {"gateway", "what HTTP costs: tokens per second, first token, memory", bench_gateway},
         {"prefix", "what is saved of prompts that begin as others did", bench_prefix},
         {0},
     };

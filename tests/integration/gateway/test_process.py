@@ -91,6 +91,23 @@ class Served(unittest.TestCase):
         self.assertIn("libmicrohttpd", said.stderr)
 
 
+class Measured(unittest.TestCase):
+    def test_the_benchmark_tells_what_came(self):
+        said = subprocess.run([BUILD / "quern", "bench", "gateway", "-s", "3", "-n", "40", "-i", "10", "-p", "5", "-r", "1", "-J"],
+                              capture_output=True, text=True, timeout=3 * WAIT)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        told = json.loads(said.stdout)
+        self.assertEqual((told["bench"], told["streams"], told["tokens"], told["idle_streams"]), ("gateway", 3, 40, 10))
+        for kind in ("", "single_"):
+            self.assertGreater(told[kind + "tokens_per_s"], 0)
+            self.assertTrue(0 < told[kind + "events_per_s"] <= told[kind + "tokens_per_s"], told)
+        self.assertTrue(0 < told["first_http_us"] <= told["first_http_p99_us"], told)
+        self.assertTrue(0 < told["memory_before"] < told["memory"], told)
+        alone = subprocess.run([BUILD / "quern", "bench", "gateway", "-s", "0"], capture_output=True, text=True, timeout=WAIT)
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("--streams", alone.stderr)
+
+
 class Draining(Base):
     def test_a_signal_lets_streams_end_and_takes_nothing_new(self):
         events = []

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_BENCH_HTTP_H
+#define CLIENT_COMMAND_BENCH_HTTP_H
+
+/* A client of server-sent events that is cheap enough to measure who sends them: it counts what comes and
+ * looks at the end of it. */
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct bench_http {
+    int fd;          /* −1: closed */
+    uint64_t bytes;  /* that came, of the answer under way */
+    uint64_t events; /* of JSON, among them; the one with the usage too */
+    bool whole;      /* it has ended */
+    char tail[1024]; /* the last of what came, ended by 0 */
+    size_t tail_len;
+};
+
+/* The status of a GET; 0: no answer. */
+int bench_http_status(const struct sockaddr_in *address, const char *path);
+
+/* Opens a connection; -errno with a reason. */
+int bench_http_open(struct bench_http *http, const struct sockaddr_in *address, struct error *err);
+void bench_http_close(struct bench_http *http);
+
+/* Asks for a completion of so many tokens as a stream, with its usage. Prompts differ by `number`. */
+int bench_http_ask(struct bench_http *http, unsigned number, unsigned tokens, struct error *err);
+
+/* Reads what has come, and waits for it where nothing has. 1: there may be more; 0: the answer is whole;
+ * -errno with a reason: the connection ended, or the answer is no stream. */
+int bench_http_read(struct bench_http *http, struct error *err);
+
+/* Whether the answer, which is whole, had so many tokens. */
+bool bench_http_had(const struct bench_http *http, unsigned tokens);
+
+#endif

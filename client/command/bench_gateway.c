@@ -37,6 +37,7 @@
 #define STALL_MS          20000  /* without anything that comes: give up */
 #define IDLE_TOKENS       600000 /* asked for by all the streams that are to wait */
 #define PULSE_US          2000
+#define SHOWN_BYTES       400 /* of an answer that is wrong */
 #define QUIET_MS          100
 #define MAX_STREAMS       4000
 #define MAX_PROBES        100000
@@ -146,8 +147,8 @@ static int measure_once(struct gateway_bench *bench, struct rate *ret_rate, stru
     for (uint32_t i = 0; i < options->streams && r == 0; i++) {
         struct bench_http *http = &bench->streams[i];
         if (!bench_http_had(http, options->tokens))
-            r = error_set(err, -EPROTO, "a stream had another number of tokens than %u: %.200s",
-                          options->tokens, http->tail);
+            r = error_set(err, -EPROTO, "a stream had another number of tokens than %u: …%s", options->tokens,
+                          http->tail + (http->tail_len > SHOWN_BYTES ? http->tail_len - SHOWN_BYTES : 0));
         bytes += http->bytes;
         events += http->events - 2; /* with text: not the ones of the end and of the usage */
         bench_http_close(http);

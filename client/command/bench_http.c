@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* An answer is whole when its last chunk, the empty one, has come behind "[DONE]". The usage stands in the
- * event before, so the last kilobyte says all that is to be checked; of the rest events are counted. */
+/* Chunks may end anywhere, in the middle of an event or of a number, so they are taken apart:
+ *
+ *     head ──blank line──▶ size ──line's end──▶ data ──all of it──▶ behind ──line's end──▶ size
+ *                            └──0──▶ end ──line's end──▶ whole
+ *
+ * The usage stands in the last event of JSON, so the last kilobyte says all that is to be checked; of the
+ * rest events are counted. */
 
 #include "client/command/bench_http.h"
 
@@ -12,6 +17,8 @@
 #include <unistd.h>
 
 #define BEGIN "data: {"
+
+enum { HEAD, SIZE, DATA, BEHIND, END };
 
 static int connect_to(const struct sockaddr_in *address)
 {
@@ -64,8 +71,10 @@ int bench_http_ask(struct bench_http *http, unsigned number, unsigned tokens, st
     int len =
         snprintf(request, sizeof request,
                  "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", body_len, body);
-    http->bytes = http->events = 0;
+    http->bytes = http->events = http->left = 0;
     http->whole = false;
+    http->place = HEAD;
+    http->line = 0;
     http->tail_len = 0;
     http->tail[0] = 0;
     ssize_t sent = send(http->fd, request, (size_t)len, MSG_NOSIGNAL);
@@ -109,23 +118,76 @@ static uint64_t events_between(const struct bench_http *http, const char *data, 
     return events_in(both, before + behind);
 }
 
+/* What a chunk holds. */
+static void take(struct bench_http *http, const char *data, size_t len)
+{
+    http->events += events_between(http, data, len) + events_in(data, len);
+    keep_tail(http, data, len);
+}
+
+/* A byte outside of what chunks hold. False: it is none that belongs there. */
+static bool take_byte(struct bench_http *http, char byte)
+{
+    static const char blank_line[] = "\r\n\r\n";
+    const char *digit = byte ? strchr("0123456789abcdef", byte | 0x20) : NULL;
+    bool line_ends = byte == '\n';
+    switch (http->place) {
+    case HEAD:
+        http->line = byte == blank_line[http->line] ? http->line + 1 : byte == '\r';
+        if (http->line == sizeof blank_line - 1) {
+            http->place = SIZE;
+            http->line = 0;
+        }
+        return true;
+    case SIZE:
+        if (line_ends) {
+            http->place = http->left > 0 ? DATA : END;
+            http->line = 0;
+        } else if (digit) {
+            http->left = http->left * 16 + (uint64_t)(digit - "0123456789abcdef");
+        }
+        return line_ends || byte == '\r' || (digit && http->line++ < 8);
+    case BEHIND:
+        if (line_ends)
+            http->place = SIZE;
+        return line_ends || byte == '\r';
+    default:
+        http->whole |= line_ends;
+        return line_ends || byte == '\r';
+    }
+}
+
+static bool take_all(struct bench_http *http, const char *data, size_t len)
+{
+    bool good = true;
+    for (size_t i = 0; i < len && good;) {
+        if (http->place != DATA) {
+            good = !http->whole && take_byte(http, data[i++]);
+            continue;
+        }
+        size_t n = len - i < http->left ? len - i : (size_t)http->left;
+        take(http, data + i, n);
+        i += n;
+        http->left -= n;
+        if (http->left == 0)
+            http->place = BEHIND;
+    }
+    return good;
+}
+
 int bench_http_read(struct bench_http *http, struct error *err)
 {
-    static const char end[] = "data: [DONE]\n\n\r\n0\r\n\r\n";
     static char data[1 << 18];
     ssize_t n = recv(http->fd, data, sizeof data, 0);
     if (n < 0 && errno == EINTR)
         return 1;
     if (n <= 0)
-        return error_set(err, -EPROTO, "a stream ended early: %s%.200s", n < 0 ? strerror(errno) : "",
-                         http->tail + (http->tail_len > 200 ? http->tail_len - 200 : 0));
+        return error_set(err, -EPROTO, "a stream ended early: %s", n < 0 ? strerror(errno) : http->tail);
     if (http->bytes == 0 && (n < 12 || strncmp(data, "HTTP/1.1 200", 12) != 0))
         return error_set(err, -EPROTO, "the gateway refused a request: %.*s", n < 300 ? (int)n : 300, data);
     http->bytes += (uint64_t)n;
-    http->events += events_between(http, data, (size_t)n) + events_in(data, (size_t)n);
-    keep_tail(http, data, (size_t)n);
-    size_t len = sizeof end - 1;
-    http->whole = http->tail_len >= len && memcmp(http->tail + http->tail_len - len, end, len) == 0;
+    if (!take_all(http, data, (size_t)n))
+        return error_set(err, -EPROTO, "the gateway sent something that is no chunk");
     return !http->whole;
 }
 
@@ -133,5 +195,5 @@ bool bench_http_had(const struct bench_http *http, unsigned tokens)
 {
     char usage[64];
     snprintf(usage, sizeof usage, "\"completion_tokens\":%u,", tokens);
-    return strstr(http->tail, usage) != NULL;
+    return strstr(http->tail, usage) && strstr(http->tail, "data: [DONE]\n\n");
 }

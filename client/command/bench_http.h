@@ -13,12 +13,16 @@
 #include "common/error.h"
 
 struct bench_http {
-    int fd;          /* −1: closed */
-    uint64_t bytes;  /* that came, of the answer under way */
-    uint64_t events; /* of JSON, among them; the one with the usage too */
-    bool whole;      /* it has ended */
-    char tail[1024]; /* the last of what came, ended by 0 */
+    int fd;         /* −1: closed */
+    uint64_t bytes; /* that came of the answer under way, as HTTP has them */
+    /* What the chunks of the answer hold. */
+    uint64_t events; /* of JSON, among them; the ones of the end and of the usage too */
+    char tail[1024]; /* the last of it, ended by 0 */
     size_t tail_len;
+    bool whole;    /* the last chunk has come */
+    int place;     /* bench_http.c's: in the head or in a chunk */
+    uint64_t left; /* of a chunk; the size of one whose line is being read */
+    size_t line;   /* bytes of that line, or of the head's end */
 };
 
 /* The status of a GET; 0: no answer. */

@@ -3,13 +3,14 @@
 """Writes models/: tiny models of every architecture and number format, and what they compute.
 
 Weights are random bits in each format's own blocks; what they stand for is read back from the bytes by the published
-layouts, and a forward pass in float64, written from the models' papers, gives logits and greedy continuations. Nothing
-here is shared with Quern's code, so that agreement means something. NAME.gguf is the model, NAME.case.json its prompts,
+layouts, and a forward pass in float64, written from the models' papers, gives logits, greedy continuations and
+embeddings. Nothing here is shared with Quern's code, so that agreement means something. NAME.gguf is the model, NAME.case.json its prompts,
 greedy ids and the margins of their steps in standard deviations of the logits, NAME.logits.f32 the logits after each
-prompt. conformance_logits.c compares them; its first comment says when a case passes. The folder-… cases are models as
+prompt, NAME.embeddings.f32 the means of their final states, of length one. conformance_logits.c and
+conformance_embeddings.c compare them; their first comments say when a case passes. The folder-… cases are models as
 Hugging Face publishes them, twin-… the same ones as GGUF files.
 
-Needs numpy. The same bytes come out on every machine, but for the last bits of logits."""
+Needs numpy. The same bytes come out on every machine, but for the last bits of logits and embeddings."""
 
 import json
 import pathlib
@@ -420,7 +421,8 @@ class Model:
             gate = self.linear(p + "ffn_gate", x)
         return self.linear(p + "ffn_down", act(gate) * up if layer.gated else act(up))
 
-    def logits(self, ids):
+    def states(self, ids):
+        """What the head reads: the last layer's output after the output norm."""
         x = self.values["token_embd.weight"][ids]
         if self.scaled:
             x = x * np.float64(np.sqrt(np.float32(self.embd)))
@@ -437,7 +439,14 @@ class Model:
             x = x + y
             y = self.feed_forward(p, self.normed(p + "ffn_norm", x, layer.norm), layer)
             x = x + after("post_ffw_norm", y)
-        x = self.normed("output_norm", x, self.layer(0).norm)
+        return self.normed("output_norm", x, self.layer(0).norm)
+
+    def embedding(self, ids):
+        mean = self.states(ids).mean(0)
+        return mean / np.sqrt((mean * mean).sum())
+
+    def logits(self, ids):
+        x = self.states(ids)
         y = x @ self.values["token_embd.weight"].T if self.tied else self.linear("output", x)
         return self.logit_cap * np.tanh(y / self.logit_cap) if self.logit_cap else y
 
@@ -611,26 +620,31 @@ def case_of(name, model):
             steps["margin_in_std"].append(round(float((y[order[0]] - y[order[1]]) / y.std()), 5))
             ids.append(int(order[0]))
         greedy.append(steps)
-    return {"model": name + ".gguf", "prompts": prompts, "greedy": greedy}, np.array(logits)
+    embeddings = np.array([model.embedding(prompt) for prompt in prompts])
+    return {"model": name + ".gguf", "prompts": prompts, "greedy": greedy}, np.array(logits), embeddings
+
+
+def write_case(out, name, case, logits, embeddings):
+    (out / (name + ".case.json")).write_text(json.dumps(case) + "\n")
+    (out / (name + ".logits.f32")).write_bytes(logits.astype("<f4").tobytes())
+    (out / (name + ".embeddings.f32")).write_bytes(embeddings.astype("<f4").tobytes())
 
 
 def main():
     out = pathlib.Path(__file__).with_name("models")
     out.mkdir(exist_ok=True)
     for name, model in models():
-        case, logits = case_of(name, model)
+        case, *expected = case_of(name, model)
         (out / (name + ".gguf")).write_bytes(gguf(model.pairs(), model.tensors))
-        (out / (name + ".case.json")).write_text(json.dumps(case) + "\n")
-        (out / (name + ".logits.f32")).write_bytes(logits.astype("<f4").tobytes())
+        write_case(out, name, case, *expected)
     for seed, (name, (shards, extra, architecture, numbers)) in enumerate(FOLDERS.items()):
         model = Model(architecture, 500 + seed, **numbers)
-        case, logits = case_of(name, model)
+        case, *expected = case_of(name, model)
         twin = "twin-" + name
         write_folder(out / name, model, shards, extra)
         (out / (twin + ".gguf")).write_bytes(gguf(model.pairs(), model.tensors))
         for case_name, file in ((name, name), (twin, twin + ".gguf")):
-            (out / (case_name + ".case.json")).write_text(json.dumps(case | {"model": file}) + "\n")
-            (out / (case_name + ".logits.f32")).write_bytes(logits.astype("<f4").tobytes())
+            write_case(out, case_name, case | {"model": file}, *expected)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Embeddings against float64 references computed from the same files by another program.
+ *
+ * NAME.embeddings.f32 holds, for each prompt of NAME.case.json, the mean of the final states, of length one.
+ * A case passes when the square of the distance between that and ours is within the bound of the file's
+ * formats for every prompt, on every build of the kernels; with float activations the bound is that of the
+ * arithmetic alone. Of quantized mixtures the worst prompt does not count: rounding to 8 bits can tip the
+ * choice of an expert. $1 is the folder. */
+
+#include <glob.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "tests/conformance/reference.h"
+#include "worker/cpu/kernels.h"
+#include "worker/engine/backend.h"
+#include "worker/engine/embedding.h"
+#include "worker/model/model.h"
+
+#define MOST_PROMPTS 8
+#define MOST_IDS     512
+#define CHUNK        7 /* ids of a step: prompts are cut in the middle of blocks */
+#define PLAIN_BOUND  2e-5
+
+struct prompt {
+    int32_t ids[MOST_IDS];
+    uint32_t n_ids;
+};
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+static double bound_of(const char *name, bool float_activations)
+{
+    if (ends_with(name, "-F32"))
+        return 1e-5;
+    if (ends_with(name, "-F16") || ends_with(name, "-BF16"))
+        return 3e-4;
+    return float_activations ? PLAIN_BOUND : 5e-3;
+}
+
+/* Feeds a prompt to a slot that embeds; the vector. 0 or -errno. */
+static int compute(struct backend *backend, const struct prompt *prompt, uint32_t n, float *ret_vector,
+                   struct error *err)
+{
+    static const uint32_t blocks[MOST_IDS / BACKEND_BLOCK_TOKENS] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                                                     8, 9, 10, 11, 12, 13, 14, 15};
+    const struct backend_slot slot = {
+        .sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX, .embeds = true};
+    const struct backend_result *result = NULL;
+    struct backend_info info;
+    uint32_t told = 0;
+    backend_cpu.info(backend, &info);
+    int r = backend_cpu.slot_open(backend, 0, &slot);
+    for (uint32_t at = 0; at < prompt->n_ids && r == 0; at += CHUNK) {
+        const uint32_t rows = prompt->n_ids - at < CHUNK ? prompt->n_ids - at : CHUNK;
+        const uint32_t need = backend_blocks_for(at + rows);
+        struct backend_row_set set = {.ids = prompt->ids + at, .n_ids = rows, .position = at};
+        uint64_t ticket;
+        set.output = at + rows < prompt->n_ids ? BACKEND_OUTPUT_NONE : BACKEND_SUM_LAST;
+        for (uint32_t g = 0; g < info.n_groups; g++)
+            set.blocks[g] = (struct backend_blocks){blocks + told, need - told, told};
+        told = need;
+        r = backend_cpu.submit(backend, &(struct backend_step){&set, 1}, &ticket);
+        if (r == 0)
+            r = backend_cpu.poll(backend, ticket, 0, &result, err);
+    }
+    if (r == 0 && !embedding_of_sums(result->sums, n, ret_vector))
+        r = error_set(err, -1, "the sums have no direction");
+    backend_cpu.slot_close(backend, 0);
+    return r;
+}
+
+static double distance(const float *a, const float *b, uint32_t n)
+{
+    double squares = 0;
+    for (uint32_t i = 0; i < n; i++)
+        squares += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    return squares;
+}
+
+/* One case on one build of the kernels. True when it passes. */
+static bool check_model(const char *name, const char *kernels, bool float_activations,
+                        const struct model *model, const struct prompt *prompts, size_t n_prompts,
+                        const float *expected)
+{
+    const uint32_t n = model->params.n_embd, context = model->params.n_context;
+    const struct backend_config config = {.model = model,
+                                          .n_slots = 1,
+                                          .n_context = context < MOST_IDS ? context : MOST_IDS,
+                                          .n_blocks = MOST_IDS / BACKEND_BLOCK_TOKENS,
+                                          .cpu = {.float_activations = float_activations}};
+    struct backend *backend = NULL;
+    struct error err = {0};
+    double worst = 0, second = 0;
+    float *vector = calloc(n, sizeof *vector);
+    setenv("QUERN_KERNELS", kernels, 1);
+    int r = vector ? backend_cpu.open(&config, &backend, &err) : -1;
+    for (size_t i = 0; i < n_prompts && r == 0; i++) {
+        r = compute(backend, &prompts[i], n, vector, &err);
+        const double off = r == 0 ? distance(vector, expected + i * n, n) : 0;
+        second = off > worst ? worst : off > second ? off : second;
+        worst = off > worst ? off : worst;
+    }
+    if (backend)
+        backend_cpu.close(backend);
+    free(vector);
+    const double bound = bound_of(name, float_activations);
+    const bool mixture = model->layers[0].traits.experts.n > 0 && bound == 5e-3;
+    const bool ok = r == 0 && (mixture ? second : worst) <= bound;
+    printf("%-24s %-9s %s squared distance %.1e (≤ %.0e)   %s\n", name, kernels,
+           float_activations ? "float activations" : "as it is", mixture ? second : worst, bound,
+           ok            ? "passed"
+           : err.text[0] ? err.text
+                         : "FAILED");
+    return ok;
+}
+
+static size_t read_prompts(const json_t *test, struct prompt prompts[MOST_PROMPTS])
+{
+    const json_t *all = json_object_get(test, "prompts");
+    const size_t n = json_array_size(all);
+    for (size_t i = 0; i < n && i < MOST_PROMPTS; i++) {
+        const json_t *ids = json_array_get(all, i);
+        for (size_t j = 0; j < json_array_size(ids) && j < MOST_IDS; j++)
+            prompts[i].ids[prompts[i].n_ids++] = (int32_t)json_integer_value(json_array_get(ids, j));
+    }
+    return n < MOST_PROMPTS ? n : MOST_PROMPTS;
+}
+
+static bool check_file(const char *folder, const char *case_path)
+{
+    static struct prompt prompts[MOST_PROMPTS];
+    char name[256], path[4400];
+    const char *base = strrchr(case_path, '/') + 1;
+    struct model *model = NULL;
+    struct error err = {0};
+    bool passed = false;
+    memset(prompts, 0, sizeof prompts);
+    snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - strlen(".case.json")), base);
+    json_t *test = json_load_file(case_path, 0, NULL);
+    const size_t n_prompts = read_prompts(test, prompts);
+    snprintf(path, sizeof path, "%s/%s", folder, json_string_value(json_object_get(test, "model")));
+    if (model_open(path, false, &model, &err) < 0) {
+        printf("%-24s refused: %s   FAILED\n", name, err.text);
+        json_decref(test);
+        return false;
+    }
+    const size_t n = n_prompts * model->params.n_embd;
+    float *expected = calloc(n, sizeof *expected);
+    snprintf(path, sizeof path, "%s/%s.embeddings.f32", folder, name);
+    FILE *file = fopen(path, "rb");
+    if (file && expected && n > 0 && fread(expected, sizeof *expected, n, file) == n) {
+        const struct kernels *kernels;
+        passed = true;
+        for (uint32_t i = 0; (kernels = kernels_at(i)); i++)
+            for (int plain = 0; plain < 2; plain++)
+                passed &= check_model(name, kernels->name, plain, model, prompts, n_prompts, expected);
+    } else {
+        printf("%s: not %zu numbers   FAILED\n", path, n);
+    }
+    if (file)
+        fclose(file);
+    free(expected);
+    model_free(model);
+    json_decref(test);
+    return passed;
+}
+
+int main(int argc, char **argv)
+{
+    const char *folder = reference_folder(argc, argv, "models");
+    char pattern[4400];
+    glob_t cases;
+    size_t failed = 0;
+    snprintf(pattern, sizeof pattern, "%s/*.case.json", folder);
+    if (glob(pattern, 0, NULL, &cases) != 0 || cases.gl_pathc == 0) {
+        printf("%s: no cases\n", folder);
+        return EXIT_FAILURE;
+    }
+    for (size_t i = 0; i < cases.gl_pathc; i++)
+        failed += !check_file(folder, cases.gl_pathv[i]);
+    printf("%zu cases, %zu failed\n", cases.gl_pathc, failed);
+    globfree(&cases);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -7,6 +7,8 @@
 
 #include "broker/from_clients.h"
 
+#include <arpa/inet.h>
+#include <net/if.h>
 #include <string.h>
 
 #include "broker/intake.h"
@@ -29,6 +31,13 @@ static bool has_name(const struct text_list *names, struct bytes name)
             return true;
     return false;
 }
+
+/* Where a message comes from. */
+struct origin {
+    struct peer peer;
+    uint32_t key; /* of the client's certificate; 0: it needs none */
+    bool is_near; /* on this machine, by a socket of its files */
+};
 
 /* ---- answers ---- */
 
@@ -71,17 +80,21 @@ static struct request *find_request(struct broker *broker, struct session *sessi
 
 /* ---- opening and leaving ---- */
 
-static void send_hello_ok(struct broker *broker, struct session *session)
+/* Of its streams a client on the network is told those that it could reach: where others lie is no business
+ * of its. */
+static void send_hello_ok(struct broker *broker, struct session *session, bool is_near)
 {
     struct bytes stream[2];
+    size_t n_streams = 0;
     for (size_t i = 0; i < broker->endpoints.n_streams; i++)
-        stream[i] = bytes_of_string(broker->endpoints.streams[i]);
+        if (is_near || strncmp(broker->endpoints.streams[i], "ipc://", 6) != 0)
+            stream[n_streams++] = bytes_of_string(broker->endpoints.streams[i]);
     struct model_info models[WORKER_MAX];
     struct message ok = {.kind = MESSAGE_HELLO_OK};
     ok.hello_ok.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
     ok.hello_ok.features = features;
     ok.hello_ok.boot = broker->supervisor.boot;
-    ok.hello_ok.stream = (struct text_list){stream, broker->endpoints.n_streams};
+    ok.hello_ok.stream = (struct text_list){stream, n_streams};
     ok.hello_ok.limits = PROTO_LIMITS;
     ok.hello_ok.lease_ms = SESSION_LEASE_MS;
     ok.hello_ok.models.items = models;
@@ -89,8 +102,10 @@ static void send_hello_ok(struct broker *broker, struct session *session)
     answer(broker, session, &ok);
 }
 
-static void hello(struct broker *broker, const struct peer *peer, uint32_t key, const struct message *message)
+static void hello(struct broker *broker, const struct origin *from, const struct message *message)
 {
+    const struct peer *peer = &from->peer;
+    const uint32_t key = from->key;
     struct message no;
     if (message->hello.proto.min > PROTO_VERSION_MAX || message->hello.proto.max < PROTO_VERSION_MIN) {
         no = make_error(MESSAGE_HELLO, NULL, PROTO_UNSUPPORTED, "hello: no protocol version in common");
@@ -118,7 +133,7 @@ static void hello(struct broker *broker, const struct peer *peer, uint32_t key, 
         lifecycle_enter_key(broker, session, key);
     session->tells = has_name(&message->hello.features, bytes_of_string(TELLS_TAKEN));
     lifecycle_adopt(broker, session);
-    send_hello_ok(broker, session);
+    send_hello_ok(broker, session, from->is_near);
 }
 
 static void join(struct broker *broker, struct session *session, const struct message *message,
@@ -191,6 +206,11 @@ static void cancel(struct broker *broker, struct session *session, const struct 
     struct request *request = find_request(broker, session, MESSAGE_CANCEL, message->cancel.id);
     if (!request)
         return;
+    if (memcmp(&request->current.session, &session->id, sizeof session->id) != 0) {
+        refuse(broker, session, MESSAGE_CANCEL, &message->cancel.id, PROTO_UNKNOWN_REQUEST,
+               "another session has taken this request over");
+        return;
+    }
     struct message ok = {.kind = MESSAGE_CANCEL_OK};
     ok.cancel_ok.id = message->cancel.id;
     answer(broker, session, &ok);
@@ -277,8 +297,9 @@ static handler *const handlers[MESSAGE_KIND_COUNT] = {
     [MESSAGE_BYE] = bye,
 };
 
-static void take(struct broker *broker, const struct peer *peer, uint32_t key, struct bytes raw)
+static void take(struct broker *broker, const struct origin *from, struct bytes raw)
 {
+    const struct peer *peer = &from->peer;
     struct message message, no;
     struct error err = {{0}};
     struct session *session = session_of_peer(&broker->sessions, peer);
@@ -298,7 +319,7 @@ static void take(struct broker *broker, const struct peer *peer, uint32_t key, s
         else
             client_link_send_stranger(&broker->client_link, peer, &no);
     } else if (message.kind == MESSAGE_HELLO) {
-        hello(broker, peer, key, &message);
+        hello(broker, from, &message);
     } else if (!session) {
         no = make_error(message.kind, NULL, PROTO_HELLO_REQUIRED, "say hello first");
         client_link_send_stranger(&broker->client_link, peer, &no);
@@ -308,6 +329,19 @@ static void take(struct broker *broker, const struct peer *peer, uint32_t key, s
     } else {
         handlers[message.kind](broker, session, &message, raw);
     }
+}
+
+/* Whether it came by a socket of this machine's files: libzmq then says of its peer whose process it is, else
+ * its address, as a number. */
+static bool is_near(zmq_msg_t *part)
+{
+    char address[INET6_ADDRSTRLEN + IF_NAMESIZE] = "";
+    struct in6_addr number;
+    const char *said = zmq_msg_gets(part, "Peer-Address");
+    if (said && strlen(said) < sizeof address)
+        strcpy(address, said);
+    address[strcspn(address, "%")] = 0; /* the interface of a local one */
+    return inet_pton(AF_INET, address, &number) != 1 && inet_pton(AF_INET6, address, &number) != 1;
 }
 
 /* The key that it comes with; 0: it needs none. False: with one that was taken away. */
@@ -332,14 +366,14 @@ bool from_clients_drain(struct broker *broker)
     size_t bytes = 0;
     bool more = true;
     for (int i = 0; i < BROKER_BATCH && bytes < BROKER_BATCH_BYTES; i++) {
-        struct peer peer;
-        uint32_t key;
-        more = router_receive(broker->client_link.router, &peer, &part);
+        struct origin from;
+        more = router_receive(broker->client_link.router, &from.peer, &part);
         if (!more)
             break;
         bytes += zmq_msg_size(&part);
-        if (is_let_in(broker, &part, &key))
-            take(broker, &peer, key, (struct bytes){zmq_msg_data(&part), zmq_msg_size(&part)});
+        from.is_near = is_near(&part);
+        if (is_let_in(broker, &part, &from.key))
+            take(broker, &from, (struct bytes){zmq_msg_data(&part), zmq_msg_size(&part)});
     }
     zmq_msg_close(&part);
     if (!more)

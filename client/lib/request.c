@@ -35,6 +35,16 @@ static int send_generate(struct quern *client, struct request *request, struct e
     return r;
 }
 
+/* The same for one that is here for a while. A pool that takes less than it did, or than was thought before
+ * it had told, never takes it: that is its end, and it is freed. A full socket is no harm: the timer sends
+ * again. */
+static void send_again(struct quern *client, struct request *request)
+{
+    struct error err = {0};
+    if (send_generate(client, request, &err) == -EMSGSIZE)
+        delivery_fail(client, request, proto_error_name(PROTO_TOO_LONG), bytes_of_string(err.text), 0);
+}
+
 int quern_generate(struct quern *client, const struct quern_request *from, quern_output_fn *fn, void *arg,
                    struct quern_id *ret_id, struct quern_error *ret_err)
 {
@@ -150,9 +160,8 @@ void requests_opened(struct quern *client, bool again)
     HASH_ITER(hh, client->requests, request, next)
     {
         request->cancels = 0; /* their answers went with the session */
-        /* A full socket is no harm: the timer sends again. */
         if (request->state == REQUEST_NEW || request->state == REQUEST_SENT)
-            send_generate(client, request, NULL);
+            send_again(client, request);
         else if (again || request->state == REQUEST_ATTACHING)
             send_attach(client, request, NULL);
     }
@@ -165,12 +174,12 @@ static void request_timer(struct quern *client, struct request *request)
     switch (request->state) {
     case REQUEST_NEW:
         if (now - request->sent_ns >= SILENCE_NS)
-            send_generate(client, request, NULL);
+            send_again(client, request);
         break;
     case REQUEST_SENT:
         /* Not to a broker that is silent altogether: large prompts would pile up on the way to it. */
         if (now - request->sent_ns >= SILENCE_NS && client->heard_ns > request->sent_ns)
-            send_generate(client, request, NULL);
+            send_again(client, request);
         break;
     case REQUEST_ATTACHING:
         if (now - request->sent_ns >= SILENCE_NS)
@@ -275,7 +284,7 @@ static void begin_anew(struct quern *client, struct request *request)
     request->replaying = false;
     request->fruitless = 0;
     state_drop_held(request);
-    send_generate(client, request, NULL);
+    send_again(client, request);
 }
 
 /* The broker does not know the request, though it had accepted it once. */

@@ -119,7 +119,12 @@ START_TEST(an_attached_request_streams_to_its_new_session)
     attach.attach.session = client_b.session;
     client_send(&client_a, &attach);
     client_expect(&client_a, MESSAGE_ATTACH_OK);
+    client_send(&client_a, &attach); /* said twice, and answered twice */
+    client_expect(&client_a, MESSAGE_ATTACH_OK);
     struct message cancel = named(MESSAGE_CANCEL, 'k');
+    client_send(&client_b, &cancel); /* it is no longer the old session's */
+    ck_assert_int_eq(expect_error(&client_b), PROTO_UNKNOWN_REQUEST);
+    ck_assert_int_eq(client_frame(&client_a, 100).kind, MESSAGE_NONE);
     client_send(&client_a, &cancel);
     struct message last = client_frame(&client_a, 30000);
     ck_assert_int_eq(last.kind, MESSAGE_FRAME);

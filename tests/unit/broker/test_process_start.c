@@ -59,7 +59,7 @@ START_TEST(tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_i
     ck_assert_int_eq(zmq_connect(client_b.control, endpoint), 0);
     client_send(&client_b, &hello);
     client_send(&client_a, &hello);
-    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_HELLO_OK).hello_ok.stream.n, 2);
+    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_HELLO_OK).hello_ok.stream.n, 1);
     zmq_pollitem_t item = {.socket = client_b.control, .events = ZMQ_POLLIN};
     ck_assert_int_eq(zmq_poll(&item, 1, 300), 0);
     zcert_destroy(&server);
@@ -81,6 +81,19 @@ START_TEST(clients_are_sent_to_the_public_name)
     struct message ok = client_expect(&client_a, MESSAGE_HELLO_OK);
     ck_assert_uint_eq(ok.hello_ok.stream.n, 2);
     ck_assert(bytes_equal(ok.hello_ok.stream.items[1], bytes_of_string(stream)));
+    /* Who comes by TCP hears of no socket of this machine. */
+    struct client far;
+    char frontend[80], local[POOL_ENDPOINT_MAX];
+    client_connect(&far, &the_pool);
+    ck_assert_int_eq(zmq_disconnect(far.control, pool_endpoint(&the_pool, "frontend", local)), 0);
+    snprintf(frontend, sizeof frontend, "tcp://%s", address);
+    ck_assert_int_eq(zmq_connect(far.control, frontend), 0);
+    memset(&hello.hello.session, 'f', sizeof hello.hello.session);
+    client_send(&far, &hello);
+    ok = client_expect(&far, MESSAGE_HELLO_OK);
+    ck_assert_uint_eq(ok.hello_ok.stream.n, 1);
+    ck_assert(bytes_equal(ok.hello_ok.stream.items[0], bytes_of_string(stream)));
+    client_close(&far);
     close_pool();
 }
 END_TEST

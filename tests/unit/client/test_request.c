@@ -125,6 +125,32 @@ START_TEST(a_request_that_cannot_be_right_is_refused_before_it_is_sent)
 }
 END_TEST
 
+START_TEST(a_request_made_before_the_pool_said_what_it_takes_ends_if_it_takes_less)
+{
+    static const int script[] = {0, STEP_STOP};
+    const struct fake_config config = {.n_frames = 1, .script = script, .page_frames = 100};
+    char folder[RUNDIR_PATH_MAX + 1], large[6000];
+    struct gathered too_large = {0}, small = {0};
+    struct quern_request request = a_request();
+    struct quern_error err = {0};
+    memset(large, 'a', sizeof large - 1);
+    large[sizeof large - 1] = 0;
+    broker = fake_broker_new(&config, folder);
+    ck_assert_int_eq(quern_connect_begin(folder, NULL, NULL, &client, &err), 0);
+    request.text = large;
+    ck_assert_int_eq(quern_generate(client, &request, gather, &too_large, NULL, &err), 0);
+    send_request(&small);
+    DISPATCH_UNTIL(quern_active(client) == 0);
+    ck_assert_int_eq(too_large.ends, 1);
+    ck_assert_int_eq(too_large.reason, QUERN_ERROR);
+    ck_assert_str_eq(too_large.error, "too_long");
+    ck_assert_ptr_nonnull(strstr(too_large.error_text, "the pool takes 4096"));
+    ck_assert_int_eq(small.reason, QUERN_LENGTH);
+    ck_assert_int_eq(fake_broker_count(broker, "generate"), 1);
+    stop();
+}
+END_TEST
+
 static void expect_too_much(const struct quern_request *request, const char *reason)
 {
     struct quern_error err = {0};
@@ -372,6 +398,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_a_broker_says_to_people_cannot_steer_a_terminal);
     tcase_add_test(tests, a_prompt_is_a_text_or_ids_or_messages);
     tcase_add_test(tests, a_request_that_cannot_be_right_is_refused_before_it_is_sent);
+    tcase_add_test(tests, a_request_made_before_the_pool_said_what_it_takes_ends_if_it_takes_less);
     tcase_add_test(tests, what_the_pool_said_it_takes_is_held_before_anything_is_sent);
     tcase_add_test(tests, an_attached_request_comes_from_its_beginning);
     tcase_add_test(tests, nothing_waits_inside_a_callback);

@@ -90,6 +90,12 @@ static void make_frame(struct fake_broker *b, const struct id128 *id, int i, uin
     m.frame.has_end = i == b->config.n_frames - 1;
     m.frame.end.reason = END_LENGTH;
     m.frame.end.usage = (struct usage){3, 0, 2 * (uint32_t)b->config.n_frames};
+    if (b->config.embeds) {
+        static const uint8_t numbers[] = {0x9a, 0x99, 0x19, 0x3f, 0xcd, 0xcc, 0x4c, 0xbf};
+        m.frame.ids.n = m.frame.text.len = m.frame.end.usage.output_tokens = 0;
+        m.frame.embedding = (struct bytes){numbers, sizeof numbers};
+        m.frame.end.reason = END_STOP;
+    }
     b->out.len = 0;
     if (message_encode(&m, &b->out) != 0)
         abort();
@@ -124,8 +130,8 @@ static void tell_end(struct fake_broker *b, const struct id128 *id)
     struct message m = {.kind = MESSAGE_END};
     m.end.id = *id;
     m.end.epoch = (struct epoch){b->boot, b->move};
-    m.end.count = 2 * (uint64_t)b->config.n_frames;
-    m.end.end.reason = END_LENGTH;
+    m.end.count = b->config.embeds ? 0 : 2 * (uint64_t)b->config.n_frames;
+    m.end.end.reason = b->config.embeds ? END_STOP : END_LENGTH;
     reply(b, &m);
 }
 
@@ -248,7 +254,7 @@ static void on_replay(struct fake_broker *b, const struct message *message)
     m.replay_ok.next = 2 * (uint64_t)(first + n);
     m.replay_ok.done = first + n == b->config.n_frames;
     m.replay_ok.frames.items = frames;
-    m.replay_ok.frames.n = (size_t)n;
+    m.replay_ok.frames.n = b->config.no_frames ? 0 : (size_t)n;
     reply(b, &m);
     for (int i = 0; i < n; i++)
         free((void *)frames[i].data);

@@ -59,6 +59,38 @@ static void expect_prompt(struct quern_request *request, const char *arrived)
     quern_request_init(request);
 }
 
+START_TEST(an_embedding_comes_whole_or_is_told_to_be_lost)
+{
+    static const int published[] = {0, STEP_END, STEP_STOP}, dropped[] = {STEP_END, STEP_STOP};
+    const struct fake_config configs[] = {
+        {.n_frames = 1, .embeds = true, .script = published},
+        {.n_frames = 1, .embeds = true, .script = dropped},
+        {.n_frames = 1, .embeds = true, .script = dropped, .no_frames = true},
+    };
+    for (int i = 0; i < 3; i++) {
+        struct quern_error err = {.text = ""};
+        struct quern_end end;
+        const struct quern_request request = a_request();
+        const float *numbers;
+        size_t n;
+        start(configs[i]);
+        int r = quern_embed_wait(client, &request, &numbers, &n, &end, &err);
+        if (i == 2) {
+            ck_assert_int_eq(r, -EREMOTEIO);
+            ck_assert_ptr_nonnull(strstr(err.text, "worker_lost: the pool no longer has the embedding"));
+        } else {
+            ck_assert_msg(r == 0, "%s", err.text);
+            ck_assert_uint_eq(n, 2);
+            ck_assert_float_eq(numbers[0], 0.6f);
+            ck_assert_float_eq(numbers[1], -0.8f);
+            ck_assert_uint_eq(end.prompt_tokens, 3);
+            ck_assert_int_eq(fake_broker_count(broker, "replay"), i);
+        }
+        stop();
+    }
+}
+END_TEST
+
 START_TEST(a_prompt_is_a_text_or_ids_or_messages)
 {
     static const int script[] = {0, STEP_STOP};
@@ -396,6 +428,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, many_requests_share_a_connection);
     tcase_add_test(tests, a_refusal_is_the_end_of_its_request);
     tcase_add_test(tests, what_a_broker_says_to_people_cannot_steer_a_terminal);
+    tcase_add_test(tests, an_embedding_comes_whole_or_is_told_to_be_lost);
     tcase_add_test(tests, a_prompt_is_a_text_or_ids_or_messages);
     tcase_add_test(tests, a_request_that_cannot_be_right_is_refused_before_it_is_sent);
     tcase_add_test(tests, a_request_made_before_the_pool_said_what_it_takes_ends_if_it_takes_less);

@@ -33,18 +33,18 @@ struct fake_config {
     bool silent;            /* answers nothing but the opening */
     int hellos_refused;     /* after STEP_FORGET so many hellos are answered with "overloaded" */
     bool knows_no_ids;      /* a tokenize is answered with "no_worker" */
-    bool embeds;            /* the last frame has an embedding, of 0.6 and −0.8, and no frame has ids or text */
-    bool no_frames;         /* a replay brings none */
-    bool no_replays;        /* a replay is not answered */
-    bool refuses_first;     /* before it too */
-    bool cancels_unknown;   /* a cancel is answered with unknown_request */
-    bool says_of;           /* errors say what they answer */
-    bool accepts_late;      /* a generate is not answered before a cancel has come */
-    int cancels_lost;       /* so many of them vanish; further ones are acknowledged */
-    uint32_t version;       /* of the protocol; 0: ours */
-    const char *stream;     /* the endpoint that it tells, if not its own */
-    const char *tcp;        /* bound there, as "127.0.0.1"; the folder is an endpoint */
-    int welcomes_lost;      /* so many joins go without a welcome */
+    bool embeds;        /* the last frame has an embedding, of 0.6 and −0.8, and no frame has ids or text */
+    bool no_frames;     /* a replay brings none */
+    bool no_replays;    /* a replay is not answered */
+    bool refuses_first; /* before it too */
+    bool cancels_unknown; /* a cancel is answered with unknown_request */
+    bool says_of;         /* errors say what they answer */
+    bool accepts_late;    /* a generate is not answered before a cancel has come */
+    int cancels_lost;     /* so many of them vanish; further ones are acknowledged */
+    uint32_t version;     /* of the protocol; 0: ours */
+    const char *stream;   /* the endpoint that it tells, if not its own */
+    const char *tcp;      /* bound there, as "127.0.0.1"; the folder is an endpoint */
+    int welcomes_lost;    /* so many joins go without a welcome */
 };
 
 struct fake_broker;

@@ -86,9 +86,7 @@ class BaseClient:
         """A new request's id, its bytes and its seed."""
         return self._encoded(_request.generation(prompt, parameters))
 
-    def _encode_embedding(
-        self, prompt: str | Sequence[int], parameters: Mapping[str, Any]
-    ) -> tuple[bytes, bytes, int]:
+    def _encode_embedding(self, prompt: str | Sequence[int], parameters: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
         """The same of a request for an embedding."""
         return self._encoded(_request.embedding(prompt, parameters))
 

@@ -156,8 +156,8 @@ class Broker:
 
     def embed(self, request):
         end = {"reason": "stop", "usage": {**USAGE, "output_tokens": 0}, "timing": TIMING}
-        self.embeddings[request] = {"id": request, "epoch": (self.boot, self.move), "seq": 0, "off": 0, "ids": [], "text": "",
-                                    "embedding": struct.pack("<2f", 0.6, -0.8), "end": end}
+        self.embeddings[request] = {"id": request, "epoch": (self.boot, self.move), "seq": 0, "off": 0, "ids": [],
+                                    "text": "", "embedding": struct.pack("<2f", 0.6, -0.8), "end": end}
         self.publish(request, **self.embeddings[request])
         self.reply("end", id=request, epoch=(self.boot, self.move), count=0, end=end)
 
@@ -173,8 +173,8 @@ class Broker:
             self.play(request)
         if request in self.embeddings:
             frames = [] if self.loses_embeddings else [_codec.encode("frame", self.embeddings[request])]
-            self.reply("replay_ok", **{"id": request, "epoch": (self.boot, self.move), "from": 0, "next": 0, "done": True,
-                                       "frames": frames})
+            self.reply("replay_ok", **{"id": request, "epoch": (self.boot, self.move), "from": 0, "next": 0,
+                                       "done": True, "frames": frames})
             return
         first = fields["next"] // 2
         last = min(first + self.page_frames, self.n_frames)

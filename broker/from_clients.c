@@ -35,8 +35,8 @@ static bool has_name(const struct text_list *names, struct bytes name)
 /* Where a message comes from. */
 struct origin {
     struct peer peer;
-    uint32_t key; /* of the client's certificate; 0: it needs none */
-    bool is_near; /* on this machine, by a socket of its files */
+    uint32_t key;    /* of the client's certificate; 0: it needs none */
+    zmq_msg_t *part; /* which libzmq says more of */
 };
 
 /* ---- answers ---- */
@@ -79,6 +79,19 @@ static struct request *find_request(struct broker *broker, struct session *sessi
 }
 
 /* ---- opening and leaving ---- */
+
+/* Whether it came by a socket of this machine's files: libzmq then says of its peer whose process it is, else
+ * its address, as a number. */
+static bool is_near(const struct origin *from)
+{
+    char address[INET6_ADDRSTRLEN + IF_NAMESIZE] = "";
+    struct in6_addr number;
+    const char *said = zmq_msg_gets(from->part, "Peer-Address");
+    if (said && strlen(said) < sizeof address)
+        strcpy(address, said);
+    address[strcspn(address, "%")] = 0; /* the interface of a local one */
+    return inet_pton(AF_INET, address, &number) != 1 && inet_pton(AF_INET6, address, &number) != 1;
+}
 
 /* Of its streams a client on the network is told those that it could reach: where others lie is no business
  * of its. */
@@ -133,7 +146,7 @@ static void hello(struct broker *broker, const struct origin *from, const struct
         lifecycle_enter_key(broker, session, key);
     session->tells = has_name(&message->hello.features, bytes_of_string(TELLS_TAKEN));
     lifecycle_adopt(broker, session);
-    send_hello_ok(broker, session, from->is_near);
+    send_hello_ok(broker, session, is_near(from));
 }
 
 static void join(struct broker *broker, struct session *session, const struct message *message,
@@ -331,19 +344,6 @@ static void take(struct broker *broker, const struct origin *from, struct bytes 
     }
 }
 
-/* Whether it came by a socket of this machine's files: libzmq then says of its peer whose process it is, else
- * its address, as a number. */
-static bool is_near(zmq_msg_t *part)
-{
-    char address[INET6_ADDRSTRLEN + IF_NAMESIZE] = "";
-    struct in6_addr number;
-    const char *said = zmq_msg_gets(part, "Peer-Address");
-    if (said && strlen(said) < sizeof address)
-        strcpy(address, said);
-    address[strcspn(address, "%")] = 0; /* the interface of a local one */
-    return inet_pton(AF_INET, address, &number) != 1 && inet_pton(AF_INET6, address, &number) != 1;
-}
-
 /* The key that it comes with; 0: it needs none. False: with one that was taken away. */
 static bool is_let_in(const struct broker *broker, zmq_msg_t *part, uint32_t *ret_key)
 {
@@ -366,12 +366,11 @@ bool from_clients_drain(struct broker *broker)
     size_t bytes = 0;
     bool more = true;
     for (int i = 0; i < BROKER_BATCH && bytes < BROKER_BATCH_BYTES; i++) {
-        struct origin from;
+        struct origin from = {.part = &part};
         more = router_receive(broker->client_link.router, &from.peer, &part);
         if (!more)
             break;
         bytes += zmq_msg_size(&part);
-        from.is_near = is_near(&part);
         if (is_let_in(broker, &part, &from.key))
             take(broker, &from, (struct bytes){zmq_msg_data(&part), zmq_msg_size(&part)});
     }

@@ -16,7 +16,8 @@ int shm_create(const char *name, size_t size, int *ret_fd)
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
-    int r = shm_grow(fd, size);
+    /* The kernel lets everybody open it who sees the process in /proc and may write a file of this mode. */
+    int r = fchmod(fd, 0600) < 0 ? -errno : shm_grow(fd, size);
     if (r < 0) {
         close(fd);
         return r;

@@ -8,7 +8,7 @@
 
 /* Creates a segment of `size` zero bytes, fully allocated, so that a full machine is -ENOSPC or -ENOMEM here
  * and not a SIGBUS later; -EFBIG when the process may not make it so large (RLIMIT_FSIZE). The descriptor is
- * close-on-exec. */
+ * close-on-exec, the segment its user's alone. */
 int shm_create(const char *name, size_t size, int *ret_fd);
 
 /* Makes it larger, the same way; what it held stays. */

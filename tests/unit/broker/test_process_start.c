@@ -4,6 +4,7 @@
 #include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +32,47 @@ START_TEST(a_pool_starts_where_a_killed_broker_left_its_sockets)
     client_open(&client_a, &the_pool, 'a');
     client_generate(&client_a, 'r', "count 1", NULL);
     ck_assert_uint_eq(client_expect(&client_a, MESSAGE_ACCEPTED).accepted.epoch.boot, 2);
+    close_pool();
+}
+END_TEST
+
+/* Files of the directory that are no sockets, and memory that is shared through descriptors: both could be
+ * opened by whoever may read them, by their path or through /proc. */
+static int count_private(const char *folder, mode_t type, const char *link_begins)
+{
+    char path[512], target[64];
+    struct stat st;
+    int n = 0;
+    DIR *dir = opendir(folder);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        ssize_t len = readlink(path, target, sizeof target - 1);
+        target[len < 0 ? 0 : len] = 0;
+        if (strncmp(target, link_begins, strlen(link_begins)) != 0 || stat(path, &st) < 0 ||
+            (st.st_mode & S_IFMT) != type || strcmp(entry->d_name, "model") == 0)
+            continue;
+        ck_assert_msg((st.st_mode & 077) == 0, "%s %s has mode %04o", path, target, st.st_mode & 07777);
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+START_TEST(what_a_pool_makes_is_its_users_alone)
+{
+    struct stat st;
+    char proc[64];
+    mode_t before = umask(0);
+    open_pool("--workers", "2", NULL);
+    umask(before);
+    ck_assert_int_eq(stat(the_pool.rundir, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0700); /* which its sockets are private by */
+    ck_assert_int_gt(count_private(the_pool.rundir, S_IFREG, ""), 0);
+    snprintf(proc, sizeof proc, "/proc/%d/fd", (int)pool_broker_pid(&the_pool));
+    ck_assert_int_gt(count_private(proc, S_IFREG, "/memfd:"), 0);
+    snprintf(proc, sizeof proc, "/proc/%d/fd", (int)the_pool.broker); /* of the supervisor */
+    ck_assert_int_gt(count_private(proc, S_IFREG, "/memfd:"), 1);
     close_pool();
 }
 END_TEST
@@ -279,6 +321,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_pool_starts_where_a_killed_broker_left_its_sockets);
+    tcase_add_test(tests, what_a_pool_makes_is_its_users_alone);
     tcase_add_test(tests, tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_it);
     tcase_add_test(tests, clients_are_sent_to_the_public_name);
     tcase_add_test(tests, a_prefix_store_that_does_not_fit_is_refused_by_its_numbers);

@@ -43,7 +43,7 @@ enum {
     DEATHS = 4, /* of a place, in one pool: five that never were ready would be a crash loop */
     MOST_SEGMENTS = 1 << 14,
     PATIENCE_S = 120,
-    LEFT_MS = 30000 /* until neighbours have looked */
+    LEFT_MS = 120000 /* until neighbours have looked */
 };
 
 struct options {

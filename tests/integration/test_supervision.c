@@ -5,6 +5,7 @@
 #include "tests/integration/pool.h"
 #include "tests/unit/run.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -564,13 +565,19 @@ END_TEST
 
 START_TEST(a_port_in_use_is_one_clear_line)
 {
-    struct pool second = {0};
-    pool_start(&pool, tiny_model(), "--workers", "1", "--tcp", "127.0.0.1:39471", NULL);
-    int status = pool_fails(&second, 10, tiny_model(), "--tcp", "127.0.0.1:39471", NULL);
+    struct sockaddr_in in_use = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof in_use;
+    char address[32];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&in_use, len), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in_use, &len), 0);
+    snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(in_use.sin_port));
+    int status = pool_fails(&pool, 10, tiny_model(), "--tcp", address, NULL);
     ck_assert_int_eq(status, 1);
-    ck_assert_msg(strstr(pool_log(&second), "127.0.0.1:39471"), "%s", pool_log(&second));
-    pool_forget(&second);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_msg(strstr(pool_log(&pool), address), "%s", pool_log(&pool));
+    ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
+    close(fd);
 }
 END_TEST
 

@@ -30,17 +30,17 @@
 #define UNDECIDED     0.02 /* between log probabilities of the two */
 
 static struct synth_shape shape = {.name = "mixes",
-                                         .n_vocab = 360,
-                                         .n_context = 256,
-                                         .n_embd = 32,
-                                         .n_layers = 2,
-                                         .n_heads = 2,
-                                         .n_kv_heads = 1,
-                                         .head_dim = 16,
-                                         .n_ff = 32,
-                                         .norm_epsilon = 1e-5f,
-                                         .rope_base = 10000,
-                                         .biases = true};
+                                   .n_vocab = 360,
+                                   .n_context = 256,
+                                   .n_embd = 32,
+                                   .n_layers = 2,
+                                   .n_heads = 2,
+                                   .n_kv_heads = 1,
+                                   .head_dim = 16,
+                                   .n_ff = 32,
+                                   .norm_epsilon = 1e-5f,
+                                   .rope_base = 10000,
+                                   .biases = true};
 
 static struct model *model;
 static enum backend_kv_type kv_type = BACKEND_KV_F16;

@@ -202,10 +202,10 @@ static int share_weights(struct error *err)
         return r;
     weight_store_know(store, digest);
     EXPECT(!weight_store_find(store, 7, size), "a segment that nobody made");
-    r = weight_store_make(store, 7, size, &memory);
+    r = weight_store_make(store, 7, size, NULL, NULL, &memory);
     if (r == 0) {
         memset(memory, 77, size);
-        r = weight_store_publish(store, NULL, NULL, err);
+        r = weight_store_publish(store, err);
         EXPECT(((const uint8_t *)memory)[size - 1] == 77, "what was packed is gone");
     } else {
         error_set(err, r, "no segment: %s", strerror(-r));

@@ -315,7 +315,8 @@ int load_run(struct load *load, struct error *err)
 
 bool load_may_pass(int r)
 {
-    return r == -ENOMEM || r == -ESTALE || r == -EIO || r == -ETIMEDOUT;
+    return r == -ENOMEM || r == -ESTALE || r == -EIO || r == -ETIMEDOUT || r == -EMFILE || r == -ENFILE ||
+           r == -EAGAIN || r == -ENOSPC;
 }
 
 void load_progress(struct load *load)

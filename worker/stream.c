@@ -66,10 +66,15 @@ bool stream_is_heard(const struct stream *stream, const struct id128 *mark)
 
 static void send_frame(struct stream *stream, struct bytes topic, struct bytes payload)
 {
-    /* Neither can fail but for want of memory: XPUB does not block without a water mark, and what it could
-     * not send the broker asks for again. */
-    if (zmq_send(stream->socket, topic.data, topic.len, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
-        zmq_send(stream->socket, payload.data, payload.len, ZMQ_DONTWAIT);
+    /* XPUB does not block without a water mark, so memory alone can be short. What could not be sent the
+     * broker asks for again; but a topic without its payload would become part of the next message. */
+    zmq_msg_t message;
+    if (zmq_msg_init_size(&message, payload.len) < 0)
+        return;
+    memcpy(zmq_msg_data(&message), payload.data, payload.len);
+    if (zmq_send(stream->socket, topic.data, topic.len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
+        zmq_msg_send(&message, stream->socket, ZMQ_DONTWAIT) < 0)
+        zmq_msg_close(&message);
 }
 
 int stream_publish(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES], struct message *frame)

@@ -200,14 +200,26 @@ WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attributes, v
 
 /* ---- from outside ---- */
 
+/* Of "next", which is a broker, the file decides. */
+static bool is_role(const char *role, int argc, char **argv)
+{
+    bool broker = argc > 1 && strcmp(argv[1], "--supervision-fd") == 0, worker = false, named = false;
+    for (int i = 1; i < argc; i++) {
+        worker |= strncmp(argv[i], "--stream", 8) == 0;
+        named |= strstr(argv[i], "worker-0") != NULL;
+    }
+    if (strcmp(role, "worker") == 0)
+        return worker && named;
+    return !worker && broker == (strcmp(role, "supervisor") != 0);
+}
+
 __attribute__((constructor)) static void arm_by_environment(int argc, char **argv)
 {
     char role[16], kind[16], next[sizeof fired_file + 8];
     unsigned n;
     const char *text = getenv("QUERN_FAULT");
-    bool is_broker = argc > 1 && strcmp(argv[1], "--supervision-fd") == 0;
     if (!text || sscanf(text, "%15[^:]:%15[^:]:%u:%255s", role, kind, &n, fired_file) != 4 ||
-        is_broker != (strcmp(role, "supervisor") != 0) || access(fired_file, F_OK) == 0)
+        !is_role(role, argc, argv) || access(fired_file, F_OK) == 0)
         return;
     snprintf(next, sizeof next, "%s.next", fired_file);
     if (strcmp(role, "next") == 0 && access(next, F_OK) < 0)

@@ -71,6 +71,14 @@ static void cancel_unknown(struct broker *broker, struct worker *worker, const s
     worker_link_send(&broker->worker_link, worker, &cancel, NULL);
 }
 
+/* Bytes of an embedding that this frame has to bring. */
+static size_t embedding_due(const struct worker *worker, const struct request *request,
+                            const struct frame *frame)
+{
+    bool brings = request->embed && frame->has_end && frame->end.reason == END_STOP;
+    return brings ? worker->embedding * sizeof(float) : 0;
+}
+
 /* Journals the frame and passes it on. False when the worker broke the sequence. */
 static bool take_frame(struct broker *broker, struct worker *worker, const struct frame *frame,
                        zmq_msg_t *topic, zmq_msg_t *payload)
@@ -86,6 +94,8 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         return true; /* an earlier broker had taken it */
     if (frame->seq != request->log.count || frame->off != request->log.text_bytes ||
         memcmp(&frame->id, &request->home.id, sizeof frame->id) != 0)
+        return false;
+    if (frame->embedding.len != embedding_due(worker, request, frame))
         return false;
     if (is_return(frame)) {
         /* Or it would draw all that waits, and refuse it. */
@@ -112,7 +122,11 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         lifecycle_end(broker, request, &frame->end);
     if (memcmp(&request->current, &request->home, sizeof request->home) != 0)
         memcpy(zmq_msg_data(topic), &request->current, sizeof request->current);
-    stream_forward(&broker->stream, topic, payload);
+    /* A vector is too much to have it wait for those who do not listen: its client hears of the end, and
+     * asks.
+     */
+    if (frame->embedding.len == 0)
+        stream_forward(&broker->stream, topic, payload);
     return true;
 }
 

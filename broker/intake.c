@@ -46,6 +46,7 @@
 
 #define PING_NAME  4 /* bytes; no other command that a listener sends has a name of this length */
 #define PING_BYTES 7 /* its length, the name, the time in tenths of seconds */
+#define PING_FRAME (2 + PING_BYTES)
 
 #define SMALL_BYTES 4096 /* a message that is in nobody's way */
 #define MAX_PARTS   16   /* of a message; requests have one */
@@ -66,6 +67,7 @@ struct connection {
     bool heard;                  /* the loop took a subscription of it */
     bool ends;                   /* it was seen to be over, and counted */
     uint8_t ping_left;           /* bytes of a command to look at, which may be a PING */
+    uint64_t ping_ns;            /* when the last one came that was not counted */
     uint8_t shard;               /* of the stream */
     struct zmtp zmtp;            /* what is sent on it */
     uint8_t n_parts;             /* of a message, but the last */
@@ -231,8 +233,9 @@ static size_t allowed(const struct connection *connection)
 }
 
 /* Whether these first bytes of a command, or those that follow them, are a PING with a time, or one too short
- * to have any: libzmq takes what lies behind it for its time. */
-static bool is_timed_ping(struct connection *connection, const uint8_t *bytes, size_t n)
+ * to have any: libzmq takes what lies behind it for its time. One without is a heartbeat, of which one a
+ * second is free. */
+static bool is_timed_ping(struct connection *connection, const uint8_t *bytes, size_t n, size_t *free)
 {
     for (size_t i = 0; i < n && connection->ping_left > 0; i++) {
         size_t at = PING_BYTES - connection->ping_left--;
@@ -240,21 +243,27 @@ static bool is_timed_ping(struct connection *connection, const uint8_t *bytes, s
             connection->ping_left = 0;
         else if (at > PING_NAME && bytes[i] != 0)
             return true;
+        else if (at == PING_BYTES - 1 && clock_ns() - connection->ping_ns >= CLOCK_NS_PER_S) {
+            connection->ping_ns = clock_ns();
+            *free += PING_FRAME;
+        }
     }
     return connection->ping_left > 0 && connection->zmtp.left == 0;
 }
 
 /* What listeners send is looked at for one thing, a PING with a time, as none of ours sends: libzmq ends the
  * connection when that is over, any number of them in one moment and without reading. False when it must go.
- */
-static bool look(struct connection *connection, const uint8_t *bytes, size_t n)
+ * *ret_free: bytes that came and do not count. */
+static bool look(struct connection *connection, const uint8_t *bytes, size_t n, size_t *ret_free)
 {
+    *ret_free = 0;
     enum zmtp_what what;
     for (size_t i = 0, step; i < n; i += step) {
         step = zmtp_take(&connection->zmtp, bytes + i, n - i, &what);
         if (what == ZMTP_HEADER)
             connection->ping_left = connection->zmtp.flags & ZMTP_COMMAND ? PING_BYTES : 0;
-        if (what == ZMTP_BROKEN || (what == ZMTP_BODY && is_timed_ping(connection, bytes + i, step)))
+        if (what == ZMTP_BROKEN ||
+            (what == ZMTP_BODY && is_timed_ping(connection, bytes + i, step, ret_free)))
             return false;
     }
     return true;
@@ -264,12 +273,13 @@ static bool received(struct connection *connection, const void *bytes, size_t n)
 {
     if (connection->kind == INTAKE_MESSAGES)
         return follow(connection, bytes, n);
-    if (connection->kind == INTAKE_SUBSCRIPTIONS && !look(connection, bytes, n))
+    size_t free = 0, before = beyond_share(connection);
+    if (connection->kind == INTAKE_SUBSCRIPTIONS && !look(connection, bytes, n, &free))
         return false;
-    size_t before = beyond_share(connection);
-    connection->received += n;
+    connection->received = connection->received + n - free;
+    /* Where that is less it is given back, as it was taken. */
     intake.subscribed += beyond_share(connection) - before;
-    intake.spare -= beyond_share(connection) - before;
+    intake.spare = smaller(INTAKE_SUBSCRIPTION_BURST, intake.spare + before - beyond_share(connection));
     return true;
 }
 

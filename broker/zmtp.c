@@ -4,12 +4,15 @@
 
 #include "broker/zmtp.h"
 
+#define AT_END   9 /* of the signature: odd, or the peer speaks ZMTP 1, whatever follows */
 #define AT_MAJOR 10
 
 static enum zmtp_what take_greeting(struct zmtp *zmtp, uint8_t byte)
 {
     size_t at = zmtp->greeting++;
-    return (at == 0 && byte != 0xff) || (at == AT_MAJOR && byte < 3) ? ZMTP_BROKEN : ZMTP_NOTHING;
+    if ((at == 0 && byte != 0xff) || (at == AT_END && byte % 2 == 0) || (at == AT_MAJOR && byte < 3))
+        return ZMTP_BROKEN;
+    return ZMTP_NOTHING;
 }
 
 static enum zmtp_what take_header(struct zmtp *zmtp, uint8_t byte)

@@ -42,7 +42,7 @@ static bool is_timed_ping(const uint8_t *body, size_t len, bool whole)
 static bool is_refused(const uint8_t *data, size_t len, bool subscribes)
 {
     unsigned parts = 0;
-    if ((len > 0 && data[0] != 0xff) || (len > 10 && data[10] < 3))
+    if ((len > 0 && data[0] != 0xff) || (len > 9 && data[9] % 2 == 0) || (len > 10 && data[10] < 3))
         return true;
     for (size_t at = GREETING; at < len;) {
         size_t header = data[at] & 2 ? 9 : 2;

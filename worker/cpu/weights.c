@@ -216,9 +216,17 @@ static void do_work(void *arg, uint32_t index)
     shared->work(shared->arg);
 }
 
-static void run_together(void *team, void (*work)(void *arg), void *arg)
+struct team {
+    struct threads *threads;
+    const struct backend_config *config;
+};
+
+static void run_together(void *arg, void (*work)(void *arg), void *work_arg)
 {
-    threads_run(team, do_work, &(struct shared_work){work, arg});
+    const struct team *team = arg;
+    threads_run(team->threads, do_work, &(struct shared_work){work, work_arg});
+    if (team->config->progress)
+        team->config->progress(team->config->progress_arg); /* proof that loading goes on */
 }
 
 /* Memory for the arena, shared if it can be. *ret_packed: another worker has filled it already. */
@@ -233,7 +241,8 @@ static int take_arena(const struct backend_config *config, const struct placemen
     if (r < 0)
         return r;
     if (!found)
-        r = store ? weight_store_make(store, wanted->layout, wanted->size, run_together, threads, &base)
+        r = store ? weight_store_make(store, wanted->layout, wanted->size, run_together,
+                                      &(struct team){threads, config}, &base)
                   : -ENOTSUP;
     if (r < 0 && r != -ENOMEM)
         r = memory_take(memory, wanted->size, &base);

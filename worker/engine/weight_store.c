@@ -38,6 +38,7 @@
 #define LOOK_NS      (10 * CLOCK_NS_PER_MS) /* between looks, at least; and five times what one takes */
 #define PATIENCE_NS  (30 * CLOCK_NS_PER_S)  /* less than a supervisor has with a worker that loads */
 #define PART         (16 * HUGE_PAGE)       /* whose memory one thread gets at once */
+#define ROUND        (16 * PART)            /* that all threads get before they tell of it */
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -380,6 +381,7 @@ const void *weight_store_find(struct weight_store *store, uint64_t layout, size_
 struct commitment {
     struct weight_store *store;
     atomic_size_t next; /* the first byte that nobody has taken */
+    size_t end;         /* of this round */
     atomic_int result;
 };
 
@@ -403,20 +405,27 @@ static void commit_parts(void *arg)
 {
     struct commitment *commitment = arg;
     size_t at;
-    while ((at = atomic_fetch_add(&commitment->next, PART)) < commitment->store->mapped) {
+    while (atomic_load(&commitment->result) == 0 &&
+           (at = atomic_fetch_add(&commitment->next, PART)) < commitment->end) {
         const int r = commit_part(commitment->store, at);
         if (r < 0)
             atomic_store(&commitment->result, r);
     }
 }
 
+/* In rounds, between which those who wait hear of progress. */
 static int commit(struct weight_store *store, weight_store_run *run, void *team)
 {
     struct commitment commitment = {.store = store};
-    if (run)
-        run(team, commit_parts, &commitment);
-    else
-        commit_parts(&commitment);
+    while (atomic_load(&commitment.result) == 0 && commitment.end < store->mapped) {
+        atomic_store(&commitment.next, commitment.end);
+        commitment.end = store->mapped - commitment.end < ROUND ? store->mapped : commitment.end + ROUND;
+        if (run)
+            run(team, commit_parts, &commitment);
+        else
+            commit_parts(&commitment);
+        weight_store_progress(store);
+    }
     return atomic_load(&commitment.result);
 }
 

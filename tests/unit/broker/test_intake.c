@@ -144,6 +144,32 @@ START_TEST(a_ping_with_a_time_ends_a_listener)
 }
 END_TEST
 
+/* Else its bytes would be used up after half an hour. */
+START_TEST(a_heartbeat_a_second_counts_for_nothing)
+{
+    static const char greeting[ZMTP_GREETING_BYTES] = {'\xff', [9] = 0x7f, 3}, heartbeat[] = "\4\7\4PING\0";
+    char into[sizeof heartbeat];
+    int other, fd = open_one(&other);
+    size_t n = 0;
+    ck_assert_int_eq(write(other, greeting, sizeof greeting), sizeof greeting);
+    for (size_t i = 0; i < sizeof greeting; i += 8)
+        ck_assert_int_eq(receive(fd, into, 8, 0), 8);
+    /* One is free, and as many more come as there are bytes for. */
+    for (ssize_t got = 1; got > 0; n++) {
+        ck_assert_int_eq(write(other, heartbeat, sizeof heartbeat), sizeof heartbeat);
+        for (size_t left = sizeof heartbeat; left > 0 && (got = receive(fd, into, left, 0)) > 0;)
+            left -= (size_t)got;
+    }
+    ck_assert_int_eq(errno, ECONNRESET);
+    /* And one for each second that this takes. */
+    const size_t counted = (INTAKE_MAX_SUBSCRIBER_BYTES - sizeof greeting) / sizeof heartbeat;
+    ck_assert_uint_gt(n - 1, counted);
+    ck_assert_uint_lt(n - 1, counted + 60);
+    close(fd);
+    close(other);
+}
+END_TEST
+
 /* Whatever libzmq ends them for counts, and who subscribed is not read meanwhile: a frame that is none would
  * end him too. */
 START_TEST(listeners_that_are_ended_for_any_reason_are_counted)
@@ -232,6 +258,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, subscribers_are_spread_over_the_shards);
     tcase_add_test(tests, listeners_that_leave_together_are_let_go_a_few_at_a_time);
     tcase_add_test(tests, a_ping_with_a_time_ends_a_listener);
+    tcase_add_test(tests, a_heartbeat_a_second_counts_for_nothing);
     tcase_add_test(tests, listeners_that_are_ended_for_any_reason_are_counted);
     tcase_add_test(tests, clients_and_others_leave_when_they_like);
 }

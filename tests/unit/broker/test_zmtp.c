@@ -75,6 +75,8 @@ START_TEST(other_protocols_and_versions_are_known)
     check(greeting, sizeof greeting, "");
     greeting[10] = 4; /* it speaks 3 too */
     check(greeting, sizeof greeting, "");
+    greeting[9] = 0x7e; /* ZMTP 1, though the rest is that of 3 */
+    check(greeting, sizeof greeting, "!");
     check((const uint8_t *)"GET / HTTP/1.1", 14, "!");
 }
 END_TEST

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#define N_IDS  600
+#define N_IDS  200
 #define N_EMBD 256
 #define OTHERS 3 /* slots that do something else */
 

@@ -41,11 +41,12 @@ int link_open(struct link *link, void *zmq, const char *endpoint, const struct s
     if (!link->socket)
         return error_set(err, -errno, "broker: %s", zmq_strerror(errno));
     /* What piles up while the broker is away is bounded by the requests that run, and by its return. */
-    zmq_setsockopt(link->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
-    zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &most, sizeof most);
-    zmq_setsockopt(link->socket, ZMQ_LINGER, &linger, sizeof linger);
-    zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL, &reconnect, sizeof reconnect);
-    zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL_MAX, &seldom, sizeof seldom);
+    if (zmq_setsockopt(link->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited) < 0 ||
+        zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &most, sizeof most) < 0 ||
+        zmq_setsockopt(link->socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
+        zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL, &reconnect, sizeof reconnect) < 0 ||
+        zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL_MAX, &seldom, sizeof seldom) < 0)
+        return error_set(err, -errno, "broker: %s", zmq_strerror(errno));
     if (zmq_connect(link->socket, endpoint) < 0)
         return error_set(err, -errno, "%s: %s", endpoint, zmq_strerror(errno));
     return 0;

@@ -19,10 +19,11 @@ int stream_open(struct stream *stream, void *zmq, const char *endpoint, struct e
     *stream = (struct stream){.socket = zmq_socket(zmq, ZMQ_XPUB)};
     if (!stream->socket)
         return error_set(err, -errno, "stream: %s", zmq_strerror(errno));
-    zmq_setsockopt(stream->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
-    zmq_setsockopt(stream->socket, ZMQ_XPUB_VERBOSER, &verbose, sizeof verbose);
-    zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger);
-    if (zmq_bind(stream->socket, endpoint) < 0) {
+    /* Each is relied on: without the linger, say, the end would wait for a broker that is gone. */
+    if (zmq_setsockopt(stream->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited) < 0 ||
+        zmq_setsockopt(stream->socket, ZMQ_XPUB_VERBOSER, &verbose, sizeof verbose) < 0 ||
+        zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
+        zmq_bind(stream->socket, endpoint) < 0) {
         int code = -errno;
         error_set(err, code, "%s: %s", endpoint, zmq_strerror(errno));
         stream_close(stream);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How fast attention over the paged cache is: billions of multiplications a second on one thread (scores and
- * values), for one row and for a tile of rows after some past, by each build of the kernels.
+ * values), for one row, with some of its query heads or all, and for a tile of rows after some past, by each
+ * build of the kernels.
  *
  *   build/tests/bench/attention
  *
@@ -25,19 +26,20 @@ static void *take(struct memory *memory, size_t size)
     return piece;
 }
 
-static double gmacs(const struct attention *attention, const struct attention_task *task, float *scratch)
+static double gmacs(const struct attention *attention, const struct attention_task *task, uint32_t n_heads,
+                    float *scratch)
 {
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < RUNS; i++) {
         uint64_t start = clock_ns();
-        attention_run(attention, task, 0, scratch);
+        attention_run(attention, task, 0, n_heads, scratch);
         uint64_t took = clock_ns() - start;
         best = took < best ? took : best;
     }
     double seen = 0;
     for (uint32_t r = 0; r < task->n_rows; r++)
         seen += task->position + r + 1;
-    return seen * GROUP * attention->kv->dim * 2 / (double)best;
+    return seen * n_heads * attention->kv->dim * 2 / (double)best;
 }
 
 static void measure(const struct kernels *kernels, uint32_t dim)
@@ -67,7 +69,8 @@ static void measure(const struct kernels *kernels, uint32_t dim)
     printf("%-10s %4u", kernels->name, dim);
     for (uint32_t rows = 1; rows <= ATTENTION_TILE; rows *= 32) {
         struct attention_task task = {tables, PAST, rows, queries, GROUP * dim, out, GROUP * dim};
-        printf(" %8.1f", gmacs(&attention, &task, scratch));
+        for (uint32_t n_heads = rows == 1 ? 1 : GROUP; n_heads <= GROUP; n_heads *= 2)
+            printf(" %8.1f", gmacs(&attention, &task, n_heads, scratch));
     }
     putchar('\n');
     memory_deinit(&memory);
@@ -75,12 +78,13 @@ static void measure(const struct kernels *kernels, uint32_t dim)
 
 int main(void)
 {
-    printf("10^9 products a second, %d query heads to a key head, after %d ids\nbuild       dim    1 row  32 "
-           "rows\n",
+    printf("10^9 products a second, %d query heads to a key head, after %d ids\n"
+           "                    1 row, query heads at once  32 rows\n"
+           "build       dim        1        2        4        4\n",
            GROUP, PAST);
     const struct kernels *kernels;
     for (uint32_t k = 0; (kernels = kernels_at(k)); k++)
-        for (uint32_t dim = 64; dim <= 128; dim *= 2)
+        for (uint32_t dim = 64; dim <= 256; dim *= 2)
             measure(kernels, dim);
     return 0;
 }

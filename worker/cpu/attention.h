@@ -34,8 +34,14 @@ struct attention {
     float cap;       /* of scores; 0: none */
 };
 
-/* One key/value head of a task. */
-void attention_run(const struct attention *attention, const struct attention_task *task, uint32_t kv_head,
-                   float *scratch);
+/* Query heads first_head … first_head + n_heads − 1 of a task, all of one key/value head. What one makes does
+ * not depend on which others it comes with. */
+void attention_run(const struct attention *attention, const struct attention_task *task, uint32_t first_head,
+                   uint32_t n_heads, float *scratch);
+
+/* How many query heads come together so that `n_threads` are done first: the whole group of a key/value head,
+ * which then is read and converted once, unless n, the tasks times the key/value heads, are too few for them.
+ */
+uint32_t attention_heads_together(uint32_t group, uint32_t n, uint32_t n_threads);
 
 #endif

@@ -257,9 +257,13 @@ static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
                                         .group = forward->model->params.n_heads / n_kv_heads,
                                         .window = traits->window,
                                         .cap = traits->attention_cap};
-    while (threads_claim(forward->threads, forward->n_tasks * n_kv_heads, 1, &i, &end))
-        attention_run(&attention, &forward->tasks[i / n_kv_heads], i % n_kv_heads,
-                      forward->attention_scratch[index]);
+    const uint32_t group = attention.group, together = forward->heads_together,
+                   n_parts = (group + together - 1) / together, n_each = n_kv_heads * n_parts;
+    while (threads_claim(forward->threads, forward->n_tasks * n_each, 1, &i, &end)) {
+        const uint32_t part = i % n_parts * together, left = group - part;
+        attention_run(&attention, &forward->tasks[i / n_each], i % n_each / n_parts * group + part,
+                      left < together ? left : together, forward->attention_scratch[index]);
+    }
     end_attention(forward, index, traits->window);
 
     while (threads_claim(forward->threads, n, 1, &i, &end))
@@ -472,8 +476,9 @@ static void run(void *arg, uint32_t index)
 }
 
 /* Cuts the rows into attention tasks: neighbours of one sequence, in tiles. */
-static void plan_attention(struct forward *forward)
+static void plan_attention(struct forward *forward, uint32_t n_threads)
 {
+    const struct model_params *params = &forward->model->params;
     const struct forward_pass *pass = forward->pass;
     forward->n_tasks = 0;
     for (uint32_t row = 0; row < pass->n_rows;) {
@@ -493,6 +498,8 @@ static void plan_attention(struct forward *forward)
             .out_stride = forward->attended.stride,
         };
     }
+    forward->heads_together = attention_heads_together(params->n_heads / params->n_kv_heads,
+                                                       forward->n_tasks * params->n_kv_heads, n_threads);
 }
 
 int forward_run(struct forward *forward, const struct forward_pass *pass)
@@ -500,8 +507,8 @@ int forward_run(struct forward *forward, const struct forward_pass *pass)
     forward->pass = pass;
     forward->phase_begun = forward->profile ? clock_ns() : 0;
     atomic_store(&forward->abandoned, false);
-    plan_attention(forward);
     bool small = pass->n_rows * (uint64_t)forward->weights->bytes < SMALL_PASS;
+    plan_attention(forward, small ? 1 : threads_count(forward->threads));
     (small ? threads_run_alone : threads_run)(forward->threads, run, forward);
     forward->pass = NULL;
     return atomic_load(&forward->abandoned) ? -ECANCELED : 0;

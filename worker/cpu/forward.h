@@ -91,6 +91,7 @@ struct forward {
     const struct forward_pass *pass;
     struct attention_task *tasks; /* [max_rows] */
     uint32_t n_tasks;
+    uint32_t heads_together; /* query heads that one thread takes of a task */
     atomic_bool abandoned;
 };
 

@@ -57,10 +57,11 @@ struct group_product {
  */
 typedef void kernel_multiply(const struct group_product *product, uint32_t first, uint32_t n);
 
-/* What a query meets: one KV block of one head, in floats. */
+/* What a query meets: one KV block of one head, in floats or, where those are NULL, in half precision. */
 struct attended_block {
-    const float *keys;       /* [dim][32 tokens] */
-    const float *values;     /* [32 tokens][value_dim] */
+    const float *keys;   /* [dim][32 tokens] */
+    const float *values; /* [32 tokens][value_dim] */
+    const uint16_t *half_keys, *half_values;
     uint32_t dim, value_dim; /* the second a multiple of 8 */
     uint32_t first, end;     /* tokens that the query sees; at least one */
     float cap;               /* scores become cap · tanh(score / cap); 0: they stay */
@@ -124,8 +125,9 @@ struct kernels {
     void (*scale_all)(const int8_t *quants, float scale, uint32_t n, float *out);
 
     /* n queries that see the same tokens of a KV block, each as it would meet it alone; KERNELS_QUERIES at
-     * once share most. */
+     * once share most. Up to `attend_halves` of them are faster on halves than on floats made of them. */
     void (*attend)(const struct attended_block *block, const struct attending *queries, uint32_t n);
+    uint32_t attend_halves; /* ≤ KERNELS_QUERIES; 0: none */
 };
 
 /* The builds that this machine can run, best first and plain C ("portable") last; NULL beyond. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention of a few queries over one KV block.
+/* Attention of a few queries over one KV block, and how its numbers become floats.
  *
  * Lanes are the block's tokens while scores are made, and dimensions while values are summed. The softmax is
  * kept running from block to block (Milakov and Gimelshein 2018, arXiv:1805.02867): a block with a larger
@@ -22,10 +22,17 @@
 
 typedef float token_weights[KERNELS_TOKENS];
 
+/* A vector of numbers from the `at`-th on. */
+LANES_INLINE rows_f32 numbers_at(const float *floats, const uint16_t *halves, const bool is_half,
+                                 const int at)
+{
+    return is_half ? rows_f32_from_f16(halves + at, 8 * sizeof *halves) : rows_f32_load_all(floats + at);
+}
+
 /* n and n_vectors are constants: dimensions d … d + n_vectors · WIDTH − 1. */
-LANES_INLINE void weigh_some(const struct attended_block *block, const struct attending *queries, const int n,
-                             const int n_vectors, uint32_t d, const token_weights *weights,
-                             const float *rescale)
+LANES_INLINE void weigh_some(const struct attended_block *block, const bool is_half,
+                             const struct attending *queries, const int n, const int n_vectors, uint32_t d,
+                             const token_weights *weights, const float *rescale)
 {
     rows_f32 sum[KERNELS_QUERIES][VALUE_VECTORS];
     UNROLLED
@@ -35,10 +42,12 @@ LANES_INLINE void weigh_some(const struct attended_block *block, const struct at
         sum[q][i] =
             rows_f32_load_all(queries[q].softmax->values + d + WIDTH * i) * rows_f32_splat(rescale[q]);
     for (uint32_t t = block->first; t < block->end; t++) {
-        const float *value = block->values + t * block->value_dim + d;
+        const size_t at = t * block->value_dim + d;
+        const float *value = is_half ? NULL : block->values + at;
+        const uint16_t *half = is_half ? block->half_values + at : NULL;
         UNROLLED
         for (int i = 0; i < n_vectors; i++) {
-            rows_f32 v = rows_f32_load_all(value + WIDTH * i);
+            rows_f32 v = numbers_at(value, half, is_half, WIDTH * i);
             UNROLLED
             for (int q = 0; q < n; q++)
                 sum[q][i] = rows_f32_fma(rows_f32_splat(weights[q][t]), v, sum[q][i]);
@@ -51,28 +60,31 @@ LANES_INLINE void weigh_some(const struct attended_block *block, const struct at
         rows_f32_store(queries[q].softmax->values + d + WIDTH * i, sum[q][i]);
 }
 
-LANES_INLINE void weigh_values(const struct attended_block *block, const struct attending *queries,
-                               const int n, const token_weights *weights, const float *rescale)
+LANES_INLINE void weigh_values(const struct attended_block *block, const bool is_half,
+                               const struct attending *queries, const int n, const token_weights *weights,
+                               const float *rescale)
 {
     const uint32_t value_dim = block->value_dim;
     uint32_t d = 0;
     for (; value_dim - d >= VALUE_VECTORS * WIDTH; d += VALUE_VECTORS * WIDTH)
-        weigh_some(block, queries, n, VALUE_VECTORS, d, weights, rescale);
+        weigh_some(block, is_half, queries, n, VALUE_VECTORS, d, weights, rescale);
     for (; value_dim - d >= WIDTH; d += WIDTH)
-        weigh_some(block, queries, n, 1, d, weights, rescale);
+        weigh_some(block, is_half, queries, n, 1, d, weights, rescale);
     if (d < value_dim) /* half a vector */
         for (int q = 0; q < n; q++) {
             float *acc = queries[q].softmax->values + d;
             f32x8 sum = f32x8_load(acc) * f32x8_splat(rescale[q]);
-            for (uint32_t t = block->first; t < block->end; t++)
-                sum =
-                    f32x8_fma(f32x8_splat(weights[q][t]), f32x8_load(block->values + t * value_dim + d), sum);
+            for (uint32_t t = block->first; t < block->end; t++) {
+                const size_t at = (size_t)t * value_dim + d;
+                f32x8 v = is_half ? f32x8_from_f16(block->half_values + at) : f32x8_load(block->values + at);
+                sum = f32x8_fma(f32x8_splat(weights[q][t]), v, sum);
+            }
             f32x8_store(acc, sum);
         }
 }
 
-LANES_INLINE void score(const struct attended_block *block, const struct attending *queries, const int n,
-                        token_weights *scores)
+LANES_INLINE void score(const struct attended_block *block, const bool is_half,
+                        const struct attending *queries, const int n, token_weights *scores)
 {
     rows_f32 sum[KERNELS_QUERIES][SCORE_VECTORS];
     UNROLLED
@@ -81,10 +93,12 @@ LANES_INLINE void score(const struct attended_block *block, const struct attendi
     for (int i = 0; i < SCORE_VECTORS; i++)
         sum[q][i] = rows_f32_splat(0);
     for (uint32_t d = 0; d < block->dim; d++) {
-        const float *keys = block->keys + d * KERNELS_TOKENS;
+        const size_t at = d * KERNELS_TOKENS;
+        const float *keys = is_half ? NULL : block->keys + at;
+        const uint16_t *halves = is_half ? block->half_keys + at : NULL;
         UNROLLED
         for (int i = 0; i < SCORE_VECTORS; i++) {
-            rows_f32 key = rows_f32_load_all(keys + WIDTH * i);
+            rows_f32 key = numbers_at(keys, halves, is_half, WIDTH * i);
             UNROLLED
             for (int q = 0; q < n; q++)
                 sum[q][i] = rows_f32_fma(rows_f32_splat(queries[q].query[d]), key, sum[q][i]);
@@ -128,29 +142,48 @@ static float weigh_scores(const struct attended_block *block, token_weights scor
     return rescale;
 }
 
-LANES_INLINE void attend_some(const struct attended_block *block, const struct attending *queries,
-                              const int n)
+LANES_INLINE void attend_some(const struct attended_block *block, const bool is_half,
+                              const struct attending *queries, const int n)
 {
     token_weights weights[KERNELS_QUERIES];
     float rescale[KERNELS_QUERIES];
-    score(block, queries, n, weights);
+    score(block, is_half, queries, n, weights);
     for (int q = 0; q < n; q++)
         rescale[q] = weigh_scores(block, weights[q], queries[q].softmax);
-    weigh_values(block, queries, n, weights, rescale);
+    weigh_values(block, is_half, queries, n, weights, rescale);
+}
+
+/* As many at once as share registers, by the powers of two below that. */
+LANES_INLINE void attend_all(const struct attended_block *block, const bool is_half,
+                             const struct attending *queries, uint32_t n)
+{
+    for (; n >= QUERIES; n -= QUERIES, queries += QUERIES)
+        attend_some(block, is_half, queries, QUERIES);
+    if (QUERIES > 4 && n >= 4) {
+        attend_some(block, is_half, queries, 4);
+        n -= 4, queries += 4;
+    }
+    if (QUERIES > 2 && n >= 2) {
+        attend_some(block, is_half, queries, 2);
+        n -= 2, queries += 2;
+    }
+    if (n == 1)
+        attend_some(block, is_half, queries, 1);
 }
 
 void LANES_NAMED(attend)(const struct attended_block *block, const struct attending *queries, uint32_t n)
 {
-    for (; n >= QUERIES; n -= QUERIES, queries += QUERIES)
-        attend_some(block, queries, QUERIES);
-    if (QUERIES > 4 && n >= 4) {
-        attend_some(block, queries, 4);
-        n -= 4, queries += 4;
-    }
-    if (QUERIES > 2 && n >= 2) {
-        attend_some(block, queries, 2);
-        n -= 2, queries += 2;
-    }
-    if (n == 1)
-        attend_some(block, queries, 1);
+    if (block->keys)
+        attend_all(block, false, queries, n);
+    else
+        attend_all(block, true, queries, n);
+}
+
+void LANES_NAMED(halves_to_floats)(const uint16_t *in, uint32_t n, float *out)
+{
+    uint32_t i = 0;
+    for (; n - i >= WIDTH; i += WIDTH)
+        rows_f32_store(out + i, rows_f32_from_f16(in + i, 8 * sizeof *in));
+    if (i < n) /* half a vector */
+        f32x8_store(out + i, f32x8_from_f16(in + i));
 }

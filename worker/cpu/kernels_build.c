@@ -40,13 +40,15 @@ const struct kernels LANES_NAMED(kernels) = {
         },
     .soft_cap = LANES_NAMED(soft_cap),
     .add = LANES_NAMED(add),
-    .halves_to_floats = LANES_NAMED(halves_to_floats),
     .floats_to_halves = LANES_NAMED(floats_to_halves),
     .scale_each = LANES_NAMED(scale_each),
     .scale_all = LANES_NAMED(scale_all),
+    .attend_halves = LANES_ATTEND_HALVES,
 #if defined(LANES_AVX512)
+    .halves_to_floats = halves_to_floats_avx512_pair,
     .attend = attend_avx512_pair,
 #else
+    .halves_to_floats = LANES_NAMED(halves_to_floats),
     .attend = LANES_NAMED(attend),
 #endif
 };

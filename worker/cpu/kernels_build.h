@@ -18,6 +18,7 @@ FORMATS(MULTIPLY_PAIR)
 extern kernel_multiply multiply_q8_0_amx, multiply_q4_0_amx, multiply_q5_0_amx;
 extern kernel_multiply multiply_q4_k_amx, multiply_q5_k_amx, multiply_q6_k_amx;
 void quantize_avx512(const struct activations *x, uint32_t row);
+void halves_to_floats_avx512_pair(const uint16_t *in, uint32_t n, float *out);
 void attend_avx512_pair(const struct attended_block *block, const struct attending *queries, uint32_t n);
 void quantize_amx(const struct activations *x, uint32_t row);
 #endif

@@ -143,12 +143,6 @@ void LANES_NAMED(add)(float *x, const float *y, uint32_t n)
         f32x8_store(x + i, f32x8_load(x + i) + f32x8_load(y + i));
 }
 
-void LANES_NAMED(halves_to_floats)(const uint16_t *in, uint32_t n, float *out)
-{
-    for (uint32_t i = 0; i < n; i += 8)
-        f32x8_store(out + i, f32x8_from_f16(in + i));
-}
-
 void LANES_NAMED(floats_to_halves)(const float *in, uint32_t n, uint16_t *out)
 {
     for (uint32_t i = 0; i < n; i += 8)

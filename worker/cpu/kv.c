@@ -278,3 +278,10 @@ void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block,
         load_8_bits(kv, kernels, keys, values, ret_keys, ret_values);
     }
 }
+
+void kv_halves(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head, const uint16_t **ret_keys,
+               const uint16_t **ret_values)
+{
+    *ret_keys = (const uint16_t *)keys_of(kv, block, layer, head);
+    *ret_values = (const uint16_t *)values_of(kv, block, layer, head);
+}

@@ -62,4 +62,8 @@ void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block
 void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
              uint32_t head, float *ret_keys, float *ret_values);
 
+/* The same where they lie, in half precision. For BACKEND_KV_F16. */
+void kv_halves(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head, const uint16_t **ret_keys,
+               const uint16_t **ret_values);
+
 #endif

@@ -96,6 +96,8 @@ LANES_INLINE f32x8 f32x8_from_f16(const uint16_t *p)
     return (f32x8)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
+#define LANES_ATTEND_HALVES 8 /* conversion is an instruction */
+
 LANES_INLINE void f32x8_to_f16(uint16_t *p, f32x8 v)
 {
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));

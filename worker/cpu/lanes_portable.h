@@ -121,6 +121,8 @@ LANES_INLINE f32x8 f32x8_from_f16(const uint16_t *p)
     return (f32x8)((u32x8)scaled | special | sign);
 }
 
+#define LANES_ATTEND_HALVES 0 /* which takes long */
+
 LANES_INLINE void f32x8_to_f16(uint16_t *p, f32x8 v)
 {
     for (int i = 0; i < 8; i++)

@@ -67,7 +67,8 @@ static void free_scene(struct scene *s)
     free(s);
 }
 
-static void attend(struct scene *s, const struct kernels *kernels, uint32_t first, uint32_t n)
+static void attend_in_parts(struct scene *s, const struct kernels *kernels, uint32_t first, uint32_t n,
+                            uint32_t together)
 {
     float *scratch = malloc(attention_scratch(&s->kv, s->group) * sizeof *scratch);
     struct attention_task task = {.tables = s->tables,
@@ -80,8 +81,15 @@ static void attend(struct scene *s, const struct kernels *kernels, uint32_t firs
     struct attention attention = {
         .kv = &s->kv, .kernels = kernels, .layer = 1, .group = s->group, .window = s->window, .cap = s->cap};
     for (uint32_t h = 0; h < 2; h++)
-        attention_run(&attention, &task, h, scratch);
+        for (uint32_t part = 0; part < s->group; part += together)
+            attention_run(&attention, &task, h * s->group + part,
+                          s->group - part < together ? s->group - part : together, scratch);
     free(scratch);
+}
+
+static void attend(struct scene *s, const struct kernels *kernels, uint32_t first, uint32_t n)
+{
+    attend_in_parts(s, kernels, first, n, s->group);
 }
 
 static void check_row(const struct scene *s, uint32_t t)
@@ -146,6 +154,44 @@ START_TEST(a_row_gives_the_same_bits_whatever_tile_it_is_in)
     }
     free(alone);
     free_scene(s);
+}
+END_TEST
+
+START_TEST(a_head_gives_the_same_bits_whichever_it_comes_with)
+{
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    struct scene *s = make_scene(kernels, 40), *whole = malloc(sizeof *whole);
+    s->window = _i % 2 ? 33 : 0;
+    for (uint32_t n = 1; n <= ATTENTION_TILE; n += 31) {
+        const uint32_t first = N_TOKENS - n;
+        attend(s, kernels, first, n);
+        memcpy(whole, s, sizeof *whole);
+        for (uint32_t together = 1; together < s->group; together++) {
+            memset(s->out, 0, sizeof s->out);
+            attend_in_parts(s, kernels, first, n, together);
+            ck_assert_mem_eq(s->out[first], whole->out[first], n * sizeof s->out[0]);
+        }
+    }
+    free(whole);
+    free_scene(s);
+}
+END_TEST
+
+START_TEST(heads_are_divided_where_threads_would_have_nothing_to_do)
+{
+    static const struct {
+        uint32_t group, n, n_threads, together;
+    } cases[] = {
+        {4, 8, 1, 4},  {4, 8, 2, 4}, {4, 8, 8, 4},   {4, 1, 2, 2},    {4, 1, 16, 1},
+        {6, 2, 16, 1}, {6, 2, 4, 3}, {4, 8, 16, 2},  {4, 8, 12, 4},   {4, 8, 64, 1},
+        {1, 8, 64, 1}, {3, 1, 2, 2}, {4, 64, 16, 4}, {4, 1000, 7, 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_msg(attention_heads_together(cases[i].group, cases[i].n, cases[i].n_threads) ==
+                          cases[i].together,
+                      "%u of %u, %u tasks on %u threads",
+                      attention_heads_together(cases[i].group, cases[i].n, cases[i].n_threads),
+                      cases[i].group, cases[i].n, cases[i].n_threads);
 }
 END_TEST
 
@@ -295,6 +341,8 @@ static void add(TCase *tests)
         n++;
     tcase_add_loop_test(tests, attention_is_the_weighted_mean_of_what_a_row_may_see, 0, n);
     tcase_add_loop_test(tests, a_row_gives_the_same_bits_whatever_tile_it_is_in, 0, n);
+    tcase_add_loop_test(tests, a_head_gives_the_same_bits_whichever_it_comes_with, 0, n);
+    tcase_add_test(tests, heads_are_divided_where_threads_would_have_nothing_to_do);
     tcase_add_loop_test(tests, numbers_in_8_bits_are_within_half_a_step, 0, n);
     tcase_add_loop_test(tests, a_token_in_8_bits_is_the_same_whatever_is_beside_it, 0, n);
     tcase_add_loop_test(tests, what_is_not_finite_stays_visible_in_8_bits, 0, n);

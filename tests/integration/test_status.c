@@ -288,11 +288,17 @@ START_TEST(a_worker_that_died_and_one_that_failed_are_told)
     json_t *json = await_number(0, "restarts", 1);
     ck_assert_int_eq(number(worker(json, 0), "incarnation"), 2);
     ck_assert_int_eq(number(worker(json, 1), "restarts"), 0);
+    for (int round = 0; round < 600 && strcmp(text(worker(json, 0), "state"), "ready") != 0; round++) {
+        json_decref(json);
+        usleep(50000);
+        json = status_now();
+    }
+    ck_assert_str_eq(text(worker(json, 0), "state"), "ready"); /* it has opened the model */
     json_decref(json);
     ck_assert_int_eq(unlink(model), 0); /* permanent, for whoever starts from now on */
     kill(pids[1], SIGKILL);
     const char *state = "";
-    for (int round = 0; round < 100 && strcmp(state, "failed") != 0; round++) {
+    for (int round = 0; round < 600 && strcmp(state, "failed") != 0; round++) {
         usleep(50000);
         json = status_now();
         state = strcmp(text(worker(json, 1), "state"), "failed") == 0 ? "failed" : "";

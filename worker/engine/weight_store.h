@@ -59,8 +59,8 @@ void weight_store_know(struct weight_store *store, const uint8_t digest[16]);
  * All others that were found are let go of. */
 const void *weight_store_find(struct weight_store *store, uint64_t layout, size_t size);
 
-/* Runs work(arg) on as many threads as it likes, all at once, and returns when all are done. It is called many
- * times for what is large, and may tell of progress each time. */
+/* Runs work(arg) on as many threads as it likes, all at once, and returns when all are done. It is called
+ * many times for what is large, and may tell of progress each time. */
 typedef void weight_store_run(void *team, void (*work)(void *arg), void *arg);
 
 /* Memory of `size` zero bytes to pack into, on a border of a page; the store keeps it. `run` shares out the

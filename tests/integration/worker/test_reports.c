@@ -106,6 +106,9 @@ START_TEST(heartbeats_and_board_tell_the_load)
         say(s, &assign);
     }
     wait_for_load(s, 1, 2);
+    /* One that is being prepared waits too, with no tokens yet. */
+    for (int i = 0; i < 1000 && s->heartbeat.heartbeat.waiting_tokens != 200; i++)
+        ck_assert(said_nothing(s, 5));
     ck_assert_uint_eq(s->heartbeat.heartbeat.waiting_tokens, 200);
     ck_assert_uint_lt(s->heartbeat.heartbeat.kv_free, kv_free);
     usleep(1200000); /* a window of the rate */

@@ -102,12 +102,12 @@ int keys_read(const char *path, struct keys *ret_keys, struct error *err)
 {
     struct stat status;
     struct buffer text = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe is not waited for */
     if (fd < 0)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
     int r = fstat(fd, &status) < 0 ? error_set(err, -errno, "%s: %s", path, strerror(errno)) : 0;
     if (r == 0 && !S_ISREG(status.st_mode))
-        r = error_set(err, -EINVAL, "%s is no file", path);
+        r = error_set(err, -EINVAL, "%s: not a regular file", path);
     else if (r == 0 && (status.st_mode & S_IRWXO))
         r = error_set(err, -EPERM, "%s can be read by everybody; its mode must be 0600 or 0640", path);
     else if (r == 0 && status.st_size > FILE_BYTES_MOST)

@@ -107,6 +107,10 @@ START_TEST(a_file_that_everybody_can_read_is_refused)
     unlink(path);
     ck_assert_int_eq(keys_read(path, &keys, &err), -ENOENT);
     ck_assert_int_eq(keys_read("/tmp", &keys, &err), -EINVAL);
+    ck_assert_int_eq(mkfifo(path, 0600), 0); /* nobody writes into it, and nobody waits for that */
+    ck_assert_int_eq(keys_read(path, &keys, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, path));
+    unlink(path);
 }
 END_TEST
 

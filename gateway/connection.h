@@ -16,6 +16,7 @@ struct connection {
     int fd;                         /* libmicrohttpd's */
     uint64_t since_ns;              /* a request is awaited since then; 0: one is being answered */
     bool used;                      /* a request was answered on it */
+    uint64_t bytes_used;            /* received up to the end of the last one; with TLS, of its records */
     struct exchange *exchange;      /* NULL: between two */
 };
 
@@ -29,6 +30,9 @@ struct connections {
 /* A client connected. NULL when memory is short. */
 struct connection *connection_new(struct connections *connections, int fd);
 void connection_free(struct connections *connections, struct connection *connection);
+
+/* A request on it has been answered: the next one is awaited. */
+void connection_answered(struct connection *connection);
 
 /* Its client has shut down the connection, or half of it: whoever closes while an answer is made for him does
  * not want it any more. */

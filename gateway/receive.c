@@ -274,11 +274,8 @@ void receive_completed(void *cls, struct MHD_Connection *connection, void **ret_
     write_down(exchange);
     receiver->gateway->working -= exchange->counted;
     *ret_exchange = exchange_free(exchange);
-    if (known) {
-        known->used = true;
-        known->exchange = NULL;
-        known->since_ns = clock_ns();
-    }
+    if (known)
+        connection_answered(known);
 }
 
 void receive_connection(void *cls, struct MHD_Connection *connection, void **socket_context,

@@ -325,8 +325,8 @@ class Retired(Base):
     """A gateway that another one takes over from, as SIGUSR1 tells it."""
 
     def test_what_is_under_way_ends_and_what_is_idle_is_closed(self):
-        idle, silent, half, streaming = (self.gateway.connect() for _ in range(4))
-        for connection in (idle, streaming):  # they are kept
+        idle, silent, half, begun, streaming = (self.gateway.connect() for _ in range(5))
+        for connection in (idle, begun, streaming):  # they are kept
             connection.request("GET", "/health")
             connection.getresponse().read()
         silent.connect()
@@ -334,6 +334,7 @@ class Retired(Base):
         half.putrequest("POST", "/v1/completions")
         half.putheader("Content-Length", str(len(body)))
         half.endheaders(body[:9])
+        begun.sock.sendall(b"GET /health HTTP/1.1\r\nHo")  # a head, which is not whole yet
         worker = self.status()["workers"][0]["pid"]
         os.kill(worker, signal.SIGSTOP)  # its answers are to end after the gateway was told
         try:
@@ -343,6 +344,11 @@ class Retired(Base):
             self.gateway.says("another gateway takes over; 1 requests are being answered")
             for connection in (idle, silent):
                 self.assertEqual(connection.sock.recv(1), b"")
+                if connection is idle:  # what is between two requests has ended, and not what is amid one
+                    begun.sock.sendall(b"st: it\r\n\r\n")
+                    answer = http.client.HTTPResponse(begun.sock)
+                    answer.begin()
+                    self.assertEqual((answer.status, answer.getheader("Connection").lower()), (200, "close"))
         finally:
             go_on(worker)
         with self.assertRaises(ConnectionRefusedError):  # nobody else has its socket
@@ -353,7 +359,7 @@ class Retired(Base):
         self.assertEqual(json.loads(answer.read())["usage"]["completion_tokens"], 3)
         answer = streaming.getresponse()
         self.assertTrue(answer.read().endswith(b"data: [DONE]\n\n"))
-        for connection in (idle, silent, half, streaming):
+        for connection in (idle, silent, half, begun, streaming):
             connection.close()
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
 

@@ -2,9 +2,12 @@
 /* See gateway.h. It is started when the pool can be reached for the first time, drains when the pool does,
  * and goes with the supervisor (PR_SET_PDEATHSIG).
  *
- *     next: none ──replace──▶ starts ──it reports that it serves──▶ current; the one before: retired
- *                                └──it fails, ends, or takes too long──▶ none; the one before stays
+ *     current: none ──start_at──▶ starts ──it reports that it serves──▶ serves ──it dies──▶ none
+ *     next:    none ──replace──▶ starts ──it reports that it serves──▶ current; the one before: retired
+ *                                   └──it fails, ends, or takes too long──▶ none; the one before stays
  *     retired: SIGUSR1, then answers what it has, and ends by itself
+ *
+ * The current one is kept running whatever becomes of the next.
  *
  * While two of them listen the kernel gives each connection to one of them. The first one of a pool that ends
  * by itself ends the pool: what was asked for cannot be served. A later one is started again and again, since
@@ -105,6 +108,15 @@ static void fail_trial(struct gateway_child *child, const char *reason)
     snprintf(child->reason, sizeof child->reason, "%s", reason);
 }
 
+void gateway_child_give_up_next(struct gateway_child *child, const char *reason)
+{
+    if (child->trial != GATEWAY_TRIAL_WAITS && child->trial != GATEWAY_TRIAL_RUNS)
+        return;
+    fail_trial(child, reason);
+    if (child->next.pid > 0)
+        kill(child->next.pid, SIGKILL);
+}
+
 static bool has_room(const struct gateway_child *child)
 {
     for (int i = 0; i < GATEWAY_RETIRED; i++)
@@ -116,9 +128,9 @@ static bool has_room(const struct gateway_child *child)
 void gateway_child_replace(struct gateway_child *child, uint64_t now)
 {
     struct error err;
-    if (child->next.pid > 0)
-        return; /* one is coming already */
-    if (!has_room(child)) {
+    if (child->next.pid > 0 && child->trial == GATEWAY_TRIAL_RUNS)
+        return;                                    /* one is coming already */
+    if (child->next.pid > 0 || !has_room(child)) { /* one that was given up ends at once */
         child->trial = GATEWAY_TRIAL_WAITS;
         return;
     }
@@ -128,17 +140,23 @@ void gateway_child_replace(struct gateway_child *child, uint64_t now)
         fail_trial(child, err.text);
 }
 
-/* Of the next one, or of the current one while there is no next. */
+/* When the next one is given up. */
+static uint64_t trial_due(const struct gateway_child *child)
+{
+    return child->next.pid > 0 && child->trial == GATEWAY_TRIAL_RUNS ? child->trial_by : UINT64_MAX;
+}
+
+/* When a current one is started. */
 static uint64_t start_due(const struct gateway_child *child)
 {
-    if (child->next.pid > 0)
-        return child->trial == GATEWAY_TRIAL_RUNS ? child->trial_by : UINT64_MAX;
     return child->current.pid > 0 ? UINT64_MAX : child->start_at;
 }
 
 uint64_t gateway_child_due(const struct gateway_child *child)
 {
     uint64_t due = start_due(child);
+    if (trial_due(child) < due)
+        due = trial_due(child);
     for (int i = 0; i < GATEWAY_RETIRED; i++)
         if (child->retired[i].pid > 0 && child->retired[i].give_up_at < due)
             due = child->retired[i].give_up_at;
@@ -158,17 +176,12 @@ static void give_up_retired(struct gateway_child *child, uint64_t now)
 void gateway_child_turn(struct gateway_child *child, uint64_t now)
 {
     struct error err;
-    if (child->trial == GATEWAY_TRIAL_WAITS && has_room(child))
+    if (child->trial == GATEWAY_TRIAL_WAITS && child->next.pid == 0 && has_room(child))
         gateway_child_replace(child, now);
     give_up_retired(child, now);
-    if (start_due(child) > now)
-        return;
-    if (child->next.pid > 0) {
-        fail_trial(child, "it has not reached the pool in time");
-        kill(child->next.pid, SIGKILL);
-        return;
-    }
-    if (start(child, &child->current, &err) < 0) {
+    if (trial_due(child) <= now)
+        gateway_child_give_up_next(child, "it has not reached the pool in time");
+    if (start_due(child) <= now && start(child, &child->current, &err) < 0) {
         log_error("the gateway cannot be started: %s", err.text);
         child->start_at = now + CLOCK_NS_PER_S;
     }
@@ -209,9 +222,10 @@ static void retire_current(struct gateway_child *child, uint64_t now)
     for (int i = 0; i < GATEWAY_RETIRED && child->current.pid > 0; i++) {
         if (child->retired[i].pid != 0)
             continue;
-        child->retired[i] = (struct gateway_retired){child->current.pid, now + patience};
+        child->retired[i] =
+            (struct gateway_retired){child->current.pid, now + patience, child->current.serves};
         kill(child->current.pid, SIGUSR1);
-        child->current.pid = 0;
+        child->current = (struct gateway_process){0};
     }
 }
 
@@ -219,19 +233,19 @@ static void take_reports(struct gateway_child *child, uint64_t now)
 {
     struct gateway_report report;
     if (take_report(&child->current, &report) && report.kind == GATEWAY_SERVES) {
+        child->current.serves = true;
         restart_ready(&child->restart, now);
         child->served = true;
     }
-    if (!take_report(&child->next, &report))
-        return;
+    if (!take_report(&child->next, &report) || child->trial != GATEWAY_TRIAL_RUNS)
+        return; /* nothing, or too late: it was given up */
     if (report.kind != GATEWAY_SERVES) {
         fail_trial(child, report.text);
         return;
     }
-    if (child->trial != GATEWAY_TRIAL_RUNS)
-        return; /* too late: it was given up */
     retire_current(child, now);
     child->current = child->next;
+    child->current.serves = true;
     child->next = (struct gateway_process){0};
     child->trial = GATEWAY_TRIAL_PASSED;
     restart_ready(&child->restart, now);
@@ -263,7 +277,7 @@ static void reap_retired(struct gateway_child *child)
             continue;
         child->retired[i].pid = 0;
         say_how(status, how, sizeof how);
-        if (WIFSIGNALED(status) && child->start_at != UINT64_MAX)
+        if (WIFSIGNALED(status) && child->retired[i].served && child->start_at != UINT64_MAX)
             log_error("a gateway that was replaced %s: what it answered is lost", how);
     }
 }
@@ -276,6 +290,8 @@ static void reap_next(struct gateway_child *child)
         return;
     close_report(&child->next);
     child->next.pid = 0;
+    if (child->trial != GATEWAY_TRIAL_RUNS)
+        return; /* it was given up */
     say_how(status, how, sizeof how);
     snprintf(text, sizeof text, "it %s", how);
     fail_trial(child, text);
@@ -289,7 +305,7 @@ static bool reap_current(struct gateway_child *child, uint64_t now)
     if (!ended(child->current.pid, &status))
         return true;
     close_report(&child->current);
-    child->current.pid = 0;
+    child->current = (struct gateway_process){0};
     if (child->start_at == UINT64_MAX)
         return true; /* it was told to */
     say_how(status, how, sizeof how);

@@ -24,6 +24,7 @@
 struct gateway_process { /* zeroed: none */
     pid_t pid;
     int report_fd; /* where it says whether it serves; 0: it has, or it is gone */
+    bool serves;   /* it has said so */
 };
 
 enum gateway_trial {
@@ -42,6 +43,7 @@ struct gateway_child {
     struct gateway_retired {
         pid_t pid;           /* 0: none */
         uint64_t give_up_at; /* clock_ns: when it is killed; it ends before by itself */
+        bool served;         /* so it may have something to answer */
     } retired[GATEWAY_RETIRED];
     uint64_t start_at; /* clock_ns, while there is no current one; UINT64_MAX: not at all */
     struct restart restart;
@@ -76,6 +78,9 @@ bool gateway_child_reap(struct gateway_child *child, uint64_t now);
 /* Has another one take over: `trial` says how that goes. The one before is told to go when the next is ready,
  * and stays if that fails. */
 void gateway_child_replace(struct gateway_child *child, uint64_t now);
+
+/* The next one, if one was to come, does not take over, for this reason. */
+void gateway_child_give_up_next(struct gateway_child *child, const char *reason);
 
 /* Sends all of them the signal, and closes the socket; none is started any more. */
 void gateway_child_stop(struct gateway_child *child, int signal);

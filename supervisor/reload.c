@@ -71,7 +71,8 @@ static void replace_gateway(struct reload *reload, struct gateway_child *gateway
 {
     reload->stage = RELOAD_GATEWAY;
     gateway_child_replace(gateway, now);
-    if (gateway->trial == GATEWAY_TRIAL_WAITS)
+    reload->gateway_waits = gateway->trial == GATEWAY_TRIAL_WAITS;
+    if (reload->gateway_waits)
         say(reload, "gateways of reloads before this one have streams to end");
     else
         say(reload, "the gateway is replaced");
@@ -95,12 +96,16 @@ void reload_broker_serves(struct reload *reload, const struct places *places, st
 static void gateway_turn(struct reload *reload, const struct places *places,
                          const struct gateway_child *gateway, struct control *control, uint64_t now)
 {
+    if (reload->gateway_waits && gateway->trial != GATEWAY_TRIAL_WAITS) {
+        reload->gateway_waits = false;
+        say(reload, "the gateway is replaced");
+    }
     if (gateway->trial == GATEWAY_TRIAL_PASSED)
         done(reload, places, true, control, now);
     else if (gateway->trial == GATEWAY_TRIAL_FAILED && gateway->next.pid == 0)
-        reload_failed(reload, control,
-                      "the gateway that was to follow does not serve: %.400s; the one before stays",
-                      gateway->reason);
+        reload_failed(
+            reload, control, "the gateway that was to follow does not serve: %.400s; %s", gateway->reason,
+            gateway->current.serves ? "the one before stays" : "the one before is gone and is started again");
     else
         report(reload, control, now);
 }

@@ -23,6 +23,7 @@ enum reload_stage { RELOAD_NONE, RELOAD_WORKERS, RELOAD_BROKER, RELOAD_GATEWAY }
 struct reload { /* zeroed: none is under way */
     enum reload_stage stage;
     bool gateway_alone;
+    bool gateway_waits;   /* to be started: too many of those before it still answer */
     uint32_t index;       /* of the place whose worker is replaced */
     uint32_t incarnation; /* that it had before */
     uint64_t began_ns, next_report_ns;

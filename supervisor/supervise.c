@@ -203,6 +203,7 @@ static bool take_back(struct supervision *self, const char *reason)
     self->use_own = true;
     self->change = BROKER_KEPT;
     self->start_at = self->now;
+    gateway_child_give_up_next(&self->gateway, "there was no broker for it");
     if (self->reload.stage != RELOAD_NONE)
         reload_failed(&self->reload, &self->control,
                       "the broker that was to follow %.400s: the one before is started again", reason);

@@ -55,7 +55,7 @@ class Process:
     """A program with its stderr in a file."""
 
     def __init__(self, folder, name, *arguments):
-        self.log_path = folder / f"{name}.log"
+        self.log_path = folder / f"{pathlib.Path(name).name}.log"
         with open(self.log_path, "ab") as log:
             self.begun = log.tell()  # behind what an earlier one of this name has said
             self.process = subprocess.Popen([str(BUILD / name), *arguments], stderr=log, stdout=log,

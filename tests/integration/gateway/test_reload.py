@@ -22,21 +22,30 @@ BODIES = [{"prompt": f"request {kind}", "max_tokens": 200, "seed": kind, "stream
 
 
 def children_of(parent, name):
-    """How many children of that name there are."""
-    found = 0
+    """The pids of the children of that name."""
+    found = set()
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
-            called, rest = stat.read_text().split(" (", 1)[1].rsplit(") ", 1)
+            pid, rest = stat.read_text().split(" (", 1)
         except OSError:
             continue  # gone
-        found += called == name and int(rest.split()[1]) == parent
+        called, rest = rest.rsplit(") ", 1)
+        if called == name and int(rest.split()[1]) == parent:
+            found.add(int(pid))
     return found
+
+
+class Unanswered(Exception):
+    """The connection ended before anything of an answer came: one that was kept may."""
 
 
 def ask(connection, body):
     """What of an answer has to be the same each time, and whether the connection goes on."""
-    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
-    answer = connection.getresponse()
+    try:
+        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+    except (ConnectionError, ssl.SSLEOFError) as error:
+        raise Unanswered(repr(error)) from error
     text = answer.read().decode()  # IncompleteRead where it is cut
     if answer.status != 200:
         raise AssertionError(f"status {answer.status}: {text}")
@@ -55,7 +64,7 @@ class Load:
 
     def __init__(self, connect, expected):
         self.connect, self.expected = connect, expected
-        self.broken, self.answers, self.closed, self.over = [], 0, 0, False
+        self.broken, self.answers, self.closed, self.repeated, self.over = [], 0, 0, 0, False
         self.threads = [threading.Thread(target=self.run, args=(kind, keep))
                         for kind in range(len(BODIES)) for keep in (True, False)]
         self.probe = threading.Thread(target=self.be_balancer)
@@ -64,17 +73,26 @@ class Load:
             thread.start()
 
     def run(self, kind, keep):
-        connection = self.connect()
+        connection, kept = self.connect(), False
         try:
             while not self.over:
-                found, goes_on = ask(connection, BODIES[kind])
+                try:
+                    found, goes_on = ask(connection, BODIES[kind])
+                except Unanswered:
+                    if not kept:
+                        raise
+                    connection.close()  # as whoever keeps connections has to
+                    connection, kept = self.connect(), False
+                    self.repeated += 1
+                    continue
+                kept = True
                 if found != self.expected[kind]:
                     raise AssertionError(f"request {kind}: another answer: {found!r}")
                 self.answers += 1
                 self.closed += not goes_on
                 if not keep or not goes_on:
                     connection.close()
-                    connection = self.connect()
+                    connection, kept = self.connect(), False
         except Exception as error:  # whatever it is, nobody was to see it
             self.broken.append(f"request {kind}, {'kept' if keep else 'new'} connection: {error!r}")
         connection.close()
@@ -114,8 +132,8 @@ class Reload(unittest.TestCase):
             self.pool.end(signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def serve(self, *arguments, http_at="127.0.0.1:0"):
-        self.pool = Process(self.folder, "quern-broker", MODEL, "--device", "null", "--workers", "2", "--threads", "1",
+    def serve(self, *arguments, http_at="127.0.0.1:0", programs=BUILD):
+        self.pool = Process(self.folder, programs / "quern-broker", MODEL, "--device", "null", "--workers", "2", "--threads", "1",
                             "--rundir", self.rundir, "--http", http_at, *arguments)
         self.began()
 
@@ -151,8 +169,31 @@ class Reload(unittest.TestCase):
         connection.close()
         return expected
 
+    def gateways(self):
+        return children_of(self.parent, "quern-gateway")
+
     def one_gateway(self):
-        until(lambda: children_of(self.parent, "quern-gateway") == 1, "the ones before have ended")
+        until(lambda: len(self.gateways()) == 1, "the ones before have ended")
+
+    def begin_reload(self):
+        """Has the gateway replaced by one that stands still before it has reached the pool: the command, and its pid."""
+        before, broker = self.gateways(), child_of(self.parent, "quern-broker")
+        os.kill(broker, signal.SIGSTOP)
+        command = subprocess.Popen([str(BUILD / "quern"), "reload", "--gateway", "--rundir", self.rundir],
+                                   stderr=subprocess.PIPE, text=True)
+        try:
+            until(lambda: self.gateways() > before, "the next one starts")
+            (held,) = self.gateways() - before
+            os.kill(held, signal.SIGSTOP)
+        finally:
+            go_on(broker)
+        return command, held
+
+    def serves(self):
+        try:
+            return self.is_ready()
+        except (OSError, http.client.HTTPException):
+            return False  # it was accepted by one that was killed
 
     def reload_under_load(self):
         """Reloads while clients ask and compare. The pids of the gateways that there were."""
@@ -171,6 +212,7 @@ class Reload(unittest.TestCase):
             load.end()
         self.assertEqual(load.broken, [], self.pool.log())
         self.assertGreater(load.closed, 0, "no kept connection was told that it ends")
+        self.assertLessEqual(load.repeated, RELOADS * len(BODIES), "kept connections end without need")
         return pids
 
     def test_clients_notice_nothing(self):
@@ -278,7 +320,52 @@ class Reload(unittest.TestCase):
                 load.some_more()
         finally:
             load.end()
-        self.assertEqual(load.broken, [], self.pool.log())
+        self.assertEqual((load.broken, load.repeated), ([], 0), self.pool.log())
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
+    def test_one_that_dies_is_started_again_while_the_next_is_on_trial(self):
+        self.serve()
+        before = self.gateway()
+        command, held = self.begin_reload()
+        try:
+            os.kill(before, signal.SIGKILL)
+            until(self.serves, "there is a gateway")
+            self.assertIsNone(command.poll())
+            self.assertEqual(len(self.gateways() - {before, held}), 1)
+        finally:
+            go_on(held)
+            said = command.communicate(timeout=2 * WAIT)[1]
+        self.assertEqual(command.returncode, 0, said + self.pool.log())
+        self.one_gateway()
+        self.assertEqual(self.gateway(), held)
+        self.assertTrue(self.is_ready())
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
+    def test_no_gateway_follows_when_the_reload_failed_for_the_broker(self):
+        programs = self.folder / "programs"
+        programs.mkdir()
+        for name in ("quern", "quern-broker", "quern-worker", "quern-gateway"):
+            shutil.copy2(BUILD / name, programs)
+        self.serve(programs=programs)
+        before = self.gateway()
+        command, held = self.begin_reload()
+        try:
+            bad = self.folder / "bad"
+            bad.write_text("#!/bin/sh\nexit 3\n")
+            bad.chmod(0o700)
+            bad.rename(programs / "quern-broker")
+            os.kill(child_of(self.parent, "quern-broker"), signal.SIGKILL)
+            said = command.communicate(timeout=2 * WAIT)[1]
+            self.assertEqual(command.returncode, 1, said + self.pool.log())
+            self.assertIn("the broker that was to follow ended with status 3: the one before is started again", said)
+            self.one_gateway()
+        finally:
+            go_on(held)
+            command.kill()
+        self.assertEqual(self.gateway(), before)
+        said = self.reload("--gateway")
+        self.assertEqual(said.returncode, 0, said.stderr + self.pool.log())
+        until(self.serves, "the pool serves")
         self.assertEqual(self.pool.end(), 0, self.pool.log())
 
     def test_the_one_before_stays_until_the_next_has_reached_the_pool(self):

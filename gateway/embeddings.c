@@ -4,7 +4,7 @@
  * Inputs are sent in their order, MOST_AT_ONCE under way: enough for the workers to have something to do, and
  * few enough that a request with thousands of them leaves the session's share of the queue to others. When
  * one ends the next is sent, from inside its callback. All this lives until the last one has ended, which
- * may be after the exchange. */
+ * may be after the exchange; where the vectors are the answer, until that has been taken. */
 
 #include "gateway/embeddings.h"
 
@@ -20,6 +20,8 @@
 #define MOST_AT_ONCE   32
 #define MAX_BODY_BYTES (64u << 20) /* of one answer */
 #define NUMBER_BYTES   16          /* of it, for a number written out, at most */
+#define PART_BYTES     4096        /* of an answer, written at once; about */
+#define PART_NUMBERS   48          /* the same; whole groups of base64: 3 bytes each */
 
 struct embeddings_item {
     struct embeddings *owner;
@@ -29,6 +31,7 @@ struct embeddings_item {
 
 static void free_embeddings(struct embeddings *e)
 {
+    e->gateway->streams.used -= e->held;
     if (e->key)
         key_release(e->key, 0);
     parameters_deinit(&e->in.parameters);
@@ -78,7 +81,7 @@ static void fail(struct embeddings *e, const struct refusal *refusal)
     exchange_refuse(exchange, refusal);
 }
 
-/* ---- what comes ---- */
+/* ---- vectors ---- */
 
 static int check_dimensions(const struct embeddings_in *in, uint32_t n_embedding, struct refusal *refusal)
 {
@@ -89,23 +92,41 @@ static int check_dimensions(const struct embeddings_in *in, uint32_t n_embedding
                   in->dimensions, n_embedding);
 }
 
+/* Memory for the vectors, of n numbers each. 0 or REFUSED. */
+static int hold(struct embeddings *e, size_t n, struct refusal *refusal)
+{
+    struct stream_limits *limits = &e->gateway->streams;
+    const size_t bytes = e->in.n * n * sizeof *e->numbers;
+    size_t most = MAX_BODY_BYTES / NUMBER_BYTES * sizeof *e->numbers;
+    if (most > limits->all)
+        most = limits->all;
+    if (check_dimensions(&e->in, (uint32_t)n, refusal) != 0)
+        return REFUSED;
+    if (bytes > most)
+        return refuse(refusal, 400, "too_large", "input",
+                      "input has %zu inputs, of %zu numbers each; at most %zu inputs fit into an answer",
+                      e->in.n, n, most / sizeof *e->numbers / n);
+    if (bytes > limits->all - limits->used) {
+        refuse(refusal, 429, "rate_limit_exceeded", NULL, "too much waits to be read by clients already");
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    e->numbers = malloc(bytes);
+    if (!e->numbers)
+        return parameters_out_of_memory(refusal);
+    e->n_embedding = (uint32_t)n;
+    e->held = bytes;
+    limits->used += bytes;
+    return 0;
+}
+
 /* Keeps a vector. 0 or REFUSED. */
 static int keep(struct embeddings *e, size_t index, const struct quern_output *output,
                 struct refusal *refusal)
 {
     const size_t n = output->n_embedding;
-    if (!e->numbers) {
-        if (check_dimensions(&e->in, (uint32_t)n, refusal) != 0)
-            return REFUSED;
-        if (e->in.n * n > MAX_BODY_BYTES / NUMBER_BYTES)
-            return refuse(refusal, 400, "too_large", "input",
-                          "input has %zu inputs, of %zu numbers each; at most %zu inputs fit into an answer",
-                          e->in.n, n, MAX_BODY_BYTES / NUMBER_BYTES / n);
-        e->numbers = calloc(e->in.n * n, sizeof *e->numbers);
-        e->n_embedding = (uint32_t)n;
-        if (!e->numbers)
-            return parameters_out_of_memory(refusal);
-    }
+    if (!e->numbers && hold(e, n, refusal) != 0)
+        return REFUSED;
     if (n != e->n_embedding) /* another model of this name */
         return refuse(refusal, 503, "worker_lost", NULL,
                       "the pool serves another model since this request began");
@@ -113,18 +134,90 @@ static int keep(struct embeddings *e, size_t index, const struct quern_output *o
     return 0;
 }
 
+/* ---- the answer, written while it is taken ---- */
+
+static void write_numbers(const float *numbers, uint32_t n, bool first, struct json_out *out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        json_out_text(out, first && i == 0 ? "" : ",");
+        json_out_real(out, (double)numbers[i]);
+    }
+}
+
+/* As float 32, little-endian; at most PART_NUMBERS. */
+static void write_base64(const float *numbers, uint32_t n, struct json_out *out)
+{
+    uint32_t bits[PART_NUMBERS];
+    memcpy(bits, numbers, n * sizeof *bits);
+    for (uint32_t i = 0; i < n; i++)
+        bits[i] = htole32(bits[i]);
+    json_out_base64(out, (struct bytes){bits, n * sizeof *bits});
+}
+
+/* The next few numbers of a vector, and what stands before and behind them. */
+static void write_some(struct embeddings *e, struct json_out *out)
+{
+    const float *numbers = e->numbers + e->row * e->n_embedding + e->column;
+    uint32_t n = e->n_embedding - e->column;
+    if (n > PART_NUMBERS)
+        n = PART_NUMBERS;
+    if (e->column == 0) {
+        e->form->open(e, e->row, out);
+        json_out_text(out, e->in.base64 ? "\"" : "[");
+    }
+    if (e->in.base64)
+        write_base64(numbers, n, out);
+    else
+        write_numbers(numbers, n, e->column == 0, out);
+    e->column += n;
+    if (e->column < e->n_embedding)
+        return;
+    json_out_text(out, e->in.base64 ? "\"" : "]");
+    json_out_text(out, e->form->close);
+    e->row++;
+    e->column = 0;
+}
+
+static bool make(void *arg, struct json_out *out)
+{
+    struct embeddings *e = arg;
+    if (e->row == 0 && e->column == 0)
+        e->form->begin(e, out);
+    while (e->row < e->in.n && out->buffer.len < PART_BYTES)
+        write_some(e, out);
+    if (e->row < e->in.n)
+        return true;
+    e->form->end(e, out);
+    return false;
+}
+
+static void free_made(void *arg)
+{
+    free_embeddings(arg);
+}
+
+/* Answers with the vectors, and is the exchange's from here on. */
 static void finish(struct embeddings *e)
 {
+    struct exchange *exchange = e->exchange;
+    note(e, "stop");
+    parameters_deinit(&e->in.parameters); /* the inputs */
+    e->exchange = NULL;
+    exchange_reply_made(exchange, 200, "application/json",
+                        &(struct exchange_maker){.make = make, .free = free_made, .arg = e});
+}
+
+/* What was done, whatever became of it. */
+static void count(struct embeddings *e)
+{
     struct counters *counters = &e->gateway->counters;
-    struct json_out body = {0};
+    e->ended_ns = clock_ns();
     counters->prompt_tokens += e->prompt_tokens;
     histogram_add(&counters->queue, e->queue_ms / 1000);
-    histogram_add(&counters->generation, (double)(clock_ns() - e->begun_ns) / CLOCK_NS_PER_S);
-    note(e, "stop");
-    e->write(e, &body);
-    exchange_reply_json(e->exchange, 200, &body);
-    e->exchange = NULL;
+    histogram_add(&counters->generation, (double)(e->ended_ns - e->begun_ns) / CLOCK_NS_PER_S);
 }
+
+/* ---- what is sent and comes ---- */
 
 static void on_output(void *arg, const struct quern_output *output);
 
@@ -181,9 +274,11 @@ static void on_output(void *arg, const struct quern_output *output)
     }
     if (e->running > 0)
         return;
+    count(e);
     if (e->exchange)
         finish(e);
-    free_embeddings(e);
+    else
+        free_embeddings(e);
 }
 
 /* ---- the request ---- */
@@ -199,7 +294,7 @@ static int check(const struct gateway *gateway, const struct embeddings_in *in, 
 }
 
 void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
-                       void (*write)(const struct embeddings *embeddings, struct json_out *out))
+                       const struct embeddings_form *form)
 {
     struct refusal refusal;
     struct quern_error err = {.text = ""};
@@ -212,7 +307,7 @@ void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
     *e = (struct embeddings){.exchange = exchange,
                              .gateway = exchange->gateway,
                              .client = exchange->gateway->pool.client,
-                             .write = write,
+                             .form = form,
                              .begun_ns = clock_ns()};
     parameters_init(&e->in.parameters);
     const struct bytes body = {exchange->body.data, exchange->body.len};
@@ -242,46 +337,21 @@ void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
 
 /* ---- OpenAI's form ---- */
 
-void embeddings_write_numbers(const struct embeddings *e, size_t i, struct json_out *out)
-{
-    const float *numbers = embeddings_at(e, i);
-    json_out_text(out, "[");
-    for (uint32_t j = 0; j < e->n_embedding; j++) {
-        json_out_text(out, j ? "," : "");
-        json_out_real(out, (double)numbers[j]);
-    }
-    json_out_text(out, "]");
-}
-
-/* As float 32, little-endian. */
-static void write_base64(const struct embeddings *e, size_t i, struct json_out *out)
-{
-    const float *numbers = embeddings_at(e, i);
-    struct buffer bytes = {0};
-    for (uint32_t j = 0; j < e->n_embedding; j++) {
-        uint32_t bits;
-        memcpy(&bits, &numbers[j], sizeof bits);
-        bits = htole32(bits);
-        out->failed |= buffer_append(&bytes, &bits, sizeof bits) < 0;
-    }
-    json_out_base64(out, (struct bytes){bytes.data, bytes.len});
-    buffer_deinit(&bytes);
-}
-
-static void write_openai(const struct embeddings *e, struct json_out *out)
+static void openai_begin(const struct embeddings *e, struct json_out *out)
 {
     json_out_text(out, "{\"object\":\"list\",\"data\":[");
-    for (size_t i = 0; i < e->in.n; i++) {
-        json_out_text(out,
-                      i ? ",{\"object\":\"embedding\",\"index\":" : "{\"object\":\"embedding\",\"index\":");
-        json_out_number(out, (int64_t)i);
-        json_out_text(out, ",\"embedding\":");
-        if (e->in.base64)
-            write_base64(e, i, out);
-        else
-            embeddings_write_numbers(e, i, out);
-        json_out_text(out, "}");
-    }
+}
+
+static void openai_open(const struct embeddings *e, size_t i, struct json_out *out)
+{
+    json_out_text(out, i ? "," : "");
+    json_out_text(out, "{\"object\":\"embedding\",\"index\":");
+    json_out_number(out, (int64_t)i);
+    json_out_text(out, ",\"embedding\":");
+}
+
+static void openai_end(const struct embeddings *e, struct json_out *out)
+{
     json_out_text(out, "],\"model\":");
     json_out_name(out, e->model);
     json_out_text(out, ",\"usage\":{\"prompt_tokens\":");
@@ -290,6 +360,9 @@ static void write_openai(const struct embeddings *e, struct json_out *out)
     json_out_number(out, (int64_t)e->prompt_tokens);
     json_out_text(out, "}}");
 }
+
+static const struct embeddings_form openai_form = {
+    .begin = openai_begin, .open = openai_open, .close = "}", .end = openai_end};
 
 const struct json_row embeddings_rows[] = {
     {"input", embeddings_input, NULL, 0},
@@ -302,5 +375,5 @@ const struct json_row embeddings_rows[] = {
 
 void embeddings_handle(struct exchange *exchange)
 {
-    embeddings_answer(exchange, embeddings_rows, write_openai);
+    embeddings_answer(exchange, embeddings_rows, &openai_form);
 }

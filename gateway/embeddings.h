@@ -4,44 +4,51 @@
 
 /* What answers an exchange that asks for embeddings: one request of the pool for each input, a few of them at
  * a time, and one answer when all have ended. The first that fails is the answer, and the others are
- * cancelled; so they are when the client goes away. */
+ * cancelled; so they are when the client goes away.
+ *
+ * The answer is written while it is taken. Until it has been, its numbers count among the bytes that wait to
+ * be read, and its key's place is held. */
 
 #include "gateway/embeddings_in.h"
 #include "gateway/exchange.h"
 
+struct embeddings;
+
+/* How a family of clients has it: what stands around the vectors. */
+struct embeddings_form {
+    void (*begin)(const struct embeddings *embeddings, struct json_out *out);
+    void (*open)(const struct embeddings *embeddings, size_t i, struct json_out *out); /* before the i-th */
+    const char *close;                                                                 /* behind it */
+    void (*end)(const struct embeddings *embeddings, struct json_out *out);
+};
+
 /* What has been computed, for who writes the answer. */
 struct embeddings {
-    struct exchange *exchange; /* NULL: gone, or answered */
+    struct exchange *exchange; /* NULL: gone, or answered: then it owns this */
     struct gateway *gateway;
     struct quern *client;
     struct key *key;
     struct embeddings_in in;
-    void (*write)(const struct embeddings *embeddings, struct json_out *out);
+    const struct embeddings_form *form;
     char *model;
-    uint64_t begun_ns;
+    uint64_t begun_ns, ended_ns;
 
     struct embeddings_item *items; /* [in.n] */
     size_t sent, running;
     bool failed;          /* no more are sent */
     float *numbers;       /* [in.n][n_embedding]; NULL until the first is here */
     uint32_t n_embedding; /* numbers of one */
+    size_t held;          /* bytes of `numbers`, counted in stream_limits.used */
+    size_t row;           /* the next that is written: vectors before it are whole */
+    uint32_t column;      /* of it */
     uint64_t prompt_tokens;
     double queue_ms, prefill_ms; /* the longest */
 };
 
-/* The i-th vector. */
-static inline const float *embeddings_at(const struct embeddings *embeddings, size_t i)
-{
-    return embeddings->numbers + i * embeddings->n_embedding;
-}
-
-/* A vector as a JSON array. */
-void embeddings_write_numbers(const struct embeddings *embeddings, size_t i, struct json_out *out);
-
-/* A handler's whole work: reads the body by the rows, into a struct embeddings_in, and answers with what
- * `write` makes of the vectors. */
+/* A handler's whole work: reads the body by the rows, into a struct embeddings_in, and answers in the form,
+ * which outlives the exchange. */
 void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
-                       void (*write)(const struct embeddings *embeddings, struct json_out *out));
+                       const struct embeddings_form *form);
 
 /* POST /v1/embeddings. */
 exchange_handler embeddings_handle;

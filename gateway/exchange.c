@@ -16,6 +16,10 @@
 /* An empty buffer larger than this is given back: a stream that was behind once does not keep the memory. */
 #define KEEP_BYTES (16u << 10)
 
+/* Of bodies that are made while they are taken, in one turn of the loop: 20,000 numbers, some milliseconds.
+ */
+#define MADE_AT_ONCE (256u << 10)
+
 #define SEVERAL 4 /* times its bound may wait in a stream while sockets still take something */
 
 struct exchange *exchange_new(struct MHD_Connection *connection, struct stream_limits *limits)
@@ -39,6 +43,11 @@ struct exchange *exchange_free(struct exchange *exchange)
     exchange->limits->used -= exchange->out.len;
     if (exchange->response)
         MHD_destroy_response(exchange->response);
+    if (exchange->maker.make) {
+        DL_DELETE2(exchange->limits->makers, exchange, maker_prev, maker_next);
+        exchange->maker.free(exchange->maker.arg);
+    }
+    json_out_deinit(&exchange->made);
     buffer_deinit(&exchange->body);
     buffer_deinit(&exchange->out);
     free(exchange);
@@ -135,6 +144,58 @@ void exchange_reply_json(struct exchange *exchange, unsigned status, struct json
     }
     exchange_reply(exchange, status, "application/json", &json_take->buffer);
     *json_take = (struct json_out){0};
+}
+
+static ssize_t read_made(void *cls, uint64_t at, char *ret_data, size_t most)
+{
+    struct exchange *exchange = cls;
+    struct stream_limits *limits = exchange->limits;
+    struct json_out *made = &exchange->made;
+    if (exchange->gone)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (exchange->made_taken == made->buffer.len && !exchange->made_over) {
+        if (limits->made >= MADE_AT_ONCE) {
+            limits->paced = true;
+            exchange_suspend(exchange);
+            return 0;
+        }
+        json_out_reset(made);
+        exchange->made_taken = 0;
+        exchange->made_over = !exchange->maker.make(exchange->maker.arg, made);
+        limits->made += made->buffer.len;
+        if (made->failed)
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    size_t n = made->buffer.len - exchange->made_taken;
+    if (n == 0)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (n > most)
+        n = most;
+    memcpy(ret_data, made->buffer.data + exchange->made_taken, n);
+    exchange->made_taken += n;
+    return (ssize_t)n;
+}
+
+void exchange_reply_made(struct exchange *exchange, unsigned status, const char *content_type,
+                         const struct exchange_maker *maker)
+{
+    exchange->maker = *maker;
+    DL_APPEND2(exchange->limits->makers, exchange, maker_prev, maker_next);
+    answer(exchange, status, content_type,
+           MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_made, exchange, NULL));
+}
+
+void exchange_make_on(struct stream_limits *limits)
+{
+    struct exchange *exchange;
+    limits->made = 0;
+    if (!limits->paced)
+        return;
+    limits->paced = false;
+    DL_FOREACH2(limits->makers, exchange, maker_next)
+    {
+        resume(exchange);
+    }
 }
 
 void exchange_refuse(struct exchange *exchange, const struct refusal *refusal)

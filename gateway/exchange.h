@@ -5,6 +5,7 @@
 /* One request of HTTP and its answer.
  *
  *   RECEIVING ──the whole body──▶ WORKING ──exchange_reply, _refuse──▶ ANSWERED ──sent──▶ gone
+ *                                    ├──exchange_reply_made──▶ ANSWERED, made as it is sent ──▶ gone
  *                                    └──exchange_stream──▶ STREAMING ──exchange_end, sent──▶ gone
  *
  * A handler is called once, with the whole body, and answers then or later. While there is nothing to be sent
@@ -36,12 +37,22 @@ typedef void exchange_handler(struct exchange *exchange);
 
 enum exchange_state { EXCHANGE_RECEIVING, EXCHANGE_WORKING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
 
-/* Bytes of streams that clients have not taken yet. */
+/* Bytes that clients have not taken yet: of streams, and of what whole answers are made from. */
 struct stream_limits {
-    size_t one, all;       /* most of one stream, of all together */
-    size_t used;           /* by all */
-    uint64_t cut;          /* streams that were cut off, so far */
-    struct exchange *late; /* utlist: streams with more than `one` */
+    size_t one, all;         /* most of one stream, of all together */
+    size_t used;             /* by all */
+    uint64_t cut;            /* streams that were cut off, so far */
+    struct exchange *late;   /* utlist: streams with more than `one` */
+    struct exchange *makers; /* utlist: those with a body that is made while it is taken */
+    size_t made;             /* bytes of such bodies, since exchange_make_on */
+    bool paced;              /* some of them wait for exchange_make_on */
+};
+
+/* What a body is made from, a part at a time. */
+struct exchange_maker {
+    bool (*make)(void *arg, struct json_out *out); /* appends the next few kB; false: those are the last */
+    void (*free)(void *arg);                       /* called once, when the exchange ends */
+    void *arg;
 };
 
 struct exchange {
@@ -79,6 +90,12 @@ struct exchange {
     struct exchange *next, *prev;
     bool gone; /* the client is, or was cut off */
 
+    struct exchange_maker maker; /* of the body; all NULL: there is none */
+    struct json_out made;        /* its part that is being taken */
+    size_t made_taken;           /* of that */
+    bool made_over;              /* it is the last */
+    struct exchange *maker_next, *maker_prev;
+
     void (*on_gone)(void *arg);
     void *arg;
 };
@@ -101,6 +118,11 @@ void exchange_reply_lasting(struct exchange *exchange, unsigned status, const ch
 
 /* The same with JSON; where its memory ran out, with an error. */
 void exchange_reply_json(struct exchange *exchange, unsigned status, struct json_out *json_take);
+
+/* Answers with a body that is made while the client takes it, in chunks. The maker is the exchange's from
+ * here on; what it holds in memory it counts in stream_limits.used. */
+void exchange_reply_made(struct exchange *exchange, unsigned status, const char *content_type,
+                         const struct exchange_maker *maker);
 
 /* Answers with an error in the form of the client's family. */
 void exchange_refuse(struct exchange *exchange, const struct refusal *refusal);
@@ -125,6 +147,10 @@ void exchange_lost(struct exchange *exchange);
 
 /* Nothing can be sent now: waits until there is. */
 void exchange_suspend(struct exchange *exchange);
+
+/* Bodies that are made while they are taken may go on: between two calls only so much of all of them is made
+ * that others get their turn. */
+void exchange_make_on(struct stream_limits *limits);
 
 /* Cuts off who has left too much unread, after sockets were given what they take: all of it if `drained`,
  * else only those with several times their bound. */

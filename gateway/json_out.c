@@ -101,7 +101,6 @@ void json_out_base64(struct json_out *out, struct bytes bytes)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const uint8_t *in = bytes.data;
-    json_out_text(out, "\"");
     for (size_t i = 0; i < bytes.len; i += 3) {
         const size_t left = bytes.len - i;
         const uint32_t three =
@@ -110,7 +109,6 @@ void json_out_base64(struct json_out *out, struct bytes bytes)
                              left > 1 ? letters[three >> 6 & 63] : '=', left > 2 ? letters[three & 63] : '='};
         json_out_bytes(out, four, sizeof four);
     }
-    json_out_text(out, "\"");
 }
 
 void json_out_deinit(struct json_out *out)

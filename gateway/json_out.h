@@ -45,7 +45,8 @@ static inline void json_out_reset(struct json_out *out)
     out->failed = false;
 }
 
-/* Bytes in quotes, in base64 with padding (RFC 4648). */
+/* Bytes in base64 with padding (RFC 4648), without quotes; of several parts all but the last are whole groups
+ * of 3. */
 void json_out_base64(struct json_out *out, struct bytes bytes);
 
 void json_out_deinit(struct json_out *out);

@@ -92,7 +92,7 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
     write_answers(counters, out);
     single(out, "quern_streams_cut_total", "counter", "Streams whose clients read too slowly.",
            (double)gateway->streams.cut);
-    single(out, "quern_stream_unread_bytes", "gauge", "What waits to be read, of all streams.",
+    single(out, "quern_stream_unread_bytes", "gauge", "What waits to be read, of all streams and embeddings.",
            (double)gateway->streams.used);
     single(out, "quern_abandoned_total", "counter", "Generations whose clients went away.",
            (double)counters->abandoned);

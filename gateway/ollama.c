@@ -228,26 +228,35 @@ void ollama_handle_generate(struct exchange *exchange)
     generation_handle(exchange, ollama_generate_rows, "prompt", true, &generate_dialect);
 }
 
-static void write_embeddings(const struct embeddings *embeddings, struct json_out *out)
+static void begin_embeddings(const struct embeddings *embeddings, struct json_out *out)
 {
     json_out_text(out, "{\"model\":");
     json_out_name(out, embeddings->model);
     json_out_text(out, ",\"embeddings\":[");
-    for (size_t i = 0; i < embeddings->in.n; i++) {
-        json_out_text(out, i ? "," : "");
-        embeddings_write_numbers(embeddings, i, out);
-    }
+}
+
+static void open_embedding(const struct embeddings *embeddings, size_t i, struct json_out *out)
+{
+    json_out_text(out, i ? "," : "");
+}
+
+static void end_embeddings(const struct embeddings *embeddings, struct json_out *out)
+{
     json_out_text(out, "]");
-    nanoseconds(out, ",\"total_duration\":", (double)(clock_ns() - embeddings->begun_ns) / CLOCK_NS_PER_MS);
+    nanoseconds(
+        out, ",\"total_duration\":", (double)(embeddings->ended_ns - embeddings->begun_ns) / CLOCK_NS_PER_MS);
     nanoseconds(out, ",\"load_duration\":", 0);
     json_out_text(out, ",\"prompt_eval_count\":");
     json_out_number(out, (int64_t)embeddings->prompt_tokens);
     json_out_text(out, "}");
 }
 
+static const struct embeddings_form embeddings_form = {
+    .begin = begin_embeddings, .open = open_embedding, .close = "", .end = end_embeddings};
+
 void ollama_handle_embed(struct exchange *exchange)
 {
-    embeddings_answer(exchange, ollama_embed_rows, write_embeddings);
+    embeddings_answer(exchange, ollama_embed_rows, &embeddings_form);
 }
 
 void ollama_handle_tags(struct exchange *exchange)

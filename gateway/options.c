@@ -38,7 +38,7 @@ static const struct number_option {
      offsetof(struct options, bodies_mb), 1, 1 << 20},
     {"stream-kb", "N", "Cut off a client that leaves so much of its stream unread (default 1024)",
      offsetof(struct options, stream_kb), 4, 1 << 20},
-    {"streams-mb", "N", "Most of all streams that waits to be read (default 256)",
+    {"streams-mb", "N", "Most of all streams and embeddings that waits to be read (default 256)",
      offsetof(struct options, streams_mb), 1, 1 << 20},
     {"max-tokens", "N", "Tokens of an answer where a request does not say (default 1024)",
      offsetof(struct options, max_tokens), 1, INT32_MAX},

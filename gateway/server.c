@@ -187,18 +187,20 @@ bool server_is_deserted(const struct server *server)
 int server_run(struct server *server)
 {
     struct epoll_event events[EVENTS];
+    struct stream_limits *streams = &server->receiver.gateway->streams;
     struct connections *connections = &server->receiver.connections;
     int n = epoll_wait(connections->epoll_fd, events, EVENTS, 0);
     for (int i = 0; i < n; i++)
         if (events[i].data.ptr)
             connection_hung_up(events[i].data.ptr);
     int timeout_ms = 0;
+    exchange_make_on(streams);
     for (int round = 0; timeout_ms == 0 && round < ROUNDS; round++) {
         MHD_UNSIGNED_LONG_LONG left;
         MHD_run(server->daemon);
         timeout_ms = MHD_get_timeout(server->daemon, &left) == MHD_YES && left < 1000 ? (int)left : 1000;
     }
-    exchange_cut_late(&server->receiver.gateway->streams, timeout_ms > 0);
+    exchange_cut_late(streams, timeout_ms > 0);
     connections_expire(connections, clock_ns(), server->receiver.gateway->options.request_seconds);
-    return timeout_ms;
+    return streams->paced ? 0 : timeout_ms;
 }

@@ -111,6 +111,11 @@ class Gateway(Process):
     def post(self, path, **body):
         return self.ask("POST", path, body)
 
+    def metrics(self):
+        """Each line of /metrics: its name, with labels, and its number."""
+        lines = [line for line in self.ask("GET", "/metrics")[2].splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
     def stream(self, path, **body):
         """The events of a stream, parsed; the last must be [DONE]."""
         status, headers, text = self.ask("POST", path, {"stream": True, **body})

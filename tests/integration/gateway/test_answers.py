@@ -244,6 +244,7 @@ class Answers(Base):
         self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD"))
 
     def test_a_client_that_goes_away_ends_its_request(self):
+        abandoned = self.gateway.metrics()["quern_abandoned_total"]
         worker = self.status()["workers"][0]["pid"]
         clients = [self.gateway.raw(long_request(stream=True, max_tokens=600000))]
         self.assertIn(b"200 OK", clients[0].recv(4096))
@@ -254,6 +255,7 @@ class Answers(Base):
             until(lambda: self.status()["running"] >= 5, "the requests run")
             for client in clients:
                 client.close()
+            until(lambda: self.gateway.metrics()["quern_abandoned_total"] == abandoned + 4, "all four are abandoned")
             self.nothing_runs()
         finally:
             go_on(worker)

@@ -5,11 +5,15 @@
 import base64
 import json
 import os
+import pathlib
+import shutil
 import signal
+import socket
 import struct
 import subprocess
+import tempfile
 
-from pool import BUILD, WAIT, Base, go_on, main, until
+from pool import BUILD, WAIT, Base, go_on, main, read_all, until
 
 
 class Embeddings(Base):
@@ -91,8 +95,27 @@ class Embeddings(Base):
         self.assertEqual(self.gateway.post("/api/embed", input="Hello")[2]["embeddings"], vectors[:1])
         self.assertIsInstance(self.gateway.post("/api/embed", input="a", truncate=True)[2]["error"], str)
 
+    def counted(self, name):
+        return self.gateway.metrics()[name]
+
+    def test_long_answers_are_written_in_parts(self):
+        inputs = [[5 + i % 300, 7] for i in range(100)]
+        for path, fields in (("/v1/embeddings", {}), ("/v1/embeddings", {"encoding_format": "base64"}), ("/api/embed", {})):
+            status, headers, answer = self.gateway.post(path, input=inputs, **fields)
+            self.assertEqual((status, headers["Transfer-Encoding"], headers["Content-Type"]),
+                             (200, "chunked", "application/json"))
+            self.assertEqual(len(answer["data" if "data" in answer else "embeddings"]), 100)
+
+    def test_what_failed_is_counted_too(self):
+        before = self.gateway.metrics()
+        self.assertEqual(self.gateway.post("/v1/embeddings", input=[[5, 6, 7], [2**31 - 1]])[0], 400)
+        self.nothing_runs()
+        until(lambda: self.counted("quern_queue_seconds_count") == before["quern_queue_seconds_count"] + 1, "it is counted")
+        self.assertGreaterEqual(self.counted("quern_prompt_tokens_total"), before["quern_prompt_tokens_total"])
+
     def test_a_client_that_goes_away_ends_them(self):
         worker = self.status()["workers"][0]["pid"]
+        admitted, abandoned = self.status()["admitted"], self.counted("quern_abandoned_total")
         body = json.dumps({"input": ["x"] * 100})
         os.kill(worker, signal.SIGSTOP)  # so that none ends by itself
         try:
@@ -100,9 +123,12 @@ class Embeddings(Base):
                                           f"\r\n\r\n{body}".encode())
             until(lambda: self.status()["running"] + self.status()["queued"] >= 16, "some wait or run")
             connection.close()
+            until(lambda: self.counted("quern_abandoned_total") == abandoned + 1, "the gateway has seen it")
             self.nothing_runs()
         finally:
             go_on(worker)
+        # Those that wait in the gateway are not sent: they would end too, one after another.
+        self.assertLessEqual(self.status()["admitted"] - admitted, 32)
 
     def test_a_worker_that_is_killed_takes_none_along(self):
         inputs = [[5 + i, 6] for i in range(60)]
@@ -110,16 +136,56 @@ class Embeddings(Base):
         worker = self.status()["workers"][0]["pid"]
         body = json.dumps({"input": inputs})
         os.kill(worker, signal.SIGSTOP)
-        connection = self.gateway.raw(f"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: "
+        connection = self.gateway.raw(f"POST /v1/embeddings HTTP/1.0\r\nContent-Length: "
                                       f"{len(body)}\r\n\r\n{body}".encode())
         until(lambda: self.status()["running"] >= 1, "the worker has some")
         os.kill(worker, signal.SIGKILL)
-        data = b""
-        while part := connection.recv(1 << 20):
-            data += part
-        head, _, said = data.partition(b"\r\n\r\n")
+        head, _, said = read_all(connection).partition(b"\r\n\r\n")
         self.assertIn(b"200 OK", head)
         self.assertEqual([each["embedding"] for each in json.loads(said)["data"]], before)
+
+
+class Unread(Base):
+    """An answer of 8 MB, more than sockets hold, made of as many bytes as may wait to be read: 2048 vectors of 256."""
+    ADA, BOB = "sk-0123456789abcdef", "sk-fedcba9876543210"
+
+    @classmethod
+    def setUpClass(cls):
+        file = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-")) / "keys"
+        file.write_text(f"ada {cls.ADA} requests=1\nbob {cls.BOB}\n")
+        file.chmod(0o600)
+        cls.options = ("--keys", str(file), "--streams-mb", "2")
+        super().setUpClass()
+        shutil.rmtree(file.parent)
+
+    def embed(self, key, given):
+        return self.gateway.ask("POST", "/v1/embeddings", {"input": given}, {"Authorization": f"Bearer {key}"})
+
+    def unread(self):
+        body = json.dumps({"input": [[5]] * 2048})
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(WAIT)
+        connection.connect((self.gateway.host, self.gateway.port))
+        connection.sendall(f"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "
+                           f"{self.ADA}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        self.assertIn(b"200 OK", connection.recv(15))
+        return connection
+
+    def test_what_is_not_read_counts_until_it_is(self):
+        for leave in (socket.socket.close, read_all):
+            connection = self.unread()
+            status, headers, answer = self.embed(self.ADA, "a")
+            self.assertEqual((status, headers["Retry-After"]), (429, "1"), answer)
+            self.assertIn("of this key", answer["error"]["message"])
+            status, headers, answer = self.embed(self.BOB, "a")
+            self.assertEqual((status, headers["Retry-After"]), (429, "1"), answer)
+            self.assertIn("waits to be read", answer["error"]["message"])
+            self.assertEqual(self.gateway.ask("GET", "/health")[0], 200)
+            leave(connection)
+            until(lambda: self.embed(self.ADA, "a")[0] == 200, "both have room again")
+        status, _, answer = self.embed(self.BOB, [[5]] * 2048)
+        self.assertEqual((status, len(answer["data"])), (200, 2048))
 
 
 if __name__ == "__main__":

@@ -87,10 +87,8 @@ START_TEST(base64_is_that_of_the_standard)
                                              {"foobar", "Zm9vYmFy"},
                                              {"\xff\xfe\xfb", "//77"}};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-        char expected[32];
-        snprintf(expected, sizeof expected, "\"%s\"", vectors[i][1]);
         json_out_base64(&out, bytes_of_string(vectors[i][0]));
-        ck_assert_str_eq(written(), expected);
+        ck_assert_str_eq(written(), vectors[i][1]);
     }
 }
 END_TEST

@@ -6,25 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static int take_ids(struct embeddings_in *in, const char *path, const json_t *value,
-                    struct embeddings_input *ret_input, struct refusal *refusal)
-{
-    const size_t n = json_array_size(value);
-    int32_t *ids = parameters_memory(&in->parameters, n, sizeof *ids);
-    if (!ids)
-        return parameters_out_of_memory(refusal);
-    for (size_t i = 0; i < n; i++) {
-        char where[160];
-        int64_t id;
-        snprintf(where, sizeof where, "%s[%zu]", path, i);
-        if (json_in_integer(where, json_array_get(value, i), 0, INT32_MAX, &id, refusal) != 0)
-            return REFUSED;
-        ids[i] = (int32_t)id;
-    }
-    *ret_input = (struct embeddings_input){.ids = ids, .n_ids = n};
-    return 0;
-}
-
 static int take_one(struct embeddings_in *in, const char *path, const json_t *value,
                     struct embeddings_input *ret_input, struct refusal *refusal)
 {
@@ -34,7 +15,7 @@ static int take_one(struct embeddings_in *in, const char *path, const json_t *va
     if (json_is_string(value) ? json_string_length(value) == 0 : json_array_size(value) == 0)
         return refuse_value(refusal, path, "%s is empty", path);
     if (json_is_array(value))
-        return take_ids(in, path, value, ret_input, refusal);
+        return parameters_ids(&in->parameters, path, value, &ret_input->ids, &ret_input->n_ids, refusal);
     ret_input->text = (struct bytes){json_string_value(value), json_string_length(value)};
     return 0;
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/message.h"
+
 #define MAX_STOPS    16 /* as the protocol has them */
 #define MAX_BIASES   1024
 #define MAX_LOGPROBS 20
@@ -223,22 +225,28 @@ int parameters_stream_options(void *into, const struct json_row *row, const char
     return json_in_take(into, stream_options_rows, path, value, refusal);
 }
 
-static int take_ids(struct parameters *parameters, const char *path, json_t *value, struct refusal *refusal)
+int parameters_ids(struct parameters *parameters, const char *path, const json_t *value,
+                   const int32_t **ret_ids, size_t *ret_n, struct refusal *refusal)
 {
-    size_t n = json_array_size(value);
+    const size_t n = json_array_size(value);
+    if (n > PROTO_MAX_PROMPT_IDS)
+        return refuse_value(refusal, path, "%s has %zu token ids; at most %u are possible", path, n,
+                            PROTO_MAX_PROMPT_IDS);
     int32_t *ids = parameters_memory(parameters, n, sizeof *ids);
     if (!ids)
         return parameters_out_of_memory(refusal);
     for (size_t i = 0; i < n; i++) {
-        char where[64];
-        int64_t id;
-        snprintf(where, sizeof where, "%s[%zu]", path, i);
-        if (json_in_integer(where, json_array_get(value, i), 0, INT32_MAX, &id, refusal) != 0)
-            return REFUSED;
+        json_t *each = json_array_get(value, i);
+        int64_t id = json_is_integer(each) ? json_integer_value(each) : -1;
+        if (id < 0 || id > INT32_MAX) {
+            char where[sizeof refusal->param];
+            snprintf(where, sizeof where, "%s[%zu]", path, i);
+            return json_in_integer(where, each, 0, INT32_MAX, &id, refusal);
+        }
         ids[i] = (int32_t)id;
     }
-    parameters->request.ids = ids;
-    parameters->request.n_ids = n;
+    *ret_ids = ids;
+    *ret_n = n;
     return 0;
 }
 
@@ -252,7 +260,8 @@ int parameters_prompt(void *into, const struct json_row *row, const char *path, 
         return refuse_value(refusal, path, "%s has %zu texts; one at a time is taken", path,
                             json_array_size(value));
     if (json_is_array(value) && json_array_size(value) > 0)
-        return take_ids(parameters, path, value, refusal);
+        return parameters_ids(parameters, path, value, &parameters->request.ids, &parameters->request.n_ids,
+                              refusal);
     if (!json_is_string(value))
         return refuse_value(refusal, path, "%s is %s, not a string or an array of token ids", path,
                             json_is_array(value) ? "empty" : json_in_kind(value));

@@ -81,6 +81,10 @@ json_row_take parameters_prompt; /* a text, or an array of token ids */
 /* Memory that lives as long as the parameters, [n] of `size`, zeroed; NULL when there is no more. */
 void *parameters_memory(struct parameters *parameters, size_t n, size_t size);
 
+/* Token ids of an array, in such memory: [*ret_n]. `path` names the array. 0 or REFUSED. */
+int parameters_ids(struct parameters *parameters, const char *path, const json_t *value,
+                   const int32_t **ret_ids, size_t *ret_n, struct refusal *refusal);
+
 /* 500; REFUSED. */
 int parameters_out_of_memory(struct refusal *refusal);
 

@@ -3,11 +3,15 @@
 
 #include "gateway/chat.h"
 #include "gateway/completions.h"
+#include "gateway/embeddings.h"
 #include "gateway/messages.h"
 #include "gateway/ollama.h"
 #include "gateway/parameters.h"
+#include "proto/message.h"
 #include "tests/unit/run.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct parameters parameters;
@@ -227,6 +231,42 @@ START_TEST(what_cannot_be_done_is_refused_by_its_name)
 }
 END_TEST
 
+/* {"NAME": [[-1, 0, 0 …]]} with n ids; `nested` puts them into an array of inputs. */
+static char *many_ids(const char *name, size_t n, bool nested)
+{
+    char *body = malloc(2 * n + 64), *at = body;
+    at += sprintf(at, "{\"%s\": %s[-1", name, nested ? "[" : "");
+    for (size_t i = 1; i < n; i++) {
+        *at++ = ',';
+        *at++ = '0';
+    }
+    strcpy(at, nested ? "]]}" : "]}");
+    return body;
+}
+
+START_TEST(too_many_ids_are_refused_before_they_are_read)
+{
+    struct embeddings_in in = {0};
+    char *body = many_ids("prompt", PROTO_MAX_PROMPT_IDS + 1, false);
+    ck_assert_int_eq(take_completion(body), REFUSED);
+    ck_assert_str_eq(refusal.param, "prompt");
+    ck_assert_ptr_nonnull(strstr(refusal.text, "524289 token ids"));
+    free(body);
+    body = many_ids("input", PROTO_MAX_PROMPT_IDS + 1, true);
+    parameters_init(&in.parameters);
+    ck_assert_int_eq(
+        parameters_read(&in.parameters, embeddings_rows, (struct bytes){body, strlen(body)}, &refusal),
+        REFUSED);
+    ck_assert_str_eq(refusal.param, "input[0]");
+    parameters_deinit(&in.parameters);
+    free(body);
+    body = many_ids("prompt", PROTO_MAX_PROMPT_IDS, false);
+    ck_assert_int_eq(take_completion(body), REFUSED);
+    ck_assert_str_eq(refusal.param, "prompt[0]");
+    free(body);
+}
+END_TEST
+
 START_TEST(log_probabilities_are_asked_for_in_two_forms)
 {
     const struct quern_request *request = &parameters.request;
@@ -398,6 +438,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, every_parameter_arrives);
     tcase_add_test(tests, prompts_are_texts_or_ids);
     tcase_add_test(tests, what_cannot_be_done_is_refused_by_its_name);
+    tcase_add_test(tests, too_many_ids_are_refused_before_they_are_read);
     tcase_add_test(tests, log_probabilities_are_asked_for_in_two_forms);
     tcase_add_test(tests, tools_become_complete_and_calls_go_along);
     tcase_add_test(tests, anthropics_blocks_become_messages);

@@ -351,11 +351,10 @@ void assignments_start(struct assignments *assignments)
 
 static void end_by_event(struct request *request, const struct engine_event *event)
 {
-    static const enum end_reason reasons[] = {[ENGINE_END_STOP] = END_STOP,
-                                              [ENGINE_END_LENGTH] = END_LENGTH,
-                                              [ENGINE_END_CANCELLED] = END_CANCELLED,
-                                              [ENGINE_END_DEADLINE] = END_DEADLINE,
-                                              [ENGINE_END_FAULT] = END_ERROR};
+    static const enum end_reason reasons[] = {
+        [ENGINE_END_STOP] = END_STOP,           [ENGINE_END_LENGTH] = END_LENGTH,
+        [ENGINE_END_CANCELLED] = END_CANCELLED, [ENGINE_END_DEADLINE] = END_DEADLINE,
+        [ENGINE_END_FAULT] = END_ERROR,         [ENGINE_END_INVALID] = END_ERROR};
     const struct engine_totals *totals = event->totals;
     struct ending ending = {.reason = reasons[event->end],
                             .usage = {totals->n_prompt, totals->n_cached, totals->n_output},
@@ -366,7 +365,7 @@ static void end_by_event(struct request *request, const struct engine_event *eve
                                        .lookup_ms = (double)totals->lookup_ns / 1e6,
                                        .decode_ms = (double)totals->decode_ns / 1e6}};
     if (ending.reason == END_ERROR) {
-        ending.error = PROTO_MODEL_ERROR;
+        ending.error = event->end == ENGINE_END_INVALID ? PROTO_BAD_REQUEST : PROTO_MODEL_ERROR;
         ending.text = bytes_of_string(event->fault);
     }
     publish_end(request->owner->publisher, &request->output, &ending);

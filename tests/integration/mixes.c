@@ -133,7 +133,7 @@ static void sink(void *arg, const struct engine_event *event)
     struct answer *answer = &rig->asked[event->tag].answer;
     if (answer->end != ENGINE_RUNNING)
         fail("request %llu goes on behind its end", (unsigned long long)event->tag);
-    if (event->end == ENGINE_END_FAULT)
+    if (event->fault)
         fail("request %llu: %s", (unsigned long long)event->tag, event->fault);
     if (ids_append(&answer->ids, event->ids, event->n_ids) < 0 ||
         buffer_append(&answer->text, event->text.data, event->text.len) < 0 ||

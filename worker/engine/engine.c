@@ -358,7 +358,8 @@ static void end_fault(struct engine *engine, struct sequence *sequence)
     else if (mask_has_ended(sequence->mask, &reason))
         delivery_end(&engine->delivery, sequence, ENGINE_END_STOP, NULL);
     else
-        delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT, reason.text);
+        delivery_end(&engine->delivery, sequence,
+                     mask_was_too_much(sequence->mask) ? ENGINE_END_INVALID : ENGINE_END_FAULT, reason.text);
 }
 
 /* Takes one sequence's part of a flight; without a result it was abandoned. */

@@ -76,7 +76,8 @@ enum engine_end {
     ENGINE_END_LENGTH,
     ENGINE_END_CANCELLED,
     ENGINE_END_DEADLINE,
-    ENGINE_END_FAULT
+    ENGINE_END_FAULT,
+    ENGINE_END_INVALID /* what was asked for cannot be done: its grammar is too complex */
 };
 
 /* Of a whole request. */
@@ -100,7 +101,7 @@ struct engine_event {
     enum engine_end end;
     const float *embedding; /* [n_embedding], at the end of a request that asked for it; else NULL */
     uint32_t n_embedding;
-    const char *fault;                  /* ENGINE_END_FAULT: why */
+    const char *fault;                  /* ENGINE_END_FAULT and _INVALID: why */
     const struct engine_totals *totals; /* at the end, else NULL */
 };
 

@@ -321,3 +321,8 @@ bool mask_has_ended(const struct mask *mask, struct error *ret_reason)
         error_set(ret_reason, 0, "the grammar leaves none of the model's tokens to go on with");
     return mask->failed == 0 && mask->complete;
 }
+
+bool mask_was_too_much(const struct mask *mask)
+{
+    return mask->failed == GRAMMAR_E_INVALID;
+}

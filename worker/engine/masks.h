@@ -51,4 +51,7 @@ void mask_await(void *arg);
  * with the reason: the grammar was too much, or no token goes on. */
 bool mask_has_ended(const struct mask *mask, struct error *ret_reason);
 
+/* Of the same: whether the grammar was too much, so that the request cannot be done as it is. */
+bool mask_was_too_much(const struct mask *mask);
+
 #endif

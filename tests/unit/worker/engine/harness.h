@@ -53,7 +53,7 @@ static inline void harness_sink(void *arg, const struct engine_event *event)
     o->lookup_ns = event->totals->lookup_ns;
     o->ended_as = ++h->n_ended;
     ck_assert_uint_eq(event->totals->n_output, o->n_before + o->ids.len);
-    ck_assert((event->end == ENGINE_END_FAULT) == (event->fault != NULL));
+    ck_assert((event->end == ENGINE_END_FAULT || event->end == ENGINE_END_INVALID) == (event->fault != NULL));
     snprintf(o->fault, sizeof o->fault, "%s", event->fault ? event->fault : "");
 }
 

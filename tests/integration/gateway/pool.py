@@ -185,8 +185,12 @@ class Base(unittest.TestCase):
                               capture_output=True, timeout=WAIT, check=True)
         return json.loads(said.stdout)
 
+    def at_work(self):
+        status = self.status()
+        return status["running"] + status["queued"]
+
     def nothing_runs(self):
-        until(lambda: self.status()["running"] == 0, "every request has ended")
+        until(lambda: self.at_work() == 0, "every request has ended")
 
 
 def make_certificate(cert, key):

@@ -116,15 +116,16 @@ class Embeddings(Base):
     def test_a_client_that_goes_away_ends_them(self):
         worker = self.status()["workers"][0]["pid"]
         admitted, abandoned = self.status()["admitted"], self.counted("quern_abandoned_total")
+        over = self.counted("quern_queue_seconds_count")
         body = json.dumps({"input": ["x"] * 100})
         os.kill(worker, signal.SIGSTOP)  # so that none ends by itself
         try:
             connection = self.gateway.raw(f"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
                                           f"\r\n\r\n{body}".encode())
-            until(lambda: self.status()["running"] + self.status()["queued"] >= 16, "some wait or run")
+            until(lambda: self.at_work() >= 16, "some wait or run")
             connection.close()
             until(lambda: self.counted("quern_abandoned_total") == abandoned + 1, "the gateway has seen it")
-            self.nothing_runs()
+            until(lambda: self.counted("quern_queue_seconds_count") == over + 1, "the last of those that were sent has ended")
         finally:
             go_on(worker)
         # Those that wait in the gateway are not sent: they would end too, one after another.

@@ -4,6 +4,7 @@
 temperature at which it writes anything that it may. Each form in which models call has a pool of its own."""
 
 import json
+import os
 import pathlib
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ import unittest
 
 import pool
 
-SEEDS = 50
+SEEDS = 20 if "QUERN_TEST_SCALE" in os.environ else 50  # fewer where a sanitizer makes everything slow
 # What the pool takes for templates of these forms; the demo model makes nothing of it.
 TEMPLATES = {
     "hermes": "{% for m in messages %}{{ m.content }}{% endfor %}{% if tools %}<tool_call></tool_call>{% endif %}",
@@ -95,11 +96,11 @@ class Forms:
             (name,) = self.calls(choice)
             seen.add((name, choice["message"]["tool_calls"][0]["function"]["arguments"]))
             self.assertIsNone(choice["message"]["content"])
-        self.assertGreater(len(seen), 10)  # they differ: it is the model that chooses
+        self.assertGreater(len(seen), SEEDS // 5)  # they differ: it is the model that chooses
         self.assertGreater(len({name for name, _ in seen}), 1)
 
     def test_several_calls_in_one_answer_where_that_is_not_forbidden(self):
-        choices = self.answer(**REQUIRED, n=SEEDS, seed=100)["choices"]
+        choices = self.answer(**{**REQUIRED, "max_tokens": 300}, n=SEEDS, seed=100)["choices"]
         most = 0
         for choice in choices:  # one that goes on for ever is cut off in a call
             cut = choice["finish_reason"] == "length"

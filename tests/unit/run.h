@@ -17,6 +17,13 @@ static inline bool tests_fork(void)
     return !fork || *fork != 'n';
 }
 
+/* So many rounds, or a share of them where a sanitizer makes everything slow: $QUERN_TEST_SCALE, a real. */
+static inline int test_rounds(int n)
+{
+    const char *scale = getenv("QUERN_TEST_SCALE");
+    return scale ? (int)(n * atof(scale)) : n;
+}
+
 static inline int run_suite(Suite *suite)
 {
     SRunner *runner = srunner_create(suite);

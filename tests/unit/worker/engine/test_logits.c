@@ -33,7 +33,7 @@ static uint32_t any_size(int round)
 START_TEST(the_best_is_the_largest_finite_one_and_is_found_first)
 {
     srand(3);
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0, rounds = test_rounds(400); round < rounds; round++) {
         const uint32_t n = any_size(round);
         float best = -INFINITY;
         uint32_t at = n;
@@ -54,7 +54,7 @@ END_TEST
 START_TEST(a_sum_of_exponentials_is_right_to_seven_digits)
 {
     srand(4);
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0, rounds = test_rounds(300); round < rounds; round++) {
         const uint32_t n = any_size(round) + 1;
         double sum = 0;
         fill(n, round % 3 == 0 ? 0.01 : round % 3 == 1 ? 12 : 300, false);
@@ -127,7 +127,7 @@ START_TEST(a_filter_that_keeps_all_changes_nothing)
     uint32_t mask[MOST / 32 + 1];
     static struct token_use uses[MOST];
     srand(6);
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0, rounds = test_rounds(200); round < rounds; round++) {
         const uint32_t n = any_size(round) + 1;
         fill(n, round % 4 ? 8 : 0.1, round % 5 == 0);
         for (uint32_t i = 0; i <= n / 32; i++)
@@ -161,7 +161,7 @@ START_TEST(masses_are_what_expf_makes_of_every_logit)
     static float masses[MOST];
     static const float temperatures[] = {1, 0.7f, 30, 0.05f, 1e-30f, 1e-42f};
     srand(8);
-    for (int round = 0; round < 2000; round++) {
+    for (int round = 0, rounds = test_rounds(2000); round < rounds; round++) {
         const uint32_t n = any_size(round) + 1;
         const float temperature = temperatures[round % 6];
         uint64_t sum = 0;
@@ -187,7 +187,7 @@ START_TEST(parts_of_a_row_are_counted_summed_and_listed)
     static float masses[MOST];
     static uint32_t indices[MOST];
     srand(9);
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0, rounds = test_rounds(400); round < rounds; round++) {
         const uint32_t n = any_size(round) + 1;
         fill(n, round % 5 ? 12 : 0.01, round % 3 == 0);
         const float best = logits_best(logits, n);
@@ -235,7 +235,7 @@ START_TEST(top_p_of_a_whole_row_is_that_of_a_list)
     struct sampler *sampler;
     srand(10);
     ck_assert_int_eq(sampler_new(N, &sampler), 0);
-    for (int round = 0; round < 240; round++) {
+    for (int round = 0, rounds = test_rounds(240); round < rounds; round++) {
         static const double widths[] = {0, 1e-6, 0.5, 3, 12, 60, 1e38};
         const double width = widths[round % 7];
         for (uint32_t i = 0; i < N; i++) {

@@ -412,7 +412,7 @@ static int32_t sorted_sample(const float *logits, uint32_t n_vocab, const struct
 START_TEST(selection_agrees_with_sorting)
 {
     srand(7);
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0, rounds = test_rounds(400); round < rounds; round++) {
         uint32_t n = 1 + (uint32_t)rand() % (round % 4 ? 300 : 9000);
         float *logits = malloc(n * sizeof *logits);
         struct token_use *uses = calloc(n, sizeof *uses);

@@ -122,8 +122,7 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         lifecycle_end(broker, request, &frame->end);
     if (memcmp(&request->current, &request->home, sizeof request->home) != 0)
         memcpy(zmq_msg_data(topic), &request->current, sizeof request->current);
-    /* A vector is too much to have it wait for those who do not listen: its client hears of the end, and
-     * asks.
+    /* Vectors are too large to wait for a listener that does not read: its client hears of the end, and asks.
      */
     if (frame->embedding.len == 0)
         stream_forward(&broker->stream, topic, payload);

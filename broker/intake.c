@@ -232,10 +232,19 @@ static size_t allowed(const struct connection *connection)
     return smaller(INTAKE_MAX_SUBSCRIBER_BYTES - connection->received, spare());
 }
 
+/* Of a heartbeat that is whole, how many bytes do not count: all, once a second. */
+static size_t heartbeat_allowance(struct connection *connection)
+{
+    uint64_t now = clock_ns();
+    if (now - connection->ping_ns < CLOCK_NS_PER_S)
+        return 0;
+    connection->ping_ns = now;
+    return PING_FRAME;
+}
+
 /* Whether these first bytes of a command, or those that follow them, are a PING with a time, or one too short
- * to have any: libzmq takes what lies behind it for its time. One without is a heartbeat, of which one a
- * second is free. */
-static bool is_timed_ping(struct connection *connection, const uint8_t *bytes, size_t n, size_t *free)
+ * to have any: libzmq takes what lies behind it for its time. One without is a heartbeat. */
+static bool is_timed_ping(struct connection *connection, const uint8_t *bytes, size_t n, size_t *free_bytes)
 {
     for (size_t i = 0; i < n && connection->ping_left > 0; i++) {
         size_t at = PING_BYTES - connection->ping_left--;
@@ -243,10 +252,8 @@ static bool is_timed_ping(struct connection *connection, const uint8_t *bytes, s
             connection->ping_left = 0;
         else if (at > PING_NAME && bytes[i] != 0)
             return true;
-        else if (at == PING_BYTES - 1 && clock_ns() - connection->ping_ns >= CLOCK_NS_PER_S) {
-            connection->ping_ns = clock_ns();
-            *free += PING_FRAME;
-        }
+        else if (at == PING_BYTES - 1)
+            *free_bytes += heartbeat_allowance(connection);
     }
     return connection->ping_left > 0 && connection->zmtp.left == 0;
 }
@@ -273,10 +280,10 @@ static bool received(struct connection *connection, const void *bytes, size_t n)
 {
     if (connection->kind == INTAKE_MESSAGES)
         return follow(connection, bytes, n);
-    size_t free = 0, before = beyond_share(connection);
-    if (connection->kind == INTAKE_SUBSCRIPTIONS && !look(connection, bytes, n, &free))
+    size_t allowance = 0, before = beyond_share(connection);
+    if (connection->kind == INTAKE_SUBSCRIPTIONS && !look(connection, bytes, n, &allowance))
         return false;
-    connection->received = connection->received + n - free;
+    connection->received = connection->received + n - allowance;
     /* Where that is less it is given back, as it was taken. */
     intake.subscribed += beyond_share(connection) - before;
     intake.spare = smaller(INTAKE_SUBSCRIPTION_BURST, intake.spare + before - beyond_share(connection));

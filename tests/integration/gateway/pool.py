@@ -31,8 +31,9 @@ def until(condition, what):
     raise AssertionError(f"{what}: not within {WAIT} s")
 
 
-def child_of(parent, name):
-    """The pid of a child of that name."""
+def children_of(parent, name):
+    """The pids of the children of that name."""
+    found = set()
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             pid, rest = stat.read_text().split(" (", 1)
@@ -40,7 +41,14 @@ def child_of(parent, name):
             continue  # gone
         called, rest = rest.rsplit(") ", 1)
         if called == name and int(rest.split()[1]) == parent:
-            return int(pid)
+            found.add(int(pid))
+    return found
+
+
+def child_of(parent, name):
+    """The pid of a child of that name."""
+    for pid in children_of(parent, name):
+        return pid
     raise AssertionError(f"{parent} has no child {name}")
 
 

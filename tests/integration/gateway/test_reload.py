@@ -15,24 +15,10 @@ import tempfile
 import threading
 import unittest
 
-from pool import BUILD, MODEL, WAIT, Base, Process, child_of, go_on, main, make_certificate, until
+from pool import BUILD, MODEL, WAIT, Base, Process, child_of, children_of, go_on, main, make_certificate, until
 
 RELOADS = 3
 BODIES = [{"prompt": f"request {kind}", "max_tokens": 200, "seed": kind, "stream": kind % 2 == 1} for kind in range(4)]
-
-
-def children_of(parent, name):
-    """The pids of the children of that name."""
-    found = set()
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            pid, rest = stat.read_text().split(" (", 1)
-        except OSError:
-            continue  # gone
-        called, rest = rest.rsplit(") ", 1)
-        if called == name and int(rest.split()[1]) == parent:
-            found.add(int(pid))
-    return found
 
 
 class Unanswered(Exception):

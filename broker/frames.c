@@ -151,8 +151,10 @@ static int take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, 
     }
     worker->wseq = frame->wseq;
     worker->resend_asked = 0;
-    if (!take_frame(broker, worker, frame, topic, payload))
+    if (!take_frame(broker, worker, frame, topic, payload)) {
+        worker->wseq--; /* it is not here: a `finished` that counts on it ends nothing */
         return error_set(err, -EBADMSG, "a frame that does not continue its request");
+    }
     return 0;
 }
 

@@ -3,7 +3,8 @@
  *
  * The model file's first word says how it starts: "permanent" ends with the status of a permanent failure,
  * "crash" dies at once, "slow" takes two seconds to load, "early" says that it is ready and takes them then,
- * anything else serves. A prompt says what it does with a request:
+ * "embeds" says that it makes embeddings of four numbers, anything else serves. A prompt says what it does
+ * with a request:
  *
  *     count N     N frames of one token, then the end
  *     twice N     the same, each frame published twice
@@ -19,6 +20,7 @@
  *     hush        ends at once; from here on no ping is answered, and no question of more than 1,000 bytes …
  *     speak       … until now: so many ids are the answers as there are questions, three at most
  *     garbage     bytes that are no frame
+ *     vector N    the end, with an embedding of N numbers
  *     stall       claims on its board to be active and makes no progress; at another attempt it ends
  *     long … |X   X, behind as much as one likes
  *
@@ -64,6 +66,8 @@ struct fake {
     bool begun[WAITING_MAX];             /* of those, one frame was made */
     struct board_slot *slot;
     bool hushed;
+    bool embeds;
+    struct bytes embedding; /* of the frame that is made next */
     bool ending;
     uint64_t acked;
     uint64_t pings[WAITING_MAX], questions[WAITING_MAX]; /* that came meanwhile */
@@ -98,6 +102,7 @@ static const struct kept *make_frame(struct fake *fake, const struct message *as
     frame.frame.off = seq;
     frame.frame.ids = (struct id_list){&id, token};
     frame.frame.text = (struct bytes){"x", token};
+    frame.frame.embedding = fake->embedding;
     frame.frame.wseq = fake->wseq;
     if (end) {
         frame.frame.has_end = true;
@@ -134,6 +139,16 @@ static void count(struct fake *fake, const struct message *assign, uint64_t n, i
                 publish(fake, kept);
     }
     finished(fake, assign, n, &end);
+}
+
+static void embed(struct fake *fake, const struct message *assign, size_t n)
+{
+    static const float numbers[16] = {0.5f, 0.5f, 0.5f, 0.5f};
+    struct ending end = {.reason = END_STOP, .usage = {.prompt_tokens = 1}};
+    fake->embedding = (struct bytes){numbers, n * sizeof *numbers};
+    publish(fake, make_frame(fake, assign, 0, false, &end));
+    fake->embedding = (struct bytes){NULL, 0};
+    finished(fake, assign, 0, &end);
 }
 
 /* Another broker says again what there is. */
@@ -280,6 +295,8 @@ static void assigned(struct fake *fake, const struct message *message)
     } else if (strcmp(text, "garbage") == 0) {
         zmq_send(fake->stream, "0123456789abcdef0123456789abcdef", 32, ZMQ_SNDMORE);
         zmq_send(fake->stream, "\xc1garbage", 8, 0);
+    } else if (strncmp(text, "vector", 6) == 0) {
+        embed(fake, message, n);
     } else if (strcmp(text, "stall") == 0 && message->assign.epoch.move > 0) {
         count(fake, message, 3, 1, NONE);
     } else if (strcmp(text, "stall") == 0) {
@@ -350,6 +367,7 @@ static void enroll(struct fake *fake)
     message.register_.model = BYTES_LITERAL("fake");
     message.register_.digest = BYTES_LITERAL("0123456789abcdef");
     message.register_.context = 100000;
+    message.register_.embedding = fake->embeds ? 4 : 0;
     message.register_.wseq = fake->wseq;
     message.register_.acked = fake->acked;
     send_up(fake, &message);
@@ -456,6 +474,7 @@ int main(int argc, char **argv)
         fputs("09:41:00.000 worker-0 info ready: fake\n", stderr);
     if (strcmp(word, "early") == 0 || strcmp(word, "slow") == 0)
         sleep(2);
+    fake.embeds = strcmp(word, "embeds") == 0;
     fake.name = argument(argc, argv, "--name");
     fake.incarnation = (uint32_t)atoi(argument(argc, argv, "--incarnation"));
     fake.stream_endpoint = argument(argc, argv, "--stream");

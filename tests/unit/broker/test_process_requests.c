@@ -230,6 +230,43 @@ START_TEST(what_cannot_be_served_is_refused_by_name)
 }
 END_TEST
 
+static void open_embedding_pool(void)
+{
+    pool_start(&the_pool, fake_model(&the_pool, "embeds"), NULL);
+    client_open(&client_a, &the_pool, 'a');
+}
+
+/* Thousands of them would else wait for one listener that does not read. */
+START_TEST(a_vector_does_not_go_over_the_stream_and_is_replayed)
+{
+    open_embedding_pool();
+    client_generate(&client_a, 'v', "vector 4", embedding);
+    ck_assert_int_eq(client_expect(&client_a, MESSAGE_END).end.end.reason, END_STOP);
+    client_generate(&client_a, 'c', "count 1", NULL);
+    struct message frame = client_frame(&client_a, PATIENCE_S * 1000);
+    ck_assert_int_eq(frame.frame.id.bytes[0], 'c'); /* what came before would have been first */
+    struct message replay = named(MESSAGE_REPLAY, 'v'), vector;
+    client_send(&client_a, &replay);
+    struct message page = client_expect(&client_a, MESSAGE_REPLAY_OK);
+    ck_assert_uint_eq(page.replay_ok.frames.n, 1);
+    const struct bytes raw = page.replay_ok.frames.items[0];
+    ck_assert_int_eq(message_decode(client_a.decoder, raw.data, raw.len, &vector, NULL), 0);
+    ck_assert_uint_eq(vector.frame.embedding.len, 4 * sizeof(float));
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_worker_whose_vector_has_another_length_is_believed_no_more)
+{
+    open_embedding_pool();
+    client_generate(&client_a, 'v', "vector 3", embedding);
+    struct message end = client_expect(&client_a, MESSAGE_END);
+    ck_assert_int_eq(end.end.end.reason, END_ERROR);
+    ck_assert_int_eq(end.end.end.error, PROTO_WORKER_LOST);
+    close_pool();
+}
+END_TEST
+
 /* Sends it; the error that comes is for this kind. */
 static void expect_error_of(const struct message *message, enum message_kind of)
 {
@@ -391,6 +428,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_deadline_that_passes_in_the_queue_ends_the_request_undispatched);
     tcase_add_test(tests, a_cancel_and_a_deadline_hold_though_the_worker_does_not_heed_them);
     tcase_add_test(tests, a_cancelled_request_that_its_worker_gives_back_is_cancelled);
+    tcase_add_test(tests, a_vector_does_not_go_over_the_stream_and_is_replayed);
+    tcase_add_test(tests, a_worker_whose_vector_has_another_length_is_believed_no_more);
     tcase_add_test(tests, what_cannot_be_served_is_refused_by_name);
     tcase_add_test(tests, an_error_says_what_it_answers);
     tcase_add_test(tests, journal_and_retention_are_as_large_as_asked);

@@ -400,6 +400,20 @@ static int64_t bytes_of_segments(void)
     return bytes;
 }
 
+/* Between rounds of 512 MiB neighbours and the supervisor hear that it goes on. */
+START_TEST(much_memory_comes_in_rounds)
+{
+    struct weight_store_file file = file_of_test(true);
+    struct team team = {0};
+    void *memory;
+    struct weight_store *store = open_store(&file);
+    weight_store_know(store, digest);
+    ck_assert_int_eq(weight_store_make(store, LAYOUT, (size_t)513 << 20, run_members, &team, &memory), 0);
+    ck_assert_int_eq(team.n_runs, 2);
+    weight_store_free(store);
+}
+END_TEST
+
 /* Whether memory comes in huge pages or small ones, by one thread or by several. */
 START_TEST(all_memory_is_there_and_zero_before_packing_begins)
 {
@@ -503,6 +517,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, kills_at_any_moment_leave_nothing_and_stop_nobody);
     tcase_add_test(tests, strange_segments_are_passed_over);
     tcase_add_test(tests, all_memory_is_there_and_zero_before_packing_begins);
+    tcase_add_test(tests, much_memory_comes_in_rounds);
     tcase_add_test(tests, a_process_that_may_make_no_large_file_packs_elsewhere);
     tcase_add_test(tests, what_is_not_used_is_let_go_of);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Soak: a pool whose processes are killed and stopped at random, and clients that must not notice.
  *
- *   soak [--seconds N] [--requests N] [--workers N] [--clients N] [--http N] [--calm] [--seed N] [--every MS]
- *        [--streams N] [--kills N]
+ *   soak [--seconds N] [--requests N] [--device NAME] [--workers N] [--clients N] [--http N] [--calm] [--seed
+ * N]
+ *        [--every MS] [--streams N] [--kills N]
  *
  * A few requests are answered undisturbed first. Then each client, a process of its own, sends them again and
  * again, several at a time, and compares every id and byte of text with those answers, while the parent
@@ -10,6 +11,8 @@
  * cuts the connections of a client, or has the pool reloaded. Every other client comes by TCP; every fourth
  * one is slow to read. A killed client is replaced; what it had asked for is the pool's to cancel. In the end
  * nothing runs or waits any more. Others come by HTTP (soak_http.h), and gateways are killed and stopped too.
+ * With --device null the tokens cost nothing, so that many more requests meet a death than a model could
+ * answer.
  *
  * Memory is watched meanwhile (soak_memory.h): in a run of 90 s or more that of supervisor, broker, workers
  * and gateways must level off. With --calm all of them live from the beginning to the end, as nothing is done
@@ -49,7 +52,8 @@ enum { MOST_GATEWAYS = 16 };
 struct options {
     int seconds, clients, http, every_ms, workers, streams, kills;
     bool calm;
-    long requests; /* 0: as many as there are in the time */
+    long requests;      /* 0: as many as there are in the time */
+    const char *device; /* of the workers */
     unsigned seed;
     char tcp[32]; /* where every other client connects */
 };
@@ -322,6 +326,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'n':
         options->requests = atol(arg);
         break;
+    case 'd':
+        options->device = arg;
+        break;
     case 'S':
         options->streams = atoi(arg);
         break;
@@ -359,6 +366,7 @@ int main(int argc, char **argv)
     static const struct argp_option table[] = {
         {"seconds", 's', "N", 0, "of disturbance (60)", 0},
         {"requests", 'n', "N", 0, "end after so many of them", 0},
+        {"device", 'd', "NAME", 0, "of the workers: cpu, or null for tokens that cost nothing (cpu)", 0},
         {"streams", 'S', "N", 0, "read at once while processes are killed (0)", 0},
         {"kills", 'k', "N", 0, "of broker and workers then, each (10)", 0},
         {"workers", 'w', "N", 0, "of the pool (2)", 0},
@@ -370,8 +378,14 @@ int main(int argc, char **argv)
         {0}};
     const struct argp argp = {table, parse, NULL, "Kills and stops a pool's processes, and compares answers.",
                               NULL,  NULL,  NULL};
-    struct options options = {
-        .seconds = 60, .workers = 2, .clients = 4, .http = 2, .every_ms = 700, .seed = 1, .kills = 10};
+    struct options options = {.seconds = 60,
+                              .device = "cpu",
+                              .workers = 2,
+                              .clients = 4,
+                              .http = 2,
+                              .every_ms = 700,
+                              .seed = 1,
+                              .kills = 10};
     struct pool pool = {0};
     char workers[16];
     argp_parse(&argp, argc, argv, 0, NULL, &options);
@@ -385,9 +399,9 @@ int main(int argc, char **argv)
     snprintf(options.tcp, sizeof options.tcp, "tcp://127.0.0.1:%d", port);
     if (access(build_path("quern-gateway"), X_OK) < 0)
         options.http = 0;
-    pool_start(&pool, tiny_model(), "--workers", workers, "--ctx", "1024", "--slots", "4", "--retention",
-               RETENTION_S, "--tcp", options.tcp + strlen("tcp://"), options.http > 0 ? "--http" : NULL,
-               "127.0.0.1:0", NULL);
+    pool_start(&pool, tiny_model(), "--device", options.device, "--workers", workers, "--ctx", "1024",
+               "--slots", "4", "--retention", RETENTION_S, "--tcp", options.tcp + strlen("tcp://"),
+               options.http > 0 ? "--http" : NULL, "127.0.0.1:0", NULL);
     by_http->tokens = (int)by_libquern->tokens;
     by_http->port = options.http > 0 ? gateway_port(&pool) : 0;
     soak(&options, &pool);

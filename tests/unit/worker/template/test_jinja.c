@@ -188,6 +188,35 @@ START_TEST(filters_tests_and_methods_do_what_jinjas_do)
 }
 END_TEST
 
+START_TEST(every_test_has_its_names)
+{
+    static const struct example examples[] = {
+        {"{{ x is even }}{{ 8 is even }}{{ x is odd }}{{ x is integer }}{{ pi is integer }}{{ pi is float "
+         "}}{{ x is float }}",
+         "FalseTrueTrueTrueFalseTrueFalse"},
+        {"{{ items is sequence }}{{ x is sequence }}{{ range is callable }}{{ x is callable }}",
+         "TrueFalseTrueFalse"},
+        {"{{ yes is sameas true }}{{ x is sameas 8 }}{{ x is ne 7 }}{{ x is ne 8 }}", "TrueFalseFalseTrue"},
+        {"{{ x is lt 7 }}{{ x is lt 8 }}{{ x is lessthan 8 }}{{ x is le 7 }}{{ x is le 6 }}",
+         "FalseTrueTrueTrueFalse"},
+        {"{{ x is gt 7 }}{{ x is gt 6 }}{{ x is greaterthan 6 }}{{ x is ge 7 }}{{ x is ge 8 }}",
+         "FalseTrueTrueTrueFalse"},
+        {"{{ items | select('<', 2) | list }}{{ items | select('<=', 2) | list }}{{ items | select('>', 2) | "
+         "list }}{{ items | select('>=', 2) | list }}{{ items | select('==', 2) | list }}{{ items | "
+         "select('!=', 2) | list }}",
+         "[1][1, 2][3][3, 2][2][3, 1]"},
+        {"{{ yes is true }}{{ yes is false }}{{ false is false }}{{ 'a' is lower }}{{ 'a' is upper }}{{ 'A' "
+         "is upper }}{{ 'a' | escape is escaped }}{{ 'a' is escaped }}",
+         "TrueFalseTrueTrueFalseTrueTrueFalse"},
+        {"{{ items | min }}{{ items | max }}{{ dict(a=1, b=2) }}{{ dict(a=1).a }}", "13{'a': 1, 'b': 2}1"},
+        {"{% for i in items %}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ "
+         "loop.depth }}{{ loop.depth0 }} {% endfor %}",
+         "032True10 121False10 210False10 "},
+    };
+    EXPECT_ALL(examples);
+}
+END_TEST
+
 START_TEST(what_a_user_wrote_stays_marked_through_everything)
 {
     static const struct example examples[] = {
@@ -426,6 +455,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, expressions_bind_and_compute_as_in_python);
     tcase_add_test(tests, statements_loop_set_and_call);
     tcase_add_test(tests, filters_tests_and_methods_do_what_jinjas_do);
+    tcase_add_test(tests, every_test_has_its_names);
     tcase_add_test(tests, what_a_user_wrote_stays_marked_through_everything);
     tcase_add_test(tests, a_template_may_refuse_with_its_reason);
     tcase_add_test(tests, mistakes_are_told_with_their_line);

@@ -99,6 +99,12 @@ START_TEST(methods_of_strings_do_what_pythons_do)
          "['a', 'b', 'c', 'd']['a\\n', 'b\\n'][]"},
         {"{{ 'ab'.replace('', '-') }}{{ 'ab'.replace('', '-', 2) }}{{ 'ab' | replace('', '.') }}",
          "-a-b--a-b.a.b."},
+        {"{{ 'Ab c'.lower() }}{{ 'Ab c'.upper() }}{{ 'ab cD'.title() }}{{ 'aB c'.capitalize() }}",
+         "ab cAB CAb CdAb c"},
+        {"[{{ ' a '.lstrip() }}][{{ ' a '.rstrip() }}][{{ 'xaxb'.lstrip('x') }}][{{ 'xax'.rstrip('x') }}]",
+         "[a ][ a][axb][xa]"},
+        {"{{ '12'.isdecimal() }}{{ '1a'.isdecimal() }}{{ '12'.isnumeric() }}{{ '1a'.isnumeric() }}",
+         "TrueFalseTrueFalse"},
         {"[{{ 'ab' | center(6) }}][{{ 'é..é'.strip('.é') }}][{{ 'ab'.strip('') }}]", "[  ab  ][][ab]"},
     };
     static const struct example failures[] = {

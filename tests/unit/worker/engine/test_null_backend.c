@@ -99,6 +99,36 @@ START_TEST(stop_ids_and_lengths_are_tested)
 }
 END_TEST
 
+/* There is nothing to copy, but whoever asks is answered as by a device that keeps something. */
+START_TEST(a_copy_has_a_ticket_beside_those_of_steps)
+{
+    struct backend *backend = open_null();
+    const struct backend_slot slot = {.end_position = 100};
+    const struct backend_step one = {&prefill, 1};
+    const struct backend_result *results;
+    struct error err;
+    uint64_t first, second, of_step;
+    uint8_t host[2 * BACKEND_BLOCK_TOKENS];
+    const struct backend_copy copy = {.blocks = (uint32_t[]){1, 0}, .n = 2, .host = host};
+    const struct backend_copy elsewhere = {
+        .group = BACKEND_MOST_GROUPS, .blocks = block, .n = 1, .host = host};
+    const struct backend_copy beyond = {.blocks = (uint32_t[]){UINT32_MAX}, .n = 1, .host = host};
+    ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
+    ck_assert_int_eq(backend_null.submit(backend, &one, &of_step), 0);
+    ck_assert_int_eq(backend_null.copy_out(backend, &copy, &first), 0);
+    ck_assert_int_eq(backend_null.copy_in(backend, &copy, &second), 0);
+    ck_assert_uint_ne(first, second);
+    ck_assert_int_eq(backend_null.poll(backend, second, 0, &results, NULL), 0);
+    ck_assert_int_eq(backend_null.poll(backend, first, 0, &results, NULL), 0);
+    ck_assert_int_eq(backend_null.poll(backend, second + 1, 0, &results, &err), -EINVAL);
+    ck_assert_int_eq(backend_null.poll(backend, of_step, 0, &results, NULL), 0);
+    ck_assert_int_eq(backend_null.poll(backend, of_step, 0, &results, &err), -EINVAL);
+    ck_assert_int_eq(backend_null.copy_out(backend, &elsewhere, &first), -EINVAL);
+    ck_assert_int_eq(backend_null.copy_in(backend, &beyond, &first), -EINVAL);
+    backend_null.close(backend);
+}
+END_TEST
+
 START_TEST(a_mask_is_obeyed_and_an_empty_one_is_a_fault)
 {
     struct backend *backend = open_null();
@@ -216,6 +246,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, the_same_seed_and_position_give_the_same_printable_id_in_any_slot);
     tcase_add_test(tests, stop_ids_and_lengths_are_tested);
+    tcase_add_test(tests, a_copy_has_a_ticket_beside_those_of_steps);
     tcase_add_test(tests, a_mask_is_obeyed_and_an_empty_one_is_a_fault);
     tcase_add_test(tests, outputs_are_as_asked);
     tcase_add_test(tests, a_draft_gives_what_agreed_of_it_and_the_id_after);

@@ -201,6 +201,8 @@ static int allow_parts(scmp_filter_ctx filter, const struct sandbox *sandbox)
     const uint64_t writes = O_ACCMODE | O_CREAT | O_TRUNC;
     /* With a network, names are looked up, and by libraries that are loaded then. */
     uint64_t executable = sandbox->network ? 0 : PROT_EXEC;
+    /* A thread may keep the policy that the process was started with: a service can have another. */
+    const uint64_t policy = (uint64_t)sched_getscheduler(0);
     const struct {
         int call;
         unsigned n;
@@ -214,7 +216,7 @@ static int allow_parts(scmp_filter_ctx filter, const struct sandbox *sandbox)
         {SCMP_SYS(mprotect), 2, executable, 0, false},
         /* Threads, not processes. The flags of clone3 are out of sight: libc then takes clone. */
         {SCMP_SYS(clone), 0, CLONE_THREAD, CLONE_THREAD, false},
-        {SCMP_SYS(sched_setscheduler), 1, ALL_BITS, SCHED_OTHER, false}, /* libzmq, as its threads start */
+        {SCMP_SYS(sched_setscheduler), 1, ALL_BITS, policy, false}, /* libzmq, as its threads start */
         {SCMP_SYS(tgkill), 0, ALL_BITS, (uint64_t)getpid(), false},
         {SCMP_SYS(prctl), 0, ALL_BITS, PR_SET_NAME, false},
         {SCMP_SYS(prctl), 0, ALL_BITS, PR_GET_NAME, false},

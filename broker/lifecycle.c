@@ -81,8 +81,8 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     return r;
 }
 
-/* Gives the request, the first of the queue or of its brief ones, to a worker, or ends it. False when it has
- * to wait. */
+/* Gives the request, the first of the queue or of some kinds in it, to a worker, or ends it. False when it
+ * has to wait. */
 static bool dispatch_first(struct broker *broker, struct request *request)
 {
     struct worker *worker;
@@ -132,11 +132,10 @@ static bool dispatch_first(struct broker *broker, struct request *request)
 void lifecycle_dispatch(struct broker *broker)
 {
     struct request *request;
-    while ((request = queue_first(&broker->queue)) && dispatch_first(broker, request))
-        ;
-    /* Perhaps it is only too large for now. */
-    while ((request = queue_first_brief(&broker->queue)) && dispatch_first(broker, request))
-        ;
+    unsigned kinds = QUEUE_ALL_KINDS; /* for which some worker may have room */
+    while ((request = queue_first(&broker->queue, kinds)))
+        if (!dispatch_first(broker, request))
+            kinds &= ~QUEUE_KIND(request->queued_kind);
 }
 
 static void send_cancel(struct broker *broker, struct worker *worker, const struct request_key *key)
@@ -426,7 +425,7 @@ void lifecycle_end_overdue(struct broker *broker)
 void lifecycle_end_all(struct broker *broker, const char *reason)
 {
     struct request *request;
-    while ((request = queue_first(&broker->queue)))
+    while ((request = queue_first(&broker->queue, QUEUE_ALL_KINDS)))
         lifecycle_fail(broker, request, PROTO_DRAINING, "%s", reason);
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         while ((request = broker->workers[i].requests)) {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Heaps of heaps.
  *
- *     class ──▶ lanes, by (turn, their first request) ──▶ requests of one session, by (due, arrival)
+ *     class, kind ──▶ groups, by (turn of the lane, first request) ──▶ requests of one session, by (due,
+ * arrival)
+ *
+ * A lane is all that a session has in one class, its groups are the kinds of that.
  *
  * A lane that gave a request stands in the next turn, and so does one that is new: who comes back with
  * request after request, or as a new session each time, finds those who wait before him. Turns of a class
- * thus differ by one at most, but for lanes whose requests are all bulky and have no room: those keep theirs,
- * and are first when there is some. A deadline moves a request forward among those of its session, and its
- * session within the turn; more requests get nobody more turns.
+ * thus differ by one at most, but for lanes of whose requests none is of a kind for which there is room:
+ * those keep theirs, and are first when there is some. A deadline moves a request forward among those of its
+ * session, and its session within the turn; more requests get nobody more turns.
  *
  * Between classes only those requests are compared whose turn it is. One of a lower class so waits for none
  * that came later than its class is worth, though others that came earlier may wait behind that one.
@@ -56,38 +59,26 @@ static bool deadline_before(const struct heap_node *a, const struct heap_node *b
            HEAP_ITEM(b, struct request, deadline_node)->deadline_ns;
 }
 
-static struct queue_lane *lane_of(const struct heap_node *node)
+static struct queue_group *group_of(const struct heap_node *node)
 {
-    return HEAP_ITEM(node, struct queue_lane, node);
+    return HEAP_ITEM(node, struct queue_group, node);
 }
 
-static struct queue_lane *brief_lane_of(const struct heap_node *node)
+static struct request *first_in(const struct queue_group *group)
 {
-    return HEAP_ITEM(node, struct queue_lane, brief_node);
+    return request_of(heap_first(&group->requests));
 }
 
-static struct request *first_in(const struct heap *requests)
+/* Neither is empty. */
+static bool is_before(const struct queue_group *a, const struct queue_group *b)
 {
-    const struct heap_node *node = heap_first(requests);
-    return node ? request_of(node) : NULL;
+    return a->lane->turn != b->lane->turn ? a->lane->turn < b->lane->turn
+                                          : presses_more(first_in(a), first_in(b));
 }
 
-static struct request *first_of(const struct queue_lane *lane)
+static bool group_before(const struct heap_node *a, const struct heap_node *b)
 {
-    struct request *brief = first_in(&lane->brief), *bulky = first_in(&lane->bulky);
-    return !bulky || (brief && presses_more(brief, bulky)) ? brief : bulky;
-}
-
-static bool lane_before(const struct heap_node *a, const struct heap_node *b)
-{
-    const struct queue_lane *x = lane_of(a), *y = lane_of(b);
-    return x->turn != y->turn ? x->turn < y->turn : presses_more(first_of(x), first_of(y));
-}
-
-static bool brief_lane_before(const struct heap_node *a, const struct heap_node *b)
-{
-    const struct queue_lane *x = brief_lane_of(a), *y = brief_lane_of(b);
-    return x->turn != y->turn ? x->turn < y->turn : presses_more(first_in(&x->brief), first_in(&y->brief));
+    return is_before(group_of(a), group_of(b));
 }
 
 /* ---- lanes ---- */
@@ -113,8 +104,8 @@ static struct queue_lane *find_lane(const struct queue *queue, const struct queu
 static void free_lane(struct queue *queue, struct queue_lane *lane)
 {
     HASH_DEL(queue->by_key, lane);
-    heap_deinit(&lane->brief);
-    heap_deinit(&lane->bulky);
+    for (int i = 0; i < REQUEST_KINDS; i++)
+        heap_deinit(&lane->groups[i].requests);
     free(lane);
 }
 
@@ -126,52 +117,39 @@ static struct queue_lane *new_lane(struct queue *queue, const struct queue_lane_
         return NULL;
     lane->key = *key;
     lane->turn = queue->classes[key->class].turn + 1;
-    lane->brief.before = lane->bulky.before = request_before;
+    for (int i = 0; i < REQUEST_KINDS; i++)
+        lane->groups[i] = (struct queue_group){.lane = lane, .requests.before = request_before};
     HASH_ADD_BYHASHVALUE(hh, queue->by_key, key, sizeof lane->key, hash_of(queue, key), lane);
     return lane;
 }
 
-static bool is_empty(const struct queue_lane *lane)
-{
-    return lane->brief.n == 0 && lane->bulky.n == 0;
-}
-
-static struct heap *heap_for(struct queue_lane *lane, const struct request *request)
-{
-    return request->queued_brief ? &lane->brief : &lane->bulky;
-}
-
-/* Puts the lane where it belongs, its requests or its turn having changed. */
+/* The lane's turn has changed. */
 static void settle(struct queue *queue, struct queue_lane *lane)
 {
     struct queue_class *class = &queue->classes[lane->key.class];
-    heap_settle(&class->lanes, &lane->node);
-    if (lane->brief.n > 0)
-        heap_settle(&class->brief_lanes, &lane->brief_node);
+    for (int i = 0; i < REQUEST_KINDS; i++)
+        if (lane->groups[i].requests.n > 0)
+            heap_settle(&class->groups[i], &lane->groups[i].node);
 }
 
-/* Adds a request to its lane, and the lane to the heaps in which it is not yet. 0, or -ENOMEM with nothing
- * changed. */
+/* Adds a request to its lane. 0, or -ENOMEM with nothing changed. */
 static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct request *request)
 {
     struct queue_class *class = &queue->classes[lane->key.class];
-    struct heap *requests = heap_for(lane, request);
-    bool is_new = is_empty(lane), first_brief = request->queued_brief && lane->brief.n == 0;
-    int r = heap_push(requests, &request->queue_node);
+    struct queue_group *group = &lane->groups[request->queued_kind];
+    struct heap *groups = &class->groups[request->queued_kind];
+    int r = heap_push(&group->requests, &request->queue_node);
     if (r < 0)
         return r;
-    if (is_new)
-        r = heap_push(&class->lanes, &lane->node);
-    if (r == 0 && first_brief) {
-        r = heap_push(&class->brief_lanes, &lane->brief_node);
-        if (r < 0 && is_new)
-            heap_remove(&class->lanes, &lane->node);
+    if (group->requests.n > 1) {
+        heap_settle(groups, &group->node);
+    } else if ((r = heap_push(groups, &group->node)) < 0) {
+        heap_remove(&group->requests, &request->queue_node);
+        return r;
     }
-    if (r < 0)
-        heap_remove(requests, &request->queue_node);
-    else
-        settle(queue, lane);
-    return r;
+    lane->n++;
+    class->n++;
+    return 0;
 }
 
 /* ---- the queue ---- */
@@ -179,10 +157,9 @@ static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct requ
 void queue_init(struct queue *queue, uint64_t seed)
 {
     *queue = (struct queue){.seed = seed, .deadlines.before = deadline_before};
-    for (int i = 0; i < QUEUE_CLASSES; i++) {
-        queue->classes[i].lanes.before = lane_before;
-        queue->classes[i].brief_lanes.before = brief_lane_before;
-    }
+    for (int i = 0; i < QUEUE_CLASSES; i++)
+        for (int kind = 0; kind < REQUEST_KINDS; kind++)
+            queue->classes[i].groups[kind].before = group_before;
 }
 
 int queue_push(struct queue *queue, struct request *request)
@@ -195,7 +172,7 @@ int queue_push(struct queue *queue, struct request *request)
     if (expires && heap_push(&queue->deadlines, &request->deadline_node) < 0)
         return -ENOMEM;
     request->queue_order = queue->order++;
-    request->queued_brief = request_is_brief(request);
+    request->queued_kind = request_kind(request);
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
     if (!lane)
@@ -205,37 +182,36 @@ int queue_push(struct queue *queue, struct request *request)
         queue->n++;
         return 0;
     }
-    if (lane && is_empty(lane))
+    if (lane && lane->n == 0)
         free_lane(queue, lane);
     if (expires)
         heap_remove(&queue->deadlines, &request->deadline_node);
     return r;
 }
 
+static struct request *first_of_class(const struct queue_class *class, unsigned kinds)
+{
+    const struct queue_group *best = NULL;
+    for (int kind = 0; kind < REQUEST_KINDS; kind++) {
+        const struct heap_node *node = heap_first(&class->groups[kind]);
+        if (node && kinds & QUEUE_KIND(kind) && (!best || is_before(group_of(node), best)))
+            best = group_of(node);
+    }
+    return best ? first_in(best) : NULL;
+}
+
 /* Of the classes' first requests the one that is due first; on a tie that of the higher class. */
-static struct request *first(const struct queue *queue, bool brief)
+struct request *queue_first(const struct queue *queue, unsigned kinds)
 {
     struct request *best = NULL;
     for (int i = QUEUE_CLASSES - 1; queue->n > 0 && i >= 0; i--) {
-        const struct queue_class *class = &queue->classes[i];
-        const struct heap_node *node = heap_first(brief ? &class->brief_lanes : &class->lanes);
-        if (!node)
+        if (queue->classes[i].n == 0)
             continue;
-        struct request *request = brief ? first_in(&brief_lane_of(node)->brief) : first_of(lane_of(node));
-        if (!best || due(request) < due(best))
+        struct request *request = first_of_class(&queue->classes[i], kinds);
+        if (request && (!best || due(request) < due(best)))
             best = request;
     }
     return best;
-}
-
-struct request *queue_first(const struct queue *queue)
-{
-    return first(queue, false);
-}
-
-struct request *queue_first_brief(const struct queue *queue)
-{
-    return first(queue, true);
 }
 
 static struct request *first_to_expire(const struct queue *queue)
@@ -260,19 +236,20 @@ uint64_t queue_next_deadline(const struct queue *queue)
 static void leave(struct queue *queue, struct request *request, struct queue_lane *lane, uint64_t turn)
 {
     struct queue_class *class = &queue->classes[lane->key.class];
-    struct heap *requests = heap_for(lane, request);
+    struct queue_group *group = &lane->groups[request->queued_kind];
     if (request->deadline_ns != UINT64_MAX)
         heap_remove(&queue->deadlines, &request->deadline_node);
     queue->n--;
-    /* Out of the heaps first: they are ordered by what the lane has. */
-    if (request->queued_brief && lane->brief.n == 1)
-        heap_remove(&class->brief_lanes, &lane->brief_node);
-    if (lane->brief.n + lane->bulky.n == 1) {
-        heap_remove(&class->lanes, &lane->node);
+    class->n--;
+    lane->n--;
+    /* Out of the class first: it is ordered by what the group has. */
+    if (group->requests.n == 1)
+        heap_remove(&class->groups[request->queued_kind], &group->node);
+    if (lane->n == 0) {
         free_lane(queue, lane);
         return;
     }
-    heap_remove(requests, &request->queue_node);
+    heap_remove(&group->requests, &request->queue_node);
     lane->turn = turn;
     settle(queue, lane);
 }
@@ -301,9 +278,8 @@ void queue_deinit(struct queue *queue)
     {
         free_lane(queue, lane);
     }
-    for (int i = 0; i < QUEUE_CLASSES; i++) {
-        heap_deinit(&queue->classes[i].lanes);
-        heap_deinit(&queue->classes[i].brief_lanes);
-    }
+    for (int i = 0; i < QUEUE_CLASSES; i++)
+        for (int kind = 0; kind < REQUEST_KINDS; kind++)
+            heap_deinit(&queue->classes[i].groups[kind]);
     heap_deinit(&queue->deadlines);
 }

@@ -10,8 +10,10 @@
  * each class higher being worth 30 s. So every moment is passed by what comes later, and nobody waits for
  * ever, whatever others ask for.
  *
- * Brief requests (request_is_brief) can be asked for alone, while no worker has room for the others: these
- * keep their turn, and their sessions give what is brief meanwhile. */
+ * Requests are told apart by what a worker must have for them (enum request_kind). Some kinds can be asked
+ * for alone, while no worker has room for the others: these keep their turn, and are first when there is
+ * some, and their sessions give what is of another kind meanwhile. So one that waits for one worker holds up
+ * none that another worker could take. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,19 +37,24 @@ struct queue_lane_key {
     int32_t class;
 };
 
+struct queue_group { /* of what one session has waiting in one class: that of one kind */
+    struct queue_lane *lane;
+    struct heap requests; /* the most pressing first */
+    struct heap_node node;
+};
+
 struct queue_lane { /* what one session has waiting in one class; there while that is something */
     struct queue_lane_key key;
-    struct heap brief, bulky; /* requests, the most pressing first */
-    uint64_t turn;            /* in which its first one goes */
-    struct heap_node node;
-    struct heap_node brief_node; /* while it has brief ones */
+    struct queue_group groups[REQUEST_KINDS];
+    size_t n;      /* requests */
+    uint64_t turn; /* in which its first one goes */
     UT_hash_handle hh;
 };
 
 struct queue_class {
-    struct heap lanes;       /* the one whose turn it is first */
-    struct heap brief_lanes; /* of those, the ones with brief requests: likewise, by these alone */
-    uint64_t turn;           /* the last of which a request was taken */
+    struct heap groups[REQUEST_KINDS]; /* those that have something, the one whose turn it is first */
+    size_t n;                          /* requests */
+    uint64_t turn;                     /* the last of which a request was taken */
 };
 
 struct queue {
@@ -63,15 +70,16 @@ struct queue {
 void queue_init(struct queue *queue, uint64_t seed);
 void queue_deinit(struct queue *queue);
 
-/* Adds; reads home, arrived_ns, priority (clamped into range), deadline_ns and what makes it brief, which
- * must not change while it waits. 0 or -ENOMEM. */
+/* Adds; reads home, arrived_ns, priority (clamped into range), deadline_ns and what its kind depends on,
+ * which must not change while it waits. 0 or -ENOMEM. */
 int queue_push(struct queue *queue, struct request *request);
 
-/* The request that is next, not removed; NULL when empty. */
-struct request *queue_first(const struct queue *queue);
+/* A set of kinds. */
+#define QUEUE_KIND(kind) (1u << (kind))
+#define QUEUE_ALL_KINDS  (QUEUE_KIND(REQUEST_KINDS) - 1)
 
-/* The same among brief requests. */
-struct request *queue_first_brief(const struct queue *queue);
+/* The request that is next among those kinds, not removed; NULL when there is none. */
+struct request *queue_first(const struct queue *queue, unsigned kinds);
 
 /* A request whose deadline is at or before `now`; NULL when none is. */
 struct request *queue_expired(const struct queue *queue, uint64_t now);

@@ -135,6 +135,7 @@ static bool give_to_holder(struct broker *broker, struct request *request, struc
         supervisor_expect(&broker->supervisor, holder.index, holder.incarnation);
     worker->incarnation = holder.incarnation;
     request->prefill = request->prompt_tokens;
+    request->queued_kind = request_kind(request);
     routing_assigned(&broker->routing, request, worker);
     if (request->log.count > 0)
         routing_prefilled(&broker->routing, request);

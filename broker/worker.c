@@ -39,7 +39,7 @@ bool worker_may_be_sent(const struct worker *worker, size_t bytes)
 /* Whether it counts as n_bulky. */
 static bool is_read(const struct request *request)
 {
-    return !request->queued_brief && !request->prefilled;
+    return request->queued_kind & REQUEST_BULKY && !request->prefilled;
 }
 
 void worker_take(struct worker *worker, struct request *request)

@@ -3,8 +3,8 @@
  *
  * The model file's first word says how it starts: "permanent" ends with the status of a permanent failure,
  * "crash" dies at once, "slow" takes two seconds to load, "early" says that it is ready and takes them then,
- * "embeds" says that it makes embeddings of four numbers, anything else serves. A prompt says what it does
- * with a request:
+ * "embeds" says that it makes embeddings of four numbers, "mixed" that worker-0 alone does, anything else
+ * serves. A prompt says what it does with a request:
  *
  *     count N     N frames of one token, then the end
  *     twice N     the same, each frame published twice
@@ -474,8 +474,9 @@ int main(int argc, char **argv)
         fputs("09:41:00.000 worker-0 info ready: fake\n", stderr);
     if (strcmp(word, "early") == 0 || strcmp(word, "slow") == 0)
         sleep(2);
-    fake.embeds = strcmp(word, "embeds") == 0;
     fake.name = argument(argc, argv, "--name");
+    fake.embeds =
+        strcmp(word, "embeds") == 0 || (strcmp(word, "mixed") == 0 && strcmp(fake.name, "worker-0") == 0);
     fake.incarnation = (uint32_t)atoi(argument(argc, argv, "--incarnation"));
     fake.stream_endpoint = argument(argc, argv, "--stream");
     uint32_t slot = (uint32_t)atoi(argument(argc, argv, "--board-slot"));

@@ -274,6 +274,47 @@ START_TEST(brief_requests_pass_large_ones_that_the_worker_has_not_taken)
 }
 END_TEST
 
+static void embedding(struct generation *generation)
+{
+    generation->embed = true;
+    generation->max_tokens = 0;
+}
+
+static void await_queued(struct client *client, uint32_t n)
+{
+    for (int i = 0; client_status(client).status_ok.queued != n; i++) {
+        ck_assert_int_lt(i, PATIENCE_S * 100);
+        usleep(10000);
+    }
+}
+
+START_TEST(a_request_that_one_worker_alone_could_take_holds_up_nobody)
+{
+    enum { PLACES = 5, LAST = 9 };
+    struct message end;
+    uint64_t count;
+    pool_start(&the_pool, fake_model(&the_pool, "mixed"), "--workers", "2", NULL);
+    client_open(&client_a, &the_pool, 'a');
+    client_open(&client_b, &the_pool, 'b');
+    for (uint8_t i = 0; i < PLACES; i++)
+        client_generate(&client_a, i, "wait", embedding);
+    client_generate(&client_a, LAST, "vector 4", embedding);
+    await_queued(&client_a, 1);
+    client_generate(&client_b, 'b', "count 3", NULL);
+    ck_assert_int_eq(client_read(&client_b, 'b', &count, NULL), END_LENGTH);
+    for (uint8_t i = 0; i <= PLACES; i++) /* one more than the other worker has room for */
+        client_generate(&client_b, i, "wait", NULL);
+    await_queued(&client_b, 2);
+    cancel(&client_a, 0);
+    do
+        end = client_expect(&client_a, MESSAGE_END);
+    while (end.end.id.bytes[0] != LAST);
+    ck_assert_int_eq(end.end.end.reason, END_STOP); /* it was the first, once there was room */
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
 START_TEST(a_worker_has_one_large_question_and_answers_brief_ones_meanwhile)
 {
     enum { LARGE = 3 };
@@ -302,6 +343,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, admissions_evict_no_answer_that_was_not_read);
     tcase_add_test(tests, brief_requests_pass_large_ones_that_the_worker_has_not_taken);
+    tcase_add_test(tests, a_request_that_one_worker_alone_could_take_holds_up_nobody);
     tcase_add_test(tests, a_worker_has_one_large_question_and_answers_brief_ones_meanwhile);
     tcase_add_test(tests, a_session_with_one_request_does_not_wait_behind_all_of_another);
     tcase_add_test(tests, one_session_does_not_fill_the_queue);

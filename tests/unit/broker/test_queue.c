@@ -24,8 +24,8 @@ static void tear_down(void)
 /* What is left is taken before its test forgets it. */
 static void empty(void)
 {
-    while (queue_first(&queue))
-        queue_remove(&queue, queue_first(&queue));
+    while (queue_first(&queue, QUEUE_ALL_KINDS))
+        queue_remove(&queue, queue_first(&queue, QUEUE_ALL_KINDS));
     ck_assert_uint_eq(queue.n, 0);
     ck_assert_ptr_null(queue.by_key);
     ck_assert_uint_eq(queue_next_deadline(&queue), UINT64_MAX);
@@ -44,12 +44,17 @@ static void push(struct request *request)
     ck_assert_int_eq(queue_push(&queue, request), 0);
 }
 
-static struct request *take(void)
+static struct request *take_of(unsigned kinds)
 {
-    struct request *request = queue_first(&queue);
+    struct request *request = queue_first(&queue, kinds);
     if (request)
         queue_take(&queue, request);
     return request;
+}
+
+static struct request *take(void)
+{
+    return take_of(QUEUE_ALL_KINDS);
 }
 
 START_TEST(a_class_is_worth_thirty_seconds_and_no_more)
@@ -226,12 +231,11 @@ static struct request make_bulky(uint8_t session, int32_t priority, uint64_t arr
     return request;
 }
 
+#define BRIEF (QUEUE_ALL_KINDS & ~QUEUE_KIND(REQUEST_BULKY))
+
 static struct request *take_brief(void)
 {
-    struct request *request = queue_first_brief(&queue);
-    if (request)
-        queue_take(&queue, request);
-    return request;
+    return take_of(BRIEF);
 }
 
 START_TEST(brief_requests_pass_those_that_have_no_room)
@@ -240,14 +244,14 @@ START_TEST(brief_requests_pass_those_that_have_no_room)
     struct request brief[] = {make(1, 0, 1 * S), make(3, 0, 2 * S), make(3, 0, 3 * S)};
     push(&bulky);
     push(&other);
-    ck_assert_ptr_null(queue_first_brief(&queue));
+    ck_assert_ptr_null(queue_first(&queue, BRIEF));
     for (int i = 0; i < 3; i++)
         push(&brief[i]);
     ck_assert_ptr_eq(take_brief(), &brief[0]);
     ck_assert_ptr_eq(take_brief(), &brief[1]);
-    ck_assert_ptr_eq(queue_first(&queue), &other);
+    ck_assert_ptr_eq(queue_first(&queue, QUEUE_ALL_KINDS), &other);
     ck_assert_ptr_eq(take_brief(), &brief[2]);
-    ck_assert_ptr_null(queue_first_brief(&queue));
+    ck_assert_ptr_null(queue_first(&queue, BRIEF));
     ck_assert_ptr_eq(take(), &other);
     ck_assert_ptr_eq(take(), &bulky);
     empty();
@@ -273,6 +277,34 @@ START_TEST(who_had_no_room_keeps_the_turn_and_gains_none)
 }
 END_TEST
 
+START_TEST(requests_pass_those_that_only_a_full_worker_could_take)
+{
+    const unsigned plain = QUEUE_KIND(0), other_workers = QUEUE_ALL_KINDS & ~QUEUE_KIND(REQUEST_EMBEDS);
+    struct request embed = make(1, 8, 0), bound = make(1, 0, 1 * S), both = make(2, 0, 2 * S),
+                   after = make(1, 0, 3 * S), others[4];
+    embed.embed = both.embed = true;
+    bound.has_digest = both.has_digest = true;
+    push(&embed);
+    push(&bound);
+    push(&both);
+    push(&after);
+    for (unsigned i = 0; i < 4; i++) {
+        others[i] = make(3, 0, (4 + i) * S);
+        push(&others[i]);
+    }
+    ck_assert_ptr_eq(queue_first(&queue, QUEUE_ALL_KINDS), &embed);
+    ck_assert_ptr_eq(take_of(other_workers), &bound);
+    ck_assert_ptr_eq(take_of(other_workers), &both);
+    ck_assert_ptr_eq(take_of(plain), &others[0]); /* the first session has had its turn */
+    ck_assert_ptr_eq(take_of(plain), &after);
+    ck_assert_ptr_eq(take_of(plain), &others[1]);
+    ck_assert_ptr_null(queue_first(&queue, QUEUE_KIND(REQUEST_BOUND)));
+    ck_assert_ptr_eq(take(), &embed); /* and whoever had to wait is the first once there is room */
+    ck_assert_ptr_eq(take(), &others[2]);
+    empty();
+}
+END_TEST
+
 START_TEST(any_mixture_comes_out_once_each)
 {
     enum { MANY = 200 };
@@ -288,10 +320,11 @@ START_TEST(any_mixture_comes_out_once_each)
     }
     while (left > 0) {
         random = random * 1664525 + 1013904223;
-        struct request *request = random >> 31 ? queue_first(&queue) : queue_first_brief(&queue);
-        ck_assert_int_eq(queue_first_brief(&queue) != NULL, brief > 0);
+        struct request *request =
+            random >> 31 ? queue_first(&queue, QUEUE_ALL_KINDS) : queue_first(&queue, BRIEF);
+        ck_assert_int_eq(queue_first(&queue, BRIEF) != NULL, brief > 0);
         if (!request)
-            request = queue_first(&queue);
+            request = queue_first(&queue, QUEUE_ALL_KINDS);
         ck_assert_ptr_nonnull(request);
         brief -= request->body.len == 0;
         left--;
@@ -309,6 +342,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, brief_requests_pass_those_that_have_no_room);
     tcase_add_test(tests, who_had_no_room_keeps_the_turn_and_gains_none);
+    tcase_add_test(tests, requests_pass_those_that_only_a_full_worker_could_take);
     tcase_add_test(tests, any_mixture_comes_out_once_each);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_class_is_worth_thirty_seconds_and_no_more);

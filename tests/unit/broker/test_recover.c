@@ -11,9 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LARGE 20000 /* bytes of a body whose record moves to a small block when its request ends */
+#define LARGE                                                                                                \
+    20000 /* bytes of a body whose record moves to a small block when its request ends; no brief one */
 
 static int fd;
+static uint32_t n_workers; /* of the next broker */
 static struct broker *broker;
 static const uint8_t *client_key; /* that requests are admitted with; NULL: none */
 static struct client_key *known;  /* to the next broker; NULL: nobody */
@@ -23,6 +25,7 @@ static struct broker *new_broker(void)
 {
     struct broker *made = calloc(1, sizeof *made);
     ck_assert_ptr_nonnull(made);
+    made->n_workers = n_workers;
     made->journal.limit = JOURNAL_LIMIT_BYTES;
     made->supervisor.boot = 2;
     made->now = 1000;
@@ -44,7 +47,7 @@ static struct broker *new_broker(void)
 static void free_books(struct broker *dead)
 {
     struct request *request, *next;
-    while ((request = queue_first(&dead->queue))) {
+    while ((request = queue_first(&dead->queue, QUEUE_ALL_KINDS))) {
         queue_remove(&dead->queue, request);
         admission_dequeued(&dead->admission, request);
         admission_ended(&dead->admission, request, dead->now);
@@ -69,6 +72,7 @@ static void begin(void)
 {
     client_key = NULL;
     known = NULL;
+    n_workers = 0;
     ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &fd), 0);
     broker = new_broker();
 }
@@ -225,6 +229,17 @@ START_TEST(whether_a_client_has_it_is_known_to_the_next)
 }
 END_TEST
 
+START_TEST(what_runs_takes_a_large_ones_place_only_if_it_is_large)
+{
+    for (uint8_t name = 1; name <= 2; name++)
+        record_assigned(admit(name, name == 1 ? 100 : LARGE), (struct record_holder){0, 7});
+    n_workers = 1;
+    take_over();
+    ck_assert_uint_eq(broker->workers[0].n_requests, 2);
+    ck_assert_uint_eq(broker->workers[0].n_bulky, 1);
+}
+END_TEST
+
 static struct client_key alice = {.bytes = {1, 2, [31] = 3}, .number = 5};
 
 START_TEST(a_request_counts_for_its_clients_key_again)
@@ -270,6 +285,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, twins_stand_in_nobodys_way);
     tcase_add_test(tests, a_request_counts_for_its_clients_key_again);
     tcase_add_test(tests, of_a_key_that_was_taken_away_a_request_counts_for_its_session);
+    tcase_add_test(tests, what_runs_takes_a_large_ones_place_only_if_it_is_large);
     tcase_add_test(tests, whether_a_client_has_it_is_known_to_the_next);
 }
 

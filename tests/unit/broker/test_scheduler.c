@@ -186,8 +186,9 @@ START_TEST(large_requests_have_half_of_the_places_until_they_were_read)
 {
     struct worker workers[] = {serving("m", 4)}, *worker;
     const struct scheduler_wish large = {.bytes = 100000}, brief = {.bytes = 1000};
-    struct request requests[] = {{.prefill = 1}, {.prefill = 1}, {.prefill = 1}},
-                   small = {.queued_brief = true};
+    struct request requests[3], small = {.queued_kind = 0};
+    for (int i = 0; i < 3; i++)
+        requests[i] = (struct request){.prefill = 1, .queued_kind = REQUEST_BULKY};
     worker_take(&workers[0], &small);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(scheduler_pick(workers, 1, &large, &worker), 0);

@@ -63,7 +63,7 @@ END_TEST
 
 static struct request make(bool brief, uint32_t prefill, uint32_t decode)
 {
-    return (struct request){.queued_brief = brief, .prefill = prefill, .decode = decode};
+    return (struct request){.queued_kind = brief ? 0 : REQUEST_BULKY, .prefill = prefill, .decode = decode};
 }
 
 START_TEST(load_is_what_is_still_to_be_done)

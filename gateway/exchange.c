@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "gateway/keys.h"
 
 #include <utlist.h>
 
@@ -50,8 +51,15 @@ struct exchange *exchange_free(struct exchange *exchange)
     json_out_deinit(&exchange->made);
     buffer_deinit(&exchange->body);
     buffer_deinit(&exchange->out);
+    key_release(exchange->held_key, exchange->held_tokens);
     free(exchange);
     return NULL;
+}
+
+void exchange_hold_key(struct exchange *exchange, struct key *key_take, uint64_t tokens)
+{
+    exchange->held_key = key_take;
+    exchange->held_tokens = tokens;
 }
 
 static void resume(struct exchange *exchange)

@@ -68,6 +68,8 @@ struct exchange {
     char traceparent[TRACEPARENT_BYTES]; /* the client's; "": none */
     struct request_record record;        /* what was done for it */
     struct key *key;                     /* whose it is; NULL: there are no keys, or it needs none */
+    struct key *held_key;                /* of which it holds a place, for `held_tokens`; NULL: of none */
+    uint64_t held_tokens;
 
     enum exchange_state state;
     struct buffer body; /* of the request */
@@ -135,6 +137,10 @@ bool exchange_write(struct exchange *exchange, const void *data, size_t len);
 
 /* Ends it after what was written. */
 void exchange_end(struct exchange *exchange);
+
+/* The answer is on its way, and with it goes the place of its key (key_take), which is given back when the
+ * client has taken it all or is gone. NULL: nothing. */
+void exchange_hold_key(struct exchange *exchange, struct key *key_take, uint64_t tokens);
 
 /* `fn` is called, once, when nobody is there any more to be answered; the exchange is not to be used after
  * that. NULL: nobody needs to hear it. Answering and ending unset it. */

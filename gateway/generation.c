@@ -218,10 +218,13 @@ static void on_output(void *arg, const struct quern_output *output)
             tell_whole(choice, output);
         }
     }
-    if (generation->exchange && generation->running == 0)
+    if (generation->exchange && generation->running == 0) {
         note(generation, choice_calls(choice)             ? "tool_calls"
                          : choice->reason == QUERN_LENGTH ? "length"
                                                           : "stop");
+        exchange_hold_key(generation->exchange, generation->key, generation->asked_tokens);
+        generation->key = NULL;
+    }
     if (generation->running == 0) {
         count_generation(generation);
         free_generation(generation);

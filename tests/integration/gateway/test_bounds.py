@@ -81,12 +81,13 @@ class Bounds(Base):
 
 
 class Keys(Base):
-    SECRET = "sk-0123456789abcdef"
+    SECRET, CYD = "sk-0123456789abcdef", "sk-00112233445566ff"
 
     @classmethod
     def setUpClass(cls):
         file = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-")) / "keys"
-        file.write_text(f"ada {cls.SECRET} requests=1 tokens=100\nbob sk-fedcba9876543210\n")
+        file.write_text(f"ada {cls.SECRET} requests=1 tokens=100\nbob sk-fedcba9876543210\n"
+                        f"cyd {cls.CYD} requests=1\n")
         file.chmod(0o600)
         cls.options = ("--keys", str(file), "--cors", "https://chat.example")
         super().setUpClass()
@@ -128,6 +129,22 @@ class Keys(Base):
         self.assertIn(b" 200 OK", first.recv(4096))
         first.close()
         self.assertEqual(self.ask(self.SECRET)[0], 200)
+
+    def test_an_answer_counts_for_its_key_until_it_is_read(self):
+        body = json.dumps({"prompt": "x", "max_tokens": 100000, "logprobs": 2})
+        for leave in (socket.socket.close, read_all):
+            unread = socket.socket()
+            unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            unread.settimeout(WAIT)
+            unread.connect((self.gateway.host, self.gateway.port))
+            unread.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "
+                           f"{self.CYD}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            self.assertIn(b"200 OK", unread.recv(15))
+            status, headers, answer = self.ask(self.CYD)
+            self.assertEqual((status, headers["Retry-After"]), (429, "1"), answer)
+            self.assertEqual(self.ask(self.SECRET)[0], 200)
+            leave(unread)
+            until(lambda: self.ask(self.CYD)[0] == 200, "the key has its place again")
 
     def test_pages_of_one_origin_may_ask(self):
         for path in ("/v1/chat/completions", "/v1/models"):

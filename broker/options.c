@@ -89,8 +89,8 @@ static const struct setting {
      SETTING_TEXT, offsetof(struct options, chat_template), PATH_MAX, 0},
     {"system", "TEXT", "The system message of conversations that bring none", SETTING_TEXT,
      offsetof(struct options, system), OPTIONS_SYSTEM_MAX + 1, 0},
-    {"cached-blocks", "N", "Of them, most that the prefix cache keeps; 0: none (default all)", SETTING_NUMBER,
-     offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
+    {"cached-blocks", "N", "KV blocks that the prefix cache keeps at most; 0: none (default all)",
+     SETTING_NUMBER, offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
     {"prefix-store", "MIB", "Memory in which workers share the KV blocks of prompts (default none)",
      SETTING_NUMBER, offsetof(struct options, prefix_store), LAUNCH_MAX_PREFIX_STORE, 1},
     {"threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
@@ -258,7 +258,8 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         table,
         take_option,
         "MODEL",
-        "Serves MODEL, a GGUF file, to the clients of the run directory with a pool of worker processes.\v"
+        "Serves MODEL, a GGUF file or a folder with SafeTensors, to the clients of the run directory with a "
+        "pool of worker processes.\v"
         "Ctrl-C or SIGTERM finishes what was asked and refuses new requests; after --drain-seconds, or at a "
         "second one, what is not finished ends.",
         NULL,

@@ -137,7 +137,7 @@ void options_parse(int argc, char **argv, struct options *ret_options)
         table,
         take_option,
         NULL,
-        "Serves a pool by HTTP: the interfaces of OpenAI.\v"
+        "Serves a pool by HTTP: the interfaces of OpenAI, Anthropic and Ollama, and a page.\v"
         "SIGTERM or Ctrl-C refuses new requests and finishes those under way; after --drain-seconds, or at a "
         "second one, what is not finished ends. SIGUSR1 leaves new connections to another gateway on the "
         "same "

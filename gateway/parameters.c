@@ -6,17 +6,15 @@
 
 #include "gateway/parameters.h"
 
-#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "proto/message.h"
 
-#define MAX_STOPS    16 /* as the protocol has them */
-#define MAX_BIASES   1024
-#define MAX_LOGPROBS 20
-#define ARENA_BYTES  (64u << 20)
+#define ARENA_BYTES (64u << 20)
 
 void parameters_init(struct parameters *parameters)
 {
@@ -134,8 +132,9 @@ int parameters_stop(void *into, const struct json_row *row, const char *path, js
     struct parameters *parameters = into;
     bool is_array = json_is_array(value);
     size_t n = is_array ? json_array_size(value) : 1;
-    if (n > MAX_STOPS)
-        return refuse_value(refusal, path, "%s has %zu strings; at most %d are possible", path, n, MAX_STOPS);
+    if (n > PROTO_MAX_STOPS)
+        return refuse_value(refusal, path, "%s has %zu strings; at most %d are possible", path, n,
+                            PROTO_MAX_STOPS);
     const char **stop = parameters_memory(parameters, n, sizeof *stop);
     if (!stop)
         return parameters_out_of_memory(refusal);
@@ -153,15 +152,13 @@ int parameters_stop(void *into, const struct json_row *row, const char *path, js
 static int take_bias(const char *path, const char *key, const json_t *value,
                      struct quern_logit_bias *ret_bias, struct refusal *refusal)
 {
-    char *end;
-    errno = 0;
-    long id = strtol(key, &end, 10);
-    if (key[0] < '0' || key[0] > '9' || *end || errno || id > INT32_MAX)
+    uint32_t id;
+    if (number_read_u32(key, 0, INT32_MAX, &id, NULL) < 0)
         return refuse_value(refusal, path, "%s: \"%.40s\" is no token id", path, key);
     double bias = json_number_value(value);
-    if (!json_is_number(value) || !(bias >= -100 && bias <= 100))
-        return refuse_value(refusal, path, "%s: the value of \"%.40s\" is no number from -100 to 100", path,
-                            key);
+    if (!json_is_number(value) || !(fabs(bias) <= SAMPLING_MAX_BIAS))
+        return refuse_value(refusal, path, "%s: the value of \"%.40s\" is no number from %d to %d", path, key,
+                            -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS);
     *ret_bias = (struct quern_logit_bias){(int32_t)id, (float)bias};
     return 0;
 }
@@ -175,9 +172,9 @@ int parameters_logit_bias(void *into, const struct json_row *row, const char *pa
     size_t n = 0;
     if (!json_is_object(value))
         return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
-    if (json_object_size(value) > MAX_BIASES)
+    if (json_object_size(value) > SAMPLING_MAX_BIASES)
         return refuse_value(refusal, path, "%s has %zu entries; at most %d are possible", path,
-                            json_object_size(value), MAX_BIASES);
+                            json_object_size(value), SAMPLING_MAX_BIASES);
     struct quern_logit_bias *biases = parameters_memory(parameters, json_object_size(value), sizeof *biases);
     if (!biases)
         return parameters_out_of_memory(refusal);
@@ -205,7 +202,7 @@ int parameters_top_logprobs(void *into, const struct json_row *row, const char *
                             struct refusal *refusal)
 {
     int64_t number;
-    if (json_in_integer(path, value, 0, MAX_LOGPROBS, &number, refusal) != 0)
+    if (json_in_integer(path, value, 0, PROTO_MAX_LOGPROBS, &number, refusal) != 0)
         return REFUSED;
     ((struct parameters *)into)->top_logprobs = (uint32_t)number;
     return 0;

@@ -41,7 +41,7 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"broker", KEY_BROKER, "ENDPOINT", 0, "The broker's backend (required)", 0},
+    {"broker", KEY_BROKER, "ENDPOINT", 0, "Where the broker listens for workers (required)", 0},
     {"name", KEY_NAME, "NAME", 0, "What the broker calls this worker (worker-0)", 0},
     {"incarnation", KEY_INCARNATION, "N", 0, "How often it was started (1)", 0},
     {"stream", KEY_STREAM, "ENDPOINT", 0, "Where to publish tokens (required)", 0},
@@ -54,8 +54,8 @@ static const struct argp_option options[] = {
      "Make weights in F32, F16 or BF16 smaller: Q8_0, Q4_K_M ... (as they are)", 0},
     {"system", KEY_SYSTEM, "TEXT", 0, "The system message of conversations that bring none", 0},
     {"chat-template", KEY_CHAT_TEMPLATE, "FILE", 0, "How conversations are written out (the model's own)", 0},
-    {"cached-blocks", KEY_CACHED_BLOCKS, "N", 0, "Of them, most that the prefix cache keeps; 0: none (all)",
-     0},
+    {"cached-blocks", KEY_CACHED_BLOCKS, "N", 0,
+     "KV blocks that the prefix cache keeps at most; 0: none (all)", 0},
     {"threads", KEY_THREADS, "N", 0, "Threads (one for each core)", 0},
     {"cpus", KEY_CPUS, "LIST", 0, "Cores to run on: 0,1,...", 0},
     {"board-fd", KEY_BOARD_FD, "FD", 0, "Descriptor of the pool's board", 0},

@@ -11,7 +11,7 @@
 
 struct worker_options {
     const char *model;
-    const char *broker; /* endpoint of the broker's backend */
+    const char *broker; /* where the broker listens for workers */
     const char *name;
     const char *stream; /* endpoint to bind */
     const char *device;

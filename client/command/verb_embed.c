@@ -55,7 +55,7 @@ static int parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option known_options[] = {
-    {"json", KEY_JSON, NULL, 0, "Print one JSON object: embedding and prompt_tokens", 1},
+    {"json", KEY_JSON, NULL, 0, "Print one JSON object instead: the embedding and prompt_tokens", 1},
     {"special", KEY_SPECIAL, NULL, 0, "Control tokens written out in the text become their ids", 1},
     {0},
 };

@@ -87,14 +87,21 @@ static json_t *await_number(size_t i, const char *name, json_int_t value)
 START_TEST(an_idle_pool_shows_what_it_is_made_of)
 {
     pid_t pids[2];
-    pool_start(&pool, model, "--workers", "2", "--slots", "3", "--kv-blocks", "300", NULL);
+    char template[sizeof folder + 16];
+    snprintf(template, sizeof template, "%s/template", folder);
+    FILE *file = fopen(template, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("{% if tools %}<tool_call></tool_call>{% endif %}", file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    pool_start(&pool, model, "--workers", "2", "--slots", "3", "--kv-blocks", "300", "--ctx", "2048",
+               "--chat-template", template, NULL);
     ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
     json_t *json = status_now();
     ck_assert_int_eq(number(json, "boot"), 1);
     ck_assert(json_is_false(json_object_get(json, "draining")));
     ck_assert_str_eq(text(json, "version"), QUERN_VERSION);
     ck_assert_int_eq(number(json, "sessions"), 1); /* the one that asks */
-    const char *const zero[] = {"queued", "running", "admitted", "ended", "rejected", "tokens"};
+    const char *const zero[] = {"queued", "running", "admitted", "ended", "rejected", "moved", "tokens"};
     for (size_t i = 0; i < sizeof zero / sizeof *zero; i++)
         ck_assert_int_eq(number(json, zero[i]), 0);
     ck_assert_int_ge(number(json, "journal_bytes"), 0);
@@ -108,6 +115,9 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_int_eq(strncmp(text(w, "model"), "tiny", 4), 0);
         ck_assert_str_eq(text(w, "state"), "ready");
         ck_assert_str_eq(text(w, "reason"), "");
+        ck_assert_str_eq(text(w, "tools"), "hermes"); /* as the template writes calls */
+        ck_assert_int_eq(number(w, "context"), 2048);
+        ck_assert_int_eq(number(w, "embedding"), 256);
         ck_assert_int_eq(number(w, "pid"), pids[i]);
         ck_assert_int_eq(number(w, "incarnation"), 1);
         ck_assert_int_eq(number(w, "slots"), 3);
@@ -247,6 +257,39 @@ START_TEST(a_pool_shows_what_its_caches_find_keep_and_give_up)
 }
 END_TEST
 
+/* A request whose worker dies goes on at the next one, which finds the prompt in the pool's store. */
+START_TEST(a_move_and_what_came_back_from_the_store_are_counted)
+{
+    enum { PROMPT = 320, OUTPUT = 300 };
+    int32_t prompt[PROMPT];
+    pid_t pid;
+    pool_start(&pool, model, "--prefix-store", "8", NULL);
+    ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 1);
+    struct quern *client = connect_to(pool.rundir);
+    struct answer answer = {0};
+    struct quern_request request = endless(NULL, OUTPUT);
+    for (int i = 0; i < PROMPT; i++)
+        prompt[i] = 260 + i % 200;
+    request.ids = prompt;
+    request.n_ids = PROMPT;
+    send_request(client, &request, &answer);
+    await_ids(client, &answer, 100, 30);
+    kill(pid, SIGKILL);
+    await_answers(client, &answer, 1, 60);
+    json_t *json = await_number(0, "restarts", 1);
+    json_int_t restores = number(worker(json, 0), "restores");
+    ck_assert_int_eq(number(json, "moved"), 1);
+    ck_assert_int_ge(restores, PROMPT / 32);
+    json_decref(json);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
+    check_shown("1 moved");
+    check_shown("%d", (int)restores);
+    answer_deinit(&answer);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+}
+END_TEST
+
 START_TEST(the_text_says_the_same_as_the_json)
 {
     pool_start(&pool, model, "--slots", "3", "--kv-blocks", "300", NULL);
@@ -346,6 +389,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_idle_pool_shows_what_it_is_made_of);
     tcase_add_test(tests, a_busy_pool_shows_what_it_does);
     tcase_add_test(tests, a_pool_shows_what_its_caches_find_keep_and_give_up);
+    tcase_add_test(tests, a_move_and_what_came_back_from_the_store_are_counted);
     tcase_add_test(tests, the_text_says_the_same_as_the_json);
     tcase_add_test(tests, a_worker_that_died_and_one_that_failed_are_told);
     tcase_add_test(tests, a_pool_that_drains_says_so);

@@ -40,6 +40,7 @@ struct fake_slot {
     /* on the device */
     uint32_t position;
     int32_t last; /* sampled; −1: none */
+    double sums[FAKE_EMBD];
     enum backend_end end;
     bool spoiled;
 };
@@ -170,6 +171,7 @@ static void fake_info(const struct backend *b, struct backend_info *ret_info)
                                       .most_flights = fake_script.asynchronous ? 2 : 1,
                                       .most_stop_ids = MOST_STOP_IDS,
                                       .max_rows = b->config.max_rows,
+                                      .n_embedding = fake_script.embeds ? FAKE_EMBD : 0,
                                       .step_ms = 100,
                                       .alone_ms = fake_script.alone_ms ? fake_script.alone_ms : 1000,
                                       .chunk_least = least ? least : 8,
@@ -184,6 +186,7 @@ static int fake_slot_open(struct backend *b, uint32_t index, const struct backen
     assert(index < b->config.n_slots && !slot->open && slot->in_flight == 0 && slot->n_table == 0);
     assert(params->n_stop_ids <= MOST_STOP_IDS && params->n_prompt <= params->n_history);
     assert(params->position % BACKEND_BLOCK_TOKENS == 0 && params->position < params->n_history);
+    assert(!params->embeds || (fake_script.embeds && params->position == 0));
     *slot = (struct fake_slot){.open = true,
                                .params = *params,
                                .tables = {slot->tables[0], slot->tables[1]},
@@ -294,9 +297,13 @@ static void take_set(struct backend *b, const struct backend_row_set *set)
     slot->n_table += set->blocks[0].n;
     slot->most += set->n_ids;
     assert(slot->n_table * BACKEND_BLOCK_TOKENS >= slot->most);
-    assert(slot->most < slot->params.end_position); /* the last id is never computed on */
+    assert(slot->most < slot->params.end_position || slot->params.embeds);    /* the last id is never fed */
     assert(!set->allowed || (slot->in_flight == 0 && sampled_rows(set) > 0)); /* masked: not run ahead */
     assert((set->logits != NULL) == (logit_rows(set) > 0));
+    if (slot->params.embeds)
+        assert(set->ids && (set->output == BACKEND_OUTPUT_NONE || set->output == BACKEND_SUM_LAST));
+    else
+        assert(set->output != BACKEND_SUM_LAST);
     slot->sampling_in_flight += sampled_rows(set) > 0;
     slot->in_flight++;
     for (uint32_t i = 0; i < logit_rows(set) * FAKE_VOCAB; i++)
@@ -385,16 +392,22 @@ static void spill(struct backend *b, const struct fake_slot *slot)
             *cell(b, slot, g, at) = JUNK;
 }
 
-/* The id after the first `n` of the sequence. */
-static int32_t next_id(struct backend *b, const struct fake_slot *slot, uint32_t n, const uint32_t *allowed)
+/* The first `n` ids of the sequence, as its blocks have them. */
+static void read_ids(struct backend *b, const struct fake_slot *slot, uint32_t n, int32_t before[8192])
 {
-    int32_t before[8192];
     for (uint32_t i = 0; i < n; i++) {
         before[i] = *cell(b, slot, 0, i);
         assert(i >= slot->params.position || before[i] == slot->history[i]); /* attached blocks hold it */
         for (uint32_t g = 1; g < b->n_groups; g++)
             assert(i + b->groups[g].group.window < n || *cell(b, slot, g, i) == before[i]);
     }
+}
+
+/* The id after them. */
+static int32_t next_id(struct backend *b, const struct fake_slot *slot, uint32_t n, const uint32_t *allowed)
+{
+    int32_t before[8192];
+    read_ids(b, slot, n, before);
     int32_t id = fake_next(slot->params.sampling.seed, before, n);
     for (uint32_t i = 0; allowed && i < FAKE_VOCAB; i++) {
         int32_t other = (id + (int32_t)i) % FAKE_VOCAB;
@@ -434,6 +447,21 @@ static void sample(struct backend *b, const struct backend_row_set *set, struct 
     }
 }
 
+static void sum_states(struct backend *b, const struct backend_row_set *set, struct backend_result *result)
+{
+    struct fake_slot *slot = &b->slots[set->slot];
+    int32_t before[8192];
+    double state[FAKE_EMBD];
+    for (uint32_t row = 0; row < set->n_ids; row++) {
+        read_ids(b, slot, slot->position + row + 1, before);
+        fake_state(before, slot->position + row + 1, state);
+        for (uint32_t i = 0; i < FAKE_EMBD; i++)
+            slot->sums[i] += state[i];
+    }
+    if (set->output == BACKEND_SUM_LAST)
+        result->sums = slot->sums;
+}
+
 static void execute_set(struct backend *b, const struct backend_row_set *set, struct backend_result *result,
                         int32_t *sampled)
 {
@@ -458,6 +486,8 @@ static void execute_set(struct backend *b, const struct backend_row_set *set, st
             *logit = (int32_t)id == next_id(b, slot, n, NULL);
         }
     slot->last = -1;
+    if (slot->params.embeds)
+        sum_states(b, set, result);
     if (sampled_rows(set) > 0)
         sample(b, set, result, sampled);
     slot->position += set->output == BACKEND_SAMPLE_ALL ? result->n_accepted + 1 : set->n_ids;
@@ -546,7 +576,7 @@ static int fake_poll(struct backend *b, uint64_t ticket, int timeout_ms,
 static void fake_trim(struct backend *b, uint32_t index, uint32_t position)
 {
     struct fake_slot *slot = &b->slots[index];
-    assert(slot->open && !slot->spoiled && slot->in_flight == 0);
+    assert(slot->open && !slot->spoiled && slot->in_flight == 0 && !slot->params.embeds);
     assert(position <= slot->position && position >= slot->params.position);
     for (; slot->n_table > backend_blocks_for(position); slot->n_table--)
         for (uint32_t g = 0; g < b->n_groups; g++)

@@ -16,11 +16,15 @@
 
 #define FAKE_VOCAB 258
 #define FAKE_END   256
+#define FAKE_EMBD  4 /* numbers of a final state */
 
 extern const struct model fake_model;
 
 /* The id that follows `n` ids. */
 int32_t fake_next(uint64_t seed, const int32_t *ids, uint32_t n);
+
+/* The final state of the last of `n` ids: small whole numbers, so that sums are exact. */
+void fake_state(const int32_t *ids, uint32_t n, double ret_state[FAKE_EMBD]);
 
 /* How the backend behaves; set before engine_new. Zeroes: synchronous and sound. */
 struct fake_script {
@@ -40,6 +44,7 @@ struct fake_script {
     /* Not 0: a second group of KV blocks, with this window, and so many blocks (0: what it wants). What a row
      * sees of it must be what the first group has. */
     uint32_t window, window_blocks;
+    bool embeds; /* slots may embed */
     int verdict; /* what the device says of itself */
     /* seen */
     uint64_t steps, most_rows, open_slots;

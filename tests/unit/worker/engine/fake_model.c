@@ -56,3 +56,9 @@ int32_t fake_next(uint64_t seed, const int32_t *ids, uint32_t n)
     hash ^= hash >> 32;
     return hash % 97 == 0 ? FAKE_END : (int32_t)('a' + hash / 97 % 6);
 }
+
+void fake_state(const int32_t *ids, uint32_t n, double ret_state[FAKE_EMBD])
+{
+    for (uint32_t i = 0; i < FAKE_EMBD; i++)
+        ret_state[i] = fake_next(i, ids, n) - 'c';
+}

@@ -22,7 +22,7 @@ static void set_up(void)
 {
     const struct backend_config config = {
         .model = &fake_model, .n_slots = 3, .n_context = 128, .n_blocks = 8, .max_rows = 64};
-    fake_script = (struct fake_script){.asynchronous = true};
+    fake_script = (struct fake_script){.asynchronous = true, .embeds = true};
     ck_assert_int_eq(backend_fake.open(&config, &backend, NULL), 0);
     for (int32_t i = 0; i < N_PROMPT; i++)
         prompt[i] = 'A' + i % 20;
@@ -204,6 +204,50 @@ static void breach_attached_but_not_filled(void)
                                             .output = BACKEND_SAMPLE_LAST}));
 }
 
+static void breach_two_sets_of_a_slot(void)
+{
+    const struct backend_row_set sets[] = {whole_prompt(), next_at(N_PROMPT)};
+    uint64_t ticket;
+    backend_fake.submit(backend, &(struct backend_step){sets, 2}, &ticket);
+}
+
+static void breach_embedding_that_samples(void)
+{
+    struct backend_slot params = plain;
+    struct backend_row_set set = whole_prompt();
+    params.embeds = true;
+    ck_assert_int_eq(backend_fake.slot_open(backend, 1, &params), 0);
+    set.slot = 1;
+    submit(set);
+}
+
+static void breach_embedding_behind_a_prefix(void)
+{
+    struct backend_slot params = plain;
+    params.embeds = true;
+    params.position = 32;
+    backend_fake.slot_open(backend, 1, &params);
+}
+
+static void breach_embedding_trimmed(void)
+{
+    struct backend_slot params = plain;
+    struct backend_row_set set = whole_prompt();
+    params.embeds = true;
+    ck_assert_int_eq(backend_fake.slot_open(backend, 1, &params), 0);
+    set.slot = 1;
+    set.output = BACKEND_SUM_LAST;
+    ck_assert_ptr_nonnull(poll_it(submit(set))->sums);
+    backend_fake.trim(backend, 1, 32);
+}
+
+static void breach_sums_of_a_slot_that_samples(void)
+{
+    struct backend_row_set set = whole_prompt();
+    set.output = BACKEND_SUM_LAST;
+    submit(set);
+}
+
 static void (*const breaches[])(void) = {breach_position,
                                          breach_ids_before_the_sample_was_read,
                                          breach_nothing_sampled,
@@ -220,7 +264,12 @@ static void (*const breaches[])(void) = {breach_position,
                                          breach_polled_out_of_order,
                                          breach_goes_on_after_it_was_abandoned,
                                          breach_copied_over,
-                                         breach_attached_but_not_filled};
+                                         breach_attached_but_not_filled,
+                                         breach_two_sets_of_a_slot,
+                                         breach_embedding_that_samples,
+                                         breach_embedding_behind_a_prefix,
+                                         breach_embedding_trimmed,
+                                         breach_sums_of_a_slot_that_samples};
 #define N_BREACHES ((int)(sizeof breaches / sizeof *breaches))
 
 START_TEST(a_breach_of_the_contract_aborts)

@@ -174,6 +174,21 @@ static struct fake_request *find(struct fake_broker *b, const struct id128 *id)
     return NULL;
 }
 
+static void note_text(FILE *out, const char *label, struct bytes text)
+{
+    if (text.len > 0)
+        fprintf(out, "%s%.*s", label, (int)text.len, (const char *)text.data);
+}
+
+static void note_message(FILE *out, const struct chat_message *m)
+{
+    note_text(out, " ", m->role);
+    note_text(out, " ", m->name);
+    note_text(out, " of ", m->tool_call_id);
+    fprintf(out, ": %.*s", (int)m->content.len, (const char *)m->content.data);
+    note_text(out, " calls ", m->tool_calls);
+}
+
 static void note_request(struct fake_broker *b, const struct generation *generation)
 {
     const struct prompt *prompt = &generation->prompt;
@@ -184,20 +199,20 @@ static void note_request(struct fake_broker *b, const struct generation *generat
         fprintf(out, prompt->form == PROMPT_IDS ? "ids" : "chat");
     for (size_t i = 0; prompt->form == PROMPT_IDS && i < prompt->ids.n; i++)
         fprintf(out, " %d", prompt->ids.items[i]);
-    for (size_t i = 0; prompt->form == PROMPT_CHAT && i < prompt->chat.n; i++) {
-        const struct chat_message *m = &prompt->chat.items[i];
-        fprintf(out, " %.*s: %.*s", (int)m->role.len, (const char *)m->role.data, (int)m->content.len,
-                (const char *)m->content.data);
-    }
+    for (size_t i = 0; prompt->form == PROMPT_CHAT && i < prompt->chat.n; i++)
+        note_message(out, &prompt->chat.items[i]);
     if (generation->on_disconnect == DISCONNECT_KEEP)
         fprintf(out, ", keep %u", generation->keep_s);
     else
         fprintf(out, ", cancel");
-    if (generation->cache_salt.len > 0)
-        fprintf(out, ", salt %.*s", (int)generation->cache_salt.len,
-                (const char *)generation->cache_salt.data);
+    note_text(out, ", salt ", generation->cache_salt);
     if (!generation->cache_prompt)
         fprintf(out, ", not cached");
+    note_text(out, ", tools ", generation->tools);
+    if (generation->pieces)
+        fprintf(out, ", pieces");
+    for (size_t i = 0; i < generation->require.n; i++)
+        note_text(out, ", needs ", generation->require.items[i]);
     fclose(out);
 }
 

@@ -62,9 +62,9 @@ int fake_broker_count(const struct fake_broker *broker, const char *kind);
 /* How many answers it was told to be taken. */
 int fake_broker_taken(const struct fake_broker *broker);
 
-/* The prompt of the last generate, once its request has ended, as "text Hi", "ids 1 2" or "chat user: Hi";
- * and what becomes of it without its session: ", cancel" or ", keep 30"; then the salt of
- * its cache if it has one: ", salt mine". */
+/* The prompt of the last generate, once its request has ended, as "text Hi", "ids 1 2" or "chat user: Hi tool
+ * add of 7: 4" (the last with name and call id); and what becomes of it without its session: ", cancel" or
+ * ", keep 30"; then of what else it has: ", salt mine, not cached, tools […], pieces, needs embed". */
 const char *fake_broker_prompt(const struct fake_broker *broker);
 
 #endif

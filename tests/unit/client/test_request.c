@@ -80,6 +80,7 @@ START_TEST(an_embedding_comes_whole_or_is_told_to_be_lost)
             ck_assert_ptr_nonnull(strstr(err.text, "worker_lost: the pool no longer has the embedding"));
         } else {
             ck_assert_msg(r == 0, "%s", err.text);
+            ck_assert_ptr_nonnull(strstr(fake_broker_prompt(broker), ", needs embed"));
             ck_assert_uint_eq(n, 2);
             ck_assert_float_eq(numbers[0], 0.6f);
             ck_assert_float_eq(numbers[1], -0.8f);
@@ -97,6 +98,9 @@ START_TEST(a_prompt_is_a_text_or_ids_or_messages)
     static const int32_t ids[] = {7, 0, 9};
     static const struct quern_message messages[] = {
         {.role = "system", .content = "Be brief."}, {.role = "user", .content = "Hi"}, {.role = "user"}};
+    static const struct quern_message tools[] = {
+        {.role = "assistant", .tool_calls = "[2]"},
+        {.role = "tool", .content = "4", .name = "add", .tool_call_id = "7"}};
     struct quern_error err = {0};
     struct quern_request request = a_request();
     start((struct fake_config){.n_frames = 1, .script = script});
@@ -113,6 +117,12 @@ START_TEST(a_prompt_is_a_text_or_ids_or_messages)
     request.messages = messages;
     request.n_messages = 3;
     expect_prompt(&request, "chat system: Be brief. user: Hi user: , cancel");
+    request.messages = tools;
+    request.n_messages = 2;
+    request.tools = "[1]";
+    request.logprobs = 1;
+    request.pieces = true;
+    expect_prompt(&request, "chat assistant:  calls [2] tool add of 7: 4, cancel, tools [1], pieces");
     request.messages = messages;
     request.n_messages = 1;
     request.ids = ids;

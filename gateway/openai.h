@@ -4,6 +4,7 @@
 
 /* What the answers of /v1/chat/completions and /v1/completions have in common. */
 
+#include "common/sampling.h"
 #include "gateway/generation.h"
 
 /* "data: {…}\n\n", in two halves. */
@@ -27,18 +28,15 @@ void openai_stream_end(struct generation *generation, const char *prefix, const 
 /* An event with the error, after which nothing comes. */
 void openai_fail(struct generation *generation, const struct refusal *refusal, struct json_out *out);
 
+/* A parameter of sampling under its own name. */
+#define OPENAI_NUMBER(name, ...) {#name, parameters_number, #name, 0},
+
 /* Rows that both have. */
 /* clang-format off */
 #define OPENAI_ROWS                                                                                          \
     {"model", parameters_model, NULL, 0},                                                                    \
     {"max_tokens", parameters_max_tokens, NULL, 0},                                                          \
-    {"temperature", parameters_number, "temperature", 0},                                                    \
-    {"top_p", parameters_number, "top_p", 0},                                                                \
-    {"top_k", parameters_number, "top_k", 0},                                                                \
-    {"min_p", parameters_number, "min_p", 0},                                                                \
-    {"presence_penalty", parameters_number, "presence_penalty", 0},                                          \
-    {"frequency_penalty", parameters_number, "frequency_penalty", 0},                                        \
-    {"repetition_penalty", parameters_number, "repetition_penalty", 0},                                      \
+    SAMPLING_PARAMETERS(OPENAI_NUMBER, OPENAI_NUMBER)                                                        \
     {"repeat_penalty", parameters_number, "repetition_penalty", 0},                                          \
     {"seed", parameters_seed, NULL, 0},                                                                      \
     {"stop", parameters_stop, NULL, 0},                                                                      \

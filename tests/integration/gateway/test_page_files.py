@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 """The files of the page, and the state of the pool that it shows."""
 
+import pathlib
 import re
 import time
 
 from pool import WAIT, Base, Gateway, main, until
+
+TABLES = pathlib.Path(__file__).resolve().parents[3] / "client/python/src/quern/_tables.py"
 
 
 class ThePage(Base):
@@ -58,6 +61,21 @@ class ThePage(Base):
         page = self.gateway.ask("GET", "/")[2]
         self.assertNotRegex(page, r"<script(?![^>]*\bsrc=)|\son\w+=|style=")
         self.assertNotRegex(page, r'(?:src|href)="(?:[a-z]+:|/)')
+
+    def test_its_settings_have_the_bounds_of_the_protocol(self):
+        fields = {}
+        for name, more in re.findall(r'Field\("(\w+)", (.*?)help=', TABLES.read_text()):
+            numbers = dict(re.findall(r"(low|high|initial)=([-\d.]+)", more))
+            # The first that has the name is that of generate.
+            fields.setdefault(name, (numbers.get("low", "0"), numbers.get("high"), numbers.get("initial", "0")))
+        rows = re.findall(r'name: "(\w+)", .*?least: ([-\d.]+), most: ([-\d.]+),.*? initial: "([-\d.]+)"',
+                          self.gateway.ask("GET", "/page/settings.js")[2])
+        self.assertGreater(len(rows), 7)
+        for name, least, most, initial in rows:
+            if name in ("max_tokens", "top_logprobs"):  # the gateway's own
+                continue
+            with self.subTest(name):
+                self.assertEqual(tuple(map(float, (least, most, initial))), tuple(map(float, fields[name])))
 
     def test_nothing_else_is_there(self):
         for path in ("/page/", "/page/none.js", "/page/../main.c", "/page/page.css/", "/page", "/index.html"):

@@ -4,6 +4,7 @@
 #include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 
 #include <zmq.h>
 
+#include "common/clock.h"
 #include "supervisor/restart.h"
 
 /* Sets a process's soft limit of open files; returns the one before. */
@@ -204,11 +206,51 @@ START_TEST(a_client_that_vanished_from_the_network_does_not_keep_its_descriptors
 }
 END_TEST
 
+/* Whether the other end has closed. */
+static bool is_closed(int fd)
+{
+    char bytes[64];
+    ssize_t n;
+    while ((n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        ;
+    return n == 0 || errno == ECONNRESET;
+}
+
+START_TEST(who_does_not_say_who_it_is_is_closed_in_time)
+{
+    static const char greeting[64] = {'\xff', 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 3, 0, 'N', 'U', 'L', 'L'};
+    enum { MUTE = 4, LEAST_MS = 5000 };
+    int fds[MUTE + 2];
+    bool open = true;
+    open_pool(NULL);
+    uint64_t begun = clock_ns();
+    for (int i = 0; i < MUTE + 2; i++)
+        fds[i] = connect_mutely(i % 2 ? "frontend" : "stream");
+    for (size_t sent = 0; open; sent++) { /* the last two say it so slowly that it comes to the same */
+        struct message ping = {.kind = MESSAGE_PING};
+        for (int i = MUTE; i < MUTE + 2 && sent < sizeof greeting; i++)
+            (void)!send(fds[i], greeting + sent, 1, MSG_NOSIGNAL);
+        client_send(&client_a, &ping); /* which is there all the time */
+        client_expect(&client_a, MESSAGE_PONG);
+        usleep(500000);
+        open = false;
+        for (int i = 0; i < MUTE + 2; i++)
+            open |= !is_closed(fds[i]);
+        ck_assert_uint_lt((clock_ns() - begun) / CLOCK_NS_PER_S, PATIENCE_S);
+    }
+    ck_assert_uint_ge((clock_ns() - begun) / CLOCK_NS_PER_MS, LEAST_MS); /* and not for another reason */
+    for (int i = 0; i < MUTE + 2; i++)
+        close(fds[i]);
+    close_pool();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, more_connections_than_descriptors_end_neither_the_broker_nor_its_sessions);
     tcase_add_test(tests, a_low_limit_of_files_is_said_at_the_start);
     tcase_add_test(tests, a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_until_it_can);
+    tcase_add_test(tests, who_does_not_say_who_it_is_is_closed_in_time);
     tcase_add_test(tests, files_that_are_no_sockets_are_left_where_they_are);
     tcase_add_test(tests, a_pool_whose_directory_was_moved_leaves_the_sockets_of_the_next_alone);
     tcase_add_test(tests, a_client_that_vanished_from_the_network_does_not_keep_its_descriptors);

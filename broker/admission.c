@@ -54,16 +54,20 @@ enum proto_error admission_check_queue(const struct admission *admission, const 
             "this client has %zu requests that have not ended, and may have %zu (client-requests)",
             share->requests, admission->max_client_requests);
     if (requests_left == 0 || bytes_left < bytes)
-        return error_set(reason, PROTO_OVERLOADED, "the queue is full: %zu requests of %zu bytes wait",
-                         admission->queued, admission->queued_bytes);
+        return error_set(reason, PROTO_OVERLOADED,
+                         "the queue is full: %zu requests of %zu bytes wait, and %zu of %zu bytes may",
+                         admission->queued, admission->queued_bytes, admission->max_queued,
+                         admission->max_queued_bytes);
     if (!share_allows(share->queued, 1, requests_left))
         return error_set(reason, PROTO_OVERLOADED,
-                         "this session's share of the queue is full: %zu requests of it wait", share->queued);
+                         "this session's share of the queue is full: %zu requests of it wait, of %zu in all, "
+                         "and there is room for %zu more",
+                         share->queued, admission->queued, requests_left);
     if (!share_allows(share->queued_bytes, bytes, bytes_left))
         return error_set(reason, PROTO_OVERLOADED,
                          "this session's share of the queue is full: %zu bytes of prompts wait, and %zu more "
-                         "are too many now",
-                         share->queued_bytes, bytes);
+                         "are too many now that there is room for %zu",
+                         share->queued_bytes, bytes, bytes_left);
     return PROTO_OK;
 }
 
@@ -91,12 +95,14 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
         return error_set(
             reason, PROTO_OVERLOADED,
             "the journal is full of requests that run or wait, and of answers that their clients have not "
-            "read");
+            "read: %llu bytes are wanted, and %llu of %llu left",
+            (unsigned long long)bytes, (unsigned long long)free, (unsigned long long)journal->limit);
     if (!journal_allows(had, bytes, free, journal->limit))
         return error_set(reason, PROTO_OVERLOADED,
                          "this session's share of the journal is full: its requests could take %llu bytes, "
-                         "and %llu more are too many now",
-                         (unsigned long long)had, (unsigned long long)bytes);
+                         "and %llu more are too many now that %llu of %llu are left",
+                         (unsigned long long)had, (unsigned long long)bytes, (unsigned long long)free,
+                         (unsigned long long)journal->limit);
     return PROTO_OK;
 }
 

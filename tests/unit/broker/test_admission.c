@@ -5,6 +5,8 @@
 #include "common/clock.h"
 #include "tests/unit/run.h"
 
+#include <string.h>
+
 static const struct id128 ann = {{'a'}}, bob = {{'b'}}, eve = {{'e'}};
 
 static struct request make(struct id128 session, size_t bytes, uint64_t journal_bytes)
@@ -46,7 +48,8 @@ START_TEST(of_the_queue_a_session_has_as_much_as_it_leaves_free)
         requests[i] = make(ann, 1, 0);
         enter(&admission, &requests[i]);
     }
-    ck_assert_begins(refusal(&admission, ann, 1), SHARE_FULL "4 requests");
+    ck_assert_begins(refusal(&admission, ann, 1),
+                     SHARE_FULL "4 requests of it wait, of 4 in all, and there is room for 4 more");
     for (int i = 4; i < 6; i++) {
         ck_assert_str_eq(refusal(&admission, bob, 1), "");
         requests[i] = make(bob, 1, 0);
@@ -69,7 +72,8 @@ START_TEST(of_the_bytes_of_prompts_a_session_has_as_much_as_it_leaves_free)
 {
     struct admission admission = {.max_queued = 100, .max_queued_bytes = 1000};
     struct request a = make(ann, 300, 0), b = make(bob, 349, 0), c = make(eve, 350, 0);
-    ck_assert_begins(refusal(&admission, ann, 501), SHARE_FULL "0 bytes of prompts wait, and 501 more");
+    ck_assert_begins(refusal(&admission, ann, 501), SHARE_FULL
+                     "0 bytes of prompts wait, and 501 more are too many now that there is room for 1000");
     ck_assert_str_eq(refusal(&admission, ann, 500), "");
     enter(&admission, &a);
     ck_assert_begins(refusal(&admission, ann, 201), SHARE_FULL);
@@ -77,7 +81,8 @@ START_TEST(of_the_bytes_of_prompts_a_session_has_as_much_as_it_leaves_free)
     ck_assert_str_eq(refusal(&admission, bob, 350), "");
     enter(&admission, &b);
     enter(&admission, &c); /* as a request that came back from its worker */
-    ck_assert_begins(refusal(&admission, eve, 2), FULL "3 requests of 999 bytes");
+    ck_assert_begins(refusal(&admission, eve, 2),
+                     FULL "3 requests of 999 bytes wait, and 100 of 1000 bytes may");
     end(&admission, &a);
     end(&admission, &b);
     end(&admission, &c);
@@ -95,10 +100,13 @@ START_TEST(of_the_journal_a_session_has_as_much_as_it_leaves_free)
     enter(&admission, &request);
     ck_assert_int_eq(admission_check_journal(&admission, &ann, 100, &journal, &reason), PROTO_OK);
     ck_assert_int_eq(admission_check_journal(&admission, &ann, 101, &journal, &reason), PROTO_OVERLOADED);
-    ck_assert_begins(reason.text, "this session's share of the journal is full: ");
+    ck_assert_begins(reason.text,
+                     "this session's share of the journal is full: its requests could take 400 bytes, and "
+                     "101 more are too many now that 600 of 1000 are left");
     ck_assert_int_eq(admission_check_journal(&admission, &bob, 300, &journal, &reason), PROTO_OK);
     ck_assert_int_eq(admission_check_journal(&admission, &bob, 601, &journal, &reason), PROTO_OVERLOADED);
     ck_assert_begins(reason.text, "the journal is full");
+    ck_assert_ptr_nonnull(strstr(reason.text, "601 bytes are wanted, and 600 of 1000 left"));
     end(&admission, &request);
     journal_settle(&journal, &request.log, 400);
     ck_assert_int_eq(admission_check_journal(&admission, &ann, 500, &journal, &reason), PROTO_OVERLOADED);

@@ -49,7 +49,6 @@
 #define PING_FRAME (2 + PING_BYTES)
 
 #define SMALL_BYTES 4096 /* a message that is in nobody's way */
-#define MAX_PARTS   16   /* of a message; requests have one */
 
 /* Frame headers are not counted, what CURVE adds to a message is; so that a message takes off no less than it
  * put on, it takes off a little more. */
@@ -64,6 +63,7 @@
 struct connection {
     enum intake_kind kind;
     bool listens, closed;
+    enum intake_reason why;      /* it is to be closed */
     bool heard;                  /* the loop took a subscription of it */
     bool ends;                   /* it was seen to be over, and counted */
     uint8_t ping_left;           /* bytes of a command to look at, which may be a PING */
@@ -94,7 +94,7 @@ static struct {
     size_t subscribed;                               /* beyond what each connection has */
     size_t spare;                                    /* of the rate at which that may grow */
     uint64_t spare_ns;                               /* when that was */
-    uint64_t n_closed;
+    uint64_t n_closed[INTAKE_REASONS];
 } intake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* NULL: not counted. Only the thread that reads a connection calls this for it, or one that made a listener.
@@ -136,12 +136,19 @@ static size_t held(const struct connection *connection)
     return connection->under_way + connection->not_taken;
 }
 
+/* False: the connection is to be closed for that. */
+static bool refuse(struct connection *connection, enum intake_reason why)
+{
+    connection->why = why;
+    return false;
+}
+
 static void close_connection(struct connection *connection)
 {
     intake.held -= held(connection);
     connection->under_way = connection->not_taken = 0;
     connection->closed = true;
-    intake.n_closed++;
+    intake.n_closed[connection->why]++;
 }
 
 static struct connection *held_longest(void)
@@ -159,11 +166,12 @@ static bool make_room(struct connection *connection)
     while (intake.held > INTAKE_MAX_BYTES) {
         struct connection *longest = held_longest();
         if (!longest || longest == connection)
-            return false;
+            return refuse(connection, INTAKE_ALL_BYTES);
+        refuse(longest, INTAKE_ALL_BYTES);
         close_connection(longest);
         shutdown((int)(longest - intake.connections), SHUT_RDWR);
     }
-    return held(connection) <= INTAKE_MAX_CONNECTION_BYTES;
+    return held(connection) <= INTAKE_MAX_CONNECTION_BYTES || refuse(connection, INTAKE_CONNECTION_BYTES);
 }
 
 /* A frame begins, or so many bytes of it came. */
@@ -185,11 +193,11 @@ static bool follow(struct connection *connection, const uint8_t *bytes, size_t n
     for (size_t i = 0, step; i < n; i += step) {
         step = zmtp_take(&connection->zmtp, bytes + i, n - i, &what);
         if (what == ZMTP_BROKEN)
-            return false;
+            return refuse(connection, INTAKE_NO_ZMTP);
         if (what == ZMTP_HEADER) {
             connection->n_parts = connection->zmtp.flags & ZMTP_MORE ? (uint8_t)(connection->n_parts + 1) : 0;
-            if (connection->n_parts >= MAX_PARTS)
-                return false;
+            if (connection->n_parts >= INTAKE_MAX_PARTS)
+                return refuse(connection, INTAKE_PARTS);
             if (held(connection) <= SMALL_BYTES)
                 connection->held_ns = clock_ns();
         }
@@ -269,9 +277,10 @@ static bool look(struct connection *connection, const uint8_t *bytes, size_t n, 
         step = zmtp_take(&connection->zmtp, bytes + i, n - i, &what);
         if (what == ZMTP_HEADER)
             connection->ping_left = connection->zmtp.flags & ZMTP_COMMAND ? PING_BYTES : 0;
-        if (what == ZMTP_BROKEN ||
-            (what == ZMTP_BODY && is_timed_ping(connection, bytes + i, step, ret_free)))
-            return false;
+        if (what == ZMTP_BROKEN)
+            return refuse(connection, INTAKE_NO_ZMTP);
+        if (what == ZMTP_BODY && is_timed_ping(connection, bytes + i, step, ret_free))
+            return refuse(connection, INTAKE_TIMED_PING);
     }
     return true;
 }
@@ -307,8 +316,10 @@ static ssize_t before_reading(struct connection *connection, size_t len)
     pthread_mutex_lock(&intake.lock);
     bool must_wait = waits(connection);
     size_t may = smaller(smaller(len, allowed(connection)), SSIZE_MAX);
-    if (may == 0 && !connection->closed)
+    if (may == 0 && !connection->closed) {
+        refuse(connection, INTAKE_SUBSCRIPTIONS_BYTES);
         close_connection(connection);
+    }
     pthread_mutex_unlock(&intake.lock);
     if (must_wait)
         reader_pause();
@@ -525,11 +536,10 @@ static void own(struct connection *connection, uint32_t key)
     connection->owner = connection->owner == 0 || connection->owner == key ? key : SEVERAL;
 }
 
-/* Not counted as one that sent too much. Its descriptor is open: close() forgets the connection before. */
+/* Not for what it sent. Its descriptor is open: close() forgets the connection before. */
 static void end_connection(struct connection *connection)
 {
     close_connection(connection);
-    intake.n_closed--;
     shutdown((int)(connection - intake.connections), SHUT_RDWR);
 }
 
@@ -571,10 +581,9 @@ void intake_close_owned(bool (*stays)(const void *arg, uint32_t key), const void
     pthread_mutex_unlock(&intake.lock);
 }
 
-uint64_t intake_closed(void)
+void intake_closed(uint64_t ret_closed[INTAKE_REASONS])
 {
     pthread_mutex_lock(&intake.lock);
-    uint64_t n = intake.n_closed;
+    memcpy(ret_closed, intake.n_closed, sizeof intake.n_closed);
     pthread_mutex_unlock(&intake.lock);
-    return n;
 }

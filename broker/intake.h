@@ -16,7 +16,8 @@
 /* Of all clients: messages that are under way or not yet taken. */
 #define INTAKE_MAX_BYTES ((size_t)256 << 20)
 /* Of one connection: what libzmq reads ahead, and the message under way. */
-#define INTAKE_MAX_AHEAD            8 /* messages; the socket's receive high-water mark */
+#define INTAKE_MAX_AHEAD            8  /* messages; the socket's receive high-water mark */
+#define INTAKE_MAX_PARTS            16 /* of a message; requests have one */
 #define INTAKE_MAX_CONNECTION_BYTES ((size_t)48 << 20)
 
 /* A connection to the stream subscribes once, and libzmq's memory for a subscription is up to two hundred
@@ -85,7 +86,19 @@ void intake_again(int fd);
  * have been two connections by the time their messages are read. */
 void intake_close_owned(bool (*stays)(const void *arg, uint32_t key), const void *arg);
 
-/* How many connections were closed so far for what they sent. */
-uint64_t intake_closed(void);
+/* For what a connection was closed. */
+enum intake_reason {
+    INTAKE_OTHER, /* nothing that it sent */
+    INTAKE_NO_ZMTP,
+    INTAKE_PARTS,
+    INTAKE_CONNECTION_BYTES,
+    INTAKE_ALL_BYTES,
+    INTAKE_SUBSCRIPTIONS_BYTES,
+    INTAKE_TIMED_PING,
+    INTAKE_REASONS
+};
+
+/* How many connections were closed so far, for each reason. */
+void intake_closed(uint64_t ret_closed[INTAKE_REASONS]);
 
 #endif

@@ -30,6 +30,7 @@
 #include "broker/from_clients.h"
 #include "broker/from_workers.h"
 #include "broker/intake.h"
+#include "broker/intake_log.h"
 #include "broker/lifecycle.h"
 #include "broker/processes.h"
 #include "broker/reader.h"
@@ -67,8 +68,7 @@ struct turn {
     uint64_t loading_shown_ns;
     uint64_t next_trim_ns; /* when unused memory may be given back again */
     bool trim_pays;        /* requests were kept at the last time: there is something to give back */
-    uint64_t closed_said;  /* connections that were closed for what was sent, as far as the log tells */
-    uint64_t closed_said_ns;
+    struct intake_log intake_log;
 };
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -165,18 +165,6 @@ static void give_memory_back(const struct broker *broker, struct turn *turn)
     turn->next_trim_ns = broker->now + TRIM_NS;
 }
 
-/* Once a second at most. */
-static void report_closed(const struct broker *broker, struct turn *turn)
-{
-    uint64_t closed = intake_closed();
-    if (closed == turn->closed_said || broker->now - turn->closed_said_ns < CLOCK_NS_PER_S)
-        return;
-    log_warn("closed %llu connections that sent more than is taken in (%llu in all)",
-             (unsigned long long)(closed - turn->closed_said), (unsigned long long)closed);
-    turn->closed_said = closed;
-    turn->closed_said_ns = broker->now;
-}
-
 /* Who did not listen for a while (stopped, swapped out) has no right to call others silent. */
 static void stood_still(struct broker *broker, uint64_t late)
 {
@@ -207,7 +195,7 @@ static void tick(struct broker *broker, struct turn *turn)
     tokenize_expire(broker);
     stream_make_room(&broker->stream, &broker->sessions);
     give_memory_back(broker, turn);
-    report_closed(broker, turn);
+    intake_log_turn(&turn->intake_log, broker->now);
 }
 
 static void send_what_waits(struct broker *broker, struct turn *turn)

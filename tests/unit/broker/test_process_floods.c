@@ -63,6 +63,7 @@ START_TEST(a_connection_that_subscribes_without_end_is_closed)
         ck_assert_uint_lt(subscribe(fd, (4 << 20) / lengths[i], lengths[i]), (4 << 20) / lengths[i]);
         close(fd);
     }
+    ck_assert(pool_says(&the_pool, "with more subscriptions than 16384 bytes", PATIENCE_S));
     expect_service();
     close_pool();
 }
@@ -100,6 +101,7 @@ START_TEST(a_message_of_parts_without_end_costs_its_sender_the_connection)
         i++;
     ck_assert_uint_lt(i, 65536);
     close(fd);
+    ck_assert(pool_says(&the_pool, "1 with a message of more than 16 parts", PATIENCE_S));
     expect_service();
     close_pool();
 }
@@ -123,6 +125,7 @@ START_TEST(messages_that_do_not_end_make_room_for_those_that_do)
     for (int i = 0; i < ALL + MORE; i++)
         fds[i] = begin_message(bytes);
     ck_assert(zmtp_closes(fds[0], PATIENCE_S * 1000));
+    ck_assert(pool_says(&the_pool, "when those of all had more than 256 MiB", PATIENCE_S));
     client_connect(&client_b, &the_pool);
     ck_assert_int_ge(zmq_send(client_b.control, bytes, PROTO_MAX_REQUEST_BYTES, 0), 0);
     expect_refusals(1);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* See intake_log.h. */
+
+#include "broker/intake_log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+static const char *describe(enum intake_reason reason, char *text, size_t size)
+{
+    switch (reason) {
+    case INTAKE_NO_ZMTP:
+        return "that did not speak ZMTP 3";
+    case INTAKE_PARTS:
+        snprintf(text, size, "with a message of more than %d parts", INTAKE_MAX_PARTS);
+        return text;
+    case INTAKE_CONNECTION_BYTES:
+        snprintf(text, size, "with messages of more than %zu MiB under way",
+                 INTAKE_MAX_CONNECTION_BYTES >> 20);
+        return text;
+    case INTAKE_ALL_BYTES:
+        snprintf(text, size, "whose messages took longest, when those of all had more than %zu MiB",
+                 INTAKE_MAX_BYTES >> 20);
+        return text;
+    case INTAKE_SUBSCRIPTIONS_BYTES:
+        snprintf(text, size,
+                 "with more subscriptions than %zu bytes, or than %zu of all and %llu more a second",
+                 INTAKE_MAX_SUBSCRIBER_BYTES, INTAKE_MAX_SUBSCRIPTION_BYTES,
+                 (unsigned long long)INTAKE_SUBSCRIPTION_BYTES_A_S);
+        return text;
+    case INTAKE_TIMED_PING:
+        return "with a PING that has a time";
+    default:
+        return "";
+    }
+}
+
+void intake_log_turn(struct intake_log *log, uint64_t now)
+{
+    uint64_t closed[INTAKE_REASONS], all = 0, more = 0;
+    char line[900] = "", text[160];
+    intake_closed(closed);
+    for (int i = INTAKE_OTHER + 1; i < INTAKE_REASONS; i++) {
+        all += closed[i];
+        more += closed[i] - log->said[i];
+    }
+    if (more == 0 || (log->said_ns > 0 && now - log->said_ns < CLOCK_NS_PER_S))
+        return;
+    for (int i = INTAKE_OTHER + 1; i < INTAKE_REASONS; i++) {
+        size_t at = strlen(line);
+        if (closed[i] != log->said[i])
+            snprintf(line + at, sizeof line - at, "%s%llu %s", at ? "; " : "",
+                     (unsigned long long)(closed[i] - log->said[i]),
+                     describe((enum intake_reason)i, text, sizeof text));
+    }
+    log_warn("closed %llu connections for what they sent (%llu in all): %s", (unsigned long long)more,
+             (unsigned long long)all, line);
+    memcpy(log->said, closed, sizeof log->said);
+    log->said_ns = now;
+}

@@ -286,6 +286,34 @@ START_TEST(biases_are_the_slots_own)
 }
 END_TEST
 
+/* Hot, so that many ids may come; each filter at its narrowest leaves the one that greedy takes. */
+START_TEST(each_filter_of_a_slot_is_its_own)
+{
+    enum { SEEDS = 8 };
+    const struct sampling hot = {.temperature = 50, .top_p = 1, .repetition_penalty = 1};
+    struct sampling filters[4] = {hot, hot, hot, hot};
+    filters[1].top_k = 1;
+    filters[2].top_p = 0;
+    filters[3].min_p = 1;
+    struct fixture f;
+    set_up(&f, "Q8_0");
+    int32_t best = feed_prompt(&f, &greedy)->ids[0];
+    ops->slot_close(f.backend, 0);
+    for (int i = 0; i < 4; i++) {
+        unsigned others = 0;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            struct backend_slot params = greedy;
+            params.sampling = filters[i];
+            params.sampling.seed = seed;
+            others += feed_prompt(&f, &params)->ids[0] != best;
+            ops->slot_close(f.backend, 0);
+        }
+        ck_assert_msg((others > 0) == (i == 0), "filter %d: %u of %d are others", i, others, SEEDS);
+    }
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(only_allowed_ids_are_sampled)
 {
     struct fixture f;
@@ -670,6 +698,7 @@ void backend_contract_add(TCase *tests, const struct backend_ops *of, bool same_
     tcase_add_test(tests, the_penalty_counts_history_and_output);
     tcase_add_test(tests, presence_and_frequency_count_output_before_a_recompute_but_no_prompt);
     tcase_add_test(tests, biases_are_the_slots_own);
+    tcase_add_test(tests, each_filter_of_a_slot_is_its_own);
     tcase_add_test(tests, only_allowed_ids_are_sampled);
     tcase_add_test(tests, a_mask_may_come_while_the_step_runs);
     tcase_add_test(tests, a_draft_gives_what_agreed_of_it_and_the_id_after);

@@ -470,6 +470,20 @@ START_TEST(a_reader_that_goes_away_ends_it_quietly)
 }
 END_TEST
 
+/* It holds what was asked and answered, as the pool's processes do. */
+START_TEST(a_crash_of_the_command_would_leave_no_core_dump)
+{
+    static const char line[] =
+        "ulimit -c unlimited; mkfifo \"$D/text\"; $Q/quern tokenize \"$MODEL\" <\"$D/text\" & "
+        "exec 3>\"$D/text\"; for i in $(seq 300); do "
+        "grep -q '^Max core file size *[01] ' /proc/$!/limits && echo none && break; "
+        "sleep 0.1; done; exec 3>&-; wait; rm \"$D/text\"";
+    setenv("D", dir, 1);
+    ck_assert_int_eq(shell(line), 0);
+    ck_assert_msg(begins(out, "none\n"), "%s%s", out, err);
+}
+END_TEST
+
 /* Where a user has next to nothing: no home, no runtime directory, a folder that cannot be written. */
 START_TEST(a_bare_environment_will_do)
 {
@@ -574,6 +588,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_stdout_that_takes_nothing_is_told_of_once);
     tcase_add_test(tests, a_reader_that_goes_away_ends_it_quietly);
     tcase_add_test(tests, a_status_fits_the_terminal_and_top_ends_with_q);
+    tcase_add_test(tests, a_crash_of_the_command_would_leave_no_core_dump);
     tcase_add_test(tests, a_bare_environment_will_do);
     tcase_add_test(tests, a_prompt_is_read_from_stdin_up_to_a_bound);
 }

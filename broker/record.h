@@ -31,8 +31,8 @@ int record_make(struct vault *vault, struct request *request, const void *body, 
 void record_keep(struct vault *vault, const struct request *request,
                  const uint8_t client_key[CLIENT_KEY_BYTES]);
 
-/* The steps: assigned, before it is sent; taken back; another epoch, for a worker
- * that died or one that leaves; a cancel; another session. */
+/* The steps: assigned, before it is sent; taken back; another epoch, for a worker that died or one that
+ * leaves; a cancel; another session. */
 void record_assigned(const struct request *request, struct record_holder holder);
 void record_returned(const struct request *request);
 void record_moved(const struct request *request);

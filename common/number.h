@@ -4,8 +4,7 @@
 
 /* Numbers as people write them, on a command line or in a file: the whole text must be one, and within
  * bounds. No leading space, no "0x10", no "nan", no unit. 0; or -EINVAL with a reason that has the text and
- * the bounds
- * ("\"ten\" is not a number from 1 to 9"), to which the caller adds what the number is for. */
+ * the bounds ("\"ten\" is not a number from 1 to 9"), to which the caller adds what the number is for. */
 
 #include <stdint.h>
 

@@ -21,8 +21,7 @@
 #define PROTO_VERSION_MIN 1
 #define PROTO_VERSION_MAX 1
 
-/* Bounds, told to clients in hello_ok.limits. A message above
- * its bound closes the connection it came on. */
+/* Bounds, told to clients in hello_ok.limits. A message above its bound closes the connection it came on. */
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
 #define PROTO_MAX_TAKEN         4096       /* ids of one ping */
 #define PROTO_MAX_TOKENS_UNSAID 256        /* most that are made when nobody said how many */
@@ -197,9 +196,6 @@ struct prompt {
 
 enum disconnect_policy { DISCONNECT_CANCEL, DISCONNECT_KEEP };
 
-/* What a client asks for. Their bounds, and the defaults that optional fields decode to when a client leaves
- * them out, stand in fields.c (those of sampling in common/sampling.h); the broker fixes them at admission
- * together with the seed, so that a move changes nothing. */
 /* How a grammar is written. */
 enum grammar_text_kind {
     GRAMMAR_TEXT_GBNF,
@@ -220,6 +216,9 @@ static inline bool grammar_text_is_none(const struct grammar_text *grammar)
     return grammar->kind == GRAMMAR_TEXT_GBNF && grammar->text.len == 0;
 }
 
+/* What a client asks for. Bounds of its fields, and the defaults that optional ones decode to when a client
+ * leaves them out, stand in fields.c (those of sampling in common/sampling.h). The broker fixes the seed at
+ * admission, so that a move changes nothing. */
 struct generation {
     struct prompt prompt;
     bool embed;          /* the answer is the prompt's embedding, and no token */

@@ -59,9 +59,8 @@ const char *load_describe_memory(const struct load *load, char *text, size_t siz
 uint32_t load_most_tokens(const struct load *load);
 
 /* May the next process load what this one could not? There may be memory by then (or descriptors, threads,
- * space), the file at rest, and the
- * device well again that failed or stood still; who starts it again bounds how often. What was refused (a
- * model, or a device that computes wrongly) is refused again. */
+ * space), the file at rest, and the device well again that failed or stood still; who starts it again bounds
+ * how often. What was refused (a model, or a device that computes wrongly) is refused again. */
 bool load_may_pass(int r);
 
 /* Gives back all but the preparer, which is gone by then. */

@@ -51,8 +51,8 @@ void prompt_encoder_deinit(struct prompt_encoder *encoder);
 void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens);
 
 /* Appends the ids of a prompt that is a text or a conversation, this one with the tools that the model may
- * call (JSON; "" = none). False with the reason: not UTF-8, longer than
- * the bound, empty, refused by the template, without memory. */
+ * call (JSON; "" = none). False with the reason: not UTF-8, longer than the bound, empty, refused by the
+ * template, without memory. */
 bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
                    struct ids *ret_ids, struct refusal *ret_refusal);
 

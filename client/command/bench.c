@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/topology.h"
 #include "worker/convert/synth.h"
 
 #define BUFFER_BYTES ((size_t)512 << 20)
@@ -95,7 +96,7 @@ static int measure(struct reader *readers, uint32_t n, const void *buffer, doubl
 
 int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second, struct error *err)
 {
-    uint32_t n = n_threads ? n_threads : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t n = n_threads ? n_threads : topology_threads_here();
     struct reader *readers = calloc(n, sizeof *readers);
     void *buffer = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (!readers || buffer == MAP_FAILED) {

@@ -29,6 +29,7 @@
 #include "client/command/verbs.h"
 #include <quern.h>
 #include "common/clock.h"
+#include "common/topology.h"
 
 #define GOAL_TOKENS_PER_S 200000
 #define GOAL_MEMORY       (100u << 20)
@@ -358,8 +359,8 @@ static void print(const struct options *options, const struct rate *shared, cons
         json_decref(json);
         return;
     }
-    printf("%u streams of %u tokens, null backend, %ld cores, median of %u\n", options->streams,
-           options->tokens, sysconf(_SC_NPROCESSORS_ONLN), options->repetitions);
+    printf("%u streams of %u tokens, null backend, %u cores, median of %u\n", options->streams,
+           options->tokens, topology_threads_here(), options->repetitions);
     printf(
         "frames of 250 µs      %10.0f tokens/s  %9.0f events/s  %4.0f bytes/token   goal %d tokens/s: %s\n",
         shared->tokens_per_s, shared->events_per_s, shared->bytes_per_token, GOAL_TOKENS_PER_S,

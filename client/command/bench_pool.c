@@ -26,6 +26,7 @@
 #include "client/command/verbs.h"
 #include <quern.h>
 #include "common/clock.h"
+#include "common/topology.h"
 #include "proto/launch.h"
 
 #define DEFAULT_FRAME_US 250
@@ -267,10 +268,10 @@ static void print(const struct options *options, uint32_t frame_us, const struct
 /* "µ" is two bytes and one column: written out, not left to a width. */
 static void print_heading(const struct options *options)
 {
-    printf("%u requests of %u tokens, %u worker%s, null backend, %ld cores, median of %u; latency of one "
+    printf("%u requests of %u tokens, %u worker%s, null backend, %u cores, median of %u; latency of one "
            "token, to the worker and back\n",
            options->requests, options->tokens, options->workers, options->workers == 1 ? "" : "s",
-           sysconf(_SC_NPROCESSORS_ONLN), options->repetitions);
+           topology_threads_here(), options->repetitions);
     printf(
         "                                                cpu µs      idle      idle    loaded    loaded\n"
         "frame µs     tokens/s     frames/s ids/frame    /frame    p50 µs    p99 µs    p50 µs    p99 µs\n");

@@ -30,6 +30,7 @@
 #include "client/command/bench.h"
 #include "client/command/interrupt.h"
 #include "client/command/verbs.h"
+#include "common/topology.h"
 
 #define STORE_MIB 64
 
@@ -84,9 +85,9 @@ static int measure_all(struct prefix_bench *bench, struct error *err)
                       {measure_at_once, WORKERS, 0, false}};
     int r = 0;
     if (!bench->options->json)
-        printf("prompts of %u ids; tenants: %u requests of %u, Zipf; chat of %u turns; %ld cores\n",
+        printf("prompts of %u ids; tenants: %u requests of %u, Zipf; chat of %u turns; %u cores\n",
                bench->options->ids, bench->options->requests, TENANTS, bench->options->turns,
-               sysconf(_SC_NPROCESSORS_ONLN));
+               topology_threads_here());
     for (size_t i = 0; r == 0 && i < sizeof situations / sizeof *situations; i++) {
         const char *device = situations[i].free_tokens ? "null" : bench->options->device;
         if (situations[i].workers > 0)

@@ -18,6 +18,7 @@
 #include "client/command/inspect_serving.h"
 #include "client/command/verbs.h"
 #include "common/program.h"
+#include "common/topology.h"
 #include "common/utf8.h"
 #include "worker/engine/backends.h"
 #include "worker/huggingface/folder.h"
@@ -164,8 +165,7 @@ static json_t *totals_json(const struct gguf *gguf)
 static json_t *digest_json(struct model *model)
 {
     char text[33];
-    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (model_read_digest(model, n_cores > 0 ? (uint32_t)n_cores : 1, NULL, NULL, NULL) < 0)
+    if (model_read_digest(model, topology_threads_here(), NULL, NULL, NULL) < 0)
         return NULL;
     for (int i = 0; i < 16; i++)
         snprintf(text + 2 * i, 3, "%02x", model->digest[i]);

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "common/topology.h"
 #include "common/utf8.h"
 #include "worker/model/hyperparameters.h"
 #include "worker/model/model.h"
@@ -208,8 +208,7 @@ static int announce_tensors(const struct quantizer *quantizer, struct plan *plan
 
 static unsigned pick_threads(unsigned wanted)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned n = wanted ? wanted : cores > 0 ? (unsigned)cores : 1;
+    unsigned n = wanted ? wanted : topology_threads_here();
     return n < MAX_THREADS ? n : MAX_THREADS;
 }
 

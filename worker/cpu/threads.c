@@ -21,6 +21,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/topology.h"
+
 /* Some ten microseconds: longer than members of one step usually differ, shorter than a scheduler's slice. */
 #define SPINS 1500
 
@@ -184,18 +186,11 @@ static int pin_caller(struct threads *threads, const int *cpus, uint32_t n_cpus,
     return 0;
 }
 
-static uint32_t cores_allowed(void)
-{
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n < 1 ? 1 : (uint32_t)n;
-}
-
 int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct threads **ret_threads,
                 struct error *err)
 {
     if (n_threads == 0)
-        n_threads = n_cpus ? n_cpus : cores_allowed();
+        n_threads = n_cpus ? n_cpus : topology_threads_here();
     if (n_threads > MAX_THREADS)
         return error_set(err, -EINVAL, "%u threads are more than %u", n_threads, MAX_THREADS);
     struct threads *threads = aligned_alloc(64, sizeof *threads);

@@ -18,9 +18,9 @@ struct threads;
 
 typedef void threads_work(void *arg, uint32_t index);
 
-/* Starts n_threads − 1 threads; 0 means one per listed core, or without a list one per core this process may
- * use. With a list, member i (the caller too, until threads_free) is pinned to cpus[i % n_cpus]. -EINVAL
- * names a core that cannot be used; -EAGAIN when threads cannot be made. */
+/* Starts n_threads − 1 threads; 0 means one per listed core, or without a list topology_threads_here. With a
+ * list, member i (the caller too, until threads_free) is pinned to cpus[i % n_cpus]. -EINVAL names a core
+ * that cannot be used; -EAGAIN when threads cannot be made. */
 int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct threads **ret_threads,
                 struct error *err);
 struct threads *threads_free(struct threads *threads);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One process: its arguments, its cores, what it inherits.
+/* One process: its arguments, what it inherits.
  *
  * Of our descriptors a worker inherits the board, the prefix store and nothing else: all others are
  * close-on-exec. It leads a process group of its own, so that a Ctrl-C on the terminal does not reach it.
@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -22,39 +21,6 @@
 #include "common/command_line.h"
 
 extern char **environ;
-
-#define MAX_LISTED_CORES 256 /* what quern-worker takes */
-#define CORES_TEXT       4096
-
-uint32_t launch_cores(const int *allowed, uint32_t n_allowed, uint32_t index, uint32_t n, uint32_t threads,
-                      char *ret_list, size_t size)
-{
-    uint32_t share = n_allowed / n ? n_allowed / n : 1;
-    uint32_t count = threads ? threads : share;
-    ret_list[0] = 0;
-    if ((uint64_t)count * n > n_allowed || count > MAX_LISTED_CORES)
-        return count;
-    size_t used = 0;
-    for (uint32_t i = 0; i < count && used < size; i++)
-        used +=
-            (size_t)snprintf(ret_list + used, size - used, "%s%d", i ? "," : "", allowed[index * count + i]);
-    if (used >= size)
-        ret_list[0] = 0;
-    return count;
-}
-
-static uint32_t allowed_cores(int allowed[CPU_SETSIZE])
-{
-    cpu_set_t set;
-    uint32_t n = 0;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) < 0)
-        return 0;
-    for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &set))
-            allowed[n++] = i;
-    return n;
-}
 
 static void build_command(const struct launch_plan *plan, struct command_line *line)
 {
@@ -78,15 +44,8 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
     command_line_option(line, "--system", options->system[0] ? options->system : NULL);
     if (options->has_cached_blocks)
         command_line_number(line, "--cached-blocks", options->cached_blocks);
-    int allowed[CPU_SETSIZE];
-    uint32_t n_allowed = allowed_cores(allowed);
-    if (n_allowed > 0) {
-        char cores[CORES_TEXT];
-        uint32_t threads = launch_cores(allowed, n_allowed, plan->index, options->workers, options->threads,
-                                        cores, sizeof cores);
-        command_line_number(line, "--threads", threads);
-        command_line_option(line, "--cpus", cores[0] ? cores : NULL);
-    }
+    if (options->threads > 0)
+        command_line_number(line, "--threads", options->threads);
     command_line_number(line, "--board-fd", plan->board_fd);
     command_line_number(line, "--board-slot", plan->index);
     if (plan->store_fd >= 0)

@@ -15,7 +15,7 @@ struct launch_plan {
     const char *worker_link; /* endpoint that it shall connect to */
     const char *stream;      /* endpoint that the worker shall bind */
     const char *name;
-    uint32_t index; /* place in the pool: slot on the board, share of the cores */
+    uint32_t index; /* place in the pool: slot on the board, and by it its share of the cores */
     uint32_t incarnation;
     int board_fd;
     int store_fd; /* of the prefix store; -1: there is none */
@@ -36,11 +36,5 @@ int launch_broker(const char *program, const struct options *options, const int 
  * whether it serves (proto/gateway_report.h). 0 or -errno with the reason. */
 int launch_gateway(const char *program, const struct options *options, int listen_fd, int report_fd,
                    pid_t *ret_pid, struct error *err);
-
-/* The cores for place `index` of `n`: their number, and a list such as "2,3" in ret_list; "" when there are
- * not enough for everyone. `threads` 0: an equal share. Exposed for its test; `allowed` lists the cores that
- * this process may use. */
-uint32_t launch_cores(const int *allowed, uint32_t n_allowed, uint32_t index, uint32_t n, uint32_t threads,
-                      char *ret_list, size_t size);
 
 #endif

@@ -2,7 +2,8 @@
 /* Loading, in the order that confinement asks for: what looks at files and at other processes first, then
  * what has threads, then the engine.
  *
- *     model ─▶ backend ─▶ weights of others ─▶ sandbox ─▶ digest ─▶ preparer ─▶ engine ─▶ weights for others
+ *     cores ─▶ model ─▶ backend ─▶ weights of others ─▶ sandbox ─▶ digest ─▶ preparer ─▶ engine ─▶ weights
+ * for others
  */
 
 #include "worker/load.h"
@@ -13,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/available.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "worker/convert/quantize.h"
@@ -28,6 +30,73 @@ static size_t store_bytes(const struct worker_options *options)
     return options->prefix_store_fd >= 0 && fstat(options->prefix_store_fd, &stat) == 0 ? (size_t)stat.st_size
                                                                                         : 0;
 }
+
+/* ---- cores and memory ---- */
+
+static void log_binding(const struct load *load)
+{
+    const struct binding *binding = &load->binding;
+    char machine[512], cores[512] = "";
+    for (uint32_t i = 0, used = 0; i < binding->n_cpus && used < sizeof cores - 16; i++)
+        used += (uint32_t)snprintf(cores + used, sizeof cores - used, "%s%d", i ? "," : " on cores ",
+                                   binding->cpus[i]);
+    log_info("%s: %u thread%s%s", topology_describe(load->topology, machine, sizeof machine),
+             binding->n_threads, binding->n_threads == 1 ? "" : "s", cores);
+}
+
+/* What this worker has of the machine, read while all of /sys is in reach. */
+static int take_share(struct load *load, struct error *err)
+{
+    const struct worker_options *options = load->options;
+    int r = topology_new(NULL, &load->topology, err);
+    if (r < 0)
+        return r;
+    if (options->n_cpus > 0)
+        binding_decide_listed(load->topology, options->cpus, options->n_cpus, options->threads,
+                              &load->binding);
+    else if (options->local_workers > 0)
+        binding_decide(load->topology, options->board_slot, options->local_workers, options->threads,
+                       &load->binding);
+    else
+        binding_decide_free(load->topology, options->threads, &load->binding);
+    if (!load->topology->is_real)
+        load->binding.n_cpus = 0;
+    return 0;
+}
+
+static void prefer_node(void *arg, uint32_t node)
+{
+    topology_prefer_node(arg, node == WEIGHT_STORE_ANY_NODE ? TOPOLOGY_ANY_NODE : node);
+}
+
+static uint64_t bytes_of_tensors(const struct gguf *gguf)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < gguf_n_tensors(gguf); i++)
+        bytes += gguf_tensor_at(gguf, i)->size;
+    return bytes;
+}
+
+/* Where the weights are to lie: in memory near the cores that read them. */
+static struct weight_store_place place_weights(struct load *load)
+{
+    const struct worker_options *options = load->options;
+    struct available available = {.total = UINT64_MAX};
+    available_read("", &available);
+    binding_place_weights(load->topology, &load->binding, options->local_workers, options->threads,
+                          bytes_of_tensors(load->model->gguf), available.total, &load->placing);
+    return (struct weight_store_place){
+        .nodes = load->placing.nodes, .prefer = prefer_node, .arg = load->topology};
+}
+
+/* What other workers' weights take, on other nodes. */
+static uint64_t bytes_of_copies(const struct load *load)
+{
+    return load->placing.n_copies > 1 ? (load->placing.n_copies - 1) * bytes_of_tensors(load->model->gguf)
+                                      : 0;
+}
+
+/* ---- what is loaded ---- */
 
 static void log_choice(const struct load *load)
 {
@@ -57,6 +126,8 @@ static void open_weights(struct load *load)
         return;
     struct weight_store_file file = {.packing = ops->weight_packing ? ops->weight_packing() : 0};
     struct error err;
+    if (ops->self_contained)
+        file.place = place_weights(load);
     if (!ops->weight_packing || !gguf_file_key(load->model->gguf, file.key, &file.settled))
         return;
     if (weight_store_open(&file, load->progress, load->progress_arg, &load->weights, &err) < 0)
@@ -73,7 +144,7 @@ static void tell_digest(struct load *load)
 
 static int begin_digest(struct load *load, struct error *err)
 {
-    int r = digest_begin(&load->digest, load->weights, load->options->threads, load->progress,
+    int r = digest_begin(&load->digest, load->weights, load->binding.n_threads, load->progress,
                          load->progress_arg, err);
     if (r == 0)
         tell_digest(load);
@@ -160,20 +231,21 @@ static int open_engine(struct load *load, struct error *err)
         .model = load->model,
         .backend = load->backend.ops,
         .most_cached = options->cached_blocks,
-        .backend_config = {
-            .n_slots = options->slots,
-            .n_context = options->context,
-            .n_blocks = options->kv_blocks,
-            .invariant = options->invariant,
-            .kv_type = kv_type,
-            .n_sharers = n_sharers,
-            .shared_bytes = load->shared_bytes,
-            .weights = load->weights,
-            .devices = &device,
-            .n_devices = load->backend.n_devices > 0,
-            .cpu = {.n_threads = options->threads, .cpus = options->cpus, .n_cpus = options->n_cpus},
-            .progress = load->progress,
-            .progress_arg = load->progress_arg}};
+        .backend_config = {.n_slots = options->slots,
+                           .n_context = options->context,
+                           .n_blocks = options->kv_blocks,
+                           .invariant = options->invariant,
+                           .kv_type = kv_type,
+                           .n_sharers = n_sharers,
+                           .shared_bytes = load->shared_bytes + bytes_of_copies(load),
+                           .weights = load->weights,
+                           .devices = &device,
+                           .n_devices = load->backend.n_devices > 0,
+                           .cpu = {.n_threads = load->binding.n_threads,
+                                   .cpus = load->binding.cpus,
+                                   .n_cpus = load->binding.n_cpus},
+                           .progress = load->progress,
+                           .progress_arg = load->progress_arg}};
     return engine_new(&config, load->sink, load->sink_arg, &load->engine, err);
 }
 
@@ -205,7 +277,7 @@ static void after_tensor(void *arg, const struct quantize_step *step)
 static int open_model(struct load *load, struct error *err)
 {
     const struct worker_options *options = load->options;
-    const struct quantize_options quantize = {.n_threads = options->threads};
+    const struct quantize_options quantize = {.n_threads = load->binding.n_threads};
     const struct mixture *mixture = options->quantize ? mixture_by_name(options->quantize) : NULL;
     struct gguf *gguf;
     if (options->quantize && !mixture)
@@ -273,7 +345,9 @@ static int open_encoder(struct load *load, struct error *err)
 int load_run(struct load *load, struct error *err)
 {
     load->shared_bytes = store_bytes(load->options);
-    int r = open_model(load, err);
+    int r = take_share(load, err);
+    if (r == 0)
+        r = open_model(load, err);
     if (r == 0)
         r = open_encoder(load, err);
     if (r < 0)
@@ -310,6 +384,7 @@ int load_run(struct load *load, struct error *err)
         return r;
     model_let_go(load->model);
     prompt_encoder_bound(&load->encoder, load_most_tokens(load));
+    log_binding(load); /* now, because what cannot be loaded is to be one line */
     return 0;
 }
 
@@ -332,6 +407,7 @@ void load_close(struct load *load)
     prompt_encoder_deinit(&load->encoder);
     digest_close(&load->digest);
     model_free(load->model);
+    topology_free(load->topology);
 }
 
 /* ---- what it says of itself ---- */

@@ -9,6 +9,8 @@
 #include <stddef.h>
 
 #include "common/error.h"
+#include "common/topology.h"
+#include "worker/binding.h"
 #include "worker/digest.h"
 #include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
@@ -28,6 +30,9 @@ struct load {
     engine_sink *sink; /* of the engine's events */
     void *sink_arg;
 
+    struct topology *topology;
+    struct binding binding;         /* where its threads compute */
+    struct binding_weights placing; /* and where its weights lie */
     struct model *model;
     struct digest digest;
     struct prompt_encoder encoder;

@@ -27,7 +27,7 @@ struct worker_options {
     int board_fd; /* -1: no board */
     uint32_t board_slot;
     int prefix_store_fd;    /* -1: no prefix store */
-    uint32_t local_workers; /* 0 is 1 */
+    uint32_t local_workers; /* 0: it was not told, and is alone */
     uint32_t frame_us;
     uint32_t orphan_s;
     bool invariant; /* answers do not depend on what else runs, on a GPU too */

@@ -6,12 +6,15 @@
 #include "tests/unit/run.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/topology.h"
 
 static struct pool one, two;
 
@@ -96,6 +99,61 @@ START_TEST(weights_are_there_once_for_all_workers_of_all_pools)
 }
 END_TEST
 
+static ino_t inode_of(pid_t pid)
+{
+    struct stat st = {0};
+    ck_assert_msg(segment_of(pid, &st), "a worker has no segment, or several: %s", pool_log(&one));
+    return st.st_ino;
+}
+
+/* hwloc is told to see two nodes. Nothing can be bound to them, but what is shared is decided by them. */
+START_TEST(workers_of_different_nodes_have_weights_of_their_own)
+{
+    char near[4096], anywhere[4096];
+    pid_t pids[4];
+    setenv("HWLOC_SYNTHETIC", "node:2(memory=68719476736) core:2 pu:1", 1);
+    pool_start(&one, tiny_model(), "--workers", "4", "--device", "cpu", "--ctx", "256", NULL);
+    ck_assert(pool_says(&one, "4 cores, 2 nodes (128 GiB); as hwloc was told: 1 thread", 10));
+    ck_assert_int_eq(pool_worker_pids(&one, pids, 4), 4);
+    ck_assert_uint_eq(inode_of(pids[0]), inode_of(pids[2]));
+    ck_assert_uint_eq(inode_of(pids[1]), inode_of(pids[3]));
+    ck_assert_uint_ne(inode_of(pids[0]), inode_of(pids[1]));
+    ask(&one, near, sizeof near);
+    unsetenv("HWLOC_SYNTHETIC");
+    pool_start(&two, tiny_model(), "--device", "cpu", "--ctx", "256", NULL);
+    ask(&two, anywhere, sizeof anywhere);
+    ck_assert_str_eq(near, anywhere);
+}
+END_TEST
+
+START_TEST(nodes_that_are_too_small_for_a_copy_share_one)
+{
+    setenv("HWLOC_SYNTHETIC", "node:2(memory=100000) core:2 pu:1", 1);
+    pool_start(&one, tiny_model(), "--workers", "2", "--device", "cpu", "--ctx", "256", NULL);
+    unsetenv("HWLOC_SYNTHETIC");
+    shared(&one, 2);
+}
+END_TEST
+
+/* The main thread is the first of the team. */
+START_TEST(workers_compute_on_cores_of_their_own)
+{
+    pid_t pids[2];
+    cpu_set_t cores[2], both;
+    struct topology *machine;
+    ck_assert_int_eq(topology_new(NULL, &machine, NULL), 0);
+    const bool enough = topology_threads(machine) >= 2 && topology_threads(machine) == machine->n_cores;
+    topology_free(machine);
+    pool_start(&one, tiny_model(), "--workers", "2", "--device", "cpu", "--ctx", "256", NULL);
+    ck_assert_int_eq(pool_worker_pids(&one, pids, 2), 2);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(sched_getaffinity(pids[i], sizeof *cores, &cores[i]), 0);
+    CPU_AND(&both, &cores[0], &cores[1]);
+    ck_assert_int_eq(enough ? 0 : CPU_COUNT(&cores[0]), CPU_COUNT(&both));
+    ck_assert(!enough || (CPU_COUNT(&cores[0]) == 1 && CPU_COUNT(&cores[1]) == 1));
+}
+END_TEST
+
 /* What a device's workers leave for one another is in the host's memory; a lone one leaves nothing. */
 START_TEST(workers_with_a_device_read_the_file_once)
 {
@@ -118,6 +176,9 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, NULL, tear_down);
     tcase_add_test(tests, workers_with_a_device_read_the_file_once);
     tcase_add_test(tests, weights_are_there_once_for_all_workers_of_all_pools);
+    tcase_add_test(tests, workers_of_different_nodes_have_weights_of_their_own);
+    tcase_add_test(tests, nodes_that_are_too_small_for_a_copy_share_one);
+    tcase_add_test(tests, workers_compute_on_cores_of_their_own);
 }
 
 int main(void)

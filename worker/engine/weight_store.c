@@ -30,7 +30,7 @@
 #include "common/shm.h"
 
 #define MAGIC        0x73746877u /* "whts" */
-#define VERSION      1u
+#define VERSION      2u
 #define SEGMENT_NAME "quern-weights"
 #define HEADER_BYTES ((size_t)4096)
 #define HUGE_PAGE    ((size_t)2 << 20)
@@ -51,9 +51,10 @@ struct header {
     uint32_t settled; /* the key stands for the digest */
     uint32_t pid;
     uint64_t layout, bytes;    /* of the weights behind the header */
+    uint64_t nodes;            /* of memory, that they lie on; 0: wherever */
     _Atomic uint64_t number;   /* when its owner came, clock_ns; 0: not yet */
     _Atomic uint64_t progress; /* steps that its owner has made */
-    uint8_t padding[4096 - 88];
+    uint8_t padding[4096 - 96];
 };
 _Static_assert(sizeof(struct header) == HEADER_BYTES, "a page");
 
@@ -130,7 +131,8 @@ static bool take_segment(struct look *look, int fd)
         return false;
     bool sealed = is_sealed(fd); /* before the header is read: then that is final too */
     if (pread(fd, &header, sizeof header, 0) != sizeof header || header.magic != MAGIC ||
-        header.version != VERSION || header.packing != store->file.packing)
+        header.version != VERSION || header.packing != store->file.packing ||
+        header.nodes != store->file.place.nodes)
         return false;
     bool same = memcmp(header.key, store->file.key, sizeof header.key) == 0;
     if (sealed) {
@@ -210,6 +212,7 @@ static int publish_wish(struct weight_store *store)
     store->header = page;
     store->header->pid = (uint32_t)getpid();
     store->header->packing = store->file.packing;
+    store->header->nodes = store->file.place.nodes;
     store->header->settled = store->file.settled;
     memcpy(store->header->key, store->file.key, sizeof store->file.key);
     store->header->version = VERSION;
@@ -385,20 +388,43 @@ struct commitment {
     atomic_int result;
 };
 
+/* The n-th of the set, from 0 on and in turn. */
+static uint32_t nth_node(uint64_t nodes, size_t n)
+{
+    for (n %= (size_t)__builtin_popcountll(nodes); n > 0; n--)
+        nodes &= nodes - 1;
+    return (uint32_t)__builtin_ctzll(nodes);
+}
+
+/* Before memory is got for a huge page of the segment. The kernel's own interleaving counts small pages: with
+ * two nodes it would put every huge page on the same one. */
+static void prefer_node_of(const struct weight_store *store, size_t at)
+{
+    const struct weight_store_place *place = &store->file.place;
+    if (place->nodes)
+        place->prefer(place->arg, nth_node(place->nodes, at / HUGE_PAGE));
+}
+
 /* Weights are read at every token, so they want huge pages. The kernel makes one around a page that is there,
- * and then clears the rest in one go; were all small pages there, it would have to copy them. Where it makes
- * none (before Linux 6.1, or when it finds no whole piece of memory) small ones do. */
+ * on its node, and then clears the rest in one go; were all small pages there, it would have to copy them.
+ * Where it makes none (before Linux 6.1, or when it finds no whole piece of memory) small ones do. */
 static int commit_part(const struct weight_store *store, size_t at)
 {
     const size_t n = store->mapped - at < PART ? store->mapped - at : PART, whole = n / HUGE_PAGE * HUGE_PAGE;
     int r = 0;
-    for (size_t i = 0; i < whole && r == 0; i += HUGE_PAGE)
+    for (size_t i = 0; i < whole && r == 0; i += HUGE_PAGE) {
+        prefer_node_of(store, at + i);
         r = shm_commit(store->fd, at + i, 1);
+    }
     if (r < 0)
         return r;
     if (whole > 0)
         madvise((uint8_t *)store->mapping + at, whole, MADV_COLLAPSE);
-    return shm_commit(store->fd, at, n);
+    for (size_t i = 0; i < n && r == 0; i += HUGE_PAGE) {
+        prefer_node_of(store, at + i);
+        r = shm_commit(store->fd, at + i, n - i < HUGE_PAGE ? n - i : HUGE_PAGE);
+    }
+    return r;
 }
 
 static void commit_parts(void *arg)
@@ -411,6 +437,9 @@ static void commit_parts(void *arg)
         if (r < 0)
             atomic_store(&commitment->result, r);
     }
+    const struct weight_store_place *place = &commitment->store->file.place;
+    if (place->nodes)
+        place->prefer(place->arg, WEIGHT_STORE_ANY_NODE);
 }
 
 /* In rounds, between which those who wait hear of progress. */

@@ -31,11 +31,24 @@
 
 struct weight_store;
 
+/* On which nodes of memory (NUMA) a segment lies: its huge pages in turn on each. Threads that read all of it
+ * from several nodes then use the memory of all alike; those of one node alone have it near. */
+struct weight_store_place {
+    uint64_t nodes; /* a bit for each; 0: wherever the system likes */
+    /* Memory that the calling thread gets from now on comes from this node; called by several threads at
+     * once, with WEIGHT_STORE_ANY_NODE in the end. Not called when there are no nodes. */
+    void (*prefer)(void *arg, uint32_t node);
+    void *arg;
+};
+
+#define WEIGHT_STORE_ANY_NODE UINT32_MAX
+
 /* Whose weights: gguf_file_key. */
 struct weight_store_file {
     uint8_t key[16];
     bool settled;
-    uint64_t packing; /* backend_ops.weight_packing: others pack in other ways */
+    uint64_t packing;                /* backend_ops.weight_packing: others pack in other ways */
+    struct weight_store_place place; /* segments that lie elsewhere are others' */
 };
 
 /* Looks for the segment of a file. While other workers, who came before, are about to make it, waits as long

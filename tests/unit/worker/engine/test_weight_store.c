@@ -446,6 +446,63 @@ START_TEST(all_memory_is_there_and_zero_before_packing_begins)
 }
 END_TEST
 
+/* What the store asked of a machine with nodes, by one thread. */
+struct wishes {
+    uint32_t nodes[512];
+    uint32_t n;
+};
+
+static void wish(void *arg, uint32_t node)
+{
+    struct wishes *wishes = arg;
+    if (wishes->n < 512)
+        wishes->nodes[wishes->n++] = node;
+}
+
+/* A part of 32 MiB and a rest: once page by page before the kernel joins them, once for what it did not join.
+ */
+START_TEST(huge_pages_come_from_each_node_in_turn)
+{
+    static const uint32_t set[] = {1, 3, 6};
+    struct wishes wishes = {.n = 0};
+    struct weight_store_file file = file_of_test(true);
+    file.place =
+        (struct weight_store_place){.nodes = 1 << 1 | 1 << 3 | 1 << 6, .prefer = wish, .arg = &wishes};
+    void *memory;
+    struct weight_store *store = open_store(&file);
+    weight_store_know(store, digest);
+    ck_assert_int_eq(weight_store_make(store, LAYOUT, ((size_t)37 << 20), NULL, NULL, &memory), 0);
+    weight_store_free(store);
+    ck_assert_uint_eq(wishes.n, 16 + 16 + 2 + 3 + 1);
+    for (uint32_t i = 0; i < 37; i++) {
+        const uint32_t page = i < 32 ? i % 16 : i < 34 ? i - 16 : i - 18;
+        ck_assert_uint_eq(wishes.nodes[i], set[page % 3]);
+    }
+    ck_assert_uint_eq(wishes.nodes[37], WEIGHT_STORE_ANY_NODE);
+}
+END_TEST
+
+START_TEST(segments_on_other_nodes_are_others)
+{
+    struct wishes wishes = {.n = 0};
+    struct weight_store_file here = file_of_test(true), there;
+    const uint8_t *weights;
+    here.place = (struct weight_store_place){.nodes = 1, .prefer = wish, .arg = &wishes};
+    there = here;
+    there.place.nodes = 2;
+    struct other first = start(pack, &here);
+    ck_assert_int_eq(first.said, 'm');
+    struct weight_store *store = open_store(&there);
+    ck_assert(!get(store, &weights));
+    weight_store_free(store);
+    store = open_store(&here);
+    ck_assert(get(store, &weights));
+    check_weights(weights);
+    weight_store_free(store);
+    stop(&first);
+}
+END_TEST
+
 static int count_descriptors(void)
 {
     int n = 0;
@@ -516,6 +573,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, of_many_at_the_same_instant_one_packs);
     tcase_add_test(tests, kills_at_any_moment_leave_nothing_and_stop_nobody);
     tcase_add_test(tests, strange_segments_are_passed_over);
+    tcase_add_test(tests, huge_pages_come_from_each_node_in_turn);
+    tcase_add_test(tests, segments_on_other_nodes_are_others);
     tcase_add_test(tests, all_memory_is_there_and_zero_before_packing_begins);
     tcase_add_test(tests, much_memory_comes_in_rounds);
     tcase_add_test(tests, a_process_that_may_make_no_large_file_packs_elsewhere);

@@ -4,6 +4,7 @@
 #include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -275,6 +276,33 @@ START_TEST(a_kept_request_is_cancelled_when_its_time_is_up)
 }
 END_TEST
 
+static void keep_two_seconds(struct generation *generation)
+{
+    generation->on_disconnect = DISCONNECT_KEEP;
+    generation->keep_s = 2;
+}
+
+/* Nobody is to blame for the time in which the broker itself stood still. */
+START_TEST(a_kept_request_has_its_time_though_the_broker_was_stopped)
+{
+    struct message bye = {.kind = MESSAGE_BYE};
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    client_generate(&client_a, 'r', "wait", keep_two_seconds);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    client_send(&client_a, &bye);
+    client_expect(&client_a, MESSAGE_BYE_OK);
+    kill(pool_broker_pid(&the_pool), SIGSTOP);
+    usleep(3000000);
+    kill(pool_broker_pid(&the_pool), SIGCONT);
+    usleep(500000);
+    ck_assert_uint_eq(n_running(), 1);
+    client_await_idle(&client_b, 1);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
 START_TEST(a_client_that_does_not_read_slows_nobody_and_can_replay)
 {
     uint64_t count;
@@ -401,6 +429,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_client_that_says_bye_has_left_though_it_still_listens);
     tcase_add_test(tests, a_silent_session_that_listens_to_nothing_is_cancelled_with_its_lease);
     tcase_add_test(tests, a_kept_request_is_cancelled_when_its_time_is_up);
+    tcase_add_test(tests, a_kept_request_has_its_time_though_the_broker_was_stopped);
     tcase_add_test(tests, a_client_that_does_not_read_slows_nobody_and_can_replay);
     tcase_add_test(tests, a_page_asked_for_by_a_client_that_does_not_read_comes_when_it_does);
     tcase_add_test(tests, beyond_what_the_journal_can_hold_requests_are_told_when_to_come_back);

@@ -25,6 +25,19 @@ START_TEST(a_welcome_that_is_lost_is_asked_for_again)
 }
 END_TEST
 
+START_TEST(who_leaves_says_so_and_is_not_waited_for)
+{
+    static const int script[] = {STEP_STOP};
+    start((struct fake_config){.n_frames = 1, .script = script});
+    ck_assert_int_eq(fake_broker_count(broker, "bye"), 0);
+    client = quern_free(client);
+    for (int i = 0; i < 1000 && fake_broker_count(broker, "bye") == 0; i++)
+        usleep(10000);
+    ck_assert_int_eq(fake_broker_count(broker, "bye"), 1);
+    fake_broker_free(broker);
+}
+END_TEST
+
 START_TEST(a_restarted_broker_is_met_again_and_the_request_goes_on)
 {
     static const int script[] = {0, 1, STEP_FORGET, 4, 5, STEP_END, STEP_STOP};
@@ -386,6 +399,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, the_broker_is_told_which_answers_were_taken_and_each_once);
     tcase_add_test(tests, a_welcome_that_is_lost_is_asked_for_again);
+    tcase_add_test(tests, who_leaves_says_so_and_is_not_waited_for);
     tcase_add_test(tests, a_restarted_broker_is_met_again_and_the_request_goes_on);
     tcase_add_test(tests, a_cancel_that_a_restart_swallowed_is_said_again);
     tcase_add_test(tests, what_was_only_queued_is_sent_again_to_a_restarted_broker);

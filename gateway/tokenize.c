@@ -78,18 +78,17 @@ static void on_answer(void *arg, const struct quern_answer *answer)
 
 static int ask(struct exchange *exchange, const struct quern_request *request, struct refusal *refusal)
 {
+    struct quern *client = exchange->gateway->pool.client;
+    const struct quern_text text = {request->model, request->text, request->text_len, request->special};
+    const struct quern_ids ids = {request->model, request->ids, request->n_ids, request->special};
     struct quern_error err = {.text = ""};
     struct question *question = calloc(1, sizeof *question);
     int r = -ENOMEM;
     if (question) {
         question->exchange = exchange;
         exchange_when_gone(exchange, on_gone, question);
-        r = request->text ? quern_ask_tokenize(exchange->gateway->pool.client, request->model, request->text,
-                                               request->text_len, request->special, ANSWER_MS, on_answer,
-                                               question, &err)
-                          : quern_ask_detokenize(exchange->gateway->pool.client, request->model, request->ids,
-                                                 request->n_ids, request->special, ANSWER_MS, on_answer,
-                                                 question, &err);
+        r = request->text ? quern_ask_tokenize(client, &text, ANSWER_MS, on_answer, question, &err)
+                          : quern_ask_detokenize(client, &ids, ANSWER_MS, on_answer, question, &err);
     }
     if (r == 0)
         return 0;

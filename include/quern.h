@@ -305,15 +305,30 @@ struct quern_status {
 int quern_status(struct quern *client, int timeout_ms, const struct quern_status **ret_status,
                  struct quern_error *err);
 
-/* The ids of a text; they live until the next call with this client. */
-int quern_tokenize(struct quern *client, const char *model, const char *text, size_t text_len, bool special,
-                   int timeout_ms, const int32_t **ret_ids, size_t *ret_n, struct quern_error *err);
+/* A text to be made ids. */
+struct quern_text {
+    const char *model; /* whose tokenizer; NULL: any */
+    const char *text;  /* [len], UTF-8 */
+    size_t len;
+    bool special; /* control tokens written out in the text become their ids */
+};
 
-/* The text of ids, UTF-8, zero-terminated, *ret_len bytes: bytes that are none become U+FFFD. `special`:
- * control tokens are written out by their names, else left out. It lives until the next call with this
- * client. */
-int quern_detokenize(struct quern *client, const char *model, const int32_t *ids, size_t n_ids, bool special,
-                     int timeout_ms, const char **ret_text, size_t *ret_len, struct quern_error *err);
+/* The ids of a text; they live until the next call with this client. */
+int quern_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
+                   const int32_t **ret_ids, size_t *ret_n, struct quern_error *err);
+
+/* Ids to be made text. */
+struct quern_ids {
+    const char *model;  /* whose tokenizer; NULL: any */
+    const int32_t *ids; /* [n] */
+    size_t n;
+    bool special; /* control tokens are written out by their names, else left out */
+};
+
+/* The text of ids, UTF-8, zero-terminated, *ret_len bytes: bytes that are none become U+FFFD. It lives until
+ * the next call with this client. */
+int quern_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms, const char **ret_text,
+                     size_t *ret_len, struct quern_error *err);
 
 /* These do not wait: the answer comes to a callback inside quern_dispatch, which may do what that of an
  * output may. Any number of questions may be open. */
@@ -331,11 +346,10 @@ typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);
 /* 0, and one answer will come within timeout_ms or so; -EMSGSIZE, -ENOMEM, or what broke the session. */
 int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, void *arg,
                      struct quern_error *err);
-int quern_ask_tokenize(struct quern *client, const char *model, const char *text, size_t text_len,
-                       bool special, int timeout_ms, quern_answer_fn *fn, void *arg, struct quern_error *err);
-int quern_ask_detokenize(struct quern *client, const char *model, const int32_t *ids, size_t n_ids,
-                         bool special, int timeout_ms, quern_answer_fn *fn, void *arg,
-                         struct quern_error *err);
+int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
+                       quern_answer_fn *fn, void *arg, struct quern_error *err);
+int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms,
+                         quern_answer_fn *fn, void *arg, struct quern_error *err);
 
 #ifdef __cplusplus
 }

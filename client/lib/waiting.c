@@ -24,27 +24,25 @@ int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, 
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
-int quern_ask_tokenize(struct quern *client, const char *model, const char *text, size_t text_len,
-                       bool special, int timeout_ms, quern_answer_fn *fn, void *arg,
-                       struct quern_error *ret_err)
+int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
+                       quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
 {
     struct message message = {.kind = MESSAGE_TOKENIZE};
     struct error err = {0};
-    message.tokenize.model = bytes_of_string(model ? model : "");
-    message.tokenize.text = (struct bytes){text, text_len};
-    message.tokenize.special = special;
+    message.tokenize.model = bytes_of_string(text->model ? text->model : "");
+    message.tokenize.text = (struct bytes){text->text, text->len};
+    message.tokenize.special = text->special;
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
-int quern_ask_detokenize(struct quern *client, const char *model, const int32_t *ids, size_t n_ids,
-                         bool special, int timeout_ms, quern_answer_fn *fn, void *arg,
-                         struct quern_error *ret_err)
+int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms,
+                         quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
 {
     struct message message = {.kind = MESSAGE_DETOKENIZE};
     struct error err = {0};
-    message.detokenize.model = bytes_of_string(model ? model : "");
-    message.detokenize.ids = (struct id_list){ids, n_ids};
-    message.detokenize.special = special;
+    message.detokenize.model = bytes_of_string(ids->model ? ids->model : "");
+    message.detokenize.ids = (struct id_list){ids->ids, ids->n};
+    message.detokenize.special = ids->special;
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
@@ -87,13 +85,13 @@ int quern_status(struct quern *client, int timeout_ms, const struct quern_status
     return r;
 }
 
-int quern_tokenize(struct quern *client, const char *model, const char *text, size_t text_len, bool special,
-                   int timeout_ms, const int32_t **ret_ids, size_t *ret_n, struct quern_error *err)
+int quern_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
+                   const int32_t **ret_ids, size_t *ret_n, struct quern_error *err)
 {
     struct asked asked = {0};
     int r = loop_refuse_inside(client, err);
     if (r == 0)
-        r = quern_ask_tokenize(client, model, text, text_len, special, timeout_ms, on_answer, &asked, err);
+        r = quern_ask_tokenize(client, text, timeout_ms, on_answer, &asked, err);
     if (r == 0)
         r = await(client, &asked, err);
     if (r == 0) {
@@ -103,13 +101,13 @@ int quern_tokenize(struct quern *client, const char *model, const char *text, si
     return r;
 }
 
-int quern_detokenize(struct quern *client, const char *model, const int32_t *ids, size_t n_ids, bool special,
-                     int timeout_ms, const char **ret_text, size_t *ret_len, struct quern_error *err)
+int quern_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms, const char **ret_text,
+                     size_t *ret_len, struct quern_error *err)
 {
     struct asked asked = {0};
     int r = loop_refuse_inside(client, err);
     if (r == 0)
-        r = quern_ask_detokenize(client, model, ids, n_ids, special, timeout_ms, on_answer, &asked, err);
+        r = quern_ask_detokenize(client, ids, timeout_ms, on_answer, &asked, err);
     if (r == 0)
         r = await(client, &asked, err);
     if (r == 0) {

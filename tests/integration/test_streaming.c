@@ -238,24 +238,31 @@ START_TEST(the_pool_tokenizes_for_its_clients)
     struct quern_error err = {0};
     const int32_t *ids;
     size_t n = 0;
-    ck_assert_msg(quern_tokenize(client, NULL, "hello world", 11, false, 5000, &ids, &n, &err) == 0, "%s",
-                  err.text);
+    ck_assert_msg(quern_tokenize(client, &(struct quern_text){.text = "hello world", .len = 11}, 5000, &ids,
+                                 &n, &err) == 0,
+                  "%s", err.text);
     ck_assert_uint_gt(n, 0);
     int32_t back[64];
     const char *text;
     size_t len;
     ck_assert_uint_lt(n, 64);
     memcpy(back, ids, n * sizeof *ids);
-    ck_assert_msg(quern_detokenize(client, NULL, back, n, false, 5000, &text, &len, &err) == 0, "%s",
-                  err.text);
+    ck_assert_msg(
+        quern_detokenize(client, &(struct quern_ids){.ids = back, .n = n}, 5000, &text, &len, &err) == 0,
+        "%s", err.text);
     ck_assert_str_eq(text, "hello world");
     ck_assert_uint_eq(len, strlen(text));
-    ck_assert_int_eq(quern_detokenize(client, NULL, back, n, true, 5000, &text, &len, &err), 0);
+    ck_assert_int_eq(quern_detokenize(client, &(struct quern_ids){.ids = back, .n = n, .special = true}, 5000,
+                                      &text, &len, &err),
+                     0);
     ck_assert_str_eq(text, "<s> hello world");
     back[0] = INT32_MAX;
-    ck_assert_int_eq(quern_detokenize(client, NULL, back, n, false, 5000, &text, &len, &err), -EREMOTEIO);
+    ck_assert_int_eq(
+        quern_detokenize(client, &(struct quern_ids){.ids = back, .n = n}, 5000, &text, &len, &err),
+        -EREMOTEIO);
     ck_assert_ptr_nonnull(strstr(err.text, "id 2147483647 is outside the vocabulary"));
-    ck_assert_int_eq(quern_detokenize(client, NULL, back, 0, false, 5000, &text, &len, &err), 0);
+    ck_assert_int_eq(
+        quern_detokenize(client, &(struct quern_ids){.ids = back, .n = 0}, 5000, &text, &len, &err), 0);
     ck_assert_uint_eq(len, 0);
     quern_free(client);
 }

@@ -74,7 +74,8 @@ static void ask_a_question(struct quern *client, bool refusals, const char *what
     const int32_t *ids;
     size_t n;
     struct quern_error err = {0};
-    int r = quern_tokenize(client, NULL, "a text", 6, false, PATIENCE_S * 1000, &ids, &n, &err);
+    int r = quern_tokenize(client, &(struct quern_text){.text = "a text", .len = 6}, PATIENCE_S * 1000, &ids,
+                           &n, &err);
     ck_assert_msg(r == 0 || (refusals && err.text[0]), "%s: tokenize: %d %s", what, r, err.text);
 }
 

@@ -164,7 +164,7 @@ static void ask(struct quern *client)
                      strcmp(status->version, "1.2.3") == 0),
            "status: not what was said");
     begin(&err);
-    r = quern_tokenize(client, NULL, "abc", 3, false, LONG_MS, &ids, &n, &err);
+    r = quern_tokenize(client, &(struct quern_text){.text = "abc", .len = 3}, LONG_MS, &ids, &n, &err);
     expect_told(r, &err, "tokenize");
     EXPECT(r < 0 || (n == 3 && ids[0] == 4 && ids[2] == 6), "tokenize: not what was said");
 }

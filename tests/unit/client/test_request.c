@@ -278,7 +278,8 @@ static void wait_inside(void *arg, const struct quern_output *output)
     struct quern_request request = a_request();
     ck_assert_int_eq(quern_dispatch(client, 0, &err), -EBUSY);
     ck_assert_int_eq(quern_status(client, 100, &status, &err), -EBUSY);
-    ck_assert_int_eq(quern_tokenize(client, NULL, "a", 1, false, 100, &ids, &n, &err), -EBUSY);
+    ck_assert_int_eq(quern_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 100, &ids, &n, &err),
+                     -EBUSY);
     ck_assert_int_eq(quern_generate_wait(client, &request, NULL, NULL, &err), -EBUSY);
     ck_assert_msg(strstr(err.text, "inside a callback"), "%s", err.text);
     *calls += 1;
@@ -311,7 +312,8 @@ START_TEST(questions_are_answered)
     ck_assert_str_eq(status->workers[0].name, "worker-0");
     ck_assert_str_eq(status->workers[0].state, "failed");
     ck_assert_str_eq(status->workers[0].reason, "no such file");
-    ck_assert_int_eq(quern_tokenize(client, NULL, "a", 1, false, 2000, &ids, &n, &err), 0);
+    ck_assert_int_eq(
+        quern_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 2000, &ids, &n, &err), 0);
     ck_assert_uint_eq(n, 3);
     ck_assert_int_eq(ids[2], 6);
     const struct quern_model *models = quern_models(client, &n);
@@ -331,10 +333,14 @@ START_TEST(a_question_that_is_refused_says_why)
     char large[6000];
     memset(large, 'a', sizeof large);
     start((struct fake_config){.knows_no_ids = true});
-    ck_assert_int_eq(quern_tokenize(client, NULL, "a", 1, false, 2000, &ids, &n, &err), -EREMOTEIO);
+    ck_assert_int_eq(
+        quern_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 2000, &ids, &n, &err),
+        -EREMOTEIO);
     ck_assert_str_eq(err.text, "no_worker: none is ready");
     uint64_t begun = clock_ns();
-    ck_assert_int_eq(quern_tokenize(client, NULL, large, 6000, false, 9000, &ids, &n, &err), -EMSGSIZE);
+    ck_assert_int_eq(
+        quern_tokenize(client, &(struct quern_text){.text = large, .len = 6000}, 9000, &ids, &n, &err),
+        -EMSGSIZE);
     ck_assert_msg(strstr(err.text, "the pool takes 4096"), "%s", err.text);
     ck_assert_uint_lt(clock_ns() - begun, 5 * CLOCK_NS_PER_S);
     ck_assert_int_eq(quern_status(client, 2000, &status, &err), 0);
@@ -362,9 +368,13 @@ START_TEST(several_questions_are_open_at_once)
 {
     struct heard status = {0}, tokens[2] = {{0}};
     start((struct fake_config){0});
-    ck_assert_int_eq(quern_ask_tokenize(client, NULL, "a", 1, false, 5000, hear, &tokens[0], NULL), 0);
+    ck_assert_int_eq(
+        quern_ask_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 5000, hear, &tokens[0], NULL),
+        0);
     ck_assert_int_eq(quern_ask_status(client, 5000, hear, &status, NULL), 0);
-    ck_assert_int_eq(quern_ask_tokenize(client, NULL, "b", 1, false, 5000, hear, &tokens[1], NULL), 0);
+    ck_assert_int_eq(
+        quern_ask_tokenize(client, &(struct quern_text){.text = "b", .len = 1}, 5000, hear, &tokens[1], NULL),
+        0);
     ck_assert_int_eq(status.answers, 0);
     DISPATCH_UNTIL(status.answers && tokens[0].answers && tokens[1].answers);
     ck_assert_uint_eq(status.n_workers, 1);
@@ -373,7 +383,9 @@ START_TEST(several_questions_are_open_at_once)
     ck_assert_str_eq(status.text, "");
     stop();
     start((struct fake_config){.knows_no_ids = true});
-    ck_assert_int_eq(quern_ask_tokenize(client, NULL, "a", 1, false, 5000, hear, &tokens[0], NULL), 0);
+    ck_assert_int_eq(
+        quern_ask_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 5000, hear, &tokens[0], NULL),
+        0);
     DISPATCH_UNTIL(tokens[0].answers == 2);
     ck_assert_int_eq(tokens[0].code, -EREMOTEIO);
     ck_assert_str_eq(tokens[0].text, "no_worker: none is ready");

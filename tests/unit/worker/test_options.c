@@ -36,6 +36,9 @@ START_TEST(what_is_not_said_has_its_default)
     ck_assert_uint_eq(o.incarnation, 1);
     ck_assert_uint_eq(o.context + o.slots + o.kv_blocks + o.threads + o.n_cpus + o.board_slot, 0);
     ck_assert_int_eq(o.board_fd, -1);
+    ck_assert_int_eq(o.prefix_store_fd, -1);
+    ck_assert_uint_eq(o.cached_blocks, UINT32_MAX);
+    ck_assert(!o.invariant && !o.no_sandbox);
     ck_assert_uint_eq(o.frame_us, 250);
     ck_assert_uint_eq(o.orphan_s, 60);
 }
@@ -47,7 +50,8 @@ START_TEST(each_option_has_its_field)
         PARSE(REQUIRED, "--name", "w", "--incarnation", "2", "--device", "null", "--ctx", "3", "--slots", "4",
               "--kv-blocks", "5", "--kv-type", "q8_0", "--chat-template", "t", "--system", "Be brief.",
               "--threads", "6", "--cpus", "7,0,65535", "--board-fd", "8", "--board-slot", "9", "--frame-us",
-              "0", "--orphan-s", "11");
+              "0", "--orphan-s", "11", "--quantize", "Q8_0", "--cached-blocks", "12", "--prefix-store-fd",
+              "13", "--local-workers", "14", "--parent", "15", "--invariant", "--no-sandbox");
     ck_assert_str_eq(o.name, "w");
     ck_assert_str_eq(o.device, "null");
     ck_assert_uint_eq(o.incarnation, 2);
@@ -66,6 +70,12 @@ START_TEST(each_option_has_its_field)
     ck_assert_uint_eq(o.board_slot, 9);
     ck_assert_uint_eq(o.frame_us, 0);
     ck_assert_uint_eq(o.orphan_s, 11);
+    ck_assert_str_eq(o.quantize, "Q8_0");
+    ck_assert_uint_eq(o.cached_blocks, 12);
+    ck_assert_int_eq(o.prefix_store_fd, 13);
+    ck_assert_uint_eq(o.local_workers, 14);
+    ck_assert_uint_eq(o.parent, 15);
+    ck_assert(o.invariant && o.no_sandbox);
 }
 END_TEST
 

@@ -33,14 +33,14 @@ int frames_open(struct broker *broker, struct worker *worker, const struct id128
         return error_set(err, -errno, "socket for frames: %s", zmq_strerror(errno));
     int unlimited = 0, linger = 0;
     int64_t largest = PROTO_MAX_WORKER_BYTES;
-    /* Bounded by the window of the acknowledgements instead. */
-    zmq_setsockopt(socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited);
-    zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
-    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
-    /* Everything first; then the mark by which the worker knows that everything is subscribed. */
-    zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0);
-    zmq_setsockopt(socket, ZMQ_SUBSCRIBE, subscription, sizeof *subscription);
-    if (zmq_connect(socket, worker->endpoint) < 0) {
+    /* Bounded by the window of the acknowledgements instead. Everything is subscribed first; then the mark by
+     * which the worker knows that it is. */
+    if (zmq_setsockopt(socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited) < 0 ||
+        zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
+        zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) < 0 ||
+        zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) < 0 ||
+        zmq_setsockopt(socket, ZMQ_SUBSCRIBE, subscription, sizeof *subscription) < 0 ||
+        zmq_connect(socket, worker->endpoint) < 0) {
         int r = -errno;
         zmq_close(socket);
         return error_set(err, r, "%s: %s", worker->endpoint, zmq_strerror(-r));

@@ -44,33 +44,56 @@ void sockets_prepare(void)
     zsys_handler_set(NULL);
 }
 
-static void set_int(void *socket, int option, int value)
+/* What is refused is an error: bounds and rights rest on each of them. */
+static int set_option(void *socket, int option, const void *value, size_t len, struct error *err)
 {
-    zmq_setsockopt(socket, option, &value, sizeof value);
-}
-
-static int make_router(struct broker *broker, void **ret_socket, int64_t largest, int mark, struct error *err)
-{
-    void *socket = zmq_socket(broker->context, ZMQ_ROUTER);
-    if (!socket)
-        return error_set(err, -errno, "socket: %s", zmq_strerror(errno));
-    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
-    set_int(socket, ZMQ_ROUTER_MANDATORY, 1);
-    set_int(socket, ZMQ_SNDHWM, mark);
-    set_int(socket, ZMQ_LINGER, 500);
-    set_int(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
-    *ret_socket = socket;
+    if (zmq_setsockopt(socket, option, value, len) < 0)
+        return error_set(err, -errno, "socket option %d: %s", option, zmq_strerror(errno));
     return 0;
 }
 
-static void prepare_tcp(void *socket, bool is_v6)
+struct number_option {
+    int option, value;
+};
+
+static int set_numbers(void *socket, const struct number_option *options, size_t n, struct error *err)
 {
-    set_int(socket, ZMQ_IPV6, is_v6);
-    set_int(socket, ZMQ_RCVBUF, TCP_RECEIVE_BYTES);
-    set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
-    set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S);
-    set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_EVERY_S);
-    set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES);
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = set_option(socket, options[i].option, &options[i].value, sizeof options[i].value, err);
+    return r;
+}
+
+static int set_number(void *socket, int option, int value, struct error *err)
+{
+    return set_numbers(socket, &(struct number_option){option, value}, 1, err);
+}
+
+static int make_router(struct broker *broker, void **ret_socket, int64_t largest, int send_mark,
+                       int receive_mark, struct error *err)
+{
+    const struct number_option options[] = {{ZMQ_ROUTER_MANDATORY, 1},
+                                            {ZMQ_SNDHWM, send_mark},
+                                            {ZMQ_RCVHWM, receive_mark},
+                                            {ZMQ_LINGER, 500},
+                                            {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS}};
+    void *socket = zmq_socket(broker->context, ZMQ_ROUTER);
+    if (!socket)
+        return error_set(err, -errno, "socket: %s", zmq_strerror(errno));
+    *ret_socket = socket;
+    int r = set_option(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest, err);
+    return r < 0 ? r : set_numbers(socket, options, sizeof options / sizeof *options, err);
+}
+
+static int prepare_tcp(void *socket, bool is_v6, struct error *err)
+{
+    const struct number_option options[] = {{ZMQ_IPV6, is_v6},
+                                            {ZMQ_RCVBUF, TCP_RECEIVE_BYTES},
+                                            {ZMQ_TCP_KEEPALIVE, 1},
+                                            {ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S},
+                                            {ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_EVERY_S},
+                                            {ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES}};
+    return set_numbers(socket, options, sizeof options / sizeof *options, err);
 }
 
 static int bind_to(void *socket, const char *endpoint, enum intake_kind kind, struct error *err)
@@ -90,8 +113,11 @@ static int bind_stream(struct stream *stream, const char *endpoint, enum intake_
         int fd = intake_share_listener(i);
         if (fd < 0)
             return error_set(err, fd, "%s: %s", endpoint, strerror(-fd));
-        set_int(stream->shards[i], ZMQ_USE_FD, fd);
-        r = bind_to(stream->shards[i], endpoint, kind, err);
+        r = set_number(stream->shards[i], ZMQ_USE_FD, fd, err);
+        if (r < 0)
+            close(fd);
+        else
+            r = bind_to(stream->shards[i], endpoint, kind, err);
     }
     return r;
 }
@@ -139,10 +165,10 @@ static int bind_ipc(struct broker *broker, struct error *err)
 
 static int set_key(void *socket, const struct certificate *server, struct error *err)
 {
-    set_int(socket, ZMQ_CURVE_SERVER, 1);
-    if (zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, server->secret_key, CERTIFICATE_KEY_LEN + 1) < 0)
-        return error_set(err, -errno, "curve-key: %s", zmq_strerror(errno));
-    return 0;
+    int r = set_number(socket, ZMQ_CURVE_SERVER, 1, err);
+    if (r == 0)
+        r = set_option(socket, ZMQ_CURVE_SECRETKEY, server->secret_key, CERTIFICATE_KEY_LEN + 1, err);
+    return r < 0 ? error_prefix(err, r, "curve-key") : 0;
 }
 
 static int set_keys(struct broker *broker, struct error *err)
@@ -216,11 +242,12 @@ static int bind_tcp(struct broker *broker, struct error *err)
     char endpoint[BROKER_ENDPOINT_MAX];
     enum intake_kind subscriptions =
         broker->options.curve_key[0] ? INTAKE_SUBSCRIPTIONS_CURVE : INTAKE_SUBSCRIPTIONS;
-    prepare_tcp(broker->client_link.router, host[0] == '[');
-    for (unsigned i = 0; i < broker->stream.n_shards; i++)
-        prepare_tcp(broker->stream.shards[i], host[0] == '[');
+    r = prepare_tcp(broker->client_link.router, host[0] == '[', err);
+    for (unsigned i = 0; i < broker->stream.n_shards && r == 0; i++)
+        r = prepare_tcp(broker->stream.shards[i], host[0] == '[', err);
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port);
-    r = bind_to(broker->client_link.router, endpoint, INTAKE_MESSAGES, err);
+    if (r == 0)
+        r = bind_to(broker->client_link.router, endpoint, INTAKE_MESSAGES, err);
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port + 1u);
     if (r == 0)
         r = bind_stream(&broker->stream, endpoint, subscriptions, err);
@@ -242,19 +269,15 @@ int sockets_bind(struct broker *broker, struct error *err)
     if (!broker->context)
         return error_set(err, -errno, "libzmq: %s", zmq_strerror(errno));
     int r = make_router(broker, &broker->client_link.router, PROTO_MAX_REQUEST_BYTES, CLIENT_SEND_HIGH_WATER,
-                        err);
-    if (r == 0)
-        set_int(broker->client_link.router, ZMQ_RCVHWM, INTAKE_MAX_AHEAD);
+                        INTAKE_MAX_AHEAD, err);
     /* Workers are bounded by what is assigned to them. */
     if (r == 0)
-        r = make_router(broker, &broker->worker_link.router, PROTO_MAX_WORKER_BYTES, 0, err);
-    if (r == 0)
-        set_int(broker->worker_link.router, ZMQ_RCVHWM, 0);
+        r = make_router(broker, &broker->worker_link.router, PROTO_MAX_WORKER_BYTES, 0, 0, err);
     if (r == 0)
         r = stream_init(&broker->stream, broker->context, stream_shards_for(broker->most_connections),
                         broker->secret, err);
     for (unsigned i = 0; i < broker->stream.n_shards && r == 0; i++)
-        set_int(broker->stream.shards[i], ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
+        r = set_number(broker->stream.shards[i], ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS, err);
     if (r == 0)
         r = bind_ipc(broker, err);
     if (r == 0 && broker->options.tcp[0])

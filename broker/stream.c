@@ -70,12 +70,13 @@ static int make_shard(struct stream *stream, void *context, unsigned shard)
     int manual = 1, mark = STREAM_HIGH_WATER, linger = 200, fd = -1;
     /* A subscription has 33 bytes at most, but the messages of a CURVE handshake count too. */
     int64_t largest = 2048;
-    zmq_setsockopt(socket, ZMQ_XPUB_MANUAL, &manual, sizeof manual);
-    zmq_setsockopt(socket, ZMQ_SNDHWM, &mark, sizeof mark);
-    zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
-    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = shard};
-    if (zmq_getsockopt(socket, ZMQ_FD, &fd, &(size_t){sizeof fd}) < 0 ||
+    /* Without the first of them anybody could listen to everybody. */
+    if (zmq_setsockopt(socket, ZMQ_XPUB_MANUAL, &manual, sizeof manual) < 0 ||
+        zmq_setsockopt(socket, ZMQ_SNDHWM, &mark, sizeof mark) < 0 ||
+        zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
+        zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) < 0 ||
+        zmq_getsockopt(socket, ZMQ_FD, &fd, &(size_t){sizeof fd}) < 0 ||
         epoll_ctl(stream->fd, EPOLL_CTL_ADD, fd, &event) < 0)
         return -errno;
     stream->ready |= 1u << shard;
@@ -208,11 +209,11 @@ static bool take(struct stream *stream, unsigned shard, zmq_msg_t *message, stru
     if (!may_listen(stream, message))
         return false;
     int r = subscribed(stream, shard, ret_session);
-    if (r == 0 && stands)
-        zmq_setsockopt(stream->shards[shard], ZMQ_SUBSCRIBE, data + 1, len);
+    bool set =
+        r == 0 && (!stands || zmq_setsockopt(stream->shards[shard], ZMQ_SUBSCRIBE, data + 1, len) == 0);
     /* A listener that is not heard waits for a welcome that never comes. One that connects again says it
      * again. */
-    if (r == -ENOMEM)
+    if (!set && r != -ENOSPC)
         intake_again(fd);
     return false;
 }
@@ -236,7 +237,7 @@ bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_le
         any = zmq_msg_recv(&message, stream->shards[shard], ZMQ_DONTWAIT) >= 0;
         if (any)
             *ret_has_left = take(stream, shard, &message, &session);
-        else
+        else if (errno != EINTR)
             stream->ready &= ~(1u << shard);
     }
     if (any && *ret_has_left)

@@ -34,6 +34,11 @@ WRAP(int, zmq_connect, void *socket, const char *endpoint)
     return fault_strikes(FAULT_SOCKETS, "zmq_connect", EMFILE) ? -1 : __real_zmq_connect(socket, endpoint);
 }
 
+WRAP(int, zmq_bind, void *socket, const char *endpoint)
+{
+    return fault_strikes(FAULT_SOCKETS, "zmq_bind", EMFILE) ? -1 : __real_zmq_bind(socket, endpoint);
+}
+
 WRAP(int, zmq_disconnect, void *socket, const char *endpoint)
 {
     return fault_strikes(FAULT_SOCKETS, "zmq_disconnect", ENOENT) ? -1
@@ -57,6 +62,12 @@ WRAP(int, zmq_curve_keypair, char *public_key, char *secret_key)
 WRAP(int, zmq_send, void *socket, const void *data, size_t len, int flags)
 {
     return fault_strikes(FAULT_SENDING, "zmq_send", EAGAIN) ? -1 : __real_zmq_send(socket, data, len, flags);
+}
+
+WRAP(int, zmq_msg_send, zmq_msg_t *message, void *socket, int flags)
+{
+    return fault_strikes(FAULT_SENDING, "zmq_msg_send", EAGAIN) ? -1
+                                                                : __real_zmq_msg_send(message, socket, flags);
 }
 
 WRAP(int, zmq_msg_recv, zmq_msg_t *message, void *socket, int flags)

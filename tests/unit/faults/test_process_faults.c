@@ -25,6 +25,7 @@
 
 static struct pool pool;
 static char fired_file[RUNDIR_PATH_MAX + 16];
+static int last_status; /* with which the last pool ended */
 
 static bool has_fired(void)
 {
@@ -149,6 +150,7 @@ static bool run_with(const char *role, enum fault_kind kind, unsigned n)
     ck_assert_msg(status == 0 || log[0], "%s: it ended without a word", what);
     ck_assert_msg(!strstr(log, "(Segmentation fault)") && !strstr(log, "(Bus error)"), "%s:\n%s", what, log);
     bool fired = has_fired();
+    last_status = status;
     unlink(fired_file);
     pool_forget(&pool);
     return fired;
@@ -196,6 +198,25 @@ START_TEST(the_broker_lacks_space)
 }
 END_TEST
 
+/* Bounds and rights rest on what they are told when they are made: a context, three sockets with five options
+ * and more each, three endpoints. */
+START_TEST(a_broker_whose_sockets_are_not_as_they_should_be_does_not_serve)
+{
+    for (unsigned n = 1; n <= 21; n += 2) {
+        ck_assert(run_with("broker", FAULT_SOCKETS, n));
+        ck_assert_msg(last_status == 1, "it serves without its %uth call", n);
+    }
+}
+END_TEST
+
+START_TEST(the_brokers_sockets_fail)
+{
+    run_kind("broker", FAULT_SOCKETS, 2);
+    run_kind("broker", FAULT_SENDING, 2);
+    run_kind("broker", FAULT_RECEIVING, 1);
+}
+END_TEST
+
 START_TEST(the_supervisor_lacks_whatever_it_asks_for)
 {
     run_kind("supervisor", FAULT_MEMORY, 2);
@@ -214,6 +235,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_broker_that_takes_over_lacks_memory);
     tcase_add_test(tests, the_broker_lacks_descriptors_and_mappings);
     tcase_add_test(tests, the_broker_lacks_space);
+    tcase_add_test(tests, the_brokers_sockets_fail);
+    tcase_add_test(tests, a_broker_whose_sockets_are_not_as_they_should_be_does_not_serve);
     tcase_add_test(tests, the_supervisor_lacks_whatever_it_asks_for);
 }
 

@@ -203,13 +203,17 @@ WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attributes, v
 /* Of "next", which is a broker, the file decides. */
 static bool is_role(const char *role, int argc, char **argv)
 {
-    bool broker = argc > 1 && strcmp(argv[1], "--supervision-fd") == 0, worker = false, named = false;
+    bool broker = argc > 1 && strcmp(argv[1], "--supervision-fd") == 0, worker = false, named = false,
+         listens = false;
     for (int i = 1; i < argc; i++) {
         worker |= strncmp(argv[i], "--stream", 8) == 0;
         named |= strstr(argv[i], "worker-0") != NULL;
+        listens |= strcmp(argv[i], "--listen") == 0;
     }
     if (strcmp(role, "worker") == 0)
         return worker && named;
+    if (strcmp(role, "gateway") == 0)
+        return listens;
     return !worker && broker == (strcmp(role, "supervisor") != 0);
 }
 

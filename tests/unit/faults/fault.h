@@ -8,10 +8,10 @@
  * where fault_sockets.c is linked as well.
  *
  * A test arms it in its own process (fault_arm), or starts programs that are told by $QUERN_FAULT,
- * ROLE:KIND:N:FILE. ROLE is "supervisor"; "worker", for the first of
- * them; "broker", for the process that one starts; or "next", for a broker
- * that is started when FILE.next is there. In FILE stands then which call failed; a process that finds the
- * file there fails no more, so the one that is started again serves. */
+ * ROLE:KIND:N:FILE. ROLE is "supervisor"; "worker", for the first of them; "gateway"; "broker", for the
+ * process that the supervisor starts; or "next", for a broker that is started when FILE.next is there. In
+ * FILE stands then which call failed; a process that finds the file there fails no more, so the one that is
+ * started again serves. */
 
 #include <stdbool.h>
 

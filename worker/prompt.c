@@ -112,7 +112,8 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
                                         .name = prompt->chat.items[i].name,
                                         .tool_calls = prompt->chat.items[i].tool_calls,
                                         .tool_call_id = prompt->chat.items[i].tool_call_id};
-    int r = chat_template_encode(encoder->chat, encoder->tokenizer, turns, n, tools, encoder->most_bytes, ids,
+    const struct chat_conversation conversation = {turns, n, tools};
+    int r = chat_template_encode(encoder->chat, encoder->tokenizer, &conversation, encoder->most_bytes, ids,
                                  &ret_refusal->reason);
     free(turns);
     ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;

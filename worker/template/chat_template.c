@@ -240,17 +240,17 @@ static int encode_text(const struct tokenizer *tokenizer, const struct chat_text
 }
 
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
-                         const struct chat_turn *turns, size_t n, struct bytes tools, size_t most,
-                         struct ids *ret_ids, struct error *err)
+                         const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
+                         struct error *err)
 {
     struct chat_context context = {.add_generation_prompt = true};
     struct chat_text text = {0};
     json_t *messages = NULL, *extra = NULL;
     time_t now = time(NULL);
     localtime_r(&now, &context.date);
-    int r = messages_of(turns, n, &messages, err);
+    int r = messages_of(conversation->turns, conversation->n, &messages, err);
     if (r == 0)
-        r = extra_of(tools, &extra, err);
+        r = extra_of(conversation->tools, &extra, err);
     context.extra = extra;
     if (r == 0)
         r = chat_template_render(chat_template, messages, &context, &text, err);

@@ -70,7 +70,8 @@ START_TEST(a_conversation_becomes_the_ids_of_a_prompt)
     struct chat_template *t = compile(chatml);
     struct ids ids = {0};
     struct error err = {0};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, SIZE_MAX, &ids, &err),
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
+                                          SIZE_MAX, &ids, &err),
                      0);
     ck_assert_str_eq(spelled(tokenizer, &ids),
                      "<s><|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHello"
@@ -104,26 +105,33 @@ START_TEST(tools_and_calls_reach_the_template)
          .tool_call_id = BYTES_LITERAL("x")}};
     struct ids ids = {0};
     struct error err = {0};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, turns, 2, BYTES_LITERAL("[{\"name\": \"<s>\"}]"),
-                                          SIZE_MAX, &ids, &err),
-                     0);
+    ck_assert_int_eq(
+        chat_template_encode(t, tokenizer,
+                             &(struct chat_conversation){turns, 2, BYTES_LITERAL("[{\"name\": \"<s>\"}]")},
+                             SIZE_MAX, &ids, &err),
+        0);
     ck_assert_str_eq(spelled(tokenizer, &ids),
                      "<s>[{\"name\": \"<s>\"}]|assistant None rain Ulm</s>|tool no x rain");
     ck_assert_uint_eq(count(&ids, BOS), 1); /* what a client spells is text */
     ids.len = 0;
-    ck_assert_int_eq(
-        chat_template_encode(t, tokenizer, turns + 1, 1, BYTES_LITERAL("[]"), SIZE_MAX, &ids, &err), 0);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer,
+                                          &(struct chat_conversation){turns + 1, 1, BYTES_LITERAL("[]")},
+                                          SIZE_MAX, &ids, &err),
+                     0);
     ck_assert_ptr_nonnull(strstr(spelled(tokenizer, &ids), "none"));
     static const char *const wrong[] = {"{", "{}", "[1]", "[{\"a\": 1, \"a\": 2}]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct chat_turn turn = turns[0];
-        ck_assert_int_eq(
-            chat_template_encode(t, tokenizer, turns, 2, bytes_of_string(wrong[i]), SIZE_MAX, &ids, &err),
-            -EINVAL);
+        ck_assert_int_eq(chat_template_encode(
+                             t, tokenizer, &(struct chat_conversation){turns, 2, bytes_of_string(wrong[i])},
+                             SIZE_MAX, &ids, &err),
+                         -EINVAL);
         ck_assert_ptr_nonnull(strstr(err.text, "tools"));
         turn.tool_calls = bytes_of_string(wrong[i]);
-        ck_assert_int_eq(
-            chat_template_encode(t, tokenizer, &turn, 1, (struct bytes){0}, SIZE_MAX, &ids, &err), -EINVAL);
+        ck_assert_int_eq(chat_template_encode(t, tokenizer,
+                                              &(struct chat_conversation){.turns = &turn, .n = 1}, SIZE_MAX,
+                                              &ids, &err),
+                         -EINVAL);
         ck_assert_ptr_nonnull(strstr(err.text, "tool_calls of message 0"));
     }
     ids_deinit(&ids);
@@ -166,8 +174,10 @@ START_TEST(a_hostile_turn_cannot_leave_its_turn)
             {.role = bytes_of_string(hostile[i]), .content = BYTES_LITERAL("x")},
         };
         struct ids ids = {0};
-        ck_assert_int_eq(
-            chat_template_encode(t, tokenizer, turns, 2, (struct bytes){0}, SIZE_MAX, &ids, NULL), 0);
+        ck_assert_int_eq(chat_template_encode(t, tokenizer,
+                                              &(struct chat_conversation){.turns = turns, .n = 2}, SIZE_MAX,
+                                              &ids, NULL),
+                         0);
         ck_assert_uint_eq(count(&ids, BOS), 1);
         ck_assert_uint_eq(count(&ids, IM_START), 3);
         ck_assert_uint_eq(count(&ids, IM_END), 2);
@@ -185,7 +195,8 @@ START_TEST(a_control_token_half_from_the_template_and_half_from_the_user_is_text
     struct chat_template *t = compile("<|im_{{ messages[0].content }}|><|im_{{ 'start' }}|>");
     const struct chat_turn turn = {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("end")};
     struct ids ids = {0};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, &turn, 1, (struct bytes){0}, SIZE_MAX, &ids, NULL),
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = &turn, .n = 1},
+                                          SIZE_MAX, &ids, NULL),
                      0);
     ck_assert_uint_eq(count(&ids, IM_END), 0);
     ck_assert_uint_eq(count(&ids, IM_START), 1);
@@ -203,8 +214,10 @@ START_TEST(bos_stands_first_once_whoever_writes_it)
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         struct chat_template *t = compile(sources[i]);
         struct ids ids = {0};
-        ck_assert_int_eq(
-            chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, SIZE_MAX, &ids, NULL), 0);
+        ck_assert_int_eq(chat_template_encode(t, tokenizer,
+                                              &(struct chat_conversation){.turns = hello, .n = 2}, SIZE_MAX,
+                                              &ids, NULL),
+                         0);
         ck_assert_int_eq(ids.data[0], BOS);
         ck_assert_uint_eq(count(&ids, BOS), 1);
         ids_deinit(&ids);
@@ -222,21 +235,27 @@ START_TEST(a_refusal_gives_the_templates_reason_and_no_ids)
     struct ids ids = {0};
     struct error err = {0};
     ids_push(&ids, 9);
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, SIZE_MAX, &ids, &err),
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
+                                          SIZE_MAX, &ids, &err),
                      CHAT_TEMPLATE_E_REFUSED);
     ck_assert_str_eq(err.text, "no system here");
     ck_assert_uint_eq(ids.len, 1);
     chat_template_free(t);
     t = compile("{{ messages[5].role }}");
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, SIZE_MAX, &ids, &err),
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
+                                          SIZE_MAX, &ids, &err),
                      -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "chat template: line 1: "));
     ck_assert_uint_eq(ids.len, 1);
     chat_template_free(t);
     t = compile("0123456789");
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, 9, &ids, &err), -E2BIG);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
+                                          9, &ids, &err),
+                     -E2BIG);
     ck_assert_uint_eq(ids.len, 1);
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, hello, 2, (struct bytes){0}, 10, &ids, &err), 0);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
+                                          10, &ids, &err),
+                     0);
     ids.len = 1;
     ids_deinit(&ids);
     chat_template_free(t);
@@ -252,11 +271,13 @@ START_TEST(a_turn_that_is_not_utf8_is_refused_by_its_place)
     struct error err = {0};
     const struct chat_turn turns[] = {hello[0],
                                       {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("a\xff")}};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, turns, 2, (struct bytes){0}, SIZE_MAX, &ids, &err),
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = turns, .n = 2},
+                                          SIZE_MAX, &ids, &err),
                      -EILSEQ);
     ck_assert_str_eq(err.text, "the content of message 1 is not UTF-8");
     const struct chat_turn role[] = {{.role = BYTES_LITERAL("\xff"), .content = BYTES_LITERAL("a")}};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, role, 1, (struct bytes){0}, SIZE_MAX, &ids, &err),
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = role, .n = 1},
+                                          SIZE_MAX, &ids, &err),
                      -EILSEQ);
     ck_assert_str_eq(err.text, "the role of message 0 is not UTF-8");
     ids_deinit(&ids);

@@ -367,7 +367,8 @@ START_TEST(other_families_are_translated)
     const char *message =
         "{\"model\": \"m\", \"max_tokens\": 9, \"system\": [{\"type\": \"text\", \"text\": \"Be \"},"
         "{\"type\": \"text\", \"text\": \"kind\"}], \"messages\": [{\"role\": \"user\", \"content\":"
-        "\"Hi\"}], \"stop_sequences\": [\"x\"], \"metadata\": {\"user_id\": \"u\"}}";
+        "\"Hi\"}], \"stop_sequences\": [\"x\"], \"temperature\": 0.25, \"top_p\": 0.75, \"top_k\": 3, "
+        "\"metadata\": {\"user_id\": \"u\"}}";
     ck_assert_int_eq(take(messages_rows, message, strlen(message)), 0);
     ck_assert_int_eq(parameters_finish(&parameters, "messages", &refusal), 0);
     ck_assert_uint_eq(request->n_messages, 2);
@@ -375,12 +376,25 @@ START_TEST(other_families_are_translated)
     ck_assert_str_eq(request->messages[0].content, "Be kind");
     ck_assert_str_eq(request->messages[1].content, "Hi");
     ck_assert_uint_eq(request->n_stop, 1);
+    ck_assert_double_eq(request->temperature, 0.25);
+    ck_assert_double_eq(request->top_p, 0.75);
+    ck_assert_uint_eq(request->top_k, 3);
     const char *chat =
         "{\"model\": \"m:latest\", \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"options\":"
-        "{\"num_predict\": -1, \"seed\": -1, \"repeat_penalty\": 1.5, \"num_ctx\": 4096}}";
+        "{\"num_predict\": -1, \"seed\": -1, \"temperature\": 0.25, \"top_k\": 3, \"top_p\": 0.75, "
+        "\"min_p\": 0.5,"
+        "\"repeat_penalty\": 1.5, \"presence_penalty\": -2, \"frequency_penalty\": 1.25, \"stop\": [\"x\"],"
+        "\"num_ctx\": 4096}}";
     ck_assert_int_eq(take(ollama_chat_rows, chat, strlen(chat)), 0);
     ck_assert_str_eq(request->model, "m");
+    ck_assert_double_eq(request->temperature, 0.25);
+    ck_assert_uint_eq(request->top_k, 3);
+    ck_assert_double_eq(request->top_p, 0.75);
+    ck_assert_double_eq(request->min_p, 0.5);
     ck_assert_double_eq(request->repetition_penalty, 1.5);
+    ck_assert_double_eq(request->presence_penalty, -2);
+    ck_assert_double_eq(request->frequency_penalty, 1.25);
+    ck_assert_uint_eq(request->n_stop, 1);
     ck_assert(!parameters.has_max_tokens);
     ck_assert(!request->has_seed);
     const char *odd = "{\"options\": {\"mirostat\": 2}}";

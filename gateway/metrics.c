@@ -136,6 +136,8 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
         (double)worker->prefill_tokens)                                                                      \
     ROW("quern_worker_cache_evictions_total", "counter", "Blocks that left the prefix cache.",               \
         (double)worker->evictions)                                                                           \
+    ROW("quern_worker_cache_restores_total", "counter", "Blocks that came back from the prefix store.",      \
+        (double)worker->restores)                                                                            \
     ROW("quern_worker_restarts_total", "counter", "Starts after the first.", worker->restarts)
 
 static void write_workers(const struct quern_status *status, struct json_out *out)

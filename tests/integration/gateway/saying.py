@@ -24,6 +24,7 @@ class Saying(Broker):
         super().__init__(n_frames=len(pieces), script=range(len(pieces)))
         self.form, self.pieces = form, pieces
         self.worker = {"model": "fake", "state": "ready"}  # as the status tells
+        self.pool = {}  # what it tells besides
 
     def frame(self, request, i, move=None, boot=None):
         end = super().frame(request, i, move, boot)["end"]
@@ -33,7 +34,7 @@ class Saying(Broker):
 
     def on_status(self, fields):
         worker = {"name": "worker-0", "context": 512, "tools": self.form, **self.worker}
-        self.reply("status_ok", ref=fields["ref"], boot=self.boot, version="1", workers=[worker])
+        self.reply("status_ok", ref=fields["ref"], boot=self.boot, version="1", workers=[worker], **self.pool)
 
 
 class Gateway:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""/metrics of quern-gateway, before a broker in a thread whose status has another number in each field."""
+
+import pytest
+from saying import Gateway
+
+# Metrics, and what of the status they tell.
+WORKER = {
+    "active": "active", "waiting": "waiting", "slots": "slots", "kv_blocks_free": "kv_free", "kv_blocks": "kv_total",
+    "kv_block_bytes": "kv_block_bytes", "kv_blocks_cached": "kv_cached", "steps_total": "steps", "tokens_total": "tokens",
+    "cache_hit_tokens_total": "cache_hits", "prefill_tokens_total": "prefill_tokens",
+    "cache_evictions_total": "evictions", "cache_restores_total": "restores", "restarts_total": "restarts",
+}
+POOL = {
+    "sessions": "sessions", "queued": "queued", "running": "running", "admitted_total": "admitted",
+    "rejected_total": "rejected", "ended_total": "ended", "moved_total": "moved", "journal_bytes": "journal_bytes",
+}
+
+
+@pytest.fixture
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("q")  # a socket's path is short
+
+
+def metrics(gateway):
+    lines = [line for line in gateway.text("GET", "/metrics").splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+def test_each_number_of_the_status_has_its_metric(folder):
+    worker = {field: 100 + i for i, field in enumerate(WORKER.values())}
+    pool = {field: 200 + i for i, field in enumerate(POOL.values())}
+    with Gateway(folder, "hermes", ["a"], **worker) as gateway:
+        gateway.broker.pool.update(pool)
+        gateway.until(lambda: metrics(gateway).get("quern_pool_journal_bytes") == pool["journal_bytes"])
+        told = metrics(gateway)
+        labels = '{worker="worker-0",model="fake"}'
+        assert told["quern_worker_ready" + labels] == 1
+        for name, field in WORKER.items():
+            assert told[f"quern_worker_{name}{labels}"] == worker[field], name
+        for name, field in POOL.items():
+            assert told[f"quern_pool_{name}"] == pool[field], name
+        known = {f"quern_worker_{name}{labels}" for name in [*WORKER, "ready"]} | {f"quern_pool_{name}" for name in POOL}
+        assert {name for name in told if name.startswith(("quern_worker_", "quern_pool_"))} == known
+        # A worker that does not take work says so.
+        gateway.broker.worker["state"] = "loading"
+        gateway.until(lambda: metrics(gateway)["quern_worker_ready" + labels] == 0)

@@ -87,6 +87,33 @@ static bool is_sealed(int fd)
     return seals >= 0 && (seals & wanted) == wanted;
 }
 
+/* ---- nodes of memory ---- */
+
+/* The n-th of the set, from 0 on and in turn. */
+static uint32_t nth_node(uint64_t nodes, size_t n)
+{
+    for (n %= (size_t)__builtin_popcountll(nodes); n > 0; n--)
+        nodes &= nodes - 1;
+    return (uint32_t)__builtin_ctzll(nodes);
+}
+
+/* Before memory is got for a huge page of the segment, which lies where its first small page does. The
+ * kernel's own interleaving counts small pages: with two nodes it would put every huge page on the same one.
+ */
+static void prefer_node_of(const struct weight_store *store, size_t at)
+{
+    const struct weight_store_place *place = &store->file.place;
+    if (place->nodes)
+        place->prefer(place->arg, nth_node(place->nodes, at / HUGE_PAGE));
+}
+
+static void prefer_any_node(const struct weight_store *store)
+{
+    const struct weight_store_place *place = &store->file.place;
+    if (place->nodes)
+        place->prefer(place->arg, WEIGHT_STORE_ANY_NODE);
+}
+
 /* ---- looking at others ---- */
 
 /* What one look at all others saw. */
@@ -203,7 +230,9 @@ static int look_around(struct look *look)
 static int publish_wish(struct weight_store *store)
 {
     void *page;
+    prefer_node_of(store, 0);
     int r = shm_create(SEGMENT_NAME, HEADER_BYTES, &store->fd);
+    prefer_any_node(store);
     if (r < 0)
         return r;
     r = shm_map(store->fd, HEADER_BYTES, &page);
@@ -388,23 +417,6 @@ struct commitment {
     atomic_int result;
 };
 
-/* The n-th of the set, from 0 on and in turn. */
-static uint32_t nth_node(uint64_t nodes, size_t n)
-{
-    for (n %= (size_t)__builtin_popcountll(nodes); n > 0; n--)
-        nodes &= nodes - 1;
-    return (uint32_t)__builtin_ctzll(nodes);
-}
-
-/* Before memory is got for a huge page of the segment. The kernel's own interleaving counts small pages: with
- * two nodes it would put every huge page on the same one. */
-static void prefer_node_of(const struct weight_store *store, size_t at)
-{
-    const struct weight_store_place *place = &store->file.place;
-    if (place->nodes)
-        place->prefer(place->arg, nth_node(place->nodes, at / HUGE_PAGE));
-}
-
 /* Weights are read at every token, so they want huge pages. The kernel makes one around a page that is there,
  * on its node, and then clears the rest in one go; were all small pages there, it would have to copy them.
  * Where it makes none (before Linux 6.1, or when it finds no whole piece of memory) small ones do. */
@@ -437,9 +449,7 @@ static void commit_parts(void *arg)
         if (r < 0)
             atomic_store(&commitment->result, r);
     }
-    const struct weight_store_place *place = &commitment->store->file.place;
-    if (place->nodes)
-        place->prefer(place->arg, WEIGHT_STORE_ANY_NODE);
+    prefer_any_node(commitment->store);
 }
 
 /* In rounds, between which those who wait hear of progress. */

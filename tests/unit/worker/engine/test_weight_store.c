@@ -470,6 +470,10 @@ START_TEST(huge_pages_come_from_each_node_in_turn)
         (struct weight_store_place){.nodes = 1 << 1 | 1 << 3 | 1 << 6, .prefer = wish, .arg = &wishes};
     void *memory;
     struct weight_store *store = open_store(&file);
+    ck_assert_uint_eq(wishes.n, 2); /* for the page that others see first */
+    ck_assert_uint_eq(wishes.nodes[0], set[0]);
+    ck_assert_uint_eq(wishes.nodes[1], WEIGHT_STORE_ANY_NODE);
+    wishes.n = 0;
     weight_store_know(store, digest);
     ck_assert_int_eq(weight_store_make(store, LAYOUT, ((size_t)37 << 20), NULL, NULL, &memory), 0);
     weight_store_free(store);

@@ -184,7 +184,8 @@ static int fake_slot_open(struct backend *b, uint32_t index, const struct backen
 {
     struct fake_slot *slot = &b->slots[index];
     assert(index < b->config.n_slots && !slot->open && slot->in_flight == 0 && slot->n_table == 0);
-    assert(params->n_stop_ids <= MOST_STOP_IDS && params->n_prompt <= params->n_history);
+    assert(params->n_stop_ids <= MOST_STOP_IDS);
+    assert(params->n_prompt > 0 && params->n_prompt <= params->n_history);
     assert(params->position % BACKEND_BLOCK_TOKENS == 0 && params->position < params->n_history);
     assert(!params->embeds || (fake_script.embeds && params->position == 0));
     *slot = (struct fake_slot){.open = true,

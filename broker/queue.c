@@ -91,7 +91,7 @@ static unsigned hash_of(const struct queue *queue, const struct queue_lane_key *
 static struct queue_lane_key key_of(const struct request *request)
 {
     _Static_assert(sizeof(struct queue_lane_key) == sizeof(struct id128) + sizeof(int32_t), "no padding");
-    return (struct queue_lane_key){*request_client(request), request->priority - QUEUE_PRIORITY_MIN};
+    return (struct queue_lane_key){*request_client(request), request->queued_class};
 }
 
 static struct queue_lane *find_lane(const struct queue *queue, const struct queue_lane_key *key)
@@ -173,6 +173,7 @@ int queue_push(struct queue *queue, struct request *request)
         return -ENOMEM;
     request->queue_order = queue->order++;
     request->queued_kind = request_kind(request);
+    request->queued_class = request->log.count > 0 ? QUEUE_BEGUN : request->priority - QUEUE_PRIORITY_MIN;
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
     if (!lane)
@@ -200,11 +201,14 @@ static struct request *first_of_class(const struct queue_class *class, unsigned 
     return best ? first_in(best) : NULL;
 }
 
-/* Of the classes' first requests the one that is due first; on a tie that of the higher class. */
+/* What was begun; else of the classes' first requests the one that is due first; on a tie that of the higher
+ * class. */
 struct request *queue_first(const struct queue *queue, unsigned kinds)
 {
-    struct request *best = NULL;
-    for (int i = QUEUE_CLASSES - 1; queue->n > 0 && i >= 0; i--) {
+    struct request *best = first_of_class(&queue->classes[QUEUE_BEGUN], kinds);
+    if (best)
+        return best;
+    for (int i = QUEUE_BEGUN - 1; queue->n > 0 && i >= 0; i--) {
         if (queue->classes[i].n == 0)
             continue;
         struct request *request = first_of_class(&queue->classes[i], kinds);

@@ -10,6 +10,9 @@
  * each class higher being worth 30 s. So every moment is passed by what comes later, and nobody waits for
  * ever, whatever others ask for.
  *
+ * What was begun and has lost its worker goes before all that was not: its client is reading. Of these there
+ * are never more than workers had, and sessions share in turn there too.
+ *
  * Requests are told apart by what a worker must have for them (enum request_kind). Some kinds can be asked
  * for alone, while no worker has room for the others: these keep their turn, and are first when there is
  * some, and their sessions give what is of another kind meanwhile. So one that waits for one worker holds up
@@ -26,7 +29,8 @@
 
 #define QUEUE_PRIORITY_MIN (-8)
 #define QUEUE_PRIORITY_MAX 8
-#define QUEUE_CLASSES      (QUEUE_PRIORITY_MAX - QUEUE_PRIORITY_MIN + 1)
+#define QUEUE_BEGUN        (QUEUE_PRIORITY_MAX - QUEUE_PRIORITY_MIN + 1) /* the class of what was begun */
+#define QUEUE_CLASSES      (QUEUE_BEGUN + 1)
 
 /* What a priority class and a deadline are worth; a worker's engine orders its own by the same. */
 #define QUEUE_CLASS_NS    (30 * (int64_t)CLOCK_NS_PER_S)

@@ -71,6 +71,7 @@ struct request {
     struct share *share;                        /* until it ends */
     struct heap_node queue_node, deadline_node; /* in the queue */
     uint64_t queue_order;                       /* order of arrival there */
+    int32_t queued_class;                       /* there */
     uint32_t queued_kind;                       /* its kind when it came there (enum request_kind) */
     struct worker *worker;                      /* while assigned */
     struct prompt_pieces *pieces; /* of the prompt, to find who has it; NULL: none; until it ends */

@@ -4,6 +4,7 @@
 #include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -315,6 +316,32 @@ START_TEST(a_request_that_one_worker_alone_could_take_holds_up_nobody)
 }
 END_TEST
 
+START_TEST(what_was_begun_goes_on_before_all_that_waits)
+{
+    enum { PLACES = 5 };
+    unsigned went_on = 0;
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    for (uint8_t i = 0; i < PLACES; i++) {
+        client_generate(&client_a, i, "wait", NULL);
+        ck_assert_int_eq(client_frame(&client_a, PATIENCE_S * 1000).kind, MESSAGE_FRAME);
+    }
+    for (uint8_t i = 0; i <= PLACES; i++)
+        client_generate(&client_b, i, "wait", NULL);
+    await_queued(&client_b, PLACES + 1);
+    const struct message status = client_status(&client_b);
+    ck_assert_int_eq(kill((pid_t)status.status_ok.workers.items[0].pid, SIGKILL), 0);
+    for (int s = 0; went_on < PLACES; s++) {
+        const struct message frame = client_frame(&client_a, 1000);
+        went_on += frame.kind == MESSAGE_FRAME && frame.frame.seq == 1;
+        ck_assert_uint_gt(client_status(&client_b).status_ok.queued, PLACES); /* who waits is there */
+        ck_assert_msg(s < PATIENCE_S, "%u of %d went on", went_on, PLACES);
+    }
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
 START_TEST(a_worker_has_one_large_question_and_answers_brief_ones_meanwhile)
 {
     enum { LARGE = 3 };
@@ -344,6 +371,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, admissions_evict_no_answer_that_was_not_read);
     tcase_add_test(tests, brief_requests_pass_large_ones_that_the_worker_has_not_taken);
     tcase_add_test(tests, a_request_that_one_worker_alone_could_take_holds_up_nobody);
+    tcase_add_test(tests, what_was_begun_goes_on_before_all_that_waits);
     tcase_add_test(tests, a_worker_has_one_large_question_and_answers_brief_ones_meanwhile);
     tcase_add_test(tests, a_session_with_one_request_does_not_wait_behind_all_of_another);
     tcase_add_test(tests, one_session_does_not_fill_the_queue);

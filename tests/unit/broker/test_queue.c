@@ -161,6 +161,28 @@ START_TEST(who_comes_back_at_once_finds_those_who_wait_before_him)
 }
 END_TEST
 
+START_TEST(what_was_begun_goes_before_all_that_was_not)
+{
+    struct request urgent = make(1, 8, 0), other = make(2, 0, 0), begun = make(3, -8, 9 * S),
+                   later = make(2, 0, 8 * S);
+    urgent.deadline_ns = 1;
+    begun.log.count = later.log.count = 1;
+    push(&urgent);
+    push(&other);
+    push(&begun);
+    push(&later);
+    ck_assert_ptr_eq(take(), &later); /* among themselves priorities count */
+    ck_assert_ptr_eq(take(), &begun);
+    ck_assert_ptr_eq(take(), &urgent);
+    ck_assert_ptr_eq(take(), &other);
+    begun.has_digest = true; /* and what it needs is not there */
+    push(&begun);
+    push(&other);
+    ck_assert_ptr_eq(take_of(QUEUE_ALL_KINDS & ~QUEUE_KIND(REQUEST_BOUND)), &other);
+    empty();
+}
+END_TEST
+
 START_TEST(a_request_that_leaves_without_its_turn_costs_its_session_none)
 {
     struct request a = make(1, 0, 0), b = make(1, 0, 1), other = make(2, 0, 2);
@@ -351,6 +373,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_request_without_a_deadline_is_served_while_others_with_one_keep_coming);
     tcase_add_test(tests, sessions_share_in_turn_however_much_one_of_them_asks_for);
     tcase_add_test(tests, who_comes_back_at_once_finds_those_who_wait_before_him);
+    tcase_add_test(tests, what_was_begun_goes_before_all_that_was_not);
     tcase_add_test(tests, a_request_that_leaves_without_its_turn_costs_its_session_none);
     tcase_add_test(tests, an_expired_request_is_found_wherever_it_stands);
     tcase_add_test(tests, each_turn_gives_every_session_that_waits_one_request);

@@ -314,6 +314,28 @@ START_TEST(each_filter_of_a_slot_is_its_own)
 }
 END_TEST
 
+START_TEST(a_seed_repeats_an_id_and_others_give_others)
+{
+    enum { SEEDS = 8 };
+    struct fixture f;
+    int32_t ids[2][SEEDS];
+    unsigned others = 0;
+    set_up(&f, "Q8_0");
+    for (int round = 0; round < 2; round++)
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            struct backend_slot params = greedy;
+            params.sampling.temperature = 50;
+            params.sampling.seed = seed;
+            ids[round][seed] = feed_prompt(&f, &params)->ids[0];
+            others += ids[round][seed] != ids[0][0];
+            ops->slot_close(f.backend, 0);
+        }
+    ck_assert_mem_eq(ids[0], ids[1], sizeof ids[0]);
+    ck_assert_uint_gt(others, 0);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(only_allowed_ids_are_sampled)
 {
     struct fixture f;
@@ -699,6 +721,7 @@ void backend_contract_add(TCase *tests, const struct backend_ops *of, bool same_
     tcase_add_test(tests, presence_and_frequency_count_output_before_a_recompute_but_no_prompt);
     tcase_add_test(tests, biases_are_the_slots_own);
     tcase_add_test(tests, each_filter_of_a_slot_is_its_own);
+    tcase_add_test(tests, a_seed_repeats_an_id_and_others_give_others);
     tcase_add_test(tests, only_allowed_ids_are_sampled);
     tcase_add_test(tests, a_mask_may_come_while_the_step_runs);
     tcase_add_test(tests, a_draft_gives_what_agreed_of_it_and_the_id_after);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The backend of fake.h. Steps are queued by submit and executed by poll, in order: as late as the contract
- * allows. What the contract leaves undefined is made as bad as can be: results are scribbled over when their
- * time is up, surplus rows and abandoned steps write junk into their slots' blocks, sets that follow an
- * abandoned step give ids that the model never gives. */
+/* What the host calls of the backend of fake.h. Steps are queued by submit and executed by poll, in order: as
+ * late as the contract allows; their results are scribbled over when their time is up. */
 
-#include "tests/unit/worker/engine/fake.h"
+#include "tests/unit/worker/engine/fake_state.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,74 +12,8 @@
 
 #include "common/hash.h"
 #include "worker/engine/kv_groups.h"
-#include "worker/model/model.h"
 
 struct fake_script fake_script;
-
-#define QUEUE         4 /* steps remembered */
-#define COPIES        4
-#define COPY_TICKET   (1ull << 32)
-#define MOST_STOP_IDS 16
-#define MASK_WORDS    ((FAKE_VOCAB + 31) / 32)
-#define UNTOUCHED     (-1234.5f) /* in logits that are not written yet */
-
-enum { JUNK = -7, NOBODY = -1 };
-
-struct fake_slot {
-    bool open;
-    struct backend_slot params;
-    int32_t *history, *stop_ids;
-    /* as the host has told it */
-    uint32_t *tables[2]; /* by group */
-    uint32_t n_table;
-    uint32_t n_out[2]; /* of them, from the first on: out of the window, and anybody's */
-    uint32_t most;     /* positions when every flight is done, at most */
-    uint32_t in_flight, sampling_in_flight;
-    /* on the device */
-    uint32_t position;
-    int32_t last; /* sampled; −1: none */
-    double sums[FAKE_EMBD];
-    enum backend_end end;
-    bool spoiled;
-};
-
-struct fake_step {
-    uint32_t n;
-    struct backend_row_set *sets; /* [n_slots] */
-    struct backend_result *results;
-    uint64_t *mask_hashes; /* [n_slots] */
-    int32_t *ids;          /* [max_rows]: of the sets */
-    int32_t *sampled;      /* [max_rows] */
-    uint32_t polls;
-    bool abandoned;
-};
-
-struct fake_copy {
-    uint64_t ticket; /* 0: free */
-    uint64_t after;  /* steps submitted before it */
-    bool out, done;
-    uint32_t group;
-    uint32_t *blocks;
-    uint32_t n;
-    void *host;
-};
-
-struct fake_group {
-    struct backend_group group;
-    int32_t (*kv)[BACKEND_BLOCK_TOKENS]; /* ids in place of keys and values */
-    int32_t *writer;                     /* the slot that may write each block, or NOBODY */
-    uint32_t *readers;                   /* slots that each block was attached to */
-};
-
-struct backend {
-    struct backend_config config;
-    struct fake_group groups[2];
-    uint32_t n_groups;
-    struct fake_slot *slots;
-    struct fake_step steps[QUEUE];
-    struct fake_copy copies[COPIES];
-    uint64_t submitted, executed, n_copies;
-};
 
 static void open_group(struct fake_group *group, uint32_t window, uint32_t n_blocks)
 {
@@ -209,23 +141,12 @@ static uint32_t attached(const struct fake_slot *slot)
     return slot->params.position / BACKEND_BLOCK_TOKENS;
 }
 
-/* The n-th block of the group is nothing to the slot any more. */
-static void leave_block(struct backend *b, const struct fake_slot *slot, uint32_t g, uint32_t n)
+void fake_leave_block(struct backend *b, const struct fake_slot *slot, uint32_t g, uint32_t n)
 {
     if (n < attached(slot))
         b->groups[g].readers[slot->tables[g][n]]--;
     else
         b->groups[g].writer[slot->tables[g][n]] = NOBODY;
-}
-
-/* What the window has left behind others may have. */
-static void slide(struct backend *b, struct fake_slot *slot)
-{
-    for (uint32_t g = 1; g < b->n_groups; g++) {
-        uint32_t out = backend_first_block(&b->groups[g].group, slot->position);
-        for (; slot->n_out[g] < out && slot->n_out[g] < slot->n_table; slot->n_out[g]++)
-            leave_block(b, slot, g, slot->n_out[g]);
-    }
 }
 
 static void fake_slot_close(struct backend *b, uint32_t index)
@@ -234,7 +155,7 @@ static void fake_slot_close(struct backend *b, uint32_t index)
     assert(slot->open && slot->in_flight == 0);
     for (uint32_t g = 0; g < b->n_groups; g++)
         for (uint32_t i = slot->n_out[g]; i < slot->n_table; i++)
-            leave_block(b, slot, g, i);
+            fake_leave_block(b, slot, g, i);
     slot->n_table = 0;
     slot->open = false;
     drop_slot(slot);
@@ -259,16 +180,6 @@ static void take_block(struct backend *b, uint32_t index, uint32_t g, uint32_t n
         assert(group->writer[block] == NOBODY && group->readers[block] == 0);
         group->writer[block] = (int32_t)index;
     }
-}
-
-static uint32_t sampled_rows(const struct backend_row_set *set)
-{
-    return set->output == BACKEND_SAMPLE_ALL ? set->n_ids : set->output == BACKEND_SAMPLE_LAST;
-}
-
-static uint32_t logit_rows(const struct backend_row_set *set)
-{
-    return set->output == BACKEND_LOGITS_ALL ? set->n_ids : set->output == BACKEND_LOGITS_LAST;
 }
 
 static void check_ids(const struct fake_slot *slot, const struct backend_row_set *set)
@@ -298,24 +209,24 @@ static void take_set(struct backend *b, const struct backend_row_set *set)
     slot->n_table += set->blocks[0].n;
     slot->most += set->n_ids;
     assert(slot->n_table * BACKEND_BLOCK_TOKENS >= slot->most);
-    assert(slot->most < slot->params.end_position || slot->params.embeds);    /* the last id is never fed */
-    assert(!set->allowed || (slot->in_flight == 0 && sampled_rows(set) > 0)); /* masked: not run ahead */
-    assert((set->logits != NULL) == (logit_rows(set) > 0));
+    assert(slot->most < slot->params.end_position || slot->params.embeds); /* the last id is never fed */
+    assert(!set->allowed || (slot->in_flight == 0 && fake_sampled_rows(set) > 0)); /* masked: not run ahead */
+    assert((set->logits != NULL) == (fake_logit_rows(set) > 0));
     if (slot->params.embeds)
         assert(set->ids && (set->output == BACKEND_OUTPUT_NONE || set->output == BACKEND_SUM_LAST));
     else
         assert(set->output != BACKEND_SUM_LAST);
-    slot->sampling_in_flight += sampled_rows(set) > 0;
+    slot->sampling_in_flight += fake_sampled_rows(set) > 0;
     slot->in_flight++;
-    for (uint32_t i = 0; i < logit_rows(set) * FAKE_VOCAB; i++)
+    for (uint32_t i = 0; i < fake_logit_rows(set) * FAKE_VOCAB; i++)
         set->logits[i] = UNTOUCHED;
 }
 
-static uint64_t mask_hash(const struct backend_row_set *set)
+uint64_t fake_mask_hash(const struct backend_row_set *set)
 {
     if (set->allowed && set->await)
         set->await(set->await_arg);
-    size_t words = (size_t)sampled_rows(set) * MASK_WORDS;
+    size_t words = (size_t)fake_sampled_rows(set) * MASK_WORDS;
     return set->allowed ? hash64(set->allowed, words * sizeof *set->allowed, 1) : 0;
 }
 
@@ -359,7 +270,7 @@ static int fake_submit(struct backend *b, const struct backend_step *from, uint6
         take_set(b, set);
         assert(rows + set->n_ids <= b->config.max_rows);
         step->sets[i] = *set;
-        step->mask_hashes[i] = mask_hash(set);
+        step->mask_hashes[i] = fake_mask_hash(set);
         if (set->ids)
             step->sets[i].ids = memcpy(step->ids + rows, set->ids, set->n_ids * sizeof(int32_t));
         rows += set->n_ids;
@@ -377,178 +288,11 @@ static int fake_submit(struct backend *b, const struct backend_step *from, uint6
     return 0;
 }
 
-/* ---- what the device does ---- */
-
-static int32_t *cell(struct backend *b, const struct fake_slot *slot, uint32_t g, uint32_t position)
-{
-    const uint32_t block = slot->tables[g][position / BACKEND_BLOCK_TOKENS];
-    return &b->groups[g].kv[block][position % BACKEND_BLOCK_TOKENS];
-}
-
-/* Rows that mean nothing leave junk behind, in the slot's own blocks beyond where it stands. */
-static void spill(struct backend *b, const struct fake_slot *slot)
-{
-    for (uint32_t g = 0; g < b->n_groups; g++)
-        for (uint32_t at = slot->position; at < slot->n_table * BACKEND_BLOCK_TOKENS; at++)
-            *cell(b, slot, g, at) = JUNK;
-}
-
-/* The first `n` ids of the sequence, as its blocks have them. */
-static void read_ids(struct backend *b, const struct fake_slot *slot, uint32_t n, int32_t before[8192])
-{
-    for (uint32_t i = 0; i < n; i++) {
-        before[i] = *cell(b, slot, 0, i);
-        assert(i >= slot->params.position || before[i] == slot->history[i]); /* attached blocks hold it */
-        for (uint32_t g = 1; g < b->n_groups; g++)
-            assert(i + b->groups[g].group.window < n || *cell(b, slot, g, i) == before[i]);
-    }
-}
-
-/* The id after them. */
-static int32_t next_id(struct backend *b, const struct fake_slot *slot, uint32_t n, const uint32_t *allowed)
-{
-    int32_t before[8192];
-    read_ids(b, slot, n, before);
-    int32_t id = fake_next(slot->params.sampling.seed, before, n);
-    for (uint32_t i = 0; allowed && i < FAKE_VOCAB; i++) {
-        int32_t other = (id + (int32_t)i) % FAKE_VOCAB;
-        if (allowed[other / 32] >> (other % 32) & 1)
-            return other;
-    }
-    return allowed ? -1 : id;
-}
-
-static enum backend_end end_of(const struct fake_slot *slot, uint32_t n_ids)
-{
-    for (uint32_t i = 0; i < slot->params.n_stop_ids; i++)
-        if (slot->stop_ids[i] == slot->last)
-            return BACKEND_END_STOP;
-    return n_ids >= slot->params.end_position ? BACKEND_END_LENGTH : BACKEND_RUNNING;
-}
-
-static void sample(struct backend *b, const struct backend_row_set *set, struct backend_result *result,
-                   int32_t *sampled)
-{
-    struct fake_slot *slot = &b->slots[set->slot];
-    uint32_t first = set->n_ids - sampled_rows(set);
-    result->ids = sampled;
-    for (uint32_t row = first; row < set->n_ids && slot->end == BACKEND_RUNNING; row++) {
-        if (row > first && set->ids[row] != slot->last)
-            break;
-        result->n_accepted += row > first;
-        const uint32_t *allowed = set->allowed ? set->allowed + (size_t)(row - first) * MASK_WORDS : NULL;
-        uint32_t n = slot->position + row + 1;
-        slot->last = next_id(b, slot, n, allowed);
-        if (slot->last < 0) {
-            slot->end = BACKEND_END_FAULT;
-            break;
-        }
-        slot->end = end_of(slot, n + 1);
-        sampled[result->n_ids++] = slot->last;
-    }
-}
-
-static void sum_states(struct backend *b, const struct backend_row_set *set, struct backend_result *result)
-{
-    struct fake_slot *slot = &b->slots[set->slot];
-    int32_t before[8192];
-    double state[FAKE_EMBD];
-    for (uint32_t row = 0; row < set->n_ids; row++) {
-        read_ids(b, slot, slot->position + row + 1, before);
-        fake_state(before, slot->position + row + 1, state);
-        for (uint32_t i = 0; i < FAKE_EMBD; i++)
-            slot->sums[i] += state[i];
-    }
-    if (set->output == BACKEND_SUM_LAST)
-        result->sums = slot->sums;
-}
-
-static void execute_set(struct backend *b, const struct backend_row_set *set, struct backend_result *result,
-                        int32_t *sampled)
-{
-    struct fake_slot *slot = &b->slots[set->slot];
-    *result = (struct backend_result){.end = slot->end};
-    if (slot->spoiled) {
-        static const int32_t wrong[] = {'?'};
-        *result = (struct backend_result){.n_ids = 1, .ids = wrong};
-    }
-    if (slot->spoiled || slot->end != BACKEND_RUNNING) {
-        spill(b, slot);
-        return;
-    }
-    for (uint32_t i = 0; i < set->n_ids; i++)
-        for (uint32_t g = 0; g < b->n_groups; g++)
-            *cell(b, slot, g, slot->position + i) = set->ids ? set->ids[i] : slot->last;
-    for (uint32_t row = 0; row < logit_rows(set); row++)
-        for (uint32_t id = 0; id < FAKE_VOCAB; id++) {
-            float *logit = &set->logits[row * FAKE_VOCAB + id];
-            assert(*logit == UNTOUCHED);
-            uint32_t n = slot->position + set->n_ids - logit_rows(set) + row + 1;
-            *logit = (int32_t)id == next_id(b, slot, n, NULL);
-        }
-    slot->last = -1;
-    if (slot->params.embeds)
-        sum_states(b, set, result);
-    if (sampled_rows(set) > 0)
-        sample(b, set, result, sampled);
-    slot->position += set->output == BACKEND_SAMPLE_ALL ? result->n_accepted + 1 : set->n_ids;
-    if (slot->end != BACKEND_RUNNING)
-        slot->last = -1;
-    result->end = slot->end;
-    slide(b, slot);
-}
-
-/* Copies are in order with the steps. */
-static void run_copies(struct backend *b, uint64_t steps_done)
-{
-    for (int c = 0; c < COPIES; c++) {
-        struct fake_copy *copy = &b->copies[c];
-        if (copy->ticket == 0 || copy->done || copy->after > steps_done)
-            continue;
-        for (uint32_t i = 0; i < copy->n; i++) {
-            int32_t(*host)[BACKEND_BLOCK_TOKENS] = copy->host;
-            int32_t(*block)[BACKEND_BLOCK_TOKENS] = &b->groups[copy->group].kv[copy->blocks[i]];
-            if (copy->out)
-                memcpy(host[i], *block, sizeof *block);
-            else
-                memcpy(*block, host[i], sizeof *block);
-        }
-        copy->done = true;
-    }
-}
-
-static void execute(struct backend *b, struct fake_step *step, uint64_t ticket)
-{
-    int32_t *sampled = step->sampled;
-    run_copies(b, b->executed);
-    b->executed++;
-    for (uint32_t i = 0; i < step->n; i++) {
-        const struct backend_row_set *set = &step->sets[i];
-        struct fake_slot *slot = &b->slots[set->slot];
-        assert(mask_hash(set) == step->mask_hashes[i]);
-        slot->in_flight--;
-        slot->sampling_in_flight -= sampled_rows(set) > 0;
-        if (step->abandoned) {
-            spill(b, slot);
-            slot->spoiled = true;
-            continue;
-        }
-        execute_set(b, set, &step->results[i], sampled);
-        if (i == 0 && ticket == fake_script.nan_at && sampled_rows(set) > 0) {
-            step->results[i] = (struct backend_result){.end = BACKEND_END_FAULT};
-            slot->end = BACKEND_END_FAULT;
-        }
-        if (set->output == BACKEND_SAMPLE_ALL)
-            slot->most -= set->n_ids - step->results[i].n_accepted - 1;
-        sampled += set->n_ids;
-    }
-}
-
 static int poll_copy(struct backend *b, uint64_t ticket)
 {
     struct fake_copy *copy = &b->copies[ticket % COPIES];
     assert(copy->ticket == ticket);
-    run_copies(b, b->executed);
+    fake_run_copies(b, b->executed);
     if (!copy->done)
         return -EAGAIN;
     copy->ticket = 0;
@@ -569,7 +313,7 @@ static int fake_poll(struct backend *b, uint64_t ticket, int timeout_ms,
     if (fake_script.asynchronous && b->config.progress && b->config.progress(b->config.progress_arg))
         step->abandoned = true;
     step->abandoned |= ticket == fake_script.abandon_at;
-    execute(b, step, ticket);
+    fake_execute(b, step, ticket);
     *ret_results = step->results;
     return step->abandoned ? -ECANCELED : 0;
 }
@@ -581,7 +325,7 @@ static void fake_trim(struct backend *b, uint32_t index, uint32_t position)
     assert(position <= slot->position && position >= slot->params.position);
     for (; slot->n_table > backend_blocks_for(position); slot->n_table--)
         for (uint32_t g = 0; g < b->n_groups; g++)
-            leave_block(b, slot, g, slot->n_table - 1);
+            fake_leave_block(b, slot, g, slot->n_table - 1);
     slot->position = slot->most = position;
     slot->last = -1;
     slot->end = BACKEND_RUNNING;

@@ -71,6 +71,24 @@ static inline struct harness *harness_new(const struct backend_config *backend, 
     return h;
 }
 
+/* Loop tests run each case on both kinds of backend, synchronous and asynchronous; the third and the fourth
+ * kind have a second group of KV blocks, with a window, and little more of them than a sequence holds. */
+static inline struct harness *harness_start(int kind, struct backend_config backend)
+{
+    bool asynchronous = kind % 2 > 0;
+    fake_script = (struct fake_script){.asynchronous = asynchronous, .again = asynchronous ? 1 : 0};
+    if (kind >= 2)
+        fake_script.window = 40, fake_script.window_blocks = 6;
+    return harness_new(&backend, 0);
+}
+
+static inline struct engine_stats stats_of(const struct harness *h)
+{
+    struct engine_stats stats;
+    engine_stats(h->engine, &stats);
+    return stats;
+}
+
 static inline void harness_free(struct harness *h)
 {
     engine_free(h->engine);

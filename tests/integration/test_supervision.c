@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Death, return and drain: what a pool does when its processes are killed or told to stop. */
+/* Death and return: what a pool does when its processes are killed, stopped or started anew. How a pool
+ * starts is asked in test_start.c, how it ends in test_drain.c. */
 
 #include "tests/integration/answer.h"
 #include "tests/integration/pool.h"
 #include "tests/unit/run.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +48,17 @@ static uint32_t many_tokens(void)
     return getenv("QUERN_TEST_SCALE") ? 1000 : 3000;
 }
 
+/* As if nothing had happened. */
+static void expect_equal(const struct answer *answer, const struct answer *undisturbed)
+{
+    ck_assert_msg(answer->reason != QUERN_ERROR, "%s: %s", answer->error, answer->error_text);
+    ck_assert_int_eq(answer->reason, undisturbed->reason);
+    ck_assert_uint_eq(answer->ids.len, undisturbed->ids.len);
+    ck_assert_mem_eq(answer->ids.data, undisturbed->ids.data, undisturbed->ids.len * sizeof(int32_t));
+    ck_assert_uint_eq(answer->text.len, undisturbed->text.len);
+    ck_assert_mem_eq(answer->text.data, undisturbed->text.data, undisturbed->text.len);
+}
+
 START_TEST(requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back)
 {
     enum { N = 8 };
@@ -73,12 +83,7 @@ START_TEST(requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back)
         struct answer undisturbed = {0};
         send_request(client, &requests[i], &undisturbed);
         await_answers(client, &undisturbed, 1, 120);
-        ck_assert_msg(answers[i].reason != QUERN_ERROR, "%s: %s", answers[i].error, answers[i].error_text);
-        ck_assert_int_eq(answers[i].reason, undisturbed.reason);
-        ck_assert_uint_eq(answers[i].ids.len, undisturbed.ids.len);
-        ck_assert_mem_eq(answers[i].ids.data, undisturbed.ids.data, undisturbed.ids.len * sizeof(int32_t));
-        ck_assert_uint_eq(answers[i].text.len, undisturbed.text.len);
-        ck_assert_mem_eq(answers[i].text.data, undisturbed.text.data, undisturbed.text.len);
+        expect_equal(&answers[i], &undisturbed);
         answer_deinit(&undisturbed);
         answer_deinit(&answers[i]);
     }
@@ -139,13 +144,7 @@ START_TEST(a_killed_broker_loses_no_token_and_makes_none_twice)
     }
     await_answers(client, answers, N, 120);
     for (int i = 0; i < N; i++) {
-        ck_assert_msg(answers[i].reason != QUERN_ERROR, "%s: %s", answers[i].error, answers[i].error_text);
-        ck_assert_int_eq(answers[i].reason, undisturbed[i].reason);
-        ck_assert_uint_eq(answers[i].ids.len, undisturbed[i].ids.len);
-        ck_assert_mem_eq(answers[i].ids.data, undisturbed[i].ids.data,
-                         undisturbed[i].ids.len * sizeof(int32_t));
-        ck_assert_uint_eq(answers[i].text.len, undisturbed[i].text.len);
-        ck_assert_mem_eq(answers[i].text.data, undisturbed[i].text.data, undisturbed[i].text.len);
+        expect_equal(&answers[i], &undisturbed[i]);
         answer_deinit(&undisturbed[i]);
         answer_deinit(&answers[i]);
     }
@@ -172,16 +171,6 @@ static pid_t start_reload(void)
         _exit(127);
     }
     return pid;
-}
-
-static void expect_equal(const struct answer *answer, const struct answer *undisturbed)
-{
-    ck_assert_msg(answer->reason != QUERN_ERROR, "%s: %s", answer->error, answer->error_text);
-    ck_assert_int_eq(answer->reason, undisturbed->reason);
-    ck_assert_uint_eq(answer->ids.len, undisturbed->ids.len);
-    ck_assert_mem_eq(answer->ids.data, undisturbed->ids.data, undisturbed->ids.len * sizeof(int32_t));
-    ck_assert_uint_eq(answer->text.len, undisturbed->text.len);
-    ck_assert_mem_eq(answer->text.data, undisturbed->text.data, undisturbed->text.len);
 }
 
 /* Requests come all the time; those that are answered are asked again. */
@@ -424,109 +413,6 @@ START_TEST(a_client_that_is_stopped_for_longer_than_its_lease_loses_nothing)
 }
 END_TEST
 
-START_TEST(ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody)
-{
-    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
-    struct quern *client = connect_to(pool.frontend);
-    struct answer running = {0}, late = {0};
-    pid_t pids[2];
-    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
-    struct quern_request request = endless("let me finish", 2000);
-    send_request(client, &request, &running);
-    await_ids(client, &running, 2, 30);
-    ck_assert_int_eq(kill(pool.broker, SIGINT), 0);
-    ck_assert(pool_says(&pool, "draining", 30));
-    ask(client, "too late", 4, &late);
-    await_answers(client, &late, 1, 30);
-    ck_assert_str_eq(late.error, "draining");
-    await_answers(client, &running, 1, 60);
-    ck_assert_int_eq(running.reason, QUERN_LENGTH);
-    ck_assert_uint_eq(running.ids.len, 2000);
-    quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, 0, 20), 0);
-    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 0);
-    answer_deinit(&running);
-    answer_deinit(&late);
-}
-END_TEST
-
-START_TEST(a_draining_pool_waits_no_longer_than_it_was_told)
-{
-    enum { N = 40 }; /* one after the other: far more than a second's work */
-    pool_start(&pool, tiny_model(), "--slots", "1", "--ctx", "4096", "--drain-seconds", "1", NULL);
-    struct quern *client = connect_to(pool.frontend);
-    struct answer answers[N] = {0};
-    struct quern_request request = endless("a long way to go", 4000);
-    pid_t pid;
-    for (int i = 0; i < N; i++)
-        send_request(client, &request, &answers[i]);
-    await_ids(client, &answers[0], 2, 60);
-    ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
-    await_answers(client, answers, N, 60);
-    ck_assert_str_eq(answers[N - 1].error, "draining");
-    quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, 0, 30), 0);
-    ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 0);
-    for (int i = 0; i < N; i++)
-        answer_deinit(&answers[i]);
-}
-END_TEST
-
-START_TEST(a_second_signal_ends_at_once)
-{
-    pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
-    struct quern *client = connect_to(pool.frontend);
-    struct answer running = {0};
-    pid_t pid;
-    struct quern_request request = endless("no time", 4000);
-    send_request(client, &request, &running);
-    await_ids(client, &running, 2, 30);
-    ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
-    ck_assert(pool_says(&pool, "draining", 30));
-    pool_stop(&pool, SIGTERM, 5);
-    ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 0);
-    answer_deinit(&running);
-    quern_free(client);
-}
-END_TEST
-
-/* Requests that run included: nobody is left who would take their tokens. */
-START_TEST(a_killed_supervisor_takes_everybody_along)
-{
-    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
-    struct quern *client = connect_to(pool.frontend);
-    struct answer answer = {0};
-    struct quern_request request = endless("until the end", 4000);
-    send_request(client, &request, &answer);
-    await_ids(client, &answer, 2, 60);
-    pid_t pids[2];
-    ck_assert_int_gt(pool_broker_pid(&pool), 0);
-    ck_assert_int_eq(pool_stop(&pool, SIGKILL, 5), 128 + SIGKILL);
-    await_answers(client, &answer, 1, 60);
-    ck_assert_str_eq(answer.error, "draining");
-    for (int i = 0; i < 3000 && (pool_worker_pids(&pool, pids, 2) > 0 || pool_broker_pid(&pool) > 0); i++)
-        usleep(10000);
-    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 0);
-    ck_assert_int_eq(pool_broker_pid(&pool), 0);
-    answer_deinit(&answer);
-    quern_free(client);
-}
-END_TEST
-
-/* The broker cannot pass it on: the workers hear of it from the kernel. */
-START_TEST(workers_outlive_neither_supervisor_nor_broker)
-{
-    pool_start(&pool, tiny_model(), "--workers", "2", NULL);
-    pid_t pids[2], broker = pool_broker_pid(&pool);
-    ck_assert_int_eq(kill(broker, SIGSTOP), 0);
-    ck_assert_int_eq(pool_stop(&pool, SIGKILL, 5), 128 + SIGKILL);
-    ck_assert_int_eq(kill(broker, SIGKILL), 0);
-    for (int i = 0; i < 3000 && pool_worker_pids(&pool, pids, 2) > 0; i++)
-        usleep(10000);
-    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 0);
-}
-END_TEST
-
 START_TEST(a_killed_broker_is_started_again_and_finds_its_workers)
 {
     pool_start(&pool, tiny_model(), "--workers", "2", NULL);
@@ -546,70 +432,6 @@ START_TEST(a_killed_broker_is_started_again_and_finds_its_workers)
     answer_deinit(&answer);
     quern_free(client);
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
-}
-END_TEST
-
-START_TEST(a_second_pool_in_the_same_directory_is_refused)
-{
-    pool_start(&pool, tiny_model(), "--workers", "1", NULL);
-    struct pool second = {0};
-    strcpy(second.rundir, pool.rundir);
-    int status = pool_fails(&second, 10, tiny_model(), NULL);
-    ck_assert_int_eq(status, 1);
-    ck_assert_ptr_nonnull(strstr(pool_log(&second), "another pool runs in"));
-    struct quern *client = connect_to(pool.frontend); /* the first one is unharmed */
-    quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
-}
-END_TEST
-
-START_TEST(a_port_in_use_is_one_clear_line)
-{
-    struct sockaddr_in in_use = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof in_use;
-    char address[32];
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&in_use, len), 0);
-    ck_assert_int_eq(listen(fd, 1), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in_use, &len), 0);
-    snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(in_use.sin_port));
-    int status = pool_fails(&pool, 10, tiny_model(), "--tcp", address, NULL);
-    ck_assert_int_eq(status, 1);
-    ck_assert_msg(strstr(pool_log(&pool), address), "%s", pool_log(&pool));
-    ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
-    close(fd);
-}
-END_TEST
-
-START_TEST(a_foreign_address_without_keys_is_refused)
-{
-    int status = pool_fails(&pool, 10, tiny_model(), "--tcp", "0.0.0.0:39472", NULL);
-    ck_assert_int_eq(status, 1);
-    ck_assert_msg(strstr(pool_log(&pool), "--curve-key"), "%s", pool_log(&pool));
-}
-END_TEST
-
-START_TEST(a_missing_model_is_one_line_and_no_train_of_restarts)
-{
-    int status = pool_fails(&pool, 5, "/nowhere/missing.gguf", "--workers", "2", NULL);
-    ck_assert_int_eq(status, 1);
-    ck_assert_msg(strstr(pool_log(&pool), "/nowhere/missing.gguf"), "%s", pool_log(&pool));
-    ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
-}
-END_TEST
-
-START_TEST(a_file_that_is_no_model_ends_the_pool_with_its_reason)
-{
-    char path[] = "/tmp/quern-test-XXXXXX";
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq((int)write(fd, "this is no model at all, not even close", 39), 39);
-    close(fd);
-    int status = pool_fails(&pool, 20, path, "--workers", "2", NULL);
-    unlink(path);
-    ck_assert_int_eq(status, 1);
-    ck_assert_msg(strstr(pool_log(&pool), "not a GGUF file"), "%s", pool_log(&pool));
-    ck_assert_msg(!strstr(pool_log(&pool), "restart"), "%s", pool_log(&pool));
 }
 END_TEST
 
@@ -649,17 +471,6 @@ START_TEST(a_model_file_that_is_truncated_or_overwritten_disturbs_nobody_who_ser
 }
 END_TEST
 
-START_TEST(workers_of_one_machine_promise_its_memory_once)
-{
-    struct pool crowded = {0};
-    /* Tera bytes: refused by each, in numbers that say who shares what. */
-    pool_spawn(&crowded, tiny_model(), "--workers", "2", "--kv-blocks", "67108864", NULL);
-    ck_assert(pool_says(&crowded, "for each of 2 workers do not fit, ", 30));
-    pool_stop(&crowded, SIGTERM, 20);
-    pool_forget(&crowded);
-}
-END_TEST
-
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
@@ -672,19 +483,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is_lost);
     tcase_add_test(tests, a_broker_that_stood_still_blames_nobody);
     tcase_add_test(tests, a_client_that_is_stopped_for_longer_than_its_lease_loses_nothing);
-    tcase_add_test(tests, ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody);
-    tcase_add_test(tests, a_draining_pool_waits_no_longer_than_it_was_told);
-    tcase_add_test(tests, a_second_signal_ends_at_once);
-    tcase_add_test(tests, a_killed_supervisor_takes_everybody_along);
-    tcase_add_test(tests, workers_outlive_neither_supervisor_nor_broker);
     tcase_add_test(tests, a_killed_broker_is_started_again_and_finds_its_workers);
-    tcase_add_test(tests, a_second_pool_in_the_same_directory_is_refused);
-    tcase_add_test(tests, a_port_in_use_is_one_clear_line);
-    tcase_add_test(tests, a_foreign_address_without_keys_is_refused);
-    tcase_add_test(tests, a_missing_model_is_one_line_and_no_train_of_restarts);
-    tcase_add_test(tests, a_file_that_is_no_model_ends_the_pool_with_its_reason);
     tcase_add_test(tests, a_model_file_that_is_truncated_or_overwritten_disturbs_nobody_who_serves);
-    tcase_add_test(tests, workers_of_one_machine_promise_its_memory_once);
 }
 
 int main(void)

@@ -18,6 +18,13 @@
 
 #define WAIT_MS 20000 /* for what must come; generous, for sanitizers on busy machines */
 
+/* The extra arguments of a worker. */
+#define ARGS(...)                                                                                            \
+    (const char *const[])                                                                                    \
+    {                                                                                                        \
+        __VA_ARGS__, NULL                                                                                    \
+    }
+
 struct scripted {
     char folder[RUNDIR_PATH_MAX + 1];
     char model[128], backend[128], stream[128], stderr_file[128];

@@ -12,12 +12,6 @@
 #include "common/clock.h"
 #include "worker/prepare.h"
 
-#define ARGS(...)                                                                                            \
-    (const char *const[])                                                                                    \
-    {                                                                                                        \
-        __VA_ARGS__, NULL                                                                                    \
-    }
-
 #define LARGE (4000 * 1000) /* bytes: about the largest message; half a second and more */
 
 /* A context in which a large text could fit, as far as can be told without splitting it. */

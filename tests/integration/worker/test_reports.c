@@ -11,12 +11,6 @@
 
 #include "common/clock.h"
 
-#define ARGS(...)                                                                                            \
-    (const char *const[])                                                                                    \
-    {                                                                                                        \
-        __VA_ARGS__, NULL                                                                                    \
-    }
-
 /* Listens until the last heartbeat says so many. */
 static void wait_for_load(struct scripted *s, uint32_t active, uint32_t waiting)
 {

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* How a pool ends: told to finish, told twice, or killed. */
+
+#include "tests/integration/answer.h"
+#include "tests/integration/pool.h"
+#include "tests/unit/run.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static struct pool pool;
+
+static void forget(void)
+{
+    pool_forget(&pool);
+}
+
+START_TEST(ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody)
+{
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer running = {0}, late = {0};
+    pid_t pids[2];
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
+    struct quern_request request = endless("let me finish", 2000);
+    send_request(client, &request, &running);
+    await_ids(client, &running, 2, 30);
+    ck_assert_int_eq(kill(pool.broker, SIGINT), 0);
+    ck_assert(pool_says(&pool, "draining", 30));
+    ask(client, "too late", 4, &late);
+    await_answers(client, &late, 1, 30);
+    ck_assert_str_eq(late.error, "draining");
+    await_answers(client, &running, 1, 60);
+    ck_assert_int_eq(running.reason, QUERN_LENGTH);
+    ck_assert_uint_eq(running.ids.len, 2000);
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, 0, 20), 0);
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 0);
+    answer_deinit(&running);
+    answer_deinit(&late);
+}
+END_TEST
+
+START_TEST(a_draining_pool_waits_no_longer_than_it_was_told)
+{
+    enum { N = 40 }; /* one after the other: far more than a second's work */
+    pool_start(&pool, tiny_model(), "--slots", "1", "--ctx", "4096", "--drain-seconds", "1", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answers[N] = {0};
+    struct quern_request request = endless("a long way to go", 4000);
+    pid_t pid;
+    for (int i = 0; i < N; i++)
+        send_request(client, &request, &answers[i]);
+    await_ids(client, &answers[0], 2, 60);
+    ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
+    await_answers(client, answers, N, 60);
+    ck_assert_str_eq(answers[N - 1].error, "draining");
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&pool, 0, 30), 0);
+    ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 0);
+    for (int i = 0; i < N; i++)
+        answer_deinit(&answers[i]);
+}
+END_TEST
+
+START_TEST(a_second_signal_ends_at_once)
+{
+    pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer running = {0};
+    pid_t pid;
+    struct quern_request request = endless("no time", 4000);
+    send_request(client, &request, &running);
+    await_ids(client, &running, 2, 30);
+    ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
+    ck_assert(pool_says(&pool, "draining", 30));
+    pool_stop(&pool, SIGTERM, 5);
+    ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 0);
+    answer_deinit(&running);
+    quern_free(client);
+}
+END_TEST
+
+/* Requests that run included: nobody is left who would take their tokens. */
+START_TEST(a_killed_supervisor_takes_everybody_along)
+{
+    pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
+    struct quern *client = connect_to(pool.frontend);
+    struct answer answer = {0};
+    struct quern_request request = endless("until the end", 4000);
+    send_request(client, &request, &answer);
+    await_ids(client, &answer, 2, 60);
+    pid_t pids[2];
+    ck_assert_int_gt(pool_broker_pid(&pool), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGKILL, 5), 128 + SIGKILL);
+    await_answers(client, &answer, 1, 60);
+    ck_assert_str_eq(answer.error, "draining");
+    for (int i = 0; i < 3000 && (pool_worker_pids(&pool, pids, 2) > 0 || pool_broker_pid(&pool) > 0); i++)
+        usleep(10000);
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 0);
+    ck_assert_int_eq(pool_broker_pid(&pool), 0);
+    answer_deinit(&answer);
+    quern_free(client);
+}
+END_TEST
+
+/* The broker cannot pass it on: the workers hear of it from the kernel. */
+START_TEST(workers_outlive_neither_supervisor_nor_broker)
+{
+    pool_start(&pool, tiny_model(), "--workers", "2", NULL);
+    pid_t pids[2], broker = pool_broker_pid(&pool);
+    ck_assert_int_eq(kill(broker, SIGSTOP), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGKILL, 5), 128 + SIGKILL);
+    ck_assert_int_eq(kill(broker, SIGKILL), 0);
+    for (int i = 0; i < 3000 && pool_worker_pids(&pool, pids, 2) > 0; i++)
+        usleep(10000);
+    ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 0);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 240);
+    tcase_add_checked_fixture(tests, NULL, forget);
+    tcase_add_test(tests, ctrl_c_finishes_what_runs_refuses_what_comes_and_leaves_nobody);
+    tcase_add_test(tests, a_draining_pool_waits_no_longer_than_it_was_told);
+    tcase_add_test(tests, a_second_signal_ends_at_once);
+    tcase_add_test(tests, a_killed_supervisor_takes_everybody_along);
+    tcase_add_test(tests, workers_outlive_neither_supervisor_nor_broker);
+}
+
+int main(void)
+{
+    return run_tests("drain", add);
+}

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""A model with random weights, and what it computes in float64, written from the models' papers."""
+
+import numpy as np
+
+from number_formats import FORMATS, random_tensor
+
+VOCAB = 48
+
+
+class Layer:
+    """What a layer computes, by the papers. Numbers are the model's."""
+
+    def __init__(self, **traits):
+        self.norm, self.post_norm, self.parallel = "rms", False, False
+        self.rotary, self.qk_norm, self.window, self.theta, self.stretch = "halves", False, 0, 10000.0, 1.0
+        self.activation, self.gated, self.experts = "silu", True, 0
+        self.__dict__.update(traits)
+
+
+SILU = lambda x: x / (1 + np.exp(-x))
+GELU = lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+ACTIVATIONS = {"silu": SILU, "gelu": GELU}
+
+
+class Model:
+    def __init__(self, architecture, seed, form="F16", **numbers):
+        self.arch, self.form, self.random = architecture, form, np.random.default_rng(seed)
+        self.embd, self.heads, self.kv, self.dim, self.ff, self.layers = 32, 4, 2, 8, 48, 2
+        self.context, self.tied, self.rope_dims, self.rope_factors = 64, False, None, None
+        self.trained, self.yarn, self.long_short, self.magnitude = 0, None, None, 1.0
+        self.experts, self.used, self.expert_ff = 0, 0, 0
+        self.window, self.theta, self.stretch, self.score_cap, self.logit_cap = 0, 10000.0, 1.0, 0.0, 0.0
+        self.layer = lambda i: Layer()
+        self.biases, self.fused_qkv, self.fused_gate_up, self.positions, self.scaled = (), False, False, False, False
+        self.epsilon, self.epsilon_key = 1e-5, "attention.layer_norm_rms_epsilon"
+        self.short_vectors = False
+        self.__dict__.update(numbers)
+        self.rope_dims = self.rope_dims or self.dim
+        self.trained = self.trained or self.context
+        self.tensors, self.values = {}, {}
+        self.make_tensors()
+
+    # -- weights --
+
+    def matrix(self, name, rows, columns, count=1, form=None, bias=False):
+        form = form or self.form
+        if columns % FORMATS[form][1]:
+            form = "Q8_0" if columns % 32 == 0 else "F16"
+        raw, values = random_tensor(form, rows * count, columns, 1.5 / np.sqrt(columns), self.random)
+        dims = [columns, rows] if count == 1 else [columns, rows, count]
+        self.tensors[name + ".weight"] = (form, dims, raw)
+        self.values[name + ".weight"] = values if count == 1 else values.reshape(count, rows, columns)
+        if bias:
+            self.vector(name + ".bias", self.random.standard_normal(rows) * 0.3)
+
+    def vector(self, name, values):
+        raw = values.astype("<f4")
+        if self.short_vectors and not name.startswith("rope"):  # as BF16 has them
+            raw = (raw.view("<u4") & 0xFFFF0000).view("<f4")
+        self.tensors[name] = ("F32", [len(raw)], raw.tobytes())
+        self.values[name] = raw.astype(float)
+
+    def norm(self, name, n, kind):
+        self.vector(name + ".weight", 1 + 0.3 * self.random.standard_normal(n))
+        if kind == "layer":
+            self.vector(name + ".bias", 0.3 * self.random.standard_normal(n))
+
+    def make_tensors(self):
+        q, kv, b = self.heads * self.dim, self.kv * self.dim, self.biases
+        self.matrix("token_embd", VOCAB, self.embd)
+        if self.positions:
+            self.matrix("position_embd", self.context, self.embd, form="F32")
+        if self.rope_factors:
+            self.vector("rope_freqs.weight", np.array(self.rope_factors))
+        if self.long_short:
+            self.vector("rope_factors_long.weight", np.array(self.long_short[0]))
+            self.vector("rope_factors_short.weight", np.array(self.long_short[1]))
+        for i in range(self.layers):
+            layer, p = self.layer(i), f"blk.{i}."
+            self.norm(p + "attn_norm", self.embd, layer.norm)
+            if self.fused_qkv:
+                self.matrix(p + "attn_qkv", q + 2 * kv, self.embd, bias="qkv" in b)
+            else:
+                for t, rows in zip("qkv", (q, kv, kv)):
+                    self.matrix(p + "attn_" + t, rows, self.embd, bias="qkv" in b)
+            if layer.qk_norm:
+                self.norm(p + "attn_q_norm", self.dim, layer.norm)
+                self.norm(p + "attn_k_norm", self.dim, layer.norm)
+            self.matrix(p + "attn_output", self.embd, q, bias="all" in b)
+            if layer.post_norm:
+                self.norm(p + "post_attention_norm", self.embd, layer.norm)
+                self.norm(p + "post_ffw_norm", self.embd, layer.norm)
+            if not layer.parallel:
+                self.norm(p + "ffn_norm", self.embd, layer.norm)
+            if layer.experts:
+                self.matrix(p + "ffn_gate_inp", layer.experts, self.embd, form="F32")
+                self.matrix(p + "ffn_gate_exps", self.expert_ff, self.embd, layer.experts)
+                self.matrix(p + "ffn_up_exps", self.expert_ff, self.embd, layer.experts)
+                self.matrix(p + "ffn_down_exps", self.embd, self.expert_ff, layer.experts)
+                continue
+            if layer.gated and not self.fused_gate_up:
+                self.matrix(p + "ffn_gate", self.ff, self.embd)
+            self.matrix(p + "ffn_up", self.ff * (2 if self.fused_gate_up else 1), self.embd, bias="all" in b)
+            self.matrix(p + "ffn_down", self.embd, self.ff, bias="all" in b)
+        self.norm("output_norm", self.embd, self.layer(0).norm)
+        if not self.tied:
+            self.matrix("output", VOCAB, self.embd, bias="head" in b)
+
+    def pairs(self):
+        a = self.arch + "."
+        p = {"general.architecture": self.arch, "general.name": "tiny " + self.arch, a + "context_length": self.context,
+             a + "embedding_length": self.embd, a + "block_count": self.layers, a + "feed_forward_length": self.ff,
+             a + "attention.head_count": self.heads, a + "attention.head_count_kv": self.kv,
+             a + "attention.key_length": self.dim, a + "attention.value_length": self.dim,
+             a + self.epsilon_key: self.epsilon}
+        if self.layer(0).rotary:
+            p |= {a + "rope.freq_base": float(self.theta), a + "rope.dimension_count": self.rope_dims}
+        if self.stretch != 1:
+            p |= {a + "rope.scaling.type": "yarn" if self.yarn else "linear",
+                  a + "rope.scaling.factor": float(self.stretch)}
+        if self.trained != self.context:
+            p[a + "rope.scaling.original_context_length"] = self.trained
+        if self.yarn and self.yarn != (32, 1):
+            p |= {a + "rope.scaling.yarn_beta_fast": float(self.yarn[0]),
+                  a + "rope.scaling.yarn_beta_slow": float(self.yarn[1])}
+        if self.magnitude != 1:
+            p[a + "rope.scaling.attn_factor"] = float(self.magnitude)
+        if self.window:
+            p[a + "attention.sliding_window"] = self.window
+        if self.score_cap:
+            p[a + "attn_logit_softcapping"] = float(self.score_cap)
+        if self.logit_cap:
+            p[a + "final_logit_softcapping"] = float(self.logit_cap)
+        if self.experts:
+            p |= {a + "expert_count": self.experts, a + "expert_used_count": self.used,
+                  a + "expert_feed_forward_length": self.expert_ff}
+        return p
+
+    # -- what they compute --
+
+    def linear(self, name, x):
+        y = x @ self.values[name + ".weight"].T
+        return y + self.values[name + ".bias"] if name + ".bias" in self.values else y
+
+    def normed(self, name, x, kind):
+        if kind == "layer":
+            x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float64(np.float32(self.epsilon)))
+        y = x * self.values[name + ".weight"]
+        return y + self.values[name + ".bias"] if kind == "layer" else y
+
+    def turned(self, heads, layer):
+        """heads: [positions, heads, dim]."""
+        if not layer.rotary:
+            return heads
+        n = self.rope_dims // 2
+        speed = layer.theta ** (-np.arange(n) / n)
+        magnitude = np.float64(np.float32(self.magnitude))
+        if self.rope_factors:
+            speed = speed / self.values["rope_freqs.weight"]
+        if self.long_short:  # by what a sequence could grow to
+            which = "long" if self.context > self.trained else "short"
+            speed = speed / self.values[f"rope_factors_{which}.weight"]
+        if self.yarn:  # the pairs that turn `fast` times and more in the length of training stay as they are
+            fast, slow = (2 * n * np.log(self.trained / (turns * 2 * np.pi)) / (2 * np.log(layer.theta))
+                          for turns in self.yarn)
+            fast, slow = max(0, np.floor(fast)), min(2 * n - 1, np.ceil(slow))
+            kept = 1 - np.clip((np.arange(n) - fast) / max(slow - fast, 0.001), 0, 1)
+            speed = speed * kept + speed / layer.stretch * (1 - kept)
+            magnitude = magnitude * (0.1 * np.log(layer.stretch) + 1)
+        else:
+            speed = speed / layer.stretch
+        angle = np.arange(len(heads))[:, None, None] * speed
+        first, second = (slice(0, 2 * n, 2), slice(1, 2 * n, 2)) if layer.rotary == "pairs" else (slice(0, n), slice(n, 2 * n))
+        out, x, y = heads.copy(), heads[..., first], heads[..., second]
+        out[..., first] = (x * np.cos(angle) - y * np.sin(angle)) * magnitude
+        out[..., second] = (x * np.sin(angle) + y * np.cos(angle)) * magnitude
+        return out
+
+    def attention(self, p, x, layer):
+        n = len(x)
+        if self.fused_qkv:
+            q, k, v = np.split(self.linear(p + "attn_qkv", x),
+                               [self.heads * self.dim, (self.heads + self.kv) * self.dim], 1)
+        else:
+            q, k, v = (self.linear(p + "attn_" + t, x) for t in "qkv")
+        q, k, v = (t.reshape(n, -1, self.dim) for t in (q, k, v))
+        if layer.qk_norm:
+            q, k = self.normed(p + "attn_q_norm", q, layer.norm), self.normed(p + "attn_k_norm", k, layer.norm)
+        q, k = self.turned(q, layer), self.turned(k, layer)
+        out = np.empty_like(q)
+        back = np.arange(n)[:, None] - np.arange(n)
+        seen = (back >= 0) & (back < (layer.window or n))
+        for h in range(self.heads):
+            g = h * self.kv // self.heads
+            score = q[:, h] @ k[:, g].T / np.sqrt(self.dim)
+            if self.score_cap:
+                score = self.score_cap * np.tanh(score / self.score_cap)
+            weight = np.where(seen, np.exp(score - score.max(1, keepdims=True)), 0)
+            out[:, h] = weight / weight.sum(1, keepdims=True) @ v[:, g]
+        return self.linear(p + "attn_output", out.reshape(n, -1))
+
+    def feed_forward(self, p, x, layer):
+        act = ACTIVATIONS[layer.activation]
+        if layer.experts:
+            score = self.linear(p + "ffn_gate_inp", x)
+            gates, ups, downs = (self.values[f"{p}ffn_{t}_exps.weight"] for t in ("gate", "up", "down"))
+            y = np.zeros_like(x)
+            for i, row in enumerate(x):
+                best = np.argsort(-score[i])[: self.used]
+                share = np.exp(score[i, best] - score[i, best[0]])
+                for e, s in zip(best, share / share.sum()):
+                    y[i] += s * (downs[e] @ (act(gates[e] @ row) * (ups[e] @ row)))
+            return y
+        up = self.linear(p + "ffn_up", x)
+        if self.fused_gate_up:
+            gate, up = np.split(up, 2, 1)
+        elif layer.gated:
+            gate = self.linear(p + "ffn_gate", x)
+        return self.linear(p + "ffn_down", act(gate) * up if layer.gated else act(up))
+
+    def states(self, ids):
+        """What the head reads: the last layer's output after the output norm."""
+        x = self.values["token_embd.weight"][ids]
+        if self.scaled:
+            x = x * np.float64(np.sqrt(np.float32(self.embd)))
+        if self.positions:
+            x = x + self.values["position_embd.weight"][: len(ids)]
+        for i in range(self.layers):
+            layer, p = self.layer(i), f"blk.{i}."
+            after = (lambda name, y: self.normed(p + name, y, layer.norm)) if layer.post_norm else (lambda name, y: y)
+            n = self.normed(p + "attn_norm", x, layer.norm)
+            y = after("post_attention_norm", self.attention(p, n, layer))
+            if layer.parallel:
+                x = x + y + self.feed_forward(p, n, layer)
+                continue
+            x = x + y
+            y = self.feed_forward(p, self.normed(p + "ffn_norm", x, layer.norm), layer)
+            x = x + after("post_ffw_norm", y)
+        return self.normed("output_norm", x, self.layer(0).norm)
+
+    def embedding(self, ids):
+        mean = self.states(ids).mean(0)
+        return mean / np.sqrt((mean * mean).sum())
+
+    def logits(self, ids):
+        x = self.states(ids)
+        y = x @ self.values["token_embd.weight"].T if self.tied else self.linear("output", x)
+        return self.logit_cap * np.tanh(y / self.logit_cap) if self.logit_cap else y

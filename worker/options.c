@@ -4,9 +4,9 @@
 #include "worker/options.h"
 
 #include <argp.h>
-#include <stddef.h>
 #include <string.h>
 
+#include "common/arguments.h"
 #include "common/number.h"
 #include "common/program.h"
 #include "proto/launch.h"
@@ -14,132 +14,128 @@
 #define DEFAULT_FRAME_US 250
 #define DEFAULT_ORPHAN_S 60
 
-enum option_type { OPTION_TEXT, OPTION_NUMBER, OPTION_DESCRIPTOR, OPTION_FLAG, OPTION_CORES };
-
-#define FIELD(name) offsetof(struct worker_options, name)
-#define MOST_U16    65535
-
-static const struct row {
-    const char *name;
-    const char *argument; /* NULL: of a flag */
-    const char *help;
-    enum option_type type;
-    size_t offset;
-    uint32_t least, most; /* of numbers */
-} rows[] = {
-    {"broker", "ENDPOINT", "Where the broker listens for workers (required)", OPTION_TEXT, FIELD(broker), 0,
-     0},
-    {"name", "NAME", "What the broker calls this worker (worker-0)", OPTION_TEXT, FIELD(name), 0, 0},
-    {"incarnation", "N", "How often it was started (1)", OPTION_NUMBER, FIELD(incarnation), 0, UINT32_MAX},
-    {"stream", "ENDPOINT", "Where to publish tokens (required)", OPTION_TEXT, FIELD(stream), 0, 0},
-    {"device", "NAME", QUERN_DEVICES " (auto)", OPTION_TEXT, FIELD(device), 0, 0},
-    {"ctx", "N", "Most tokens of a sequence (the model's)", OPTION_NUMBER, FIELD(context), 1,
-     LAUNCH_MAX_CONTEXT},
-    {"slots", "N", "Sequences at once", OPTION_NUMBER, FIELD(slots), 1, LAUNCH_MAX_SLOTS},
-    {"kv-blocks", "N", "Blocks of the KV cache, 32 tokens each (what the slots need)", OPTION_NUMBER,
-     FIELD(kv_blocks), 1, LAUNCH_MAX_KV_BLOCKS},
-    {"kv-type", "TYPE", "What keys and values are kept in: f16 or q8_0 (f16)", OPTION_TEXT, FIELD(kv_type), 0,
-     0},
-    {"quantize", "TYPE", "Make weights in F32, F16 or BF16 smaller: Q8_0, Q4_K_M ... (as they are)",
-     OPTION_TEXT, FIELD(quantize), 0, 0},
-    {"system", "TEXT", "The system message of conversations that bring none", OPTION_TEXT, FIELD(system), 0,
-     0},
-    {"chat-template", "FILE", "How conversations are written out (the model's own)", OPTION_TEXT,
-     FIELD(chat_template), 0, 0},
-    {"cached-blocks", "N", "KV blocks that the prefix cache keeps at most; 0: none (all)", OPTION_NUMBER,
-     FIELD(cached_blocks), 0, LAUNCH_MAX_KV_BLOCKS},
-    {"threads", "N", "Threads (one for each core that it may use)", OPTION_NUMBER, FIELD(threads), 1,
-     LAUNCH_MAX_THREADS},
-    {"cpus", "LIST", "Cores to run on: 0,1,...", OPTION_CORES, 0, 0, MOST_U16},
-    {"board-fd", "FD", "Descriptor of the pool's board", OPTION_DESCRIPTOR, FIELD(board_fd), 0, MOST_U16},
-    {"board-slot", "I", "Slot of the board", OPTION_NUMBER, FIELD(board_slot), 0, MOST_U16},
-    {"prefix-store-fd", "FD", "Descriptor of the pool's prefix store", OPTION_DESCRIPTOR,
-     FIELD(prefix_store_fd), 0, MOST_U16},
-    {"local-workers", "N", "Workers that share this machine, this one too (alone)", OPTION_NUMBER,
-     FIELD(local_workers), 1, MOST_U16},
-    {"frame-us", "N", "Tokens of one request made within this time share a frame (250)", OPTION_NUMBER,
-     FIELD(frame_us), 0, LAUNCH_MAX_FRAME_US},
-    {"orphan-s", "N", "Seconds without a word from the broker before it ends (60)", OPTION_NUMBER,
-     FIELD(orphan_s), 1, 1u << 20},
-    {"invariant", NULL, "Answers that do not depend on what else runs, on a GPU too", OPTION_FLAG,
-     FIELD(invariant), 0, 0},
-    {"no-sandbox", NULL, "Keep all rights of the user while serving, to debug", OPTION_FLAG,
-     FIELD(no_sandbox), 0, 0},
-    {"parent", "PID", "End when this process, our parent, does", OPTION_NUMBER, FIELD(parent), 1, INT32_MAX},
+enum {
+    KEY_BROKER = 256,
+    KEY_NAME,
+    KEY_INCARNATION,
+    KEY_STREAM,
+    KEY_DEVICE,
+    KEY_CTX,
+    KEY_SLOTS,
+    KEY_KV_BLOCKS,
+    KEY_KV_TYPE,
+    KEY_THREADS,
+    KEY_CPUS,
+    KEY_BOARD_FD,
+    KEY_BOARD_SLOT,
+    KEY_PREFIX_STORE_FD,
+    KEY_LOCAL_WORKERS,
+    KEY_QUANTIZE,
+    KEY_CHAT_TEMPLATE,
+    KEY_SYSTEM,
+    KEY_CACHED_BLOCKS,
+    KEY_FRAME_US,
+    KEY_ORPHAN_S,
+    KEY_INVARIANT,
+    KEY_NO_SANDBOX,
+    KEY_PARENT
 };
-#define N_ROWS    (sizeof rows / sizeof *rows)
-#define FIRST_KEY 256 /* of the first row: beyond all characters */
 
-/* A whole number within the row's bounds, or the end with a message that names its option. */
-static uint32_t number(const struct row *row, const char *text, const struct argp_state *state)
+static const struct argp_option options[] = {
+    {"broker", KEY_BROKER, "ENDPOINT", 0, "The broker's backend (required)", 0},
+    {"name", KEY_NAME, "NAME", 0, "What the broker calls this worker (worker-0)", 0},
+    {"incarnation", KEY_INCARNATION, "N", 0, "How often it was started (1)", 0},
+    {"stream", KEY_STREAM, "ENDPOINT", 0, "Where to publish tokens (required)", 0},
+    {"device", KEY_DEVICE, "NAME", 0, QUERN_DEVICES " (auto)", 0},
+    {"ctx", KEY_CTX, "N", 0, "Most tokens of a sequence (the model's)", 0},
+    {"slots", KEY_SLOTS, "N", 0, "Sequences at once", 0},
+    {"kv-blocks", KEY_KV_BLOCKS, "N", 0, "Blocks of the KV cache, 32 tokens each (what the slots need)", 0},
+    {"kv-type", KEY_KV_TYPE, "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (f16)", 0},
+    {"quantize", KEY_QUANTIZE, "TYPE", 0,
+     "Make weights in F32, F16 or BF16 smaller: Q8_0, Q4_K_M ... (as they are)", 0},
+    {"system", KEY_SYSTEM, "TEXT", 0, "The system message of conversations that bring none", 0},
+    {"chat-template", KEY_CHAT_TEMPLATE, "FILE", 0, "How conversations are written out (the model's own)", 0},
+    {"cached-blocks", KEY_CACHED_BLOCKS, "N", 0,
+     "KV blocks that the prefix cache keeps at most; 0: none (all)", 0},
+    {"threads", KEY_THREADS, "N", 0, "Threads (one for each core that it may use)", 0},
+    {"cpus", KEY_CPUS, "LIST", 0, "Cores to run on: 0,1,...", 0},
+    {"board-fd", KEY_BOARD_FD, "FD", 0, "Descriptor of the pool's board", 0},
+    {"board-slot", KEY_BOARD_SLOT, "I", 0, "Slot of the board", 0},
+    {"prefix-store-fd", KEY_PREFIX_STORE_FD, "FD", 0, "Descriptor of the pool's prefix store", 0},
+    {"local-workers", KEY_LOCAL_WORKERS, "N", 0, "Workers that share this machine, this one too (alone)", 0},
+    {"frame-us", KEY_FRAME_US, "N", 0, "Tokens of one request made within this time share a frame (250)", 0},
+    {"orphan-s", KEY_ORPHAN_S, "N", 0, "Seconds without a word from the broker before it ends (60)", 0},
+    {"invariant", KEY_INVARIANT, NULL, 0, "Answers that do not depend on what else runs, on a GPU too", 0},
+    {"no-sandbox", KEY_NO_SANDBOX, NULL, 0, "Keep all rights of the user while serving, to debug", 0},
+    {"parent", KEY_PARENT, "PID", 0, "End when this process, our parent, does", 0},
+    {0}};
+
+static const struct argument arguments[] = {
+    {KEY_BROKER, ARGUMENT_TEXT, offsetof(struct worker_options, broker), 0, 0},
+    {KEY_NAME, ARGUMENT_TEXT, offsetof(struct worker_options, name), 0, 0},
+    {KEY_INCARNATION, ARGUMENT_NUMBER, offsetof(struct worker_options, incarnation), 0, UINT32_MAX},
+    {KEY_STREAM, ARGUMENT_TEXT, offsetof(struct worker_options, stream), 0, 0},
+    {KEY_DEVICE, ARGUMENT_TEXT, offsetof(struct worker_options, device), 0, 0},
+    {KEY_CTX, ARGUMENT_NUMBER, offsetof(struct worker_options, context), 1, LAUNCH_MAX_CONTEXT},
+    {KEY_SLOTS, ARGUMENT_NUMBER, offsetof(struct worker_options, slots), 1, LAUNCH_MAX_SLOTS},
+    {KEY_KV_BLOCKS, ARGUMENT_NUMBER, offsetof(struct worker_options, kv_blocks), 1, LAUNCH_MAX_KV_BLOCKS},
+    {KEY_KV_TYPE, ARGUMENT_TEXT, offsetof(struct worker_options, kv_type), 0, 0},
+    {KEY_QUANTIZE, ARGUMENT_TEXT, offsetof(struct worker_options, quantize), 0, 0},
+    {KEY_CHAT_TEMPLATE, ARGUMENT_TEXT, offsetof(struct worker_options, chat_template), 0, 0},
+    {KEY_SYSTEM, ARGUMENT_TEXT, offsetof(struct worker_options, system), 0, 0},
+    {KEY_CACHED_BLOCKS, ARGUMENT_NUMBER, offsetof(struct worker_options, cached_blocks), 0,
+     LAUNCH_MAX_KV_BLOCKS},
+    {KEY_THREADS, ARGUMENT_NUMBER, offsetof(struct worker_options, threads), 1, LAUNCH_MAX_THREADS},
+    {KEY_BOARD_FD, ARGUMENT_NUMBER, offsetof(struct worker_options, board_fd), 0, 65535},
+    {KEY_BOARD_SLOT, ARGUMENT_NUMBER, offsetof(struct worker_options, board_slot), 0, 65535},
+    {KEY_PREFIX_STORE_FD, ARGUMENT_NUMBER, offsetof(struct worker_options, prefix_store_fd), 0, 65535},
+    {KEY_LOCAL_WORKERS, ARGUMENT_NUMBER, offsetof(struct worker_options, local_workers), 1, 65535},
+    {KEY_FRAME_US, ARGUMENT_NUMBER, offsetof(struct worker_options, frame_us), 0, LAUNCH_MAX_FRAME_US},
+    {KEY_ORPHAN_S, ARGUMENT_NUMBER, offsetof(struct worker_options, orphan_s), 1, 1u << 20},
+    {KEY_INVARIANT, ARGUMENT_FLAG, offsetof(struct worker_options, invariant), 0, 0},
+    {KEY_NO_SANDBOX, ARGUMENT_FLAG, offsetof(struct worker_options, no_sandbox), 0, 0},
+    {KEY_PARENT, ARGUMENT_NUMBER, offsetof(struct worker_options, parent), 1, INT32_MAX},
+    {0}};
+
+static void read_cpus(char *list, struct worker_options *into, const struct argp_state *state)
 {
     struct error err = {0};
-    uint32_t value = 0;
-    if (number_read_u32(text, row->least, row->most, &value, &err) < 0)
-        argp_error(state, "--%s: %s", row->name, err.text);
-    return value;
-}
-
-static void read_cpus(const struct row *row, char *list, struct worker_options *into,
-                      const struct argp_state *state)
-{
     char *rest = list;
     for (char *item; (item = strsep(&rest, ","));) {
+        uint32_t core = 0;
         if (into->n_cpus == WORKER_MOST_CPUS)
             argp_error(state, "--cpus: more than %d cores", WORKER_MOST_CPUS);
-        into->cpus[into->n_cpus++] = (int)number(row, item, state);
+        if (number_read_u32(item, 0, 65535, &core, &err) < 0)
+            argp_error(state, "--cpus: %s", err.text);
+        into->cpus[into->n_cpus++] = (int)core;
     }
 }
 
-static void set(const struct row *row, char *value, struct worker_options *into,
-                const struct argp_state *state)
-{
-    void *field = (char *)into + row->offset;
-    switch (row->type) {
-    case OPTION_TEXT:
-        *(const char **)field = value;
-        break;
-    case OPTION_NUMBER:
-        *(uint32_t *)field = number(row, value, state);
-        break;
-    case OPTION_DESCRIPTOR:
-        *(int *)field = (int)number(row, value, state);
-        break;
-    case OPTION_FLAG:
-        *(bool *)field = true;
-        break;
-    case OPTION_CORES:
-        read_cpus(row, value, into, state);
-        break;
-    }
-}
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct worker_options *into = state->input;
-    if (key >= FIRST_KEY && key < FIRST_KEY + (int)N_ROWS) {
-        set(&rows[key - FIRST_KEY], value, into, state);
+    switch (key) {
+    case KEY_CPUS:
+        read_cpus(arg, into, state);
         return 0;
-    }
-    if (key == ARGP_KEY_ARG && into->model)
-        argp_usage(state);
-    if (key == ARGP_KEY_ARG) {
-        into->model = value;
+    case ARGP_KEY_ARG:
+        if (into->model)
+            argp_usage(state);
+        into->model = arg;
         return 0;
+    case ARGP_KEY_END:
+        if (!into->model || !into->broker || !into->stream)
+            argp_error(state, "a model, --broker and --stream are required");
+        return 0;
+    default:
+        return arguments_take(arguments, options, key, arg, state, into);
     }
-    if (key == ARGP_KEY_END && (!into->model || !into->broker || !into->stream))
-        argp_error(state, "a model, --broker and --stream are required");
-    return ARGP_ERR_UNKNOWN;
 }
 
 void worker_options_parse(int argc, char **argv, struct worker_options *ret_options)
 {
-    struct argp_option options[N_ROWS + 1] = {{0}};
-    const struct argp argp = {
+    static const struct argp argp = {
         options, parse_option, "MODEL", "Serves one model to a broker. Brokers start it.", NULL, NULL, NULL};
-    for (size_t i = 0; i < N_ROWS; i++)
-        options[i] =
-            (struct argp_option){rows[i].name, FIRST_KEY + (int)i, rows[i].argument, 0, rows[i].help, 0};
     argp_err_exit_status = PROGRAM_EXIT_USAGE;
     *ret_options = (struct worker_options){.name = "worker-0",
                                            .device = "auto",

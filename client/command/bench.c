@@ -8,6 +8,7 @@
 #include "client/command/bench.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/command/interrupt.h"
 #include "common/clock.h"
 #include "common/topology.h"
 #include "worker/convert/synth.h"
@@ -117,7 +119,8 @@ int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second
     return 0;
 }
 
-int bench_make_model(const char *shape, char ret_path[PATH_MAX], struct error *err)
+/* Into a temporary file; on failure there is none, and the path is empty. */
+static int make_model(const char *shape, char ret_path[PATH_MAX], struct error *err)
 {
     const char *folder = getenv("TMPDIR");
     snprintf(ret_path, PATH_MAX, "%s/quern-bench-XXXXXX", folder && *folder ? folder : "/tmp");
@@ -133,4 +136,17 @@ int bench_make_model(const char *shape, char ret_path[PATH_MAX], struct error *e
     if (r < 0)
         ret_path[0] = 0;
     return r;
+}
+
+int bench_with_model(const char *model, const char *shape, bench_measure *run, void *arg)
+{
+    struct error err = {0};
+    char path[PATH_MAX] = "";
+    interrupt_catch();
+    int r = model ? 0 : make_model(shape, path, &err);
+    if (r == 0)
+        r = run(arg, model ? model : path, &err);
+    if (path[0])
+        unlink(path);
+    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

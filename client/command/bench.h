@@ -4,7 +4,6 @@
 
 /* The benchmarks, and what they share: a spread of measurements, and what the machine's memory gives. */
 
-#include <limits.h>
 #include <stdint.h>
 
 #include "client/command/verbs.h"
@@ -26,8 +25,12 @@ struct spread spread_of(double *values, uint32_t n);
  * a few repetitions. -ENOMEM or -EAGAIN with a reason. */
 int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second, struct error *err);
 
-/* Writes a model of random weights into a temporary file, for who brings none: a shape of synth.h, in F32.
- * The caller unlinks it; on failure there is none, and the path is empty. -errno with a reason. */
-int bench_make_model(const char *shape, char ret_path[PATH_MAX], struct error *err);
+/* What measures with a model, a file, and prints the result. 0, or -errno with a reason. */
+typedef int bench_measure(void *arg, const char *model, struct error *err);
+
+/* Measures with the model; NULL: with one of random weights that is made for it and removed afterwards, a
+ * shape of synth.h in F32. A signal to end is caught (interrupt.h). Returns the exit status, the reason of a
+ * failure is said. */
+int bench_with_model(const char *model, const char *shape, bench_measure *run, void *arg);
 
 #endif

@@ -14,6 +14,7 @@
 #include "client/command/arguments.h"
 #include "client/command/bench.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/clock.h"
 #include "common/program.h"
 #include "proto/launch.h"
@@ -66,39 +67,6 @@ static void parse_counts(struct argp_state *state, const char *arg, struct optio
     free(list);
 }
 
-static int parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    switch (key) {
-    case 's':
-        parse_counts(state, arg, options);
-        return 0;
-    case 'n':
-        options->n = (uint32_t)argument_number(state, "-n", arg, 1, 1 << 16);
-        return 0;
-    case 'D':
-        options->depth = (uint32_t)argument_number(state, "--depth", arg, 1, 1 << 20);
-        return 0;
-    case 'r':
-        options->repetitions = (uint32_t)argument_number(state, "--repetitions", arg, 1, MOST_REPETITIONS);
-        return 0;
-    case 'j':
-        options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, LAUNCH_MAX_THREADS);
-        return 0;
-    case 'k':
-        options->kv_type = argument_kv_type(state, arg);
-        return 0;
-    case 'd':
-        options->device = arg;
-        return 0;
-    case 'J':
-        options->json = true;
-        return 0;
-    default:
-        return argument_model(key, arg, state, &options->path);
-    }
-}
-
 static const struct argp_option known[] = {
     {"sequences", 's', "LIST", 0, "Numbers of sequences, separated by commas (default 1,2,4,8,16,32)", 0},
     {NULL, 'n', "N", 0, "Ids that each sequence decodes (default 32)", 0},
@@ -109,6 +77,27 @@ static const struct argp_option known[] = {
     {"kv-type", 'k', "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (default f16)", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
     {0}};
+
+static const struct argument arguments[] = {
+    {'n', ARGUMENT_NUMBER, offsetof(struct options, n), 1, 1 << 16},
+    {'D', ARGUMENT_NUMBER, offsetof(struct options, depth), 1, 1 << 20},
+    {'r', ARGUMENT_NUMBER, offsetof(struct options, repetitions), 1, MOST_REPETITIONS},
+    {'j', ARGUMENT_NUMBER, offsetof(struct options, n_threads), 1, LAUNCH_MAX_THREADS},
+    {'d', ARGUMENT_TEXT, offsetof(struct options, device), 0, 0},
+    {'J', ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    if (key == 's')
+        parse_counts(state, arg, options);
+    else if (key == 'k')
+        options->kv_type = argument_kv_type(state, arg);
+    else if (arguments_take(arguments, known, key, arg, state, options) != 0)
+        return argument_model(key, arg, state, &options->path);
+    return 0;
+}
 
 static void sink(void *arg, const struct engine_event *event)
 {

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "client/command/arguments.h"
 #include "client/command/bench.h"
 #include "client/command/bench_http.h"
 #include "client/command/interrupt.h"
@@ -28,6 +26,7 @@
 #include "client/command/private_pool.h"
 #include "client/command/verbs.h"
 #include <quern.h>
+#include "common/arguments.h"
 #include "common/clock.h"
 #include "common/topology.h"
 
@@ -406,7 +405,7 @@ static int measure_all(struct gateway_bench *bench, const char *model, struct er
     return r;
 }
 
-static int run(const struct options *options, const char *model, struct error *err)
+static int run(void *options, const char *model, struct error *err)
 {
     struct gateway_bench bench = {
         .options = options, .gateway.log = -1, .epoll = epoll_create1(EPOLL_CLOEXEC)};
@@ -426,47 +425,33 @@ static int run(const struct options *options, const char *model, struct error *e
     return r;
 }
 
-static int parse(int key, char *arg, struct argp_state *state)
+static const struct argp_option known[] = {
+    {"streams", 's', "N", 0, "Streams at once (64)", 0},
+    {NULL, 'n', "N", 0, "Tokens of each (4096)", 0},
+    {"idle", 'i', "N", 0, "Streams that wait, for the memory (2000)", 0},
+    {"probes", 'p', "N", 0, "Requests of one token, each way (1000)", 0},
+    {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
+    {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: one made for this)", 0},
+    {"json", 'J', NULL, 0, "One JSON object", 0},
+    {0}};
+
+static const struct argument arguments[] = {
+    {'s', ARGUMENT_NUMBER, offsetof(struct options, streams), 1, MAX_STREAMS / 2},
+    {'n', ARGUMENT_NUMBER, offsetof(struct options, tokens), 1, 1 << 20},
+    {'i', ARGUMENT_NUMBER, offsetof(struct options, idle), 1, MAX_STREAMS / 2},
+    {'p', ARGUMENT_NUMBER, offsetof(struct options, probes), 1, MAX_PROBES},
+    {'r', ARGUMENT_NUMBER, offsetof(struct options, repetitions), 1, 64},
+    {'m', ARGUMENT_TEXT, offsetof(struct options, model), 0, 0},
+    {'J', ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct options *options = state->input;
-    switch (key) {
-    case 's':
-        options->streams = (uint32_t)argument_number(state, "--streams", arg, 1, MAX_STREAMS / 2);
-        return 0;
-    case 'n':
-        options->tokens = (uint32_t)argument_number(state, "-n", arg, 1, 1 << 20);
-        return 0;
-    case 'i':
-        options->idle = (uint32_t)argument_number(state, "--idle", arg, 1, MAX_STREAMS / 2);
-        return 0;
-    case 'p':
-        options->probes = (uint32_t)argument_number(state, "--probes", arg, 1, MAX_PROBES);
-        return 0;
-    case 'r':
-        options->repetitions = (uint32_t)argument_number(state, "--repetitions", arg, 1, 64);
-        return 0;
-    case 'm':
-        options->model = arg;
-        return 0;
-    case 'J':
-        options->json = true;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    return arguments_take(arguments, known, key, arg, state, state->input);
 }
 
 int bench_gateway(int argc, char **argv)
 {
-    static const struct argp_option known[] = {
-        {"streams", 's', "N", 0, "Streams at once (64)", 0},
-        {NULL, 'n', "N", 0, "Tokens of each (4096)", 0},
-        {"idle", 'i', "N", 0, "Streams that wait, for the memory (2000)", 0},
-        {"probes", 'p', "N", 0, "Requests of one token, each way (1000)", 0},
-        {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
-        {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: one made for this)", 0},
-        {"json", 'J', NULL, 0, "One JSON object", 0},
-        {0}};
     static const struct argp argp = {
         .options = known,
         .parser = parse,
@@ -474,14 +459,6 @@ int bench_gateway(int argc, char **argv)
                "streams, "
                "what is added to the first token, and the memory of streams that wait."};
     struct options options = {.streams = 64, .tokens = 4096, .idle = 2000, .probes = 1000, .repetitions = 5};
-    struct error err = {0};
-    char path[PATH_MAX] = "";
     argp_parse(&argp, argc, argv, 0, NULL, &options);
-    interrupt_catch();
-    int r = options.model ? 0 : bench_make_model("null", path, &err);
-    if (r == 0)
-        r = run(&options, options.model ? options.model : path, &err);
-    if (path[0])
-        unlink(path);
-    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
+    return bench_with_model(options.model, "null", run, &options);
 }

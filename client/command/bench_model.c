@@ -16,6 +16,7 @@
 #include "client/command/bench_profile.h"
 #include "client/command/lone_sequence.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/clock.h"
 #include "proto/launch.h"
 #include "worker/engine/kv_type.h"
@@ -34,45 +35,6 @@ struct options {
 typedef int measurement(struct lone_sequence *sequence, const struct options *options, double *ret_rate,
                         struct error *err);
 
-static int parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    switch (key) {
-    case 'n':
-        options->n = (uint32_t)argument_number(state, "-n", arg, 1, 1 << 20);
-        return 0;
-    case 'j':
-        options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, LAUNCH_MAX_THREADS);
-        return 0;
-    case 'r':
-        options->repetitions = (uint32_t)argument_number(state, "--repetitions", arg, 1, MAX_REPETITIONS);
-        return 0;
-    case 'D':
-        options->depth = (uint32_t)argument_number(state, "--depth", arg, 0, 1 << 20);
-        return 0;
-    case 'c':
-        options->chunk = (uint32_t)argument_number(state, "--chunk", arg, 1, 4096);
-        return 0;
-    case 'd':
-        options->device = arg;
-        return 0;
-    case 'k':
-        options->kv_type = argument_kv_type(state, arg);
-        return 0;
-    case 'p':
-        options->portable = true;
-        return 0;
-    case 'P':
-        options->profile = true;
-        return 0;
-    case 'J':
-        options->json = true;
-        return 0;
-    default:
-        return argument_model(key, arg, state, &options->path);
-    }
-}
-
 static const struct argp_option known[] = {
     {NULL, 'n', "N", 0, "Ids that one repetition decodes (default 32), or prefills (default 128)", 0},
     {"depth", 'D', "N", 0, "Ids that are in the cache already (default 0)", 0},
@@ -85,6 +47,28 @@ static const struct argp_option known[] = {
     {"profile", 'P', NULL, 0, "Say what each kernel did, measured one by one; decoding is slower then", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
     {0}};
+
+static const struct argument arguments[] = {
+    {'n', ARGUMENT_NUMBER, offsetof(struct options, n), 1, 1 << 20},
+    {'j', ARGUMENT_NUMBER, offsetof(struct options, n_threads), 1, LAUNCH_MAX_THREADS},
+    {'r', ARGUMENT_NUMBER, offsetof(struct options, repetitions), 1, MAX_REPETITIONS},
+    {'D', ARGUMENT_NUMBER, offsetof(struct options, depth), 0, 1 << 20},
+    {'c', ARGUMENT_NUMBER, offsetof(struct options, chunk), 1, 4096},
+    {'d', ARGUMENT_TEXT, offsetof(struct options, device), 0, 0},
+    {'p', ARGUMENT_FLAG, offsetof(struct options, portable), 0, 0},
+    {'P', ARGUMENT_FLAG, offsetof(struct options, profile), 0, 0},
+    {'J', ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    if (key == 'k')
+        options->kv_type = argument_kv_type(state, arg);
+    else if (arguments_take(arguments, known, key, arg, state, options) != 0)
+        return argument_model(key, arg, state, &options->path);
+    return 0;
+}
 
 static int feed_any(struct lone_sequence *sequence, uint32_t n, struct error *err)
 {

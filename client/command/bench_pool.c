@@ -12,19 +12,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "client/command/arguments.h"
 #include "client/command/bench.h"
 #include "client/command/interrupt.h"
 #include "client/command/pool.h"
 #include "client/command/verbs.h"
 #include <quern.h>
+#include "common/arguments.h"
 #include "common/clock.h"
 #include "common/topology.h"
 #include "proto/launch.h"
@@ -277,8 +276,9 @@ static void print_heading(const struct options *options)
         "frame µs     tokens/s     frames/s ids/frame    /frame    p50 µs    p99 µs    p50 µs    p99 µs\n");
 }
 
-static int measure_all(const struct options *options, const char *model, struct error *err)
+static int measure_all(void *arg, const char *model, struct error *err)
 {
+    const struct options *options = arg;
     const uint32_t settings[] = {options->has_frame_us ? options->frame_us : DEFAULT_FRAME_US, 0};
     size_t n_settings = options->has_frame_us ? 1 : 2;
     if (!options->json)
@@ -294,67 +294,44 @@ static int measure_all(const struct options *options, const char *model, struct 
     return 0;
 }
 
-static int parse(int key, char *arg, struct argp_state *state)
+static const struct argp_option known[] = {
+    {"requests", 's', "N", 0, "Requests at once (64)", 0},
+    {NULL, 'n', "N", 0, "Tokens of each (4096)", 0},
+    {"workers", 'w', "N", 0, "Workers (1)", 0},
+    {"probes", 'p', "N", 0, "Requests of one token, for the latency (1000)", 0},
+    {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
+    {"frame-us", 'f', "N", 0,
+     "Tokens made within N microseconds share a frame (default: 250, then 0: a frame each)", 0},
+    {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: one made for this)", 0},
+    {"json", 'J', NULL, 0, "One JSON object a line", 0},
+    {0}};
+
+static const struct argument arguments[] = {
+    {'s', ARGUMENT_NUMBER, offsetof(struct options, requests), 2, 4096},
+    {'n', ARGUMENT_NUMBER, offsetof(struct options, tokens), 1, 1 << 20},
+    {'w', ARGUMENT_NUMBER, offsetof(struct options, workers), 1, 64},
+    {'p', ARGUMENT_NUMBER, offsetof(struct options, probes), 1, MAX_PROBES},
+    {'r', ARGUMENT_NUMBER, offsetof(struct options, repetitions), 1, 64},
+    {'f', ARGUMENT_NUMBER, offsetof(struct options, frame_us), 0, LAUNCH_MAX_FRAME_US},
+    {'m', ARGUMENT_TEXT, offsetof(struct options, model), 0, 0},
+    {'J', ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
-    switch (key) {
-    case 's':
-        options->requests = (uint32_t)argument_number(state, "--requests", arg, 2, 4096);
-        return 0;
-    case 'n':
-        options->tokens = (uint32_t)argument_number(state, "-n", arg, 1, 1 << 20);
-        return 0;
-    case 'w':
-        options->workers = (uint32_t)argument_number(state, "--workers", arg, 1, 64);
-        return 0;
-    case 'p':
-        options->probes = (uint32_t)argument_number(state, "--probes", arg, 1, MAX_PROBES);
-        return 0;
-    case 'r':
-        options->repetitions = (uint32_t)argument_number(state, "--repetitions", arg, 1, 64);
-        return 0;
-    case 'f':
-        options->has_frame_us = true;
-        options->frame_us = (uint32_t)argument_number(state, "--frame-us", arg, 0, LAUNCH_MAX_FRAME_US);
-        return 0;
-    case 'm':
-        options->model = arg;
-        return 0;
-    case 'J':
-        options->json = true;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    options->has_frame_us |= key == 'f';
+    return arguments_take(arguments, known, key, arg, state, options);
 }
 
 int bench_pool(int argc, char **argv)
 {
-    static const struct argp_option known[] = {
-        {"requests", 's', "N", 0, "Requests at once (64)", 0},
-        {NULL, 'n', "N", 0, "Tokens of each (4096)", 0},
-        {"workers", 'w', "N", 0, "Workers (1)", 0},
-        {"probes", 'p', "N", 0, "Requests of one token, for the latency (1000)", 0},
-        {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
-        {"frame-us", 'f', "N", 0,
-         "Tokens made within N microseconds share a frame (default: 250, then 0: a frame each)", 0},
-        {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: one made for this)", 0},
-        {"json", 'J', NULL, 0, "One JSON object a line", 0},
-        {0}};
     static const struct argp argp = {
         .options = known,
         .parser = parse,
         .doc = "Measures what worker, broker and client cost, with a backend whose tokens are free. Every "
                "token is checked."};
     struct options options = {.requests = 64, .tokens = 4096, .workers = 1, .probes = 1000, .repetitions = 5};
-    struct error err = {0};
-    char path[PATH_MAX] = "";
     argp_parse(&argp, argc, argv, 0, NULL, &options);
-    interrupt_catch();
-    int r = options.model ? 0 : bench_make_model("null", path, &err);
-    if (r == 0)
-        r = measure_all(&options, options.model ? options.model : path, &err);
-    if (path[0])
-        unlink(path);
-    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
+    return bench_with_model(options.model, "null", measure_all, &options);
 }

@@ -20,16 +20,14 @@
 
 #include <argp.h>
 #include <jansson.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/command/arguments.h"
 #include "client/command/bench.h"
-#include "client/command/interrupt.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/topology.h"
 
 #define STORE_MIB 64
@@ -69,8 +67,9 @@ void prefix_print_beside(const struct prefix_options *options, const char *name,
     fflush(stdout);
 }
 
-static int measure_all(struct prefix_bench *bench, struct error *err)
+static int measure_all(void *arg, const char *model, struct error *err)
 {
+    struct prefix_bench *bench = arg;
     const struct {
         int (*measure)(struct prefix_bench *bench, struct error *err);
         uint32_t workers, store_mib; /* workers 0: it starts what it asks */
@@ -84,6 +83,7 @@ static int measure_all(struct prefix_bench *bench, struct error *err)
                       {measure_tenants_apart, 0, 0, true},
                       {measure_at_once, WORKERS, 0, false}};
     int r = 0;
+    bench->model = model;
     if (!bench->options->json)
         printf("prompts of %u ids; tenants: %u requests of %u, Zipf; chat of %u turns; %u cores\n",
                bench->options->ids, bench->options->requests, TENANTS, bench->options->turns,
@@ -101,66 +101,41 @@ static int measure_all(struct prefix_bench *bench, struct error *err)
 
 /* ---- the command ---- */
 
-static int parse(int key, char *arg, struct argp_state *state)
+static const struct argp_option known[] = {
+    {NULL, 'n', "N", 0, "Ids of a prompt (2000); of those sent at once, half of it", 0},
+    {"turns", 't', "N", 0, "Turns of the conversation (20)", 0},
+    {"requests", 's', "N", 0, "Requests of the tenants (2000)", 0},
+    {"repetitions", 'r', "N", 0, "Prompts to take times of (5)", 0},
+    {"model", 'm', "FILE", 0, "The model (default: a tiny one made for this)", 0},
+    {"device", 'd', "NAME", 0, "The device, where times or moments matter", 0},
+    {"llama-server", 'l', "FILE", 0, "A llama-server, to ask it the same", 0},
+    {"json", 'J', NULL, 0, "One JSON object a line", 0},
+    {0}};
+
+static const struct argument arguments[] = {
+    {'n', ARGUMENT_NUMBER, offsetof(struct prefix_options, ids), 128, 1 << 17},
+    {'t', ARGUMENT_NUMBER, offsetof(struct prefix_options, turns), 1, 1000},
+    {'s', ARGUMENT_NUMBER, offsetof(struct prefix_options, requests), 1, 1 << 20},
+    {'r', ARGUMENT_NUMBER, offsetof(struct prefix_options, repetitions), 1, PROMPTS_MOST},
+    {'m', ARGUMENT_TEXT, offsetof(struct prefix_options, model), 0, 0},
+    {'d', ARGUMENT_TEXT, offsetof(struct prefix_options, device), 0, 0},
+    {'l', ARGUMENT_TEXT, offsetof(struct prefix_options, llama_server), 0, 0},
+    {'J', ARGUMENT_FLAG, offsetof(struct prefix_options, json), 0, 0},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct prefix_options *options = state->input;
-    switch (key) {
-    case 'n':
-        options->ids = (uint32_t)argument_number(state, "-n", arg, 128, 1 << 17);
-        return 0;
-    case 't':
-        options->turns = (uint32_t)argument_number(state, "--turns", arg, 1, 1000);
-        return 0;
-    case 's':
-        options->requests = (uint32_t)argument_number(state, "--requests", arg, 1, 1 << 20);
-        return 0;
-    case 'r':
-        options->repetitions = (uint32_t)argument_number(state, "--repetitions", arg, 1, PROMPTS_MOST);
-        return 0;
-    case 'm':
-        options->model = arg;
-        return 0;
-    case 'd':
-        options->device = arg;
-        return 0;
-    case 'l':
-        options->llama_server = arg;
-        return 0;
-    case 'J':
-        options->json = true;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    return arguments_take(arguments, known, key, arg, state, state->input);
 }
 
 int bench_prefix(int argc, char **argv)
 {
-    static const struct argp_option known[] = {
-        {NULL, 'n', "N", 0, "Ids of a prompt (2000); of those sent at once, half of it", 0},
-        {"turns", 't', "N", 0, "Turns of the conversation (20)", 0},
-        {"requests", 's', "N", 0, "Requests of the tenants (2000)", 0},
-        {"repetitions", 'r', "N", 0, "Prompts to take times of (5)", 0},
-        {"model", 'm', "FILE", 0, "The model (default: a tiny one made for this)", 0},
-        {"device", 'd', "NAME", 0, "The device, where times or moments matter", 0},
-        {"llama-server", 'l', "FILE", 0, "A llama-server, to ask it the same", 0},
-        {"json", 'J', NULL, 0, "One JSON object a line", 0},
-        {0}};
     static const struct argp argp = {
         .options = known,
         .parser = parse,
         .doc = "Measures what is saved of prompts that begin as others did, beside the goals."};
     struct prefix_options options = {.ids = 2000, .turns = 20, .requests = 2000, .repetitions = 5};
     struct prefix_bench bench = {.options = &options};
-    struct error err = {0};
-    char path[PATH_MAX] = "";
     argp_parse(&argp, argc, argv, 0, NULL, &options);
-    interrupt_catch();
-    int r = options.model ? 0 : bench_make_model("tiny", path, &err);
-    bench.model = options.model ? options.model : path;
-    if (r == 0)
-        r = measure_all(&bench, &err);
-    if (path[0])
-        unlink(path);
-    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
+    return bench_with_model(options.model, "tiny", measure_all, &bench);
 }

@@ -3,7 +3,7 @@
 
 #include "client/command/pool_arguments.h"
 
-#include "client/command/arguments.h"
+#include "common/arguments.h"
 #include "proto/launch.h"
 
 enum {
@@ -24,35 +24,21 @@ static const struct argp_option known_options[] = {
     {0},
 };
 
-static int parse(int key, char *arg, struct argp_state *state)
+static const struct argument arguments[] = {
+    {KEY_CONNECT, ARGUMENT_TEXT, offsetof(struct pool_options, connect), 0, 0},
+    {KEY_SERVER_KEY, ARGUMENT_TEXT, offsetof(struct pool_options, server_key), 0, 0},
+    {KEY_CLIENT_KEY, ARGUMENT_TEXT, offsetof(struct pool_options, client_key), 0, 0},
+    {'m', ARGUMENT_TEXT, offsetof(struct pool_options, model), 0, 0},
+    {KEY_DEVICE, ARGUMENT_TEXT, offsetof(struct pool_options, device), 0, 0},
+    {KEY_CONTEXT, ARGUMENT_NUMBER, offsetof(struct pool_options, context), 1, LAUNCH_MAX_CONTEXT},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct pool_options *pool = state->input;
-    switch (key) {
-    case KEY_CONNECT:
-        pool->connect = arg;
-        return 0;
-    case KEY_SERVER_KEY:
-        pool->server_key = arg;
-        return 0;
-    case KEY_CLIENT_KEY:
-        pool->client_key = arg;
-        return 0;
-    case 'm':
-        pool->model = arg;
-        return 0;
-    case KEY_DEVICE:
-        pool->device = arg;
-        return 0;
-    case KEY_CONTEXT:
-        pool->context = (uint32_t)argument_number(state, "--ctx", arg, 1, LAUNCH_MAX_CONTEXT);
-        return 0;
-    case ARGP_KEY_END:
-        if (pool->connect && pool->model)
-            argp_error(state, "--connect and --model exclude each other");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    const struct pool_options *pool = state->input;
+    if (key == ARGP_KEY_END && pool->connect && pool->model)
+        argp_error(state, "--connect and --model exclude each other");
+    return arguments_take(arguments, known_options, key, arg, state, state->input);
 }
 
 const struct argp pool_argp = {.options = known_options, .parser = parse};

@@ -14,6 +14,7 @@
 #include "client/command/arguments.h"
 #include "client/command/lone_sequence.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/bytes.h"
 #include "common/output_file.h"
 #include "proto/launch.h"
@@ -37,46 +38,6 @@ static void parse_ids(struct argp_state *state, struct ids *ids, char *list)
     }
 }
 
-static int parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    switch (key) {
-    case 't':
-        parse_ids(state, &options->ids, arg);
-        return 0;
-    case 'a':
-        options->all = true;
-        return 0;
-    case 'd':
-        options->device = arg;
-        return 0;
-    case 'f':
-        options->float_activations = true;
-        return 0;
-    case 'k':
-        options->kv_type = argument_kv_type(state, arg);
-        return 0;
-    case 'p':
-        options->portable = true;
-        return 0;
-    case 'j':
-        options->n_threads = (uint32_t)argument_number(state, "--threads", arg, 1, LAUNCH_MAX_THREADS);
-        return 0;
-    case 'c':
-        options->chunk = (uint32_t)argument_number(state, "--chunk", arg, 1, 4096);
-        return 0;
-    case 'o':
-        options->out = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!options->path || !options->out || options->ids.len == 0)
-            argp_error(state, "a model, --tokens and --out are needed");
-        return 0;
-    default:
-        return argument_model(key, arg, state, &options->path);
-    }
-}
-
 static const struct argp_option known[] = {
     {"tokens", 't', "ID,ID,...", 0, "The ids to feed; no others are added", 0},
     {"out", 'o', "FILE", 0, "Where to write little-endian float32; - is stdout", 0},
@@ -88,6 +49,30 @@ static const struct argp_option known[] = {
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"chunk", 'c', "N", 0, "Most ids of one step (512)", 0},
     {0}};
+
+static const struct argument arguments[] = {
+    {'a', ARGUMENT_FLAG, offsetof(struct options, all), 0, 0},
+    {'d', ARGUMENT_TEXT, offsetof(struct options, device), 0, 0},
+    {'f', ARGUMENT_FLAG, offsetof(struct options, float_activations), 0, 0},
+    {'p', ARGUMENT_FLAG, offsetof(struct options, portable), 0, 0},
+    {'j', ARGUMENT_NUMBER, offsetof(struct options, n_threads), 1, LAUNCH_MAX_THREADS},
+    {'c', ARGUMENT_NUMBER, offsetof(struct options, chunk), 1, 4096},
+    {'o', ARGUMENT_TEXT, offsetof(struct options, out), 0, 0},
+    {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    if (key == 't')
+        parse_ids(state, &options->ids, arg);
+    else if (key == 'k')
+        options->kv_type = argument_kv_type(state, arg);
+    else if (key == ARGP_KEY_END && (!options->path || !options->out || options->ids.len == 0))
+        argp_error(state, "a model, --tokens and --out are needed");
+    else if (arguments_take(arguments, known, key, arg, state, options) != 0)
+        return argument_model(key, arg, state, &options->path);
+    return 0;
+}
 
 /* The logits of one pass over the ids. */
 static int compute(const struct options *options, const struct lone_sequence_config *config, float *logits,

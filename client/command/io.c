@@ -45,6 +45,17 @@ int io_write(const void *data, size_t len)
     return 0;
 }
 
+int io_write_json(json_t *json)
+{
+    char *line = json ? json_dumps(json, JSON_REAL_PRECISION(9)) : NULL;
+    int r = line ? io_write(line, strlen(line)) : -ENOMEM;
+    if (r == 0)
+        r = io_write("\n", 1);
+    free(line);
+    json_decref(json);
+    return r;
+}
+
 int io_write_text(const char *data, size_t len)
 {
     struct buffer shown = {0};

@@ -5,6 +5,7 @@
 /* The verbs' standard input and output. Writing goes past stdio, which takes a signal in the middle of a
  * write for a failure. */
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,6 +24,10 @@ int io_write(const void *data, size_t len);
 /* The same for text of a model: on a terminal nothing that it would obey comes through (utf8_append_shown).
  * `data` ends with a whole character. */
 int io_write_text(const char *data, size_t len);
+
+/* The same for a line of JSON, its numbers to nine digits, which say what a float is. Takes the reference;
+ * NULL, as of functions that had no memory for it, is -ENOMEM. */
+int io_write_json(json_t *json);
 
 /* Appends stdin up to its end. -EMSGSIZE with a reason beyond `max` bytes, -ENOMEM, or -errno. `what` names
  * it in the reason: "the prompt". */

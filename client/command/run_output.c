@@ -97,18 +97,6 @@ static json_t *report(const struct run_output *output, const struct quern_end *e
     return json;
 }
 
-static int write_json(const struct run_output *output, const struct quern_end *end)
-{
-    json_t *json = report(output, end);
-    char *line = json_dumps(json, JSON_REAL_PRECISION(9));
-    int r = line ? io_write(line, strlen(line)) : -ENOMEM;
-    if (r == 0)
-        r = io_write("\n", 1);
-    free(line);
-    json_decref(json);
-    return r;
-}
-
 int run_output_take(void *arg, const struct quern_output *piece)
 {
     struct run_output *output = arg;
@@ -121,5 +109,5 @@ int run_output_take(void *arg, const struct quern_output *piece)
         break;
     }
     int r = gather(output, piece);
-    return r == 0 && piece->end ? write_json(output, piece->end) : r;
+    return r == 0 && piece->end ? io_write_json(report(output, piece->end)) : r;
 }

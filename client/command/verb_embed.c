@@ -95,15 +95,8 @@ static int write_json(const struct quern_output *output)
     json_t *numbers = json_array();
     for (size_t i = 0; i < output->n_embedding; i++)
         json_array_append_new(numbers, json_real((double)output->embedding[i]));
-    json_t *json =
-        json_pack("{s:o, s:i}", "embedding", numbers, "prompt_tokens", (int)output->end->prompt_tokens);
-    char *line = json ? json_dumps(json, JSON_REAL_PRECISION(DIGITS)) : NULL;
-    int r = line ? io_write(line, strlen(line)) : -ENOMEM;
-    if (r == 0)
-        r = io_write("\n", 1);
-    free(line);
-    json_decref(json);
-    return r;
+    return io_write_json(
+        json_pack("{s:o, s:i}", "embedding", numbers, "prompt_tokens", (int)output->end->prompt_tokens));
 }
 
 static int take(void *arg, const struct quern_output *output)

@@ -25,7 +25,7 @@
 #include "common/hash.h"
 #include "common/shm.h"
 #include "tests/integration/pool.h"
-#include "worker/convert/synth.h"
+#include "tests/unit/worker/cpu/small_shapes.h"
 #include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/kv_type.h"
@@ -38,6 +38,7 @@
 #define MOST_PROMPT  180
 #define MOST_TOKENS  64
 #define CONTEXT      256
+#define WINDOW       40
 #define NO_CANCEL    UINT64_MAX
 #define STORE_BLOCKS 48 /* that the store has room for, about: far fewer than there are prefixes */
 
@@ -86,19 +87,7 @@ struct tally {
 };
 
 /* Where the architecture has layers with windows, requests outgrow them. */
-static struct synth_shape shape = {.name = "mixes",
-                                   .n_vocab = 360,
-                                   .n_context = CONTEXT,
-                                   .n_embd = 32,
-                                   .n_layers = 2,
-                                   .n_heads = 2,
-                                   .n_kv_heads = 1,
-                                   .head_dim = 16,
-                                   .n_ff = 32,
-                                   .norm_epsilon = 1e-5f,
-                                   .rope_base = 10000,
-                                   .biases = true,
-                                   .window = 40};
+static struct synth_shape shape;
 
 static struct model *model;
 static struct backend_choice backend;
@@ -452,8 +441,10 @@ static void open_model(const struct options *options)
     char path[] = "/tmp/quern-mixes-XXXXXX";
     struct error err = {0};
     close(mkstemp(path));
+    shape = thin_shape;
+    shape.n_context = CONTEXT;
     shape.architecture = options->architecture;
-    shape.window = options->architecture ? shape.window : 0;
+    shape.window = options->architecture ? WINDOW : 0;
     shape.cap = shape.logit_cap = options->architecture && !strcmp(options->architecture, "gemma2") ? 30 : 0;
     if (synth_write(&shape, mixture_by_name("Q8_0"), 5, path, &err) < 0 ||
         model_open(path, true, &model, &err) < 0)

@@ -20,7 +20,7 @@
 #include "common/shm.h"
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
-#include "worker/convert/synth.h"
+#include "tests/unit/worker/cpu/small_shapes.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/kv_type.h"
 #include "worker/model/model.h"
@@ -28,19 +28,6 @@
 #define MOST_REQUESTS 10
 #define LOGPROBS      3    /* the id, and the two most likely */
 #define UNDECIDED     0.02 /* between log probabilities of the two */
-
-static struct synth_shape shape = {.name = "mixes",
-                                   .n_vocab = 360,
-                                   .n_context = 256,
-                                   .n_embd = 32,
-                                   .n_layers = 2,
-                                   .n_heads = 2,
-                                   .n_kv_heads = 1,
-                                   .head_dim = 16,
-                                   .n_ff = 32,
-                                   .norm_epsilon = 1e-5f,
-                                   .rope_base = 10000,
-                                   .biases = true};
 
 static struct model *model;
 static enum backend_kv_type kv_type = BACKEND_KV_F16;
@@ -409,6 +396,7 @@ int main(void)
     char path[] = "/tmp/quern-test-XXXXXX";
     struct error err = {0};
     const char *kept_in = getenv("QUERN_KV_TYPE");
+    struct synth_shape shape = thin_shape;
     shape.n_experts = shape.n_experts_used = (uint32_t)number_in("QUERN_EXPERTS", 0);
     if (shape.n_experts > 0)
         shape.architecture = "qwen3moe";

@@ -3,10 +3,9 @@
  * any chunks, preempted or not, the vector is the same bits; and what cannot be asked for is refused. */
 
 #include "tests/unit/run.h"
-#include "worker/convert/synth.h"
+#include "tests/unit/worker/cpu/small_model.h"
 #include "worker/engine/embedding.h"
 #include "worker/engine/engine.h"
-#include "worker/model/model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,14 +45,8 @@ static void sink(void *arg, const struct engine_event *event)
 
 static void rig_init(struct rig *rig, const struct backend_ops *backend, struct backend_config config)
 {
-    char path[] = "/tmp/quern-test-XXXXXX";
     struct error err = {0};
-    *rig = (struct rig){0};
-    close(mkstemp(path));
-    ck_assert_msg(synth_write(synth_shape_by_name("tiny"), mixture_by_name("Q4_K_M"), 5, path, &err) == 0,
-                  "%s", err.text);
-    ck_assert_msg(model_open(path, true, &rig->model, &err) == 0, "%s", err.text);
-    unlink(path);
+    *rig = (struct rig){.model = make_model_of(synth_shape_by_name("tiny"), "Q4_K_M", 5, true)};
     config.n_context = 512;
     const struct engine_config engine = {
         .model = rig->model, .backend = backend, .most_cached = UINT32_MAX, .backend_config = config};

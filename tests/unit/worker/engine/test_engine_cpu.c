@@ -3,9 +3,8 @@
  * log probabilities are the same bits. */
 
 #include "tests/unit/run.h"
+#include "tests/unit/worker/cpu/small_model.h"
 #include "worker/engine/engine.h"
-#include "worker/model/model.h"
-#include "worker/convert/synth.h"
 #include "common/shm.h"
 
 #include <errno.h>
@@ -59,13 +58,8 @@ static void rig_init(struct rig *rig, struct backend_config config)
     shape.window = windows == NO_WINDOW ? 0 : WINDOW;
     shape.architecture = windows == SOME_WINDOWS ? "gemma2" : shape.architecture;
     shape.cap = shape.logit_cap = windows == SOME_WINDOWS ? 30 : 0;
-    char path[] = "/tmp/quern-test-XXXXXX";
     struct error err = {0};
-    *rig = (struct rig){0};
-    close(mkstemp(path));
-    ck_assert_msg(synth_write(&shape, mixture_by_name("Q4_K_M"), 5, path, &err) == 0, "%s", err.text);
-    ck_assert_msg(model_open(path, true, &rig->model, &err) == 0, "%s", err.text);
-    unlink(path);
+    *rig = (struct rig){.model = make_model_of(&shape, "Q4_K_M", 5, true)};
     config.progress = progress;
     config.progress_arg = rig;
     const struct engine_config engine = {

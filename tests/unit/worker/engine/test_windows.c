@@ -4,14 +4,12 @@
  * emulated device. */
 
 #include "tests/unit/run.h"
-#include "worker/convert/synth.h"
+#include "tests/unit/worker/cpu/small_model.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/kv_groups.h"
-#include "worker/model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #ifndef BACKEND
 #define BACKEND backend_cpu
@@ -24,32 +22,16 @@ extern const struct backend_ops BACKEND;
 #define N_OUTPUT 130
 #define ROWS     64
 
-static const struct synth_shape small = {.name = "windows",
-                                         .n_vocab = 360,
-                                         .n_context = CONTEXT,
-                                         .n_embd = 32,
-                                         .n_heads = 2,
-                                         .n_kv_heads = 1,
-                                         .head_dim = 16,
-                                         .n_ff = 32,
-                                         .norm_epsilon = 1e-5f,
-                                         .rope_base = 10000,
-                                         .window = WINDOW};
-
-static struct model *make_model(const char *architecture, uint32_t n_layers)
+static struct model *make_windowed(const char *architecture, uint32_t n_layers)
 {
-    struct synth_shape shape = small;
-    char path[] = "/tmp/quern-test-XXXXXX";
-    struct error err = {0};
-    struct model *model;
+    struct synth_shape shape = thin_shape;
     shape.architecture = architecture;
+    shape.n_context = CONTEXT;
     shape.n_layers = n_layers;
+    shape.biases = false;
+    shape.window = WINDOW;
     shape.cap = shape.logit_cap = strcmp(architecture, "gemma2") == 0 ? 30 : 0;
-    close(mkstemp(path));
-    ck_assert_msg(synth_write(&shape, mixture_by_name("Q8_0"), 9, path, &err) == 0, "%s", err.text);
-    ck_assert_msg(model_open(path, true, &model, &err) == 0, "%s", err.text);
-    unlink(path);
-    return model;
+    return make_model_of(&shape, "Q8_0", 9, true);
 }
 
 static void make_prompt(int32_t *ids, uint32_t n)
@@ -63,7 +45,7 @@ static void make_prompt(int32_t *ids, uint32_t n)
 START_TEST(layers_with_an_equal_window_are_a_group_and_the_widest_is_the_first)
 {
     struct backend_group groups[BACKEND_MOST_GROUPS];
-    struct model *model = make_model("gemma3", 13);
+    struct model *model = make_windowed("gemma3", 13);
     ck_assert_uint_eq(kv_groups_of(model, CONTEXT, groups), 2);
     ck_assert(groups[0].window == 0 && groups[0].n_layers == 2);
     ck_assert(groups[1].window == WINDOW && groups[1].n_layers == 11);
@@ -218,7 +200,7 @@ START_TEST(a_long_answer_holds_a_window_of_the_layers_that_have_one)
     static struct answer answer;
     static int32_t ids[N_PROMPT + N_OUTPUT];
     const struct backend_config config = {.n_slots = 1, .n_context = CONTEXT, .max_rows = ROWS};
-    struct model *model = make_model(models[_i].architecture, models[_i].n_layers);
+    struct model *model = make_windowed(models[_i].architecture, models[_i].n_layers);
     const uint32_t windowed = models[_i].n_groups - 1;
     make_prompt(ids, N_PROMPT);
     generate_alone(model, ids);
@@ -252,7 +234,7 @@ START_TEST(a_windowed_group_is_never_too_small_for_one)
 {
     static struct answer answer;
     static int32_t ids[N_PROMPT + N_OUTPUT];
-    struct model *model = make_model("phi3", 2);
+    struct model *model = make_windowed("phi3", 2);
     make_prompt(ids, N_PROMPT);
     generate_alone(model, ids);
     for (uint32_t n_blocks = 3; n_blocks <= 5; n_blocks++) {
@@ -284,7 +266,7 @@ START_TEST(a_conversation_goes_on_where_it_ended)
 {
     static struct answer answer;
     static int32_t one[N_PROMPT + N_OUTPUT], other[N_PROMPT];
-    struct model *model = make_model("gemma3", 7);
+    struct model *model = make_windowed("gemma3", 7);
     const struct backend_config config = {.n_slots = 2, .n_context = CONTEXT, .max_rows = ROWS};
     struct engine *engine = start(model, config, &answer);
     uint32_t most;

@@ -128,12 +128,6 @@ class Draining(Base):
         self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.gateway.process.kill()
-        cls.broker.end()
-        shutil.rmtree(cls.folder, ignore_errors=True)
-
 
 if __name__ == "__main__":
     main()

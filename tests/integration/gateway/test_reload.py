@@ -436,12 +436,6 @@ class Retired(Base):
             connection.close()
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.gateway.process.kill()
-        cls.broker.end()
-        shutil.rmtree(cls.folder, ignore_errors=True)
-
 
 if __name__ == "__main__":
     main()

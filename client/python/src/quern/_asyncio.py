@@ -156,10 +156,8 @@ class AsyncClient(BaseClient):
         return self._send(self._encode(prompt, parameters), bool(parameters.get("keep_s")))
 
     def _send(self, encoded: tuple[bytes, bytes, int], keeps: bool) -> AsyncStream:
-        request_id, wire, seed = encoded
-        stream = AsyncStream(self._driver, request_id, keeps)
-        sink = stream._inbox.put  # and not the stream itself, which shall end when nobody has it
-        self._driver.call(lambda session, now: session.submit(request_id, wire, seed, sink, now))
+        stream = AsyncStream(self._driver, encoded[0], keeps)
+        self._submit(encoded, stream._inbox.put)  # and not the stream itself, which shall end when nobody has it
         return stream
 
     @documented
@@ -192,8 +190,7 @@ class AsyncClient(BaseClient):
         """Takes over a request that was made with `keep_s`, from its first output on. `session` is the one of the
         client that has it; None: this one's own. A request that is gone ends with `UnknownRequest`."""
         stream = AsyncStream(self._driver, request_id, True)
-        owner, sink = session or self.session, stream._inbox.put
-        self._driver.call(lambda driven, now: driven.attach(request_id, owner, sink, now))
+        self._attach(request_id, session, stream._inbox.put)
         return stream
 
     async def status(self, timeout: float = 5.0) -> Status:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _certificate, _place, _request
@@ -89,6 +89,16 @@ class BaseClient:
     def _encode_embedding(self, prompt: str | Sequence[int], parameters: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
         """The same of a request for an embedding."""
         return self._encoded(_request.embedding(prompt, parameters))
+
+    def _submit(self, encoded: tuple[bytes, bytes, int], sink: Callable[[Piece], None]) -> None:
+        """Sends it. Pieces go to the sink, from the driver's thread."""
+        request_id, wire, seed = encoded
+        self._driver.call(lambda session, now: session.submit(request_id, wire, seed, sink, now))
+
+    def _attach(self, request_id: bytes, owner: bytes | None, sink: Callable[[Piece], None]) -> None:
+        """Asks for the output of a request of that session; None: of this one."""
+        session = owner or self.session
+        self._driver.call(lambda driven, now: driven.attach(request_id, session, sink, now))
 
     def _encoded(self, fields: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
         request_id = os.urandom(16)

@@ -121,10 +121,8 @@ class Client(BaseClient):
         return self._send(self._encode(prompt, parameters), bool(parameters.get("keep_s")))
 
     def _send(self, encoded: tuple[bytes, bytes, int], keeps: bool) -> Stream:
-        request_id, wire, seed = encoded
-        stream = Stream(self._driver, request_id, keeps)
-        sink = stream._pieces.put  # and not the stream itself, which shall end when nobody has it
-        self._driver.call(lambda session, now: session.submit(request_id, wire, seed, sink, now))
+        stream = Stream(self._driver, encoded[0], keeps)
+        self._submit(encoded, stream._pieces.put)  # and not the stream itself, which shall end when nobody has it
         return stream
 
     @documented
@@ -156,8 +154,7 @@ class Client(BaseClient):
         """Takes over a request that was made with `keep_s`, from its first output on. `session` is the one of the
         client that has it; None: this one's own. A request that is gone ends with `UnknownRequest`."""
         stream = Stream(self._driver, request_id, True)
-        owner, sink = session or self.session, stream._pieces.put
-        self._driver.call(lambda driven, now: driven.attach(request_id, owner, sink, now))
+        self._attach(request_id, session, stream._pieces.put)
         return stream
 
     def status(self, timeout: float = 5.0) -> Status:

@@ -51,11 +51,17 @@ void delivery_set_end(struct request *request, const struct ending *ending)
     };
 }
 
+/* It was computed, and did not come. */
+static void fail_without_embedding(struct quern *client, struct request *request)
+{
+    delivery_fail(client, request, "worker_lost",
+                  BYTES_LITERAL("the pool no longer has the embedding that it made"), 0);
+}
+
 void delivery_close(struct quern *client, struct request *request)
 {
     if (request->embeds && request->end.reason == QUERN_STOP) {
-        delivery_fail(client, request, "worker_lost",
-                      BYTES_LITERAL("the pool no longer has the embedding that it made"), 0);
+        fail_without_embedding(client, request);
         return;
     }
     struct quern_output output = {.index = request->next, .end = &request->end};
@@ -120,6 +126,10 @@ bool delivery_frame(struct quern *client, struct request *request, const struct 
     }
     if (frame->has_end && frame->embedding.len > 0 && !take_embedding(client, frame, &output)) {
         delivery_fail(client, request, "internal", BYTES_LITERAL("out of memory for the embedding"), 0);
+        return true;
+    }
+    if (frame->has_end && request->embeds && frame->end.reason == END_STOP && !output.embedding) {
+        fail_without_embedding(client, request);
         return true;
     }
     request->next += output.n_ids;

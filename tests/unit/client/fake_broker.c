@@ -93,7 +93,8 @@ static void make_frame(struct fake_broker *b, const struct id128 *id, int i, uin
     if (b->config.embeds) {
         static const uint8_t numbers[] = {0x9a, 0x99, 0x19, 0x3f, 0xcd, 0xcc, 0x4c, 0xbf};
         m.frame.ids.n = m.frame.text.len = m.frame.end.usage.output_tokens = 0;
-        m.frame.embedding = (struct bytes){numbers, sizeof numbers};
+        if (!b->config.no_vector)
+            m.frame.embedding = (struct bytes){numbers, sizeof numbers};
         m.frame.end.reason = END_STOP;
     }
     b->out.len = 0;

@@ -34,6 +34,7 @@ struct fake_config {
     int hellos_refused;     /* after STEP_FORGET so many hellos are answered with "overloaded" */
     bool knows_no_ids;      /* a tokenize is answered with "no_worker" */
     bool embeds;        /* the last frame has an embedding, of 0.6 and −0.8, and no frame has ids or text */
+    bool no_vector;     /* but it is left out */
     bool no_frames;     /* a replay brings none */
     bool no_replays;    /* a replay is not answered */
     bool refuses_first; /* before it too */

@@ -66,8 +66,9 @@ START_TEST(an_embedding_comes_whole_or_is_told_to_be_lost)
         {.n_frames = 1, .embeds = true, .script = published},
         {.n_frames = 1, .embeds = true, .script = dropped},
         {.n_frames = 1, .embeds = true, .script = dropped, .no_frames = true},
+        {.n_frames = 1, .embeds = true, .script = published, .no_vector = true},
     };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         struct quern_error err = {.text = ""};
         struct quern_end end;
         const struct quern_request request = a_request();
@@ -75,7 +76,7 @@ START_TEST(an_embedding_comes_whole_or_is_told_to_be_lost)
         size_t n;
         start(configs[i]);
         int r = quern_embed_wait(client, &request, &numbers, &n, &end, &err);
-        if (i == 2) {
+        if (i >= 2) {
             ck_assert_int_eq(r, -EREMOTEIO);
             ck_assert_ptr_nonnull(strstr(err.text, "worker_lost: the pool no longer has the embedding"));
         } else {

@@ -281,21 +281,41 @@ START_TEST(a_cancel_and_a_deadline_end_it_without_one)
 }
 END_TEST
 
+/* Tokens of prompts that the worker has computed or found, once they are so many at least. More of them than
+ * the requests have says that some were preempted, and began anew. */
+static uint64_t taken_in(uint64_t least)
+{
+    const uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
+    const struct quern_status *status;
+    for (uint64_t n = 0;;) {
+        ck_assert_int_eq(quern_status(client, 5000, &status, NULL), 0);
+        n = status->workers[0].prefill_tokens + status->workers[0].cache_hits;
+        if (n >= least)
+            return n;
+        ck_assert_msg(clock_ns() < until, "%zu tokens of %zu\n%s", (size_t)n, (size_t)least, pool_log(&pool));
+        quern_dispatch(client, 50, NULL);
+    }
+}
+
 /* Long ones beside tokens, in a cache that cannot hold all: whoever is preempted begins anew. */
 START_TEST(beside_others_in_a_small_cache_the_bits_are_the_same)
 {
     static struct vector alone[N], beside[N];
+    enum { TOKENS = 300 }; /* of each, ten blocks: all of them never fit into 40 */
     static struct answer answers[N];
+    uint64_t prompts = 0;
     start("1");
     for (int i = 0; i < N; i++) {
         send(i, &alone[i]);
         await(&alone[i], 1);
+        prompts += alone[i].prompt_tokens;
     }
+    ck_assert_uint_eq(taken_in(prompts), prompts);
     stop();
     pool_start(&pool, tiny_model(), "--slots", "8", "--kv-blocks", "40", NULL);
     client = connect_to(pool.frontend);
     for (int i = 0; i < N; i++) {
-        const struct quern_request request = endless("x", 150);
+        const struct quern_request request = endless("x", TOKENS);
         send_request(client, &request, &answers[i]);
         send(i, &beside[i]);
     }
@@ -303,9 +323,11 @@ START_TEST(beside_others_in_a_small_cache_the_bits_are_the_same)
     await_answers(client, answers, N, PATIENCE_S);
     for (int i = 0; i < N; i++) {
         must_be_the_same(&alone[i], &beside[i]);
-        ck_assert_uint_eq(answers[i].ids.len, 150);
+        ck_assert_uint_eq(answers[i].ids.len, TOKENS);
+        prompts += answers[i].prompt_tokens;
         answer_deinit(&answers[i]);
     }
+    taken_in(prompts + 1); /* there was a preemption */
     stop();
 }
 END_TEST

@@ -94,7 +94,7 @@ static void set_up(void)
     setenv("XDG_RUNTIME_DIR", dir, 1);
     ck_assert_int_eq(chdir(dir), 0);
     /* Far from the range of ports that the kernel gives out. */
-    snprintf(port, sizeof port, "%d", 10000 + getpid() % 10000 / 2 * 2);
+    snprintf(port, sizeof port, "%d", pool_free_ports());
     read_readme();
 }
 

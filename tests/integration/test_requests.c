@@ -318,7 +318,7 @@ START_TEST(an_encrypted_pool_answers_whoever_has_its_key)
     fclose(file);
     chmod(certificate, 0600);
     /* Far from the range of ports that the kernel gives out. */
-    snprintf(tcp, sizeof tcp, "127.0.0.1:%d", 20000 + getpid() % 10000 / 2 * 2);
+    snprintf(tcp, sizeof tcp, "127.0.0.1:%d", pool_free_ports());
     snprintf(endpoint, sizeof endpoint, "tcp://%s", tcp);
     pool_start(&pool, tiny_model(), "--tcp", tcp, "--curve-key", certificate, NULL);
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--connect", endpoint, "--server-key",

@@ -36,12 +36,12 @@ static void let_in(zcert_t *client, const char *name)
 static void start_guarded(const char *const more[8])
 {
     char address[64], path[RUNDIR_PATH_MAX + 32];
-    unsigned port = 20000 + (unsigned)getpid() % 6000 * 2; /* below those that connections get */
+    const int port = pool_free_ports();
     const char *model = fake_model(&the_pool, "ok");
     snprintf(path, sizeof path, "%s/key", the_pool.rundir);
-    snprintf(address, sizeof address, "0.0.0.0:%u", port);
-    snprintf(frontend, sizeof frontend, "tcp://127.0.0.1:%u", port);
-    snprintf(stream, sizeof stream, "tcp://127.0.0.1:%u", port + 1);
+    snprintf(address, sizeof address, "0.0.0.0:%d", port);
+    snprintf(frontend, sizeof frontend, "tcp://127.0.0.1:%d", port);
+    snprintf(stream, sizeof stream, "tcp://127.0.0.1:%d", port + 1);
     ck_assert_int_eq(zcert_save_secret(server, path), 0);
     pool_start(&the_pool, model, "--tcp", address, "--curve-key", path, "--client-keys", folder, more[0],
                more[1], more[2], more[3], more[4], more[5], NULL);

@@ -188,7 +188,7 @@ static int watched_connections(unsigned port)
 
 START_TEST(a_client_that_vanished_from_the_network_does_not_keep_its_descriptors)
 {
-    unsigned port = 20000 + (unsigned)getpid() % 20000;
+    const unsigned port = (unsigned)pool_free_ports();
     char address[64], endpoint[64];
     snprintf(address, sizeof address, "127.0.0.1:%u", port);
     open_pool("--tcp", address, NULL);

@@ -82,7 +82,7 @@ START_TEST(tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_i
     char path[RUNDIR_PATH_MAX + 32], address[64], endpoint[64];
     const char *model = fake_model(&the_pool, "ok");
     snprintf(path, sizeof path, "%s/key", the_pool.rundir);
-    snprintf(address, sizeof address, "0.0.0.0:%d", 20000 + getpid() % 20000);
+    snprintf(address, sizeof address, "0.0.0.0:%d", pool_free_ports());
     snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1%s", strchr(address, ':'));
     zsys_handler_set(NULL);
     zcert_t *server = zcert_new(), *mine = zcert_new();
@@ -114,9 +114,9 @@ END_TEST
 START_TEST(clients_are_sent_to_the_public_name)
 {
     char address[64], stream[64];
-    unsigned port = 20000 + (unsigned)getpid() % 20000;
-    snprintf(address, sizeof address, "127.0.0.1:%u", port);
-    snprintf(stream, sizeof stream, "tcp://pool.example.org:%u", port + 1);
+    const int port = pool_free_ports();
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    snprintf(stream, sizeof stream, "tcp://pool.example.org:%d", port + 1);
     open_pool("--tcp", address, "--public-host", "pool.example.org", NULL);
     struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client_a.session}};
     client_send(&client_a, &hello);
@@ -206,7 +206,7 @@ START_TEST(a_port_in_use_is_one_line)
 {
     struct pool second = {0};
     char port[64];
-    snprintf(port, sizeof port, "127.0.0.1:%d", 20000 + getpid() % 20000);
+    snprintf(port, sizeof port, "127.0.0.1:%d", pool_free_ports());
     open_pool("--tcp", port, NULL);
     fails_in_one_line(&second, "ok", 1, port, "--tcp", port, NULL);
     pool_forget(&second);

@@ -417,6 +417,16 @@ struct commitment {
     atomic_int result;
 };
 
+/* Asks for huge pages where there is a small one already. Linux 6.1 makes the first and says -EINVAL; so each
+ * is asked for then, in calls that cost little beside the clearing of a page. */
+static void collapse(uint8_t *start, size_t size)
+{
+    if (size == 0 || madvise(start, size, MADV_COLLAPSE) == 0)
+        return;
+    for (size_t i = 0; i < size; i += HUGE_PAGE)
+        madvise(start + i, HUGE_PAGE, MADV_COLLAPSE);
+}
+
 /* Weights are read at every token, so they want huge pages. The kernel makes one around a page that is there,
  * on its node, and then clears the rest in one go; were all small pages there, it would have to copy them.
  * Where it makes none (before Linux 6.1, or when it finds no whole piece of memory) small ones do. */
@@ -430,8 +440,7 @@ static int commit_part(const struct weight_store *store, size_t at)
     }
     if (r < 0)
         return r;
-    if (whole > 0)
-        madvise((uint8_t *)store->mapping + at, whole, MADV_COLLAPSE);
+    collapse((uint8_t *)store->mapping + at, whole);
     for (size_t i = 0; i < n && r == 0; i += HUGE_PAGE) {
         prefer_node_of(store, at + i);
         r = shm_commit(store->fd, at + i, n - i < HUGE_PAGE ? n - i : HUGE_PAGE);

@@ -70,14 +70,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static int feed_any(struct lone_sequence *sequence, uint32_t n, struct error *err)
+/* With `sampled` the first id behind them is computed too. */
+static int feed_any(struct lone_sequence *sequence, uint32_t n, bool sampled, struct error *err)
 {
-    int32_t *ids = calloc(n + 1, sizeof *ids);
+    int32_t *ids = calloc(n + 1, sizeof *ids), next;
     if (!ids)
         return error_set(err, -ENOMEM, "no memory for %u ids", n);
     for (uint32_t i = 0; i < n; i++)
         ids[i] = (int32_t)(3 + i * 7 % 300);
-    int r = lone_sequence_feed(sequence, ids, n, false, NULL, err);
+    int r = sampled ? lone_sequence_prefill(sequence, ids, n, &next, err)
+                    : lone_sequence_feed(sequence, ids, n, false, NULL, err);
     free(ids);
     return r;
 }
@@ -102,7 +104,7 @@ static int measure_prefill(struct lone_sequence *sequence, const struct options 
 {
     lone_sequence_rewind(sequence, options->depth);
     uint64_t start = clock_ns();
-    int r = feed_any(sequence, options->n, err);
+    int r = feed_any(sequence, options->n, true, err);
     if (r < 0)
         return r;
     *ret_rate = options->n * 1e9 / (double)(clock_ns() - start);
@@ -176,7 +178,7 @@ static int run(const char *what, measurement *measure, const struct options *opt
     if (r == 0)
         r = bench_read_bandwidth(options->n_threads, &report.bandwidth, err);
     if (r == 0)
-        r = feed_any(sequence, options->depth, err);
+        r = feed_any(sequence, options->depth, false, err);
     if (r == 0)
         r = measure(sequence, options, &warm_up, err);
     if (r == 0)

@@ -130,8 +130,9 @@ static int step(struct lone_sequence *sequence, struct backend_row_set *set,
     return r;
 }
 
-int lone_sequence_feed(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, bool all,
-                       float *logits, struct error *err)
+/* `ret_id`, if not NULL, gets the id that is sampled behind the last one. */
+static int feed(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, bool all, float *logits,
+                int32_t *ret_id, struct error *err)
 {
     for (uint32_t done = 0; done < n;) {
         uint32_t chunk = n - done < sequence->chunk ? n - done : sequence->chunk;
@@ -140,27 +141,38 @@ int lone_sequence_feed(struct lone_sequence *sequence, const int32_t *ids, uint3
         if (logits && (all || last)) {
             set.output = all ? BACKEND_LOGITS_ALL : BACKEND_LOGITS_LAST;
             set.logits = all ? logits + (size_t)done * sequence->n_vocab : logits;
+        } else if (ret_id && last) {
+            set.output = BACKEND_SAMPLE_LAST;
         }
-        const struct backend_result *unused;
-        int r = step(sequence, &set, &unused, err);
+        const struct backend_result *result;
+        int r = step(sequence, &set, &result, err);
         if (r < 0)
             return r;
+        if (set.output == BACKEND_SAMPLE_LAST) {
+            if (result->n_ids != 1)
+                return error_set(err, -EDOM, "no logit is finite");
+            *ret_id = result->ids[0];
+        }
         done += chunk;
     }
     return 0;
 }
 
+int lone_sequence_feed(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, bool all,
+                       float *logits, struct error *err)
+{
+    return feed(sequence, ids, n, all, logits, NULL, err);
+}
+
+int lone_sequence_prefill(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, int32_t *ret_id,
+                          struct error *err)
+{
+    return feed(sequence, ids, n, false, NULL, ret_id, err);
+}
+
 int lone_sequence_decode(struct lone_sequence *sequence, int32_t *id, struct error *err)
 {
-    struct backend_row_set set = {.ids = id, .n_ids = 1, .output = BACKEND_SAMPLE_LAST};
-    const struct backend_result *result;
-    int r = step(sequence, &set, &result, err);
-    if (r < 0)
-        return r;
-    if (result->n_ids != 1)
-        return error_set(err, -EDOM, "no logit is finite");
-    *id = result->ids[0];
-    return 0;
+    return feed(sequence, id, 1, false, NULL, id, err);
 }
 
 void lone_sequence_rewind(struct lone_sequence *sequence, uint32_t position)

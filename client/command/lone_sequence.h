@@ -36,6 +36,11 @@ struct lone_sequence *lone_sequence_free(struct lone_sequence *sequence);
 int lone_sequence_feed(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, bool all,
                        float *logits, struct error *err);
 
+/* Appends n > 0 ids, in the same steps, and puts the greedily sampled next one into `*ret_id`: what a server
+ * does with a prompt. */
+int lone_sequence_prefill(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, int32_t *ret_id,
+                          struct error *err);
+
 /* Appends the id that `*id` names and puts the greedily sampled next one there: a step of decoding. */
 int lone_sequence_decode(struct lone_sequence *sequence, int32_t *id, struct error *err);
 

@@ -8,8 +8,9 @@
  * what the control group allows; what this thread's affinity allows is asked for besides.
  *
  * Debian's hwloc looks for plugins, which bring libraries of graphics and XML into the process where they are
- * installed. All of them are about devices and formats that we do not ask for, so it looks for them where
- * none are. */
+ * installed. They are about devices and formats that we do not ask for, so it looks for them where
+ * none are. Without them its reader of XML is one that breaks on a file that is not whole (2.9), so no
+ * machine is read from a file. */
 
 #include "common/topology.h"
 
@@ -29,6 +30,7 @@ static int load(const char *synthetic, hwloc_topology_t *ret_hwloc, struct error
 {
     hwloc_topology_t hwloc = NULL;
     setenv("HWLOC_PLUGINS_PATH", NO_PLUGINS, false);
+    unsetenv("HWLOC_XMLFILE");
     if (hwloc_topology_init(&hwloc) < 0)
         return error_set(err, -ENOMEM, "no memory for the topology of the machine");
     hwloc_topology_set_flags(hwloc, FLAGS);

@@ -5,9 +5,9 @@
 /* What of this machine a process may use: cores, their hardware threads, caches, and nodes of memory (NUMA),
  * as hwloc finds them, within the process's affinity and its control groups.
  *
- * hwloc can be told to see another machine, as its manual describes (HWLOC_SYNTHETIC, HWLOC_XMLFILE). Nobody
- * can be bound to the cores of such a one, so it is marked. Reading takes about a millisecond; whoever
- * confines himself does it before. */
+ * hwloc can be told to see another machine, as its manual describes (HWLOC_SYNTHETIC). Nobody can be bound to
+ * the cores of such a one, so it is marked. Reading takes about a millisecond; whoever confines himself does
+ * it before. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -54,6 +54,13 @@ static struct share share_of(const struct topology *topology, uint32_t index, ui
     return share;
 }
 
+/* What is asked for, or else what there is, within what a team may have. */
+static uint32_t threads_of(uint32_t threads, uint32_t n_cores)
+{
+    const uint32_t n = n_cores < BINDING_MOST_CPUS ? n_cores : BINDING_MOST_CPUS;
+    return threads ? threads : n > 0 ? n : 1;
+}
+
 /* Takes up to `most` hardware threads, the `sibling`-th of each core from the first … to the end of those
  * that lie on the share's nodes. */
 static void take_cpus(const struct topology *topology, const struct share *share, uint32_t first,
@@ -102,7 +109,7 @@ void binding_decide(const struct topology *topology, uint32_t index, uint32_t n,
     const uint32_t usable = topology_threads(topology);
     *binding = (struct binding){0};
     if (usable < topology->n_cores) {
-        binding->n_threads = threads ? threads : usable > n ? usable / n : 1;
+        binding->n_threads = threads_of(threads, usable / n);
         unbind(topology, binding);
         return;
     }
@@ -111,7 +118,7 @@ void binding_decide(const struct topology *topology, uint32_t index, uint32_t n,
     for (uint32_t i = share.first_node; i < share.end_node; i++)
         n_cores += topology->nodes[i].n_cores;
     const uint32_t each = n_cores / share.n_sharers, first = share.rank * each;
-    binding->n_threads = threads ? threads : each > 0 ? each : 1;
+    binding->n_threads = threads_of(threads, each);
     const uint32_t most = binding->n_threads < BINDING_MOST_CPUS ? binding->n_threads : BINDING_MOST_CPUS;
     for (uint32_t sibling = 0; sibling < most_siblings(topology); sibling++)
         take_cpus(topology, &share, first, first + each, sibling, most, binding);
@@ -121,7 +128,7 @@ void binding_decide(const struct topology *topology, uint32_t index, uint32_t n,
 
 void binding_decide_free(const struct topology *topology, uint32_t threads, struct binding *ret_binding)
 {
-    *ret_binding = (struct binding){.n_threads = threads ? threads : topology_threads(topology)};
+    *ret_binding = (struct binding){.n_threads = threads_of(threads, topology_threads(topology))};
     unbind(topology, ret_binding);
 }
 

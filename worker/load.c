@@ -33,15 +33,31 @@ static size_t store_bytes(const struct worker_options *options)
 
 /* ---- cores and memory ---- */
 
+/* " on cores 0-3,8": as many of them as there is room for. */
+static void list_cores(const struct binding *binding, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (uint32_t i = 0, end; i < binding->n_cpus && used + 40 < size; i = end) {
+        for (end = i + 1; end < binding->n_cpus && binding->cpus[end] == binding->cpus[end - 1] + 1;)
+            end++;
+        used += (size_t)snprintf(text + used, size - used, "%s%d", i ? "," : " on cores ", binding->cpus[i]);
+        if (end > i + 1)
+            used += (size_t)snprintf(text + used, size - used, "-%d", binding->cpus[end - 1]);
+    }
+}
+
+/* What was found of the machine, and what the CPU backend computes on, if it is that which does. */
 static void log_binding(const struct load *load)
 {
-    const struct binding *binding = &load->binding;
-    char machine[512], cores[512] = "";
-    for (uint32_t i = 0, used = 0; i < binding->n_cpus && used < sizeof cores - 16; i++)
-        used += (uint32_t)snprintf(cores + used, sizeof cores - used, "%s%d", i ? "," : " on cores ",
-                                   binding->cpus[i]);
-    log_info("%s: %u thread%s%s", topology_describe(load->topology, machine, sizeof machine),
-             binding->n_threads, binding->n_threads == 1 ? "" : "s", cores);
+    char machine[512], cores[256];
+    topology_describe(load->topology, machine, sizeof machine);
+    list_cores(&load->binding, cores, sizeof cores);
+    if (load->backend.ops->self_contained && load->backend.ops->weight_packing)
+        log_info("%s: %u thread%s%s", machine, load->binding.n_threads,
+                 load->binding.n_threads == 1 ? "" : "s", cores);
+    else
+        log_info("%s", machine);
 }
 
 /* What this worker has of the machine, read while all of /sys is in reach. */

@@ -189,8 +189,10 @@ static int pin_caller(struct threads *threads, const int *cpus, uint32_t n_cpus,
 int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct threads **ret_threads,
                 struct error *err)
 {
-    if (n_threads == 0)
+    if (n_threads == 0) {
         n_threads = n_cpus ? n_cpus : topology_threads_here();
+        n_threads = n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
+    }
     if (n_threads > MAX_THREADS)
         return error_set(err, -EINVAL, "%u threads are more than %u", n_threads, MAX_THREADS);
     struct threads *threads = aligned_alloc(64, sizeof *threads);

@@ -340,6 +340,7 @@ void lifecycle_returned(struct broker *broker, struct request *request)
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason)
 {
     struct request *request, *next;
+    unsigned n_moved = 0;
     DL_FOREACH_SAFE2(worker->requests, request, next, worker_next)
     {
         if (request->state == REQUEST_CANCELLING) {
@@ -348,12 +349,15 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
             lifecycle_returned(broker, request);
         } else if (request->n_lost < MOST_LOST) {
             request->n_lost++;
+            n_moved++;
             move(broker, request, "its worker died");
         } else {
             lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; it had lost %u workers before",
                            worker->name, reason, request->n_lost);
         }
     }
+    if (n_moved > 0)
+        log_info("%s had %u requests: they are moved", worker->name, n_moved);
     routing_lost(&broker->routing, worker);
 }
 

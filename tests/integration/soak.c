@@ -43,6 +43,7 @@
 #include "tests/integration/soak_http.h"
 #include "tests/integration/soak_memory.h"
 #include "tests/integration/soak_promise.h"
+#include "tests/integration/soak_recoveries.h"
 #include "tests/integration/soak_streams.h"
 
 enum { MOST_GATEWAYS = 16 };
@@ -247,6 +248,15 @@ static bool all_level_off(struct memories *memories)
     return supervisor && broker && workers && gateways;
 }
 
+static void say_recoveries(const struct pool *pool)
+{
+    const struct recoveries recoveries = recoveries_read(pool);
+    printf("moved: %ld requests of workers that died, %ld of workers that were told to end; recovered: %ld "
+           "brokers, with %ld requests that ran and %ld that waited\n",
+           recoveries.moved, recoveries.handed_over, recoveries.taken_over, recoveries.running,
+           recoveries.waiting);
+}
+
 static void say_deeds(const struct deeds *deeds)
 {
     const struct soak_http *http = by_http;
@@ -297,6 +307,7 @@ static void soak(const struct options *options, struct pool *pool)
     if (!comes_to_rest(pool))
         promise_broken("the pool does not come to rest");
     say_deeds(&deeds);
+    say_recoveries(pool);
     if (!all_level_off(&memories))
         promise_broken("memory grows");
 }

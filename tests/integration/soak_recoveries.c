@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* A line of the log is counted by what stands before and behind its numbers. */
+
+#include "tests/integration/soak_recoveries.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The numbers of a line; of what it has not, nothing is added. */
+static void take_line(struct recoveries *recoveries, const char *line)
+{
+    static const char took[] = "took over from a broker that was killed: ", ending[] = " is ending: ",
+                      had[] = " had ";
+    const char *at;
+    long a = 0, b = 0;
+    int end = 0;
+    if ((at = strstr(line, took)) &&
+        sscanf(at + sizeof took - 1, "%ld requests run, %ld wait", &a, &b) == 2) {
+        recoveries->taken_over++;
+        recoveries->running += a;
+        recoveries->waiting += b;
+    } else if ((at = strstr(line, ending)) &&
+               sscanf(at + sizeof ending - 1, "%ld requests are handed over%n", &a, &end) == 1 && end > 0) {
+        recoveries->handed_over += a;
+    } else if ((at = strstr(line, had)) &&
+               sscanf(at + sizeof had - 1, "%ld requests: they are moved%n", &a, &end) == 1 && end > 0) {
+        recoveries->moved += a;
+    }
+}
+
+struct recoveries recoveries_read(const struct pool *pool)
+{
+    struct recoveries recoveries = {0};
+    char line[1024];
+    FILE *log = fopen(pool->log, "r");
+    while (log && fgets(line, sizeof line, log))
+        take_line(&recoveries, line);
+    if (log)
+        fclose(log);
+    return recoveries;
+}

@@ -268,16 +268,40 @@ static double number_of(struct jinja_value value, double otherwise)
     return *end ? otherwise : number;
 }
 
+/* Whether a string is a whole number in that base; 0: in the one that its prefix says. */
+static bool whole_of(const struct jinja_string *string, int base, struct jinja_value *ret_value)
+{
+    char text[80], *end;
+    if (string->len == 0 || string->len >= sizeof text)
+        return false;
+    memcpy(text, string->data, string->len);
+    text[string->len] = '\0';
+    errno = 0;
+    const long long number = strtoll(text, &end, base);
+    const bool any = end > text && errno == 0;
+    end += strspn(end, " \n");
+    if (!any || *end)
+        return false;
+    *ret_value = jinja_of_int(number);
+    return true;
+}
+
 static int to_int(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
-    int64_t otherwise;
+    int64_t otherwise, base;
     int r = jinja_int_argument(run, a, 1, "default", 0, &otherwise);
+    if (r == 0)
+        r = jinja_int_argument(run, a, 2, "base", 10, &base);
+    if (r == 0 && (base < 0 || base == 1 || base > 36))
+        return jinja_fail(run, -EINVAL, "int takes a base of 2 to 36, or 0");
     if (r != 0)
         return r;
     if (a->items[0].type == JINJA_INT) {
         *ret_value = a->items[0];
         return 0;
     }
+    if (a->items[0].type == JINJA_STR && whole_of(a->items[0].string, (int)base, ret_value))
+        return 0;
     double number = trunc(number_of(a->items[0], (double)otherwise));
     bool fits = number >= -9.2e18 && number <= 9.2e18;
     *ret_value = jinja_of_int(fits ? (int64_t)number : otherwise);
@@ -302,7 +326,9 @@ static int absolute(struct jinja_run *run, const struct jinja_arguments *a, stru
         *ret_value = jinja_of_int(a->items[0].boolean);
         return 0;
     }
-    if (a->items[0].type == JINJA_INT && a->items[0].integer >= 0) {
+    if (a->items[0].type != JINJA_INT)
+        return jinja_fail(run, -EINVAL, "abs takes a number, not %s", jinja_type_name(a->items[0]));
+    if (a->items[0].integer >= 0) {
         *ret_value = a->items[0];
         return 0;
     }
@@ -312,23 +338,24 @@ static int absolute(struct jinja_run *run, const struct jinja_arguments *a, stru
 static int round_off(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
     int64_t digits;
-    struct jinja_value method;
+    struct jinja_value method = {.type = JINJA_UNDEFINED};
+    jinja_argument(a, 2, "method", &method);
+    const bool up = jinja_string_is(method, "ceil"), down = jinja_string_is(method, "floor");
     int r = jinja_int_argument(run, a, 1, "precision", 0, &digits);
     if (r == 0 && (digits < -18 || digits > 18))
         return jinja_fail(run, -EINVAL, "round takes a precision of -18 to 18");
+    if (r == 0 && isnan(number_of(a->items[0], NAN)))
+        return jinja_fail(run, -EINVAL, "round takes a number, not %s", jinja_type_name(a->items[0]));
     if (r != 0)
         return r;
-    if (a->items[0].type == JINJA_INT && digits >= 0) {
+    const bool whole = a->items[0].type == JINJA_INT && !up && !down; /* and stays so */
+    if (whole && digits >= 0) {
         *ret_value = a->items[0];
         return 0;
     }
     double unit = pow(10, (double)digits), scaled = number_of(a->items[0], 0) * unit;
-    double rounded = rint(scaled);
-    if (jinja_argument(a, 2, "method", &method) && jinja_string_is(method, "ceil"))
-        rounded = ceil(scaled);
-    else if (jinja_argument(a, 2, "method", &method) && jinja_string_is(method, "floor"))
-        rounded = floor(scaled);
-    *ret_value = jinja_of_real(rounded / unit);
+    double rounded = (up ? ceil(scaled) : down ? floor(scaled) : rint(scaled)) / unit;
+    *ret_value = whole ? jinja_of_int((int64_t)rounded) : jinja_of_real(rounded);
     return 0;
 }
 

@@ -275,13 +275,16 @@ static int merge_sort(struct jinja_run *run, struct sort_item *all, struct sort_
 }
 
 /* What min, max, sort and unique compare: strings without regard to case, unless told otherwise. */
-static int key_of(struct jinja_run *run, struct jinja_value value, bool exact_case,
-                  struct jinja_value *ret_key)
+static int key_of(struct jinja_run *run, struct jinja_value value, const struct jinja_value *path,
+                  bool exact_case, struct jinja_value *ret_key)
 {
+    int r = 0;
     *ret_key = value;
-    if (exact_case || value.type != JINJA_STR)
-        return 0;
-    return jinja_change_case(run, value.string, JINJA_LOWER, ret_key);
+    if (path)
+        r = member_by_path(run, value, *path, ret_key);
+    if (r != 0 || exact_case || ret_key->type != JINJA_STR)
+        return r;
+    return jinja_change_case(run, ret_key->string, JINJA_LOWER, ret_key);
 }
 
 /* Sorts `values` by keys (the values themselves, or a member), stably. */
@@ -292,11 +295,8 @@ static int sort_by(struct jinja_run *run, const struct jinja_list *values, const
     struct jinja_value out;
     int r = all ? jinja_new_list(run, values->n, &out) : jinja_no_memory(run);
     for (size_t i = 0; r == 0 && i < values->n; i++) {
-        all[i].key = all[i].value = values->items[i];
-        if (path)
-            r = member_by_path(run, values->items[i], *path, &all[i].key);
-        if (r == 0)
-            r = key_of(run, all[i].key, exact_case, &all[i].key);
+        all[i].value = values->items[i];
+        r = key_of(run, values->items[i], path, exact_case, &all[i].key);
     }
     if (r == 0)
         r = merge_sort(run, all, all + values->n, values->n, backwards);
@@ -337,12 +337,14 @@ static int extreme(struct jinja_run *run, const struct jinja_arguments *a, int s
                    struct jinja_value *ret_value)
 {
     const struct jinja_list *list;
-    struct jinja_value best = {.type = JINJA_UNDEFINED}, best_key = best, key, exact = jinja_of_bool(false);
+    struct jinja_value best = {.type = JINJA_UNDEFINED}, best_key = best, key, path;
+    struct jinja_value exact = jinja_of_bool(false);
     jinja_argument(a, 1, "case_sensitive", &exact);
+    const bool by_member = jinja_argument(a, 2, "attribute", &path);
     int r = jinja_items_of(run, a->items[0], &list);
     for (size_t i = 0; r == 0 && i < list->n; i++) {
         int order = sign;
-        r = key_of(run, list->items[i], jinja_is_true(exact), &key);
+        r = key_of(run, list->items[i], by_member ? &path : NULL, jinja_is_true(exact), &key);
         if (r == 0 && i > 0)
             r = jinja_compare(run, key, best_key, &order);
         if (r == 0 && order * sign > 0) {
@@ -462,8 +464,9 @@ static int group_by(struct jinja_run *run, const struct jinja_arguments *a, stru
 static int unique(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
     const struct jinja_list *list;
-    struct jinja_value out, keys, key, exact = jinja_of_bool(false);
+    struct jinja_value out, keys, key, path, exact = jinja_of_bool(false);
     jinja_argument(a, 1, "case_sensitive", &exact);
+    const bool by_member = jinja_argument(a, 2, "attribute", &path);
     int r = jinja_items_of(run, a->items[0], &list);
     if (r == 0)
         r = jinja_new_list(run, 0, &out);
@@ -471,7 +474,7 @@ static int unique(struct jinja_run *run, const struct jinja_arguments *a, struct
         r = jinja_new_list(run, 0, &keys);
     for (size_t i = 0; r == 0 && i < list->n; i++) {
         bool known = false;
-        r = key_of(run, list->items[i], jinja_is_true(exact), &key);
+        r = key_of(run, list->items[i], by_member ? &path : NULL, jinja_is_true(exact), &key);
         if (r == 0)
             r = jinja_contains(run, keys, key, &known);
         if (r == 0 && !known)

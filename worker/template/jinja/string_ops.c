@@ -51,6 +51,27 @@ static bool is_white_point(utf8proc_int32_t point)
            category == UTF8PROC_CATEGORY_ZP;
 }
 
+size_t jinja_white_len(const struct jinja_string *string, size_t at)
+{
+    size_t len;
+    return is_white_point(point_at(string, at, &len)) ? len : 0;
+}
+
+/* Where the character that ends at `end` begins, not before `least`. */
+static size_t character_before(const struct jinja_string *string, size_t least, size_t end)
+{
+    size_t at = end - 1;
+    while (at > least && ((uint8_t)string->data[at] & 0xc0) == 0x80)
+        at--;
+    return at;
+}
+
+size_t jinja_white_len_before(const struct jinja_string *string, size_t end)
+{
+    size_t at = character_before(string, 0, end);
+    return jinja_white_len(string, at) == end - at ? end - at : 0;
+}
+
 /* The characters that a strip takes away: bits for ASCII, a search for the others. */
 struct strip_set {
     const struct jinja_string *characters; /* NULL: white space */
@@ -88,9 +109,7 @@ int jinja_strip(struct jinja_run *run, const struct jinja_string *string, int si
         begin += len;
     }
     while (r == 0 && sides & JINJA_RIGHT && end > begin) {
-        size_t at = end - 1;
-        while (at > begin && ((uint8_t)string->data[at] & 0xc0) == 0x80)
-            at--;
+        size_t at = character_before(string, begin, end);
         if (end - at > 1)
             r = jinja_spend(run, search);
         if (r != 0 || !strips(&strip, string, at, end - at))

@@ -24,6 +24,10 @@ size_t jinja_character_len(const struct jinja_string *string, size_t at);
 /* Byte offset of character `index` (the string's length for one beyond the end). */
 size_t jinja_offset_of(const struct jinja_string *string, int64_t index);
 
+/* Bytes of the white space character at `at` < len, or of the one that ends at `end` > 0; 0: it is none. */
+size_t jinja_white_len(const struct jinja_string *string, size_t at);
+size_t jinja_white_len_before(const struct jinja_string *string, size_t end);
+
 /* Strips white space, or any of the characters in `set` (NULL: white space), from the sides. */
 int jinja_strip(struct jinja_run *run, const struct jinja_string *string, int sides,
                 const struct jinja_string *set, struct jinja_value *ret_value);

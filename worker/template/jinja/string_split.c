@@ -16,31 +16,22 @@ static int add_part(struct jinja_run *run, const struct jinja_string *string, si
     return r != 0 ? r : jinja_list_add(run, list, part);
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
-}
-
-/* Words between white space. */
+/* Words between white space; what is behind the last of them stays as it is. */
 static int split_words(struct jinja_run *run, const struct jinja_string *string, int64_t times,
                        struct jinja_list *list)
 {
-    size_t at = 0;
+    size_t at = 0, len;
     int r = 0;
     while (r == 0) {
-        while (at < string->len && is_blank(string->data[at]))
-            at++;
+        while (at < string->len && (len = jinja_white_len(string, at)) > 0)
+            at += len;
         if (at == string->len)
             break;
+        if (times == 0)
+            return add_part(run, string, at, string->len - at, list);
         size_t end = at;
-        if (times == 0) {
-            end = string->len;
-            while (is_blank(string->data[end - 1]))
-                end--;
-            return add_part(run, string, at, end - at, list);
-        }
-        while (end < string->len && !is_blank(string->data[end]))
-            end++;
+        while (end < string->len && jinja_white_len(string, end) == 0)
+            end += jinja_character_len(string, end);
         r = add_part(run, string, at, end - at, list);
         at = end;
         times--;
@@ -116,10 +107,10 @@ int jinja_split_right(struct jinja_run *run, const struct jinja_arguments *a, st
     int r = split_arguments(run, a, &by, &times, &parts);
     if (r != 0 || times < 0)
         return r != 0 ? r : jinja_split(run, a, ret_value);
-    size_t end = string->len;
+    size_t end = string->len, len;
     while (r == 0) {
-        while (!by && end > 0 && is_blank(string->data[end - 1]))
-            end--;
+        while (!by && end > 0 && (len = jinja_white_len_before(string, end)) > 0)
+            end -= len;
         if (!by && end == 0)
             break;
         size_t begin = end;
@@ -138,7 +129,7 @@ int jinja_split_right(struct jinja_run *run, const struct jinja_arguments *a, st
                 break;
             end = found;
         } else {
-            while (begin > 0 && !is_blank(string->data[begin - 1]))
+            while (begin > 0 && jinja_white_len_before(string, begin) == 0)
                 begin--;
             r = add_part(run, string, begin, end - begin, parts.list);
             end = begin;

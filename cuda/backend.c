@@ -10,6 +10,7 @@
 #include "cuda/backend.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,8 @@
 /* What is to be served, and so what is needed. */
 struct sizes {
     uint32_t n_slots, n_context, max_rows;
-    uint32_t n_blocks; /* of the first group */
+    uint32_t n_blocks;     /* of the first group */
+    uint32_t library_rows; /* rows from which products are the library's; 0: it makes none */
 };
 
 struct backend {
@@ -49,6 +51,7 @@ struct backend {
     struct device_slots slots;
     struct steps steps;
     struct copies copies;
+    struct large large;
     struct pass pass;
     size_t memory_bytes;
 };
@@ -69,6 +72,13 @@ static int check_config(const struct backend_config *config, struct error *err)
         return error_set(err, -ENOTSUP, "the CUDA backend keeps keys and values in f16 or q8_0, not in bf16");
     if (config->n_slots == 0 || config->n_context == 0)
         return error_set(err, -EINVAL, "slots and context must be at least 1");
+    if (config->cuda.library_rows > 0 && config->invariant)
+        return error_set(
+            err, -EINVAL,
+            "products by cuBLASLt depend on how many rows a step has: not on an invariant device");
+    if (config->cuda.library_rows > 0 && config->cuda.library_rows < BACKEND_LEAST_LIBRARY_ROWS)
+        return error_set(err, -EINVAL, "cuBLASLt multiplies steps of %u rows or more; %u were asked for",
+                         BACKEND_LEAST_LIBRARY_ROWS, config->cuda.library_rows);
     int r = pass_check(config->model, config->n_context, err);
     return r < 0 ? r : device_weights_check(config->model, err);
 }
@@ -107,6 +117,8 @@ static int take_state(struct backend *backend, struct device_memory *memory)
         return r;
     const struct workspace_shape workspace = {n_rows, n_outputs, sizes->n_context};
     workspace_take(&backend->workspace, memory, model, &backend->pools.kv[0], &workspace);
+    if (sizes->library_rows > 0)
+        large_take(&backend->large, memory, model, sizes->library_rows, n_rows);
     copies_init(&backend->copies, memory, &backend->pools);
     const struct slots_shape slots = {sizes->n_slots, sizes->n_context, backend->pools.n_groups,
                                       params->n_vocab};
@@ -246,19 +258,22 @@ static int take_parts(struct backend *backend, struct error *err)
 
 static void connect_parts(struct backend *backend)
 {
-    backend->pass = (struct pass){.model = backend->config.model,
-                                  .weights = &backend->weights,
-                                  .workspace = &backend->workspace,
-                                  .slots = &backend->slots.on_device,
-                                  .pools = &backend->pools,
-                                  .memory = backend->steps.memory,
-                                  .sample = {.logits = backend->workspace.logits,
-                                             .stride = backend->workspace.vocab_stride,
-                                             .masks = backend->steps.masks,
-                                             .mailboxes = backend->steps.device_mailboxes,
-                                             .scratch = backend->workspace.sample_scratch},
-                                  .step = &backend->steps.queued,
-                                  .invariant = backend->config.invariant};
+    backend->pass =
+        (struct pass){.model = backend->config.model,
+                      .weights = &backend->weights,
+                      .workspace = &backend->workspace,
+                      .slots = &backend->slots.on_device,
+                      .pools = &backend->pools,
+                      .memory = backend->steps.memory,
+                      .sample = {.logits = backend->workspace.logits,
+                                 .stride = backend->workspace.vocab_stride,
+                                 .masks = backend->steps.masks,
+                                 .mailboxes = backend->steps.device_mailboxes,
+                                 .scratch = backend->workspace.sample_scratch},
+                      .step = &backend->steps.queued,
+                      .invariant = backend->config.invariant,
+                      .large = &backend->large,
+                      .large_from = backend->sizes.library_rows ? backend->sizes.library_rows : UINT32_MAX};
     backend->slots.device = backend->device;
     backend->copies.device = backend->device;
     backend->copies.pools = &backend->pools;
@@ -292,12 +307,53 @@ static uint32_t most_rows(const struct backend_config *config)
     return rows < most ? rows : most > config->n_slots ? most : config->n_slots;
 }
 
+static void say(const struct backend *backend, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct backend *backend, const char *format, ...)
+{
+    char line[512];
+    va_list arguments;
+    if (!backend->config.say)
+        return;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    backend->config.say(backend->config.say_arg, line);
+}
+
+/* The library of large products, where it is asked for and there is one. */
+static void find_library(struct backend *backend)
+{
+    const uint32_t rows = backend->config.cuda.library_rows;
+    struct error reason;
+    if (rows == 0)
+        return;
+    if (rows > backend->sizes.max_rows)
+        say(backend, "a step has up to %u rows: none will be multiplied by cuBLASLt, from %u on",
+            backend->sizes.max_rows, rows);
+    else if (large_open(&backend->large, &reason) < 0)
+        say(backend, "cuBLASLt cannot be used, our own kernels multiply: %s", reason.text);
+    else
+        backend->sizes.library_rows = rows;
+}
+
+static int plan_library(struct backend *backend, struct error *err)
+{
+    const size_t version = backend->large.calls.version();
+    say(backend, "steps of %u rows or more are multiplied by cuBLASLt %zu.%zu.%zu",
+        backend->sizes.library_rows, version / 10000, version / 100 % 100, version % 100);
+    int r = large_plan(&backend->large, backend->device, &backend->weights, backend->config.model,
+                       &backend->workspace, &backend->config);
+    return r == -ENOMEM ? error_set(err, r, "no memory for the plans of cuBLASLt") : r;
+}
+
 static int open_parts(struct backend *backend, uint32_t number, struct error *err)
 {
     const struct backend_config *config = &backend->config;
     int r = device_open(number, &backend->device, err);
-    if (r == 0)
-        r = choose_blocks(backend, err);
+    if (r < 0)
+        return r;
+    find_library(backend);
+    r = choose_blocks(backend, err);
     if (r == 0)
         r = take_parts(backend, err);
     if (r < 0)
@@ -307,6 +363,8 @@ static int open_parts(struct backend *backend, uint32_t number, struct error *er
     if (r < 0)
         return r;
     r = device_slots_set_mask(&backend->slots, config->model->sample_mask);
+    if (r == 0 && backend->sizes.library_rows > 0)
+        r = plan_library(backend, err);
     if (r == 0)
         r = steps_start(&backend->steps, config->profile || is_set("QUERN_EAGER"));
     if (r == 0 && !is_set("QUERN_UNCHECKED"))
@@ -328,6 +386,7 @@ static void cuda_close(struct backend *backend)
     device_slots_deinit(&backend->slots);
     device_weights_deinit(&backend->weights);
     pools_deinit(&backend->pools);
+    large_close(&backend->large);
     device_close(backend->device);
     free(backend);
 }

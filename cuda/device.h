@@ -94,6 +94,17 @@ int device_query(struct device_stream *stream, uint32_t n);
 /* Waits until all is done. 0 or a fault. */
 int device_synchronize(struct device_stream *stream);
 
+/* ---- libraries of the device ---- */
+
+/* What such a library queues itself goes between the two, is counted and timed as a launch of that name, and
+ * may be recorded. `native` is the stream as the library knows it. 0 or a fault. */
+int device_library_begin(struct device_stream *stream, const char *name, void **ret_native);
+int device_library_end(struct device_stream *stream, const char *name);
+
+/* A library's call has failed, and with it the device, for this reason. Returns -EIO, or the fault that was
+ * there already. */
+int device_blame(struct device_stream *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* ---- graphs ---- */
 
 /* Between the two, what is queued is recorded and not run; marks and synchronizing are not allowed. 0;

@@ -16,6 +16,7 @@
 #include "cuda/device_cuda.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,8 @@ struct device_stream {
     cudaStream_t stream;
     cudaEvent_t marks[DEVICE_MARKS];
     bool recording;
-    uint32_t n_recorded; /* kernels */
+    cudaStreamCaptureMode mode; /* of this thread, while a library queues */
+    uint32_t n_recorded;        /* kernels */
 };
 
 struct loaded_kernel { /* its code is on the device */
@@ -413,6 +415,14 @@ static bool is_timed(const struct device_stream *stream)
     return stream->device->timers[1] && !stream->recording;
 }
 
+static int start_timer(struct device_stream *stream)
+{
+    struct device *device = stream->device;
+    return is_timed(stream)
+               ? check(device, "cudaEventRecord", cudaEventRecord(device->timers[0], stream->stream))
+               : 0;
+}
+
 int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,
                               size_t shared_bytes)
 {
@@ -429,9 +439,7 @@ int device_cuda_before_launch(struct device_stream *stream, const char *name, co
         if (i == device->n_kernels)
             device->n_kernels++;
     }
-    return r < 0 || !is_timed(stream)
-               ? r
-               : check(device, "cudaEventRecord", cudaEventRecord(device->timers[0], stream->stream));
+    return r < 0 ? r : start_timer(stream);
 }
 
 /* Waits for the kernel that was launched, and adds it to the profile. */
@@ -453,12 +461,11 @@ static int take_time(struct device_stream *stream, const char *name, uint64_t n_
     return check(device, name, e);
 }
 
-int device_cuda_after_launch(struct device_stream *stream, const char *name, dim3 grid, dim3 block)
+/* Once last_kernel says what was queued. */
+static int end_launch(struct device_stream *stream, const char *name, uint64_t n_blocks)
 {
     struct device *device = stream->device;
     cudaError_t e = cudaGetLastError();
-    snprintf(device->last_kernel, sizeof device->last_kernel, "%s, %u,%u,%u blocks of %u,%u,%u threads", name,
-             grid.x, grid.y, grid.z, block.x, block.y, block.z);
     if (stream->recording)
         stream->n_recorded++;
     else
@@ -466,7 +473,53 @@ int device_cuda_after_launch(struct device_stream *stream, const char *name, dim
     if (e == cudaSuccess && device->synchronous && !stream->recording)
         e = cudaStreamSynchronize(stream->stream);
     int r = check(device, name, e);
-    return r < 0 || !is_timed(stream) ? r : take_time(stream, name, (uint64_t)grid.x * grid.y * grid.z);
+    return r < 0 || !is_timed(stream) ? r : take_time(stream, name, n_blocks);
+}
+
+int device_cuda_after_launch(struct device_stream *stream, const char *name, dim3 grid, dim3 block)
+{
+    struct device *device = stream->device;
+    snprintf(device->last_kernel, sizeof device->last_kernel, "%s, %u,%u,%u blocks of %u,%u,%u threads", name,
+             grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    return end_launch(stream, name, (uint64_t)grid.x * grid.y * grid.z);
+}
+
+/* ---- libraries of the device ---- */
+
+/* The library loads its kernels when they are first wanted, as `load` does ours. */
+int device_library_begin(struct device_stream *stream, const char *name, void **ret_native)
+{
+    struct device *device = stream->device;
+    if (device->fault)
+        return device->fault;
+    stream->mode = cudaStreamCaptureModeRelaxed;
+    int r = check(device, name, cudaThreadExchangeStreamCaptureMode(&stream->mode));
+    *ret_native = stream->stream;
+    return r < 0 ? r : start_timer(stream);
+}
+
+int device_library_end(struct device_stream *stream, const char *name)
+{
+    struct device *device = stream->device;
+    cudaThreadExchangeStreamCaptureMode(&stream->mode);
+    snprintf(device->last_kernel, sizeof device->last_kernel, "%s", name);
+    return end_launch(stream, name, 0);
+}
+
+int device_blame(struct device_stream *stream, const char *format, ...)
+{
+    struct device *device = stream->device;
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    cudaGetLastError();
+    if (device->fault == 0)
+        device->fault = error_set(&device->reason, -EIO, "%s: %s%s%s", device->properties.name, text,
+                                  device->last_kernel[0] ? "; the last kernel that was queued is " : "",
+                                  device->last_kernel);
+    return device->fault;
 }
 
 /* ---- graphs ---- */

@@ -129,17 +129,18 @@ static int check_recorded(struct gate *gate, const struct sampling *sampling, ui
     return r < 0 ? r : check_sample(gate, sampling, position + 1, gate->others, results);
 }
 
-/* A prompt, a decode of what was sampled behind it, and that decode again. */
-static int check_sequence(struct gate *gate, const int32_t *prompt, uint32_t n)
+static const struct sampling sampling = {.temperature = 0.8,
+                                         .top_k = 40,
+                                         .top_p = 0.95,
+                                         .min_p = 0.02,
+                                         .repetition_penalty = 1.1,
+                                         .presence_penalty = 0.1,
+                                         .frequency_penalty = 0.1,
+                                         .seed = 1};
+
+/* The slot stays open; *ret_id is what was sampled. */
+static int check_prompt(struct gate *gate, const int32_t *prompt, uint32_t n, int32_t *ret_id)
 {
-    static const struct sampling sampling = {.temperature = 0.8,
-                                             .top_k = 40,
-                                             .top_p = 0.95,
-                                             .min_p = 0.02,
-                                             .repetition_penalty = 1.1,
-                                             .presence_penalty = 0.1,
-                                             .frequency_penalty = 0.1,
-                                             .seed = 1};
     const struct backend_result *results = NULL;
     struct backend_row_set set = {.ids = prompt, .n_ids = n, .output = BACKEND_SAMPLE_LAST};
     tell(gate, &set, 0, backend_blocks_for(n + 1));
@@ -149,10 +150,36 @@ static int check_sequence(struct gate *gate, const int32_t *prompt, uint32_t n)
         r = run_watched(gate, &set, &results);
     if (r == 0 && !gate->look.broken)
         r = check_sample(gate, &sampling, n, gate->look.logits, results);
+    if (r == 0 && !gate->look.broken)
+        *ret_id = results[0].ids[0];
+    return r;
+}
+
+/* The prompt once more, with every product of a layer as those of large steps are. */
+static int check_large(struct gate *gate, const int32_t *prompt, uint32_t n)
+{
+    const uint32_t large_from = gate->pass->large_from;
+    int32_t unused;
+    if (large_from == UINT32_MAX)
+        return 0;
+    memset(gate->uses, 0, gate->pass->model->params.n_vocab * sizeof *gate->uses);
+    gate->pass->large_from = 1;
+    int r = check_prompt(gate, prompt, n, &unused);
+    gate->pass->large_from = large_from;
+    device_slots_close(gate->steps->slots, 0);
+    return r;
+}
+
+/* A prompt, a decode of what was sampled behind it, and that decode again. */
+static int check_sequence(struct gate *gate, const int32_t *prompt, uint32_t n)
+{
+    const struct backend_result *results = NULL;
+    int32_t id = 0;
+    int r = check_prompt(gate, prompt, n, &id);
     if (r < 0 || gate->look.broken)
         return r;
-    const int32_t id = results[0].ids[0];
-    set = (struct backend_row_set){.position = n, .n_ids = 1, .output = BACKEND_SAMPLE_LAST};
+    struct backend_row_set set =
+        (struct backend_row_set){.position = n, .n_ids = 1, .output = BACKEND_SAMPLE_LAST};
     tell(gate, &set, backend_blocks_for(n + 1), backend_blocks_for(n + 1));
     inspection_begin(&gate->look, n, &id, 1);
     r = run_watched(gate, &set, &results);
@@ -245,6 +272,8 @@ static int check_all(struct gate *gate)
     const uint32_t n = make_prompt(gate, prompt);
     int r = check_sequence(gate, prompt, n);
     device_slots_close(gate->steps->slots, 0);
+    if (r == 0 && !gate->look.broken)
+        r = check_large(gate, prompt, n);
     return r < 0 || gate->look.broken ? r : check_twins(gate, prompt[n - 1]);
 }
 

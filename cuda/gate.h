@@ -7,7 +7,8 @@
  * A fixed prompt and a decode behind it go through the whole model, kernel by kernel, and are inspected
  * (inspect.h). The ids that are sampled are those of the host's sampler. The decode is made again as it will
  * be served, from a recorded graph, and has the same bits. For each recorded size one row stands there
- * several times, and each of these twins agrees with the row alone.
+ * several times, and each of these twins agrees with the row alone. Where a library multiplies large steps
+ * (large.h) the prompt is inspected again with its products.
  *
  * Not asked here, but by scripts/gpu-check: contexts of more than a block or two, log probabilities, masks,
  * drafts, more outputs of a matrix than a few. */

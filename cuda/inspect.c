@@ -83,7 +83,8 @@ static void add_delta(struct inspection *look, uint32_t i, uint32_t layer, enum 
 static int check_half(struct inspection *look, uint32_t layer, enum tensor_role matrix, const struct held *x,
                       enum tensor_role post_norm, const struct norm *norm, const struct model_tensor *next)
 {
-    const bool fused = look->n_rows == 1 && !look->pass->invariant;
+    const bool fused =
+        look->n_rows == 1 && !look->pass->invariant && !pass_is_large(look->pass, look->n_rows);
     const char *kernel = fused && next ? "multiply_norm" : "multiply";
     const struct workspace *w = look->pass->workspace;
     const size_t row_bytes = w->embd_stride * sizeof(float);
@@ -91,8 +92,8 @@ static int check_half(struct inspection *look, uint32_t layer, enum tensor_role 
     if (r == 0 && !look->model->layers[layer].tensors[matrix].weight)
         r = inspect_mixture(look, layer);
     else if (r == 0)
-        r = inspect_product(look, kernel, &look->model->layers[layer].tensors[matrix], x, look->delta,
-                            w->embd_stride);
+        r = inspect_layer_product(look, kernel, &look->model->layers[layer].tensors[matrix], x, look->delta,
+                                  w->embd_stride);
     if (r < 0 || !next)
         return r;
     for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {

@@ -17,12 +17,12 @@ int inspect_qkv(struct inspection *look, uint32_t layer)
     if (r == 0)
         r = inspect_bring_rows(look, w->v, w->kv_stride * sizeof(float), look->v);
     if (r == 0)
-        r = inspect_product(look, "multiply", &tensors[TENSOR_Q], &look->normed, look->q, w->q_stride);
+        r = inspect_layer_product(look, "multiply", &tensors[TENSOR_Q], &look->normed, look->q, w->q_stride);
     if (r == 0)
-        r = inspect_product(look, "multiply", &tensors[TENSOR_K], &look->normed, look->k, w->kv_stride);
-    return r < 0
-               ? r
-               : inspect_product(look, "multiply", &tensors[TENSOR_V], &look->normed, look->v, w->kv_stride);
+        r = inspect_layer_product(look, "multiply", &tensors[TENSOR_K], &look->normed, look->k, w->kv_stride);
+    return r < 0 ? r
+                 : inspect_layer_product(look, "multiply", &tensors[TENSOR_V], &look->normed, look->v,
+                                         w->kv_stride);
 }
 
 /* A head as the products have made it, normed and turned, times `scale`, into look->expected. */

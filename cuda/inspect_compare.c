@@ -179,16 +179,17 @@ static int check_output(struct inspection *look, const struct inspect_site *site
                : inspect_differ(look, site, output, found, expected);
 }
 
-/* A product's outputs for the picked rows, [INSPECTION_PICKED][stride]: a few, and any that is no number. */
-int inspect_product(struct inspection *look, const char *kernel, const struct model_tensor *matrix,
-                    const struct held *x, const float *found, uint32_t stride)
+/* `given`: kernel, tensor and tolerance. */
+static int check_product(struct inspection *look, const struct inspect_site *given, bool bfloat16,
+                         const struct held *x, const float *found, uint32_t stride)
 {
+    const struct model_tensor *matrix = given->tensor;
     int r = 0;
     for (uint32_t i = 0; i < look->n_picked; i++) {
-        const struct inspect_site site = {kernel, matrix, 0, look->picked[i], OFF_PRODUCT};
+        const struct inspect_site site = {given->kernel, matrix, 0, look->picked[i], given->off};
         const struct reference_row row = {x->values + (size_t)i * x->stride,
                                           x->quants + (size_t)i * x->stride,
-                                          x->scales + (size_t)i * x->stride / 32};
+                                          x->scales + (size_t)i * x->stride / 32, bfloat16};
         const float *outputs = found + (size_t)i * stride;
         for (uint32_t nth = 0; nth < OUTPUTS && r == 0; nth++) {
             const uint32_t output = output_of(matrix, i, nth);
@@ -199,4 +200,20 @@ int inspect_product(struct inspection *look, const char *kernel, const struct mo
                 r = check_output(look, &site, output, &row, (double)outputs[output]);
     }
     return r;
+}
+
+int inspect_product(struct inspection *look, const char *kernel, const struct model_tensor *matrix,
+                    const struct held *x, const float *found, uint32_t stride)
+{
+    const struct inspect_site site = {kernel, matrix, 0, 0, OFF_PRODUCT};
+    return check_product(look, &site, false, x, found, stride);
+}
+
+int inspect_layer_product(struct inspection *look, const char *kernel, const struct model_tensor *matrix,
+                          const struct held *x, const float *found, uint32_t stride)
+{
+    const struct inspect_site site = {"cublasLtMatmul", matrix, 0, 0, OFF_LARGE};
+    return pass_is_large(look->pass, look->n_rows) && large_takes(look->pass->large, matrix->weight->format)
+               ? check_product(look, &site, true, x, found, stride)
+               : inspect_product(look, kernel, matrix, x, found, stride);
 }

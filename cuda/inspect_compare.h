@@ -8,6 +8,7 @@
 #include "cuda/inspect.h"
 
 #define OFF_PRODUCT   2e-5
+#define OFF_LARGE     1e-4 /* tensor cores cut off what they add */
 #define OFF_ROW       2e-4 /* norms, turned heads, activations */
 #define OFF_HALF      1e-3 /* what is stored as f16 */
 #define OFF_ATTENTION 2e-3 /* weights are f16 */
@@ -46,5 +47,9 @@ int inspect_activations(struct inspection *look, const char *kernel, uint32_t la
 /* A product's outputs for the picked rows, [INSPECTION_PICKED][stride]: a few, and any that is no number. */
 int inspect_product(struct inspection *look, const char *kernel, const struct model_tensor *matrix,
                     const struct held *x, const float *found, uint32_t stride);
+
+/* The same of a layer's matrix, which may be the library's (large.h). */
+int inspect_layer_product(struct inspection *look, const char *kernel, const struct model_tensor *matrix,
+                          const struct held *x, const float *found, uint32_t stride);
 
 #endif

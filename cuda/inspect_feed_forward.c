@@ -40,16 +40,18 @@ int inspect_activate(struct inspection *look, uint32_t layer)
 {
     const struct workspace *w = look->pass->workspace;
     const struct model_layer *from = &look->model->layers[layer];
-    const bool fused = look->n_rows <= 4 && !look->pass->invariant;
+    const bool fused =
+        look->n_rows <= 4 && !look->pass->invariant && !pass_is_large(look->pass, look->n_rows);
     const char *kernel = fused ? "multiply_activate" : "multiply";
     int r =
         from->traits.gated ? inspect_bring_rows(look, w->gate, w->ff_stride * sizeof(float), look->gate) : 0;
     if (r == 0)
         r = inspect_bring_rows(look, w->up, w->ff_stride * sizeof(float), look->up);
     if (r == 0 && from->traits.gated)
-        r = inspect_product(look, kernel, &from->tensors[TENSOR_GATE], &look->normed, look->gate,
-                            w->ff_stride);
+        r = inspect_layer_product(look, kernel, &from->tensors[TENSOR_GATE], &look->normed, look->gate,
+                                  w->ff_stride);
     if (r == 0)
-        r = inspect_product(look, kernel, &from->tensors[TENSOR_UP], &look->normed, look->up, w->ff_stride);
+        r = inspect_layer_product(look, kernel, &from->tensors[TENSOR_UP], &look->normed, look->up,
+                                  w->ff_stride);
     return r < 0 ? r : check_activated(look, layer, fused ? kernel : "activate");
 }

@@ -120,6 +120,16 @@ int kernels_multiply_norm(struct device_stream *queue, const struct device_produ
                           const struct device_activations *x, uint32_t n_rows, bool reproducible,
                           const struct norm_step *norm, uint32_t *ticket);
 
+/* ---- what a library multiplies (large.h) ---- */
+
+/* A matrix as bfloat16, [n_rows][padded_columns]: scale and minimum applied in float, then rounded to the
+ * nearest, ties to even. `out` is aligned to 16 bytes. -EINVAL: a format that layout.h does not have. */
+int kernels_unpack(struct device_stream *queue, const struct device_matrix *matrix, uint16_t *out);
+
+/* x.values as bfloat16, [n_padded][stride]; rows from n_rows on are zeros. */
+int kernels_round(struct device_stream *queue, const struct device_activations *x, uint32_t n_rows,
+                  uint32_t n_padded, uint16_t *out);
+
 /* ---- mixtures of experts ---- */
 
 /* Where rows go. A *visit* is one row at one of its experts: a row makes n_used of them, visit row · n_used +

@@ -14,6 +14,9 @@
  *
  *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
  *
+ * Of steps with many rows the layers' products may be a library's (large.h); norms and activations are
+ * launches of their own then.
+ *
  * A parallel layer's gate and up read the rows of the first norm: they come before output, whose norm has no
  * weight then, and leaves rows that nothing reads. */
 
@@ -122,6 +125,15 @@ static struct norm_step norm_between(const struct pass *pass, const struct betwe
     return step;
 }
 
+/* Of a layer's matrices. */
+static int multiply(const struct pass *pass, struct device_stream *queue,
+                    const struct device_product *products, uint32_t n, const struct device_activations *x,
+                    uint32_t n_rows)
+{
+    return pass_is_large(pass, n_rows) ? large_multiply(pass->large, queue, products, n, x, n_rows)
+                                       : kernels_multiply(queue, products, n, x, n_rows, pass->invariant);
+}
+
 /* A half's last product, and the norm of what comes next. */
 static int end_half(const struct pass *pass, struct device_stream *queue, const struct device_matrix *matrix,
                     const struct device_activations *x, const struct between *next, uint32_t n_rows)
@@ -130,6 +142,10 @@ static int end_half(const struct pass *pass, struct device_stream *queue, const 
     const struct device_product product = {matrix, w->delta, w->embd_stride};
     const struct norm_step step = norm_between(pass, next);
     expect_weights(queue, &matrix, 1, 1);
+    if (pass_is_large(pass, n_rows)) {
+        int r = multiply(pass, queue, &product, 1, x, n_rows);
+        return r < 0 ? r : kernels_norm(queue, &step, n_rows);
+    }
     return kernels_multiply_norm(queue, &product, x, n_rows, pass->invariant, &step, w->tickets);
 }
 
@@ -168,7 +184,7 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                              .scratch = w->attention};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix, inputs[2].matrix};
     expect_weights(queue, matrices, 3, 1);
-    int r = seen(pass, kernels_multiply(queue, inputs, 3, &w->normed, n_rows, pass->invariant), PASS_QKV, l);
+    int r = seen(pass, multiply(pass, queue, inputs, 3, &w->normed, n_rows), PASS_QKV, l);
     if (r == 0)
         r = seen(pass, kernels_heads(queue, &heads, &slots, pass->memory.rows, n_rows), PASS_HEADS, l);
     expect_kv(pass, queue, traits->window);
@@ -247,6 +263,21 @@ static int sum_experts(const struct pass *pass, struct device_stream *queue, uin
                                    w->delta, n_rows);
 }
 
+static int multiply_activate(const struct pass *pass, struct device_stream *queue,
+                             const struct layer_traits *traits, const struct device_product *gate,
+                             const struct device_product *up, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_product products[] = {*up, *gate};
+    if (!pass_is_large(pass, n_rows))
+        return kernels_multiply_activate(queue, traits->activation, traits->gated ? gate : NULL, up,
+                                         &w->normed, n_rows, pass->invariant, &w->activated, w->tickets);
+    int r = multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
+    return r < 0 ? r
+                 : kernels_activate(queue, traits->activation, traits->gated ? gate->out : NULL, up->out,
+                                    up->out_stride, up->matrix->n_rows, &w->activated, n_rows);
+}
+
 static int activate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     const struct workspace *w = pass->workspace;
@@ -258,9 +289,7 @@ static int activate(const struct pass *pass, struct device_stream *queue, uint32
     const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
     const struct device_matrix *const matrices[] = {up.matrix, gate.matrix};
     expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
-    int r = kernels_multiply_activate(queue, traits->activation, traits->gated ? &gate : NULL, &up,
-                                      &w->normed, n_rows, pass->invariant, &w->activated, w->tickets);
-    return seen(pass, r, PASS_ACTIVATE, l);
+    return seen(pass, multiply_activate(pass, queue, traits, &gate, &up, n_rows), PASS_ACTIVATE, l);
 }
 
 /* The last layer's delta is left to the norm of outputs. */
@@ -284,7 +313,7 @@ static int end_feed_forward(const struct pass *pass, struct device_stream *queue
             r = kernels_norm(queue, &norm, n_rows);
     } else if (is_last) {
         expect_weights(queue, &down.matrix, 1, 1);
-        r = kernels_multiply(queue, &down, 1, &w->activated, n_rows, pass->invariant);
+        r = multiply(pass, queue, &down, 1, &w->activated, n_rows);
     } else {
         r = end_half(pass, queue, down.matrix, &w->activated, &next, n_rows);
     }

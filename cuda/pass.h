@@ -7,6 +7,7 @@
  * What is queued depends on the counts alone, which may be more than the step has: so a recorded pass serves
  * every step that is no larger. All functions give 0 or a fault. */
 
+#include "cuda/large.h"
 #include "cuda/pools.h"
 #include "cuda/weights.h"
 #include "cuda/workspace.h"
@@ -46,7 +47,15 @@ struct pass {
     const struct pass_watch *watch;         /* NULL: nobody */
     const struct backend_step *const *step; /* that is being queued, NULL: unknown; for profiles alone */
     bool invariant;                         /* a row's bits do not depend on how many there are */
+    const struct large *large; /* multiplies where a pass has large_from rows or more; UINT32_MAX: never */
+    uint32_t large_from;
 };
+
+/* Do the products of its layers go to `large`? */
+static inline bool pass_is_large(const struct pass *pass, uint32_t n_rows)
+{
+    return n_rows >= pass->large_from;
+}
 
 /* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned
  * positions. To be asked before anything is loaded. */

@@ -17,17 +17,22 @@ void reference_row_of(const struct model_tensor *table, uint32_t row, float *ret
         ->to_float(rows + ((size_t)table->first_row + row) * row_bytes, ret_row, table->columns);
 }
 
+static float rounded(const struct reference_row *x, float value)
+{
+    return x->bfloat16 ? format_bf16_to_f32(format_f32_to_bf16(value)) : value;
+}
+
 double reference_product(const struct model_tensor *matrix, uint32_t output, const struct reference_row *x,
                          float *scratch, double *ret_size)
 {
     const enum format format = matrix->weight->format;
-    const bool floats = format == FORMAT_F32 || format == FORMAT_F16 || format == FORMAT_BF16;
+    const bool floats = x->bfloat16 || format == FORMAT_F32 || format == FORMAT_F16 || format == FORMAT_BF16;
     double sum = 0, size = 0;
     reference_row_of(matrix, output, scratch);
     for (uint32_t i = 0; i < matrix->columns; i++) {
-        const double value = floats ? (double)x->values[i]
+        const double value = floats ? (double)rounded(x, x->values[i])
                                     : (double)x->scales[i / 32] * (double)x->quants[layout_quant_place(i)];
-        const double term = (double)scratch[i] * value;
+        const double term = (double)rounded(x, scratch[i]) * value;
         sum += term;
         size += fabs(term);
     }

@@ -12,6 +12,7 @@ struct reference_row {
     const float *values;
     const int8_t *quants;
     const float *scales;
+    bool bfloat16; /* the product is one of values, and takes them and weights rounded so */
 };
 
 /* Output `output` of a matrix, with its bias. *ret_size: the sum of its terms' magnitudes, which is what

@@ -215,7 +215,7 @@ template <enum format F> static __device__ inline uint32_t open_word(const struc
     constexpr int bits = quants == QUANTS_PAIRS ? 2 : 4; /* of a quant; tops come above */
     uint32_t word;
     if (quants == QUANTS_BYTES)
-        return c < 4 ? raw.quants.words[c] : raw.more.words[c - 4];
+        return (c < 4 ? raw.quants : raw.more).words[c % 4];
     if (quants == QUANTS_PLACES)
         return from_table<F>(raw.quants.words[c % 4] >> (c < 4 ? 0 : 16));
     if (quants == QUANTS_PAIRS)

@@ -7,6 +7,8 @@
 #include "cuda/device.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -372,6 +374,33 @@ int device_synchronize(struct device_stream *stream)
         return -EINVAL;
     run(stream, UINT32_MAX);
     return stream->device->fault;
+}
+
+/* ---- libraries of the device ---- */
+
+/* They launch as we do. */
+int device_library_begin(struct device_stream *stream, const char *name, void **ret_native)
+{
+    *ret_native = stream;
+    return stream->device->fault;
+}
+
+int device_library_end(struct device_stream *stream, const char *name)
+{
+    return stream->device->fault;
+}
+
+int device_blame(struct device_stream *stream, const char *format, ...)
+{
+    struct device *device = stream->device;
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (device->fault == 0)
+        device->fault = error_set(&device->reason, -EIO, "%s", text);
+    return device->fault;
 }
 
 /* ---- graphs ---- */

@@ -89,6 +89,15 @@ struct backend_cpu_config {
     bool portable;          /* the plain C kernels even where better ones could run */
 };
 
+/* For a backend that computes on GPUs of NVIDIA; others ignore it. */
+struct backend_cuda_config {
+    /* Steps of so many rows, at least BACKEND_LEAST_LIBRARY_ROWS, make the products of their layers with
+     * cuBLASLt, in bfloat16; 0: none do. A row then has other bits in a step with so many rows than in one
+     * with fewer: -EINVAL together with `invariant`. */
+    uint32_t library_rows;
+};
+#define BACKEND_LEAST_LIBRARY_ROWS 65 /* more than steps that only decode have */
+
 /* Zero means "as the backend likes" unless it says otherwise. What a backend cannot do is refused by open,
  * never ignored: -ENOTSUP for a KV type or a weight store, -ENODEV for a device. */
 struct backend_config {
@@ -118,6 +127,11 @@ struct backend_config {
      * backend. NULL: memory of its own. Not for a backend without weight_packing. */
     struct weight_store *weights;
     struct backend_cpu_config cpu;
+    struct backend_cuda_config cuda;
+    /* What whoever runs it should know of how it was opened, a line at a time, while it opens. NULL: nobody
+     * asks. */
+    void (*say)(void *arg, const char *line);
+    void *say_arg;
     /* Proof of progress, and the way to stop. Called by the calling thread, from inside submit or poll: after
      * each layer where the device can stop there, else at least once in each poll that waits. True abandons
      * the oldest step in flight. While a backend opens, after each part of the weights that is where it

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/* Large steps by a library: near to what the file says, and only where they are asked for; what the library
+ * refuses or lacks is told. */
+
+#include "cuda/backend.h"
+#include "cuda/device.h"
+#include "tests/unit/run.h"
+#include "tests/unit/worker/cpu/small_model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS    65 /* from here on */
+#define CONTEXT 160
+#define PROMPT  100
+
+extern const struct backend_ops backend_cpu;
+
+static struct model *model;
+static char said[4096]; /* lines of the backend */
+
+static void hear(void *arg, const char *line)
+{
+    size_t len = strlen(said);
+    snprintf(said + len, sizeof said - len, "%s\n", line);
+}
+
+static struct backend_config config_of(uint32_t library_rows)
+{
+    return (struct backend_config){.model = model,
+                                   .n_slots = 2,
+                                   .n_context = CONTEXT,
+                                   .max_rows = 128,
+                                   .cuda.library_rows = library_rows,
+                                   .say = hear};
+}
+
+static int open_as(const struct backend_ops *ops, const struct backend_config *config,
+                   struct backend **ret_backend, struct error *err)
+{
+    said[0] = err->text[0] = 0;
+    return ops->open(config, ret_backend, err);
+}
+
+static struct backend *open_backend(const struct backend_ops *ops, uint32_t library_rows)
+{
+    struct backend_config config = config_of(library_rows);
+    struct backend *backend = NULL;
+    struct error err;
+    config.cpu.float_activations = ops == &backend_cpu;
+    ck_assert_msg(open_as(ops, &config, &backend, &err) == 0, "%s", err.text);
+    return backend;
+}
+
+static int run(const struct backend_ops *ops, struct backend *backend, const struct backend_row_set *set,
+               struct error *err)
+{
+    const struct backend_step step = {set, 1};
+    const struct backend_result *results = NULL;
+    uint64_t ticket;
+    int r = ops->submit(backend, &step, &ticket);
+    if (r < 0)
+        return ops->verdict(backend, err);
+    do
+        r = ops->poll(backend, ticket, 1000, &results, err);
+    while (r == -EAGAIN);
+    return r;
+}
+
+/* Logits of every row of a prompt of n ids, in a slot of its own; the caller frees them. */
+static float *logits_of(const struct backend_ops *ops, struct backend *backend, uint32_t n)
+{
+    static const uint32_t blocks[] = {0, 1, 2, 3, 4};
+    const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX};
+    int32_t ids[CONTEXT];
+    struct error err = {0};
+    float *logits = calloc((size_t)n * model->params.n_vocab, sizeof *logits);
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = (int32_t)(3 + i * 17 % 300);
+    const struct backend_row_set set = {.ids = ids,
+                                        .n_ids = n,
+                                        .blocks = {{blocks, backend_blocks_for(n), 0}},
+                                        .output = BACKEND_LOGITS_ALL,
+                                        .logits = logits};
+    ck_assert_int_eq(ops->slot_open(backend, 0, &slot), 0);
+    ck_assert_msg(run(ops, backend, &set, &err) == 0, "%s", err.text);
+    ops->slot_close(backend, 0);
+    return logits;
+}
+
+static double nmse(const float *found, const float *expected, uint32_t n)
+{
+    double error = 0, power = 0;
+    for (size_t i = 0; i < (size_t)n * model->params.n_vocab; i++) {
+        ck_assert(isfinite(found[i]));
+        error += ((double)found[i] - (double)expected[i]) * ((double)found[i] - (double)expected[i]);
+        power += (double)expected[i] * (double)expected[i];
+    }
+    return error / power;
+}
+
+/* Of launches of that name since the last question. */
+static uint64_t launches(struct backend *backend, const char *name)
+{
+    const struct backend_kernel *kernels;
+    const uint32_t n = device_kernels(backend_device(backend), &kernels);
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(kernels[i].name, name) == 0)
+            return kernels[i].n;
+    return 0;
+}
+
+/* ---- answers ---- */
+
+static const char *const types[] = {"F32",  "F16",  "BF16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K",
+                                    "Q2_K", "Q5_1", "Q5_0", "Q4_1", "Q4_0", "IQ4_NL", "IQ4_XS", "MXFP4"};
+#define N_TYPES ((int)(sizeof types / sizeof *types))
+
+/* Of one layer, so that what is rounded once is seen. */
+START_TEST(large_steps_are_near_to_what_the_file_says_in_every_format)
+{
+    const bool by_itself = strcmp(types[_i], "F32") == 0;
+    struct synth_shape shape = small_shape;
+    shape.n_layers = 1;
+    model = make_model(&shape, types[_i]);
+    struct backend *exact = open_backend(&backend_cpu, 0), *large = open_backend(&quern_backend, ROWS);
+    launches(large, "");
+    float *expected = logits_of(&backend_cpu, exact, ROWS), *found = logits_of(&quern_backend, large, ROWS);
+    const double off = nmse(found, expected, ROWS);
+    ck_assert_uint_eq(launches(large, "cublasLtMatmul"), by_itself ? 0 : 7);
+    ck_assert_msg(off > 0 && off <= 2e-4, "%s: %g", types[_i], off);
+    free(expected);
+    free(found);
+    backend_cpu.close(exact);
+    quern_backend.close(large);
+    model_free(model);
+}
+END_TEST
+
+/* What is rounded to bfloat16 is rounded less than to 8 bits in blocks of 32; F32 stays as it is. */
+START_TEST(quantized_files_are_met_better_than_by_our_own_products)
+{
+    static const char *const of[] = {"Q8_0", "Q4_K_M", "F32"};
+    for (int i = 0; i < 3; i++) {
+        model = make_model(&small_shape, of[i]);
+        struct backend *exact = open_backend(&backend_cpu, 0), *own = open_backend(&quern_backend, 0),
+                       *large = open_backend(&quern_backend, ROWS);
+        float *expected = logits_of(&backend_cpu, exact, ROWS), *a = logits_of(&quern_backend, own, ROWS),
+              *b = logits_of(&quern_backend, large, ROWS);
+        if (i == 2)
+            ck_assert_mem_eq(a, b, ROWS * model->params.n_vocab * sizeof *a);
+        else
+            ck_assert_msg(nmse(b, expected, ROWS) < nmse(a, expected, ROWS), "%s: %g is worse than %g", of[i],
+                          nmse(b, expected, ROWS), nmse(a, expected, ROWS));
+        free(expected);
+        free(a);
+        free(b);
+        backend_cpu.close(exact);
+        quern_backend.close(own);
+        quern_backend.close(large);
+        model_free(model);
+    }
+}
+END_TEST
+
+/* Nothing is a multiple of eight; in buckets, at their ends, and beyond the first. */
+START_TEST(any_number_of_rows_and_columns_will_do)
+{
+    static const uint32_t counts[] = {65, 127, 128, 129, 150};
+    model = make_model(&odd_shape, "BF16");
+    struct backend_config config = config_of(ROWS);
+    struct backend *exact = open_backend(&backend_cpu, 0), *large = NULL;
+    struct error err;
+    config.max_rows = 150;
+    ck_assert_msg(open_as(&quern_backend, &config, &large, &err) == 0, "%s", err.text);
+    backend_cpu.close(exact);
+    config.cpu.float_activations = true;
+    ck_assert_int_eq(backend_cpu.open(&config, &exact, &err), 0);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        float *expected = logits_of(&backend_cpu, exact, counts[i]),
+              *found = logits_of(&quern_backend, large, counts[i]);
+        const double off = nmse(found, expected, counts[i]);
+        ck_assert_msg(off <= 3e-4, "%u rows: %g", counts[i], off);
+        free(expected);
+        free(found);
+    }
+    backend_cpu.close(exact);
+    quern_backend.close(large);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(smaller_steps_have_the_bits_that_they_had)
+{
+    model = make_model(&small_shape, "Q4_K_M");
+    struct backend *own = open_backend(&quern_backend, 0), *large = open_backend(&quern_backend, ROWS);
+    launches(large, "");
+    for (uint32_t n = 1; n < ROWS; n += 21) {
+        float *a = logits_of(&quern_backend, own, n), *b = logits_of(&quern_backend, large, n);
+        ck_assert_mem_eq(a, b, n * model->params.n_vocab * sizeof *a);
+        free(a);
+        free(b);
+    }
+    ck_assert_uint_eq(launches(large, "cublasLtMatmul"), 0);
+    quern_backend.close(own);
+    quern_backend.close(large);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(a_large_step_gives_the_same_bits_every_time_and_allocates_nothing)
+{
+    model = make_model(&small_shape, "Q8_0");
+    struct backend *backend = open_backend(&quern_backend, ROWS);
+    const uint64_t allocations = device_counts(backend_device(backend)).allocations;
+    float *once = logits_of(&quern_backend, backend, PROMPT), *again;
+    free(logits_of(&quern_backend, backend, 128));
+    again = logits_of(&quern_backend, backend, PROMPT);
+    ck_assert_mem_eq(once, again, PROMPT * model->params.n_vocab * sizeof *once);
+    ck_assert_uint_eq(device_counts(backend_device(backend)).allocations, allocations);
+    free(once);
+    free(again);
+    quern_backend.close(backend);
+    model_free(model);
+}
+END_TEST
+
+/* ---- the gate ---- */
+
+static int open_checked(const char *skipped, struct error *err)
+{
+    const struct backend_config config = config_of(ROWS);
+    struct backend *backend = NULL;
+    setenv("QUERN_UNCHECKED", "0", 1);
+    setenv("QUERN_EMU_SKIP", skipped, 1);
+    int r = open_as(&quern_backend, &config, &backend, err);
+    unsetenv("QUERN_EMU_SKIP");
+    setenv("QUERN_UNCHECKED", "1", 1);
+    if (r == 0)
+        quern_backend.close(backend);
+    return r;
+}
+
+START_TEST(the_gate_holds_the_library_to_its_own_rounding)
+{
+    struct synth_shape mixture = small_shape;
+    struct error err;
+    mixture.n_experts = 4;
+    mixture.n_experts_used = 2;
+    mixture.n_expert_ff = 96;
+    const struct synth_shape *const shapes[] = {&small_shape, &odd_shape, &mixture};
+    static const char *const of[] = {"Q4_K_M", "F16", "Q8_0"};
+    for (int i = 0; i < 3; i++) {
+        model = make_model(shapes[i], of[i]);
+        ck_assert_msg(open_checked("", &err) == 0, "%s: %s", of[i], err.text);
+        model_free(model);
+    }
+}
+END_TEST
+
+START_TEST(what_is_computed_wrongly_for_the_library_or_by_it_is_named)
+{
+    static const char *const kernels[] = {"cublasLtMatmul", "unpack_weights"};
+    struct error err;
+    model = make_model(&small_shape, "Q8_0");
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        ck_assert_int_eq(open_checked(kernels[i], &err), -ENODEV);
+        ck_assert_msg(strstr(err.text, "computes wrongly: kernel cublasLtMatmul (blk.0.attn_"), "%s: %s",
+                      kernels[i], err.text);
+    }
+    model_free(model);
+}
+END_TEST
+
+/* ---- a library that fails, or is not there ---- */
+
+static int open_with(const char *fault, struct backend **ret_backend, struct error *err)
+{
+    const struct backend_config config = config_of(ROWS);
+    setenv("QUERN_EMU_CUBLAS", fault, 1);
+    int r = open_as(&quern_backend, &config, ret_backend, err);
+    unsetenv("QUERN_EMU_CUBLAS");
+    return r;
+}
+
+/* The prompt's bits are those of our own products. */
+static void check_own(struct backend *backend)
+{
+    struct backend *own = open_backend(&quern_backend, 0);
+    float *a = logits_of(&quern_backend, own, ROWS), *b = logits_of(&quern_backend, backend, ROWS);
+    ck_assert_mem_eq(a, b, ROWS * model->params.n_vocab * sizeof *a);
+    free(a);
+    free(b);
+    quern_backend.close(own);
+    quern_backend.close(backend);
+}
+
+START_TEST(without_a_library_our_own_products_do_and_one_line_says_why)
+{
+    static const struct {
+        const char *fault, *line;
+    } cases[] = {
+        {"missing",
+         "cuBLASLt cannot be used, our own kernels multiply: the emulated device has no such library\n"},
+        {"cublasLtCreate=1", "cuBLASLt cannot be used, our own kernels multiply: cublasLtCreate: "
+                             "CUBLAS_STATUS_NOT_INITIALIZED\n"}};
+    model = make_model(&small_shape, "Q8_0");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct backend *backend = NULL;
+        struct error err;
+        ck_assert_msg(open_with(cases[i].fault, &backend, &err) == 0, "%s", err.text);
+        ck_assert_str_eq(said, cases[i].line);
+        check_own(backend);
+    }
+    model_free(model);
+}
+END_TEST
+
+START_TEST(a_shape_without_an_algorithm_keeps_our_own_products)
+{
+    struct backend *backend = NULL;
+    struct error err;
+    model = make_model(&small_shape, "Q8_0");
+    ck_assert_msg(open_with("cublasLtMatmulAlgoGetHeuristic=15", &backend, &err) == 0, "%s", err.text);
+    ck_assert_msg(strstr(said, "cuBLASLt, products of 512 × 256: it has no algorithm; our own kernels\n"),
+                  "%s", said);
+    check_own(backend);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(algorithms_are_chosen_once_and_told)
+{
+    model = make_model(&small_shape, "Q8_0");
+    struct backend_config config = config_of(ROWS);
+    struct backend *backend = NULL;
+    struct error err;
+    config.max_rows = 512;
+    config.n_context = 600;
+    ck_assert_msg(open_as(&quern_backend, &config, &backend, &err) == 0, "%s", err.text);
+    ck_assert_msg(strstr(said, "steps of 65 rows or more are multiplied by cuBLASLt 13.0.0\n") == said, "%s",
+                  said);
+    ck_assert_msg(strstr(said, "cuBLASLt, products of 256 × 256 with a bias: 66.20.1 to 128 rows, 71.20.1 to "
+                               "512 rows\n"),
+                  "%s", said);
+    quern_backend.close(backend);
+    model_free(model);
+}
+END_TEST
+
+static const char *const calls[] = {"cublasLtMatmulDescCreate",
+                                    "cublasLtMatmulDescSetAttribute",
+                                    "cublasLtMatrixLayoutCreate",
+                                    "cublasLtMatmulPreferenceCreate",
+                                    "cublasLtMatmulPreferenceSetAttribute",
+                                    "cublasLtMatmulAlgoGetHeuristic",
+                                    "cublasLtMatmul"};
+
+START_TEST(a_call_that_fails_while_loading_is_named_with_its_shape)
+{
+    char fault[96], expected[128];
+    struct backend *backend = NULL;
+    struct error err;
+    model = make_model(&small_shape, "Q8_0");
+    for (int late = 0; late < 2; late++) {
+        snprintf(fault, sizeof fault, "%s=13%s", calls[_i], late ? ":3" : "");
+        ck_assert_int_eq(open_with(fault, &backend, &err), -EIO);
+        snprintf(expected, sizeof expected, "%s of ", calls[_i]);
+        ck_assert_msg(strncmp(err.text, expected, strlen(expected)) == 0, "%s", err.text);
+        ck_assert_msg(strstr(err.text, " × 256 by 128 rows: CUBLAS_STATUS_EXECUTION_FAILED"), "%s", err.text);
+    }
+    model_free(model);
+}
+END_TEST
+
+START_TEST(a_call_that_fails_while_serving_is_the_devices_fault)
+{
+    static const uint32_t blocks[] = {0, 1, 2};
+    static const char *const serving[] = {"cublasLtMatmul", "cublasLtMatmulDescSetAttribute"};
+    const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX};
+    int32_t ids[ROWS] = {0};
+    const struct backend_row_set set = {
+        .ids = ids, .n_ids = ROWS, .blocks = {{blocks, 3, 0}}, .output = BACKEND_SAMPLE_LAST};
+    model = make_model(&small_shape, "Q8_0");
+    for (size_t i = 0; i < 2; i++) {
+        struct backend *backend = open_backend(&quern_backend, ROWS);
+        struct error err = {0};
+        char expected[160];
+        snprintf(expected, sizeof expected, "%s=14", serving[i]);
+        setenv("QUERN_EMU_CUBLAS", expected, 1);
+        ck_assert_int_eq(quern_backend.slot_open(backend, 0, &slot), 0);
+        ck_assert_int_eq(run(&quern_backend, backend, &set, &err), -EIO);
+        unsetenv("QUERN_EMU_CUBLAS");
+        snprintf(expected, sizeof expected, "%s of 256 × 256 by 128 rows: CUBLAS_STATUS_INTERNAL_ERROR",
+                 serving[i]);
+        ck_assert_str_eq(err.text, expected);
+        quern_backend.close(backend);
+    }
+    model_free(model);
+}
+END_TEST
+
+/* ---- what is asked for ---- */
+
+static void check_refused(const struct backend_config *config, const char *text)
+{
+    struct backend *backend = NULL;
+    struct error err;
+    ck_assert_int_eq(open_as(&quern_backend, config, &backend, &err), -EINVAL);
+    ck_assert_msg(strstr(err.text, text), "%s", err.text);
+}
+
+START_TEST(invariance_and_few_rows_do_not_go_with_it)
+{
+    struct backend_config config;
+    model = make_model(&small_shape, "Q8_0");
+    config = config_of(ROWS);
+    config.invariant = true;
+    check_refused(&config, "not on an invariant device");
+    config = config_of(64);
+    check_refused(&config, "steps of 65 rows or more; 64 were asked for");
+    model_free(model);
+}
+END_TEST
+
+START_TEST(steps_that_are_never_so_large_are_told_of)
+{
+    model = make_model(&small_shape, "Q8_0");
+    struct backend *backend = open_backend(&quern_backend, 129);
+    ck_assert_str_eq(said, "a step has up to 128 rows: none will be multiplied by cuBLASLt, from 129 on\n");
+    check_own(backend);
+    model_free(model);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 240);
+    tcase_add_loop_test(tests, large_steps_are_near_to_what_the_file_says_in_every_format, 0, N_TYPES);
+    tcase_add_test(tests, quantized_files_are_met_better_than_by_our_own_products);
+    tcase_add_test(tests, any_number_of_rows_and_columns_will_do);
+    tcase_add_test(tests, smaller_steps_have_the_bits_that_they_had);
+    tcase_add_test(tests, a_large_step_gives_the_same_bits_every_time_and_allocates_nothing);
+    tcase_add_test(tests, the_gate_holds_the_library_to_its_own_rounding);
+    tcase_add_test(tests, what_is_computed_wrongly_for_the_library_or_by_it_is_named);
+    tcase_add_test(tests, without_a_library_our_own_products_do_and_one_line_says_why);
+    tcase_add_test(tests, a_shape_without_an_algorithm_keeps_our_own_products);
+    tcase_add_test(tests, algorithms_are_chosen_once_and_told);
+    tcase_add_loop_test(tests, a_call_that_fails_while_loading_is_named_with_its_shape, 0,
+                        sizeof calls / sizeof *calls);
+    tcase_add_test(tests, a_call_that_fails_while_serving_is_the_devices_fault);
+    tcase_add_test(tests, invariance_and_few_rows_do_not_go_with_it);
+    tcase_add_test(tests, steps_that_are_never_so_large_are_told_of);
+}
+
+int main(void)
+{
+    return run_tests("cuda large products", add);
+}

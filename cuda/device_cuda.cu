@@ -3,9 +3,9 @@
  * on machines with neither toolkit nor driver.
  *
  * FAULTS. A kernel's fault shows in whatever call comes next, and from then on every call fails. So all calls
- * go through `check`, which keeps the first fault with the name of the last kernel that was queued: that one,
- * or one before it, did it. With $QUERN_CUDA_SYNC set each launch outside of a recording waits for its
- * kernel, and the name is exact.
+ * go through device_cuda_check, which keeps the first fault with the name of the last kernel that was queued:
+ * that one, or one before it, did it. With $QUERN_CUDA_SYNC set each launch outside of a recording waits for
+ * its kernel, and the name is exact.
  *
  * PROFILES. A launch is timed by events around it and waited for, so nothing runs beside it; what a launch of
  * nothing takes so is part of each time, and is shown.
@@ -13,7 +13,7 @@
  * The runtime remembers errors a second time, for cudaGetLastError, which a launch reads. What is no fault
  * (not ready, no memory) is therefore taken from it at once. */
 
-#include "cuda/device_cuda.h"
+#include "cuda/device_cuda_parts.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -22,55 +22,11 @@
 #include <string.h>
 
 #include "cuda/simt.h"
-#include "worker/engine/profile.h"
 
 #define DEFAULT_SHARED (48 * 1024) /* a kernel may have as much without asking */
-#define MOST_KERNELS   256         /* different ones that are remembered */
 #define QUERY_US       10000       /* between looks at the queue, while a mailbox is watched */
 #define STALL_MS       30000       /* no step takes a tenth of it */
 #define EMPTY_LAUNCHES 16          /* timed, for a profile */
-
-struct allocation {
-    void *memory;
-    size_t bytes;
-    struct allocation *next;
-};
-
-struct device_graph {
-    cudaGraphExec_t exec;
-    uint32_t n_kernels;
-    char last_kernel[96];
-};
-
-struct device_stream {
-    struct device *device;
-    cudaStream_t stream;
-    cudaEvent_t marks[DEVICE_MARKS];
-    bool recording;
-    cudaStreamCaptureMode mode; /* of this thread, while a library queues */
-    uint32_t n_recorded;        /* kernels */
-};
-
-struct loaded_kernel { /* its code is on the device */
-    const void *kernel;
-    size_t shared_bytes; /* that it may have */
-};
-
-struct device {
-    struct device_stream stream;
-    struct device_properties properties;
-    struct device_counts counts;
-    struct allocation *allocations, *pinned;
-    struct loaded_kernel kernels[MOST_KERNELS];
-    uint32_t n_kernels;
-    char last_kernel[96]; /* "attention, grid 4,8,1 of 128,1,1 threads" */
-    bool synchronous;
-    cudaEvent_t timers[2]; /* around a launch; NULL: nothing is profiled */
-    size_t expected;       /* of the next launch */
-    struct profile profile;
-    int fault; /* -EIO, -ENODEV; 0: none */
-    struct error reason;
-};
 
 const char device_kind[] = "cuda";
 
@@ -95,7 +51,7 @@ static int fault(struct device *device, const char *call, cudaError_t e)
 }
 
 /* 0; the fault that this or an earlier call met; -EINVAL, of a recording: it cannot be recorded. */
-static int check(struct device *device, const char *call, cudaError_t e)
+int device_cuda_check(struct device *device, const char *call, cudaError_t e)
 {
     if (device->fault == 0 && e >= cudaErrorStreamCaptureUnsupported &&
         e <= cudaErrorStreamCaptureWrongThread) {
@@ -106,10 +62,10 @@ static int check(struct device *device, const char *call, cudaError_t e)
 }
 
 /* For calls that may find no memory, which is no fault: -ENOMEM. */
-static int check_memory(struct device *device, const char *call, cudaError_t e)
+int device_cuda_check_memory(struct device *device, const char *call, cudaError_t e)
 {
     if (e != cudaErrorMemoryAllocation)
-        return check(device, call, e);
+        return device_cuda_check(device, call, e);
     cudaGetLastError();
     return -ENOMEM;
 }
@@ -250,7 +206,7 @@ const struct device_properties *device_properties(const struct device *device)
 size_t device_free_bytes(struct device *device)
 {
     size_t free_bytes = 0, total = 0;
-    if (check(device, "cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total)) < 0)
+    if (device_cuda_check(device, "cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total)) < 0)
         return 0;
     return free_bytes;
 }
@@ -263,7 +219,7 @@ int device_verdict(struct device *device, struct error *err)
         if (e == cudaErrorNotReady)
             cudaGetLastError();
         else
-            check(device, "cudaStreamQuery", e);
+            device_cuda_check(device, "cudaStreamQuery", e);
     }
     return device->fault ? error_set(err, device->fault, "%s", device->reason.text) : 0;
 }
@@ -302,7 +258,7 @@ static size_t forget(struct allocation **list, const void *memory)
 void *device_alloc(struct device *device, size_t bytes)
 {
     void *memory = NULL;
-    if (check_memory(device, "cudaMalloc", cudaMalloc(&memory, bytes ? bytes : 1)) < 0)
+    if (device_cuda_check_memory(device, "cudaMalloc", cudaMalloc(&memory, bytes ? bytes : 1)) < 0)
         return NULL;
     if (!remember(&device->allocations, memory, bytes)) {
         cudaFree(memory);
@@ -318,14 +274,14 @@ void device_free(struct device *device, void *memory)
     if (!memory)
         return;
     device->counts.bytes -= forget(&device->allocations, memory);
-    check(device, "cudaFree", cudaFree(memory));
+    device_cuda_check(device, "cudaFree", cudaFree(memory));
 }
 
 void *device_pinned(struct device *device, size_t bytes)
 {
     void *memory = NULL;
-    if (check_memory(device, "cudaHostAlloc",
-                     cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocMapped)) < 0)
+    if (device_cuda_check_memory(device, "cudaHostAlloc",
+                                 cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocMapped)) < 0)
         return NULL;
     if (!remember(&device->pinned, memory, bytes)) {
         cudaFreeHost(memory);
@@ -340,7 +296,7 @@ void device_pinned_free(struct device *device, void *memory)
     if (!memory)
         return;
     forget(&device->pinned, memory);
-    check(device, "cudaFreeHost", cudaFreeHost(memory));
+    device_cuda_check(device, "cudaFreeHost", cudaFreeHost(memory));
 }
 
 /* ---- the queue ---- */
@@ -354,22 +310,24 @@ int device_copy(struct device_stream *stream, void *to, const void *from, size_t
 {
     if (bytes == 0)
         return stream->device->fault;
-    return check(stream->device, "cudaMemcpyAsync",
-                 cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream));
+    return device_cuda_check(stream->device, "cudaMemcpyAsync",
+                             cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream));
 }
 
 int device_fill(struct device_stream *stream, void *to, int byte, size_t bytes)
 {
     if (bytes == 0)
         return stream->device->fault;
-    return check(stream->device, "cudaMemsetAsync", cudaMemsetAsync(to, byte, bytes, stream->stream));
+    return device_cuda_check(stream->device, "cudaMemsetAsync",
+                             cudaMemsetAsync(to, byte, bytes, stream->stream));
 }
 
 int device_mark(struct device_stream *stream, uint32_t n)
 {
     if (stream->recording || n >= DEVICE_MARKS)
         return -EINVAL;
-    return check(stream->device, "cudaEventRecord", cudaEventRecord(stream->marks[n], stream->stream));
+    return device_cuda_check(stream->device, "cudaEventRecord",
+                             cudaEventRecord(stream->marks[n], stream->stream));
 }
 
 int device_query(struct device_stream *stream, uint32_t n)
@@ -378,7 +336,7 @@ int device_query(struct device_stream *stream, uint32_t n)
         return -EINVAL;
     cudaError_t e = cudaEventQuery(stream->marks[n]);
     if (e != cudaErrorNotReady)
-        return check(stream->device, "cudaEventQuery", e);
+        return device_cuda_check(stream->device, "cudaEventQuery", e);
     cudaGetLastError();
     return stream->device->fault ? stream->device->fault : -EAGAIN;
 }
@@ -387,7 +345,7 @@ int device_synchronize(struct device_stream *stream)
 {
     if (stream->recording)
         return -EINVAL;
-    return check(stream->device, "cudaStreamSynchronize", cudaStreamSynchronize(stream->stream));
+    return device_cuda_check(stream->device, "cudaStreamSynchronize", cudaStreamSynchronize(stream->stream));
 }
 
 /* ---- launches ---- */
@@ -407,7 +365,7 @@ static int load(struct device *device, const char *name, const void *kernel, siz
     if (e == cudaSuccess && shared_bytes > DEFAULT_SHARED)
         e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
     cudaThreadExchangeStreamCaptureMode(&mode);
-    return check(device, name, e);
+    return device_cuda_check(device, name, e);
 }
 
 static bool is_timed(const struct device_stream *stream)
@@ -418,9 +376,9 @@ static bool is_timed(const struct device_stream *stream)
 static int start_timer(struct device_stream *stream)
 {
     struct device *device = stream->device;
-    return is_timed(stream)
-               ? check(device, "cudaEventRecord", cudaEventRecord(device->timers[0], stream->stream))
-               : 0;
+    return is_timed(stream) ? device_cuda_check(device, "cudaEventRecord",
+                                                cudaEventRecord(device->timers[0], stream->stream))
+                            : 0;
 }
 
 int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,
@@ -458,7 +416,7 @@ static int take_time(struct device_stream *stream, const char *name, uint64_t n_
     kernel->ns += (uint64_t)((double)ms * 1e6);
     kernel->bytes += device->expected;
     device->expected = 0;
-    return check(device, name, e);
+    return device_cuda_check(device, name, e);
 }
 
 /* Once last_kernel says what was queued. */
@@ -472,7 +430,7 @@ static int end_launch(struct device_stream *stream, const char *name, uint64_t n
         device->counts.launches++;
     if (e == cudaSuccess && device->synchronous && !stream->recording)
         e = cudaStreamSynchronize(stream->stream);
-    int r = check(device, name, e);
+    int r = device_cuda_check(device, name, e);
     return r < 0 || !is_timed(stream) ? r : take_time(stream, name, n_blocks);
 }
 
@@ -493,7 +451,7 @@ int device_library_begin(struct device_stream *stream, const char *name, void **
     if (device->fault)
         return device->fault;
     stream->mode = cudaStreamCaptureModeRelaxed;
-    int r = check(device, name, cudaThreadExchangeStreamCaptureMode(&stream->mode));
+    int r = device_cuda_check(device, name, cudaThreadExchangeStreamCaptureMode(&stream->mode));
     *ret_native = stream->stream;
     return r < 0 ? r : start_timer(stream);
 }
@@ -522,81 +480,6 @@ int device_blame(struct device_stream *stream, const char *format, ...)
     return device->fault;
 }
 
-/* ---- graphs ---- */
-
-int device_record(struct device_stream *stream)
-{
-    if (stream->recording)
-        return -EINVAL;
-    int r = check(stream->device, "cudaStreamBeginCapture",
-                  cudaStreamBeginCapture(stream->stream, cudaStreamCaptureModeThreadLocal));
-    if (r < 0)
-        return r;
-    stream->recording = true;
-    stream->n_recorded = 0;
-    return 0;
-}
-
-/* Makes of what was recorded something that can be launched, and brings it to the device. */
-static int instantiate(struct device_stream *stream, cudaGraph_t recorded, struct device_graph *graph)
-{
-    struct device *device = stream->device;
-    int r = check_memory(device, "cudaGraphInstantiate", cudaGraphInstantiate(&graph->exec, recorded, 0));
-    if (r == 0)
-        r = check_memory(device, "cudaGraphUpload", cudaGraphUpload(graph->exec, stream->stream));
-    graph->n_kernels = stream->n_recorded;
-    snprintf(graph->last_kernel, sizeof graph->last_kernel, "in a graph that ends with %.60s",
-             device->last_kernel);
-    return r;
-}
-
-int device_record_end(struct device_stream *stream, struct device_graph **ret_graph)
-{
-    struct device *device = stream->device;
-    if (!stream->recording)
-        return -EINVAL;
-    stream->recording = false;
-    cudaGraph_t recorded = NULL;
-    cudaError_t e = cudaStreamEndCapture(stream->stream, &recorded);
-    struct device_graph *graph = (struct device_graph *)calloc(1, sizeof *graph);
-    int r = graph ? check_memory(device, "cudaStreamEndCapture", e) : -ENOMEM;
-    if (r == 0 && !recorded)
-        r = -EINVAL; /* it was spoiled on the way */
-    if (r == 0)
-        r = instantiate(stream, recorded, graph);
-    if (recorded)
-        cudaGraphDestroy(recorded);
-    if (r < 0) {
-        device_graph_free(graph);
-        return r;
-    }
-    device->counts.captures++;
-    *ret_graph = graph;
-    return 0;
-}
-
-int device_graph_launch(struct device_stream *stream, struct device_graph *graph)
-{
-    struct device *device = stream->device;
-    if (stream->recording)
-        return -EINVAL;
-    memcpy(device->last_kernel, graph->last_kernel, sizeof device->last_kernel);
-    device->counts.graph_launches++;
-    return check(device, "cudaGraphLaunch", cudaGraphLaunch(graph->exec, stream->stream));
-}
-
-uint32_t device_graph_kernels(const struct device_graph *graph)
-{
-    return graph->n_kernels;
-}
-
-void device_graph_free(struct device_graph *graph)
-{
-    if (graph && graph->exec)
-        cudaGraphExecDestroy(graph->exec);
-    free(graph);
-}
-
 /* ---- profile ---- */
 
 int device_profile(struct device *device)
@@ -604,7 +487,7 @@ int device_profile(struct device *device)
     int r = 0;
     for (uint32_t i = 0; i < 2 && r == 0; i++)
         if (!device->timers[i])
-            r = check(device, "cudaEventCreate", cudaEventCreate(&device->timers[i]));
+            r = device_cuda_check(device, "cudaEventCreate", cudaEventCreate(&device->timers[i]));
     return r;
 }
 

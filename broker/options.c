@@ -112,6 +112,9 @@ static const struct setting {
      SETTING_NUMBER, offsetof(struct options, drain_seconds), DRAIN_MAX_S, 0},
     {"invariant", NULL, "Answers that do not depend on what else runs, on a GPU too; slower there",
      SETTING_NUMBER, offsetof(struct options, invariant), 1, 0},
+    {"cublas", "ROWS",
+     "Multiply steps of ROWS rows or more by cuBLASLt on a GPU: off, auto or a number (default off)",
+     SETTING_TEXT, offsetof(struct options, cublas), OPTIONS_TEXT_MAX + 1, 0},
     {"no-sandbox", NULL, "Let workers keep all rights of the user while they serve, to debug", SETTING_NUMBER,
      offsetof(struct options, no_sandbox), 1, 0},
     {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
@@ -298,6 +301,10 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         walk.result = error_set(err, -EINVAL,
                                 "client-keys: clients have keys where the pool has one, and no "
                                 "curve-key is given");
+    if (walk.result == 0 && options.invariant && options.cublas[0] && strcmp(options.cublas, "off") != 0)
+        walk.result = error_set(err, -EINVAL,
+                                "cublas: its products depend on how many rows a step has, which invariant "
+                                "rules out");
     if (walk.result == 0)
         walk.result = check_http(&options, err);
     if (walk.result == 0)

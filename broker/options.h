@@ -20,6 +20,7 @@ struct options {
     uint32_t workers;
     char device[OPTIONS_TEXT_MAX + 1];   /* handed to the workers */
     char kv_type[OPTIONS_TEXT_MAX + 1];  /* the same; "" = not given */
+    char cublas[OPTIONS_TEXT_MAX + 1];   /* the same */
     char quantize[OPTIONS_TEXT_MAX + 1]; /* the same */
     char chat_template[PATH_MAX];        /* the same */
     char system[OPTIONS_SYSTEM_MAX + 1]; /* the same */

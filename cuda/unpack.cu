@@ -2,19 +2,25 @@
 /* Weights and activations as bfloat16, for products that a library makes.
  *
  * A thread opens a block of 32 columns as the products do, and makes numbers of it. Its 64 bytes go through
- * shared memory, so that neighbouring threads store neighbouring 16 bytes: what is written is twice to four
+ * shared memory, so that neighbouring threads store neighbouring 16 bytes: what is written is two to four
  * times what is read, and counts most. */
 
 #include "cuda/products.h"
 
 #include <errno.h>
 
-#define THREADS     128
-#define BLOCK_BYTES (64 + 16) /* in shared memory: eight threads' 16 bytes meet in no bank */
+#define THREADS 128
 
+/* Four pieces of 16 bytes for each thread, at place_of. */
 struct unpack_shared {
-    alignas(16) uint8_t blocks[THREADS][BLOCK_BYTES];
+    struct word_four pieces[THREADS * 4];
 };
+
+/* Where eight threads that write or read at once meet in no bank. */
+static __device__ inline uint32_t place_of(uint32_t thread, uint32_t piece)
+{
+    return thread * 4 + (piece ^ thread / 2 % 4);
+}
 
 static __device__ inline uint32_t two_of(float first, float second)
 {
@@ -37,34 +43,67 @@ static __device__ inline struct float_four numbers_of(const struct open_block &o
     return four;
 }
 
-/* Block `at` of the matrix, 32 columns, to 64 bytes. */
-template <enum format F>
-static __device__ inline void unpack_block(const struct device_matrix &matrix, uint32_t row, uint32_t block,
-                                           uint8_t *to)
+static __device__ inline struct word_four eight_of(const struct float_four &a, const struct float_four &b)
 {
-    if constexpr (is_float<F>()) {
-        constexpr uint32_t each = F == FORMAT_F32 ? 4 : 8; /* numbers in 16 bytes */
-        const uint8_t *from = (const uint8_t *)matrix.planes[0] +
-                              ((size_t)row * matrix.padded_columns + (size_t)block * 32) * (16 / each);
-        SIMT_UNROLL
-        for (uint32_t i = 0; i < 32; i += each) {
-            const struct simt_16 words = simt_load16(from + i * (16 / each));
-            SIMT_UNROLL
-            for (uint32_t j = 0; j < each; j += 2)
-                *(uint32_t *)(to + 2 * (i + j)) =
-                    two_of(float_weight<F>(words, j), float_weight<F>(words, j + 1));
-        }
-    } else {
+    return word_four{
+        {two_of(a.v[0], a.v[1]), two_of(a.v[2], a.v[3]), two_of(b.v[0], b.v[1]), two_of(b.v[2], b.v[3])}};
+}
+
+/* Eight columns of F32, F16 or BF16, from where they are. */
+template <enum format F> static __device__ inline struct word_four eight_floats(const uint8_t *from)
+{
+    constexpr uint32_t each = F == FORMAT_F32 ? 4 : 8; /* numbers in 16 bytes */
+    const struct simt_16 first = simt_load16(from), last = each == 4 ? simt_load16(from + 16) : first;
+    struct float_four a, b;
+    SIMT_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        a.v[i] = float_weight<F>(first, i);
+        b.v[i] = float_weight<F>(last, each == 4 ? i : i + 4);
+    }
+    return eight_of(a, b);
+}
+
+/* What is no block needs no detour: 16 bytes to each thread. */
+template <enum format F>
+static __device__ inline void unpack_floats(const struct device_matrix &matrix, size_t first, size_t n,
+                                            uint16_t *out)
+{
+    constexpr size_t bytes = F == FORMAT_F32 ? 4 : 2;
+    SIMT_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t piece = i * THREADS + threadIdx.x;
+        const size_t at = first * 32 + (size_t)piece * 8;
+        if (first + piece / 4 < n)
+            *(struct word_four *)(out + at) = eight_floats<F>((const uint8_t *)matrix.planes[0] + at * bytes);
+    }
+}
+
+/* Blocks first … n − 1 of all rows, as far as the threads go. */
+template <enum format F>
+static __device__ inline void unpack_blocks(const struct device_matrix &matrix, size_t first, size_t n,
+                                            uint16_t *out)
+{
+    struct unpack_shared *shared = simt_shared<struct unpack_shared>();
+    const uint32_t per_row = matrix.padded_columns / 32;
+    const size_t at = first + threadIdx.x;
+    if (at < n) {
         struct raw_block raw;
         struct open_block open;
-        fetch_block<F>(matrix, row, block, &raw);
+        const uint32_t block = (uint32_t)(at % per_row);
+        fetch_block<F>(matrix, (uint32_t)(at / per_row), block, &raw);
         open_block<F>(raw, block, &open);
         SIMT_UNROLL
-        for (int c = 0; c < 8; c += 2) {
-            const struct float_four a = numbers_of<F>(open, c), b = numbers_of<F>(open, c + 1);
-            *(struct word_four *)(to + 8 * c) = word_four{{two_of(a.v[0], a.v[1]), two_of(a.v[2], a.v[3]),
-                                                           two_of(b.v[0], b.v[1]), two_of(b.v[2], b.v[3])}};
-        }
+        for (int i = 0; i < 4; i++)
+            shared->pieces[place_of(threadIdx.x, (uint32_t)i)] =
+                eight_of(numbers_of<F>(open, 2 * i), numbers_of<F>(open, 2 * i + 1));
+    }
+    simt_barrier();
+    SIMT_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t piece = i * THREADS + threadIdx.x;
+        if (first + piece / 4 < n)
+            *(struct word_four *)(out + first * 32 + (size_t)piece * 8) =
+                shared->pieces[place_of(piece / 4, piece % 4)];
     }
 }
 
@@ -73,21 +112,12 @@ template <enum format F>
 static __global__ void __launch_bounds__(THREADS)
     unpack_weights(const __grid_constant__ struct device_matrix matrix, uint16_t *out)
 {
-    struct unpack_shared *shared = simt_shared<struct unpack_shared>();
-    const uint32_t per_row = matrix.padded_columns / 32;
-    const size_t n = (size_t)matrix.n_rows * per_row, first = (size_t)blockIdx.x * THREADS;
-    const size_t at = first + threadIdx.x;
-    if (at < n)
-        unpack_block<F>(matrix, (uint32_t)(at / per_row), (uint32_t)(at % per_row),
-                        shared->blocks[threadIdx.x]);
-    simt_barrier();
-    SIMT_UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        const uint32_t piece = i * THREADS + threadIdx.x;
-        if (first + piece / 4 < n)
-            *(struct word_four *)(out + first * 32 + (size_t)piece * 8) =
-                *(const struct word_four *)(shared->blocks[piece / 4] + piece % 4 * 16);
-    }
+    const size_t n = (size_t)matrix.n_rows * (matrix.padded_columns / 32);
+    const size_t first = (size_t)blockIdx.x * THREADS;
+    if constexpr (is_float<F>())
+        unpack_floats<F>(matrix, first, n, out);
+    else
+        unpack_blocks<F>(matrix, first, n, out);
 }
 
 int kernels_unpack(struct device_stream *queue, const struct device_matrix *matrix, uint16_t *out)
@@ -106,27 +136,26 @@ int kernels_unpack(struct device_stream *queue, const struct device_matrix *matr
 #undef CASE
 }
 
-/* Grid: [groups of 8 · THREADS columns][rows]. */
+/* Grid: [groups of 4 · THREADS columns][rows]. */
 static __global__ void __launch_bounds__(THREADS)
     round_rows(const __grid_constant__ struct device_activations x, uint32_t n_rows, uint16_t *out)
 {
-    const uint32_t column = (blockIdx.x * THREADS + threadIdx.x) * 8;
+    const uint32_t column = (blockIdx.x * THREADS + threadIdx.x) * 4;
     const size_t at = (size_t)blockIdx.y * x.stride + column;
-    struct float_four a = {}, b = {};
     if (column >= x.stride)
         return;
-    if (blockIdx.y < n_rows) {
-        a = read_four(x.values + at);
-        b = read_four(x.values + at + 4);
-    }
-    *(struct word_four *)(out + at) = word_four{
-        {two_of(a.v[0], a.v[1]), two_of(a.v[2], a.v[3]), two_of(b.v[0], b.v[1]), two_of(b.v[2], b.v[3])}};
+    struct simt_16 words = {};
+    if (blockIdx.y < n_rows)
+        words = simt_load16(x.values + at);
+    const uint32_t *w = words.words;
+    *(struct word_two *)(out + at) = word_two{
+        {two_of(simt_of_bits(w[0]), simt_of_bits(w[1])), two_of(simt_of_bits(w[2]), simt_of_bits(w[3]))}};
 }
 
 int kernels_round(struct device_stream *queue, const struct device_activations *x, uint32_t n_rows,
                   uint32_t n_padded, uint16_t *out)
 {
     return simt_launch(queue, "round_rows", round_rows,
-                       {(x->stride / 8 + THREADS - 1) / THREADS, n_padded, 1}, {THREADS, 1, 1}, 0, *x, n_rows,
+                       {(x->stride / 4 + THREADS - 1) / THREADS, n_padded, 1}, {THREADS, 1, 1}, 0, *x, n_rows,
                        out);
 }

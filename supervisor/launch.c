@@ -55,6 +55,7 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
         command_line_number(line, "--frame-us", options->frame_us);
     if (options->invariant)
         command_line_add(line, "--invariant");
+    command_line_option(line, "--cublas", options->cublas[0] ? options->cublas : NULL);
     if (options->no_sandbox)
         command_line_add(line, "--no-sandbox");
     command_line_number(line, "--parent", getpid());

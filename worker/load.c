@@ -19,6 +19,7 @@
 #include "common/utf8.h"
 #include "worker/convert/quantize.h"
 #include "worker/engine/kv_type.h"
+#include "worker/engine/library_rows.h"
 #include "worker/gguf/gguf.h"
 
 #define MOST_TEMPLATE ((size_t)1 << 20) /* bytes: the largest that are public have thirty thousand */
@@ -231,6 +232,11 @@ void load_confine_calls(struct load *load)
         log_warn("system calls are not confined: %s", err.text);
 }
 
+static void log_backend(void *arg, const char *line)
+{
+    log_info("%s", line);
+}
+
 static int open_engine(struct load *load, struct error *err)
 {
     const struct worker_options *options = load->options;
@@ -241,6 +247,9 @@ static int open_engine(struct load *load, struct error *err)
         device = backend_share(&load->backend, options->board_slot, options->local_workers, &n_sharers);
     enum backend_kv_type kv_type = BACKEND_KV_DEFAULT;
     int r = options->kv_type ? kv_type_by_name(options->kv_type, &kv_type, err) : 0;
+    uint32_t library_rows = 0;
+    if (r == 0 && options->cublas)
+        r = library_rows_by_name(options->cublas, &library_rows, err);
     if (r < 0)
         return r;
     const struct engine_config config = {
@@ -260,6 +269,8 @@ static int open_engine(struct load *load, struct error *err)
                            .cpu = {.n_threads = load->binding.n_threads,
                                    .cpus = load->binding.cpus,
                                    .n_cpus = load->binding.n_cpus},
+                           .cuda = {.library_rows = library_rows},
+                           .say = log_backend,
                            .progress = load->progress,
                            .progress_arg = load->progress_arg}};
     return engine_new(&config, load->sink, load->sink_arg, &load->engine, err);

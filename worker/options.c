@@ -37,12 +37,13 @@ enum {
     KEY_FRAME_US,
     KEY_ORPHAN_S,
     KEY_INVARIANT,
+    KEY_CUBLAS,
     KEY_NO_SANDBOX,
     KEY_PARENT
 };
 
 static const struct argp_option options[] = {
-    {"broker", KEY_BROKER, "ENDPOINT", 0, "The broker's backend (required)", 0},
+    {"broker", KEY_BROKER, "ENDPOINT", 0, "Where the broker listens for workers (required)", 0},
     {"name", KEY_NAME, "NAME", 0, "What the broker calls this worker (worker-0)", 0},
     {"incarnation", KEY_INCARNATION, "N", 0, "How often it was started (1)", 0},
     {"stream", KEY_STREAM, "ENDPOINT", 0, "Where to publish tokens (required)", 0},
@@ -66,6 +67,8 @@ static const struct argp_option options[] = {
     {"frame-us", KEY_FRAME_US, "N", 0, "Tokens of one request made within this time share a frame (250)", 0},
     {"orphan-s", KEY_ORPHAN_S, "N", 0, "Seconds without a word from the broker before it ends (60)", 0},
     {"invariant", KEY_INVARIANT, NULL, 0, "Answers that do not depend on what else runs, on a GPU too", 0},
+    {"cublas", KEY_CUBLAS, "ROWS", 0,
+     "A GPU's steps of ROWS rows or more multiply by cuBLASLt: off, auto or a number (off)", 0},
     {"no-sandbox", KEY_NO_SANDBOX, NULL, 0, "Keep all rights of the user while serving, to debug", 0},
     {"parent", KEY_PARENT, "PID", 0, "End when this process, our parent, does", 0},
     {0}};
@@ -79,6 +82,7 @@ static const struct argument arguments[] = {
     {KEY_CTX, ARGUMENT_NUMBER, offsetof(struct worker_options, context), 1, LAUNCH_MAX_CONTEXT},
     {KEY_SLOTS, ARGUMENT_NUMBER, offsetof(struct worker_options, slots), 1, LAUNCH_MAX_SLOTS},
     {KEY_KV_BLOCKS, ARGUMENT_NUMBER, offsetof(struct worker_options, kv_blocks), 1, LAUNCH_MAX_KV_BLOCKS},
+    {KEY_CUBLAS, ARGUMENT_TEXT, offsetof(struct worker_options, cublas), 0, 0},
     {KEY_KV_TYPE, ARGUMENT_TEXT, offsetof(struct worker_options, kv_type), 0, 0},
     {KEY_QUANTIZE, ARGUMENT_TEXT, offsetof(struct worker_options, quantize), 0, 0},
     {KEY_CHAT_TEMPLATE, ARGUMENT_TEXT, offsetof(struct worker_options, chat_template), 0, 0},

@@ -30,7 +30,8 @@ struct worker_options {
     uint32_t local_workers; /* 0: it was not told, and is alone */
     uint32_t frame_us;
     uint32_t orphan_s;
-    bool invariant; /* answers do not depend on what else runs, on a GPU too */
+    const char *cublas; /* rows from which cuBLASLt multiplies; NULL: off */
+    bool invariant;     /* answers do not depend on what else runs, on a GPU too */
     bool no_sandbox;
     uint32_t parent; /* process whose end is a SIGTERM; 0: none */
 };

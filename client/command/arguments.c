@@ -7,6 +7,7 @@
 
 #include "common/number.h"
 #include "worker/engine/kv_type.h"
+#include "worker/engine/library_rows.h"
 
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,
                          uint64_t max)
@@ -25,6 +26,15 @@ enum backend_kv_type argument_kv_type(struct argp_state *state, const char *text
     if (kv_type_by_name(text, &type, &err) < 0)
         argp_error(state, "--kv-type: %s", err.text);
     return type;
+}
+
+uint32_t argument_library_rows(struct argp_state *state, const char *text)
+{
+    uint32_t rows = 0;
+    struct error err = {0};
+    if (library_rows_by_name(text, &rows, &err) < 0)
+        argp_error(state, "--cublas: %s", err.text);
+    return rows;
 }
 
 int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model)

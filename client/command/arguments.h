@@ -17,6 +17,9 @@ uint64_t argument_number(struct argp_state *state, const char *option, const cha
 /* What --kv-type names. */
 enum backend_kv_type argument_kv_type(struct argp_state *state, const char *text);
 
+/* What --cublas names: rows. */
+uint32_t argument_library_rows(struct argp_state *state, const char *text);
+
 /* The rest of a parser whose verb takes one argument, MODEL: stores it, and sees that there is exactly one.
  * 0, or ARGP_ERR_UNKNOWN for any other key. */
 int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model);

@@ -28,6 +28,7 @@ struct options {
     const char *path, *device;
     uint32_t n, n_threads, repetitions, depth, chunk;
     enum backend_kv_type kv_type;
+    uint32_t library_rows;
     bool json, portable, profile;
 };
 
@@ -43,6 +44,8 @@ static const struct argp_option known[] = {
     {"chunk", 'c', "N", 0, "Most ids of one prefill step (default 512)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"kv-type", 'k', "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (default f16)", 0},
+    {"cublas", 'b', "ROWS", 0,
+     "Steps of ROWS rows or more multiply by cuBLASLt: off, auto or a number (default off)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
     {"profile", 'P', NULL, 0, "Say what each kernel did, measured one by one; decoding is slower then", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
@@ -65,6 +68,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct options *options = state->input;
     if (key == 'k')
         options->kv_type = argument_kv_type(state, arg);
+    else if (key == 'b')
+        options->library_rows = argument_library_rows(state, arg);
     else if (arguments_take(arguments, known, key, arg, state, options) != 0)
         return argument_model(key, arg, state, &options->path);
     return 0;
@@ -129,10 +134,11 @@ static void print_report(const char *what, const struct options *options, const 
     bool decode = strcmp(what, "decode") == 0;
     if (options->json) {
         json_t *object = json_pack(
-            "{s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", what, "model",
-            options->path, "device", info->device, "kv_type", kv_type_name(info->kv_type), "n",
-            (int)options->n, "depth", (int)options->depth, "bytes_per_token", (json_int_t)info->weight_bytes,
-            "load_seconds", load_seconds, "tokens_per_second", rate.median, "tokens_per_second_min", rate.min,
+            "{s:s, s:s, s:s, s:s, s:I, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", what,
+            "model", options->path, "device", info->device, "kv_type", kv_type_name(info->kv_type),
+            "library_rows", (json_int_t)options->library_rows, "n", (int)options->n, "depth",
+            (int)options->depth, "bytes_per_token", (json_int_t)info->weight_bytes, "load_seconds",
+            load_seconds, "tokens_per_second", rate.median, "tokens_per_second_min", rate.min,
             "tokens_per_second_max", rate.max, "bandwidth", bandwidth.median, "bandwidth_min", bandwidth.min,
             "bandwidth_max", bandwidth.max);
         if (decode)
@@ -167,6 +173,7 @@ static int run(const char *what, measurement *measure, const struct options *opt
                                           .chunk = options->chunk,
                                           .n_threads = options->n_threads,
                                           .kv_type = options->kv_type,
+                                          .library_rows = options->library_rows,
                                           .portable = options->portable,
                                           .profile = options->profile};
     struct report report = {0};

@@ -5,6 +5,7 @@
 #include "client/command/lone_sequence.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,11 @@ int lone_sequence_open_model(const char *path, const char *device, struct model 
     return 0;
 }
 
+static void say(void *arg, const char *line)
+{
+    fprintf(stderr, "%s\n", line);
+}
+
 static int open_backend(struct lone_sequence *sequence, const struct lone_sequence_config *config,
                         struct error *err)
 {
@@ -55,6 +61,8 @@ static int open_backend(struct lone_sequence *sequence, const struct lone_sequen
                                      .max_rows = config->chunk,
                                      .kv_type = config->kv_type,
                                      .profile = config->profile,
+                                     .cuda = {.library_rows = config->library_rows},
+                                     .say = say,
                                      .cpu = {.n_threads = config->n_threads,
                                              .float_activations = config->float_activations,
                                              .portable = config->portable}};

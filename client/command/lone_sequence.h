@@ -24,6 +24,7 @@ struct lone_sequence_config {
     uint32_t n_threads; /* 0: all cores */
     bool float_activations, portable, profile;
     enum backend_kv_type kv_type;
+    uint32_t library_rows; /* backend_cuda_config; what the backend has to say goes to stderr */
 };
 
 /* Where "auto" chose a device that then cannot be opened, it is the CPU's, and stderr says so in one line. */

@@ -26,6 +26,7 @@ struct options {
     uint32_t n_threads, chunk;
     bool all, float_activations, portable;
     enum backend_kv_type kv_type;
+    uint32_t library_rows;
 };
 
 static void parse_ids(struct argp_state *state, struct ids *ids, char *list)
@@ -45,6 +46,8 @@ static const struct argp_option known[] = {
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"float-activations", 'f', NULL, 0, "Round no activation to 8 bits", 0},
     {"kv-type", 'k', "TYPE", 0, "Keep keys and values in f16 or q8_0, and say how far that is from f16", 0},
+    {"cublas", 'b', "ROWS", 0,
+     "Steps of ROWS rows or more multiply by cuBLASLt: off, auto or a number (default off)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"chunk", 'c', "N", 0, "Most ids of one step (512)", 0},
@@ -67,6 +70,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         parse_ids(state, &options->ids, arg);
     else if (key == 'k')
         options->kv_type = argument_kv_type(state, arg);
+    else if (key == 'b')
+        options->library_rows = argument_library_rows(state, arg);
     else if (key == ARGP_KEY_END && (!options->path || !options->out || options->ids.len == 0))
         argp_error(state, "a model, --tokens and --out are needed");
     else if (arguments_take(arguments, known, key, arg, state, options) != 0)
@@ -148,6 +153,7 @@ static int run(const struct options *options, const struct model *model, const s
                                           .n_threads = options->n_threads,
                                           .float_activations = options->float_activations,
                                           .kv_type = options->kv_type,
+                                          .library_rows = options->library_rows,
                                           .portable = options->portable};
     size_t n_floats = (size_t)n_vocab * (options->all ? n : 1);
     float *logits = calloc(n_floats, sizeof *logits);

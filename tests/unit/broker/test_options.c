@@ -43,8 +43,8 @@ START_TEST(what_is_written_reads_the_same)
     struct command_line line = {0}, second = {0};
     ck_assert_int_eq(PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x",
                            "--frame-us", "0", "--tcp", "127.0.0.1:5000", "--drain-seconds=0",
-                           "--cached-blocks", "0", "--kv-type=q8_0", "--prefix-store", "64", "--no-sandbox",
-                           "--owner", "7", "--supervision-fd", "9", "--", "-odd name"),
+                           "--cached-blocks", "0", "--kv-type=q8_0", "--cublas=auto", "--prefix-store", "64",
+                           "--no-sandbox", "--owner", "7", "--supervision-fd", "9", "--", "-odd name"),
                      0);
     command_line_add(&line, "quern-broker");
     command_line_add(&second, "quern-broker");
@@ -55,6 +55,7 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_str_eq(again.model, "-odd name");
     ck_assert(again.has_cached_blocks);
     ck_assert_str_eq(again.kv_type, "q8_0");
+    ck_assert_str_eq(again.cublas, "auto");
     ck_assert_uint_eq(again.prefix_store, 64);
     ck_assert_uint_eq(again.drain_seconds, 0);
     ck_assert_uint_eq(again.owner, 0); /* these two are the first process's alone */
@@ -65,6 +66,21 @@ START_TEST(what_is_written_reads_the_same)
         ck_assert_str_eq(second.words[i], line.words[i]);
     command_line_deinit(&line);
     command_line_deinit(&second);
+}
+END_TEST
+
+START_TEST(an_invariant_pool_multiplies_by_no_library)
+{
+    struct options options;
+    struct error err = {0};
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--rundir", "/tmp/x", "--invariant", "--cublas", "512"),
+                     -EINVAL);
+    ck_assert_str_eq(err.text, "cublas: its products depend on how many rows a step has, which invariant "
+                               "rules out");
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--rundir", "/tmp/x", "--invariant", "--cublas", "off"),
+                     0);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--rundir", "/tmp/x", "--cublas", "512"), 0);
+    ck_assert_str_eq(options.cublas, "512");
 }
 END_TEST
 
@@ -210,6 +226,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, the_command_line_fills_every_field);
     tcase_add_test(tests, what_is_written_reads_the_same);
+    tcase_add_test(tests, an_invariant_pool_multiplies_by_no_library);
     tcase_add_test(tests, numbers_out_of_range_are_named);
     tcase_add_test(tests, each_number_has_its_bounds);
     tcase_add_test(tests, the_command_line_wins_over_the_file);

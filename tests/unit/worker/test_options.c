@@ -46,12 +46,12 @@ END_TEST
 
 START_TEST(each_option_has_its_field)
 {
-    struct worker_options o =
-        PARSE(REQUIRED, "--name", "w", "--incarnation", "2", "--device", "null", "--ctx", "3", "--slots", "4",
-              "--kv-blocks", "5", "--kv-type", "q8_0", "--chat-template", "t", "--system", "Be brief.",
-              "--threads", "6", "--cpus", "7,0,65535", "--board-fd", "8", "--board-slot", "9", "--frame-us",
-              "0", "--orphan-s", "11", "--quantize", "Q8_0", "--cached-blocks", "12", "--prefix-store-fd",
-              "13", "--local-workers", "14", "--parent", "15", "--invariant", "--no-sandbox");
+    struct worker_options o = PARSE(
+        REQUIRED, "--name", "w", "--incarnation", "2", "--device", "null", "--ctx", "3", "--slots", "4",
+        "--kv-blocks", "5", "--kv-type", "q8_0", "--chat-template", "t", "--system", "Be brief.", "--threads",
+        "6", "--cpus", "7,0,65535", "--board-fd", "8", "--board-slot", "9", "--frame-us", "0", "--orphan-s",
+        "11", "--quantize", "Q8_0", "--cached-blocks", "12", "--prefix-store-fd", "13", "--local-workers",
+        "14", "--parent", "15", "--cublas", "auto", "--invariant", "--no-sandbox");
     ck_assert_str_eq(o.name, "w");
     ck_assert_str_eq(o.device, "null");
     ck_assert_uint_eq(o.incarnation, 2);
@@ -59,6 +59,7 @@ START_TEST(each_option_has_its_field)
     ck_assert_uint_eq(o.slots, 4);
     ck_assert_uint_eq(o.kv_blocks, 5);
     ck_assert_str_eq(o.kv_type, "q8_0");
+    ck_assert_str_eq(o.cublas, "auto");
     ck_assert_str_eq(o.chat_template, "t");
     ck_assert_str_eq(o.system, "Be brief.");
     ck_assert_uint_eq(o.threads, 6);

@@ -7,8 +7,8 @@
  *
  * A matrix becomes bfloat16 in one fixed piece of memory, product after product, or is read where it is when
  * the file has it so; the rows become bfloat16 in another; the library adds up in float. So what rounds is
- * not what rounds in our own products, which take weights as they are and rows in 8 bits: a row has other
- * bits here, though it is nearer to what the file says. F32 matrices keep our own, for a file that spends 32
+ * not what rounds in our own products, which take weights as they are, and rows in 8 bits or, where weights
+ * are floats, as they are: a row has other bits here. F32 matrices keep our own, for a file that spends 32
  * bits on a weight does not mean 8; so do experts, the router before them, and the head.
  *
  * Rows are counted in *buckets*: a product has the rows of the smallest that holds it, zeros at the end. For

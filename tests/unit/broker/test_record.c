@@ -50,6 +50,11 @@ static struct request *admit(uint8_t name, const char *body)
     request->seed = 77;
     request->priority = -3;
     request->arrived_ns = 1000;
+    request->deadline_ns = 2000;
+    request->keep_ns = 3000;
+    request->on_disconnect = DISCONNECT_KEEP;
+    request->prompt_tokens = 40;
+    request->decode = 50;
     request->epoch = (struct epoch){5, 0};
     ck_assert_int_eq(journal_reserve(&journal, &request->log, 5000), 0);
     record_keep(journal.vault, request, NULL);
@@ -120,6 +125,13 @@ START_TEST(a_request_and_its_frames_are_what_they_were)
     ck_assert(request_same_body(again, "a body", 6));
     ck_assert_uint_eq(again->seed, 77);
     ck_assert_int_eq(again->priority, -3);
+    ck_assert_uint_eq(again->arrived_ns, 1000);
+    ck_assert_uint_eq(again->deadline_ns, 2000);
+    ck_assert_uint_eq(again->keep_ns, 3000);
+    ck_assert_int_eq(again->on_disconnect, DISCONNECT_KEEP);
+    ck_assert_uint_eq(again->prompt_tokens, 40);
+    ck_assert_uint_eq(again->decode, 50);
+    ck_assert_uint_eq(again->epoch.boot, 5);
     ck_assert_int_eq(again->state, REQUEST_QUEUED);
     ck_assert_uint_eq(after.restored.reserved, 5000);
     ck_assert_uint_eq(after.restored.holder.incarnation, 0);

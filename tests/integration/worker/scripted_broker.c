@@ -17,8 +17,9 @@
 #include "common/clock.h"
 #include "common/shm.h"
 #include "common/utf8.h"
-#include "worker/gguf/gguf.h"
 #include "worker/convert/synth.h"
+#include "worker/gguf/gguf.h"
+#include "worker/tokenizer/tokenizer.h"
 
 #define MOST_EXTRAS 16
 
@@ -31,17 +32,58 @@ static int copy_tensor(void *arg, void *out, size_t size)
     return 0;
 }
 
-/* Writes the model anew, with a chat template. */
-static void add_template(const char *path, const char *chat_template)
+struct changes { /* of a model */
+    const char *chat_template;
+    uint32_t id;      /* of a token that is to be a control token called: */
+    const char *mark; /* NULL: none */
+};
+
+/* The names of tokens, or their types, with that of the mark. */
+static void change_tokens(struct gguf_writer *writer, const struct gguf_pair *pair,
+                          const struct changes *changes)
+{
+    const struct gguf_value *array = &pair->value;
+    const size_t n = array->array.n;
+    if (bytes_equal(pair->key, BYTES_LITERAL("tokenizer.ggml.tokens"))) {
+        struct bytes *names = calloc(n, sizeof *names);
+        size_t cursor = 0;
+        for (size_t i = 0; i < n; i++)
+            names[i] = gguf_array_next_string(array, &cursor);
+        names[changes->id] = bytes_of_string(changes->mark);
+        ck_assert_int_eq(gguf_writer_strings(writer, "tokenizer.ggml.tokens", names, n), 0);
+        free(names);
+    } else {
+        int32_t *types = calloc(n, sizeof *types);
+        for (size_t i = 0; i < n; i++)
+            types[i] = (int32_t)gguf_array_int(array, i);
+        types[changes->id] = TOKEN_CONTROL;
+        ck_assert_int_eq(gguf_writer_i32s(writer, "tokenizer.ggml.token_type", types, n), 0);
+        free(types);
+    }
+}
+
+static bool is_of_tokens(struct bytes key)
+{
+    return bytes_equal(key, BYTES_LITERAL("tokenizer.ggml.tokens")) ||
+           bytes_equal(key, BYTES_LITERAL("tokenizer.ggml.token_type"));
+}
+
+/* Writes the model anew, with the changes. */
+static void change_model(const char *path, const struct changes *changes)
 {
     struct gguf *gguf;
     struct gguf_writer *writer;
     struct error err = {0};
     ck_assert_int_eq(gguf_open(path, &gguf, &err), 0);
     ck_assert_int_eq(gguf_writer_new(&writer), 0);
-    for (size_t i = 0; i < gguf_n_pairs(gguf); i++)
-        ck_assert_int_eq(gguf_writer_pair(writer, gguf_pair_at(gguf, i)), 0);
-    ck_assert_int_eq(gguf_writer_string(writer, "tokenizer.chat_template", chat_template), 0);
+    for (size_t i = 0; i < gguf_n_pairs(gguf); i++) {
+        const struct gguf_pair *pair = gguf_pair_at(gguf, i);
+        if (changes->mark && is_of_tokens(pair->key))
+            change_tokens(writer, pair, changes);
+        else
+            ck_assert_int_eq(gguf_writer_pair(writer, pair), 0);
+    }
+    ck_assert_int_eq(gguf_writer_string(writer, "tokenizer.chat_template", changes->chat_template), 0);
     for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
         const struct gguf_tensor *from = gguf_tensor_at(gguf, i);
         char name[256];
@@ -92,7 +134,7 @@ static int make_board(struct scripted *s)
     return fd;
 }
 
-static struct scripted *start(const char *chat_template, const char *const *extra)
+static struct scripted *start(const struct changes *changes, const char *const *extra)
 {
     struct scripted *s = calloc(1, sizeof *s);
     struct error err = {0};
@@ -108,8 +150,8 @@ static struct scripted *start(const char *chat_template, const char *const *extr
     snprintf(name, sizeof name, "tiny of %d", (int)getpid());
     shape.name = name;
     ck_assert_msg(synth_write(&shape, mixture_by_name("F16"), 1, s->model, &err) == 0, "%s", err.text);
-    if (chat_template)
-        add_template(s->model, chat_template);
+    if (changes)
+        change_model(s->model, changes);
     ck_assert_int_eq(message_decoder_new(&s->control_decoder), 0);
     ck_assert_int_eq(message_decoder_new(&s->frame_decoder), 0);
     s->zmq = zmq_ctx_new();
@@ -132,7 +174,12 @@ struct scripted *scripted_new(const char *const *extra)
 
 struct scripted *scripted_new_with_template(const char *chat_template)
 {
-    return start(chat_template, NULL);
+    return start(&(struct changes){.chat_template = chat_template}, NULL);
+}
+
+struct scripted *scripted_new_with_mark(const char *chat_template, uint32_t id, const char *name)
+{
+    return start(&(struct changes){chat_template, id, name}, ARGS("--device", "cpu"));
 }
 
 void scripted_free(struct scripted *s)

@@ -46,6 +46,9 @@ struct scripted *scripted_new(const char *const *extra);
 
 /* The same with a model that carries this chat template. */
 struct scripted *scripted_new_with_template(const char *chat_template);
+
+/* The same on the processor, whose token `id` is a control token of that name. */
+struct scripted *scripted_new_with_mark(const char *chat_template, uint32_t id, const char *name);
 void scripted_free(struct scripted *s); /* kills the worker if it still runs */
 
 /* The next message but heartbeats. It must be of this kind, within WAIT_MS. */

@@ -130,6 +130,34 @@ START_TEST(tools_go_to_templates_that_know_them)
 }
 END_TEST
 
+/* A control token has no text, but where it marks the calls of a request that has tools. */
+START_TEST(marks_of_calls_are_text_where_there_are_tools)
+{
+    enum { MARK = 300 };
+    const struct logit_bias forced = {MARK, 100};
+    struct scripted *s = scripted_new_with_mark(
+        "{{ tools }}<tool_call>{% for m in messages %}{{ m.content }}{% endfor %}", MARK, "<tool_call>");
+    handshake(s);
+    for (uint8_t tools = 0; tools < 2; tools++) {
+        struct message assign = conversation(1 + tools);
+        assign.assign.generation.max_tokens = 2;
+        assign.assign.generation.sampling.logit_bias = (struct logit_bias_list){&forced, 1};
+        if (tools)
+            assign.assign.generation.tools = BYTES_LITERAL("[{}]");
+        say(s, &assign);
+        struct told told = read_request(s, 1 + tools);
+        ck_assert_uint_eq(told.ids.len, 2);
+        ck_assert_int_eq(told.ids.data[0], MARK);
+        struct bytes text = {told.text.data, told.text.len};
+        ck_assert_msg(bytes_equal(text, tools ? BYTES_LITERAL("<tool_call><tool_call>") : BYTES_LITERAL("")),
+                      "%.*s", (int)text.len, (const char *)text.data);
+        expect(s, MESSAGE_FINISHED);
+        told_deinit(&told);
+    }
+    scripted_free(s);
+}
+END_TEST
+
 START_TEST(a_template_that_refuses_or_does_not_compile_costs_only_conversations)
 {
     static const struct {
@@ -176,6 +204,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_cannot_be_served_ends_with_its_reason);
     tcase_add_test(tests, a_conversation_goes_through_the_models_template);
     tcase_add_test(tests, tools_go_to_templates_that_know_them);
+    tcase_add_test(tests, marks_of_calls_are_text_where_there_are_tools);
     tcase_add_test(tests, a_template_that_refuses_or_does_not_compile_costs_only_conversations);
     tcase_add_test(tests, text_is_tokenized_for_clients);
 }

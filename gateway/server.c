@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -24,6 +25,7 @@
 #define IDLE_S           120         /* a client that takes nothing of its answer for so long is cut off */
 #define TLS_PRIORITIES   "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1"
 #define EVENTS           64
+#define RESERVE          64 /* descriptors of our own: the pool's sockets, and the next ones; files */
 #define ROUNDS           64 /* of libmicrohttpd, which gives each socket 32 kB at most, before the pool's turn */
 
 struct server {
@@ -62,6 +64,26 @@ static int tls_options(struct server *server, struct MHD_OptionItem ret_items[4]
     return 0;
 }
 
+/* How many connections there can be: the limit of open files is raised as far as it may be, and what it then
+ * leaves is said if it is less. Nobody's connection may be the last descriptor, or the pool's session could
+ * not be opened again. */
+static unsigned room_for(unsigned connections)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)connections + RESERVE;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        return connections;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        return connections;
+    rlim_t reserve = limit.rlim_cur / 2 < RESERVE ? limit.rlim_cur / 2 : RESERVE;
+    unsigned room = (unsigned)(limit.rlim_cur - reserve);
+    log_warn("room for %u connections, not %u: the limit of open files is low (ulimit -n, LimitNOFILE)", room,
+             connections);
+    return room;
+}
+
 static int start_daemon(struct server *server, struct error *err)
 {
     const struct options *options = &server->receiver.gateway->options;
@@ -78,7 +100,7 @@ static int start_daemon(struct server *server, struct error *err)
         MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
         MHD_OPTION_NOTIFY_COMPLETED, receive_completed, &server->receiver,
         MHD_OPTION_NOTIFY_CONNECTION, receive_connection, &server->receiver,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->connections,
+        MHD_OPTION_CONNECTION_LIMIT, room_for(options->connections),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
         MHD_OPTION_ARRAY, tls,

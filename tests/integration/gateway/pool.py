@@ -89,8 +89,10 @@ class Process:
 
 
 class Gateway(Process):
+    command = ("quern-gateway",)
+
     def __init__(self, folder, rundir, *arguments):
-        super().__init__(folder, "quern-gateway", "--connect", rundir, "--listen", "127.0.0.1:0", *arguments)
+        super().__init__(folder, *self.command, "--connect", rundir, "--listen", "127.0.0.1:0", *arguments)
         self.tls = None
         scheme = "http://"
         if "--tls-cert" in arguments:

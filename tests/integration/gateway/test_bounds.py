@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
@@ -14,7 +15,15 @@ import tempfile
 import threading
 import unittest
 
-from pool import BUILD, WAIT, Base, go_on, long_request, main, make_certificate, read_all, until
+from pool import BUILD, WAIT, Base, Gateway, child_of, go_on, long_request, main, make_certificate, read_all, until
+
+
+FILES = 200
+
+
+class Limited(Gateway):
+    """Of which the limit of open files cannot be raised, as a service may have it."""
+    command = ("/bin/sh", "-c", f'ulimit -n {FILES}; exec "$0" "$@"', str(BUILD / "quern-gateway"))
 
 
 class Bounds(Base):
@@ -78,6 +87,43 @@ class Bounds(Base):
         for connection in held:
             connection.close()
         until(lambda: self.gateway.ask("GET", "/health")[0] == 200, "it serves again")
+
+
+class LowLimit(Base):
+    """Of open files, where 2048 connections are wanted."""
+
+    @classmethod
+    def setUpClass(cls):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, hard))
+        cls.addClassCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        super().setUpClass()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    def test_a_soft_one_is_raised(self):
+        with open(f"/proc/{self.gateway.process.pid}/limits") as limits:
+            files = next(line.split()[3] for line in limits if line.startswith("Max open files"))
+        self.assertGreater(int(files), FILES)
+
+    def test_a_hard_one_is_said_and_leaves_the_gateway_what_it_needs(self):
+        gateway = Limited(self.folder, self.rundir)
+        gateway.ready()
+        gateway.says(f"room for {FILES - 64} connections, not 2048: the limit of open files is low")
+        asks = gateway.connect()
+
+        def asked():
+            asks.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 2}))
+            answer = asks.getresponse()
+            answer.read()
+            return answer.status == 200
+        until(asked, "it serves")
+        held = [socket.create_connection((gateway.host, gateway.port)) for _ in range(FILES)]
+        until(lambda: len(os.listdir(f"/proc/{gateway.process.pid}/fd")) > FILES - 64, "all are taken")
+        os.kill(child_of(self.broker.process.pid, "quern-broker"), signal.SIGKILL)
+        until(asked, "it finds the next broker")
+        for connection in held + [asks]:
+            connection.close()
+        self.assertEqual(gateway.end(), 0)
 
 
 class Keys(Base):

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "worker/grammar/json_schema_internal.h"
 
 #define MOST_MERGED 4096       /* schemas that allOf and others may make */
@@ -62,11 +63,11 @@ const json_t *schema_resolve(struct schema_reader *reader, const char *ref)
         return NULL;
     }
     while (*pointer == '/' && at) {
-        char part[256], *end;
+        char part[256];
         pointer = pointer_part(pointer + 1, part, sizeof part);
         if (json_is_array(at)) {
-            unsigned long index = strtoul(part, &end, 10);
-            at = *end || end == part ? NULL : json_array_get(at, index);
+            uint32_t index;
+            at = number_read_u32(part, 0, UINT32_MAX, &index, NULL) < 0 ? NULL : json_array_get(at, index);
         } else {
             at = json_object_get(at, part);
         }

@@ -302,6 +302,8 @@ START_TEST(what_is_not_supported_is_named_with_its_place)
         {"{\"type\":3}", "type is neither a name nor a list"},
         {"{\"$ref\":\"http://x/y\"}", "is no place in this schema"},
         {"{\"$ref\":\"#/$defs/x\"}", "there is no such place"},
+        {"{\"$ref\":\"#/$defs/l/ 1\",\"$defs\":{\"l\":[1,{\"const\":5}]}}", "there is no such place"},
+        {"{\"$ref\":\"#/$defs/l/2\",\"$defs\":{\"l\":[1,{\"const\":5}]}}", "there is no such place"},
         {"{\"$ref\":\"#\"}", "left recursion"},
         {"{\"allOf\":[{\"$ref\":\"#\"}]}", "itself"},
         {"{\"enum\":[]}", "no value of enum or const is possible"},

@@ -248,10 +248,11 @@ static int open_engine(struct load *load, struct error *err)
     enum backend_kv_type kv_type = BACKEND_KV_DEFAULT;
     int r = options->kv_type ? kv_type_by_name(options->kv_type, &kv_type, err) : 0;
     uint32_t library_rows = 0;
-    if (r == 0 && options->cublas)
-        r = library_rows_by_name(options->cublas, &library_rows, err);
     if (r < 0)
         return r;
+    r = options->cublas ? library_rows_by_name(options->cublas, &library_rows, err) : 0;
+    if (r < 0)
+        return error_prefix(err, r, "--cublas");
     const struct engine_config config = {
         .model = load->model,
         .backend = load->backend.ops,

@@ -53,6 +53,12 @@ static void free_books(struct broker *dead)
         admission_ended(&dead->admission, request, dead->now);
         session_unbind(&dead->sessions, request);
     }
+    for (uint32_t i = 0; i < dead->n_workers; i++)
+        while ((request = dead->workers[i].requests)) {
+            worker_drop(&dead->workers[i], request);
+            admission_ended(&dead->admission, request, dead->now);
+            session_unbind(&dead->sessions, request);
+        }
     HASH_ITER(by_home, dead->ledger.by_home, request, next)
     {
         request->record = NULL;

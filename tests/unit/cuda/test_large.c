@@ -54,10 +54,10 @@ static struct backend *open_backend(const struct backend_ops *ops, uint32_t libr
     return backend;
 }
 
-static int run(const struct backend_ops *ops, struct backend *backend, const struct backend_row_set *set,
-               struct error *err)
+static int run(const struct backend_ops *ops, struct backend *backend, const struct backend_row_set *sets,
+               uint32_t n_sets, struct error *err)
 {
-    const struct backend_step step = {set, 1};
+    const struct backend_step step = {sets, n_sets};
     const struct backend_result *results = NULL;
     uint64_t ticket;
     int r = ops->submit(backend, &step, &ticket);
@@ -85,7 +85,7 @@ static float *logits_of(const struct backend_ops *ops, struct backend *backend, 
                                         .output = BACKEND_LOGITS_ALL,
                                         .logits = logits};
     ck_assert_int_eq(ops->slot_open(backend, 0, &slot), 0);
-    ck_assert_msg(run(ops, backend, &set, &err) == 0, "%s", err.text);
+    ck_assert_msg(run(ops, backend, &set, 1, &err) == 0, "%s", err.text);
     ops->slot_close(backend, 0);
     return logits;
 }
@@ -223,6 +223,58 @@ START_TEST(a_large_step_gives_the_same_bits_every_time_and_allocates_nothing)
     free(once);
     free(again);
     quern_backend.close(backend);
+    model_free(model);
+}
+END_TEST
+
+/* Prompts of 20 ids and, beside the next id of the first, of 64: the logits of its last id, and of that. */
+static void run_beside(const struct backend_ops *ops, struct backend *backend, float *of_decode,
+                       float *of_prompt)
+{
+    static const uint32_t blocks[2][2] = {{0, 1}, {2, 3}};
+    const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX};
+    int32_t ids[64];
+    for (int i = 0; i < 64; i++)
+        ids[i] = 3 + i * 31 % 300;
+    const struct backend_row_set first = {
+        .ids = ids, .n_ids = 20, .blocks = {{blocks[0], 1, 0}}, .output = BACKEND_OUTPUT_NONE};
+    const struct backend_row_set both[] = {{.position = 20,
+                                            .ids = ids + 20,
+                                            .n_ids = 1,
+                                            .blocks = {{blocks[0], 0, 1}},
+                                            .output = BACKEND_LOGITS_LAST,
+                                            .logits = of_decode},
+                                           {.slot = 1,
+                                            .ids = ids,
+                                            .n_ids = 64,
+                                            .blocks = {{blocks[1], 2, 0}},
+                                            .output = BACKEND_LOGITS_LAST,
+                                            .logits = of_prompt}};
+    struct error err = {0};
+    for (uint32_t s = 0; s < 2; s++)
+        ck_assert_int_eq(ops->slot_open(backend, s, &slot), 0);
+    ck_assert_msg(run(ops, backend, &first, 1, &err) == 0, "%s", err.text);
+    ck_assert_msg(run(ops, backend, both, 2, &err) == 0, "%s", err.text);
+    for (uint32_t s = 0; s < 2; s++)
+        ops->slot_close(backend, s);
+}
+
+START_TEST(what_is_decoded_beside_a_large_chunk_is_near_too)
+{
+    model = make_model(&small_shape, "Q6_K");
+    struct backend *exact = open_backend(&backend_cpu, 0), *large = open_backend(&quern_backend, ROWS);
+    const size_t bytes = model->params.n_vocab * sizeof(float);
+    float *expected = calloc(2, bytes), *found = calloc(2, bytes);
+    launches(large, "");
+    run_beside(&backend_cpu, exact, expected, expected + model->params.n_vocab);
+    run_beside(&quern_backend, large, found, found + model->params.n_vocab);
+    ck_assert_uint_eq(launches(large, "cublasLtMatmul"), 7 * small_shape.n_layers);
+    ck_assert_double_le(nmse(found, expected, 1), 3e-3); /* what it saw was rounded to 8 bits */
+    ck_assert_double_le(nmse(found + model->params.n_vocab, expected + model->params.n_vocab, 1), 3e-4);
+    free(expected);
+    free(found);
+    backend_cpu.close(exact);
+    quern_backend.close(large);
     model_free(model);
 }
 END_TEST
@@ -391,7 +443,7 @@ START_TEST(a_call_that_fails_while_serving_is_the_devices_fault)
         snprintf(expected, sizeof expected, "%s=14", serving[i]);
         setenv("QUERN_EMU_CUBLAS", expected, 1);
         ck_assert_int_eq(quern_backend.slot_open(backend, 0, &slot), 0);
-        ck_assert_int_eq(run(&quern_backend, backend, &set, &err), -EIO);
+        ck_assert_int_eq(run(&quern_backend, backend, &set, 1, &err), -EIO);
         unsetenv("QUERN_EMU_CUBLAS");
         snprintf(expected, sizeof expected, "%s of 256 × 256 by 128 rows: CUBLAS_STATUS_INTERNAL_ERROR",
                  serving[i]);
@@ -443,6 +495,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, any_number_of_rows_and_columns_will_do);
     tcase_add_test(tests, smaller_steps_have_the_bits_that_they_had);
     tcase_add_test(tests, a_large_step_gives_the_same_bits_every_time_and_allocates_nothing);
+    tcase_add_test(tests, what_is_decoded_beside_a_large_chunk_is_near_too);
     tcase_add_test(tests, the_gate_holds_the_library_to_its_own_rounding);
     tcase_add_test(tests, what_is_computed_wrongly_for_the_library_or_by_it_is_named);
     tcase_add_test(tests, without_a_library_our_own_products_do_and_one_line_says_why);

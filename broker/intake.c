@@ -40,13 +40,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "broker/ping.h"
 #include "broker/reader.h"
 #include "broker/zmtp.h"
 #include "common/clock.h"
-
-#define PING_NAME  4 /* bytes; no other command that a listener sends has a name of this length */
-#define PING_BYTES 7 /* its length, the name, the time in tenths of seconds */
-#define PING_FRAME (2 + PING_BYTES)
 
 #define SMALL_BYTES 4096 /* a message that is in nobody's way */
 
@@ -66,10 +63,9 @@ struct connection {
     enum intake_reason why;      /* it is to be closed */
     bool heard;                  /* the loop took a subscription of it */
     bool ends;                   /* it was seen to be over, and counted */
-    uint8_t ping_left;           /* bytes of a command to look at, which may be a PING */
-    uint64_t ping_ns;            /* when the last one came that was not counted */
     uint8_t shard;               /* of the stream */
     struct zmtp zmtp;            /* what is sent on it */
+    struct ping ping;            /* in that, of a subscriber */
     uint8_t n_parts;             /* of a message, but the last */
     size_t under_way, not_taken; /* bytes of messages */
     uint64_t held_ns;            /* since when, or since a message was taken */
@@ -240,58 +236,16 @@ static size_t allowed(const struct connection *connection)
     return smaller(INTAKE_MAX_SUBSCRIBER_BYTES - connection->received, spare());
 }
 
-/* Of a heartbeat that is whole, how many bytes do not count: all, once a second. */
-static size_t heartbeat_allowance(struct connection *connection)
-{
-    uint64_t now = clock_ns();
-    if (now - connection->ping_ns < CLOCK_NS_PER_S)
-        return 0;
-    connection->ping_ns = now;
-    return PING_FRAME;
-}
-
-/* Whether these first bytes of a command, or those that follow them, are a PING with a time, or one too short
- * to have any: libzmq takes what lies behind it for its time. One without is a heartbeat. */
-static bool is_timed_ping(struct connection *connection, const uint8_t *bytes, size_t n, size_t *free_bytes)
-{
-    for (size_t i = 0; i < n && connection->ping_left > 0; i++) {
-        size_t at = PING_BYTES - connection->ping_left--;
-        if (at == 0 && bytes[i] != PING_NAME)
-            connection->ping_left = 0;
-        else if (at > PING_NAME && bytes[i] != 0)
-            return true;
-        else if (at == PING_BYTES - 1)
-            *free_bytes += heartbeat_allowance(connection);
-    }
-    return connection->ping_left > 0 && connection->zmtp.left == 0;
-}
-
-/* What listeners send is looked at for one thing, a PING with a time, as none of ours sends: libzmq ends the
- * connection when that is over, any number of them in one moment and without reading. False when it must go.
- * *ret_free: bytes that came and do not count. */
-static bool look(struct connection *connection, const uint8_t *bytes, size_t n, size_t *ret_free)
-{
-    *ret_free = 0;
-    enum zmtp_what what;
-    for (size_t i = 0, step; i < n; i += step) {
-        step = zmtp_take(&connection->zmtp, bytes + i, n - i, &what);
-        if (what == ZMTP_HEADER)
-            connection->ping_left = connection->zmtp.flags & ZMTP_COMMAND ? PING_BYTES : 0;
-        if (what == ZMTP_BROKEN)
-            return refuse(connection, INTAKE_NO_ZMTP);
-        if (what == ZMTP_BODY && is_timed_ping(connection, bytes + i, step, ret_free))
-            return refuse(connection, INTAKE_TIMED_PING);
-    }
-    return true;
-}
-
 static bool received(struct connection *connection, const void *bytes, size_t n)
 {
     if (connection->kind == INTAKE_MESSAGES)
         return follow(connection, bytes, n);
     size_t allowance = 0, before = beyond_share(connection);
-    if (connection->kind == INTAKE_SUBSCRIPTIONS && !look(connection, bytes, n, &allowance))
-        return false;
+    if (connection->kind == INTAKE_SUBSCRIPTIONS) {
+        enum ping_verdict verdict = ping_look(&connection->ping, &connection->zmtp, bytes, n, &allowance);
+        if (verdict != PING_FINE)
+            return refuse(connection, verdict == PING_TIMED ? INTAKE_TIMED_PING : INTAKE_NO_ZMTP);
+    }
     connection->received = connection->received + n - allowance;
     /* Where that is less it is given back, as it was taken. */
     intake.subscribed += beyond_share(connection) - before;

@@ -65,9 +65,9 @@ static uint64_t most(const struct memory *memory, uint32_t from, uint32_t to)
 bool memory_levels_off(struct memory *memory)
 {
     uint32_t n = memory->n, parts = n < PARTS ? n : PARTS;
-    uint64_t second = most(memory, n / 3, n - n / 3), third = most(memory, n - n / 3, n);
+    uint64_t before = most(memory, 0, n - n / 3), last = most(memory, n - n / 3, n);
     bool judged = clock_ns() - memory->began_ns >= MEMORY_LEAST_S * CLOCK_NS_PER_S;
-    bool grows = third > second + MEMORY_GROWTH(second);
+    bool grows = last > before + MEMORY_GROWTH(before);
     printf("memory of the %s, MiB, most in each tenth of the run:", memory->name);
     for (uint32_t i = 0; i < parts; i++)
         printf(" %.1f", (double)most(memory, n * i / parts, n * (i + 1) / parts) / 1024);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define MEMORY_LEAST_S     90                 /* of a run that is judged: its first third is to warm up */
+#define MEMORY_LEAST_S     90                 /* of a run that is judged: two thirds are to see all of it */
 #define MEMORY_GROWTH(kib) ((kib) / 8 + 8192) /* KiB: what is growth, and no noise */
 
 struct memory {
@@ -25,7 +25,7 @@ struct memory memory_begin(const char *name);
 void memory_look(struct memory *memory, const pid_t *pids, int n);
 
 /* Prints the most of each tenth of the run. False when a run that is long enough still grows in its last
- * third, beyond the most of the second: by MEMORY_GROWTH of that. Frees what was taken down. */
+ * third, beyond the most that was before: by MEMORY_GROWTH of that. Frees what was taken down. */
 bool memory_levels_off(struct memory *memory);
 
 #endif

@@ -541,6 +541,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_set_timeout(tests, 240); /* millions of draws, on a machine that has other things to do */
     tcase_add_test(tests, philox_gives_the_authors_vectors);
     tcase_add_test(tests, greedy_takes_the_largest_and_the_lower_of_equals);
     tcase_add_test(tests, top_k_keeps_k_and_the_lower_ids_of_equals);

@@ -256,8 +256,8 @@ static struct algorithm_name name_of(const struct large *large, const struct lar
     return name;
 }
 
-/* "products of 512 × 256: algorithm 66, tile 20 for up to 128 rows; …", neighbours that have the same as one.
- */
+/* Of all buckets: "cuBLASLt, products of 512 × 256: algorithm 66, tile 20 to 128 rows; …", neighbours that
+ * have the same as one. What does not fit into the line is left out. */
 static void tell(const struct planning *planning, const struct large_shape *shape)
 {
     const struct large *large = planning->large;
@@ -275,11 +275,16 @@ static void tell(const struct planning *planning, const struct large_shape *shap
         const bool goes_on = name.id == next.id && name.tile == next.tile && name.n_splits == next.n_splits;
         if (goes_on && i + 1 < large->n_buckets)
             continue;
-        const int n = snprintf(line + at, sizeof line - (size_t)at, "%s%u.%u.%u to %u rows",
-                               line[at - 1] == ' ' ? "" : ", ", name.id, name.tile, name.n_splits,
-                               bucket_rows(large, i));
-        if (n < 0 || (size_t)(at + n) >= sizeof line)
+        char splits[32] = "";
+        if (name.n_splits > 1)
+            snprintf(splits, sizeof splits, ", %u splits", name.n_splits);
+        const int n =
+            snprintf(line + at, sizeof line - (size_t)at, "%salgorithm %u, tile %u%s to %u rows",
+                     line[at - 1] == ' ' ? "" : "; ", name.id, name.tile, splits, bucket_rows(large, i));
+        if (n < 0 || (size_t)(at + n) >= sizeof line) {
+            line[at] = 0;
             break;
+        }
         at += n;
     }
     planning->config->say(planning->config->say_arg, line);

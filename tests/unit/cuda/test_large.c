@@ -394,8 +394,8 @@ START_TEST(algorithms_are_chosen_once_and_told)
     ck_assert_msg(open_as(&quern_backend, &config, &backend, &err) == 0, "%s", err.text);
     ck_assert_msg(strstr(said, "steps of 65 rows or more are multiplied by cuBLASLt 13.0.0\n") == said, "%s",
                   said);
-    ck_assert_msg(strstr(said, "cuBLASLt, products of 256 × 256 with a bias: 66.20.1 to 128 rows, 71.20.1 to "
-                               "512 rows\n"),
+    ck_assert_msg(strstr(said, "cuBLASLt, products of 256 × 256 with a bias: algorithm 66, tile 20 to 128 "
+                               "rows; algorithm 71, tile 20 to 512 rows\n"),
                   "%s", said);
     quern_backend.close(backend);
     model_free(model);

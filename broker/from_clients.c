@@ -320,8 +320,10 @@ static void take(struct broker *broker, const struct origin *from, struct bytes 
     struct session *session = session_of_peer(&broker->sessions, peer);
     if (session && session->doomed)
         session = NULL;
-    if (session)
+    if (session) {
         session_renew(session, broker->now);
+        intake_used(zmq_msg_get(from->part, ZMQ_SRCFD), broker->now);
+    }
     int r = message_decode(broker->decoder, raw.data, raw.len, &message, &err);
     if (r != 0) {
         struct id128 id;

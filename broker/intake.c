@@ -70,6 +70,7 @@ struct connection {
     size_t under_way, not_taken; /* bytes of messages */
     uint64_t held_ns;            /* since when, or since a message was taken */
     size_t received;             /* bytes of subscriptions, handshake included */
+    uint64_t used_ns;            /* when it was accepted, or a session last said something by it */
     uint32_t owner;              /* number of its client's key; 0: not known */
     int next_parted;             /* a descriptor and one; 0: none */
 };
@@ -90,6 +91,7 @@ static struct {
     size_t subscribed;                               /* beyond what each connection has */
     size_t spare;                                    /* of the rate at which that may grow */
     uint64_t spare_ns;                               /* when that was */
+    uint64_t stood_still_ns;                         /* until then nobody could say anything */
     uint64_t n_closed[INTAKE_REASONS];
 } intake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -451,7 +453,8 @@ void intake_accepted(int fd, int listener)
         return;
     pthread_mutex_lock(&intake.lock);
     struct connection *connection = &intake.connections[fd];
-    *connection = (struct connection){.kind = counted(listener)->kind, .shard = counted(listener)->shard};
+    *connection = (struct connection){
+        .kind = counted(listener)->kind, .shard = counted(listener)->shard, .used_ns = clock_ns()};
     intake.shards[connection->shard] += is_subscriber(connection);
     intake.end = fd >= intake.end ? fd + 1 : intake.end;
     pthread_mutex_unlock(&intake.lock);
@@ -483,18 +486,48 @@ void intake_emptied(void)
     pthread_mutex_unlock(&intake.lock);
 }
 
-/* ---- whose connections they are ---- */
-
-static void own(struct connection *connection, uint32_t key)
-{
-    connection->owner = connection->owner == 0 || connection->owner == key ? key : SEVERAL;
-}
+/* ---- connections that nobody uses, or nobody may ---- */
 
 /* Not for what it sent. Its descriptor is open: close() forgets the connection before. */
 static void end_connection(struct connection *connection)
 {
     close_connection(connection);
     shutdown((int)(connection - intake.connections), SHUT_RDWR);
+}
+
+void intake_used(int fd, uint64_t now)
+{
+    pthread_mutex_lock(&intake.lock);
+    struct connection *connection = counted(fd); /* it may have ended before the lock was ours */
+    if (connection)
+        connection->used_ns = now;
+    pthread_mutex_unlock(&intake.lock);
+}
+
+void intake_close_unused(uint64_t now)
+{
+    const uint64_t most_ns = INTAKE_UNUSED_S * CLOCK_NS_PER_S;
+    pthread_mutex_lock(&intake.lock);
+    for (struct connection *c = intake.connections; c < intake.connections + intake.end; c++) {
+        bool may_go = c->kind != INTAKE_ANYTHING && !c->listens && !c->closed && !c->heard;
+        if (!may_go || now < c->used_ns + most_ns || now < intake.stood_still_ns + most_ns)
+            continue;
+        refuse(c, INTAKE_UNUSED);
+        end_connection(c);
+    }
+    pthread_mutex_unlock(&intake.lock);
+}
+
+void intake_stood_still(uint64_t now)
+{
+    pthread_mutex_lock(&intake.lock);
+    intake.stood_still_ns = now;
+    pthread_mutex_unlock(&intake.lock);
+}
+
+static void own(struct connection *connection, uint32_t key)
+{
+    connection->owner = connection->owner == 0 || connection->owner == key ? key : SEVERAL;
 }
 
 void intake_owned(int fd, uint32_t key)

@@ -86,15 +86,29 @@ void intake_again(int fd);
  * have been two connections by the time their messages are read. */
 void intake_close_owned(bool (*stays)(const void *arg, uint32_t key), const void *arg);
 
+/* A connection that nobody uses takes a descriptor from somebody who would: one to the frontend by which no
+ * session has said anything for so long, one to the stream that has not subscribed by then. Whoever has a
+ * session says something every second. */
+#define INTAKE_UNUSED_S 60
+
+/* A session said something by this connection. */
+void intake_used(int fd, uint64_t now);
+
+/* Closes those that were not used. Not before INTAKE_UNUSED_S after the broker stood still: from now on. Now
+ * and then. */
+void intake_close_unused(uint64_t now);
+void intake_stood_still(uint64_t now);
+
 /* For what a connection was closed. */
 enum intake_reason {
-    INTAKE_OTHER, /* nothing that it sent */
+    INTAKE_OTHER, /* nothing that it sent, or did not */
     INTAKE_NO_ZMTP,
     INTAKE_PARTS,
     INTAKE_CONNECTION_BYTES,
     INTAKE_ALL_BYTES,
     INTAKE_SUBSCRIPTIONS_BYTES,
     INTAKE_TIMED_PING,
+    INTAKE_UNUSED,
     INTAKE_REASONS
 };
 

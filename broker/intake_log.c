@@ -33,6 +33,9 @@ static const char *describe(enum intake_reason reason, char *text, size_t size)
         return text;
     case INTAKE_TIMED_PING:
         return "with a PING that has a time";
+    case INTAKE_UNUSED:
+        snprintf(text, size, "by which no session said or heard anything for %d s", INTAKE_UNUSED_S);
+        return text;
     default:
         return "";
     }
@@ -56,7 +59,7 @@ void intake_log_turn(struct intake_log *log, uint64_t now)
                      (unsigned long long)(closed[i] - log->said[i]),
                      describe((enum intake_reason)i, text, sizeof text));
     }
-    log_warn("closed %llu connections for what they sent (%llu in all): %s", (unsigned long long)more,
+    log_warn("closed %llu connections for what they did (%llu in all): %s", (unsigned long long)more,
              (unsigned long long)all, line);
     memcpy(log->said, closed, sizeof log->said);
     log->said_ns = now;

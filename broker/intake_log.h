@@ -2,8 +2,8 @@
 #ifndef BROKER_INTAKE_LOG_H
 #define BROKER_INTAKE_LOG_H
 
-/* Says in the log how many connections were closed for what they sent, and beyond which bound each went:
- * their clients are not told, since nothing could be sent to them any more. */
+/* Says in the log how many connections were closed for what they did, and beyond which bound each went: their
+ * clients are not told, since nothing could be sent to them any more. */
 
 #include "broker/intake.h"
 

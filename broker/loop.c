@@ -45,9 +45,10 @@
 #define LEAVE_NS    CLOCK_NS_PER_S /* for clients to take what was sent, before another broker comes */
 #define HOLD_NS     (100 * CLOCK_NS_PER_MS) /* clients, while libzmq has not looked at all of them */
 #define TRIM_NS     (10 * CLOCK_NS_PER_S)
-#define LATE_NS     CLOCK_NS_PER_S /* a tick so late means that we stood still ourselves */
-#define POLL_STREAM 2              /* the place of the descriptor that says that listeners come or go */
-#define POLL_WAKE   4              /* the place of the descriptor that says that clients have read */
+#define UNUSED_NS   (5 * CLOCK_NS_PER_S) /* between two looks at all connections */
+#define LATE_NS     CLOCK_NS_PER_S       /* a tick so late means that we stood still ourselves */
+#define POLL_STREAM 2                    /* the place of the descriptor that says that listeners come or go */
+#define POLL_WAKE   4                    /* the place of the descriptor that says that clients have read */
 #define POLL_FIXED  6
 #define POLL_MAX    (POLL_FIXED + WORKER_MAX)
 #define FEW_CLIENTS 1024 /* of which somebody may wonder */
@@ -69,6 +70,7 @@ struct turn {
     uint64_t next_trim_ns; /* when unused memory may be given back again */
     bool trim_pays;        /* requests were kept at the last time: there is something to give back */
     struct intake_log intake_log;
+    uint64_t next_unused_ns; /* when connections that nobody uses are looked for again */
 };
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -170,6 +172,7 @@ static void stood_still(struct broker *broker, uint64_t late)
 {
     log_warn("stood still for %.1f s", (double)late / (double)CLOCK_NS_PER_S);
     sessions_stood_still(&broker->sessions, late, broker->now);
+    intake_stood_still(broker->now);
 }
 
 static void tick(struct broker *broker, struct turn *turn)
@@ -195,6 +198,10 @@ static void tick(struct broker *broker, struct turn *turn)
     tokenize_expire(broker);
     stream_make_room(&broker->stream, &broker->sessions);
     give_memory_back(broker, turn);
+    if (turn->next_unused_ns <= broker->now) {
+        turn->next_unused_ns = broker->now + UNUSED_NS;
+        intake_close_unused(broker->now);
+    }
     intake_log_turn(&turn->intake_log, broker->now);
 }
 

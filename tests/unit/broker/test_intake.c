@@ -11,6 +11,7 @@
 #include "broker/connections.h"
 #include "broker/intake.h"
 #include "broker/zmtp.h"
+#include "common/clock.h"
 
 #define N (2 * INTAKE_ENDS_AT_ONCE + 5)
 
@@ -193,6 +194,46 @@ START_TEST(listeners_that_are_ended_for_any_reason_are_counted)
 }
 END_TEST
 
+static bool is_open(int other)
+{
+    char byte;
+    return recv(other, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+START_TEST(connections_that_nobody_uses_are_closed_in_time)
+{
+    enum { USED, UNUSED, CASES };
+    uint64_t now = clock_ns(), later = now + (INTAKE_UNUSED_S + 1) * CLOCK_NS_PER_S, closed[INTAKE_REASONS];
+    int fds[N], pair[CASES][2], other[CASES];
+    int listener = open_ended(INTAKE_MESSAGES, fds);
+    for (int i = 0; i < CASES; i++) {
+        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair[i]), 0);
+        intake_accepted(pair[i][0], listener);
+    }
+    close_all(listener, fds);
+    int subscriber = open_one(&other[USED]), mute = open_one(&other[UNUSED]);
+    ck_assert(intake_stands(subscriber)); /* the loop has taken what it subscribed to */
+    intake_close_unused(now + (INTAKE_UNUSED_S - 1) * CLOCK_NS_PER_S);
+    intake_stood_still(now + 2 * CLOCK_NS_PER_S); /* and could not have heard */
+    intake_close_unused(later);
+    ck_assert(is_open(pair[UNUSED][1]) && is_open(other[UNUSED]));
+    later += 2 * CLOCK_NS_PER_S;
+    intake_used(pair[USED][0], later - CLOCK_NS_PER_S);
+    intake_close_unused(later);
+    ck_assert(is_open(pair[USED][1]) && is_open(other[USED]));
+    ck_assert(!is_open(pair[UNUSED][1]) && !is_open(other[UNUSED]));
+    intake_closed(closed);
+    ck_assert_uint_eq(closed[INTAKE_UNUSED], 2);
+    for (int i = 0; i < CASES; i++) {
+        close(pair[i][0]);
+        close(pair[i][1]);
+        close(other[i]);
+    }
+    close(subscriber);
+    close(mute);
+}
+END_TEST
+
 /* The shard whose listener takes the connection that waits, which is closed by the caller. */
 static int take_next(const int listeners[], int n, int *ret_fd)
 {
@@ -259,6 +300,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, listeners_that_leave_together_are_let_go_a_few_at_a_time);
     tcase_add_test(tests, a_ping_with_a_time_ends_a_listener);
     tcase_add_test(tests, a_heartbeat_a_second_counts_for_nothing);
+    tcase_add_test(tests, connections_that_nobody_uses_are_closed_in_time);
     tcase_add_test(tests, listeners_that_are_ended_for_any_reason_are_counted);
     tcase_add_test(tests, clients_and_others_leave_when_they_like);
 }

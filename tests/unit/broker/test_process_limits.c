@@ -17,8 +17,10 @@
 
 #include <zmq.h>
 
+#include "broker/intake.h"
 #include "common/clock.h"
 #include "supervisor/restart.h"
+#include "tests/integration/zmtp.h"
 
 /* Sets a process's soft limit of open files; returns the one before. */
 static rlim_t limit_files(pid_t pid, rlim_t files)
@@ -245,12 +247,40 @@ START_TEST(who_does_not_say_who_it_is_is_closed_in_time)
 }
 END_TEST
 
+/* A connection is there for a session. */
+START_TEST(who_has_no_session_is_closed_in_time_and_who_has_one_is_not)
+{
+    enum { LEAST_S = INTAKE_UNUSED_S - 10 };
+    open_pool(NULL);
+    int fds[] = {zmtp_open(the_pool.rundir, "frontend", "DEALER"),
+                 zmtp_open(the_pool.rundir, "stream", "SUB")};
+    uint64_t begun = clock_ns(), count;
+    for (bool open = true; open;) {
+        struct message ping = {.kind = MESSAGE_PING};
+        client_send(&client_a, &ping);
+        client_expect(&client_a, MESSAGE_PONG);
+        usleep(500000);
+        open = !zmtp_closes(fds[0], 0) || !zmtp_closes(fds[1], 0);
+        ck_assert_uint_lt((clock_ns() - begun) / CLOCK_NS_PER_S, INTAKE_UNUSED_S + PATIENCE_S);
+    }
+    ck_assert_uint_ge((clock_ns() - begun) / CLOCK_NS_PER_S, LEAST_S);
+    ck_assert(pool_says(&the_pool, "closed 2 connections for what they did (2 in all)", PATIENCE_S));
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    close(fds[0]);
+    close(fds[1]);
+    close_pool();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_set_timeout(tests, 180);
     tcase_add_test(tests, more_connections_than_descriptors_end_neither_the_broker_nor_its_sessions);
     tcase_add_test(tests, a_low_limit_of_files_is_said_at_the_start);
     tcase_add_test(tests, a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_until_it_can);
     tcase_add_test(tests, who_does_not_say_who_it_is_is_closed_in_time);
+    tcase_add_test(tests, who_has_no_session_is_closed_in_time_and_who_has_one_is_not);
     tcase_add_test(tests, files_that_are_no_sockets_are_left_where_they_are);
     tcase_add_test(tests, a_pool_whose_directory_was_moved_leaves_the_sockets_of_the_next_alone);
     tcase_add_test(tests, a_client_that_vanished_from_the_network_does_not_keep_its_descriptors);

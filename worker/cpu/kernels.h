@@ -37,7 +37,7 @@ struct activations {
 
     /* The quants, scales and sums again, as products of many rows want them, where the build has such; NULL
      * otherwise, and in a view that does not begin at a row which is a multiple of 16. */
-    int8_t *tiles;                  /* [rows / 16, rounded up][stride / 32][16][32] */
+    int8_t *tiles; /* [rows / 16, rounded up][stride / 32], 16 rows of 32 in an order of the build's own */
     float *tile_scales, *tile_sums; /* [rows / 16, rounded up][stride / 32][16] */
 };
 
@@ -90,10 +90,12 @@ struct kernels {
     /* The same, the same bits, for two groups at once; NULL where that is no faster than one by one. */
     kernel_multiply *multiply_pair[FORMAT_LIMIT];
 
-    /* The same for a pair and n rows of activations that have tiles, `first` and n multiples of 16; NULL
-     * where there is none. */
+    /* The same for many_groups groups, one or two, and n rows of activations that have tiles, `first` and n
+     * multiples of 16; NULL where there is none. */
     kernel_multiply *multiply_many[FORMAT_LIMIT];
-    bool has_tiles; /* quantize fills the tiles too, of activations that have them */
+    uint32_t many_groups;
+    uint32_t many_rows; /* a multiple of 16: so many in a call repay what it takes to unpack the weights */
+    bool has_tiles;     /* quantize fills the tiles too, of activations that have them */
 
     /* Rounds one row to 8 bits, a scale per block. A block with an infinity or NaN gets the scale NaN, so
      * that a fault stays visible in every output. */

@@ -18,7 +18,7 @@
 #define SCORE_VECTORS (KERNELS_TOKENS / WIDTH)
 #define SCORE_EIGHTS  (KERNELS_TOKENS / 8)
 #define QUERIES       (WIDTH == 16 ? KERNELS_QUERIES : 2)
-#define VALUE_VECTORS (WIDTH == 16 ? 2 : 4)
+#define VALUE_VECTORS (32 / WIDTH)
 
 typedef float token_weights[KERNELS_TOKENS];
 
@@ -26,7 +26,7 @@ typedef float token_weights[KERNELS_TOKENS];
 LANES_INLINE rows_f32 numbers_at(const float *floats, const uint16_t *halves, const bool is_half,
                                  const int at)
 {
-    return is_half ? rows_f32_from_f16(halves + at, 8 * sizeof *halves) : rows_f32_load_all(floats + at);
+    return is_half ? rows_f32_from_f16_all(halves + at) : rows_f32_load_all(floats + at);
 }
 
 /* n and n_vectors are constants: dimensions d … d + n_vectors · WIDTH − 1. */
@@ -183,7 +183,7 @@ void LANES_NAMED(halves_to_floats)(const uint16_t *in, uint32_t n, float *out)
 {
     uint32_t i = 0;
     for (; n - i >= WIDTH; i += WIDTH)
-        rows_f32_store(out + i, rows_f32_from_f16(in + i, 8 * sizeof *in));
+        rows_f32_store(out + i, rows_f32_from_f16_all(in + i));
     if (i < n) /* half a vector */
         f32x8_store(out + i, f32x8_from_f16(in + i));
 }

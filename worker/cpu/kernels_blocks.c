@@ -10,14 +10,13 @@
 #include "worker/gguf/blocks.h"
 
 /* Weights that are signed bytes. */
-LANES_INLINE void add_signed(const rows_u8 w[8], rows_f32 scale, const struct tile *tile,
-                             rows_f32 sums[TILE_MAX])
+LANES_INLINE void add_signed(rows_u8 w[8], rows_f32 scale, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
+    rows_arrange(w);
     UNROLLED
     for (int i = 0; i < tile->n; i++) {
-        size_t at = tile_block(tile, i, 0);
-        rows_f32 dot = rows_dot_signed(w, tile_quants(tile, i, 0), tile->x->half_sums + at * 2);
-        sums[i] = rows_f32_fma(dot, scale * rows_f32_splat(tile->x->scales[at]), sums[i]);
+        rows_f32 dot = rows_dot_signed(rows_weights(w, i), tile_quants(tile, i, 0), tile_halves(tile, i, 0));
+        sums[i] = rows_f32_fma(dot, rows_f32_of(scale, i) * tile_scale(tile, i, 0), sums[i]);
     }
 }
 
@@ -32,29 +31,29 @@ LANES_INLINE void add_q8_0(const void *packed, const struct tile *tile, rows_f32
 }
 
 /* Weights of `bits` bits (a constant) that stand for value + half their range. */
-LANES_INLINE void add_offset(const rows_u8 w[8], const int bits, rows_f32 scale, const struct tile *tile,
+LANES_INLINE void add_offset(rows_u8 w[8], const int bits, rows_f32 scale, const struct tile *tile,
                              rows_f32 sums[TILE_MAX])
 {
+    rows_arrange(w);
     UNROLLED
     for (int i = 0; i < tile->n; i++) {
-        size_t at = tile_block(tile, i, 0);
-        rows_f32 dot = rows_dot_offset(w, (1 << bits) - 1, 1 << (bits - 1), tile_quants(tile, i, 0),
-                                       tile->x->half_sums + at * 2);
-        sums[i] = rows_f32_fma(dot, scale * rows_f32_splat(tile->x->scales[at]), sums[i]);
+        rows_f32 dot = rows_dot_offset(rows_weights(w, i), (1 << bits) - 1, 1 << (bits - 1),
+                                       tile_quants(tile, i, 0), tile_halves(tile, i, 0));
+        sums[i] = rows_f32_fma(dot, rows_f32_of(scale, i) * tile_scale(tile, i, 0), sums[i]);
     }
 }
 
 /* The same with a minimum in the place of the offset. */
-LANES_INLINE void add_minimum(const rows_u8 w[8], const int bits, rows_f32 scale, rows_f32 min,
+LANES_INLINE void add_minimum(rows_u8 w[8], const int bits, rows_f32 scale, rows_f32 min,
                               const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
+    rows_arrange(w);
     UNROLLED
     for (int i = 0; i < tile->n; i++) {
-        size_t at = tile_block(tile, i, 0);
-        rows_f32 dot =
-            rows_dot_offset(w, (1 << bits) - 1, 0, tile_quants(tile, i, 0), tile->x->half_sums + at * 2);
-        sums[i] = rows_f32_fma(dot, scale * rows_f32_splat(tile->x->scales[at]), sums[i]);
-        sums[i] = rows_f32_fma(min, rows_f32_splat(tile->x->sums[at]), sums[i]);
+        rows_f32 dot = rows_dot_offset(rows_weights(w, i), (1 << bits) - 1, 0, tile_quants(tile, i, 0),
+                                       tile_halves(tile, i, 0));
+        sums[i] = rows_f32_fma(dot, rows_f32_of(scale, i) * tile_scale(tile, i, 0), sums[i]);
+        sums[i] = rows_f32_fma(rows_f32_of(min, i), tile_sum(tile, i, 0), sums[i]);
     }
 }
 

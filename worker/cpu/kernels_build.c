@@ -5,6 +5,8 @@
 
 #define MULTIPLY(name, id, number, elements, bytes)      [FORMAT_##name] = LANES_NAMED(multiply_##id),
 #define MULTIPLY_PAIR(name, id, number, elements, bytes) [FORMAT_##name] = multiply_##id##_avx512_pair,
+#define MULTIPLY_MANY(name, id, number, elements, bytes) /* of quantized formats */                          \
+    [FORMAT_##name] = (elements) > 1 ? multiply_##id##_i8mm : NULL,
 
 #if defined(LANES_AMX) /* AVX-512, and tiles for many rows */
 extern const struct kernels kernels_amx;
@@ -20,7 +22,18 @@ const struct kernels kernels_amx = {
             [FORMAT_Q6_K] = multiply_q6_k_amx,
         },
     .has_tiles = true,
+    .many_groups = 2,
+    .many_rows = 128,
     .quantize = quantize_amx,
+#elif defined(LANES_I8MM) /* SDOT, and SMMLA for many rows */
+extern const struct kernels kernels_i8mm;
+const struct kernels kernels_i8mm = {
+    .name = "i8mm",
+    .multiply_many = {FORMATS(MULTIPLY_MANY)},
+    .has_tiles = true,
+    .many_groups = 1,
+    .many_rows = KERNELS_MANY,
+    .quantize = quantize_i8mm,
 #else
 const struct kernels LANES_NAMED(kernels) = {
     .name = LANES_NAME,

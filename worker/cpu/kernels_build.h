@@ -23,6 +23,14 @@ void attend_avx512_pair(const struct attended_block *block, const struct attendi
 void quantize_amx(const struct activations *x, uint32_t row);
 #endif
 
+#if defined(LANES_DOTPROD)
+#define MULTIPLY_MANY(name, id, number, elements, bytes) extern kernel_multiply multiply_##id##_i8mm;
+FORMATS(MULTIPLY_MANY)
+#undef MULTIPLY_MANY
+void quantize_dotprod(const struct activations *x, uint32_t row);
+void quantize_i8mm(const struct activations *x, uint32_t row);
+#endif
+
 void LANES_NAMED(quantize)(const struct activations *x, uint32_t row);
 void LANES_NAMED(rms_norm)(const float *x, const float *weight, uint32_t n, float epsilon, float *out);
 void LANES_NAMED(layer_norm)(const float *x, const float *weight, const float *bias, uint32_t n,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the kernels were built in plain C only. */
+/* Where the kernels were built in plain C only: processors that have no header of lanes. */
 
 #include "worker/cpu/kernels.h"
 

@@ -17,7 +17,7 @@ LANES_INLINE void add_scaled(const rows_f32 inner[TILE_MAX], rows_f32 scale, con
 {
     UNROLLED
     for (int i = 0; i < tile->n; i++)
-        sums[i] = rows_f32_fma(inner[i], scale, sums[i]);
+        sums[i] = rows_f32_fma(inner[i], rows_f32_of(scale, i), sums[i]);
 }
 
 /* Q4_K and Q5_K, of `bits` bits. */
@@ -36,13 +36,14 @@ LANES_INLINE void add_with_minimums(const struct packed_q4_k *block, const uint8
             int j = 2 * p + h;
             rows_i32 scale = rows_i32_from_u8(block->block_scales[j], tile->apart);
             rows_f32 min = rows_f32_from_i32(rows_i32_from_u8(block->block_mins[j], tile->apart));
+            rows_arrange(w[h]);
             UNROLLED
             for (int i = 0; i < tile->n; i++) {
                 uint32_t column = (uint32_t)j * 32;
-                size_t at = tile_block(tile, i, column);
-                rows_f32 dot = rows_dot_scaled(w[h], (1 << bits) - 1, tile_quants(tile, i, column), scale);
-                inner[i] = rows_f32_fma(dot, rows_f32_splat(tile->x->scales[at]), inner[i]);
-                mins[i] = rows_f32_fma(min, rows_f32_splat(tile->x->sums[at]), mins[i]);
+                rows_f32 dot = rows_dot_scaled(rows_weights(w[h], i), (1 << bits) - 1,
+                                               tile_quants(tile, i, column), rows_i32_of(scale, i));
+                inner[i] = rows_f32_fma(dot, tile_scale(tile, i, column), inner[i]);
+                mins[i] = rows_f32_fma(rows_f32_of(min, i), tile_sum(tile, i, column), mins[i]);
             }
         }
     }
@@ -63,18 +64,19 @@ LANES_INLINE void add_q5_k(const void *packed, const struct tile *tile, rows_f32
 
 /* Block j, whose halves have scales of their own, its weights of `bits` bits (a constant) with an offset of
  * half their range. */
-LANES_INLINE void add_halves(const rows_u8 w[8], const int bits, const int8_t scales[2][8], const int j,
+LANES_INLINE void add_halves(rows_u8 w[8], const int bits, const int8_t scales[2][8], const int j,
                              const struct tile *tile, rows_f32 inner[TILE_MAX])
 {
     const rows_i32 factors[2] = {rows_i32_from_i8(scales[0], tile->apart),
                                  rows_i32_from_i8(scales[1], tile->apart)};
+    rows_arrange(w);
     UNROLLED
     for (int i = 0; i < tile->n; i++) {
         uint32_t column = (uint32_t)j * 32;
-        size_t at = tile_block(tile, i, column);
-        rows_f32 dot = rows_dot_halves(w, (1 << bits) - 1, 1 << (bits - 1), tile_quants(tile, i, column),
-                                       tile->x->half_sums + 2 * at, factors);
-        inner[i] = rows_f32_fma(dot, rows_f32_splat(tile->x->scales[at]), inner[i]);
+        const rows_i32 own[2] = {rows_i32_of(factors[0], i), rows_i32_of(factors[1], i)};
+        rows_f32 dot = rows_dot_halves(rows_weights(w, i), (1 << bits) - 1, 1 << (bits - 1),
+                                       tile_quants(tile, i, column), tile_halves(tile, i, column), own);
+        inner[i] = rows_f32_fma(dot, tile_scale(tile, i, column), inner[i]);
     }
 }
 
@@ -127,15 +129,18 @@ LANES_INLINE void add_q2_k(const void *packed, const struct tile *tile, rows_f32
                                   rows_i32_from_u8(block->block_scales[j][1], tile->apart)};
         const rows_i32 factors[2] = {both[0] & 15, both[1] & 15};
         rows_u8 w[8];
+        const rows_i32 min_factors[2] = {both[0] >> 4, both[1] >> 4};
         load_pairs(block->pairs, tile->apart, j, w);
+        rows_arrange(w);
         UNROLLED
         for (int i = 0; i < tile->n; i++) {
             uint32_t column = (uint32_t)j * 32;
-            size_t at = tile_block(tile, i, column);
-            const int16_t *halves = tile->x->half_sums + 2 * at;
-            rows_f32 scale = rows_f32_splat(tile->x->scales[at]);
-            rows_f32 dot = rows_dot_halves(w, 3, 0, tile_quants(tile, i, column), halves, factors);
-            rows_i32 min = (both[0] >> 4) * halves[0] + (both[1] >> 4) * halves[1];
+            const rows_i32 own[2] = {rows_i32_of(factors[0], i), rows_i32_of(factors[1], i)};
+            rows_f32 scale = tile_scale(tile, i, column);
+            rows_f32 dot = rows_dot_halves(rows_weights(w, i), 3, 0, tile_quants(tile, i, column),
+                                           tile_halves(tile, i, column), own);
+            rows_i32 min = rows_i32_of(min_factors[0], i) * tile_half_sum(tile, i, column, 0) +
+                           rows_i32_of(min_factors[1], i) * tile_half_sum(tile, i, column, 1);
             inner[i] = rows_f32_fma(dot, scale, inner[i]);
             mins[i] = rows_f32_fma(rows_f32_from_i32(min), scale, mins[i]);
         }
@@ -160,13 +165,14 @@ LANES_INLINE void add_iq4_xs(const void *packed, const struct tile *tile, rows_f
             w[c] = rows_u8_entries(block_iq4_values, both & 15);
             w[c + 4] = rows_u8_entries(block_iq4_values, rows_u8_right(both, 4));
         }
+        rows_arrange(w);
         UNROLLED
         for (int i = 0; i < tile->n; i++) {
             uint32_t column = (uint32_t)j * 32;
-            size_t at = tile_block(tile, i, column);
             /* 32 · 127 · 127 · 32 is below 2^24: times the factor it is exact still. */
-            rows_f32 dot = rows_dot_signed(w, tile_quants(tile, i, column), tile->x->half_sums + 2 * at);
-            inner[i] = rows_f32_fma(dot * factor, rows_f32_splat(tile->x->scales[at]), inner[i]);
+            rows_f32 dot = rows_dot_signed(rows_weights(w, i), tile_quants(tile, i, column),
+                                           tile_halves(tile, i, column));
+            inner[i] = rows_f32_fma(dot * rows_f32_of(factor, i), tile_scale(tile, i, column), inner[i]);
         }
     }
     add_scaled(inner, rows_f32_from_f16(block->scales, tile->apart), tile, sums);

@@ -18,9 +18,15 @@ struct tile {
     size_t first_row;
     uint32_t column;
     int n;
-    size_t apart; /* from a block to the one beside it in the pair's second group */
+    size_t apart; /* from a block to the one beside it in the pair's second group, or which part of a group
+                     is meant where it takes several vectors */
 };
 
+#if defined(LANES_SQUARES)
+#include "worker/cpu/kernels_squares.h"
+#else
+
+/* What sum i meets from `column` on: row i. */
 LANES_INLINE const int8_t *tile_quants(const struct tile *tile, int i, uint32_t column)
 {
     return tile->x->quants + (tile->first_row + (size_t)i) * tile->x->stride + tile->column + column;
@@ -33,6 +39,42 @@ LANES_INLINE size_t tile_block(const struct tile *tile, int i, uint32_t column)
            (tile->column + column) / KERNELS_BLOCK;
 }
 
+LANES_INLINE rows_f32 tile_scale(const struct tile *tile, int i, uint32_t column)
+{
+    return rows_f32_splat(tile->x->scales[tile_block(tile, i, column)]);
+}
+
+LANES_INLINE rows_f32 tile_sum(const struct tile *tile, int i, uint32_t column)
+{
+    return rows_f32_splat(tile->x->sums[tile_block(tile, i, column)]);
+}
+
+LANES_INLINE const int16_t *tile_halves(const struct tile *tile, int i, uint32_t column)
+{
+    return tile->x->half_sums + 2 * tile_block(tile, i, column);
+}
+
+LANES_INLINE rows_i32 tile_half_sum(const struct tile *tile, int i, uint32_t column, int half)
+{
+    return rows_i32_splat(tile_halves(tile, i, column)[half]);
+}
+
+/* Part `part` of the tile's n rows, to out. */
+LANES_INLINE void store_sums(const rows_f32 sums[TILE_MAX], const int n, float *out, size_t stride)
+{
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        rows_f32_store(out + (size_t)i * stride, sums[i]);
+}
+
+#endif
+
+/* What loads from a group are told of it, for one of the vectors that it takes. */
+LANES_INLINE size_t apart_of(const struct group_product *product, const int part)
+{
+    return LANES_PARTS > 1 ? (size_t)part : product->apart;
+}
+
 /* Adds what one packed block gives to the sums of the tile's rows. */
 typedef void tile_add(const void *block, const struct tile *tile, rows_f32 sums[TILE_MAX]);
 
@@ -42,11 +84,10 @@ typedef void tile_add(const void *block, const struct tile *tile, rows_f32 sums[
  * next pair. Addresses beyond the weights are no more than hints. */
 LANES_INLINE void prefetch_ahead(const struct group_product *product, const uint8_t *block, uint32_t bytes)
 {
-    const uint32_t n_groups = LANES_ROWS / KERNELS_ROWS;
     size_t ahead = 4096;
-    if (n_groups > 1 && (size_t)(block - product->group) + ahead >= product->apart)
+    if (LANES_GROUPS > 1 && (size_t)(block - product->group) + ahead >= product->apart)
         ahead += product->apart;
-    for (uint32_t group = 0; group < n_groups; group++)
+    for (uint32_t group = 0; group < LANES_GROUPS; group++)
         for (uint32_t i = 0; i < bytes; i += 64)
             __builtin_prefetch(block + group * product->apart + ahead + i);
 }
@@ -58,25 +99,38 @@ LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t fi
 {
     const uint8_t *block = product->group;
     const uint32_t n_columns = product->n_columns;
-    rows_f32 sums[TILE_MAX];
+    rows_f32 sums[LANES_PARTS][TILE_MAX];
     UNROLLED
+    for (int part = 0; part < LANES_PARTS; part++)
+        UNROLLED
     for (int i = 0; i < n; i++)
-        sums[i] = rows_f32_splat(0);
+        sums[part][i] = rows_f32_splat(0);
     for (uint32_t column = 0; column < n_columns; column += columns, block += bytes) {
-        const struct tile tile = {product->x, first, column, n, product->apart};
         if (product->from_memory)
             prefetch_ahead(product, block, bytes);
-        add(block, &tile, sums);
+        UNROLLED
+        for (int part = 0; part < LANES_PARTS; part++) {
+            const struct tile tile = {product->x, first, column, n, apart_of(product, part)};
+            add(block, &tile, sums[part]);
+        }
     }
     UNROLLED
-    for (int i = 0; i < n; i++)
-        rows_f32_store(product->out + (first + (size_t)i) * product->out_stride, sums[i]);
+    for (int part = 0; part < LANES_PARTS; part++)
+        store_sums(sums[part], n, product->out + first * product->out_stride + part * LANES_ROWS,
+                   product->out_stride);
 }
 
 /* Defines the kernel_multiply `name` from `tile`, an inlined function for a few activation rows; further
  * arguments are handed to it, and are constants. Where loops are unrolled it is compiled for eight, four, two
- * and one rows, else for any number up to eight. */
-#if defined(LANES_UNROLL)
+ * and one rows, else for any number up to eight; where sums are squares, for eight. */
+#if defined(LANES_SQUARES)
+#define DEFINE_MULTIPLY(name, tile, ...)                                                                     \
+    void LANES_NAMED(name)(const struct group_product *product, uint32_t first, uint32_t n)                  \
+    {                                                                                                        \
+        for (uint32_t i = first; i < first + n; i += TILE_MAX)                                               \
+            tile(product, i, TILE_MAX, __VA_ARGS__);                                                         \
+    }
+#elif defined(LANES_UNROLL)
 #define DEFINE_MULTIPLY(name, tile, ...)                                                                     \
     void LANES_NAMED(name)(const struct group_product *product, uint32_t first, uint32_t n)                  \
     {                                                                                                        \

@@ -18,6 +18,8 @@
 #include "worker/cpu/lanes_avxvnni.h"
 #elif defined(LANES_AVX2)
 #include "worker/cpu/lanes_avx2.h"
+#elif defined(LANES_NEON)
+#include "worker/cpu/lanes_neon.h"
 #else
 #include "worker/cpu/lanes_portable.h"
 #endif

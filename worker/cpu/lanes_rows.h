@@ -2,13 +2,33 @@
 #ifndef WORKER_CPU_LANES_ROWS_H
 #define WORKER_CPU_LANES_ROWS_H
 
-/* The widest vectors of a build: eight lanes, or sixteen where it defines LANES_PAIR. In products a lane is a
- * weight row of the tile: of one group of eight, or of two that lie `apart` bytes from each other; what is
- * loaded from the first is loaded from both, and the lanes of the second follow those of the first. Attention
- * has its tokens and dimensions there. Each lane counts as it would in a vector of eight, so the bits are the
- * same. */
+/* The widest vectors of a build: eight lanes, sixteen where it defines LANES_PAIR, four on ARM
+ * (lanes_rows_neon.h). In products a lane is a weight row of the tile: of one group of eight, or of two that
+ * lie `apart` bytes from each other; what is loaded from the first is loaded from both, and the lanes of the
+ * second follow those of the first. Attention has its tokens and dimensions there. Each lane counts as it
+ * would in a vector of eight, so the bits are the same.
+ *
+ * Before weights are multiplied they are arranged as the dot products want them (rows_arrange), and sum i of
+ * a tile takes its own part of them and of what belongs to them (rows_weights, rows_f32_of, rows_i32_of).
+ * Nothing of that does anything but where LANES_SQUARES is defined: everywhere else sum i is activation row
+ * i's, and takes all. */
 
 #include "worker/cpu/lanes.h"
+
+#if defined(LANES_NEON)
+
+#include "worker/cpu/lanes_rows_neon.h"
+
+#else
+
+/* Groups that a vector covers, vectors that a group takes. */
+#define LANES_GROUPS (LANES_ROWS / 8)
+#define LANES_PARTS  1
+
+#define rows_arrange(w)
+#define rows_weights(w, i) (w)
+#define rows_f32_of(v, i)  (v)
+#define rows_i32_of(v, i)  (v)
 
 #if defined(LANES_PAIR)
 
@@ -51,6 +71,12 @@ LANES_INLINE rows_f32 rows_f32_load_all(const float *p)
 LANES_INLINE rows_f32 rows_f32_from_f16(const uint16_t *p, size_t apart)
 {
     return (rows_f32)_mm512_cvtph_ps(pair_of_16(p, apart));
+}
+
+/* As many halves in a row as there are lanes. */
+LANES_INLINE rows_f32 rows_f32_from_f16_all(const uint16_t *p)
+{
+    return rows_f32_from_f16(p, 8 * sizeof *p);
 }
 
 LANES_INLINE rows_f32 rows_f32_from_bf16(const uint16_t *p, size_t apart)
@@ -175,15 +201,16 @@ LANES_INLINE rows_u8 rows_u8_load(const uint8_t *p, size_t apart)
     return u8x32_load(p);
 }
 
-#define rows_f32_load_all f32x8_load
-#define rows_f32_store    f32x8_store
-#define rows_f32_splat    f32x8_splat
-#define rows_i32_splat    i32x8_splat
-#define rows_f32_fma      f32x8_fma
-#define rows_f32_from_i32 f32x8_from_i32
-#define rows_u8_left      u8x32_left
-#define rows_u8_right     u8x32_right
-#define rows_u8_entries   u8x32_entries
+#define rows_f32_load_all     f32x8_load
+#define rows_f32_from_f16_all f32x8_from_f16
+#define rows_f32_store        f32x8_store
+#define rows_f32_splat        f32x8_splat
+#define rows_i32_splat        i32x8_splat
+#define rows_f32_fma          f32x8_fma
+#define rows_f32_from_i32     f32x8_from_i32
+#define rows_u8_left          u8x32_left
+#define rows_u8_right         u8x32_right
+#define rows_u8_entries       u8x32_entries
 
 #if defined(LANES_VNNI)
 LANES_INLINE rows_i32 rows_add_bytes(rows_i32 sum, rows_u8 w, const int8_t x[4])
@@ -207,5 +234,7 @@ LANES_INLINE rows_i32 rows_add_words(rows_i32 sum, int32_t words, const int16_t 
 
 #if defined(LANES_VNNI)
 #include "worker/cpu/lanes_rows_vnni.h"
+#endif
+
 #endif
 #endif

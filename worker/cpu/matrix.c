@@ -14,7 +14,6 @@
 
 #define GROUPS_PER_CLAIM 4
 #define ROWS_PER_TILE    16
-#define ROWS_WITH_TILES  128 /* that a pair of groups meets once it is unpacked */
 
 size_t matrix_row_bytes(const struct gguf_tensor *tensor)
 {
@@ -126,7 +125,7 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
     kernel_multiply *two = plain ? NULL : kernels->multiply_pair[matrix->tensor->format];
     bool tiled = !plain && claim->x->tiles && product->first % KERNELS_MANY == 0;
     kernel_multiply *many = tiled ? kernels->multiply_many[matrix->tensor->format] : NULL;
-    const uint32_t end = product->first + product->n, most = many ? ROWS_WITH_TILES : ROWS_PER_TILE;
+    const uint32_t end = product->first + product->n, most = many ? kernels->many_rows : ROWS_PER_TILE;
     for (uint32_t row = product->first; row < end; row += most) {
         uint32_t n = end - row < most ? end - row : most;
         uint32_t whole = many ? n / KERNELS_MANY * KERNELS_MANY : 0;
@@ -141,12 +140,11 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
                                           .out_stride = product->out_stride};
             if (plain)
                 group.group = unpacked(multiplier, matrix, group.group, claim->thread);
-            if (n_groups == 2 && whole)
-                many(&group, row, whole);
-            if (n_groups == 2 && n > whole)
-                two(&group, row + whole, n - whole);
-            if (n_groups == 1)
-                one(&group, row, n);
+            uint32_t tiled_rows = n_groups == kernels->many_groups ? whole : 0;
+            if (tiled_rows)
+                many(&group, row, tiled_rows);
+            if (n > tiled_rows)
+                (n_groups == 2 ? two : one)(&group, row + tiled_rows, n - tiled_rows);
             if (matrix->bias)
                 for (uint32_t i = row; i < row + n; i++)
                     kernels->add(group.out + i * product->out_stride, matrix->bias + (size_t)g * KERNELS_ROWS,

@@ -57,6 +57,8 @@ static inline void pause_briefly(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* yield does nothing on a core of one thread */
 #else
     atomic_signal_fence(memory_order_seq_cst);
 #endif

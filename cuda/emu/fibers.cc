@@ -50,7 +50,10 @@ static struct context scheduler, *left; /* left: what was switched from last */
 static uint32_t place;                  /* in turns, of the fiber that runs */
 static char start_order, end_order, barrier_orders[2];
 
+/* What a call must keep lies on the stack that is switched out: so many words, one of them where the switch
+ * back returns to. */
 #if defined(__x86_64__)
+enum { SWITCH_WORDS = 8, RETURN_WORD = 6 }; /* the last is what a call leaves on an aligned stack */
 __asm__(".text\n"
         ".globl emu_switch\n"
         ".hidden emu_switch\n"
@@ -64,8 +67,31 @@ __asm__(".text\n"
         ".size emu_switch, .-emu_switch\n"
         ".section .note.GNU-stack,\"\",@progbits\n"
         ".text\n");
+#elif defined(__aarch64__)
+enum { SWITCH_WORDS = 20, RETURN_WORD = 1 };
+__asm__(".text\n"
+        ".globl emu_switch\n"
+        ".hidden emu_switch\n"
+        ".type emu_switch, %function\n"
+        "emu_switch:\n"
+        "  stp x29, x30, [sp, #-160]!\n"
+        "  stp x19, x20, [sp, #16]\n  stp x21, x22, [sp, #32]\n  stp x23, x24, [sp, #48]\n"
+        "  stp x25, x26, [sp, #64]\n  stp x27, x28, [sp, #80]\n"
+        "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n  stp d12, d13, [sp, #128]\n"
+        "  stp d14, d15, [sp, #144]\n"
+        "  mov x2, sp\n  str x2, [x0]\n"
+        "  mov sp, x1\n"
+        "  ldp x19, x20, [sp, #16]\n  ldp x21, x22, [sp, #32]\n  ldp x23, x24, [sp, #48]\n"
+        "  ldp x25, x26, [sp, #64]\n  ldp x27, x28, [sp, #80]\n"
+        "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n  ldp d12, d13, [sp, #128]\n"
+        "  ldp d14, d15, [sp, #144]\n"
+        "  ldp x29, x30, [sp], #160\n"
+        "  ret\n"
+        ".size emu_switch, .-emu_switch\n"
+        ".section .note.GNU-stack,\"\",%progbits\n"
+        ".text\n");
 #else
-#error "the emulator's switch is written for x86-64"
+#error "the emulator's switch is written for x86-64 and 64-bit ARM"
 #endif
 
 /* ---- errors ---- */
@@ -225,10 +251,10 @@ static void start(struct fiber *fiber, uint32_t number)
         fiber->context.bytes = EMU_STACK_BYTES;
         fiber->context.sanitizer = sanitizer_thread();
     }
-    void **top = (void **)((uint8_t *)fiber->context.bottom + EMU_STACK_BYTES) - 2;
-    *top = (void *)fiber_main; /* what emu_switch returns to; the stack is then as after a call */
-    fiber->context.top = top - 6;
-    memset(fiber->context.top, 0, 6 * sizeof *top);
+    void **top = (void **)((uint8_t *)fiber->context.bottom + EMU_STACK_BYTES) - SWITCH_WORDS;
+    memset(top, 0, SWITCH_WORDS * sizeof *top);
+    top[RETURN_WORD] = (void *)fiber_main;
+    fiber->context.top = top;
 }
 
 static void shuffle_turns(void)

@@ -278,6 +278,8 @@ struct quern *quern_free(struct quern *client)
         return NULL;
     if (client->dealer && client->opened_before)
         outgoing_bye(client);
+    else if (client->dealer)
+        set_int(client->dealer, ZMQ_LINGER, 0); /* there is no goodbye to wait for */
     questions_drop_all(client);
     struct request *request, *next;
     HASH_ITER(hh, client->requests, request, next)

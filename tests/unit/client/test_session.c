@@ -321,6 +321,20 @@ START_TEST(a_pool_that_is_not_there_is_named)
 }
 END_TEST
 
+/* The hello that nobody took is no goodbye, for which a fifth of a second is waited. */
+START_TEST(a_client_that_never_opened_is_freed_at_once)
+{
+    enum { CLIENTS = 20 };
+    const uint64_t begun = clock_ns();
+    for (int i = 0; i < CLIENTS; i++) {
+        ck_assert_int_eq(quern_connect_begin("ipc:///nobody/is/here", NULL, NULL, &client, NULL), 0);
+        quern_dispatch(client, 1, NULL);
+        client = quern_free(client);
+    }
+    ck_assert_uint_lt(clock_ns() - begun, CLIENTS * 150 * CLOCK_NS_PER_MS);
+}
+END_TEST
+
 START_TEST(a_run_directory_that_a_stranger_could_have_made_is_not_trusted)
 {
     struct quern_error err = {0};
@@ -415,6 +429,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_broker_whose_machine_went_down_is_noticed_by_both_connections);
     tcase_add_test(tests, a_pool_is_reached_by_ipv6);
     tcase_add_test(tests, a_pool_that_is_not_there_is_named);
+    tcase_add_test(tests, a_client_that_never_opened_is_freed_at_once);
     tcase_add_test(tests, a_run_directory_that_a_stranger_could_have_made_is_not_trusted);
     tcase_add_test(tests, a_pool_of_another_version_is_told_apart);
     tcase_add_test(tests, a_broker_without_room_is_believed_at_the_first_hello);

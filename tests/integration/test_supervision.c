@@ -45,7 +45,7 @@ static struct quern_worker await_worker(struct quern *client, size_t index, cons
 /* Tokens that take long enough to be disturbed in the middle of. */
 static uint32_t many_tokens(void)
 {
-    return getenv("QUERN_TEST_SCALE") ? 1000 : 3000;
+    return test_is_scaled() ? 1000 : 3000;
 }
 
 /* As if nothing had happened. */

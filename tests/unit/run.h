@@ -17,7 +17,14 @@ static inline bool tests_fork(void)
     return !fork || *fork != 'n';
 }
 
-/* So many rounds, or a share of them where a sanitizer makes everything slow: $QUERN_TEST_SCALE, a real. */
+/* Whether everything is slow, as under a sanitizer: by $QUERN_TEST_SCALE, the share of its work that a test
+ * is to do then. */
+static inline bool test_is_scaled(void)
+{
+    return getenv("QUERN_TEST_SCALE") != NULL;
+}
+
+/* So many rounds, or that share of them. */
 static inline int test_rounds(int n)
 {
     const char *scale = getenv("QUERN_TEST_SCALE");

@@ -242,7 +242,7 @@ START_TEST(sigterm_leaves_when_clients_have_read_what_was_sent_to_them)
 {
     /* They fill both pipes and the outbox behind them; fewer where a sanitizer makes reading them take longer
      * than the broker waits. */
-    const uint64_t refusals = getenv("QUERN_TEST_SCALE") ? 2000 : 8000;
+    const uint64_t refusals = test_is_scaled() ? 2000 : 8000;
     open_pool(NULL);
     client_open(&client_b, &the_pool, 'b');
     for (int i = 0; i < (int)refusals; i++)

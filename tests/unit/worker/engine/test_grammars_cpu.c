@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMAS 50
-#define MOST    120
+#define MOST_SCHEMAS 50
+#define MOST         120
 
 struct outcome {
     struct ids ids;
@@ -21,9 +21,10 @@ struct outcome {
     enum engine_end end;
 };
 
-static char *schemas[SCHEMAS];
-static struct grammar *grammars[SCHEMAS];
-static struct outcome outcomes[2][SCHEMAS];
+static char *schemas[MOST_SCHEMAS];
+static struct grammar *grammars[MOST_SCHEMAS];
+static struct outcome outcomes[2][MOST_SCHEMAS];
+static int n_schemas;
 
 static void sink(void *arg, const struct engine_event *event)
 {
@@ -69,7 +70,7 @@ static void run_all(const struct model *model, uint32_t n_slots, uint32_t n_thre
         .backend = &backend_cpu,
         .backend_config = {.n_slots = n_slots, .n_context = 256, .cpu = {.n_threads = n_threads}}};
     ck_assert_msg(engine_new(&config, sink, ret_outcomes, &engine, &err) == 0, "%s", err.text);
-    for (uint64_t tag = 0; tag < SCHEMAS; tag++)
+    for (uint64_t tag = 0; tag < (uint64_t)n_schemas; tag++)
         submit(engine, model, tag);
     while ((r = engine_step(engine, &err)) == 1)
         ;
@@ -93,8 +94,9 @@ START_TEST(a_hot_model_says_what_its_schema_allows_and_nothing_else)
     struct error err = {0};
     int whole = 0;
     random_seed = 23;
+    n_schemas = test_rounds(MOST_SCHEMAS);
     ck_assert_msg(model_open(DEMO_MODEL, true, &model, &err) == 0, "%s", err.text);
-    for (int i = 0; i < SCHEMAS; i++) {
+    for (int i = 0; i < n_schemas; i++) {
         json_t *schema = random_schema_root();
         schemas[i] = json_dumps(schema, 0);
         grammars[i] = grammar_of(GRAMMAR_SCHEMA, schemas[i]);
@@ -102,7 +104,7 @@ START_TEST(a_hot_model_says_what_its_schema_allows_and_nothing_else)
     }
     run_all(model, 8, 2, outcomes[0]);
     run_all(model, 3, 1, outcomes[1]);
-    for (int i = 0; i < SCHEMAS; i++) {
+    for (int i = 0; i < n_schemas; i++) {
         const struct outcome *o = &outcomes[0][i], *other = &outcomes[1][i];
         ck_assert(o->end == ENGINE_END_STOP || o->end == ENGINE_END_LENGTH);
         if (o->end == ENGINE_END_STOP)
@@ -116,8 +118,8 @@ START_TEST(a_hot_model_says_what_its_schema_allows_and_nothing_else)
         ck_assert_uint_eq(o->ids.len, other->ids.len);
         ck_assert_mem_eq(o->ids.data, other->ids.data, o->ids.len * sizeof *o->ids.data);
     }
-    ck_assert_int_gt(whole, SCHEMAS / 2);
-    for (int i = 0; i < SCHEMAS; i++) {
+    ck_assert_int_gt(whole, n_schemas / 2);
+    for (int i = 0; i < n_schemas; i++) {
         grammar_free(grammars[i]);
         free(schemas[i]);
         for (int j = 0; j < 2; j++) {

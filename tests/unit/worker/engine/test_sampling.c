@@ -318,7 +318,8 @@ START_TEST(draws_follow_the_softmax)
         sharp[i] = logits[i] * 2.5f;
     }
     struct sampling s = plain;
-    for (s.seed = 1; s.seed <= 5; s.seed++) {
+    const uint64_t seeds = (uint64_t)test_rounds(5);
+    for (s.seed = 1; s.seed <= seeds; s.seed++) {
         check_distribution(logits, p, 8, &s, 29.9); /* 7 degrees of freedom */
         struct sampling warm = s, cut = s;
         warm.temperature = 2.5f;

@@ -101,6 +101,16 @@ static struct pools_shape shape_of_pools(const struct backend *backend, const st
                                 .alike = backend->config.n_blocks > 0};
 }
 
+/* $QUERN_SHARES: never or always, to find out what sharing of tiles has to do with something. */
+static enum shares_rule shares_rule(void)
+{
+    const char *value = getenv("QUERN_SHARES");
+    return !value                         ? SHARES_PLANNED
+           : strcmp(value, "never") == 0  ? SHARES_NEVER
+           : strcmp(value, "always") == 0 ? SHARES_ALWAYS
+                                          : SHARES_PLANNED;
+}
+
 /* Takes or counts everything but the weights. */
 static int take_state(struct backend *backend, struct device_memory *memory)
 {
@@ -115,7 +125,9 @@ static int take_state(struct backend *backend, struct device_memory *memory)
     int r = pools_init(&backend->pools, memory, model, &pools);
     if (r < 0)
         return r;
-    const struct workspace_shape workspace = {n_rows, n_outputs, sizes->n_context};
+    const struct workspace_shape workspace = {n_rows, n_outputs, sizes->n_context,
+                                              device_properties(backend->device)->n_multiprocessors,
+                                              shares_rule()};
     workspace_take(&backend->workspace, memory, model, &backend->pools.kv[0], &workspace);
     if (sizes->library_rows > 0)
         large_take(&backend->large, memory, model, sizes->library_rows, n_rows);
@@ -138,7 +150,7 @@ static int take_state(struct backend *backend, struct device_memory *memory)
  * fail. */
 static size_t state_bytes(const struct backend *backend, const struct sizes *sizes)
 {
-    struct backend counted = {.config = backend->config, .sizes = *sizes};
+    struct backend counted = {.config = backend->config, .device = backend->device, .sizes = *sizes};
     struct device_memory memory = {NULL, 0, false};
     take_state(&counted, &memory);
     return memory.bytes;

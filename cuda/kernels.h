@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "cuda/device.h"
+#include "cuda/shares.h"
 #include "cuda/state.h"
 
 #ifdef __cplusplus
@@ -85,10 +86,19 @@ int kernels_norm(struct device_stream *queue, const struct norm_step *norm, uint
 int kernels_quantize(struct device_stream *queue, const struct device_activations *x, uint32_t n_columns,
                      uint32_t n_rows);
 
+/* Memory of products whose tiles several blocks of threads share (shares.h). */
+struct multiply_scratch {
+    uint32_t n_multiprocessors; /* 0: no tile is shared */
+    enum shares_rule rule;
+    float *sums;       /* kernels_multiply_scratch bytes */
+    uint32_t *tickets; /* [shares_most_divided], zeros between kernels */
+};
+size_t kernels_multiply_scratch(uint32_t n_multiprocessors);
+
 /* out[row][i] = bias[i] + weights[i] · x[row], for up to KERNELS_PRODUCTS matrices that read the same x in
  * one launch. F32, F16 and BF16 matrices read x.values, others x.quants. `reproducible`: an output's bits
- * depend on its row alone, not on n_rows. -EINVAL: a format that layout.h does not have, or more columns than
- * x. */
+ * depend on its row alone, not on n_rows. No bit depends on `scratch`, which may be NULL. -EINVAL: a format
+ * that layout.h does not have, or more columns than x. */
 #define KERNELS_PRODUCTS 3
 #define KERNELS_FEW      4 /* rows, up to which the weights' bytes are all that counts */
 struct device_product {
@@ -97,7 +107,8 @@ struct device_product {
     uint32_t out_stride;
 };
 int kernels_multiply(struct device_stream *queue, const struct device_product *products, uint32_t n_products,
-                     const struct device_activations *x, uint32_t n_rows, bool reproducible);
+                     const struct device_activations *x, uint32_t n_rows, bool reproducible,
+                     const struct multiply_scratch *scratch);
 
 /* out = activation(gate) · up, or activation(up) where gate is NULL; as floats and quantized. */
 int kernels_activate(struct device_stream *queue, enum activation activation, const float *gate,
@@ -111,14 +122,16 @@ int kernels_activate(struct device_stream *queue, enum activation activation, co
 int kernels_multiply_activate(struct device_stream *queue, enum activation activation,
                               const struct device_product *gate, const struct device_product *up,
                               const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                              const struct device_activations *out, uint32_t *tickets);
+                              const struct device_activations *out, uint32_t *tickets,
+                              const struct multiply_scratch *scratch);
 
 /* A product, and the norm that takes it as its delta: one row in one launch, more in two. norm->delta is the
  * product's `out`, of the norm's stride, and there are no norm->outputs. `ticket`: a zero, which is zero
  * again afterwards. -EINVAL as the two. */
 int kernels_multiply_norm(struct device_stream *queue, const struct device_product *product,
                           const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                          const struct norm_step *norm, uint32_t *ticket);
+                          const struct norm_step *norm, uint32_t *ticket,
+                          const struct multiply_scratch *scratch);
 
 /* ---- what a library multiplies (large.h) ---- */
 

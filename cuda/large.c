@@ -415,7 +415,7 @@ int large_multiply(const struct large *large, struct device_stream *queue,
     for (uint32_t i = 0; i < n_products && r == 0; i++) {
         const struct large_shape *shape = plan_of(large, &products[i], x);
         r = shape ? multiply(large, queue, shape, &products[i], bucket)
-                  : kernels_multiply(queue, &products[i], 1, x, n_rows, false);
+                  : kernels_multiply(queue, &products[i], 1, x, n_rows, false, NULL);
     }
     return r;
 }

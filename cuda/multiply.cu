@@ -133,20 +133,22 @@ static int multiply_few_rows(struct device_stream *queue, const struct products 
 }
 
 int kernels_multiply(struct device_stream *queue, const struct device_product *given, uint32_t n_products,
-                     const struct device_activations *x, uint32_t n_rows, bool reproducible)
+                     const struct device_activations *x, uint32_t n_rows, bool reproducible,
+                     const struct multiply_scratch *scratch)
 {
     struct products products = {};
     if (!products_collect(&products, given, n_products, x))
         return -EINVAL;
     if (reproducible || n_rows > KERNELS_FEW)
-        return multiply_tiles(queue, &products, x, n_rows);
+        return multiply_tiles(queue, &products, x, n_rows, scratch);
     return multiply_few_rows(queue, &products, x, NULL, n_rows);
 }
 
 int kernels_multiply_activate(struct device_stream *queue, enum activation activation,
                               const struct device_product *gate, const struct device_product *up,
                               const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                              const struct device_activations *out, uint32_t *tickets)
+                              const struct device_activations *out, uint32_t *tickets,
+                              const struct multiply_scratch *scratch)
 {
     const struct following following = {following::ACTIVATE, tickets, activation, *out, {}};
     const struct device_product given[2] = {gate ? *gate : *up, *up};
@@ -157,7 +159,7 @@ int kernels_multiply_activate(struct device_stream *queue, enum activation activ
         return -EINVAL;
     if (!reproducible && n_rows <= KERNELS_FEW)
         return multiply_few_rows(queue, &products, x, &following, n_rows);
-    int r = multiply_tiles(queue, &products, x, n_rows);
+    int r = multiply_tiles(queue, &products, x, n_rows, scratch);
     return r < 0 ? r
                  : kernels_activate(queue, activation, gate ? gate->out : NULL, up->out, up->out_stride,
                                     n_columns, out, n_rows);
@@ -165,7 +167,8 @@ int kernels_multiply_activate(struct device_stream *queue, enum activation activ
 
 int kernels_multiply_norm(struct device_stream *queue, const struct device_product *product,
                           const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                          const struct norm_step *norm, uint32_t *ticket)
+                          const struct norm_step *norm, uint32_t *ticket,
+                          const struct multiply_scratch *scratch)
 {
     const struct following following = {following::NORM, ticket, ACTIVATION_SILU, {}, *norm};
     struct products products = {};
@@ -174,6 +177,6 @@ int kernels_multiply_norm(struct device_stream *queue, const struct device_produ
         return -EINVAL;
     if (!reproducible && n_rows == 1)
         return multiply_few_rows(queue, &products, x, &following, 1);
-    int r = kernels_multiply(queue, product, 1, x, n_rows, reproducible);
+    int r = kernels_multiply(queue, product, 1, x, n_rows, reproducible, scratch);
     return r < 0 ? r : kernels_norm(queue, norm, n_rows);
 }

@@ -130,8 +130,9 @@ static int multiply(const struct pass *pass, struct device_stream *queue,
                     const struct device_product *products, uint32_t n, const struct device_activations *x,
                     uint32_t n_rows)
 {
-    return pass_is_large(pass, n_rows) ? large_multiply(pass->large, queue, products, n, x, n_rows)
-                                       : kernels_multiply(queue, products, n, x, n_rows, pass->invariant);
+    return pass_is_large(pass, n_rows)
+               ? large_multiply(pass->large, queue, products, n, x, n_rows)
+               : kernels_multiply(queue, products, n, x, n_rows, pass->invariant, &pass->workspace->multiply);
 }
 
 /* A half's last product, and the norm of what comes next. */
@@ -146,7 +147,8 @@ static int end_half(const struct pass *pass, struct device_stream *queue, const 
         int r = multiply(pass, queue, &product, 1, x, n_rows);
         return r < 0 ? r : kernels_norm(queue, &step, n_rows);
     }
-    return kernels_multiply_norm(queue, &product, x, n_rows, pass->invariant, &step, w->tickets);
+    return kernels_multiply_norm(queue, &product, x, n_rows, pass->invariant, &step, w->tickets,
+                                 &w->multiply);
 }
 
 static int attend(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -233,7 +235,7 @@ static int activate_experts(const struct pass *pass, struct device_stream *queue
         {&layer->matrices[TENSOR_EXPERT_GATES], experts->gate, experts->ff_stride}};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix};
     expect_weights(queue, &router.matrix, 1, 1);
-    int r = kernels_multiply(queue, &router, 1, &w->normed, n_rows, pass->invariant);
+    int r = kernels_multiply(queue, &router, 1, &w->normed, n_rows, pass->invariant, &w->multiply);
     if (r == 0)
         r = kernels_choose(queue, &visits, experts->scores, experts->scores_stride, pass->memory.rows, n_rows,
                            pass->invariant);
@@ -271,7 +273,8 @@ static int multiply_activate(const struct pass *pass, struct device_stream *queu
     const struct device_product products[] = {*up, *gate};
     if (!pass_is_large(pass, n_rows))
         return kernels_multiply_activate(queue, traits->activation, traits->gated ? gate : NULL, up,
-                                         &w->normed, n_rows, pass->invariant, &w->activated, w->tickets);
+                                         &w->normed, n_rows, pass->invariant, &w->activated, w->tickets,
+                                         &w->multiply);
     int r = multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
     return r < 0 ? r
                  : kernels_activate(queue, traits->activation, traits->gated ? gate->out : NULL, up->out,
@@ -377,7 +380,7 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
     int r = seen(pass, kernels_norm(queue, &step, n), PASS_OUTPUT_NORM, 0);
     expect_weights(queue, &head.matrix, 1, 1);
     if (r == 0)
-        r = kernels_multiply(queue, &head, 1, &w->normed, n, pass->invariant);
+        r = kernels_multiply(queue, &head, 1, &w->normed, n, pass->invariant, &w->multiply);
     if (r == 0 && (params->logit_scale != 1 || params->logit_cap > 0))
         r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_scale,
                            params->logit_cap, n);

@@ -18,14 +18,32 @@ struct block_share {
     uint32_t product, row;
 };
 
+/* The block-th of those that take rows_each rows each. */
+static __device__ inline struct block_share share_of(const struct products &products, uint32_t block,
+                                                     uint32_t rows_each)
+{
+    uint32_t p = 0;
+    while (block * rows_each >= products.matrices[p].n_rows)
+        block -= (products.matrices[p++].n_rows + rows_each - 1) / rows_each;
+    return block_share{p, block * rows_each};
+}
+
 /* For a kernel whose blocks take rows_each rows. */
 static __device__ inline struct block_share share_of_block(const struct products &products,
                                                            uint32_t rows_each)
 {
-    uint32_t p = 0, block = blockIdx.x;
-    while (block * rows_each >= products.matrices[p].n_rows)
-        block -= (products.matrices[p++].n_rows + rows_each - 1) / rows_each;
-    return block_share{p, block * rows_each};
+    return share_of(products, blockIdx.x, rows_each);
+}
+
+/* Row `row` of a block's share, and row x_row of x, unless one is not there. */
+static __device__ inline void store_product(const struct products &products, const struct block_share &share,
+                                            uint32_t row, uint32_t x_row, uint32_t n_x_rows, float sum)
+{
+    const struct device_matrix &matrix = products.matrices[share.product];
+    row += share.row;
+    if (row < matrix.n_rows && x_row < n_x_rows)
+        products.outs[share.product][(size_t)x_row * products.out_strides[share.product] + row] =
+            sum + (matrix.bias ? matrix.bias[row] : 0);
 }
 
 static inline uint32_t blocks_of(const struct products *products, uint32_t rows_each)
@@ -68,8 +86,14 @@ template <enum format F> static __device__ inline float float_weight(const struc
 }
 
 /* out = x · weights, more than a few rows or any number, on tensor cores (tiles.cu). An output's bits depend
- * on its two rows alone. */
+ * on its two rows alone. scratch NULL: no tile is shared. */
 int multiply_tiles(struct device_stream *queue, const struct products *products,
-                   const struct device_activations *x, uint32_t n_rows);
+                   const struct device_activations *x, uint32_t n_rows,
+                   const struct multiply_scratch *scratch);
+
+/* The same by wide tiles of which `shares` are shared (shares.cu). */
+int multiply_shares(struct device_stream *queue, const struct products *products,
+                    const struct device_activations *x, uint32_t n_rows, const struct shares *shares,
+                    const struct multiply_scratch *scratch);
 
 #endif

@@ -19,7 +19,7 @@
 
 #include "cuda/products.h"
 
-#define PARTS 8
+#define PARTS SHARES_PARTS
 #define STEP  256 /* columns */
 #define STEP_WORDS                                                                                           \
     (STEP / 4 + 4)        /* of a row in shared memory: lanes of different rows read different banks */
@@ -345,39 +345,44 @@ static __device__ __forceinline__ void add_part_of(const struct tile_task &task,
     }
 }
 
-/* The sums of parts first … end − 1, one part after the other. */
-template <enum format F, uint32_t NB, class S>
-static __device__ __forceinline__ void add_parts_of(const struct tile_task &task, uint32_t first,
+/* Parts first … end − 1, one after the other; take(part, sums) gets the sums of each. */
+template <enum format F, uint32_t NB, class S, class Take>
+static __device__ __forceinline__ void sum_parts_of(const struct tile_task &task, uint32_t first,
                                                     uint32_t end, struct tile<S::M, S::N> *tile,
-                                                    uint32_t w_row, uint32_t x_row, float totals[NB][4])
+                                                    uint32_t w_row, uint32_t x_row, const Take &take)
 {
     SIMT_UNROLL_BY(1)
     for (uint32_t part = first; part < end; part++) {
         float sums[NB][4] = {};
         add_part_of<F, NB, S>(task, part, tile, w_row, x_row, sums);
-        SIMT_UNROLL
-        for (uint32_t n = 0; n < NB; n++) {
-            SIMT_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
-                totals[n][i] += sums[n][i];
-        }
+        take(part, sums);
     }
 }
 
-template <uint32_t NB, class S>
-static __device__ __forceinline__ void add_parts(const struct tile_task &task, uint32_t first, uint32_t end,
+template <uint32_t NB, class S, class Take>
+static __device__ __forceinline__ void sum_parts(const struct tile_task &task, uint32_t first, uint32_t end,
                                                  struct tile<S::M, S::N> *tile, uint32_t w_row,
-                                                 uint32_t x_row, float totals[NB][4])
+                                                 uint32_t x_row, const Take &take)
 {
 #define CASE(name, id, number, elements, bytes)                                                              \
     case FORMAT_##name:                                                                                      \
-        return add_parts_of<FORMAT_##name, NB, S>(task, first, end, tile, w_row, x_row, totals);
+        return sum_parts_of<FORMAT_##name, NB, S>(task, first, end, tile, w_row, x_row, take);
     switch (task.matrix->format) {
         FORMATS(CASE)
     default: /* kernels_multiply refuses it */
         return;
     }
 #undef CASE
+}
+
+template <uint32_t NB> static __device__ inline void add_sums(float totals[NB][4], const float sums[NB][4])
+{
+    SIMT_UNROLL
+    for (uint32_t n = 0; n < NB; n++) {
+        SIMT_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            totals[n][i] += sums[n][i];
+    }
 }
 
 /* ---- thin: a warp to each part ---- */
@@ -397,7 +402,8 @@ static __device__ __forceinline__ void thin_tile(const struct tile_task &task, c
     union thin_shared<NB> *shared = simt_shared<union thin_shared<NB>>();
     const uint32_t part = threadIdx.x / SIMT_LANES, g = threadIdx.x % SIMT_LANES / 4, t = threadIdx.x % 4;
     float sums[NB][4] = {};
-    add_parts<NB, Shape>(task, part, part + 1, &shared->tiles[part], 0, 0, sums);
+    sum_parts<NB, Shape>(task, part, part + 1, &shared->tiles[part], 0, 0,
+                         [&](uint32_t, const float of_part[NB][4]) { add_sums<NB>(sums, of_part); });
     simt_barrier(); /* sums lie where the tiles did */
     SIMT_UNROLL
     for (uint32_t n = 0; n < NB; n++) {
@@ -418,26 +424,58 @@ static __device__ __forceinline__ void thin_tile(const struct tile_task &task, c
 
 /* ---- wide: part after part ---- */
 
-#define WIDE_NB    4 /* times eight rows of x to a warp */
-#define WIDE_WARPS (WIDE_ROWS / 16 * (WIDE_X_ROWS / 8 / WIDE_NB))
+#define WIDE_NB      4 /* times eight rows of x to a warp */
+#define WIDE_WARPS   (WIDE_ROWS / 16 * (WIDE_X_ROWS / 8 / WIDE_NB))
+#define WIDE_THREADS (WIDE_WARPS * SIMT_LANES)
 
 typedef struct tile<WIDE_ROWS, WIDE_X_ROWS> wide_shared;
 
-/* As thin_tile, of the wide one. By a block of WIDE_WARPS warps. */
-template <bool GATHERS, class Store>
-static __device__ __forceinline__ void wide_tile(const struct tile_task &task, const Store &store)
+/* What of the tile a thread's warp has: 16 rows of the matrix by 8 · WIDE_NB of x. */
+struct wide_place {
+    uint32_t w_row, x_row;
+};
+
+static __device__ inline struct wide_place wide_place(void)
 {
-    typedef struct shape<WIDE_ROWS, WIDE_X_ROWS, WIDE_WARPS * SIMT_LANES, GATHERS> Shape;
-    const uint32_t warp = threadIdx.x / SIMT_LANES, g = threadIdx.x % SIMT_LANES / 4, t = threadIdx.x % 4;
-    const uint32_t w_row = warp % (WIDE_ROWS / 16) * 16, x_row = warp / (WIDE_ROWS / 16) * 8 * WIDE_NB;
-    float totals[WIDE_NB][4] = {};
-    add_parts<WIDE_NB, Shape>(task, 0, PARTS, simt_shared<wide_shared>(), w_row, x_row, totals);
+    const uint32_t warp = threadIdx.x / SIMT_LANES;
+    return {warp % (WIDE_ROWS / 16) * 16, warp / (WIDE_ROWS / 16) * 8 * WIDE_NB};
+}
+
+/* Parts first … end − 1 of the wide tile of a task, as sum_parts. By a block of WIDE_WARPS warps. */
+template <bool GATHERS, class Take>
+static __device__ __forceinline__ void wide_parts(const struct tile_task &task,
+                                                  const struct wide_place &place, uint32_t first,
+                                                  uint32_t end, wide_shared *shared, const Take &take)
+{
+    typedef struct shape<WIDE_ROWS, WIDE_X_ROWS, WIDE_THREADS, GATHERS> Shape;
+    sum_parts<WIDE_NB, Shape>(task, first, end, shared, place.w_row, place.x_row, take);
+}
+
+/* store(row, x_row, sum), for the outputs of lane 4 g + t, which who has registers to spare finds out before.
+ */
+template <class Store>
+static __device__ __forceinline__ void
+wide_store(const struct wide_place &place, const float totals[WIDE_NB][4], const Store &store,
+           uint32_t g = threadIdx.x % SIMT_LANES / 4, uint32_t t = threadIdx.x % 4)
+{
     SIMT_UNROLL
     for (uint32_t n = 0; n < WIDE_NB; n++) {
         SIMT_UNROLL
         for (uint32_t i = 0; i < 4; i++)
-            store(w_row + g + i / 2 * 8, x_row + n * 8 + 2 * t + i % 2, totals[n][i]);
+            store(place.w_row + g + i / 2 * 8, place.x_row + n * 8 + 2 * t + i % 2, totals[n][i]);
     }
+}
+
+/* As thin_tile, of the wide one. */
+template <bool GATHERS, class Store>
+static __device__ __forceinline__ void wide_tile(const struct tile_task &task, const Store &store)
+{
+    const struct wide_place place = wide_place();
+    const uint32_t g = threadIdx.x % SIMT_LANES / 4, t = threadIdx.x % 4;
+    float totals[WIDE_NB][4] = {};
+    wide_parts<GATHERS>(task, place, 0, PARTS, simt_shared<wide_shared>(),
+                        [&](uint32_t, const float sums[WIDE_NB][4]) { add_sums<WIDE_NB>(totals, sums); });
+    wide_store(place, totals, store, g, t);
 }
 
 #endif

@@ -20,13 +20,7 @@ template <uint32_t M, uint32_t N>
 static __device__ inline void store_output(const struct products &products, uint32_t n_x_rows, uint32_t row,
                                            uint32_t x_row, float sum)
 {
-    const struct block_share share = share_of_block(products, M);
-    const struct device_matrix &matrix = products.matrices[share.product];
-    row += share.row;
-    x_row += blockIdx.y * N;
-    if (row < matrix.n_rows && x_row < n_x_rows)
-        products.outs[share.product][(size_t)x_row * products.out_strides[share.product] + row] =
-            sum + (matrix.bias ? matrix.bias[row] : 0);
+    store_product(products, share_of_block(products, M), row, blockIdx.y * N + x_row, n_x_rows, sum);
 }
 
 /* Grid: [groups of THIN_ROWS rows of all matrices][groups of 8 · NB rows of x]. */
@@ -51,7 +45,7 @@ static int launch_thin(struct device_stream *queue, const struct products *produ
 }
 
 /* Grid: [groups of WIDE_ROWS rows of all matrices][groups of WIDE_X_ROWS rows of x]. */
-static __global__ void __launch_bounds__(WIDE_WARPS *SIMT_LANES, 2)
+static __global__ void __launch_bounds__(WIDE_THREADS, SHARES_AT_ONCE)
     multiply_wide(const __grid_constant__ struct products products,
                   const __grid_constant__ struct device_activations x, uint32_t n_x_rows)
 {
@@ -61,13 +55,32 @@ static __global__ void __launch_bounds__(WIDE_WARPS *SIMT_LANES, 2)
                      });
 }
 
+static int launch_wide(struct device_stream *queue, const struct products *products,
+                       const struct device_activations *x, uint32_t n_rows,
+                       const struct multiply_scratch *scratch)
+{
+    const uint32_t n_groups = blocks_of(products, WIDE_ROWS),
+                   n_x_groups = (n_rows + WIDE_X_ROWS - 1) / WIDE_X_ROWS;
+    struct shares shares = {};
+    uint32_t n_columns = 0;
+    for (uint32_t p = 0; p < products->n; p++)
+        n_columns = products->matrices[p].padded_columns > n_columns ? products->matrices[p].padded_columns
+                                                                     : n_columns;
+    if (scratch)
+        shares =
+            shares_plan(n_groups * n_x_groups, n_columns / STEP, scratch->n_multiprocessors, scratch->rule);
+    if (shares.n_shares > 0)
+        return multiply_shares(queue, products, x, n_rows, &shares, scratch);
+    return simt_launch(queue, "multiply_wide", multiply_wide, {n_groups, n_x_groups, 1}, {WIDE_THREADS, 1, 1},
+                       sizeof(wide_shared), *products, *x, n_rows);
+}
+
 int multiply_tiles(struct device_stream *queue, const struct products *products,
-                   const struct device_activations *x, uint32_t n_rows)
+                   const struct device_activations *x, uint32_t n_rows,
+                   const struct multiply_scratch *scratch)
 {
     if (n_rows >= WIDE_FROM)
-        return simt_launch(queue, "multiply_wide", multiply_wide,
-                           {blocks_of(products, WIDE_ROWS), (n_rows + WIDE_X_ROWS - 1) / WIDE_X_ROWS, 1},
-                           {WIDE_WARPS * SIMT_LANES, 1, 1}, sizeof(wide_shared), *products, *x, n_rows);
+        return launch_wide(queue, products, x, n_rows, scratch);
     return n_rows <= 8 ? launch_thin<1>(queue, products, x, n_rows)
                        : launch_thin<2>(queue, products, x, n_rows);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The workspace of a pass. All of it is zeroed: what is beyond the columns of a row stays so. */
+/* The workspace of a pass. Rows are zeroed: what is beyond their columns stays so. */
 
 #include "cuda/workspace.h"
 
@@ -75,6 +75,17 @@ static void take_experts(struct expert_workspace *work, struct device_memory *me
     work->out = take_floats(memory, n, embd_stride);
 }
 
+static void take_multiply(struct multiply_scratch *scratch, struct device_memory *memory,
+                          const struct workspace_shape *shape)
+{
+    const uint32_t n = shape->shares == SHARES_NEVER ? 0 : shape->n_multiprocessors;
+    *scratch = (struct multiply_scratch){.n_multiprocessors = n, .rule = shape->shares};
+    if (n == 0)
+        return;
+    scratch->sums = device_memory_take(memory, kernels_multiply_scratch(n));
+    scratch->tickets = device_memory_take_zeroed(memory, shares_most_divided(n) * sizeof *scratch->tickets);
+}
+
 void workspace_take(struct workspace *workspace, struct device_memory *memory, const struct model *model,
                     const struct device_kv *kv, const struct workspace_shape *shape)
 {
@@ -103,6 +114,7 @@ void workspace_take(struct workspace *workspace, struct device_memory *memory, c
     workspace->logits = take_floats(memory, shape->max_outputs, workspace->vocab_stride);
     workspace->tickets =
         device_memory_take_zeroed(memory, (workspace->ff_stride / 32 + 1) * sizeof *workspace->tickets);
+    take_multiply(&workspace->multiply, memory, shape);
     take_experts(&workspace->experts, memory, &widths, rows, workspace->embd_stride);
     workspace->attention = (struct attention_scratch){
         .max_rows = shape->max_rows, .n_context = shape->n_context, .n_heads = params->n_heads};

@@ -32,6 +32,7 @@ struct workspace {
     float *logits;     /* [max_outputs][vocab_stride] */
     uint32_t *tickets; /* [ff_stride / 32], one at least, zeros between kernels: who of a product's blocks
                           comes last */
+    struct multiply_scratch multiply;
     struct expert_workspace experts;
     struct attention_scratch attention;
     void *sample_scratch;
@@ -39,6 +40,8 @@ struct workspace {
 
 struct workspace_shape {
     uint32_t max_rows, max_outputs, n_context;
+    uint32_t n_multiprocessors;
+    enum shares_rule shares;
 };
 
 /* The most experts that a row of the model goes to; 0: it has none. */

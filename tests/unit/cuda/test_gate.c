@@ -67,6 +67,17 @@ START_TEST(a_kernel_that_computes_wrongly_is_named)
 }
 END_TEST
 
+START_TEST(tiles_that_blocks_share_are_held_to_it_too)
+{
+    model = make_model(&small_shape, "Q8_0");
+    setenv("QUERN_SHARES", "always", 1);
+    check_refused("multiply_shares",
+                  "kernel multiply (blk.0.attn_output.weight, Q8_0, 256 × 256), with 40 rows");
+    unsetenv("QUERN_SHARES");
+    model_free(model);
+}
+END_TEST
+
 /* And a model whose heads have room that is padded passes. */
 START_TEST(keys_and_values_in_8_bits_are_held_to_it_too)
 {
@@ -204,6 +215,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_is_named, 0, sizeof kernels / sizeof *kernels);
     tcase_add_loop_test(tests, kernels_of_experts_are_held_to_it_too, 0,
                         sizeof expert_kernels / sizeof *expert_kernels);
+    tcase_add_test(tests, tiles_that_blocks_share_are_held_to_it_too);
     tcase_add_test(tests, keys_and_values_in_8_bits_are_held_to_it_too);
     tcase_add_test(tests, parts_that_few_models_have_are_held_to_it_too);
     tcase_add_test(tests, weights_that_arrive_changed_are_named);

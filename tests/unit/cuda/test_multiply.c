@@ -59,20 +59,26 @@ static void fill_random(float *row, uint32_t i, uint32_t n_columns)
 }
 
 /* The products, [n_rows][matrix rows + 3]; what lies beyond is still as it was. */
-static float *multiply(const struct weights *weights, const struct device_activations *x, uint32_t n_rows,
-                       bool reproducible)
+static float *multiply_with(const struct weights *weights, const struct device_activations *x,
+                            uint32_t n_rows, bool reproducible, const struct multiply_scratch *scratch)
 {
     uint32_t stride = weights->matrix.n_rows + 3;
     float *out = on_device(NULL, (size_t)n_rows * stride * sizeof(float));
     const struct device_product product = {&weights->matrix, out, stride};
     ck_assert_int_eq(device_fill(queue, out, 0x7b, (size_t)n_rows * stride * sizeof(float)), 0);
-    ck_assert_int_eq(kernels_multiply(queue, &product, 1, x, n_rows, reproducible), 0);
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, x, n_rows, reproducible, scratch), 0);
     float *result = from_device(out, (size_t)n_rows * stride * sizeof(float));
     for (uint32_t i = 0; i < n_rows; i++)
         for (uint32_t beyond = stride - 3; beyond < stride; beyond++)
             ck_assert_uint_eq(format_bits_of_float(result[i * stride + beyond]), 0x7b7b7b7b);
     device_free(device, out);
     return result;
+}
+
+static float *multiply(const struct weights *weights, const struct device_activations *x, uint32_t n_rows,
+                       bool reproducible)
+{
+    return multiply_with(weights, x, n_rows, reproducible, NULL);
 }
 
 /* The expected product, and the size that its rounding errors are to be measured by. */
@@ -174,6 +180,54 @@ START_TEST(reproducible_rows_are_the_same_bits_in_any_number_of_rows)
             for (uint32_t i = 0; i < n; i++)
                 ck_assert_mem_eq(some + (size_t)i * (n_outputs + 3),
                                  all + (size_t)(first + i) * (n_outputs + 3), n_outputs * sizeof(float));
+        }
+    }
+    free_weights(&weights);
+    free_inputs(&inputs);
+    close_device();
+}
+END_TEST
+
+/* Memory of shared tiles, with anything in it, for as many multiprocessors. */
+static struct multiply_scratch make_scratch(uint32_t n_multiprocessors)
+{
+    const size_t n = shares_most_divided(n_multiprocessors);
+    uint32_t *zeros = calloc(n, sizeof *zeros);
+    const struct multiply_scratch scratch = {.n_multiprocessors = n_multiprocessors,
+                                             .rule = SHARES_ALWAYS,
+                                             .sums =
+                                                 on_device(NULL, kernels_multiply_scratch(n_multiprocessors)),
+                                             .tickets = on_device(zeros, n * sizeof *zeros)};
+    free(zeros);
+    return scratch;
+}
+
+static void check_tickets(const struct multiply_scratch *scratch)
+{
+    const uint32_t n = shares_most_divided(scratch->n_multiprocessors);
+    const uint32_t *tickets = from_device(scratch->tickets, n * sizeof *tickets);
+    for (uint32_t i = 0; i < n; i++)
+        ck_assert_uint_eq(tickets[i], 0);
+}
+
+/* Three tiles of 33 and 64 rows, six of 70: fewer than blocks have room for, and more, cut in different
+ * places, so that a share has a part, some of a tile, and the end of one with the beginning of the next. */
+START_TEST(shared_tiles_have_the_bits_of_whole_ones)
+{
+    static const uint32_t counts[] = {33, 64, MOST_ROWS}, multiprocessors[] = {1, 2, 4, 20};
+    enum format format = tested_formats[_i];
+    const uint32_t n_outputs = 130, n_columns = columns_of(format, 1100);
+    open_device();
+    struct weights weights = make_weights(format, n_outputs, n_columns, true);
+    struct inputs inputs = make_inputs(n_columns, MOST_ROWS, fill_random);
+    for (int m = 0; m < 4; m++) {
+        const struct multiply_scratch scratch = make_scratch(multiprocessors[m]);
+        const uint32_t n = counts[(m + _i) % 3];
+        float *whole = multiply(&weights, &inputs.x, n, m % 2);
+        for (int again = 0; again < 2; again++) {
+            float *shared = multiply_with(&weights, &inputs.x, n, m % 2, &scratch);
+            ck_assert_mem_eq(shared, whole, (size_t)n * (n_outputs + 3) * sizeof(float));
+            check_tickets(&scratch);
         }
     }
     free_weights(&weights);
@@ -302,13 +356,49 @@ START_TEST(three_matrices_of_different_formats_share_a_launch)
             products[i] = (struct device_product){
                 &weights[i].matrix, on_device(NULL, MOST_ROWS * stride * sizeof(float)), stride};
         }
-        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x, counts[c / 2], c % 2), 0);
+        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x, counts[c / 2], c % 2, NULL), 0);
         ck_assert_uint_eq(device_counts(device).launches, launches + 1);
         for (int i = 0; i < 3; i++)
             check_products(
                 &weights[i], &inputs,
                 from_device(products[i].out, counts[c / 2] * products[i].out_stride * sizeof(float)),
                 counts[c / 2]);
+    }
+    for (int i = 0; i < 3; i++)
+        free_weights(&weights[i]);
+    free_inputs(&inputs);
+    close_device();
+}
+END_TEST
+
+/* Tiles of three matrices, one after the other, of two groups of rows of x: shares go across all borders. */
+START_TEST(matrices_of_a_launch_are_shared_together)
+{
+    open_device();
+    struct weights weights[3] = {make_weights(FORMAT_Q4_K, 140, 768, true),
+                                 make_weights(FORMAT_F16, 5, 700, false),
+                                 make_weights(FORMAT_Q6_K, 64, 768, false)};
+    struct inputs inputs = make_inputs(700, MOST_ROWS, fill_random);
+    for (uint32_t n_multiprocessors = 1; n_multiprocessors < 9; n_multiprocessors++) {
+        const struct multiply_scratch scratch = make_scratch(n_multiprocessors);
+        struct device_product products[3];
+        uint64_t launches;
+        for (int i = 0; i < 3; i++) {
+            uint32_t stride = weights[i].matrix.n_rows;
+            products[i] = (struct device_product){
+                &weights[i].matrix, on_device(NULL, MOST_ROWS * stride * sizeof(float)), stride};
+        }
+        launches = device_counts(device).launches;
+        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x, MOST_ROWS, false, &scratch), 0);
+        ck_assert_uint_eq(device_counts(device).launches, launches + 1);
+        check_tickets(&scratch);
+        for (int i = 0; i < 3; i++) {
+            const size_t bytes = MOST_ROWS * products[i].out_stride * sizeof(float);
+            const float *shared = from_device(products[i].out, bytes);
+            ck_assert_int_eq(device_fill(queue, products[i].out, 0x7b, bytes), 0);
+            ck_assert_int_eq(kernels_multiply(queue, &products[i], 1, &inputs.x, MOST_ROWS, false, NULL), 0);
+            ck_assert_mem_eq(shared, from_device(products[i].out, bytes), bytes);
+        }
     }
     for (int i = 0; i < 3; i++)
         free_weights(&weights[i]);
@@ -346,14 +436,14 @@ START_TEST(products_and_their_activation_in_one_are_the_two_one_after_the_other)
         struct device_product products[2] = {{&gate.matrix, on_device(NULL, bytes), stride},
                                              {&up.matrix, on_device(NULL, bytes), stride}};
         struct device_activations two = make_out(stride), one = make_out(stride);
-        ck_assert_int_eq(kernels_multiply(queue, products, 2, &inputs.x, n, false), 0);
+        ck_assert_int_eq(kernels_multiply(queue, products, 2, &inputs.x, n, false, NULL), 0);
         ck_assert_int_eq(kernels_activate(queue, ACTIVATION_SILU, gated ? products[0].out : NULL,
                                           products[1].out, stride, n_ff, &two, n),
                          0);
         ck_assert_int_eq(device_synchronize(queue), 0);
         uint64_t launches = device_counts(device).launches;
         ck_assert_int_eq(kernels_multiply_activate(queue, ACTIVATION_SILU, gated ? &products[0] : NULL,
-                                                   &products[1], &inputs.x, n, false, &one, tickets),
+                                                   &products[1], &inputs.x, n, false, &one, tickets, NULL),
                          0);
         ck_assert_uint_eq(device_counts(device).launches - launches, n <= 4 ? 1 : 2);
         check_same(one.values, two.values, bytes);
@@ -408,10 +498,10 @@ START_TEST(a_product_and_its_norm_in_one_are_the_two_one_after_the_other)
             if (one) {
                 uint64_t launches = device_counts(device).launches;
                 ck_assert_int_eq(
-                    kernels_multiply_norm(queue, &product, &inputs.x, rows, false, &step, ticket), 0);
+                    kernels_multiply_norm(queue, &product, &inputs.x, rows, false, &step, ticket, NULL), 0);
                 ck_assert_uint_eq(device_counts(device).launches - launches, rows);
             } else {
-                ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, rows, false), 0);
+                ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, rows, false, NULL), 0);
                 ck_assert_int_eq(kernels_norm(queue, &step, rows), 0);
             }
         }
@@ -446,10 +536,10 @@ START_TEST(what_cannot_be_multiplied_is_refused)
     struct inputs inputs = make_inputs(256, MOST_ROWS, fill_random);
     float *out = on_device(NULL, 64);
     struct device_product product = {&weights.matrix, out, 4};
-    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, 1, false), -EINVAL);
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, 1, false, NULL), -EINVAL);
     weights.matrix.padded_columns = 256;
     weights.matrix.format = FORMAT_LIMIT;
-    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, 1, false), -EINVAL);
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, 1, false, NULL), -EINVAL);
     free_weights(&weights);
     free_inputs(&inputs);
     close_device();
@@ -463,6 +553,8 @@ static void add(TCase *tests)
     const int n = getenv("QUERN_RACES_ONLY") ? 1 : (int)N_TESTED_FORMATS;
     tcase_add_loop_test(tests, products_are_those_of_the_format, 0, (int)N_TESTED_FORMATS);
     tcase_add_loop_test(tests, reproducible_rows_are_the_same_bits_in_any_number_of_rows, 0, n);
+    tcase_add_loop_test(tests, shared_tiles_have_the_bits_of_whole_ones, 0, (int)N_TESTED_FORMATS);
+    tcase_add_test(tests, matrices_of_a_launch_are_shared_together);
     tcase_add_loop_test(tests, a_row_that_is_not_finite_leaves_the_others_alone, 0, n);
     tcase_add_loop_test(tests, extremes_do_not_overflow, 0, n);
     tcase_add_test(tests, three_matrices_of_different_formats_share_a_launch);

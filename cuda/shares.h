@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_SHARES_H
+#define CUDA_SHARES_H
+
+/* Who multiplies which columns of the wide tiles of a product (tile.h): stream-K with fixed pieces.
+ *
+ * A tile to a block of threads leaves multiprocessors without work: 4096 outputs of 64 rows are 64 tiles, and
+ * an H200 has 132 multiprocessors, each with room for two blocks. So the tiles beyond the last full round, or
+ * all when they fill none, are divided: their columns, one tile's after the other's, are cut into as many
+ * shares of equal length as there is room for blocks, wherever a tile ends. A block goes through its share
+ * tile by tile, leaves sums of what it has of a tile, and whoever adds the last of a tile's sums up finds all
+ * others there. Nobody waits.
+ *
+ * What is added up are the sums of the tile's parts (SHARES_PARTS runs of columns, whose borders are a matter
+ * of the matrix alone), in the order of the parts. A share is whole parts, so a divided tile has the bits of
+ * one that is not: who divides what may hang on the rows and on the device, and a result on neither.
+ *
+ * The thin tiles of few rows are not divided: there a warp has a part each already. */
+
+#include <stdint.h>
+
+#define SHARES_PARTS   8 /* of a tile */
+#define SHARES_AT_ONCE 2 /* blocks on a multiprocessor */
+
+/* What dividing costs a block, in steps of 256 columns: a first load that nothing hides, and sums. Of a tile
+ * those are 16 KB for each part, written and read once more, in the L2 cache; a step reads 9 KB of weights in
+ * four bits and 20 KB of activations, and has 256 matrix products and the scaling of what they give. */
+#define SHARES_COST 3
+
+/* A step of a block that is alone on its multiprocessor, and of one of two: together they are faster than one
+ * after the other, but not twice as fast. These three are estimates, nobody has measured them; so an eighth
+ * of the time has to be gained. */
+#define SHARES_ALONE 2
+#define SHARES_PAIR  3
+
+enum shares_rule { SHARES_PLANNED, SHARES_NEVER, SHARES_ALWAYS };
+
+/* Tiles 0 … n_whole − 1 are a block's each; the n_divided after them are shared by n_shares blocks. */
+struct shares {
+    uint32_t n_whole, n_divided, n_shares;
+};
+
+static inline uint32_t shares_quotient(uint32_t a, uint32_t b) /* rounded up */
+{
+    return (a + b - 1) / b;
+}
+
+/* The time of `n_blocks` blocks at most of so many steps, which all run at once. */
+static inline uint64_t shares_time(uint32_t n_blocks, uint32_t n_steps, uint32_t n_multiprocessors)
+{
+    return (uint64_t)n_steps * (n_blocks <= n_multiprocessors ? SHARES_ALONE : SHARES_PAIR);
+}
+
+/* For n_tiles tiles of n_steps steps each. What full rounds leave over is divided when it is done sooner so,
+ * or as the rule says, never or always. */
+static inline struct shares shares_plan(uint32_t n_tiles, uint32_t n_steps, uint32_t n_multiprocessors,
+                                        enum shares_rule rule)
+{
+    const struct shares whole = {n_tiles, 0, 0};
+    const uint32_t room = n_multiprocessors * SHARES_AT_ONCE;
+    const uint32_t n_divided = room ? n_tiles % room : 0, n_units = n_divided * SHARES_PARTS;
+    if (n_divided == 0 || rule == SHARES_NEVER)
+        return whole;
+    const uint32_t n_shares = n_units < room ? n_units : room;
+    const uint32_t longest = shares_quotient(shares_quotient(n_units, n_shares) * n_steps, SHARES_PARTS);
+    if (rule == SHARES_PLANNED && 9 * shares_time(n_shares, longest + SHARES_COST, n_multiprocessors) >=
+                                      8 * shares_time(n_divided, n_steps, n_multiprocessors))
+        return whole;
+    const struct shares shares = {n_tiles - n_divided, n_divided, n_shares};
+    return shares;
+}
+
+/* Of any plan for such a device. */
+static inline uint32_t shares_most_divided(uint32_t n_multiprocessors)
+{
+    return n_multiprocessors > 0 ? n_multiprocessors * SHARES_AT_ONCE - 1 : 0;
+}
+
+#endif

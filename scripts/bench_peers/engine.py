@@ -5,6 +5,7 @@ flash attention. A variant measures the job once and gives the figures by their 
 import os
 import signal
 import subprocess
+import tempfile
 
 TIMEOUT_S = 600  # until one measurement that does not end counts as failed
 
@@ -26,22 +27,24 @@ def last_words(text):
 
 
 def run(*command, errors_too=False):
-    """What the program printed to stdout, and to stderr where that is wanted. Its processes end with it, and with us."""
+    """What the program printed to stdout, and to stderr where that is wanted. Its processes end with it, and with us.
+    It runs in a folder of its own: some leave files there."""
     words = [str(word) for word in command]
-    try:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT if errors_too else subprocess.PIPE, text=True,
-                                   errors="replace", start_new_session=True)
-    except OSError as error:
-        raise Failure(f"{words[0]}: {error.strerror}") from error
-    try:
-        out, err = process.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise Failure(f"{words[0]}: not done after {TIMEOUT_S} s") from error
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    errors = subprocess.STDOUT if errors_too else subprocess.PIPE
+    with tempfile.TemporaryDirectory(prefix="quern-peers-") as folder:
+        try:
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, cwd=folder,
+                                       text=True, errors="replace", start_new_session=True)
+        except OSError as error:
+            raise Failure(f"{words[0]}: {error.strerror}") from error
+        try:
+            out, err = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise Failure(f"{words[0]}: not done after {TIMEOUT_S} s") from error
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
     if process.returncode != 0:
         raise Failure(f"{words[0]}: status {process.returncode}: {last_words(err or out)}")
     return out

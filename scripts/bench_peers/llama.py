@@ -27,7 +27,8 @@ def bench_rates(text):
 
 
 def batch_rates(text):
-    """Ids a second while all sequences decode, by their number, of the table that llama-batched-bench printed."""
+    """Ids a second while all sequences decode, by their number, of the table that llama-batched-bench printed, to
+    stdout or stderr."""
     rows = re.findall(r"^\|([ \d.|]+)\|$", text, re.MULTILINE)
     cells = [[cell.strip() for cell in row.split("|")] for row in rows]
     if not cells or any(len(row) != 10 for row in cells):
@@ -74,7 +75,7 @@ class LlamaCpp:
         return batch_rates(run(self.folder / "llama-batched-bench", "-m", model, "-c", most * BATCH_CONTEXT,
                                "-t", self.threads, "-tb", self.threads, "-ctk", "f16", "-ctv", "f16",
                                "-npp", self.sizes.batch_prompt, "-ntg", self.sizes.batch_decode,
-                               "-npl", ",".join(map(str, self.sizes.sequences)), *flags))
+                               "-npl", ",".join(map(str, self.sizes.sequences)), *flags, errors_too=True))
 
     def serving(self, job, label, model, flags):
         folder = tempfile.TemporaryDirectory(prefix="quern-peers-")

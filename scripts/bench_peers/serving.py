@@ -28,7 +28,7 @@ class Server:
         try:
             with self.log.open("wb") as log:
                 self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log,
-                                                stderr=subprocess.STDOUT, start_new_session=True)
+                                                stderr=subprocess.STDOUT, cwd=self.log.parent, start_new_session=True)
         except OSError as error:
             raise Failure(f"{self.command[0]}: {error.strerror}") from error
         end = time.monotonic() + START_S

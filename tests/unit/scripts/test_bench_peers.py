@@ -306,7 +306,9 @@ esac
 """
 PRETENDED_LLAMA = {
     "llama-server": "echo 'version: 123 (abc)' >&2",
-    "llama-bench": """case "$*" in *" -fa 1"*) n=2 ;; *) n=1 ;; esac
+    "llama-bench": """[ -f "$4" ] || exit 1
+echo all that I did >llama.log
+case "$*" in *" -fa 1"*) n=2 ;; *) n=1 ;; esac
 printf '[\\n{"n_prompt":8,"n_gen":0,"samples_ts":[%s0]},{"n_prompt":0,"n_gen":8,"samples_ts":[%s0]}\\n]\\n' $n $n""",
     "llama-batched-bench": """echo '|  2 |  2 |  8 | 3 | 1 | 1 | 1 | 50 | 1 | 1 |'
 echo '|  2 |  2 | 32 | 3 | 1 | 1 | 1 | 30 | 1 | 1 |'""",
@@ -329,11 +331,12 @@ class WholeRun(unittest.TestCase):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def bench(self, *options):
-        return subprocess.run([sys.executable, "-B", SCRIPTS / "bench-peers", "--build", self.folder / "build", "--models",
-                               self.folder / "models", "--rounds", "2", *options], capture_output=True, text=True)
+        """In the folder, by relative paths."""
+        words = [sys.executable, "-B", SCRIPTS / "bench-peers", "--build", "build", "--models", "models", "--rounds", "2"]
+        return subprocess.run([*words, *options], capture_output=True, text=True, cwd=self.folder)
 
     def test_prints_a_table(self):
-        done = self.bench("--llama-cpp", self.folder / "llama", "--rows", "1b-q4,batch,depth")
+        done = self.bench("--llama-cpp", "llama", "--rows", "1b-q4,batch,depth")
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = done.stdout.splitlines()
         self.assertRegex(lines[0], r"quern 9\.8\.7, llama\.cpp 123 \(abc\); \d+ threads each")
@@ -347,14 +350,20 @@ class WholeRun(unittest.TestCase):
             "| 1B Q4_K_M decode at depth 4,096, tok/s | 30 | 20 (-fa 1) | 1.50 | ≥ 5 | missed |",
         ])
         self.assertTrue((self.folder / "models/llama-3.2-1b-Q4_K_M.gguf").exists())
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"build", "llama", "models"})
 
     def test_a_row_without_a_peer_is_an_error_and_the_others_are_printed(self):
         self.program("llama/llama-batched-bench", "#!/bin/sh\necho no memory >&2; exit 1\n")
-        done = self.bench("--llama-cpp", self.folder / "llama", "--rows", "batch,1b-q8")
+        done = self.bench("--llama-cpp", "llama", "--rows", "batch,1b-q8")
         self.assertEqual(done.returncode, 1)
         self.assertIn("no memory", done.stderr)
         self.assertIn("| 0.5B Q4_K_M, 8 sequences decoding, tok/s | 80 | – | – | ≥ 2 |  |", done.stdout)
         self.assertIn("| 1B Q8_0 decode, tok/s | 30 | 20 (-fa 1) | 1.50 | ≥ 1.2 |  |", done.stdout)
+
+    def test_a_table_on_stderr_is_read_too(self):
+        self.program("llama/llama-batched-bench", f"#!/bin/sh\ncat >&2 <<'END'\n{BATCHED_BENCH}END\n")
+        done = self.bench("--ik-llama-cpp", "llama", "--rows", "batch")
+        self.assertIn("| 0.5B Q4_K_M, 32 sequences decoding, tok/s | 90 | 18.5 (-fa 1) |", done.stdout, done.stderr)
 
     def test_wrong_options_are_named(self):
         for options, reason in (((), "no peer is named"), (("--llama-cpp", "x", "--rows", "2b"), 'no row "2b"'),

@@ -5,7 +5,7 @@ import statistics
 
 from .engine import Failure
 
-BEHIND = 0.05  # an engine's variant that the first round has further behind its best, in every figure, is asked no more
+BEHIND = 0.1  # an engine's variant that the first round has further behind its best, in every figure, is asked no more
 
 
 class Samples:

@@ -40,8 +40,13 @@ static __device__ inline void leave_sums(const struct shared_tiles &tiles, uint3
 {
     struct float_four *to = sums_of(tiles, tile, part);
     SIMT_UNROLL
-    for (uint32_t n = 0; n < WIDE_NB; n++)
-        to[n * WIDE_THREADS] = float_four{{sums[n][0], sums[n][1], sums[n][2], sums[n][3]}};
+    for (uint32_t n = 0; n < WIDE_NB; n++) {
+        struct float_four four;
+        SIMT_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            four.v[i] = sums[n][i];
+        to[n * WIDE_THREADS] = four;
+    }
 }
 
 /* After all parts have been left. */

@@ -122,12 +122,16 @@ static int take_added(struct list *list, const json_t *added, uint64_t most, str
     return 0;
 }
 
+/* There may be more than MOST_GAPS, where words are added tokens too. */
 static int fill_gaps(struct list *list)
 {
     uint32_t n = 0;
-    list->gaps = calloc(MOST_GAPS, sizeof *list->gaps);
+    for (uint32_t id = 0; id < list->n; id++)
+        n += !list->texts[id].data;
+    list->gaps = calloc(n + 1, sizeof *list->gaps);
     if (!list->gaps)
         return -ENOMEM;
+    n = 0;
     for (uint32_t id = 0; id < list->n; id++)
         if (!list->texts[id].data) {
             snprintf(list->gaps[n], sizeof list->gaps[n], "[PAD%u]", id);
@@ -324,16 +328,20 @@ static int write_specials(const struct sides *sides, struct gguf_writer *writer,
     const int64_t bos = id_of(sides->tokenizer, add_bos && !bos_text ? kind->before : bos_text);
     int64_t ends[MOST_ENDS];
     uint32_t n_ends = 0;
+    const char *eos_text = token_text(sides->config, "eos_token");
+    const int64_t eos = id_of(sides->tokenizer, add_eos && !eos_text ? kind->behind : eos_text);
     if (add_bos && bos != id_of(sides->tokenizer, kind->before))
         return error_set(err, -EINVAL,
                          "tokenizer.json: post_processor begins with another token than bos_token");
+    if (add_eos && eos != id_of(sides->tokenizer, kind->behind))
+        return error_set(err, -EINVAL,
+                         "tokenizer.json: post_processor ends with another token than eos_token");
     int r = json_read_flag(sides->config, "add_bos_token", &add_bos, err);
     if (r >= 0)
         r = json_read_flag(sides->config, "add_eos_token", &add_eos, err);
     if (r < 0)
         return error_prefix(err, r, "tokenizer_config.json");
-    r = collect_ends(sides->generation, id_of(sides->tokenizer, token_text(sides->config, "eos_token")),
-                     sides->list->n, ends, &n_ends, err);
+    r = collect_ends(sides->generation, eos, sides->list->n, ends, &n_ends, err);
     if (r == 0 && bos >= 0)
         r = gguf_writer_u32(writer, "tokenizer.ggml.bos_token_id", (uint32_t)bos);
     for (uint32_t i = 0; i < n_ends && r == 0; i++)
@@ -341,7 +349,7 @@ static int write_specials(const struct sides *sides, struct gguf_writer *writer,
     if (r == 0)
         r = gguf_writer_bool(writer, "tokenizer.ggml.add_bos_token", add_bos && bos >= 0);
     if (r == 0)
-        r = gguf_writer_bool(writer, "tokenizer.ggml.add_eos_token", add_eos);
+        r = gguf_writer_bool(writer, "tokenizer.ggml.add_eos_token", add_eos && eos >= 0);
     return r;
 }
 

@@ -225,6 +225,114 @@ START_TEST(the_load_is_the_prompt_and_a_part_of_what_may_come)
 }
 END_TEST
 
+START_TEST(a_session_of_bytes_that_fit_is_refused_for_its_share_and_not_for_the_queue)
+{
+    struct admission admission = {.max_queued = 2, .max_queued_bytes = 1000};
+    ck_assert_begins(refusal(&admission, ann, 1000), SHARE_FULL);
+    ck_assert_begins(refusal(&admission, ann, 1001), FULL "0 requests of 0 bytes wait");
+}
+END_TEST
+
+START_TEST(a_client_may_have_so_many_requests_that_have_not_ended)
+{
+    struct admission admission = {.max_queued = 100, .max_queued_bytes = 1000, .max_client_requests = 2};
+    struct request first = make(ann, 1, 0), second = make(ann, 1, 0);
+    enter(&admission, &first);
+    ck_assert_str_eq(refusal(&admission, ann, 1), "");
+    enter(&admission, &second);
+    admission_dequeued(&admission, &second); /* it runs */
+    ck_assert_str_eq(refusal(&admission, ann, 1),
+                     "this client has 2 requests that have not ended, and may have 2 (client-requests)");
+    ck_assert_str_eq(refusal(&admission, bob, 1), "");
+    admission_ended(&admission, &second, CLOCK_NS_PER_S);
+    ck_assert_str_eq(refusal(&admission, ann, 1), "");
+    end(&admission, &first);
+}
+END_TEST
+
+START_TEST(what_a_client_has_is_the_sum_of_its_requests)
+{
+    struct admission admission = {.max_queued = 100, .max_queued_bytes = 1000};
+    struct request first = make(ann, 10, 100), second = make(ann, 20, 30);
+    enter(&admission, &first);
+    enter(&admission, &second);
+    const struct share *share = share_find(&admission.shares, &ann);
+    ck_assert_uint_eq(share->journal_bytes, 130);
+    ck_assert_uint_eq(share->queued_bytes, 30);
+    ck_assert_uint_eq(share->queued, 2);
+    end(&admission, &first);
+    ck_assert_uint_eq(share->journal_bytes, 30);
+    ck_assert_uint_eq(share->queued_bytes, 20);
+    ck_assert_uint_eq(share->queued, 1);
+    ck_assert_uint_eq(admission.queued_bytes, 20);
+    end(&admission, &second);
+    ck_assert_ptr_null(second.share);
+}
+END_TEST
+
+/* Five ends in a second, one in the third: how long eighty that wait take, an eighth of them and one. */
+START_TEST(the_rate_of_ends_is_halved_by_each_second)
+{
+    struct admission admission = {0};
+    const uint64_t s = CLOCK_NS_PER_S;
+    for (int i = 0; i < 5; i++)
+        end_at(&admission, 10 * s);
+    admission.queued = 80;
+    ck_assert_uint_eq(admission_retry_ms(&admission, 10 * s), 220); /* as if in a tenth of a second */
+    ck_assert_uint_eq(admission_retry_ms(&admission, 10 * s + s / 10), 220);
+    ck_assert_uint_eq(admission_retry_ms(&admission, 10 * s + s / 2), 1100);
+    ck_assert_uint_eq(admission_retry_ms(&admission, 11 * s), 4400);
+    ck_assert_uint_eq(admission_retry_ms(&admission, 12 * s - 1), 4400);
+    ck_assert_uint_eq(admission_retry_ms(&admission, 12 * s), 8800);
+    ck_assert_uint_eq(admission_retry_ms(&admission, 13 * s), 10000);
+    end_at(&admission, 12 * s + s / 4);
+    ck_assert_double_eq(admission.ended_per_s, 1.25);
+    ck_assert_uint_eq(admission.window_ns, 12 * s);
+    ck_assert_uint_eq(admission_retry_ms(&admission, 12 * s + s / 2), 5500);
+    ck_assert_uint_eq(admission_retry_ms(&admission, 13 * s), 9777);
+    admission.queued = 0;
+    ck_assert_uint_eq(admission_retry_ms(&admission, 12 * s + s / 2), 500);
+}
+END_TEST
+
+START_TEST(what_was_asked_for_is_fixed_in_its_units)
+{
+    const uint64_t year_ms = (uint64_t)31536000 * 1000;
+    const struct chat_message chat[] = {{.content = BYTES_LITERAL("12345")},
+                                        {.content = BYTES_LITERAL("678")}};
+    struct request request = {.deadline_ns = UINT64_MAX};
+    struct generation generation;
+    generation_defaults(&generation);
+    generation.priority = -3;
+    generation.on_disconnect = DISCONNECT_KEEP;
+    generation.keep_s = 7;
+    generation.deadline_ms = year_ms;
+    generation.prompt.form = PROMPT_CHAT;
+    generation.prompt.chat.items = chat;
+    generation.prompt.chat.n = 2;
+    admission_fix(&request, &generation, 0, 1000);
+    ck_assert_int_eq(request.priority, -3);
+    ck_assert_int_eq(request.on_disconnect, DISCONNECT_KEEP);
+    ck_assert_uint_eq(request.keep_ns, 7 * CLOCK_NS_PER_S);
+    ck_assert_uint_eq(request.arrived_ns, 1000);
+    ck_assert_uint_eq(request.deadline_ns, UINT64_MAX);
+    ck_assert_uint_eq(request.prompt_tokens, 3);
+    generation.deadline_ms--;
+    admission_fix(&request, &generation, 0, 1000);
+    ck_assert_uint_eq(request.deadline_ns, 1000 + (year_ms - 1) * CLOCK_NS_PER_MS);
+}
+END_TEST
+
+START_TEST(each_drawn_seed_is_another)
+{
+    struct admission admission = {.secret = 1}, same = {.secret = 1}, other = {.secret = 2};
+    uint64_t first = admission_draw_seed(&admission);
+    ck_assert_uint_eq(admission_draw_seed(&same), first);
+    ck_assert_uint_ne(admission_draw_seed(&admission), first);
+    ck_assert_uint_ne(admission_draw_seed(&other), first);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, of_the_queue_a_session_has_as_much_as_it_leaves_free);
@@ -236,6 +344,12 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_seed_is_drawn_only_for_those_who_chose_none);
     tcase_add_test(tests, a_deadline_counts_from_arrival_and_an_endless_one_is_none);
     tcase_add_test(tests, the_load_is_the_prompt_and_a_part_of_what_may_come);
+    tcase_add_test(tests, a_session_of_bytes_that_fit_is_refused_for_its_share_and_not_for_the_queue);
+    tcase_add_test(tests, a_client_may_have_so_many_requests_that_have_not_ended);
+    tcase_add_test(tests, what_a_client_has_is_the_sum_of_its_requests);
+    tcase_add_test(tests, the_rate_of_ends_is_halved_by_each_second);
+    tcase_add_test(tests, what_was_asked_for_is_fixed_in_its_units);
+    tcase_add_test(tests, each_drawn_seed_is_another);
 }
 
 int main(void)

@@ -61,11 +61,42 @@ START_TEST(a_minutes_tokens_may_be_had_at_once_and_come_back_in_a_minute)
 }
 END_TEST
 
+START_TEST(who_has_had_all_is_told_when_there_is_one_more)
+{
+    const struct allowance allowance = {.tokens = 600};
+    struct client_key key = {0};
+    allowance_charge(&allowance, &key, 600, SECOND);
+    ck_assert_double_eq(key.tokens, 0);
+    ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OVERLOADED);
+    ck_assert_uint_eq(retry_ms, 101);
+    ck_assert_str_eq(reason.text,
+                     "this client's key has had its 600 tokens a minute (client-tokens): more in 1 s");
+    allowance_charge(&allowance, &key, 100, SECOND);
+    ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OVERLOADED);
+    ck_assert_uint_eq(retry_ms, 10101);
+    ck_assert_ptr_nonnull(strstr(reason.text, "more in 11 s"));
+    allowance_charge(&allowance, &key, 0, 7 * SECOND); /* sixty have come back */
+    ck_assert_double_eq(key.tokens, -40);
+}
+END_TEST
+
+START_TEST(a_wait_beyond_all_numbers_is_the_longest_that_can_be_told)
+{
+    const struct allowance allowance = {.tokens = 1};
+    struct client_key key = {0};
+    allowance_charge(&allowance, &key, 1 << 30, SECOND);
+    ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OVERLOADED);
+    ck_assert_uint_eq(retry_ms, UINT32_MAX);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, without_a_key_or_a_bound_there_is_none);
     tcase_add_test(tests, sessions_are_counted_for_the_key);
     tcase_add_test(tests, a_minutes_tokens_may_be_had_at_once_and_come_back_in_a_minute);
+    tcase_add_test(tests, who_has_had_all_is_told_when_there_is_one_more);
+    tcase_add_test(tests, a_wait_beyond_all_numbers_is_the_longest_that_can_be_told);
 }
 
 int main(void)

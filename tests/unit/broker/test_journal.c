@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The journal: what goes in comes out by position, and nobody gets more memory than was promised. */
+/* The journal: what goes in comes out by position, nobody gets more memory than was promised, and what an
+ * earlier process left is found. */
 
 #include "broker/journal.h"
 #include "tests/unit/run.h"
@@ -243,6 +244,133 @@ START_TEST(a_log_beyond_its_reservation_takes_what_is_left_and_then_is_refused)
 }
 END_TEST
 
+START_TEST(the_worst_case_counts_tokens_their_logprobs_and_what_is_there_anyway)
+{
+    ck_assert_uint_eq(journal_worst_case(0, 0, false, 0), 1024);
+    ck_assert_uint_eq(journal_worst_case(0, 5, true, 7), 1031);
+    ck_assert_uint_eq(journal_worst_case(1000, 0, true, 0), 1024 + 1000 * 192);
+    ck_assert_uint_eq(journal_worst_case(1000, 3, false, 0), 1024 + 1000 * (192 + 3 * 12));
+    ck_assert_uint_eq(journal_worst_case(1000, 3, true, 0), 1024 + 1000 * (192 + 3 * 24));
+    ck_assert_uint_eq(journal_worst_case(UINT32_MAX, 21, true, 0),
+                      1024 + (uint64_t)UINT32_MAX * (192 + 21 * 24));
+}
+END_TEST
+
+/* ---- what an earlier process left ---- */
+
+enum { OWNER = 77, LEFT_FRAMES = 10, LEFT_BYTES = 13 };
+
+/* The only block of a log of ten frames, as it is found; the caller's. */
+static uint8_t *leave_block(size_t *ret_size)
+{
+    struct journal journal = {.limit = 1 << 20};
+    struct journal_log log = {.owner = OWNER};
+    append_frames(&journal, &log, LEFT_FRAMES, LEFT_BYTES);
+    journal_settle(&journal, &log, 0); /* without its unused end */
+    ck_assert_uint_eq(log.n_chunks, 1);
+    uint8_t *block = malloc(log.memory);
+    ck_assert_ptr_nonnull(block);
+    memcpy(block, log.first, log.memory);
+    *ret_size = log.memory;
+    journal_release(&journal, &log);
+    return block;
+}
+
+START_TEST(a_block_says_whose_it_is)
+{
+    uint64_t owner = 0;
+    uint32_t index = 9;
+    size_t size;
+    uint8_t *block = leave_block(&size);
+    ck_assert(journal_is_chunk(block, size, &owner, &index));
+    ck_assert_uint_eq(owner, OWNER);
+    ck_assert_uint_eq(index, 0);
+    ck_assert(!journal_is_chunk(block, size - 1, &owner, &index)); /* it would have more than it holds */
+    ck_assert(!journal_is_chunk(block, 8, &owner, &index));
+    block[0] ^= 1;
+    ck_assert(!journal_is_chunk(block, size, &owner, &index));
+    free(block);
+}
+END_TEST
+
+/* What is restored for an owner of a block whose frame `damaged` (1 …) is so; −1: of none. */
+static bool restore(struct journal *journal, struct journal_log *log, uint64_t owner, int damaged)
+{
+    size_t size;
+    uint8_t *block = leave_block(&size);
+    for (size_t i = 0; damaged >= 0 && i + LEFT_BYTES <= size; i++) {
+        uint8_t frame[LEFT_BYTES];
+        memset(frame, damaged, sizeof frame);
+        if (memcmp(block + i, frame, sizeof frame) == 0) {
+            block[i + LEFT_BYTES - 1] ^= 1;
+            break;
+        }
+    }
+    *journal = (struct journal){.limit = 1 << 20, .used = 1000};
+    *log = (struct journal_log){.owner = owner};
+    bool whole = journal_restore(journal, log, block, size);
+    ck_assert_uint_eq(log->memory, size);
+    ck_assert_uint_eq(journal->used, 1000 + size);
+    return whole;
+}
+
+START_TEST(a_log_that_is_found_goes_on_where_it_was)
+{
+    struct journal journal;
+    struct journal_log log;
+    struct journal_page page = {0};
+    ck_assert(restore(&journal, &log, OWNER, -1));
+    ck_assert_uint_eq(log.count, LEFT_FRAMES);
+    ck_assert_uint_eq(log.text_bytes, 2 * LEFT_FRAMES);
+    ck_assert_uint_eq(log.n_chunks, 1);
+    struct bytes last = journal_last(&log);
+    ck_assert_uint_eq(last.len, LEFT_BYTES);
+    ck_assert_int_eq(*(const char *)last.data, LEFT_FRAMES - 1);
+    append_frames(&journal, &log, 3, LEFT_BYTES);
+    ck_assert_int_eq(journal_read(&log, 0, 1 << 20, &page), 0);
+    ck_assert_uint_eq(page.n, LEFT_FRAMES + 3);
+    for (int i = 0; i < LEFT_FRAMES + 3; i++)
+        ck_assert_int_eq(*(const char *)page.items[i].data, i);
+    journal_page_deinit(&page);
+    journal_release(&journal, &log);
+    ck_assert_uint_eq(journal.used, 1000);
+}
+END_TEST
+
+START_TEST(a_damaged_frame_and_what_follows_it_is_cut_off)
+{
+    struct journal journal;
+    struct journal_log log;
+    for (int damaged = 1; damaged < LEFT_FRAMES; damaged++) {
+        ck_assert(!restore(&journal, &log, OWNER, damaged));
+        ck_assert_uint_eq(log.count, (uint64_t)damaged);
+        ck_assert_uint_eq(log.text_bytes, 2 * (uint64_t)damaged);
+        ck_assert_int_eq(*(const char *)journal_last(&log).data, damaged - 1);
+        journal_release(&journal, &log);
+    }
+    ck_assert(!restore(&journal, &log, OWNER + 1, -1)); /* another's frames are none of this log */
+    ck_assert_uint_eq(log.count, 0);
+    ck_assert_uint_eq(journal_last(&log).len, 0);
+    journal_release(&journal, &log);
+}
+END_TEST
+
+START_TEST(a_block_that_is_not_the_next_one_is_not_taken)
+{
+    struct journal journal;
+    struct journal_log log;
+    size_t size;
+    uint8_t *again = leave_block(&size);
+    ck_assert(restore(&journal, &log, OWNER, -1));
+    ck_assert(!journal_restore(&journal, &log, again, size));
+    ck_assert_uint_eq(log.n_chunks, 1);
+    ck_assert_uint_eq(log.count, LEFT_FRAMES);
+    ck_assert_uint_eq(journal.used, 1000 + size);
+    free(again);
+    journal_release(&journal, &log);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_page_starts_at_the_first_frame_that_is_missing);
@@ -257,6 +385,11 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_log_within_its_reservation_never_fails);
     tcase_add_test(tests, what_an_append_would_take_is_known_before);
     tcase_add_test(tests, a_log_beyond_its_reservation_takes_what_is_left_and_then_is_refused);
+    tcase_add_test(tests, the_worst_case_counts_tokens_their_logprobs_and_what_is_there_anyway);
+    tcase_add_test(tests, a_block_says_whose_it_is);
+    tcase_add_test(tests, a_log_that_is_found_goes_on_where_it_was);
+    tcase_add_test(tests, a_damaged_frame_and_what_follows_it_is_cut_off);
+    tcase_add_test(tests, a_block_that_is_not_the_next_one_is_not_taken);
 }
 
 int main(void)

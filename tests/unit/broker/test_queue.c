@@ -360,6 +360,26 @@ START_TEST(any_mixture_comes_out_once_each)
 }
 END_TEST
 
+START_TEST(a_priority_beyond_the_classes_is_that_of_the_last_one)
+{
+    struct request high = make(1, 100, 0), highest = make(2, QUEUE_PRIORITY_MAX, 1),
+                   low = make(3, INT32_MIN, 0), lowest = make(4, QUEUE_PRIORITY_MIN, 1);
+    push(&low);
+    push(&lowest);
+    push(&high);
+    push(&highest);
+    ck_assert_int_eq(high.priority, QUEUE_PRIORITY_MAX);
+    ck_assert_int_eq(highest.priority, QUEUE_PRIORITY_MAX);
+    ck_assert_int_eq(low.priority, QUEUE_PRIORITY_MIN);
+    ck_assert_int_eq(lowest.priority, QUEUE_PRIORITY_MIN);
+    ck_assert_ptr_eq(take(), &high);
+    ck_assert_ptr_eq(take(), &highest);
+    ck_assert_ptr_eq(take(), &low);
+    ck_assert_ptr_eq(take(), &lowest);
+    empty();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, brief_requests_pass_those_that_have_no_room);
@@ -377,6 +397,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_request_that_leaves_without_its_turn_costs_its_session_none);
     tcase_add_test(tests, an_expired_request_is_found_wherever_it_stands);
     tcase_add_test(tests, each_turn_gives_every_session_that_waits_one_request);
+    tcase_add_test(tests, a_priority_beyond_the_classes_is_that_of_the_last_one);
 }
 
 int main(void)

@@ -221,6 +221,55 @@ START_TEST(a_large_question_goes_to_a_worker_that_works_on_none)
 }
 END_TEST
 
+START_TEST(at_equal_load_the_one_with_fewer_requests_is_better)
+{
+    struct worker workers[] = {serving("m", 4), serving("m", 4)};
+    workers[0].n_requests = 1;
+    workers[1].recent = 10;
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[1]);
+    workers[0] = workers[1];
+    workers[1] = serving("m", 4);
+    workers[1].n_requests = 1;
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[0]);
+    workers[1].n_requests = 0; /* then the one that got less lately */
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[1]);
+}
+END_TEST
+
+START_TEST(without_load_the_number_of_slots_is_no_reason)
+{
+    struct worker workers[] = {serving("m", 2), serving("m", 8)};
+    workers[0].n_requests = 1;
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[1]);
+    workers[0].n_requests = 0;
+    workers[1].n_requests = 1;
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[0]);
+}
+END_TEST
+
+START_TEST(a_worker_without_slots_counts_as_one_with_one)
+{
+    struct worker workers[] = {serving("m", 0), serving("m", 1)};
+    workers[0].load = 3;
+    workers[1].load = 2;
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[1]);
+    struct worker other[] = {workers[1], workers[0]};
+    ck_assert_ptr_eq(pick(other, 2, ""), &other[0]);
+    workers[0].load = 2;
+    workers[1].load = 3;
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[0]);
+}
+END_TEST
+
+START_TEST(one_that_is_started_again_is_a_hope_for_its_own_model_alone)
+{
+    struct worker worker = {.state = WORKER_STARTING, .model = "m"}, *chosen;
+    const struct scheduler_wish m = {.model = BYTES_LITERAL("m")}, x = {.model = BYTES_LITERAL("x")};
+    ck_assert_int_eq(scheduler_pick(&worker, 1, &m, &chosen), SCHEDULER_E_BUSY);
+    ck_assert_int_eq(scheduler_pick(&worker, 1, &x, &chosen), SCHEDULER_E_NO_WORKER);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, what_is_large_goes_to_a_worker_that_has_taken_what_was_sent_before);
@@ -236,6 +285,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_model_is_matched_by_its_whole_name);
     tcase_add_test(tests, what_was_begun_with_a_model_goes_on_with_no_other);
     tcase_add_test(tests, a_worker_that_starts_is_a_hope_and_one_that_failed_is_none);
+    tcase_add_test(tests, at_equal_load_the_one_with_fewer_requests_is_better);
+    tcase_add_test(tests, without_load_the_number_of_slots_is_no_reason);
+    tcase_add_test(tests, a_worker_without_slots_counts_as_one_with_one);
+    tcase_add_test(tests, one_that_is_started_again_is_a_hope_for_its_own_model_alone);
 }
 
 int main(void)

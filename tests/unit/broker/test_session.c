@@ -173,6 +173,46 @@ START_TEST(a_page_is_owed_once_a_request_and_not_to_the_next_peer)
 }
 END_TEST
 
+/* All of it is one moment to a broker that stood still. */
+START_TEST(who_could_not_be_heard_loses_nothing)
+{
+    struct sessions sessions = {.seed = 3};
+    struct peer first = peer_named(1), second = peer_named(2);
+    struct request kept = {.abandoned_until = 0}, cancelled = {.abandoned_until = 0};
+    struct session *a = session_open(&sessions, (struct id128){{7}}, &first, 100);
+    struct session *b = session_open(&sessions, (struct id128){{8}}, &second, 200);
+    session_abandon(&sessions, &kept, 5000);
+    session_abandon(&sessions, &cancelled, UINT64_MAX);
+    sessions_stood_still(&sessions, 3000, 9000);
+    ck_assert_uint_eq(a->lease_until, 9000 + SESSION_LEASE_MS * CLOCK_NS_PER_MS);
+    ck_assert_uint_eq(b->lease_until, 9000 + SESSION_LEASE_MS * CLOCK_NS_PER_MS);
+    ck_assert_uint_eq(kept.abandoned_until, 8000);
+    ck_assert_uint_eq(cancelled.abandoned_until, UINT64_MAX);
+    session_unbind(&sessions, &kept);
+    session_unbind(&sessions, &cancelled);
+    ck_assert_uint_eq(kept.abandoned_until, 0);
+    close_all(&sessions);
+}
+END_TEST
+
+START_TEST(who_says_hello_again_is_as_good_as_new)
+{
+    struct sessions sessions = {.seed = 3};
+    struct peer peer = peer_named(1);
+    struct id128 id = {{7}};
+    struct session *session = session_open(&sessions, id, &peer, 100);
+    session_doom(&sessions, session);
+    session->unreachable = true;
+    session->deaf_since = 50;
+    ck_assert_ptr_eq(session_open(&sessions, id, &peer, 200), session);
+    ck_assert(!session->doomed);
+    ck_assert(!session->unreachable);
+    ck_assert_uint_eq(session->deaf_since, 0);
+    ck_assert_uint_eq(session->lease_until, 200 + SESSION_LEASE_MS * CLOCK_NS_PER_MS);
+    close_all(&sessions);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_session_is_found_by_its_id_and_by_its_peer);
@@ -183,6 +223,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_request_is_bound_to_one_session_or_abandoned_never_both);
     tcase_add_test(tests, who_opens_a_session_does_not_look_at_what_all_others_left);
     tcase_add_test(tests, a_page_is_owed_once_a_request_and_not_to_the_next_peer);
+    tcase_add_test(tests, who_could_not_be_heard_loses_nothing);
+    tcase_add_test(tests, who_says_hello_again_is_as_good_as_new);
 }
 
 int main(void)

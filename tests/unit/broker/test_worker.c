@@ -113,6 +113,21 @@ START_TEST(a_request_that_moves_is_read_again)
 }
 END_TEST
 
+START_TEST(large_requests_are_counted_until_they_were_read)
+{
+    struct worker worker = {.slots = 8};
+    struct request first = make(false, 1, 1), second = make(false, 1, 1);
+    worker_take(&worker, &first);
+    worker_take(&worker, &second);
+    ck_assert_uint_eq(worker.n_bulky, 2);
+    worker_drop(&worker, &first);
+    ck_assert_uint_eq(worker.n_bulky, 1);
+    worker_prefilled(&worker, &second);
+    worker_drop(&worker, &second);
+    ck_assert_uint_eq(worker.n_bulky, 0);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, one_serves_that_is_ready_and_can_be_sent_to);
@@ -121,6 +136,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, large_requests_go_one_by_one_and_leave_half_of_the_places);
     tcase_add_test(tests, load_is_what_is_still_to_be_done);
     tcase_add_test(tests, a_request_that_moves_is_read_again);
+    tcase_add_test(tests, large_requests_are_counted_until_they_were_read);
 }
 
 int main(void)

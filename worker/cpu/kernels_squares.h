@@ -50,13 +50,15 @@ LANES_INLINE rows_i32 tile_half_sum(const struct tile *tile, int i, uint32_t col
     return vcombine_s32(vdup_n_s32(*halves), vdup_n_s32(*next));
 }
 
-LANES_INLINE void store_sums(const rows_f32 sums[TILE_MAX], const int n, float *out, size_t stride)
+LANES_INLINE void store_sums(const struct group_product *product, uint32_t first, const int n, const int part,
+                             const rows_f32 sums[TILE_MAX])
 {
     UNROLLED
     for (int i = 0; i < n; i += 2) {
-        float *row = out + (size_t)i * stride;
+        float *row = product->out + (first + (size_t)i) * product->out_stride + part * LANES_ROWS;
         rows_f32_store(row, vcombine_f32(vget_low_f32(sums[i]), vget_low_f32(sums[i + 1])));
-        rows_f32_store(row + stride, vcombine_f32(vget_high_f32(sums[i]), vget_high_f32(sums[i + 1])));
+        rows_f32_store(row + product->out_stride,
+                       vcombine_f32(vget_high_f32(sums[i]), vget_high_f32(sums[i + 1])));
     }
 }
 

@@ -59,12 +59,13 @@ LANES_INLINE rows_i32 tile_half_sum(const struct tile *tile, int i, uint32_t col
     return rows_i32_splat(tile_halves(tile, i, column)[half]);
 }
 
-/* Part `part` of the tile's n rows, to out. */
-LANES_INLINE void store_sums(const rows_f32 sums[TILE_MAX], const int n, float *out, size_t stride)
+/* Part `part` of n rows from `first` on. */
+LANES_INLINE void store_sums(const struct group_product *product, uint32_t first, const int n, const int part,
+                             const rows_f32 sums[TILE_MAX])
 {
     UNROLLED
     for (int i = 0; i < n; i++)
-        rows_f32_store(out + (size_t)i * stride, sums[i]);
+        rows_f32_store(product->out + (first + (size_t)i) * product->out_stride + part * LANES_ROWS, sums[i]);
 }
 
 #endif
@@ -92,6 +93,13 @@ LANES_INLINE void prefetch_ahead(const struct group_product *product, const uint
             __builtin_prefetch(block + group * product->apart + ahead + i);
 }
 
+LANES_INLINE void clear_sums(rows_f32 sums[TILE_MAX], const int n)
+{
+    UNROLLED
+    for (int i = 0; i < n; i++)
+        sums[i] = rows_f32_splat(0);
+}
+
 /* Rows first … first + n − 1. `columns` and `bytes` are of one packed block; these, `n` and `add` are
  * constants. */
 LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t first, const int n,
@@ -100,24 +108,22 @@ LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t fi
     const uint8_t *block = product->group;
     const uint32_t n_columns = product->n_columns;
     rows_f32 sums[LANES_PARTS][TILE_MAX];
-    UNROLLED
-    for (int part = 0; part < LANES_PARTS; part++)
-        UNROLLED
-    for (int i = 0; i < n; i++)
-        sums[part][i] = rows_f32_splat(0);
+    clear_sums(sums[0], n);
+    if (LANES_PARTS > 1)
+        clear_sums(sums[LANES_PARTS - 1], n);
     for (uint32_t column = 0; column < n_columns; column += columns, block += bytes) {
+        const struct tile tile = {product->x, first, column, n, apart_of(product, 0)};
         if (product->from_memory)
             prefetch_ahead(product, block, bytes);
-        UNROLLED
-        for (int part = 0; part < LANES_PARTS; part++) {
-            const struct tile tile = {product->x, first, column, n, apart_of(product, part)};
-            add(block, &tile, sums[part]);
+        add(block, &tile, sums[0]);
+        if (LANES_PARTS > 1) {
+            const struct tile last = {product->x, first, column, n, apart_of(product, LANES_PARTS - 1)};
+            add(block, &last, sums[LANES_PARTS - 1]);
         }
     }
-    UNROLLED
-    for (int part = 0; part < LANES_PARTS; part++)
-        store_sums(sums[part], n, product->out + first * product->out_stride + part * LANES_ROWS,
-                   product->out_stride);
+    store_sums(product, first, n, 0, sums[0]);
+    if (LANES_PARTS > 1)
+        store_sums(product, first, n, LANES_PARTS - 1, sums[LANES_PARTS - 1]);
 }
 
 /* Defines the kernel_multiply `name` from `tile`, an inlined function for a few activation rows; further

@@ -6,6 +6,7 @@
 #include "worker/grammar/json_schema.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +125,7 @@ static bool is_of_type(const json_t *value, const char *type)
 {
     if (strcmp(type, "integer") == 0)
         return json_is_integer(value) ||
-               (json_is_real(value) && json_real_value(value) == (double)(int64_t)json_real_value(value));
+               (json_is_real(value) && json_real_value(value) == floor(json_real_value(value)));
     return strcmp(type, json_is_object(value)    ? "object"
                         : json_is_array(value)   ? "array"
                         : json_is_string(value)  ? "string"

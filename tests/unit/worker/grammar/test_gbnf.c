@@ -107,6 +107,9 @@ START_TEST(mistakes_are_named)
         {"root ::= \"a", "line 1: a literal has no closing \""},
         {"root ::=\n\"a\nb\"", "line 2: a literal has no closing \""},
         {"root ::= [a", "line 1: a set has no closing ]"},
+        {"root ::= [\xff]", "a set has no closing ], or a byte that is no character"},
+        {"root ::= [a-\xff]", "a set has a byte that is no character"},
+        {"::= \"b\"", "line 1: expected the name of a rule"},
         {"root ::= [b-a]", "a range of a set ends before it begins"},
         {"root ::= (\"a\"", "a group has no closing )"},
         {"root ::= \"a\")", "a ) that closes nothing"},
@@ -178,25 +181,54 @@ END_TEST
 
 START_TEST(what_is_remembered_is_bounded_and_answers_outlive_it)
 {
-    /* Every depth of nesting is a state of its own; the other answer waits in the middle of one. */
-    struct grammar *grammar = grammar_of(GRAMMAR_GBNF, "root ::= item+\nitem ::= [a-f] item* [0-9]");
+    /* Every way of nesting is a state of its own, so that all is forgotten now and then; the other answer
+     * waits in the middle of one. */
+    struct grammar *grammar = grammar_of(
+        GRAMMAR_GBNF, "root ::= item+\nitem ::= \"a\" item* \"0\" | \"b\" item* \"1\" | "
+                      "\"c\" item* \"2\" | \"d\" item* \"3\" | \"e\" item* \"4\" | \"f\" item* \"5\"");
     struct grammar_answer *waiting, *busy;
     struct error err = {0};
     unsigned seed = 3;
+    char open[400];
     ck_assert_int_eq(grammar_answer_new(grammar, &waiting, &err), 0);
-    ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("abc12"), &err), 0);
+    ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("dbce42"), &err), 0);
     ck_assert_int_eq(grammar_answer_new(grammar, &busy, &err), 0);
     for (int i = 0, depth = 0; i < 400000; i++) {
-        bool in = depth == 0 || (depth < 400 && rand_r(&seed) % 2);
-        ck_assert_int_eq(grammar_answer_take(busy, in ? BYTES_LITERAL("e") : BYTES_LITERAL("7"), &err), 0);
-        depth += in ? 1 : -1;
+        const bool in = depth == 0 || (depth < 400 && rand_r(&seed) % 2);
+        const char kind = in ? (char)(rand_r(&seed) % 6) : open[--depth];
+        const char byte = (char)((in ? 'a' : '0') + kind), other = (char)('0' + (kind + 1) % 6);
+        if (!in && i % 100 == 0) /* what closes another */
+            ck_assert_int_eq(grammar_answer_try(busy, (struct bytes){&other, 1}, &err), GRAMMAR_E_INVALID);
+        ck_assert_int_eq(grammar_answer_take(busy, (struct bytes){&byte, 1}, &err), 0);
+        if (in)
+            open[depth++] = kind;
+        ck_assert(grammar_answer_may_end(busy) == (depth == 0));
     }
+    ck_assert_int_eq(grammar_answer_try(waiting, BYTES_LITERAL("3"), &err), GRAMMAR_E_INVALID);
+    ck_assert_int_eq(grammar_answer_try(waiting, BYTES_LITERAL("13"), &err), 0); /* which takes nothing */
+    ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("1"), &err), 0);
+    ck_assert(!grammar_answer_may_end(waiting));
     ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("3"), &err), 0);
-    ck_assert(grammar_answer_may_end(waiting));
+    ck_assert(grammar_answer_may_end(waiting) && !grammar_answer_must_end(waiting));
     ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("3"), &err), GRAMMAR_E_INVALID);
     grammar_answer_free(waiting);
     grammar_answer_free(busy);
     grammar_free(grammar);
+}
+END_TEST
+
+START_TEST(a_text_has_a_quarter_of_a_mebibyte_at_most)
+{
+    static char text[GRAMMAR_MOST_BYTES + 2];
+    struct grammar *grammar = NULL;
+    struct error err = {0};
+    memset(text, '\n', sizeof text - 1);
+    memcpy(text, "root::=\"a\"", 10);
+    ck_assert_int_eq(grammar_make(GRAMMAR_GBNF, (struct bytes){text, GRAMMAR_MOST_BYTES}, &grammar, &err), 0);
+    ck_assert(accepts(grammar, "a"));
+    grammar_free(grammar);
+    ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text), "grammar: 262145 bytes; at most 262144 are possible");
+    ck_assert_str_eq(why_refused((enum grammar_kind)77, "a"), "grammar: there is no such kind");
 }
 END_TEST
 
@@ -210,6 +242,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_long_chain_of_rules_is_followed);
     tcase_add_test(tests, ambiguity_has_a_bound_with_a_name);
     tcase_add_test(tests, what_is_remembered_is_bounded_and_answers_outlive_it);
+    tcase_add_test(tests, a_text_has_a_quarter_of_a_mebibyte_at_most);
 }
 
 int main(void)

@@ -278,6 +278,139 @@ START_TEST(schemas_together)
 }
 END_TEST
 
+START_TEST(schemas_that_hold_together)
+{
+    static const struct accepted cases[] = {
+        {"{\"allOf\":[{\"type\":[\"string\",\"integer\",\"null\"]},{\"type\":[\"number\",\"null\"]}]}",
+         {"1", "null"},
+         {"\"a\"", "1.5"}},
+        {"{\"allOf\":[{\"type\":\"number\"},{\"type\":[\"integer\",\"number\"]}]}", {"1.5", "2"}, {"null"}},
+        {"{\"allOf\":[true,{\"type\":\"null\"},true]}", {"null"}, {"1"}},
+        {"{\"allOf\":[{\"description\":\"a\"},{\"description\":\"b\",\"type\":\"null\"}]}", {"null"}, {"1"}},
+        {"{\"allOf\":[{\"allOf\":[{\"type\":\"integer\"}]},{\"allOf\":[{\"minimum\":3}]}]}",
+         {"3"},
+         {"2", "3.5"}},
+        {"{\"allOf\":[{\"properties\":{\"a\":true}},{\"properties\":{\"a\":{\"type\":\"null\"}}}]}",
+         {"{\"a\":null}"},
+         {"{\"a\":1}"}},
+        {"{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"null\"}}},{\"properties\":{\"a\":true}}]}",
+         {"{\"a\":null}"},
+         {"{\"a\":1}"}},
+        {"{\"allOf\":[{\"properties\":{\"a\":{\"minimum\":2}}},{\"properties\":{\"a\":{\"maximum\":3}}}],"
+         "\"required\":[\"a\"]}",
+         {"{\"a\":2}", "{\"a\":3}"},
+         {"{\"a\":1}", "{\"a\":4}", "{}"}},
+        {"{\"allOf\":[{\"properties\":{\"a\":{},\"b\":{}},\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
+         {"{\"a\":1,\"b\":2}"},
+         {"{\"a\":1}", "{\"b\":1}"}},
+        {"{\"properties\":{\"a\":{\"type\":\"null\"}},\"required\":[\"b\"],"
+         "\"additionalProperties\":{\"type\":\"boolean\"}}",
+         {"{\"b\":true}", "{\"a\":null,\"b\":true,\"c\":false}"},
+         {"{\"b\":1}", "{\"a\":null}", "{\"b\":true,\"c\":1}"}},
+        {"{\"oneOf\":[false,{\"type\":\"null\"}]}", {"null"}, {"1"}},
+        {"{\"type\":\"integer\",\"anyOf\":[{\"maximum\":1},{\"minimum\":8}]}", {"1", "8"}, {"2", "7", "0.5"}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+START_TEST(lists_are_narrowed_by_their_type)
+{
+    static const struct accepted cases[] = {
+        {"{\"type\":[\"object\",\"boolean\",\"null\"],\"enum\":[{},[],true,null,1,\"a\"]}",
+         {"{}", "true", "null"},
+         {"[]", "1", "\"a\""}},
+        {"{\"type\":[\"array\",\"string\"],\"enum\":[{},[],true,null,1,\"a\"]}",
+         {"[]", "\"a\""},
+         {"{}", "true", "null", "1"}},
+        {"{\"type\":\"number\",\"enum\":[1,1.5,\"1\"]}", {"1", "1.5"}, {"\"1\""}},
+        {"{\"type\":\"integer\",\"enum\":[1,2.0,2.5,1e300]}", {"1", "2.0", "1e300"}, {"2.5"}},
+        {"{\"enum\":[1,2],\"const\":2}", {"2"}, {"1"}},
+        {"{\"type\":\"null\",\"const\":null}", {"null"}, {"1"}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+/* Of two bounds on one side the narrower counts, of two that are equal the open one. */
+START_TEST(bounds_of_both_kinds)
+{
+    static const struct accepted cases[] = {
+        {"{\"type\":\"integer\",\"minimum\":5,\"exclusiveMinimum\":5}", {"6"}, {"5", "4"}},
+        {"{\"type\":\"integer\",\"minimum\":5,\"exclusiveMinimum\":4.5}", {"5"}, {"4"}},
+        {"{\"type\":\"integer\",\"minimum\":4,\"exclusiveMinimum\":5}", {"6"}, {"4", "5"}},
+        {"{\"type\":\"integer\",\"minimum\":6,\"exclusiveMinimum\":5}", {"6"}, {"5"}},
+        {"{\"type\":\"integer\",\"maximum\":5,\"exclusiveMaximum\":5}", {"4"}, {"5", "6"}},
+        {"{\"type\":\"integer\",\"maximum\":5,\"exclusiveMaximum\":5.5}", {"5"}, {"6"}},
+        {"{\"type\":\"integer\",\"maximum\":6,\"exclusiveMaximum\":5}", {"4"}, {"5", "6"}},
+        {"{\"type\":\"integer\",\"maximum\":4,\"exclusiveMaximum\":5}", {"4"}, {"5"}},
+        {"{\"type\":\"number\",\"exclusiveMinimum\":2,\"exclusiveMaximum\":3}", {"2.5"}, {"2", "3", "2.0"}},
+        {"{\"type\":\"integer\",\"minimum\":1.5,\"maximum\":2.5}", {"2"}, {"1", "3"}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
+/* "PREFIX" n numbered pieces "SUFFIX". */
+static const char *of_many(const char *prefix, int n, const char *piece, const char *suffix)
+{
+    static char text[GRAMMAR_MOST_BYTES];
+    size_t len = (size_t)snprintf(text, sizeof text, "%s", prefix);
+    for (int i = 0; i < n; i++) {
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s", i ? "," : "");
+        for (const char *c = piece; *c; c++) /* # is the number */
+            len += (size_t)(*c == '#' ? snprintf(text + len, sizeof text - len, "%d", i)
+                                      : snprintf(text + len, sizeof text - len, "%c", *c));
+    }
+    snprintf(text + len, sizeof text - len, "%s", suffix);
+    return text;
+}
+
+START_TEST(limits_are_met_and_named_beyond)
+{
+    static const struct {
+        const char *prefix, *piece, *suffix, *reason;
+        int most;
+    } cases[] = {
+        {"{\"properties\":{", "\"p#\":{\"const\":1}", "}}", "more than 2048 properties are not supported",
+         2048},
+        {"{\"prefixItems\":[", "{\"const\":1}", "]}", "more than 2048 prefixItems are not supported", 2048},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        const char *text = of_many(cases[i].prefix, cases[i].most, cases[i].piece, cases[i].suffix);
+        ck_assert_str_eq(why_refused(GRAMMAR_SCHEMA, text), "");
+        text = of_many(cases[i].prefix, cases[i].most + 1, cases[i].piece, cases[i].suffix);
+        ck_assert_msg(strstr(why_refused(GRAMMAR_SCHEMA, text), cases[i].reason), "%s",
+                      why_refused(GRAMMAR_SCHEMA, text));
+    }
+    for (int n = 256; n <= 257; n++) { /* bytes of a name */
+        char schema[400];
+        snprintf(schema, sizeof schema, "{\"properties\":{\"%0*d\":{}}}", n, 7);
+        ck_assert_str_eq(why_refused(GRAMMAR_SCHEMA, schema),
+                         n == 256 ? "" : "schema: at #: a name of more than 256 bytes is not supported");
+    }
+}
+END_TEST
+
+START_TEST(places_that_are_named_have_a_limit)
+{
+    static char text[GRAMMAR_MOST_BYTES];
+    for (int n = 1024; n <= 1025; n++) {
+        size_t len = (size_t)snprintf(text, sizeof text, "{\"prefixItems\":[");
+        for (int i = 0; i < n; i++)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s{\"$ref\":\"#/$defs/l/%d\"}",
+                                    i ? "," : "", i);
+        len += (size_t)snprintf(text + len, sizeof text - len, "],\"$defs\":{\"l\":[");
+        for (int i = 0; i < n; i++)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s{}", i ? "," : "");
+        snprintf(text + len, sizeof text - len, "]}}");
+        const char *why = why_refused(GRAMMAR_SCHEMA, text);
+        ck_assert_msg(n == 1024 ? !*why : !!strstr(why, "more than 1024 places are named by $ref"), "%s",
+                      why);
+    }
+}
+END_TEST
+
 START_TEST(what_is_not_supported_is_named_with_its_place)
 {
     static const struct {
@@ -314,6 +447,33 @@ START_TEST(what_is_not_supported_is_named_with_its_place)
          "}",
          "additionalProperties, where other schemas"},
         {"{\"allOf\":[{\"minimum\":1},{\"minimum\":2}]}", "minimum is said twice"},
+        {"{\"enum\":3}", "enum is no array"},
+        {"{\"type\":\"string\",\"const\":1}", "no value of enum or const is possible"},
+        {"{\"anyOf\":{}}", "anyOf is no list of schemas"},
+        {"{\"oneOf\":[]}", "oneOf is no list of schemas"},
+        {"{\"oneOf\":[false,false]}", "no alternative of oneOf is possible"},
+        {"{\"allOf\":{}}", "allOf is no list of schemas"},
+        {"{\"allOf\":[3]}", "a schema that is to hold with others is no object"},
+        {"{\"allOf\":[{\"type\":\"null\"},{\"type\":[\"string\",\"number\"]}]}", "type is said twice"},
+        {"{\"$ref\":3}", "$ref is no string"},
+        {"{\"properties\":[]}", "properties is no object"},
+        {"{\"properties\":{\"a\":3}}", "at #/a: a schema is an object"},
+        {"{\"required\":\"a\"}", "required is no list of names"},
+        {"{\"required\":[\"a\",1]}", "required has something that is no name"},
+        {"{\"additionalProperties\":3}", "additionalProperties is no schema"},
+        {"{\"prefixItems\":{}}", "prefixItems is no list of schemas"},
+        {"{\"prefixItems\":[{}],\"items\":false,\"minItems\":2}", "no array has as many items"},
+        {"{\"pattern\":3}", "pattern is no string"},
+        {"{\"format\":3}", "the format \"?\" is not supported"},
+        {"{\"minimum\":\"1\"}", "minimum is no number"},
+        {"{\"exclusiveMaximum\":true}", "exclusiveMaximum is no number"},
+        {"{\"minimum\":3,\"exclusiveMaximum\":3}", "no number lies within its bounds"},
+        {"{\"minLength\":1.5}", "minLength is no whole number from 0 to 65536"},
+        {"{\"maxItems\":65537}", "maxItems is no whole number from 0 to 65536"},
+        {"{\"type\":[]}", "type is neither a name nor a list of names"},
+        {"{\"type\":[\"null\",3]}", "type is neither a name nor a list of names"},
+        {"{\"type\":[\"null\",\"thing\"]}", "the type \"thing\" is not known"},
+        {"{\"properties\":{\"a\":false},\"required\":[\"a\"]}", "at #/a: "},
         {"false", "allows nothing"},
         {"[]", "a schema is an object"},
         {"{\"type\":", "schema: line 1:"},
@@ -384,6 +544,11 @@ static void add(TCase *tests)
     tcase_add_test(tests, every_range_of_integers_has_all_of_its_numbers);
     tcase_add_test(tests, lists_of_values);
     tcase_add_test(tests, schemas_together);
+    tcase_add_test(tests, schemas_that_hold_together);
+    tcase_add_test(tests, lists_are_narrowed_by_their_type);
+    tcase_add_test(tests, bounds_of_both_kinds);
+    tcase_add_test(tests, limits_are_met_and_named_beyond);
+    tcase_add_test(tests, places_that_are_named_have_a_limit);
     tcase_add_test(tests, what_is_not_supported_is_named_with_its_place);
     tcase_add_test(tests, hostile_schemas_are_refused_or_read_in_time);
     tcase_add_test(tests, a_schema_of_many_optional_properties_is_no_larger_than_long);

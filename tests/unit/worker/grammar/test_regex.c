@@ -57,6 +57,7 @@ START_TEST(what_is_not_supported_is_named)
         {"(a", "a group has no closing )"},
         {"a)", "a ) that closes nothing"},
         {"[a", "a set has no closing ]"},
+        {"[a-\\d]", "a range of a set has no end that is a character"},
         {"[z-a]", "ends before it begins"},
         {"\xff", "it is not UTF-8"},
         {"((a{900}){900}){900}", "too large"},
@@ -68,10 +69,19 @@ START_TEST(what_is_not_supported_is_named)
 }
 END_TEST
 
+START_TEST(groups_have_a_depth)
+{
+    static char text[1002];
+    memset(text, '(', 500);
+    ck_assert(strstr(why_refused(GRAMMAR_REGEX, text), "groups are nested too deep"));
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, each_construct_matches_what_it_says);
     tcase_add_test(tests, what_is_not_supported_is_named);
+    tcase_add_test(tests, groups_have_a_depth);
 }
 
 int main(void)

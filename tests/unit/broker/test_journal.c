@@ -371,6 +371,44 @@ START_TEST(a_block_that_is_not_the_next_one_is_not_taken)
 }
 END_TEST
 
+/* The first chunk has 464 bytes for records, each with a header of 24. */
+START_TEST(a_chunk_is_filled_to_its_end)
+{
+    static const struct {
+        size_t len;
+        unsigned n;
+    } fits[] = {{8, 14}, {1, 14}, {9, 11}, {208, 2}, {440, 1}};
+    for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) {
+        struct journal journal = {.limit = 1 << 20};
+        struct journal_log log = {0};
+        append_frames(&journal, &log, fits[i].n, fits[i].len);
+        ck_assert_uint_eq(log.n_chunks, 1);
+        ck_assert_uint_eq(log.memory, 512);
+        append_frames(&journal, &log, 1, fits[i].len);
+        ck_assert_uint_eq(log.n_chunks, 2);
+        ck_assert_uint_eq(log.memory, 512 + 1024);
+        journal_release(&journal, &log);
+    }
+}
+END_TEST
+
+START_TEST(a_page_is_filled_to_its_limit)
+{
+    struct journal journal = {.limit = 1 << 20};
+    struct journal_log log = {0};
+    struct journal_page page = {0};
+    append_frames(&journal, &log, 10, 300);
+    ck_assert_int_eq(journal_read(&log, 0, 900, &page), 0);
+    ck_assert_uint_eq(page.n, 3);
+    ck_assert_uint_eq(page.bytes, 900);
+    ck_assert_int_eq(journal_read(&log, 3, 899, &page), 0); /* counted anew */
+    ck_assert_uint_eq(page.n, 2);
+    ck_assert_uint_eq(page.bytes, 600);
+    journal_page_deinit(&page);
+    journal_release(&journal, &log);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_page_starts_at_the_first_frame_that_is_missing);
@@ -390,6 +428,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_log_that_is_found_goes_on_where_it_was);
     tcase_add_test(tests, a_damaged_frame_and_what_follows_it_is_cut_off);
     tcase_add_test(tests, a_block_that_is_not_the_next_one_is_not_taken);
+    tcase_add_test(tests, a_chunk_is_filled_to_its_end);
+    tcase_add_test(tests, a_page_is_filled_to_its_limit);
 }
 
 int main(void)

@@ -6,12 +6,15 @@
 #include "tests/unit/run.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zmq.h>
 
 START_TEST(a_welcome_that_is_lost_is_asked_for_again)
 {
@@ -409,6 +412,86 @@ START_TEST(who_was_stopped_while_a_session_opens_again_does_not_blame_the_broker
 }
 END_TEST
 
+START_TEST(who_does_not_answer_is_named_with_what_may_be_the_matter)
+{
+    char public_key[41], secret_key[41], expected[300];
+    struct quern *none;
+    struct quern_error err;
+    ck_assert_int_eq(zmq_curve_keypair(public_key, secret_key), 0);
+    ck_assert_int_eq(quern_connect("tcp://127.0.0.1:1", 50, &none, &err), -ETIMEDOUT);
+    ck_assert_str_eq(err.text,
+                     "no broker answers at tcp://127.0.0.1:1 (waited 50 ms; it may want a server key)");
+    ck_assert_int_eq(quern_connect_curve("tcp://127.0.0.1:1", public_key, NULL, 51, &none, &err), -ETIMEDOUT);
+    ck_assert_str_eq(err.text, "no broker answers at tcp://127.0.0.1:1 (waited 51 ms; the server key may be "
+                               "another pool's)");
+    ck_assert_int_eq(quern_connect("ipc:///tmp/quern-test-nobody", 50, &none, &err), -ETIMEDOUT);
+    ck_assert_str_eq(err.text, "no broker answers at ipc:///tmp/quern-test-nobody (waited 50 ms)");
+    char folder[RUNDIR_PATH_MAX + 1];
+    broker = fake_broker_new(&(struct fake_config){.welcomes_lost = INT_MAX}, folder);
+    ck_assert_int_eq(quern_connect(folder, 1000, &none, &err), -ETIMEDOUT);
+    snprintf(expected, sizeof expected, "the broker at ipc://%s/frontend answers, but its stream ", folder);
+    ck_assert_mem_eq(err.text, expected, strlen(expected));
+    ck_assert_ptr_nonnull(strstr(err.text, " does not (waited 1000 ms)"));
+    fake_broker_free(broker);
+}
+END_TEST
+
+START_TEST(an_endpoint_has_at_most_255_bytes)
+{
+    char endpoint[257] = "ipc:///";
+    struct quern *none;
+    struct quern_error err;
+    memset(endpoint + 7, 'a', 249);
+    ck_assert_int_eq(quern_connect(endpoint, 50, &none, &err), -ENAMETOOLONG);
+    ck_assert_ptr_eq(strstr(err.text, "endpoint ipc:///aaa"), err.text);
+    ck_assert_ptr_nonnull(strstr(err.text, "… is too long"));
+    endpoint[255] = 0; /* too long for a socket's path, which another says */
+    memset(&err, 0, sizeof err);
+    ck_assert_int_lt(quern_connect(endpoint, 50, &none, &err), 0);
+    ck_assert_ptr_null(strstr(err.text, "is too long"));
+}
+END_TEST
+
+/* A certificate with these halves, in the folder of a broker. */
+static void write_pair(const char *path, const char *public_key, const char *secret_key)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fchmod(fileno(file), 0600);
+    fprintf(file, "curve\n    public-key = \"%s\"\n    secret-key = \"%s\"\n", public_key, secret_key);
+    fclose(file);
+}
+
+START_TEST(keys_that_cannot_be_used_are_told_before_anything_is_sent)
+{
+    static const char tcp[] = "tcp://127.0.0.1:1";
+    char public_key[41], secret_key[41], other[41], unused[41], path[RUNDIR_PATH_MAX + 16], expected[512];
+    char folder[RUNDIR_PATH_MAX + 1];
+    struct quern *none;
+    struct quern_error err;
+    ck_assert_int_eq(zmq_curve_keypair(public_key, secret_key), 0);
+    ck_assert_int_eq(zmq_curve_keypair(other, unused), 0);
+    ck_assert_int_eq(quern_connect_curve("ipc:///tmp/nobody", public_key, NULL, 50, &none, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "ipc:///tmp/nobody is not reached by TCP, and takes no key");
+    ck_assert_int_eq(quern_connect_curve(tcp, NULL, "a-file", 50, &none, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "a client key takes the pool's server key too");
+    ck_assert_int_eq(quern_connect_curve(tcp, "/nowhere/key", NULL, 50, &none, &err), -ENOENT);
+    ck_assert_str_eq(err.text, "server key \"/nowhere/key\": neither a file nor 40 characters of Z85");
+    ck_assert_int_eq(quern_connect_curve(tcp, public_key, "/nowhere/key", 50, &none, &err), -ENOENT);
+    ck_assert_ptr_eq(strstr(err.text, "client key: "), err.text);
+    ck_assert_int_eq(rundir_temporary(folder, NULL), 0);
+    snprintf(path, sizeof path, "%s/pair", folder);
+    write_pair(path, other, secret_key);
+    ck_assert_int_eq(quern_connect_curve(tcp, public_key, path, 50, &none, &err), -EINVAL);
+    snprintf(expected, sizeof expected, "client key: the public and the secret key of %s are not a pair",
+             path);
+    ck_assert_str_eq(err.text, expected);
+    write_pair(path, public_key, secret_key);
+    ck_assert_int_eq(quern_connect_curve(tcp, path, path, 50, &none, &err), -ETIMEDOUT);
+    rundir_remove(folder);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_broker_is_told_which_answers_were_taken_and_each_once);
@@ -435,6 +518,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_broker_without_room_is_believed_at_the_first_hello);
     tcase_add_test(tests, who_did_not_call_for_long_does_not_blame_the_broker);
     tcase_add_test(tests, who_was_stopped_while_a_session_opens_again_does_not_blame_the_broker);
+    tcase_add_test(tests, who_does_not_answer_is_named_with_what_may_be_the_matter);
+    tcase_add_test(tests, an_endpoint_has_at_most_255_bytes);
+    tcase_add_test(tests, keys_that_cannot_be_used_are_told_before_anything_is_sent);
 }
 
 int main(void)

@@ -76,9 +76,60 @@ START_TEST(many_that_come_at_once_are_accepted_as_the_loop_keeps_up)
 }
 END_TEST
 
+/* A listener for whoever connects to *ret_address. */
+static int listen_at(struct sockaddr_un *ret_address, socklen_t *ret_len)
+{
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    *ret_len = sizeof *ret_address;
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)ret_address, sizeof(sa_family_t)), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)ret_address, ret_len), 0);
+    ck_assert_int_eq(listen(listener, 8), 0);
+    return listener;
+}
+
+START_TEST(beyond_the_bound_a_connection_is_closed_at_once)
+{
+    enum { FILES = 200, BOUND = 150 };
+    struct sockaddr_un address;
+    struct rlimit before;
+    socklen_t len;
+    int fds[FILES], peers[3], n = 0, last;
+    char byte;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int listener = listen_at(&address, &len);
+    for (int i = 0; i < 3; i++) {
+        peers[i] = socket(AF_UNIX, SOCK_STREAM, 0);
+        ck_assert_int_eq(connect(peers[i], (struct sockaddr *)&address, len), 0);
+    }
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){FILES, before.rlim_max}), 0);
+    connections_caught_up();
+    do
+        ck_assert_int_ge(fds[n] = dup(listener), 0);
+    while (fds[n++] < BOUND - 2);
+    ck_assert_int_eq(last = accept4(listener, NULL, NULL, SOCK_NONBLOCK), BOUND - 1);
+    ck_assert_int_eq(accept4(listener, NULL, NULL, SOCK_NONBLOCK), -1);
+    ck_assert_int_eq(errno, ECONNABORTED);
+    ck_assert_int_eq(read(peers[1], &byte, 1), 0);
+    /* Without a descriptor for it, it is the same to libzmq. */
+    while ((fds[n] = dup(listener)) >= 0)
+        n++;
+    ck_assert_int_eq(accept4(listener, NULL, NULL, SOCK_NONBLOCK), -1);
+    ck_assert_int_eq(errno, ECONNABORTED);
+    for (int i = 0; i < n; i++)
+        close(fds[i]);
+    for (int i = 0; i < 3; i++)
+        close(peers[i]);
+    close(last);
+    close(listener);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, many_that_come_at_once_are_accepted_as_the_loop_keeps_up);
+    tcase_add_test(tests, beyond_the_bound_a_connection_is_closed_at_once);
     tcase_add_test(tests, the_limit_is_raised_as_far_as_it_may_be);
     tcase_add_test(tests, a_part_of_the_descriptors_stays_ours); /* last: see above */
 }

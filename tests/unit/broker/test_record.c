@@ -261,6 +261,58 @@ START_TEST(a_damaged_frame_cuts_off_its_log_and_a_damaged_record_is_none)
 }
 END_TEST
 
+START_TEST(all_that_was_fixed_is_found_as_it_was)
+{
+    static const char body[] = "__mxx";
+    static const uint8_t client_key[CLIENT_KEY_BYTES] = {1, [CLIENT_KEY_BYTES - 1] = 9};
+    struct request *request = ledger_add(&ledger, (struct request_key){{{1}}, {{2}}});
+    ck_assert_int_eq(record_make(journal.vault, request, body, sizeof body), 0);
+    request->model = (struct bytes){(const char *)request->body.data + 2, 1};
+    request->seed = 11;
+    request->prompt_tokens = 12;
+    request->decode = 13;
+    request->arrived_ns = 14;
+    request->deadline_ns = 15;
+    request->keep_ns = 16;
+    request->priority = -7;
+    request->on_disconnect = DISCONNECT_KEEP;
+    ck_assert_int_eq(journal_reserve(&journal, &request->log, 5000), 0);
+    record_keep(journal.vault, request, client_key);
+    struct after after = die();
+    ck_assert_uint_eq(after.records, 1);
+    const struct request *found = after.request;
+    ck_assert_uint_eq(found->seed, 11);
+    ck_assert_uint_eq(found->prompt_tokens, 12);
+    ck_assert_uint_eq(found->decode, 13);
+    ck_assert_uint_eq(found->arrived_ns, 14);
+    ck_assert_uint_eq(found->deadline_ns, 15);
+    ck_assert_uint_eq(found->keep_ns, 16);
+    ck_assert_int_eq(found->priority, -7);
+    ck_assert_int_eq(found->on_disconnect, DISCONNECT_KEEP);
+    ck_assert_int_eq(found->state, REQUEST_QUEUED);
+    ck_assert(bytes_equal(found->model, BYTES_LITERAL("m")));
+    ck_assert(bytes_equal(found->body, (struct bytes){body, sizeof body}));
+    ck_assert_uint_eq(after.restored.reserved, 5000);
+    ck_assert(after.restored.has_client_key);
+    ck_assert_mem_eq(after.restored.client_key, client_key, sizeof client_key);
+    forget(&after);
+}
+END_TEST
+
+START_TEST(who_named_no_model_and_has_no_key_has_none)
+{
+    struct request *request = ledger_add(&ledger, (struct request_key){{{1}}, {{2}}});
+    ck_assert_int_eq(record_make(journal.vault, request, "body", 4), 0);
+    record_keep(journal.vault, request, NULL);
+    struct after after = die();
+    ck_assert_uint_eq(after.request->model.len, 0);
+    ck_assert_ptr_null(after.request->model.data);
+    ck_assert(!after.restored.has_client_key);
+    ck_assert_int_eq(after.request->on_disconnect, DISCONNECT_CANCEL);
+    forget(&after);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, begin, end);
@@ -270,6 +322,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, large_bodies_that_ended_leave_room_for_others);
     tcase_add_test(tests, what_was_not_admitted_to_the_end_was_never_there);
     tcase_add_test(tests, a_damaged_frame_cuts_off_its_log_and_a_damaged_record_is_none);
+    tcase_add_test(tests, all_that_was_fixed_is_found_as_it_was);
+    tcase_add_test(tests, who_named_no_model_and_has_no_key_has_none);
 }
 
 int main(void)

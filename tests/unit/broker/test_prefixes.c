@@ -271,6 +271,56 @@ START_TEST(a_book_of_zeroes_learns_nothing)
 }
 END_TEST
 
+START_TEST(every_part_of_a_message_tells_prompts_apart)
+{
+    static char rest[4 * PREFIXES_PIECE_BYTES];
+    const struct bytes ann = BYTES_LITERAL("ann"), bob = BYTES_LITERAL("bob");
+    const struct chat_message all = {
+        .role = ann, .content = ann, .name = ann, .tool_calls = ann, .tool_call_id = ann};
+    memset(rest, 'a', sizeof rest);
+    for (int part = -1; part < 5; part++) {
+        struct chat_message first[2] = {all, {.content = {rest, sizeof rest}}},
+                            second[2] = {first[0], first[1]};
+        struct bytes *parts[] = {&second[0].role, &second[0].content, &second[0].name, &second[0].tool_calls,
+                                 &second[0].tool_call_id};
+        if (part >= 0)
+            *parts[part] = bob;
+        ck_assert_uint_eq(shared(cut(prompt_of_chat(first, 2)), cut(prompt_of_chat(second, 2))),
+                          part < 0 ? 4 : 0);
+    }
+}
+END_TEST
+
+START_TEST(a_chat_has_as_many_pieces_as_its_parts_have_bytes)
+{
+    static char text[4 * PREFIXES_PIECE_BYTES];
+    const size_t lengths = 5 * sizeof(uint32_t), parts = 2 + 3 + 4 + 5;
+    struct chat_message message = {.role = BYTES_LITERAL("ro"),
+                                   .name = BYTES_LITERAL("nam"),
+                                   .tool_calls = BYTES_LITERAL("call"),
+                                   .tool_call_id = BYTES_LITERAL("callN"),
+                                   .content = {text, sizeof text - lengths - parts}};
+    struct prompt_pieces *whole = cut(prompt_of_chat(&message, 1));
+    message.content.len--;
+    struct prompt_pieces *less = cut(prompt_of_chat(&message, 1));
+    ck_assert_uint_eq(whole->n, 4);
+    ck_assert_uint_eq(less->n, 3);
+    free(whole);
+    free(less);
+}
+END_TEST
+
+START_TEST(a_salt_of_one_byte_is_a_salt)
+{
+    struct generation a = prompt_of_ids(4 * PREFIXES_PIECE_TOKENS), b = a, none = a;
+    a.cache_salt = BYTES_LITERAL("a");
+    b.cache_salt = BYTES_LITERAL("b");
+    ck_assert_uint_eq(shared(cut(a), cut(b)), 0);
+    ck_assert_uint_eq(shared(cut(a), cut(none)), 0);
+    ck_assert_uint_eq(shared(cut(a), cut(a)), 4);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -286,6 +336,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_nobody_asks_for_is_forgotten_first);
     tcase_add_test(tests, of_a_prompt_its_end_is_forgotten_first);
     tcase_add_test(tests, a_book_of_zeroes_learns_nothing);
+    tcase_add_test(tests, every_part_of_a_message_tells_prompts_apart);
+    tcase_add_test(tests, a_chat_has_as_many_pieces_as_its_parts_have_bytes);
+    tcase_add_test(tests, a_salt_of_one_byte_is_a_salt);
 }
 
 int main(void)

@@ -5,8 +5,10 @@
 #include "broker/credit.h"
 #include "tests/unit/run.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct credit_total total;
 static struct credit *credit;
@@ -141,6 +143,49 @@ START_TEST(while_much_is_under_way_to_all_each_gets_a_few)
 }
 END_TEST
 
+START_TEST(a_message_is_a_copy)
+{
+    char data[] = "first";
+    zmq_msg_t message;
+    ck_assert_int_eq(credit_message(credit, data, sizeof data, &message), 0);
+    memcpy(data, "later", sizeof data);
+    ck_assert_uint_eq(zmq_msg_size(&message), sizeof data);
+    ck_assert_str_eq(zmq_msg_data(&message), "first");
+    ck_assert_uint_eq(atomic_load(&total.bytes), sizeof data);
+    zmq_msg_close(&message);
+    ck_assert_uint_eq(atomic_load(&total.bytes), 0);
+}
+END_TEST
+
+START_TEST(what_waits_is_counted_for_all_together)
+{
+    struct credit *other = credit_new(&total);
+    ck_assert_ptr_nonnull(other);
+    credit_wait(credit, 100);
+    credit_wait(other, 30);
+    ck_assert_uint_eq(total.waiting, 130);
+    credit_wait_no_more(credit, 60);
+    ck_assert_uint_eq(total.waiting, 70);
+    credit_wait_no_more(other, 30);
+    credit_wait_no_more(credit, 40);
+    ck_assert_uint_eq(total.waiting, 0);
+    credit_free(other);
+}
+END_TEST
+
+START_TEST(the_descriptor_ends_with_the_total_and_once)
+{
+    struct credit_total own;
+    ck_assert_int_eq(credit_total_init(&own, NULL), 0);
+    int fd = own.wake_fd;
+    ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    credit_total_deinit(&own);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+    ck_assert_int_eq(own.wake_fd, -1);
+    credit_total_deinit(&own);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -150,6 +195,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, nobody_is_woken_who_did_not_ask);
     tcase_add_test(tests, what_is_under_way_outlives_its_credit);
     tcase_add_test(tests, what_a_closed_connection_did_not_take_is_counted_no_more);
+    tcase_add_test(tests, a_message_is_a_copy);
+    tcase_add_test(tests, what_waits_is_counted_for_all_together);
+    tcase_add_test(tests, the_descriptor_ends_with_the_total_and_once);
 }
 
 int main(void)

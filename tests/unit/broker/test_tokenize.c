@@ -337,6 +337,27 @@ START_TEST(a_worker_that_cannot_be_reached_answers_nothing)
 }
 END_TEST
 
+/* A text whose message has so many bytes. */
+static void ask_message_of(uint64_t ref, size_t bytes)
+{
+    struct message message = {.kind = MESSAGE_TOKENIZE, .tokenize = {.ref = ref, .text = {text, 10000}}};
+    raw.len = 0;
+    ck_assert_int_eq(message_encode(&message, &raw), 0);
+    ask_text(ref, bytes - (raw.len - 10000));
+    ck_assert_uint_eq(raw.len, bytes);
+}
+
+START_TEST(a_message_is_brief_up_to_its_bound)
+{
+    ask_message_of(900, REQUEST_BRIEF_BYTES);
+    ck_assert_uint_eq(broker->tokenize.waiting_bytes, 0);
+    asked(0, MESSAGE_TOKENIZE);
+    ask_message_of(901, REQUEST_BRIEF_BYTES + 1);
+    ck_assert_uint_eq(broker->tokenize.waiting_bytes, REQUEST_BRIEF_BYTES + 1);
+    expect_silence();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -350,6 +371,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, ids_are_charged_to_the_key_when_they_are_known);
     tcase_add_test(tests, who_left_is_told_nothing_and_leaves_nothing);
     tcase_add_test(tests, a_worker_that_cannot_be_reached_answers_nothing);
+    tcase_add_test(tests, a_message_is_brief_up_to_its_bound);
 }
 
 int main(void)

@@ -420,6 +420,8 @@ START_TEST(frames_are_sent_and_sent_again)
     window_ack(&stream.window, 3);
     stream_resend(&stream, 0); /* what was acknowledged is gone */
     ck_assert_uint_eq(received_wseq(true), 4);
+    stream_resend(&stream, 3);
+    ck_assert_uint_eq(received_wseq(true), 4);
     stream_resend(&stream, 5);
     publish('b');
     ck_assert_uint_eq(received_wseq(true), 5);

@@ -70,8 +70,10 @@ START_TEST(a_long_output_is_read_in_pages)
     ck_assert_uint_gt(request_log.memory, (size_t)2 << 20);
     ck_assert_int_eq(resume_ids(&request_log, decoder, &ids), 0);
     ck_assert_uint_eq(ids.len, (size_t)FRAMES * PROTO_MAX_FRAME_IDS);
+    size_t wrong = 0;
     for (size_t i = 0; i < ids.len; i++)
-        ck_assert_int_eq(ids.data[i], (int32_t)i);
+        wrong += ids.data[i] != (int32_t)i;
+    ck_assert_uint_eq(wrong, 0);
 }
 END_TEST
 

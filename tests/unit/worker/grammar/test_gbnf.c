@@ -186,14 +186,16 @@ START_TEST(what_is_remembered_is_bounded_and_answers_outlive_it)
     struct grammar *grammar = grammar_of(
         GRAMMAR_GBNF, "root ::= item+\nitem ::= \"a\" item* \"0\" | \"b\" item* \"1\" | "
                       "\"c\" item* \"2\" | \"d\" item* \"3\" | \"e\" item* \"4\" | \"f\" item* \"5\"");
-    struct grammar_answer *waiting, *busy;
+    struct grammar_answer *waiting, *busy, *last;
     struct error err = {0};
     unsigned seed = 3;
     char open[400];
     ck_assert_int_eq(grammar_answer_new(grammar, &waiting, &err), 0);
     ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("dbce42"), &err), 0);
     ck_assert_int_eq(grammar_answer_new(grammar, &busy, &err), 0);
-    for (int i = 0, depth = 0; i < 400000; i++) {
+    ck_assert_int_eq(grammar_answer_new(grammar, &last, &err), 0);
+    ck_assert_int_eq(grammar_answer_take(last, BYTES_LITERAL("f"), &err), 0);
+    for (int i = 0, depth = 0; i < 200000; i++) {
         const bool in = depth == 0 || (depth < 400 && rand_r(&seed) % 2);
         const char kind = in ? (char)(rand_r(&seed) % 6) : open[--depth];
         const char byte = (char)((in ? 'a' : '0') + kind), other = (char)('0' + (kind + 1) % 6);
@@ -204,6 +206,9 @@ START_TEST(what_is_remembered_is_bounded_and_answers_outlive_it)
             open[depth++] = kind;
         ck_assert(grammar_answer_may_end(busy) == (depth == 0));
     }
+    grammar_answer_free(busy); /* from between the others */
+    ck_assert_int_eq(grammar_answer_take(last, BYTES_LITERAL("5"), &err), 0);
+    grammar_answer_free(last);
     ck_assert_int_eq(grammar_answer_try(waiting, BYTES_LITERAL("3"), &err), GRAMMAR_E_INVALID);
     ck_assert_int_eq(grammar_answer_try(waiting, BYTES_LITERAL("13"), &err), 0); /* which takes nothing */
     ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("1"), &err), 0);
@@ -212,7 +217,6 @@ START_TEST(what_is_remembered_is_bounded_and_answers_outlive_it)
     ck_assert(grammar_answer_may_end(waiting) && !grammar_answer_must_end(waiting));
     ck_assert_int_eq(grammar_answer_take(waiting, BYTES_LITERAL("3"), &err), GRAMMAR_E_INVALID);
     grammar_answer_free(waiting);
-    grammar_answer_free(busy);
     grammar_free(grammar);
 }
 END_TEST

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the log says of connections that were closed for what they sent, which the test sends. */
+/* What the log says of connections that were closed for what they did, which the test sends. */
 
 #include "broker/intake_log.h"
 #include "tests/unit/broker/logged.h"
@@ -103,14 +103,14 @@ START_TEST(each_reason_is_told_with_its_bound)
     ck_assert_str_eq(said(10 * SECOND), "");
     ck_assert(!stays_with_parts(INTAKE_MAX_PARTS));
     ck_assert_ptr_nonnull(strstr(said(10 * SECOND),
-                                 "warn closed 1 connections for what they sent (1 in all): 1 with a message "
+                                 "warn closed 1 connections for what they did (1 in all): 1 with a message "
                                  "of more than 16 parts\n"));
     ck_assert(!stays(INTAKE_SUBSCRIPTIONS, ping, sizeof ping - 1));
     ck_assert(!stays_with_parts(INTAKE_MAX_PARTS));
     ck_assert(!stays_with_parts(INTAKE_MAX_PARTS));
     ck_assert_str_eq(said(11 * SECOND - 1), ""); /* a line a second */
     ck_assert_ptr_nonnull(strstr(said(11 * SECOND),
-                                 "warn closed 3 connections for what they sent (4 in all): 2 with a message "
+                                 "warn closed 3 connections for what they did (4 in all): 2 with a message "
                                  "of more than 16 parts; 1 with a PING that has a time\n"));
     ck_assert_str_eq(said(20 * SECOND), "");
 }

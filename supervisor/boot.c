@@ -36,8 +36,8 @@ static int read_number(const char *path, uint64_t *ret_number, struct error *err
         return error_set(err, r, "%s: %s", path, strerror(-r));
     bool ends = n > 0 && text[n - 1] == '\n';
     text[ends ? n - 1 : n] = 0;
-    /* One more must be a number too. */
-    if (!ends || number_read(text, 0, UINT64_MAX - 1, ret_number, NULL) < 0)
+    /* So many more must be a number too. */
+    if (!ends || number_read(text, 0, UINT64_MAX - BOOT_TAKEN_AT_ONCE, ret_number, NULL) < 0)
         return error_set(err, -EINVAL, "%s does not hold a boot number", path);
     return 0;
 }
@@ -61,15 +61,19 @@ static int replace_number(const char *path, uint64_t number, struct error *err)
     return r < 0 ? error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-int boot_raise(const char *rundir, uint64_t *ret_boot, struct error *err)
+int boot_raise(struct boot *boot, const char *rundir, struct error *err)
 {
-    char path[PATH_MAX - 8];
-    snprintf(path, sizeof path, "%s/boot", rundir);
-    uint64_t number = 0;
-    int r = read_number(path, &number, err);
-    if (r == 0)
-        r = replace_number(path, number + 1, err);
-    if (r == 0)
-        *ret_boot = number + 1;
-    return r;
+    if (boot->number == boot->last) {
+        char path[PATH_MAX - 8];
+        snprintf(path, sizeof path, "%s/boot", rundir);
+        uint64_t before;
+        int r = read_number(path, &before, err);
+        if (r == 0)
+            r = replace_number(path, before + BOOT_TAKEN_AT_ONCE, err);
+        if (r < 0)
+            return r;
+        *boot = (struct boot){before, before + BOOT_TAKEN_AT_ONCE};
+    }
+    boot->number++;
+    return 0;
 }

@@ -9,9 +9,17 @@
 
 #include "common/error.h"
 
-/* Raises the number kept in RUNDIR/boot and returns it; 1 at the first start. The new number is on disk
- * before it is returned. Call it with the run directory locked. -errno with the reason; -EINVAL when the file
- * holds no number. */
-int boot_raise(const char *rundir, uint64_t *ret_boot, struct error *err);
+/* RUNDIR/boot holds the last number that this supervisor may use: it takes many at once, so that a broker
+ * that died is followed without waiting for a disk. What it has not used when it ends is passed over. */
+#define BOOT_TAKEN_AT_ONCE 1000
+
+struct boot { /* zeroed: none is taken */
+    uint64_t number, last;
+};
+
+/* The next number; 1 at the first start. What is on disk is not below it when this returns. Call it with the
+ * run directory locked. -errno with the reason, with nothing changed; -EINVAL when the file holds no number.
+ */
+int boot_raise(struct boot *boot, const char *rundir, struct error *err);
 
 #endif

@@ -97,7 +97,7 @@ struct supervision {
     uint32_t signals; /* that asked us to end */
     bool signals_told;
     uint64_t leave_at; /* when a broker that was told to end at once is killed; 0: it was not */
-    uint64_t boot;
+    struct boot boot;
     bool boot_is_new; /* no broker was told of it */
     uint64_t next_tick;
     bool ended; /* the pool has: */
@@ -163,7 +163,7 @@ static void tell_changes(struct supervision *self)
     if (!self->welcomed && self->link >= 0) {
         const struct news welcome = {.kind = NEWS_WELCOME,
                                      .version = SUPERVISION_VERSION,
-                                     .welcome = {.boot = self->boot,
+                                     .welcome = {.boot = self->boot.number,
                                                  .n_places = self->places.n,
                                                  .board_fd = self->places.board_fd,
                                                  .rundir_fd = self->lock_fd,
@@ -216,7 +216,7 @@ static void start_broker(struct supervision *self)
 {
     struct error err = {{0}};
     int pair[2] = {-1, -1};
-    int r = self->serving && !self->boot_is_new ? boot_raise(self->options->rundir, &self->boot, &err) : 0;
+    int r = self->serving && !self->boot_is_new ? boot_raise(&self->boot, self->options->rundir, &err) : 0;
     if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         r = error_set(&err, -errno, "socketpair: %s", strerror(errno));
     const int fds[] = {pair[1], self->places.board_fd, self->lock_fd, self->vault_fd};
@@ -288,7 +288,7 @@ static void broker_ended(struct supervision *self, int status)
 static void replace_broker(struct supervision *self)
 {
     struct error err;
-    if (boot_raise(self->options->rundir, &self->boot, &err) < 0) {
+    if (boot_raise(&self->boot, self->options->rundir, &err) < 0) {
         reload_failed(&self->reload, &self->control, "%s", err.text);
         return;
     }
@@ -514,7 +514,7 @@ static int prepare(struct supervision *self, struct error *err)
     if (r == 0)
         r = gateway_child_listen(&self->gateway, err);
     if (r == 0)
-        r = boot_raise(options->rundir, &self->boot, err);
+        r = boot_raise(&self->boot, options->rundir, err);
     if (r == 0)
         sockets_clear(options->rundir);
     if (r == 0 && (r = vault_create(VAULT_BYTES(options), &self->vault_fd)) < 0)
@@ -522,7 +522,7 @@ static int prepare(struct supervision *self, struct error *err)
     if (r == 0)
         r = control_open(&self->control, options->rundir, err);
     if (r == 0)
-        r = places_init(&self->places, options, self->lock_fd, self->boot, err);
+        r = places_init(&self->places, options, self->lock_fd, self->boot.number, err);
     return r;
 }
 

@@ -22,13 +22,49 @@ static void write_boot(const char *rundir, const char *text)
 START_TEST(each_start_raises_the_number_by_one)
 {
     char rundir[RUNDIR_PATH_MAX + 1];
-    uint64_t boot;
+    struct boot boot = {0};
     ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
-    for (uint64_t i = 1; i < 5; i++) {
-        ck_assert_int_eq(boot_raise(rundir, &boot, NULL), 0);
-        ck_assert_uint_eq(boot, i);
+    for (uint64_t i = 1; i <= 2 * BOOT_TAKEN_AT_ONCE + 1; i++) {
+        ck_assert_int_eq(boot_raise(&boot, rundir, NULL), 0);
+        ck_assert_uint_eq(boot.number, i);
     }
     rundir_remove(rundir);
+}
+END_TEST
+
+/* Whether the one before was ended or killed, and whatever it had used. */
+START_TEST(the_next_supervisor_begins_behind_all_numbers_of_the_one_before)
+{
+    char rundir[RUNDIR_PATH_MAX + 1];
+    uint64_t last = 0;
+    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
+    for (int i = 0; i < 5; i++) {
+        struct boot boot = {0};
+        for (int raises = 0; raises <= i * 600; raises++) {
+            ck_assert_int_eq(boot_raise(&boot, rundir, NULL), 0);
+            ck_assert_uint_gt(boot.number, last);
+            last = boot.number;
+        }
+    }
+    rundir_remove(rundir);
+}
+END_TEST
+
+/* A broker that died is followed whatever has become of the disk. */
+START_TEST(a_number_that_was_taken_before_needs_no_disk)
+{
+    char rundir[RUNDIR_PATH_MAX + 1];
+    struct boot boot = {0};
+    struct error err;
+    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
+    ck_assert_int_eq(boot_raise(&boot, rundir, NULL), 0);
+    rundir_remove(rundir);
+    for (uint64_t i = 2; i <= BOOT_TAKEN_AT_ONCE; i++) {
+        ck_assert_int_eq(boot_raise(&boot, rundir, NULL), 0);
+        ck_assert_uint_eq(boot.number, i);
+    }
+    ck_assert_int_eq(boot_raise(&boot, rundir, &err), -ENOENT);
+    ck_assert_uint_eq(boot.number, BOOT_TAKEN_AT_ONCE);
 }
 END_TEST
 
@@ -39,10 +75,10 @@ START_TEST(a_file_without_a_number_is_an_error_that_names_it)
     ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct error err = {{0}};
-        uint64_t boot = 77;
+        struct boot boot = {0};
         write_boot(rundir, wrong[i]);
-        ck_assert_int_eq(boot_raise(rundir, &boot, &err), -EINVAL);
-        ck_assert_uint_eq(boot, 77);
+        ck_assert_int_eq(boot_raise(&boot, rundir, &err), -EINVAL);
+        ck_assert_uint_eq(boot.number, 0);
         ck_assert_ptr_nonnull(strstr(err.text, "/boot"));
     }
     rundir_remove(rundir);
@@ -52,6 +88,8 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, each_start_raises_the_number_by_one);
+    tcase_add_test(tests, the_next_supervisor_begins_behind_all_numbers_of_the_one_before);
+    tcase_add_test(tests, a_number_that_was_taken_before_needs_no_disk);
     tcase_add_test(tests, a_file_without_a_number_is_an_error_that_names_it);
 }
 

@@ -31,7 +31,7 @@ START_TEST(a_pool_starts_where_a_killed_broker_left_its_sockets)
     ck_assert_int_eq(access(path, F_OK), -1);
     client_open(&client_a, &the_pool, 'a');
     client_generate(&client_a, 'r', "count 1", NULL);
-    ck_assert_uint_eq(client_expect(&client_a, MESSAGE_ACCEPTED).accepted.epoch.boot, 2);
+    ck_assert_uint_gt(client_expect(&client_a, MESSAGE_ACCEPTED).accepted.epoch.boot, 1);
     close_pool();
 }
 END_TEST

@@ -2,8 +2,8 @@
 /* Loading, in the order that confinement asks for: what looks at files and at other processes first, then
  * what has threads, then the engine.
  *
- *     cores ─▶ model ─▶ backend ─▶ weights of others ─▶ sandbox ─▶ digest ─▶ preparer ─▶ engine ─▶ weights
- * for others
+ *     cores ─▶ model ─▶ backend ─▶ weights of others ─▶ sandbox ─▶ digest ─▶ preparer ─▶ engine
+ *           ─▶ weights for others
  */
 
 #include "worker/load.h"

@@ -68,7 +68,8 @@ static size_t character_before(const struct jinja_string *string, size_t least, 
 
 size_t jinja_white_len_before(const struct jinja_string *string, size_t end)
 {
-    size_t at = character_before(string, 0, end);
+    /* No character has more than four bytes: a long run of malformed ones is not walked again for each. */
+    size_t at = character_before(string, end > 4 ? end - 4 : 0, end);
     return jinja_white_len(string, at) == end - at ? end - at : 0;
 }
 

@@ -128,10 +128,15 @@ template <uint32_t N> static __device__ __forceinline__ float sum_of_lane(const 
 }
 
 /* Blocks of threads to a multiprocessor, which is what registers allow: 64 of them for one row, for then the
- * loads of many warps hide each other's wait. */
+ * loads of many warps hide each other's wait. Before Hopper addresses take more of them: 80, or some would be
+ * spilled. */
 static constexpr uint32_t blocks_at_once(uint32_t n)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    return n == 1 ? 5 : n == 2 ? 6 : 4;
+#else
     return n == 1 ? 8 : n == 2 ? 6 : 4;
+#endif
 }
 
 #endif

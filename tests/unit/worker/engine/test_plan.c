@@ -116,6 +116,22 @@ START_TEST(a_short_prompt_is_not_held_up_by_a_long_one)
 }
 END_TEST
 
+/* Whichever came first: behind one that takes its half, the short prompt goes before the long one. */
+START_TEST(of_those_behind_the_first_the_shortest_goes_first)
+{
+    for (uint64_t shorter = 2; shorter <= 3; shorter++) {
+        struct harness *h = harness_start(_i, (struct backend_config){.n_slots = 4, .max_rows = 128});
+        for (uint64_t tag = 1; tag <= 3; tag++) {
+            struct engine_request request = request_of(tag, tag == shorter ? 60 : 2000, 2);
+            submit(h, &request);
+        }
+        run_dry(h);
+        ck_assert_uint_eq(h->outcomes[shorter].first_as, 1);
+        harness_free(h);
+    }
+}
+END_TEST
+
 START_TEST(the_least_chunk_is_shared_too)
 {
     /* A step has time for fewer than 32 rows, so chunks are of 32: 60 steps for the long prompt alone. */
@@ -239,6 +255,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, priority_goes_first_then_the_earlier_deadline_then_arrival, 0, 2);
     tcase_add_loop_test(tests, a_short_prompt_is_not_held_up_by_a_long_one, 0, 2);
+    tcase_add_loop_test(tests, of_those_behind_the_first_the_shortest_goes_first, 0, 2);
     tcase_add_loop_test(tests, who_was_preempted_goes_before_newcomers, 0, 2);
     tcase_add_loop_test(tests, a_short_prompt_waits_two_steps_behind_any_number_of_long_ones, 0, 2);
     tcase_add_loop_test(tests, a_long_prompt_ends_however_many_short_ones_come, 0, 2);

@@ -300,6 +300,10 @@ START_TEST(mistakes_are_told_with_their_line)
     };
     static const struct example at_run[] = {
         {"\n{{ zz.y }}", "line 2: \"y\" is asked of \"zz\", which is undefined"},
+        /* Where it begins, whatever line its arguments end in. */
+        {"\n{{ x is divisibleby(1\n-\n1) }}", "line 2: "},
+        {"\n{{ x.y(1\n-\n1) }}", "line 2: "},
+        {"\n{{ x | indent(1\n-\n2) }}", "line 2: "},
         {"{{ zz.y.z }}", "is asked of \"zz\""},
         {"{{ empty[0]['role'] }}", "\"role\" is asked of an undefined value"},
         {"{{ x() }}", "a whole number cannot be called"},

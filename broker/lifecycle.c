@@ -81,9 +81,9 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     return r;
 }
 
-/* Gives the request, the first of the queue or of some kinds in it, to a worker, or ends it. False when it
- * has to wait. */
-static bool dispatch_first(struct broker *broker, struct request *request)
+/* Gives the request, the first of these kinds in the queue, to a worker, or ends it. False when it has to
+ * wait. */
+static bool dispatch_first(struct broker *broker, struct request *request, unsigned kinds)
 {
     struct worker *worker;
     struct error err = {{0}};
@@ -120,7 +120,7 @@ static bool dispatch_first(struct broker *broker, struct request *request)
     if (r < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "cannot be handed to a worker: %s", err.text);
     } else if (r == 0) {
-        queue_take(&broker->queue, request);
+        queue_take(&broker->queue, request, kinds);
         admission_dequeued(&broker->admission, request);
         tell(request, REQUEST_RUNNING, worker->name);
         request->state = REQUEST_RUNNING;
@@ -134,7 +134,7 @@ void lifecycle_dispatch(struct broker *broker)
     struct request *request;
     unsigned kinds = QUEUE_ALL_KINDS; /* for which some worker may have room */
     while ((request = queue_first(&broker->queue, kinds)))
-        if (!dispatch_first(broker, request))
+        if (!dispatch_first(broker, request, kinds))
             kinds &= ~QUEUE_KIND(request->queued_kind);
 }
 

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Heaps of heaps.
  *
- *     class, kind ──▶ groups, by (turn of the lane, first request) ──▶ requests of one session, by (due,
- * arrival)
+ *     class, kind ──▶ groups, by (turn, first request) ──▶ requests of one session, by (due, arrival)
  *
  * A lane is all that a session has in one class, its groups are the kinds of that.
  *
- * A lane that gave a request stands in the next turn, and so does one that is new: who comes back with
- * request after request, or as a new session each time, finds those who wait before him. Turns of a class
- * thus differ by one at most, but for lanes of whose requests none is of a kind for which there is room:
- * those keep theirs, and are first when there is some. A deadline moves a request forward among those of its
- * session, and its session within the turn; more requests get nobody more turns.
+ * A lane that gave a request stands in the next turn with its groups, and so does one that is new: who comes
+ * back with request after request, or as a new session each time, finds those who wait before him. A deadline
+ * moves a request forward among those of its session, and its session within the turn; more requests get
+ * nobody more turns.
+ *
+ * A group for which there was no room when its lane gave another kind is left behind in the turn of that.
+ * Everyone else's turns grow with what they give, its own does not, so it is the first at last, however often
+ * its lane gives meanwhile. What it then gives costs the lane a turn as all else does: the lane moves on,
+ * with those groups that were not left behind, by one from where it is. So many kinds get nobody more turns
+ * either: a lane has given as much as it has moved, and may be ahead of others by one for each kind.
  *
  * Between classes only those requests are compared whose turn it is. One of a lower class so waits for none
  * that came later than its class is worth, though others that came earlier may wait behind that one.
@@ -72,8 +76,7 @@ static struct request *first_in(const struct queue_group *group)
 /* Neither is empty. */
 static bool is_before(const struct queue_group *a, const struct queue_group *b)
 {
-    return a->lane->turn != b->lane->turn ? a->lane->turn < b->lane->turn
-                                          : presses_more(first_in(a), first_in(b));
+    return a->turn != b->turn ? a->turn < b->turn : presses_more(first_in(a), first_in(b));
 }
 
 static bool group_before(const struct heap_node *a, const struct heap_node *b)
@@ -123,13 +126,15 @@ static struct queue_lane *new_lane(struct queue *queue, const struct queue_lane_
     return lane;
 }
 
-/* The lane's turn has changed. */
-static void settle(struct queue *queue, struct queue_lane *lane)
+/* The turn in which a group stands that had nothing: its lane's, unless that has been over since all that
+ * stood in it was taken. */
+static uint64_t turn_to_enter(const struct queue *queue, struct queue_lane *lane)
 {
-    struct queue_class *class = &queue->classes[lane->key.class];
+    uint64_t next = queue->classes[lane->key.class].turn + 1;
     for (int i = 0; i < REQUEST_KINDS; i++)
-        if (lane->groups[i].requests.n > 0)
-            heap_settle(&class->groups[i], &lane->groups[i].node);
+        if (lane->groups[i].requests.n > 0 && lane->groups[i].turn == lane->turn)
+            return lane->turn;
+    return lane->turn > next ? lane->turn : next;
 }
 
 /* Adds a request to its lane. 0, or -ENOMEM with nothing changed. */
@@ -138,14 +143,19 @@ static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct requ
     struct queue_class *class = &queue->classes[lane->key.class];
     struct queue_group *group = &lane->groups[request->queued_kind];
     struct heap *groups = &class->groups[request->queued_kind];
+    uint64_t turn = turn_to_enter(queue, lane);
     int r = heap_push(&group->requests, &request->queue_node);
     if (r < 0)
         return r;
     if (group->requests.n > 1) {
         heap_settle(groups, &group->node);
-    } else if ((r = heap_push(groups, &group->node)) < 0) {
-        heap_remove(&group->requests, &request->queue_node);
-        return r;
+    } else {
+        group->turn = turn;
+        if ((r = heap_push(groups, &group->node)) < 0) {
+            heap_remove(&group->requests, &request->queue_node);
+            return r;
+        }
+        lane->turn = turn;
     }
     lane->n++;
     class->n++;
@@ -236,11 +246,13 @@ uint64_t queue_next_deadline(const struct queue *queue)
     return request ? request->deadline_ns : UINT64_MAX;
 }
 
-/* Takes the request out of its lane, which then stands in turn `turn`, if there is more in it. */
-static void leave(struct queue *queue, struct request *request, struct queue_lane *lane, uint64_t turn)
+void queue_remove(struct queue *queue, struct request *request)
 {
-    struct queue_class *class = &queue->classes[lane->key.class];
+    struct queue_lane_key key = key_of(request);
+    struct queue_lane *lane = find_lane(queue, &key);
+    struct queue_class *class = &queue->classes[key.class];
     struct queue_group *group = &lane->groups[request->queued_kind];
+    struct heap *groups = &class->groups[request->queued_kind];
     if (request->deadline_ns != UINT64_MAX)
         heap_remove(&queue->deadlines, &request->deadline_node);
     queue->n--;
@@ -248,31 +260,40 @@ static void leave(struct queue *queue, struct request *request, struct queue_lan
     lane->n--;
     /* Out of the class first: it is ordered by what the group has. */
     if (group->requests.n == 1)
-        heap_remove(&class->groups[request->queued_kind], &group->node);
-    if (lane->n == 0) {
-        free_lane(queue, lane);
-        return;
-    }
+        heap_remove(groups, &group->node);
     heap_remove(&group->requests, &request->queue_node);
-    lane->turn = turn;
-    settle(queue, lane);
+    if (group->requests.n > 0)
+        heap_settle(groups, &group->node);
+    if (lane->n == 0)
+        free_lane(queue, lane);
 }
 
-void queue_take(struct queue *queue, struct request *request)
+/* The lane gives what is in `giving`: it moves on to its next turn, with that group and with those that stood
+ * in its turn; but of these it leaves behind those that were passed over in it. */
+static void move_on(struct queue_class *class, struct queue_lane *lane, struct queue_group *giving,
+                    unsigned kinds)
+{
+    uint64_t was = lane->turn;
+    bool in_turn = giving->turn == was;
+    if (giving->turn > class->turn)
+        class->turn = giving->turn;
+    lane->turn = (was > class->turn ? was : class->turn) + 1;
+    for (int i = 0; i < REQUEST_KINDS; i++) {
+        struct queue_group *group = &lane->groups[i];
+        bool passed_over = in_turn && !(kinds & QUEUE_KIND(i));
+        if (group->requests.n > 0 && (group == giving || (group->turn == was && !passed_over))) {
+            group->turn = lane->turn;
+            heap_settle(&class->groups[i], &group->node);
+        }
+    }
+}
+
+void queue_take(struct queue *queue, struct request *request, unsigned kinds)
 {
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
-    struct queue_class *class = &queue->classes[key.class];
-    if (lane->turn > class->turn)
-        class->turn = lane->turn;
-    leave(queue, request, lane, class->turn + 1);
-}
-
-void queue_remove(struct queue *queue, struct request *request)
-{
-    struct queue_lane_key key = key_of(request);
-    struct queue_lane *lane = find_lane(queue, &key);
-    leave(queue, request, lane, lane->turn);
+    move_on(&queue->classes[key.class], lane, &lane->groups[request->queued_kind], kinds);
+    queue_remove(queue, request);
 }
 
 void queue_deinit(struct queue *queue)

@@ -16,7 +16,8 @@
  * Requests are told apart by what a worker must have for them (enum request_kind). Some kinds can be asked
  * for alone, while no worker has room for the others: these keep their turn, and are first when there is
  * some, and their sessions give what is of another kind meanwhile. So one that waits for one worker holds up
- * none that another worker could take. */
+ * none that another worker could take. What a session gives in a turn that it had kept counts as all else: no
+ * kind waits for ever, whatever its session gives of others, and none gets its session more. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -45,13 +46,15 @@ struct queue_group { /* of what one session has waiting in one class: that of on
     struct queue_lane *lane;
     struct heap requests; /* the most pressing first */
     struct heap_node node;
+    uint64_t
+        turn; /* in which its first one goes: its lane's, or an earlier one, in which it was passed over */
 };
 
 struct queue_lane { /* what one session has waiting in one class; there while that is something */
     struct queue_lane_key key;
     struct queue_group groups[REQUEST_KINDS];
     size_t n;      /* requests */
-    uint64_t turn; /* in which its first one goes */
+    uint64_t turn; /* in which it gives the next one */
     UT_hash_handle hh;
 };
 
@@ -91,8 +94,9 @@ struct request *queue_expired(const struct queue *queue, uint64_t now);
 /* The earliest deadline of all, UINT64_MAX when there is none. */
 uint64_t queue_next_deadline(const struct queue *queue);
 
-/* Removes a request that is in the queue: because its turn has come, or without one. */
-void queue_take(struct queue *queue, struct request *request);
+/* Removes a request that is in the queue: because it is the first of those kinds and its turn has come; there
+ * was no room for the others. Or without a turn. */
+void queue_take(struct queue *queue, struct request *request, unsigned kinds);
 void queue_remove(struct queue *queue, struct request *request);
 
 #endif

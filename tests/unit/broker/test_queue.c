@@ -48,7 +48,7 @@ static struct request *take_of(unsigned kinds)
 {
     struct request *request = queue_first(&queue, kinds);
     if (request)
-        queue_take(&queue, request);
+        queue_take(&queue, request, kinds);
     return request;
 }
 
@@ -327,6 +327,82 @@ START_TEST(requests_pass_those_that_only_a_full_worker_could_take)
 }
 END_TEST
 
+/* What the dispatch does when a worker has room for one request of some kinds: asks for the first, and passes
+ * over its kind if it is none of those. */
+static struct request *dispatch(unsigned room)
+{
+    struct request *request;
+    unsigned kinds = QUEUE_ALL_KINDS;
+    while ((request = queue_first(&queue, kinds)) && !(room & QUEUE_KIND(request->queued_kind)))
+        kinds &= ~QUEUE_KIND(request->queued_kind);
+    if (request)
+        queue_take(&queue, request, kinds);
+    return request;
+}
+
+/* How often there is room for a large request until the first session's is taken, while that session gives
+ * `n_brief` brief ones between, and another has large ones alone. */
+static unsigned openings_until_served(unsigned n_brief)
+{
+    enum { MOST = 50 };
+    static struct request brief[MOST][4], others[MOST];
+    struct request patient = make_bulky(1, 0, 0), *taken = NULL;
+    unsigned opening = 0;
+    push(&patient);
+    for (; opening < MOST && taken != &patient; opening++) {
+        others[opening] = make_bulky(2, 0, opening * S);
+        push(&others[opening]);
+        for (unsigned i = 0; i < n_brief; i++) {
+            brief[opening][i] = make(1, 0, opening * S);
+            push(&brief[opening][i]);
+            ck_assert_ptr_eq(dispatch(BRIEF), &brief[opening][i]);
+        }
+        taken = dispatch(QUEUE_ALL_KINDS);
+    }
+    empty();
+    return opening;
+}
+
+START_TEST(a_large_request_has_its_turn_though_its_session_gives_brief_ones_meanwhile)
+{
+    for (unsigned n_brief = 0; n_brief <= 4; n_brief++)
+        ck_assert_uint_le(openings_until_served(n_brief), 2);
+}
+END_TEST
+
+/* Places, for many or for few kinds, among sessions that want all kinds, and one that wants one. */
+START_TEST(no_kind_waits_for_ever_and_many_kinds_get_a_session_no_more)
+{
+    enum { SESSIONS = 4, PLAIN = 0, KINDS = 4, ROUNDS = 20000, PATIENCE = 60 };
+    static struct request requests[SESSIONS][KINDS];
+    static const unsigned rooms[] = {1, 3, 5, 9, 15, 3, 5, 1};
+    unsigned chances[SESSIONS][KINDS] = {{0}}, taken[SESSIONS] = {0}, random = 5;
+    for (uint8_t s = 0; s < SESSIONS; s++)
+        for (int kind = 0; kind < (s == PLAIN ? 1 : KINDS); kind++) {
+            requests[s][kind] = kind & REQUEST_BULKY ? make_bulky(s, 0, 0) : make(s, 0, 0);
+            requests[s][kind].embed = kind & REQUEST_EMBEDS;
+            push(&requests[s][kind]);
+        }
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        random = random * 1664525 + 1013904223;
+        unsigned room = rooms[round < ROUNDS / 2 ? round % 8 : random >> 29];
+        struct request *request = dispatch(room);
+        unsigned s = request->home.session.bytes[0];
+        taken[s]++;
+        chances[s][request->queued_kind] = 0;
+        for (unsigned i = 0; i < SESSIONS * KINDS; i++)
+            if (room & QUEUE_KIND(i % KINDS) && &requests[i / KINDS][i % KINDS] != request)
+                ck_assert_uint_le(++chances[i / KINDS][i % KINDS], i / KINDS == PLAIN ? ROUNDS : PATIENCE);
+        request->arrived_ns = round * S;
+        request->deadline_ns = round % 3 ? UINT64_MAX : (round + 1) * S; /* it presses more than most */
+        push(request);
+        for (unsigned other = 0; other < SESSIONS; other++)
+            ck_assert_uint_le(taken[other], taken[PLAIN] + 2 * KINDS);
+    }
+    empty();
+}
+END_TEST
+
 START_TEST(any_mixture_comes_out_once_each)
 {
     enum { MANY = 200 };
@@ -351,7 +427,7 @@ START_TEST(any_mixture_comes_out_once_each)
         brief -= request->body.len == 0;
         left--;
         if (random >> 30 & 1)
-            queue_take(&queue, request);
+            queue_take(&queue, request, QUEUE_ALL_KINDS);
         else
             queue_remove(&queue, request);
         ck_assert_uint_eq(queue.n, left);
@@ -385,6 +461,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, brief_requests_pass_those_that_have_no_room);
     tcase_add_test(tests, who_had_no_room_keeps_the_turn_and_gains_none);
     tcase_add_test(tests, requests_pass_those_that_only_a_full_worker_could_take);
+    tcase_add_test(tests, a_large_request_has_its_turn_though_its_session_gives_brief_ones_meanwhile);
+    tcase_add_test(tests, no_kind_waits_for_ever_and_many_kinds_get_a_session_no_more);
     tcase_add_test(tests, any_mixture_comes_out_once_each);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_class_is_worth_thirty_seconds_and_no_more);

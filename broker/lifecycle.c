@@ -81,9 +81,9 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     return r;
 }
 
-/* Gives the request, the first of these kinds in the queue, to a worker, or ends it. False when it has to
+/* Gives the request, the first of these wants in the queue, to a worker, or ends it. False when it has to
  * wait. */
-static bool dispatch_first(struct broker *broker, struct request *request, unsigned kinds)
+static bool dispatch_first(struct broker *broker, struct request *request, uint64_t wants)
 {
     struct worker *worker;
     struct error err = {{0}};
@@ -96,8 +96,10 @@ static bool dispatch_first(struct broker *broker, struct request *request, unsig
                                         .embed = request->embed,
                                         .bytes = request_assign_bytes(request)};
     int r = routing_choose(&broker->routing, &wish, request, &worker);
-    if (r == SCHEDULER_E_BUSY)
+    if (r == SCHEDULER_E_BUSY) {
+        scheduler_hold(broker->workers, broker->n_workers, &wish);
         return false;
+    }
     if (r == SCHEDULER_E_NO_WORKER) {
         if (scheduler_lacks_embeddings(broker->workers, broker->n_workers, &wish))
             lifecycle_fail(broker, request, PROTO_UNSUPPORTED, "%s", LIFECYCLE_NO_EMBEDDINGS);
@@ -120,7 +122,7 @@ static bool dispatch_first(struct broker *broker, struct request *request, unsig
     if (r < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "cannot be handed to a worker: %s", err.text);
     } else if (r == 0) {
-        queue_take(&broker->queue, request, kinds);
+        queue_take(&broker->queue, request, wants);
         admission_dequeued(&broker->admission, request);
         tell(request, REQUEST_RUNNING, worker->name);
         request->state = REQUEST_RUNNING;
@@ -132,10 +134,11 @@ static bool dispatch_first(struct broker *broker, struct request *request, unsig
 void lifecycle_dispatch(struct broker *broker)
 {
     struct request *request;
-    unsigned kinds = QUEUE_ALL_KINDS; /* for which some worker may have room */
-    while ((request = queue_first(&broker->queue, kinds)))
-        if (!dispatch_first(broker, request, kinds))
-            kinds &= ~QUEUE_KIND(request->queued_kind);
+    uint64_t wants = QUEUE_ALL; /* for which some worker may have room */
+    scheduler_release(broker->workers, broker->n_workers);
+    while ((request = queue_first(&broker->queue, wants)))
+        if (!dispatch_first(broker, request, wants))
+            wants &= ~QUEUE_WANT(request->queued_want);
 }
 
 static void send_cancel(struct broker *broker, struct worker *worker, const struct request_key *key)
@@ -429,7 +432,7 @@ void lifecycle_end_overdue(struct broker *broker)
 void lifecycle_end_all(struct broker *broker, const char *reason)
 {
     struct request *request;
-    while ((request = queue_first(&broker->queue, QUEUE_ALL_KINDS)))
+    while ((request = queue_first(&broker->queue, QUEUE_ALL)))
         lifecycle_fail(broker, request, PROTO_DRAINING, "%s", reason);
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         while ((request = broker->workers[i].requests)) {

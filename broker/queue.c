@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Heaps of heaps.
  *
- *     class, kind ──▶ groups, by (turn, first request) ──▶ requests of one session, by (due, arrival)
+ *     class, want ──▶ groups, by (turn, first request) ──▶ requests of one session, by (due, arrival)
  *
- * A lane is all that a session has in one class, its groups are the kinds of that.
+ * A lane is all that a session has in one class, its groups are what of that wants the same.
  *
  * A lane that gave a request stands in the next turn with its groups, and so does one that is new: who comes
  * back with request after request, or as a new session each time, finds those who wait before him. A deadline
  * moves a request forward among those of its session, and its session within the turn; more requests get
  * nobody more turns.
  *
- * A group for which there was no room when its lane gave another kind is left behind in the turn of that.
+ * A group for which there was no room when its lane gave of another is left behind in the turn of that.
  * Everyone else's turns grow with what they give, its own does not, so it is the first at last, however often
  * its lane gives meanwhile. What it then gives costs the lane a turn as all else does: the lane moves on,
- * with those groups that were not left behind, by one from where it is. So many kinds get nobody more turns
- * either: a lane has given as much as it has moved, and may be ahead of others by one for each kind.
+ * with those groups that were not left behind, by one from where it is. So many wants get nobody more turns
+ * either: a lane has given as much as it has moved, and may be ahead of others by one for each group.
  *
  * Between classes only those requests are compared whose turn it is. One of a lower class so waits for none
  * that came later than its class is worth, though others that came earlier may wait behind that one.
@@ -107,12 +107,10 @@ static struct queue_lane *find_lane(const struct queue *queue, const struct queu
 static void free_lane(struct queue *queue, struct queue_lane *lane)
 {
     HASH_DEL(queue->by_key, lane);
-    for (int i = 0; i < REQUEST_KINDS; i++)
-        heap_deinit(&lane->groups[i].requests);
     free(lane);
 }
 
-/* An empty lane, in the next turn, that stands in no heap yet. NULL: out of memory. */
+/* An empty lane, in the next turn. NULL: out of memory. */
 static struct queue_lane *new_lane(struct queue *queue, const struct queue_lane_key *key)
 {
     struct queue_lane *lane = calloc(1, sizeof *lane);
@@ -120,46 +118,75 @@ static struct queue_lane *new_lane(struct queue *queue, const struct queue_lane_
         return NULL;
     lane->key = *key;
     lane->turn = queue->classes[key->class].turn + 1;
-    for (int i = 0; i < REQUEST_KINDS; i++)
-        lane->groups[i] = (struct queue_group){.lane = lane, .requests.before = request_before};
     HASH_ADD_BYHASHVALUE(hh, queue->by_key, key, sizeof lane->key, hash_of(queue, key), lane);
     return lane;
 }
 
-/* The turn in which a group stands that had nothing: its lane's, unless that has been over since all that
- * stood in it was taken. */
-static uint64_t turn_to_enter(const struct queue *queue, struct queue_lane *lane)
+/* ---- groups ---- */
+
+static struct heap *heap_of(struct queue *queue, const struct queue_group *group)
+{
+    return &queue->classes[group->lane->key.class].groups[group->want];
+}
+
+static struct queue_group *find_group(const struct queue_lane *lane, uint32_t want)
+{
+    struct queue_group *group = lane->groups;
+    while (group && group->want != want)
+        group = group->next;
+    return group;
+}
+
+static void free_group(struct queue_group *group)
+{
+    struct queue_group **at = &group->lane->groups;
+    while (*at != group)
+        at = &(*at)->next;
+    *at = group->next;
+    heap_deinit(&group->requests);
+    free(group);
+}
+
+/* The turn of a new group: its lane's, unless nothing stands in that any more. */
+static uint64_t turn_to_enter(const struct queue *queue, const struct queue_lane *lane)
 {
     uint64_t next = queue->classes[lane->key.class].turn + 1;
-    for (int i = 0; i < REQUEST_KINDS; i++)
-        if (lane->groups[i].requests.n > 0 && lane->groups[i].turn == lane->turn)
+    for (const struct queue_group *group = lane->groups; group; group = group->next)
+        if (group->turn == lane->turn)
             return lane->turn;
     return lane->turn > next ? lane->turn : next;
+}
+
+/* A group of this one request in its lane and class. 0, or -ENOMEM with nothing changed. */
+static int add_group(struct queue *queue, struct queue_lane *lane, struct request *request)
+{
+    struct queue_group *group = calloc(1, sizeof *group);
+    if (!group)
+        return -ENOMEM;
+    *group = (struct queue_group){.lane = lane,
+                                  .next = lane->groups,
+                                  .want = request->queued_want,
+                                  .requests.before = request_before,
+                                  .turn = turn_to_enter(queue, lane)};
+    lane->groups = group;
+    int r = heap_push(&group->requests, &request->queue_node);
+    if (r == 0)
+        r = heap_push(heap_of(queue, group), &group->node);
+    if (r == 0)
+        lane->turn = group->turn;
+    else
+        free_group(group);
+    return r;
 }
 
 /* Adds a request to its lane. 0, or -ENOMEM with nothing changed. */
 static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct request *request)
 {
-    struct queue_class *class = &queue->classes[lane->key.class];
-    struct queue_group *group = &lane->groups[request->queued_kind];
-    struct heap *groups = &class->groups[request->queued_kind];
-    uint64_t turn = turn_to_enter(queue, lane);
-    int r = heap_push(&group->requests, &request->queue_node);
-    if (r < 0)
-        return r;
-    if (group->requests.n > 1) {
-        heap_settle(groups, &group->node);
-    } else {
-        group->turn = turn;
-        if ((r = heap_push(groups, &group->node)) < 0) {
-            heap_remove(&group->requests, &request->queue_node);
-            return r;
-        }
-        lane->turn = turn;
-    }
-    lane->n++;
-    class->n++;
-    return 0;
+    struct queue_group *group = find_group(lane, request->queued_want);
+    int r = group ? heap_push(&group->requests, &request->queue_node) : add_group(queue, lane, request);
+    if (r == 0 && group)
+        heap_settle(heap_of(queue, group), &group->node);
+    return r;
 }
 
 /* ---- the queue ---- */
@@ -168,8 +195,8 @@ void queue_init(struct queue *queue, uint64_t seed)
 {
     *queue = (struct queue){.seed = seed, .deadlines.before = deadline_before};
     for (int i = 0; i < QUEUE_CLASSES; i++)
-        for (int kind = 0; kind < REQUEST_KINDS; kind++)
-            queue->classes[i].groups[kind].before = group_before;
+        for (int want = 0; want < WANTS_MAX; want++)
+            queue->classes[i].groups[want].before = group_before;
 }
 
 int queue_push(struct queue *queue, struct request *request)
@@ -183,6 +210,7 @@ int queue_push(struct queue *queue, struct request *request)
         return -ENOMEM;
     request->queue_order = queue->order++;
     request->queued_kind = request_kind(request);
+    request->queued_want = wants_enter(&queue->wants, request);
     request->queued_class = request->log.count > 0 ? QUEUE_BEGUN : request->priority - QUEUE_PRIORITY_MIN;
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
@@ -191,21 +219,25 @@ int queue_push(struct queue *queue, struct request *request)
     int r = lane ? add_to_lane(queue, lane, request) : -ENOMEM;
     if (r == 0) {
         queue->n++;
+        queue->classes[key.class].n++;
         return 0;
     }
-    if (lane && lane->n == 0)
+    if (lane && !lane->groups)
         free_lane(queue, lane);
+    wants_leave(&queue->wants, request->queued_want);
     if (expires)
         heap_remove(&queue->deadlines, &request->deadline_node);
     return r;
 }
 
-static struct request *first_of_class(const struct queue_class *class, unsigned kinds)
+static struct request *first_of_class(const struct queue *queue, int class, uint64_t wants)
 {
     const struct queue_group *best = NULL;
-    for (int kind = 0; kind < REQUEST_KINDS; kind++) {
-        const struct heap_node *node = heap_first(&class->groups[kind]);
-        if (node && kinds & QUEUE_KIND(kind) && (!best || is_before(group_of(node), best)))
+    for (unsigned i = 0; i < WANTS_MAX; i++) {
+        if (queue->wants.n[i] == 0 || !(wants & QUEUE_WANT(i)))
+            continue;
+        const struct heap_node *node = heap_first(&queue->classes[class].groups[i]);
+        if (node && (!best || is_before(group_of(node), best)))
             best = group_of(node);
     }
     return best ? first_in(best) : NULL;
@@ -213,15 +245,15 @@ static struct request *first_of_class(const struct queue_class *class, unsigned 
 
 /* What was begun; else of the classes' first requests the one that is due first; on a tie that of the higher
  * class. */
-struct request *queue_first(const struct queue *queue, unsigned kinds)
+struct request *queue_first(const struct queue *queue, uint64_t wants)
 {
-    struct request *best = first_of_class(&queue->classes[QUEUE_BEGUN], kinds);
+    struct request *best = first_of_class(queue, QUEUE_BEGUN, wants);
     if (best)
         return best;
     for (int i = QUEUE_BEGUN - 1; queue->n > 0 && i >= 0; i--) {
         if (queue->classes[i].n == 0)
             continue;
-        struct request *request = first_of_class(&queue->classes[i], kinds);
+        struct request *request = first_of_class(queue, i, wants);
         if (request && (!best || due(request) < due(best)))
             best = request;
     }
@@ -250,49 +282,48 @@ void queue_remove(struct queue *queue, struct request *request)
 {
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
-    struct queue_class *class = &queue->classes[key.class];
-    struct queue_group *group = &lane->groups[request->queued_kind];
-    struct heap *groups = &class->groups[request->queued_kind];
+    struct queue_group *group = find_group(lane, request->queued_want);
     if (request->deadline_ns != UINT64_MAX)
         heap_remove(&queue->deadlines, &request->deadline_node);
+    wants_leave(&queue->wants, request->queued_want);
     queue->n--;
-    class->n--;
-    lane->n--;
+    queue->classes[key.class].n--;
     /* Out of the class first: it is ordered by what the group has. */
-    if (group->requests.n == 1)
-        heap_remove(groups, &group->node);
-    heap_remove(&group->requests, &request->queue_node);
-    if (group->requests.n > 0)
-        heap_settle(groups, &group->node);
-    if (lane->n == 0)
+    if (group->requests.n == 1) {
+        heap_remove(heap_of(queue, group), &group->node);
+        free_group(group);
+    } else {
+        heap_remove(&group->requests, &request->queue_node);
+        heap_settle(heap_of(queue, group), &group->node);
+    }
+    if (!lane->groups)
         free_lane(queue, lane);
 }
 
-/* The lane gives what is in `giving`: it moves on to its next turn, with that group and with those that stood
- * in its turn; but of these it leaves behind those that were passed over in it. */
-static void move_on(struct queue_class *class, struct queue_lane *lane, struct queue_group *giving,
-                    unsigned kinds)
+/* The group's lane gives its first request: it moves on to its next turn, with that group and with those that
+ * stood in its turn; but of these it leaves behind those that were passed over in it. */
+static void move_on(struct queue *queue, const struct queue_group *giving, uint64_t wants)
 {
+    struct queue_lane *lane = giving->lane;
+    struct queue_class *class = &queue->classes[lane->key.class];
     uint64_t was = lane->turn;
     bool in_turn = giving->turn == was;
     if (giving->turn > class->turn)
         class->turn = giving->turn;
     lane->turn = (was > class->turn ? was : class->turn) + 1;
-    for (int i = 0; i < REQUEST_KINDS; i++) {
-        struct queue_group *group = &lane->groups[i];
-        bool passed_over = in_turn && !(kinds & QUEUE_KIND(i));
-        if (group->requests.n > 0 && (group == giving || (group->turn == was && !passed_over))) {
+    for (struct queue_group *group = lane->groups; group; group = group->next) {
+        bool passed_over = in_turn && !(wants & QUEUE_WANT(group->want));
+        if (group == giving || (group->turn == was && !passed_over)) {
             group->turn = lane->turn;
-            heap_settle(&class->groups[i], &group->node);
+            heap_settle(heap_of(queue, group), &group->node);
         }
     }
 }
 
-void queue_take(struct queue *queue, struct request *request, unsigned kinds)
+void queue_take(struct queue *queue, struct request *request, uint64_t wants)
 {
     struct queue_lane_key key = key_of(request);
-    struct queue_lane *lane = find_lane(queue, &key);
-    move_on(&queue->classes[key.class], lane, &lane->groups[request->queued_kind], kinds);
+    move_on(queue, find_group(find_lane(queue, &key), request->queued_want), wants);
     queue_remove(queue, request);
 }
 
@@ -301,10 +332,12 @@ void queue_deinit(struct queue *queue)
     struct queue_lane *lane, *next;
     HASH_ITER(hh, queue->by_key, lane, next)
     {
+        while (lane->groups)
+            free_group(lane->groups);
         free_lane(queue, lane);
     }
     for (int i = 0; i < QUEUE_CLASSES; i++)
-        for (int kind = 0; kind < REQUEST_KINDS; kind++)
-            heap_deinit(&queue->classes[i].groups[kind]);
+        for (int want = 0; want < WANTS_MAX; want++)
+            heap_deinit(&queue->classes[i].groups[want]);
     heap_deinit(&queue->deadlines);
 }

@@ -13,11 +13,11 @@
  * What was begun and has lost its worker goes before all that was not: its client is reading. Of these there
  * are never more than workers had, and sessions share in turn there too.
  *
- * Requests are told apart by what a worker must have for them (enum request_kind). Some kinds can be asked
- * for alone, while no worker has room for the others: these keep their turn, and are first when there is
- * some, and their sessions give what is of another kind meanwhile. So one that waits for one worker holds up
- * none that another worker could take. What a session gives in a turn that it had kept counts as all else: no
- * kind waits for ever, whatever its session gives of others, and none gets its session more. */
+ * Requests are told apart by what they want of a worker (wants.h). Some wants can be asked for alone, while
+ * no worker has room for the others: these keep their turn, and are first when there is some, and their
+ * sessions give meanwhile what wants something else. So one that waits for one worker holds up none that
+ * another worker could take. What a session gives in a turn that it had kept counts as all else: nothing
+ * waits for ever, whatever its session gives beside, and wanting many things gets no session more. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +25,7 @@
 #include <uthash.h>
 
 #include "broker/request.h"
+#include "broker/wants.h"
 #include "common/clock.h"
 #include "common/heap.h"
 
@@ -42,31 +43,32 @@ struct queue_lane_key {
     int32_t class;
 };
 
-struct queue_group { /* of what one session has waiting in one class: that of one kind */
+struct queue_group { /* of what one session has waiting in one class: that of one want */
     struct queue_lane *lane;
+    struct queue_group *next; /* of the lane */
+    uint32_t want;
     struct heap requests; /* the most pressing first */
     struct heap_node node;
-    uint64_t
-        turn; /* in which its first one goes: its lane's, or an earlier one, in which it was passed over */
+    uint64_t turn; /* of its first one: its lane's, or an earlier one, in which it was passed over */
 };
 
 struct queue_lane { /* what one session has waiting in one class; there while that is something */
     struct queue_lane_key key;
-    struct queue_group groups[REQUEST_KINDS];
-    size_t n;      /* requests */
-    uint64_t turn; /* in which it gives the next one */
+    struct queue_group *groups; /* none is empty */
+    uint64_t turn;              /* in which it gives the next one */
     UT_hash_handle hh;
 };
 
 struct queue_class {
-    struct heap groups[REQUEST_KINDS]; /* those that have something, the one whose turn it is first */
-    size_t n;                          /* requests */
-    uint64_t turn;                     /* the last of which a request was taken */
+    struct heap groups[WANTS_MAX]; /* by want, the one whose turn it is first */
+    size_t n;                      /* requests */
+    uint64_t turn;                 /* the last of which a request was taken */
 };
 
 struct queue {
     uint64_t seed; /* of the hash: sessions are chosen by clients */
     struct queue_class classes[QUEUE_CLASSES];
+    struct wants wants;
     struct queue_lane *by_key;
     struct heap deadlines; /* requests that have one */
     size_t n;
@@ -77,16 +79,16 @@ struct queue {
 void queue_init(struct queue *queue, uint64_t seed);
 void queue_deinit(struct queue *queue);
 
-/* Adds; reads home, arrived_ns, priority (clamped into range), deadline_ns and what its kind depends on,
+/* Adds; reads home, arrived_ns, priority (clamped into range), deadline_ns and what it wants,
  * which must not change while it waits. 0 or -ENOMEM. */
 int queue_push(struct queue *queue, struct request *request);
 
-/* A set of kinds. */
-#define QUEUE_KIND(kind) (1u << (kind))
-#define QUEUE_ALL_KINDS  (QUEUE_KIND(REQUEST_KINDS) - 1)
+/* A set of wants. */
+#define QUEUE_WANT(want) (UINT64_C(1) << (want))
+#define QUEUE_ALL        UINT64_MAX
 
-/* The request that is next among those kinds, not removed; NULL when there is none. */
-struct request *queue_first(const struct queue *queue, unsigned kinds);
+/* The request that is next among those that want these, not removed; NULL when there is none. */
+struct request *queue_first(const struct queue *queue, uint64_t wants);
 
 /* A request whose deadline is at or before `now`; NULL when none is. */
 struct request *queue_expired(const struct queue *queue, uint64_t now);
@@ -94,9 +96,9 @@ struct request *queue_expired(const struct queue *queue, uint64_t now);
 /* The earliest deadline of all, UINT64_MAX when there is none. */
 uint64_t queue_next_deadline(const struct queue *queue);
 
-/* Removes a request that is in the queue: because it is the first of those kinds and its turn has come; there
- * was no room for the others. Or without a turn. */
-void queue_take(struct queue *queue, struct request *request, unsigned kinds);
+/* Removes a request that is in the queue: because it is the first of these wants, and there is room for it,
+ * and none for the others. Or without a turn. */
+void queue_take(struct queue *queue, struct request *request, uint64_t wants);
 void queue_remove(struct queue *queue, struct request *request);
 
 #endif

@@ -73,6 +73,7 @@ struct request {
     uint64_t queue_order;                       /* order of arrival there */
     int32_t queued_class;                       /* there */
     uint32_t queued_kind;                       /* its kind when it came there (enum request_kind) */
+    uint32_t queued_want;                       /* and the number of what it wants there (wants.h) */
     struct worker *worker;                      /* while assigned */
     struct prompt_pieces *pieces; /* of the prompt, to find who has it; NULL: none; until it ends */
     uint32_t n_found;             /* of those, how many its worker is believed to have had */
@@ -117,14 +118,14 @@ static inline size_t request_assign_bytes(const struct request *request)
     return request->body.len + request->log.count * 5;
 }
 
-/* What a worker must have for it beside a place, sums of these: room for a message that may stand in the way
- * of others on its link; embeddings; the very model with which the request was begun. 0: none of that. */
-enum request_kind { REQUEST_BULKY = 1, REQUEST_EMBEDS = 2, REQUEST_BOUND = 4, REQUEST_KINDS = 8 };
+/* What a worker must have for it beside a place and its model, sums of these: room for a message that may
+ * stand in the way of others on its link; embeddings. 0: none of that. */
+enum request_kind { REQUEST_BULKY = 1, REQUEST_EMBEDS = 2, REQUEST_KINDS = 4 };
 
 static inline uint32_t request_kind(const struct request *request)
 {
     return (request_assign_bytes(request) > REQUEST_BRIEF_BYTES ? REQUEST_BULKY : 0) |
-           (request->embed ? REQUEST_EMBEDS : 0) | (request->has_digest ? REQUEST_BOUND : 0);
+           (request->embed ? REQUEST_EMBEDS : 0);
 }
 
 /* Bytes that a request costs beside its frames. */

@@ -69,6 +69,19 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
     return 0;
 }
 
+void scheduler_hold(struct worker *workers, size_t n, const struct scheduler_wish *wish)
+{
+    for (size_t i = 0; wish->bytes > REQUEST_BRIEF_BYTES && i < n; i++)
+        if (worker_is_serving(&workers[i]) && fulfils(&workers[i], wish))
+            workers[i].held = true;
+}
+
+void scheduler_release(struct worker *workers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        workers[i].held = false;
+}
+
 bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct scheduler_wish *wish)
 {
     struct scheduler_wish other = *wish;

@@ -24,6 +24,12 @@ struct scheduler_wish {
 int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
                    struct worker **ret_worker);
 
+/* The wish has to wait: what is not brief either and comes later must not keep busy the links of workers that
+ * could fulfil it, or what is larger than the bound on these, and goes alone, might wait for ever. Until all
+ * are released such a wish gets none of these workers. */
+void scheduler_hold(struct worker *workers, size_t n, const struct scheduler_wish *wish);
+void scheduler_release(struct worker *workers, size_t n);
+
 /* No worker fulfils the wish: whether there would be one, were it not for embeddings. */
 bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct scheduler_wish *wish);
 

@@ -32,7 +32,7 @@ bool worker_may_be_sent(const struct worker *worker, size_t bytes)
 {
     if (bytes <= REQUEST_BRIEF_BYTES)
         return true;
-    return 2 * worker->n_bulky < worker_capacity(worker) &&
+    return !worker->held && 2 * worker->n_bulky < worker_capacity(worker) &&
            (worker->under_way == 0 || worker->under_way + bytes <= WORKER_UNDER_WAY_BYTES);
 }
 

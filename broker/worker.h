@@ -43,6 +43,7 @@ struct worker {
     struct peer peer; /* on the worker link; len 0: not registered */
     struct outbox outbox;
     size_t under_way;   /* bytes of messages to it, brief ones aside, that it has not taken yet */
+    bool held;          /* for one that is not brief and waits: no other of these is sent meanwhile */
     uint64_t asked;     /* ref of the large tokenize that it works on; 0: none */
     uint64_t ending_ns; /* clock_ns since when it says that it is ending; 0: it does not */
     bool relieved;      /* and it was told to give back what it has */

@@ -59,7 +59,7 @@ static struct broker *new_broker(struct vault *vault)
 static void forget_all(struct broker *broker)
 {
     struct request *request, *next;
-    while ((request = queue_first(&broker->queue, QUEUE_ALL_KINDS))) {
+    while ((request = queue_first(&broker->queue, QUEUE_ALL))) {
         queue_remove(&broker->queue, request);
         admission_dequeued(&broker->admission, request);
         admission_ended(&broker->admission, request, broker->now);

@@ -3,8 +3,8 @@
  *
  * The model file's first word says how it starts: "permanent" ends with the status of a permanent failure,
  * "crash" dies at once, "slow" takes two seconds to load, "early" says that it is ready and takes them then,
- * "embeds" says that it makes embeddings of four numbers, "mixed" that worker-0 alone does, anything else
- * serves. A prompt says what it does with a request:
+ * "embeds" says that it makes embeddings of four numbers, "mixed" that worker-0 alone does, "named" that
+ * its model has the worker's name, anything else serves. A prompt says what it does with a request:
  *
  *     count N     N frames of one token, then the end
  *     twice N     the same, each frame published twice
@@ -56,7 +56,7 @@ struct kept {
 };
 
 struct fake {
-    const char *name, *stream_endpoint;
+    const char *name, *model, *stream_endpoint;
     uint32_t incarnation;
     void *control, *stream;
     struct message_decoder *decoder;
@@ -364,7 +364,7 @@ static void enroll(struct fake *fake)
     message.register_.pid = (uint32_t)getpid();
     message.register_.slots = 4;
     message.register_.stream = bytes_of_string(fake->stream_endpoint);
-    message.register_.model = BYTES_LITERAL("fake");
+    message.register_.model = bytes_of_string(fake->model);
     message.register_.digest = BYTES_LITERAL("0123456789abcdef");
     message.register_.context = 100000;
     message.register_.embedding = fake->embeds ? 4 : 0;
@@ -475,6 +475,7 @@ int main(int argc, char **argv)
     if (strcmp(word, "early") == 0 || strcmp(word, "slow") == 0)
         sleep(2);
     fake.name = argument(argc, argv, "--name");
+    fake.model = strcmp(word, "named") == 0 ? fake.name : "fake";
     fake.embeds =
         strcmp(word, "embeds") == 0 || (strcmp(word, "mixed") == 0 && strcmp(fake.name, "worker-0") == 0);
     fake.incarnation = (uint32_t)atoi(argument(argc, argv, "--incarnation"));

@@ -316,6 +316,36 @@ START_TEST(a_request_that_one_worker_alone_could_take_holds_up_nobody)
 }
 END_TEST
 
+static void for_worker_0(struct generation *generation)
+{
+    generation->model = BYTES_LITERAL("worker-0");
+}
+
+static void for_worker_1(struct generation *generation)
+{
+    generation->model = BYTES_LITERAL("worker-1");
+}
+
+START_TEST(what_waits_for_one_model_holds_up_no_other)
+{
+    enum { PLACES = 5 };
+    uint64_t count;
+    pool_start(&the_pool, fake_model(&the_pool, "named"), "--workers", "2", NULL);
+    client_open(&client_a, &the_pool, 'a');
+    client_open(&client_b, &the_pool, 'b');
+    for (uint8_t i = 0; i <= PLACES; i++) /* one more than there is room for */
+        client_generate(&client_a, i, "wait", for_worker_0);
+    await_queued(&client_a, 1);
+    client_generate(&client_b, 'm', "count 3", for_worker_1);
+    ck_assert_int_eq(client_read(&client_b, 'm', &count, NULL), END_LENGTH);
+    client_generate(&client_b, 'b', "count 3", NULL);
+    ck_assert_int_eq(client_read(&client_b, 'b', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(client_status(&client_b).status_ok.queued, 1);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
 START_TEST(what_was_begun_goes_on_before_all_that_waits)
 {
     enum { PLACES = 5 };
@@ -371,6 +401,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, admissions_evict_no_answer_that_was_not_read);
     tcase_add_test(tests, brief_requests_pass_large_ones_that_the_worker_has_not_taken);
     tcase_add_test(tests, a_request_that_one_worker_alone_could_take_holds_up_nobody);
+    tcase_add_test(tests, what_waits_for_one_model_holds_up_no_other);
     tcase_add_test(tests, what_was_begun_goes_on_before_all_that_waits);
     tcase_add_test(tests, a_worker_has_one_large_question_and_answers_brief_ones_meanwhile);
     tcase_add_test(tests, a_session_with_one_request_does_not_wait_behind_all_of_another);

@@ -6,6 +6,7 @@
 #include "tests/unit/run.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define S CLOCK_NS_PER_S
 
@@ -24,8 +25,8 @@ static void tear_down(void)
 /* What is left is taken before its test forgets it. */
 static void empty(void)
 {
-    while (queue_first(&queue, QUEUE_ALL_KINDS))
-        queue_remove(&queue, queue_first(&queue, QUEUE_ALL_KINDS));
+    while (queue_first(&queue, QUEUE_ALL))
+        queue_remove(&queue, queue_first(&queue, QUEUE_ALL));
     ck_assert_uint_eq(queue.n, 0);
     ck_assert_ptr_null(queue.by_key);
     ck_assert_uint_eq(queue_next_deadline(&queue), UINT64_MAX);
@@ -44,17 +45,17 @@ static void push(struct request *request)
     ck_assert_int_eq(queue_push(&queue, request), 0);
 }
 
-static struct request *take_of(unsigned kinds)
+static struct request *take_of(uint64_t wants)
 {
-    struct request *request = queue_first(&queue, kinds);
+    struct request *request = queue_first(&queue, wants);
     if (request)
-        queue_take(&queue, request, kinds);
+        queue_take(&queue, request, wants);
     return request;
 }
 
 static struct request *take(void)
 {
-    return take_of(QUEUE_ALL_KINDS);
+    return take_of(QUEUE_ALL);
 }
 
 START_TEST(a_class_is_worth_thirty_seconds_and_no_more)
@@ -178,7 +179,7 @@ START_TEST(what_was_begun_goes_before_all_that_was_not)
     begun.has_digest = true; /* and what it needs is not there */
     push(&begun);
     push(&other);
-    ck_assert_ptr_eq(take_of(QUEUE_ALL_KINDS & ~QUEUE_KIND(REQUEST_BOUND)), &other);
+    ck_assert_ptr_eq(take_of(~QUEUE_WANT(begun.queued_want)), &other);
     empty();
 }
 END_TEST
@@ -253,7 +254,7 @@ static struct request make_bulky(uint8_t session, int32_t priority, uint64_t arr
     return request;
 }
 
-#define BRIEF (QUEUE_ALL_KINDS & ~QUEUE_KIND(REQUEST_BULKY))
+#define BRIEF (~QUEUE_WANT(REQUEST_BULKY)) /* of those that name no model */
 
 static struct request *take_brief(void)
 {
@@ -271,7 +272,7 @@ START_TEST(brief_requests_pass_those_that_have_no_room)
         push(&brief[i]);
     ck_assert_ptr_eq(take_brief(), &brief[0]);
     ck_assert_ptr_eq(take_brief(), &brief[1]);
-    ck_assert_ptr_eq(queue_first(&queue, QUEUE_ALL_KINDS), &other);
+    ck_assert_ptr_eq(queue_first(&queue, QUEUE_ALL), &other);
     ck_assert_ptr_eq(take_brief(), &brief[2]);
     ck_assert_ptr_null(queue_first(&queue, BRIEF));
     ck_assert_ptr_eq(take(), &other);
@@ -301,7 +302,7 @@ END_TEST
 
 START_TEST(requests_pass_those_that_only_a_full_worker_could_take)
 {
-    const unsigned plain = QUEUE_KIND(0), other_workers = QUEUE_ALL_KINDS & ~QUEUE_KIND(REQUEST_EMBEDS);
+    const uint64_t plain = QUEUE_WANT(0), other_workers = ~QUEUE_WANT(REQUEST_EMBEDS);
     struct request embed = make(1, 8, 0), bound = make(1, 0, 1 * S), both = make(2, 0, 2 * S),
                    after = make(1, 0, 3 * S), others[4];
     embed.embed = both.embed = true;
@@ -314,29 +315,29 @@ START_TEST(requests_pass_those_that_only_a_full_worker_could_take)
         others[i] = make(3, 0, (4 + i) * S);
         push(&others[i]);
     }
-    ck_assert_ptr_eq(queue_first(&queue, QUEUE_ALL_KINDS), &embed);
+    ck_assert_ptr_eq(queue_first(&queue, QUEUE_ALL), &embed);
     ck_assert_ptr_eq(take_of(other_workers), &bound);
     ck_assert_ptr_eq(take_of(other_workers), &both);
     ck_assert_ptr_eq(take_of(plain), &others[0]); /* the first session has had its turn */
     ck_assert_ptr_eq(take_of(plain), &after);
     ck_assert_ptr_eq(take_of(plain), &others[1]);
-    ck_assert_ptr_null(queue_first(&queue, QUEUE_KIND(REQUEST_BOUND)));
+    ck_assert_ptr_null(queue_first(&queue, QUEUE_WANT(bound.queued_want)));
     ck_assert_ptr_eq(take(), &embed); /* and whoever had to wait is the first once there is room */
     ck_assert_ptr_eq(take(), &others[2]);
     empty();
 }
 END_TEST
 
-/* What the dispatch does when a worker has room for one request of some kinds: asks for the first, and passes
- * over its kind if it is none of those. */
-static struct request *dispatch(unsigned room)
+/* What the dispatch does when a worker has room for one request of some wants: asks for the first, and passes
+ * over its want if it is none of those. */
+static struct request *dispatch(uint64_t room)
 {
     struct request *request;
-    unsigned kinds = QUEUE_ALL_KINDS;
-    while ((request = queue_first(&queue, kinds)) && !(room & QUEUE_KIND(request->queued_kind)))
-        kinds &= ~QUEUE_KIND(request->queued_kind);
+    uint64_t wants = QUEUE_ALL;
+    while ((request = queue_first(&queue, wants)) && !(room & QUEUE_WANT(request->queued_want)))
+        wants &= ~QUEUE_WANT(request->queued_want);
     if (request)
-        queue_take(&queue, request, kinds);
+        queue_take(&queue, request, wants);
     return request;
 }
 
@@ -357,7 +358,7 @@ static unsigned openings_until_served(unsigned n_brief)
             push(&brief[opening][i]);
             ck_assert_ptr_eq(dispatch(BRIEF), &brief[opening][i]);
         }
-        taken = dispatch(QUEUE_ALL_KINDS);
+        taken = dispatch(QUEUE_ALL);
     }
     empty();
     return opening;
@@ -391,7 +392,7 @@ START_TEST(no_kind_waits_for_ever_and_many_kinds_get_a_session_no_more)
         taken[s]++;
         chances[s][request->queued_kind] = 0;
         for (unsigned i = 0; i < SESSIONS * KINDS; i++)
-            if (room & QUEUE_KIND(i % KINDS) && &requests[i / KINDS][i % KINDS] != request)
+            if (room & QUEUE_WANT(i % KINDS) && &requests[i / KINDS][i % KINDS] != request)
                 ck_assert_uint_le(++chances[i / KINDS][i % KINDS], i / KINDS == PLAIN ? ROUNDS : PATIENCE);
         request->arrived_ns = round * S;
         request->deadline_ns = round % 3 ? UINT64_MAX : (round + 1) * S; /* it presses more than most */
@@ -399,6 +400,33 @@ START_TEST(no_kind_waits_for_ever_and_many_kinds_get_a_session_no_more)
         for (unsigned other = 0; other < SESSIONS; other++)
             ck_assert_uint_le(taken[other], taken[PLAIN] + 2 * KINDS);
     }
+    empty();
+}
+END_TEST
+
+START_TEST(what_waits_for_one_model_holds_up_no_other)
+{
+    const uint8_t old[16] = {1}, new[16] = {2};
+    struct request named[] = {make(1, 0, 0), make(1, 0, 1 * S), make(1, 0, 2 * S), make(2, 0, 3 * S)};
+    struct request begun[] = {make(1, 0, 0), make(1, 0, 1 * S)};
+    named[0].model = BYTES_LITERAL("old");
+    named[1].model = named[3].model = BYTES_LITERAL("new");
+    for (int i = 0; i < 2; i++) {
+        begun[i].has_digest = true;
+        memcpy(begun[i].digest, i == 0 ? old : new, sizeof old);
+    }
+    for (int i = 0; i < 4; i++)
+        push(&named[i]);
+    ck_assert_ptr_eq(queue_first(&queue, QUEUE_ALL), &named[0]);
+    const uint64_t wants = ~QUEUE_WANT(named[0].queued_want);
+    ck_assert_ptr_eq(take_of(wants), &named[1]);
+    ck_assert_ptr_eq(take_of(wants), &named[3]);
+    ck_assert_ptr_eq(take_of(wants), &named[2]);
+    ck_assert_ptr_null(queue_first(&queue, wants));
+    for (int i = 0; i < 2; i++)
+        push(&begun[i]);
+    ck_assert_ptr_eq(queue_first(&queue, wants), &begun[0]);
+    ck_assert_ptr_eq(take_of(wants & ~QUEUE_WANT(begun[0].queued_want)), &begun[1]);
     empty();
 }
 END_TEST
@@ -418,16 +446,15 @@ START_TEST(any_mixture_comes_out_once_each)
     }
     while (left > 0) {
         random = random * 1664525 + 1013904223;
-        struct request *request =
-            random >> 31 ? queue_first(&queue, QUEUE_ALL_KINDS) : queue_first(&queue, BRIEF);
+        struct request *request = random >> 31 ? queue_first(&queue, QUEUE_ALL) : queue_first(&queue, BRIEF);
         ck_assert_int_eq(queue_first(&queue, BRIEF) != NULL, brief > 0);
         if (!request)
-            request = queue_first(&queue, QUEUE_ALL_KINDS);
+            request = queue_first(&queue, QUEUE_ALL);
         ck_assert_ptr_nonnull(request);
         brief -= request->body.len == 0;
         left--;
         if (random >> 30 & 1)
-            queue_take(&queue, request, QUEUE_ALL_KINDS);
+            queue_take(&queue, request, QUEUE_ALL);
         else
             queue_remove(&queue, request);
         ck_assert_uint_eq(queue.n, left);
@@ -463,6 +490,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, requests_pass_those_that_only_a_full_worker_could_take);
     tcase_add_test(tests, a_large_request_has_its_turn_though_its_session_gives_brief_ones_meanwhile);
     tcase_add_test(tests, no_kind_waits_for_ever_and_many_kinds_get_a_session_no_more);
+    tcase_add_test(tests, what_waits_for_one_model_holds_up_no_other);
     tcase_add_test(tests, any_mixture_comes_out_once_each);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_class_is_worth_thirty_seconds_and_no_more);

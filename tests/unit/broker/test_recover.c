@@ -47,7 +47,7 @@ static struct broker *new_broker(void)
 static void free_books(struct broker *dead)
 {
     struct request *request, *next;
-    while ((request = queue_first(&dead->queue, QUEUE_ALL_KINDS))) {
+    while ((request = queue_first(&dead->queue, QUEUE_ALL))) {
         queue_remove(&dead->queue, request);
         admission_dequeued(&dead->admission, request);
         admission_ended(&dead->admission, request, dead->now);

@@ -182,6 +182,29 @@ START_TEST(what_is_large_goes_to_a_worker_that_has_taken_what_was_sent_before)
 }
 END_TEST
 
+START_TEST(a_large_one_that_waits_for_a_link_to_itself_is_not_passed_by_smaller_ones)
+{
+    struct worker workers[] = {serving("m", 4), serving("other", 4)}, *worker;
+    const struct scheduler_wish large = {.model = BYTES_LITERAL("m"), .bytes = 2 * WORKER_UNDER_WAY_BYTES},
+                                small = {.embed = true, .bytes = REQUEST_BRIEF_BYTES + 1},
+                                brief = {.bytes = REQUEST_BRIEF_BYTES};
+    workers[0].embedding = workers[1].embedding = 64;
+    workers[0].under_way = REQUEST_BRIEF_BYTES + 1;
+    workers[1].load = 1000;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &large, &worker), SCHEDULER_E_BUSY);
+    scheduler_hold(workers, 2, &brief); /* waits for no link, so it keeps none */
+    ck_assert_int_eq(scheduler_pick(workers, 2, &small, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[0]);
+    scheduler_hold(workers, 2, &large);
+    ck_assert_int_eq(scheduler_pick(workers, 2, &small, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[1]); /* where the large one cannot go */
+    ck_assert_int_eq(scheduler_pick(workers, 1, &small, &worker), SCHEDULER_E_BUSY);
+    ck_assert_int_eq(scheduler_pick(workers, 1, &brief, &worker), 0);
+    scheduler_release(workers, 2);
+    ck_assert_int_eq(scheduler_pick(workers, 1, &small, &worker), 0);
+}
+END_TEST
+
 START_TEST(large_requests_have_half_of_the_places_until_they_were_read)
 {
     struct worker workers[] = {serving("m", 4)}, *worker;
@@ -273,6 +296,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, what_is_large_goes_to_a_worker_that_has_taken_what_was_sent_before);
+    tcase_add_test(tests, a_large_one_that_waits_for_a_link_to_itself_is_not_passed_by_smaller_ones);
     tcase_add_test(tests, large_requests_have_half_of_the_places_until_they_were_read);
     tcase_add_test(tests, a_large_question_goes_to_a_worker_that_works_on_none);
     tcase_add_test(tests, load_spreads_by_what_was_assigned_and_comes_back_by_what_ended);

@@ -137,8 +137,7 @@ static void hello(struct broker *broker, const struct origin *from, const struct
     }
     struct session *session = session_open(&broker->sessions, message->hello.session, peer, broker->now);
     if (!session) {
-        error_set(&err, PROTO_OVERLOADED, "too many sessions: %zu are open, of %d at most",
-                  broker->sessions.n, SESSION_MAX);
+        session_say_why_none(&broker->sessions, &message->hello.session, &err);
         no = make_error(MESSAGE_HELLO, NULL, PROTO_OVERLOADED, err.text);
         no.error.retry_after_ms = 1000;
         client_link_send_stranger(&broker->client_link, peer, &no);

@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "broker/outbox.h"
+#include "common/error.h"
 #include "proto/message.h"
 
 #define SESSION_LEASE_MS 5000 /* silence after which a session is closed */
@@ -67,6 +68,9 @@ struct sessions {                /* zeroed but for the seed and the credit: empt
  * memory is short. */
 struct session *session_open(struct sessions *sessions, struct id128 id, const struct peer *peer,
                              uint64_t now);
+
+/* Why it opened none for this id. */
+void session_say_why_none(const struct sessions *sessions, const struct id128 *id, struct error *err);
 
 /* For whom the session's requests count: its key, over all of its sessions; without one itself. */
 static inline const struct id128 *session_client(const struct session *session)

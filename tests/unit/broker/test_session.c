@@ -93,6 +93,25 @@ START_TEST(sessions_are_bounded)
 }
 END_TEST
 
+START_TEST(who_gets_no_session_hears_whether_there_are_too_many)
+{
+    struct sessions sessions = {.seed = 3};
+    struct id128 known = {{1}}, new = {{2}};
+    struct peer peer = peer_named(1);
+    struct error err;
+    ck_assert_ptr_nonnull(session_open(&sessions, known, &peer, 1));
+    session_say_why_none(&sessions, &new, &err);
+    ck_assert_str_eq(err.text, "out of memory: no session can be opened now");
+    sessions.n = SESSION_MAX;
+    session_say_why_none(&sessions, &new, &err);
+    ck_assert_str_eq(err.text, "too many sessions: 16384 are open, of 16384 at most");
+    session_say_why_none(&sessions, &known, &err);
+    ck_assert_str_eq(err.text, "out of memory: no session can be opened now");
+    sessions.n = 1;
+    close_all(&sessions);
+}
+END_TEST
+
 START_TEST(a_request_is_bound_to_one_session_or_abandoned_never_both)
 {
     struct sessions sessions = {.seed = 3};
@@ -220,6 +239,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_peer_that_opens_another_session_leaves_the_first);
     tcase_add_test(tests, a_lease_runs_from_the_last_sign_of_life);
     tcase_add_test(tests, sessions_are_bounded);
+    tcase_add_test(tests, who_gets_no_session_hears_whether_there_are_too_many);
     tcase_add_test(tests, a_request_is_bound_to_one_session_or_abandoned_never_both);
     tcase_add_test(tests, who_opens_a_session_does_not_look_at_what_all_others_left);
     tcase_add_test(tests, a_page_is_owed_once_a_request_and_not_to_the_next_peer);

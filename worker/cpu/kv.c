@@ -75,8 +75,7 @@ static int count_blocks(struct kv *kv, const struct kv_config *config, const str
             err, -ENOMEM,
             "%llu KV blocks of %zu bytes for each of %u workers do not fit, %llu do: %s has %llu "
             "bytes, %llu of them free, %llu are promised to others, %zu taken by this worker, %zu by the "
-            "prefix "
-            "store",
+            "prefix store and other workers' weights",
             (unsigned long long)(n[0] ? n[0] : 1), set_bytes, memory->n_sharers ? memory->n_sharers : 1,
             (unsigned long long)(fit / set_bytes), available.by, (unsigned long long)available.total,
             (unsigned long long)available.now, (unsigned long long)available.promised,

@@ -16,7 +16,7 @@ struct memory {
     struct memory_piece *pieces;
     size_t total;       /* bytes taken */
     size_t shared;      /* bytes besides, which all sharers have together: weights */
-    size_t reserved;    /* and such that are not this backend's: the pool's prefix store */
+    size_t reserved;    /* and such that are not this backend's: prefix store, other workers' weights */
     uint32_t n_sharers; /* processes that divide what is available, this one included; 0 is 1 */
 };
 

@@ -199,9 +199,11 @@ static int check_size(size_t bytes, const struct memory *memory, struct error *e
     struct available available;
     if (available_read("", &available) < 0 || bytes <= memory_divided(memory, &available))
         return 0;
-    return error_set(err, -ENOMEM,
-                     "%zu bytes of weights do not fit: %s has %llu, %zu of them are the prefix store's",
-                     bytes, available.by, (unsigned long long)available.total, memory->reserved);
+    return error_set(
+        err, -ENOMEM,
+        "%zu bytes of weights do not fit: %s has %llu, %zu of them are the prefix store's and other "
+        "workers' weights",
+        bytes, available.by, (unsigned long long)available.total, memory->reserved);
 }
 
 /* What the store has to do, for every member of the team. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The persisted boot number.
  *
- * A decimal number and a newline in RUNDIR/boot. It is replaced as a whole (write aside, sync, rename), so a
- * crash leaves the old number or the new one. A file that holds anything else is an error and not a fresh
- * start: a number that falls would let frames of an earlier boot pass for newer ones. */
+ * A decimal number and a newline in RUNDIR/boot. It is replaced as a whole (write aside, sync, rename, sync
+ * the directory), so a crash leaves the old number or the new one, and the new one once it is used. A file
+ * that holds anything else is an error and not a fresh start: a number that falls would let frames of an
+ * earlier boot pass for newer ones. For the same reason a file that was removed meanwhile, or put back, does
+ * not take a supervisor back behind what it has used. */
 
 #include "supervisor/boot.h"
 
@@ -42,7 +44,18 @@ static int read_number(const char *path, uint64_t *ret_number, struct error *err
     return 0;
 }
 
-static int replace_number(const char *path, uint64_t number, struct error *err)
+/* What was renamed in it is on disk. File systems that cannot say so are left alone. */
+static int sync_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
+    close(fd);
+    return r;
+}
+
+static int replace_number(const char *rundir, const char *path, uint64_t number, struct error *err)
 {
     char aside[PATH_MAX];
     snprintf(aside, sizeof aside, "%s.new", path);
@@ -58,6 +71,8 @@ static int replace_number(const char *path, uint64_t number, struct error *err)
     close(fd);
     if (r == 0 && rename(aside, path) < 0)
         r = -errno;
+    if (r == 0)
+        r = sync_directory(rundir);
     return r < 0 ? error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
@@ -68,8 +83,10 @@ int boot_raise(struct boot *boot, const char *rundir, struct error *err)
         snprintf(path, sizeof path, "%s/boot", rundir);
         uint64_t before;
         int r = read_number(path, &before, err);
+        if (r == 0 && before < boot->last)
+            before = boot->last;
         if (r == 0)
-            r = replace_number(path, before + BOOT_TAKEN_AT_ONCE, err);
+            r = replace_number(rundir, path, before + BOOT_TAKEN_AT_ONCE, err);
         if (r < 0)
             return r;
         *boot = (struct boot){before, before + BOOT_TAKEN_AT_ONCE};

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "client/command/arguments.h"
 #include "client/command/inspect_serving.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/program.h"
 #include "common/topology.h"
 #include "common/utf8.h"
@@ -35,25 +37,26 @@ struct options {
     uint32_t sequences, context; /* context 0: the model's */
 };
 
+static const struct argp_option known[] = {
+    {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
+    {"sequences", 'n', "N", 0, "Sequences that memory is told for (1)", 0},
+    {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
+    {"digest", 'd', NULL, 0, "By which pools know the model: reads the whole file", 0},
+    {0}};
+
+static const struct argument arguments[] = {
+    {'j', ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
+    {'n', ARGUMENT_NUMBER, offsetof(struct options, sequences), 1, MOST_SEQUENCES},
+    {'c', ARGUMENT_NUMBER, offsetof(struct options, context), 1, MOST_CONTEXT},
+    {'d', ARGUMENT_FLAG, offsetof(struct options, digest), 0, 0},
+    {0}};
+
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
-    switch (key) {
-    case 'j':
-        options->json = true;
+    if (arguments_take(arguments, known, key, arg, state, options) == 0)
         return 0;
-    case 'd':
-        options->digest = true;
-        return 0;
-    case 'n':
-        options->sequences = (uint32_t)argument_number(state, "--sequences", arg, 1, MOST_SEQUENCES);
-        return 0;
-    case 'c':
-        options->context = (uint32_t)argument_number(state, "--ctx", arg, 1, MOST_CONTEXT);
-        return 0;
-    default:
-        return argument_model(key, arg, state, &options->path);
-    }
+    return argument_model(key, arg, state, &options->path);
 }
 
 /* ---- the report ---- */
@@ -398,12 +401,6 @@ static void print_report(const json_t *report)
 
 int verb_inspect(int argc, char **argv)
 {
-    static const struct argp_option known[] = {
-        {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
-        {"sequences", 'n', "N", 0, "Sequences that memory is told for (1)", 0},
-        {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
-        {"digest", 'd', NULL, 0, "By which pools know the model: reads the whole file", 0},
-        {0}};
     static const struct argp argp = {
         .options = known,
         .parser = parse,

@@ -73,17 +73,17 @@ enum proto_error admission_check_queue(const struct admission *admission, const 
 
 /* One long request may need more than a share, and would never find the journal empty enough; it gets what it
  * needs if its session has nothing else, and something is left for others. */
-static bool journal_allows(uint64_t had, uint64_t more, uint64_t free, uint64_t limit)
+static bool journal_allows(uint64_t had, uint64_t more, uint64_t left, uint64_t limit)
 {
     uint64_t others = limit / ADMISSION_OTHERS_OF_JOURNAL;
-    return share_allows(had, more, free) || (had == 0 && free > others && more <= free - others);
+    return share_allows(had, more, left) || (had == 0 && left > others && more <= left - others);
 }
 
 enum proto_error admission_check_journal(const struct admission *admission, const struct id128 *client,
                                          uint64_t bytes, const struct journal *journal, struct error *reason)
 {
     uint64_t had = share_of(admission, client)->journal_bytes;
-    uint64_t free = journal_free(journal);
+    uint64_t left = journal_free(journal);
     if (!journal_allows(0, bytes, journal->limit, journal->limit))
         return error_set(
             reason, PROTO_TOO_LONG,
@@ -96,12 +96,12 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
             reason, PROTO_OVERLOADED,
             "the journal is full of requests that run or wait, and of answers that their clients have not "
             "read: %llu bytes are wanted, and %llu of %llu left",
-            (unsigned long long)bytes, (unsigned long long)free, (unsigned long long)journal->limit);
-    if (!journal_allows(had, bytes, free, journal->limit))
+            (unsigned long long)bytes, (unsigned long long)left, (unsigned long long)journal->limit);
+    if (!journal_allows(had, bytes, left, journal->limit))
         return error_set(reason, PROTO_OVERLOADED,
                          "this session's share of the journal is full: its requests could take %llu bytes, "
                          "and %llu more are too many now that %llu of %llu are left",
-                         (unsigned long long)had, (unsigned long long)bytes, (unsigned long long)free,
+                         (unsigned long long)had, (unsigned long long)bytes, (unsigned long long)left,
                          (unsigned long long)journal->limit);
     return PROTO_OK;
 }

@@ -3,8 +3,7 @@
 #define BROKER_ALLOWANCE_H
 
 /* What a client with a key may have at most, whatever is free: sessions, and tokens a minute. Its requests
- * are bounded with those of all others (admission.h), where they count for the key too, not for its sessions.
- */
+ * are bounded with those of all others (admission.h), where they count for the key, not for its sessions. */
 
 #include <stdint.h>
 

@@ -122,8 +122,8 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         lifecycle_end(broker, request, &frame->end);
     if (memcmp(&request->current, &request->home, sizeof request->home) != 0)
         memcpy(zmq_msg_data(topic), &request->current, sizeof request->current);
-    /* Vectors are too large to wait for a listener that does not read: its client hears of the end, and asks.
-     */
+    /* A vector is too large to wait for a listener that does not read: the client hears of the end, and
+     * asks. */
     if (frame->embedding.len == 0)
         stream_forward(&broker->stream, topic, payload);
     return true;

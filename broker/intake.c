@@ -95,8 +95,7 @@ static struct {
     uint64_t n_closed[INTAKE_REASONS];
 } intake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* NULL: not counted. Only the thread that reads a connection calls this for it, or one that made a listener.
- */
+/* NULL: not counted. Only the thread that reads a connection calls this for it, or who made a listener. */
 static struct connection *counted(int fd)
 {
     if (fd < 0 || fd >= INTAKE_MAX_FILES || intake.connections[fd].kind == INTAKE_ANYTHING)
@@ -357,8 +356,7 @@ int intake_share_listener(unsigned shard)
     struct connection *listener = counted(intake.last_listener);
     if (!listener)
         return -EBADF;
-    /* libzmq's are not, as a connection that it is told of is always there; here another may have taken it.
-     */
+    /* libzmq's are not, as a connection that it is told of is always there; here another may have it. */
     int flags = fcntl(intake.last_listener, F_GETFL);
     if (flags < 0 || fcntl(intake.last_listener, F_SETFL, flags | O_NONBLOCK) < 0)
         return -errno;

@@ -69,8 +69,7 @@ void intake_emptied(void);
 #define INTAKE_ENDS_AT_ONCE 16
 void intake_caught_up(void);
 
-/* Whether the connection that a subscription came from, as libzmq gives it with the message, has not ended.
- */
+/* Whether the connection that a subscription came from, as libzmq gives it with the message, still stands. */
 bool intake_stands(int fd);
 
 /* The connection is that of a client with this key, as a message of it said. */

@@ -34,8 +34,7 @@ struct ledger {            /* zeroed but for the seed: empty */
     uint64_t owners; /* of logs: the last one */
 };
 
-/* Adds a request under its home key. NULL when memory is short. The caller has looked that the key is free.
- */
+/* Adds a request under its home key. NULL when memory is short. The caller has seen that it is free. */
 struct request *ledger_add(struct ledger *ledger, struct request_key key);
 
 /* Finds by home or by current key; NULL when there is none. */
@@ -47,8 +46,7 @@ struct request *ledger_find_home(struct ledger *ledger, const struct request_key
 /* Gives the request to another session. -EEXIST when that session has another request of this id. */
 int ledger_attach(struct ledger *ledger, struct request *request, struct id128 session);
 
-/* Marks it ended: its log is settled, and it may be forgotten to make room. Frees the body but not its hash.
- */
+/* Marks it ended: its log is settled, and it may be forgotten to make room. Frees the body, not its hash. */
 void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now);
 
 /* Its client has all of a request that ended. */

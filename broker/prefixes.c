@@ -3,8 +3,7 @@
  * 0 is none, so that fresh memory is an empty book, and untouched until it is needed.
  *
  * A prompt's pieces are used from the last to the first: those that more prompts share are the newer ones,
- * and what is forgotten first is the end of a prompt, without which its beginning is still worth something.
- */
+ * and what is forgotten first is the end of a prompt, without which its beginning still has some worth. */
 
 #include "broker/prefixes.h"
 

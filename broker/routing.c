@@ -70,8 +70,7 @@ static uint64_t saved_by(const struct worker *worker, const struct expected *exp
     return saved > excess ? saved - excess : 0;
 }
 
-/* Fills in what each worker is believed to have of the prompt, what is expected of that, and what it saves.
- */
+/* Fills in what each worker is believed to have of the prompt, what that promises, and what it saves. */
 static void look(const struct routing *routing, const struct request *request, uint32_t *ret_pieces,
                  struct expected *ret_expected, uint64_t *ret_saved)
 {

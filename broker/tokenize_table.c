@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions without an answer.
  *
- * The broker knows no tokenizer: it passes texts and ids on under a ref of its own and passes the answer back
- * under the client's. A small fixed table; a question leaves it by its answer, by time, or with its worker.
- */
+ * The broker knows no tokenizer: it passes texts and ids on under a ref of its own, and the answer back under
+ * the client's. A small fixed table; a question leaves it by its answer, by time, or with its worker. */
 
 #include "broker/tokenize_table.h"
 

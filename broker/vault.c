@@ -28,10 +28,8 @@
 
 #include "common/shm.h"
 
-#define MAGIC 0x544c5641u /* "AVLT" */
-#define VERSION                                                                                              \
-    3u             /* of what brokers keep in it too: another layout of records or logs is another version   \
-                    */
+#define MAGIC   0x544c5641u /* "AVLT" */
+#define VERSION 3u /* also of what brokers keep in it: another layout of records or logs is another one */
 #define ORDERS  16 /* 512 bytes to 16 MiB */
 #define EIGHTHS 3  /* the first order that has any */
 #define LEAST   5  /* eighths; fewer are a smaller order */

@@ -10,8 +10,7 @@
 #define CLOCK_NS_PER_MS 1000000ull
 #define CLOCK_NS_PER_S  1000000000ull
 
-/* Nanoseconds since boot. Cannot fail. Shared by all processes of one host, so values may be compared there.
- */
+/* Nanoseconds since boot. Cannot fail. Shared by all processes of one host: they may compare values. */
 static inline uint64_t clock_ns(void)
 {
     struct timespec t;

@@ -8,8 +8,7 @@
 
 #include "common/error.h"
 
-/* Exit status of a program whose failure is permanent (bad model, no such device): it is not started again.
- */
+/* Exit status of a program whose failure is permanent (bad model, no device): it is not started again. */
 #define PROGRAM_EXIT_PERMANENT 78
 
 /* Exit status of a program that does not understand its command line. */

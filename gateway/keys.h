@@ -10,8 +10,7 @@
  *
  * NAME is for the log. `requests` bounds how many of its requests are answered at a time, until clients have
  * taken the answers, `tokens` how many tokens they may ask for together (max_tokens times n); without them
- * there is no bound. Empty lines and
- * those that begin with # are passed over. */
+ * there is no bound. Empty lines and those that begin with # are passed over. */
 
 #include <stdbool.h>
 #include <stdint.h>

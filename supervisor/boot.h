@@ -18,8 +18,7 @@ struct boot { /* zeroed: none is taken */
 };
 
 /* The next number; 1 at the first start. What is on disk is not below it when this returns. Call it with the
- * run directory locked. -errno with the reason, and the number as it was; -EINVAL when the file holds none.
- */
+ * run directory locked. -errno with the reason, and the number as it was; -EINVAL: the file holds none. */
 int boot_raise(struct boot *boot, const char *rundir, struct error *err);
 
 #endif

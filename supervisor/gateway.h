@@ -53,13 +53,11 @@ struct gateway_child {
     char reason[GATEWAY_REPORT_TEXT_MAX]; /* why the trial failed */
 };
 
-/* Looks for the program, if HTTP is wanted. 0; -ENOENT when it is not there. The options outlive the child.
- */
+/* Looks for the program, if HTTP is wanted. 0; -ENOENT when it is not there. The options outlive it. */
 int gateway_child_init(struct gateway_child *child, const struct options *options, struct error *err);
 
 /* Makes the socket, or takes the one that the service manager has passed; a port that the gateway of a pool
- * that was killed still holds is waited for, for a moment. 0 or -errno with a reason that names the address.
- */
+ * that was killed still holds is waited for, for a moment. 0 or -errno with a reason that names it. */
 int gateway_child_listen(struct gateway_child *child, struct error *err);
 
 /* When something is to be started or killed; UINT64_MAX: nothing. */

@@ -48,9 +48,8 @@ const char *place_state_name(enum place_state state)
     return state < PLACE_STATE_COUNT ? state_names[state] : "unknown";
 }
 
-/* Whoever takes more than his control group may have is killed for it, and does not hear that it was too
- * much.
- */
+/* Whoever takes more than his control group may have is killed for it, and does not hear that it was
+ * too much. */
 static int check_store(const struct options *options, struct error *err)
 {
     struct available available;

@@ -47,7 +47,7 @@ int io_write(const void *data, size_t len)
 
 int io_write_json(json_t *json)
 {
-    char *line = json ? json_dumps(json, JSON_REAL_PRECISION(9)) : NULL;
+    char *line = json ? json_dumps(json, JSON_REAL_PRECISION(IO_FLOAT_DIGITS)) : NULL;
     int r = line ? io_write(line, strlen(line)) : -ENOMEM;
     if (r == 0)
         r = io_write("\n", 1);

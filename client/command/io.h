@@ -25,7 +25,9 @@ int io_write(const void *data, size_t len);
  * `data` ends with a whole character. */
 int io_write_text(const char *data, size_t len);
 
-/* The same for a line of JSON, its numbers to nine digits, which say what a float is. Takes the reference;
+#define IO_FLOAT_DIGITS 9 /* of a float, to read back the same */
+
+/* The same for a line of JSON, whose numbers have so many digits. Takes the reference;
  * NULL, as of functions that had no memory for it, is -ENOMEM. */
 int io_write_json(json_t *json);
 

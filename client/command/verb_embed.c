@@ -21,7 +21,6 @@
 #include "common/bytes.h"
 
 #define MAX_TEXT (4u << 20)
-#define DIGITS   9 /* of a float, to read back the same */
 
 enum { KEY_JSON = 256, KEY_SPECIAL };
 
@@ -81,7 +80,7 @@ static int write_lines(const struct quern_output *output)
     int r = 0;
     for (size_t i = 0; i < output->n_embedding && r == 0; i++) {
         char line[32];
-        int n = snprintf(line, sizeof line, "%.*g\n", DIGITS, (double)output->embedding[i]);
+        int n = snprintf(line, sizeof line, "%.*g\n", IO_FLOAT_DIGITS, (double)output->embedding[i]);
         r = buffer_append(&lines, line, (size_t)n);
     }
     if (r == 0)

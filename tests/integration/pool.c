@@ -102,8 +102,7 @@ int pool_free_ports(void)
 {
     uint32_t where = 0;
     for (int i = 0; i < 1000; i++) {
-        /* Anywhere: another program that looks at this moment, in a container perhaps, shall look elsewhere.
-         */
+        /* Anywhere: another program that looks at this moment, in a container perhaps, looks elsewhere. */
         if (getrandom(&where, sizeof where, 0) != sizeof where)
             die("no random number");
         int port = 20000 + (int)(where % 6000) * 2; /* below those that connections get */

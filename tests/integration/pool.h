@@ -63,8 +63,7 @@ void pool_forget(struct pool *pool);
 /* True when the log holds the text; waits for it up to `timeout_s`. */
 bool pool_says(const struct pool *pool, const char *text, int timeout_s);
 
-/* True when the broker serves: a line that begins with "ready:" is its own, and says so of all its workers.
- */
+/* True when the broker serves: a line that begins with "ready:" is its own, and says it of all workers. */
 bool pool_is_ready(const struct pool *pool);
 
 /* The whole log, for a failure's message; lives until the next call. */

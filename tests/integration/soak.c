@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Soak: a pool whose processes are killed and stopped at random, and clients that must not notice.
  *
- *   soak [--seconds N] [--requests N] [--device NAME] [--workers N] [--clients N] [--http N] [--calm] [--seed
- * N]
- *        [--every MS] [--streams N] [--kills N]
+ *     soak [--seconds N] [--requests N] [--device NAME] [--workers N] [--clients N] [--http N]
+ *          [--calm] [--seed N] [--every MS] [--streams N] [--kills N]
  *
  * A few requests are answered undisturbed first. Then each client, a process of its own, sends them again and
  * again, several at a time, and compares every id and byte of text with those answers, while the parent

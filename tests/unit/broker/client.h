@@ -33,8 +33,7 @@ void client_connect(struct client *client, const struct pool *pool);
 void client_open(struct client *client, const struct pool *pool, uint8_t name);
 void client_close(struct client *client);
 
-/* Says hello again as one that tells what it has taken; and tells that it has the answer to request `name`.
- */
+/* Says hello again as one that tells what it has taken; and tells that it has the answer to `name`. */
 void client_tells(struct client *client);
 void client_taken(struct client *client, uint8_t name);
 
@@ -54,8 +53,7 @@ struct message client_frame(struct client *client, int ms);
 void client_generate(struct client *client, uint8_t name, const char *prompt,
                      void (*change)(struct generation *));
 
-/* Reads the stream until the end of request `name`, checking that seq and off are whole; returns the reason.
- */
+/* Reads the stream until the end of request `name`, checking that seq and off are whole; returns why. */
 enum end_reason client_read(struct client *client, uint8_t name, uint64_t *ret_count,
                             enum proto_error *ret_error);
 

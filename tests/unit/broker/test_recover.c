@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LARGE                                                                                                \
-    20000 /* bytes of a body whose record moves to a small block when its request ends; no brief one */
+#define LARGE 20000 /* bytes of a body whose record moves to a small block at its end; no brief one */
 
 static int fd;
 static uint32_t n_workers; /* of the next broker */

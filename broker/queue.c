@@ -147,14 +147,13 @@ static void free_group(struct queue_group *group)
     free(group);
 }
 
-/* The turn of a new group: its lane's, unless nothing stands in that any more. */
+/* The turn of a new group: its lane's, or as of a new lane if nothing stands in that any more. */
 static uint64_t turn_to_enter(const struct queue *queue, const struct queue_lane *lane)
 {
-    uint64_t next = queue->classes[lane->key.class].turn + 1;
     for (const struct queue_group *group = lane->groups; group; group = group->next)
         if (group->turn == lane->turn)
             return lane->turn;
-    return lane->turn > next ? lane->turn : next;
+    return queue->classes[lane->key.class].turn + 1;
 }
 
 /* A group of this one request in its lane and class. 0, or -ENOMEM with nothing changed. */
@@ -301,7 +300,9 @@ void queue_remove(struct queue *queue, struct request *request)
 }
 
 /* The group's lane gives its first request: it moves on to its next turn, with that group and with those that
- * stood in its turn; but of these it leaves behind those that were passed over in it. */
+ * stood in its turn; but of these it leaves behind those that were passed over in it. What was left behind
+ * stays there, and none is while another that was goes: rules without the one or the other let groups of a
+ * lane put one another off for hundreds of chances (measured with the patterns of the test). */
 static void move_on(struct queue *queue, const struct queue_group *giving, uint64_t wants)
 {
     struct queue_lane *lane = giving->lane;

@@ -81,8 +81,9 @@ void worker_is_ending(struct worker *worker, uint64_t now);
 /* How many requests it may have at once: its slots, and a few more to refill them without a round trip. */
 uint32_t worker_capacity(const struct worker *worker);
 
-/* Whether a request of so many bytes may be sent to it now. What is not brief has half of its places until it
- * was read: making tokens of megabytes takes a second, in which small requests must not wait for a place. */
+/* Whether a request of so many bytes may be sent to it now. What is not brief is not while the worker is
+ * held, and has half of its places until it was read: making tokens of megabytes takes a second, in which
+ * small requests must not wait for a place. */
 bool worker_may_be_sent(const struct worker *worker, size_t bytes);
 
 /* Puts a request on the worker's list and load, and takes it off again. */

@@ -92,8 +92,7 @@ static int check_half(struct inspection *look, uint32_t layer, enum tensor_role 
     if (r == 0 && !look->model->layers[layer].tensors[matrix].weight)
         r = inspect_mixture(look, layer);
     else if (r == 0)
-        r = inspect_layer_product(look, kernel, &look->model->layers[layer].tensors[matrix], x, look->delta,
-                                  w->embd_stride);
+        r = inspect_layer_product(look, kernel, layer, matrix, x, look->delta, w->embd_stride);
     if (r < 0 || !next)
         return r;
     for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {

@@ -10,18 +10,17 @@
 int inspect_qkv(struct inspection *look, uint32_t layer)
 {
     const struct workspace *w = look->pass->workspace;
-    const struct model_tensor *tensors = look->model->layers[layer].tensors;
     int r = inspect_bring_rows(look, w->q, w->q_stride * sizeof(float), look->q);
     if (r == 0)
         r = inspect_bring_rows(look, w->k, w->kv_stride * sizeof(float), look->k);
     if (r == 0)
         r = inspect_bring_rows(look, w->v, w->kv_stride * sizeof(float), look->v);
     if (r == 0)
-        r = inspect_layer_product(look, "multiply", &tensors[TENSOR_Q], &look->normed, look->q, w->q_stride);
+        r = inspect_layer_product(look, "multiply", layer, TENSOR_Q, &look->normed, look->q, w->q_stride);
     if (r == 0)
-        r = inspect_layer_product(look, "multiply", &tensors[TENSOR_K], &look->normed, look->k, w->kv_stride);
+        r = inspect_layer_product(look, "multiply", layer, TENSOR_K, &look->normed, look->k, w->kv_stride);
     return r < 0 ? r
-                 : inspect_layer_product(look, "multiply", &tensors[TENSOR_V], &look->normed, look->v,
+                 : inspect_layer_product(look, "multiply", layer, TENSOR_V, &look->normed, look->v,
                                          w->kv_stride);
 }
 

@@ -209,11 +209,14 @@ int inspect_product(struct inspection *look, const char *kernel, const struct mo
     return check_product(look, &site, false, x, found, stride);
 }
 
-int inspect_layer_product(struct inspection *look, const char *kernel, const struct model_tensor *matrix,
+int inspect_layer_product(struct inspection *look, const char *kernel, uint32_t layer, enum tensor_role role,
                           const struct held *x, const float *found, uint32_t stride)
 {
+    const struct pass *pass = look->pass;
+    const struct model_tensor *matrix = &look->model->layers[layer].tensors[role];
+    const struct device_product product = {&pass->weights->layers[layer].matrices[role], NULL, stride};
     const struct inspect_site site = {"cublasLtMatmul", matrix, 0, 0, OFF_LARGE};
-    return pass_is_large(look->pass, look->n_rows) && large_takes(look->pass->large, matrix->weight->format)
+    return pass_is_large(pass, look->n_rows) && large_takes(pass->large, &product, x->stride)
                ? check_product(look, &site, true, x, found, stride)
                : inspect_product(look, kernel, matrix, x, found, stride);
 }

@@ -48,10 +48,8 @@ int inspect_activate(struct inspection *look, uint32_t layer)
     if (r == 0)
         r = inspect_bring_rows(look, w->up, w->ff_stride * sizeof(float), look->up);
     if (r == 0 && from->traits.gated)
-        r = inspect_layer_product(look, kernel, &from->tensors[TENSOR_GATE], &look->normed, look->gate,
-                                  w->ff_stride);
+        r = inspect_layer_product(look, kernel, layer, TENSOR_GATE, &look->normed, look->gate, w->ff_stride);
     if (r == 0)
-        r = inspect_layer_product(look, kernel, &from->tensors[TENSOR_UP], &look->normed, look->up,
-                                  w->ff_stride);
+        r = inspect_layer_product(look, kernel, layer, TENSOR_UP, &look->normed, look->up, w->ff_stride);
     return r < 0 ? r : check_activated(look, layer, fused ? kernel : "activate");
 }

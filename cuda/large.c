@@ -111,9 +111,9 @@ static uint32_t bucket_rows(const struct large *large, uint32_t bucket)
 
 /* ---- memory ---- */
 
-bool large_takes(const struct large *large, enum format format)
+static bool takes_format(enum format format)
 {
-    return large->handle && format != FORMAT_F32;
+    return format != FORMAT_F32;
 }
 
 /* Bytes of a matrix that is not read where it is. */
@@ -148,17 +148,31 @@ void large_take(struct large *large, struct device_memory *memory, const struct 
 
 /* ---- plans ---- */
 
-static struct large_shape *shape_of(const struct large *large, const struct device_product *product,
-                                    const struct device_activations *x)
+static const struct large_shape *shape_of(const struct large *large, const struct device_product *product,
+                                          uint32_t x_stride)
 {
     for (uint32_t i = 0; i < large->n_shapes; i++) {
         const struct large_shape *shape = &large->shapes[i];
         if (shape->n_outputs == product->matrix->n_rows &&
-            shape->n_columns == product->matrix->padded_columns && shape->x_stride == x->stride &&
+            shape->n_columns == product->matrix->padded_columns && shape->x_stride == x_stride &&
             shape->out_stride == product->out_stride && shape->has_bias == (product->matrix->bias != NULL))
-            return (struct large_shape *)shape;
+            return shape;
     }
     return NULL;
+}
+
+/* NULL: our own kernels. */
+static const struct large_shape *plan_of(const struct large *large, const struct device_product *product,
+                                         uint32_t x_stride)
+{
+    const struct large_shape *shape =
+        takes_format(product->matrix->format) ? shape_of(large, product, x_stride) : NULL;
+    return shape && !shape->refused ? shape : NULL;
+}
+
+bool large_takes(const struct large *large, const struct device_product *product, uint32_t x_stride)
+{
+    return plan_of(large, product, x_stride) != NULL;
 }
 
 static bool set_bias(const struct large *large, const struct large_shape *shape,
@@ -310,7 +324,7 @@ static int plan(const struct planning *planning, const struct device_product *pr
 {
     struct large *large = planning->large;
     const struct device_matrix *matrix = product->matrix;
-    if (matrix->n_rows == 0 || !large_takes(large, matrix->format) || shape_of(large, product, x) ||
+    if (matrix->n_rows == 0 || !takes_format(matrix->format) || shape_of(large, product, x->stride) ||
         large->n_shapes == LARGE_SHAPES)
         return 0;
     struct large_shape *shape = &large->shapes[large->n_shapes++];
@@ -391,15 +405,6 @@ static int multiply(const struct large *large, struct device_stream *queue, cons
     return device_library_end(queue, call);
 }
 
-/* NULL: our own kernels. */
-static const struct large_shape *plan_of(const struct large *large, const struct device_product *product,
-                                         const struct device_activations *x)
-{
-    const struct large_shape *shape =
-        large_takes(large, product->matrix->format) ? shape_of(large, product, x) : NULL;
-    return shape && !shape->refused ? shape : NULL;
-}
-
 int large_multiply(const struct large *large, struct device_stream *queue,
                    const struct device_product *products, uint32_t n_products,
                    const struct device_activations *x, uint32_t n_rows)
@@ -410,10 +415,10 @@ int large_multiply(const struct large *large, struct device_stream *queue,
         return -EINVAL;
     device_expect(queue, 0); /* rows are rounded first, which reads no weight */
     for (uint32_t i = 0; i < n_products; i++)
-        any |= plan_of(large, &products[i], x) != NULL;
+        any |= plan_of(large, &products[i], x->stride) != NULL;
     int r = any ? kernels_round(queue, x, n_rows, bucket_rows(large, bucket), large->x) : 0;
     for (uint32_t i = 0; i < n_products && r == 0; i++) {
-        const struct large_shape *shape = plan_of(large, &products[i], x);
+        const struct large_shape *shape = plan_of(large, &products[i], x->stride);
         r = shape ? multiply(large, queue, shape, &products[i], bucket)
                   : kernels_multiply(queue, &products[i], 1, x, n_rows, false, NULL);
     }

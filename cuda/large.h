@@ -67,8 +67,9 @@ int large_plan(struct large *large, struct device *device, const struct device_w
                const struct model *model, const struct workspace *workspace,
                const struct backend_config *config);
 
-/* Does the library multiply this matrix of a layer? A shape that it refused is left to kernels_multiply. */
-bool large_takes(const struct large *large, enum format format);
+/* Does the library make this product of a layer, of rows x_stride apart? What it does not is left to
+ * kernels_multiply: F32, shapes that it refused, and those that there was no room for. */
+bool large_takes(const struct large *large, const struct device_product *product, uint32_t x_stride);
 
 /* As kernels_multiply, of up to most_rows rows; outs have room for the rows of the bucket. */
 int large_multiply(const struct large *large, struct device_stream *queue,

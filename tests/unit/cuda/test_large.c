@@ -383,6 +383,24 @@ START_TEST(a_shape_without_an_algorithm_keeps_our_own_products)
 }
 END_TEST
 
+/* All shapes, and all but the first. */
+START_TEST(the_gate_holds_a_shape_without_an_algorithm_to_our_own_rounding)
+{
+    static const char *const faults[] = {"cublasLtMatmulAlgoGetHeuristic=15",
+                                         "cublasLtMatmulAlgoGetHeuristic=15:2"};
+    static const char *const of[] = {"Q8_0", "BF16"};
+    struct error err;
+    for (int i = 0; i < 4; i++) {
+        model = make_model(&small_shape, of[i % 2]);
+        setenv("QUERN_EMU_CUBLAS", faults[i / 2], 1);
+        ck_assert_msg(open_checked("", &err) == 0, "%s of %s: %s", faults[i / 2], of[i % 2], err.text);
+        unsetenv("QUERN_EMU_CUBLAS");
+        ck_assert_msg(strstr(said, "it has no algorithm; our own kernels\n"), "%s", said);
+        model_free(model);
+    }
+}
+END_TEST
+
 START_TEST(algorithms_are_chosen_once_and_told)
 {
     model = make_model(&small_shape, "Q8_0");
@@ -500,6 +518,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_computed_wrongly_for_the_library_or_by_it_is_named);
     tcase_add_test(tests, without_a_library_our_own_products_do_and_one_line_says_why);
     tcase_add_test(tests, a_shape_without_an_algorithm_keeps_our_own_products);
+    tcase_add_test(tests, the_gate_holds_a_shape_without_an_algorithm_to_our_own_rounding);
     tcase_add_test(tests, algorithms_are_chosen_once_and_told);
     tcase_add_loop_test(tests, a_call_that_fails_while_loading_is_named_with_its_shape, 0,
                         sizeof calls / sizeof *calls);

@@ -103,9 +103,13 @@ struct cublas_lt {
     ROW(algorithm_get, cublasLtMatmulAlgoConfigGetAttribute)                                                 \
     ROW(matmul, cublasLtMatmul)
 
-/* Fills in the table. 0; -ENOENT: there is no such library, or it lacks a call, with the reason. Once loaded
- * it stays: its kernels may run until the process ends. */
-int cublas_lt_find(struct cublas_lt *ret_calls, struct error *err);
+/* Versions that have these calls, and a library each. */
+#define CUBLAS_LT_NEWEST 13u
+#define CUBLAS_LT_OLDEST 12u
+
+/* Fills in the table with that version's. 0; -ENOENT: there is no such library, or it lacks a call, with the
+ * reason. Once loaded it stays: its kernels may run until the process ends. */
+int cublas_lt_find(uint32_t version, struct cublas_lt *ret_calls, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -52,17 +52,30 @@ static int blame(const struct large *large, struct device_stream *queue, const s
 
 /* ---- life ---- */
 
-int large_open(struct large *large, struct error *err)
+static int open_version(struct large *large, uint32_t version, struct error *err)
 {
-    *large = (struct large){0};
-    int r = cublas_lt_find(&large->calls, err);
+    int r = cublas_lt_find(version, &large->calls, err);
     if (r < 0)
         return r;
     const cublas_lt_status status = large->calls.create(&large->handle);
     if (status == CUBLAS_LT_SUCCESS)
         return 0;
     large->handle = NULL;
-    return error_set(err, -ENODEV, "cublasLtCreate: %s", large->calls.status_name(status));
+    return error_set(err, -ENODEV, "cublasLtCreate of version %u: %s", version,
+                     large->calls.status_name(status));
+}
+
+int large_open(struct large *large, struct error *err)
+{
+    struct error reasons = {0};
+    int r = -ENOENT;
+    for (uint32_t version = CUBLAS_LT_NEWEST; version >= CUBLAS_LT_OLDEST && r < 0; version--) {
+        struct error reason, before = reasons;
+        *large = (struct large){0};
+        r = open_version(large, version, &reason);
+        error_set(&reasons, r, "%s%s%s", before.text, before.text[0] ? "; " : "", reason.text);
+    }
+    return r < 0 ? error_set(err, r, "%s", reasons.text) : 0;
 }
 
 static void close_shape(const struct large *large, struct large_shape *shape)

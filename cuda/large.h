@@ -52,8 +52,8 @@ struct large {
     void *scratch;     /* the library's own */
 };
 
-/* Finds the library and opens it on the current device. 0; -ENOENT, -ENODEV: there is none, or it does not
- * start, with the reason: our own products do without. */
+/* Opens the newest version of the library that starts on the current device. 0; -ENOENT, -ENODEV: there is
+ * none, or none starts, with the reason of each: our own products do without. */
 int large_open(struct large *large, struct error *err);
 void large_close(struct large *large); /* nothing is queued any more */
 

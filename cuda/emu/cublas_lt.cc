@@ -6,7 +6,7 @@
  * go unnoticed there ends the process. An algorithm is good for the one problem that it was chosen for.
  *
  * $QUERN_EMU_CUBLAS is "missing", or CALL=STATUS: that call gives that number, each time; with CALL=STATUS:N
- * from its N-th time on. */
+ * from its N-th time on. "13: " before it says of which version alone. */
 
 #include "cuda/cublas_lt.h"
 
@@ -15,7 +15,6 @@
 
 #include "cuda/emu/emu.h"
 
-#define VERSION         130000
 #define INVALID_VALUE   7u
 #define WORKSPACE_BYTES ((size_t)256 << 10) /* of every algorithm; both ends are written */
 #define ALIGNMENT       16
@@ -45,10 +44,17 @@ static_assert(sizeof(struct problem) <= sizeof(struct cublas_lt_algorithm), "an 
 
 /* ---- faults that are asked for ---- */
 
+static uint32_t version; /* that was found last */
+
 static const char *wanted(void)
 {
     const char *text = getenv("QUERN_EMU_CUBLAS");
-    return text ? text : "";
+    unsigned of = version;
+    int n = 0;
+    if (!text)
+        return "";
+    sscanf(text, "%u: %n", &of, &n);
+    return of == version ? text + n : "";
 }
 
 /* How often each call was made since the library was found, for faults that come late. */
@@ -94,9 +100,9 @@ static const char *status_name(cublas_lt_status status)
     }
 }
 
-static size_t version(void)
+static size_t get_version(void)
 {
-    return VERSION;
+    return version * (size_t)10000;
 }
 
 /* ---- objects ---- */
@@ -122,7 +128,7 @@ static cublas_lt_status drop(enum call call, void *object)
 
 static cublas_lt_status create(cublas_lt_handle *ret_handle)
 {
-    return make(n_create, ret_handle, (uint32_t)VERSION);
+    return make(n_create, ret_handle, version);
 }
 
 static cublas_lt_status destroy(cublas_lt_handle handle)
@@ -358,13 +364,14 @@ static cublas_lt_status matmul(cublas_lt_handle handle, cublas_lt_desc desc, con
     return r < 0 ? 13 : CUBLAS_LT_SUCCESS;
 }
 
-int cublas_lt_find(struct cublas_lt *ret_calls, struct error *err)
+int cublas_lt_find(uint32_t of, struct cublas_lt *ret_calls, struct error *err)
 {
+    version = of;
     if (strcmp(wanted(), "missing") == 0)
-        return error_set(err, -ENOENT, "the emulated device has no such library");
+        return error_set(err, -ENOENT, "the emulated device has no libcublasLt.so.%u", of);
     memset(counts, 0, sizeof counts);
     *ret_calls =
-        cublas_lt{version,        status_name,        create,        destroy,        desc_create,
+        cublas_lt{get_version,    status_name,        create,        destroy,        desc_create,
                   desc_set,       desc_destroy,       layout_create, layout_destroy, preference_create,
                   preference_set, preference_destroy, heuristic,     algorithm_get,  matmul};
     return 0;

@@ -352,19 +352,38 @@ static void check_own(struct backend *backend)
 START_TEST(without_a_library_our_own_products_do_and_one_line_says_why)
 {
     static const struct {
-        const char *fault, *line;
-    } cases[] = {
-        {"missing",
-         "cuBLASLt cannot be used, our own kernels multiply: the emulated device has no such library\n"},
-        {"cublasLtCreate=1", "cuBLASLt cannot be used, our own kernels multiply: cublasLtCreate: "
-                             "CUBLAS_STATUS_NOT_INITIALIZED\n"}};
+        const char *fault, *reasons;
+    } cases[] = {{"missing", "the emulated device has no libcublasLt.so.13; the emulated device has no "
+                             "libcublasLt.so.12"},
+                 {"cublasLtCreate=1",
+                  "cublasLtCreate of version 13: CUBLAS_STATUS_NOT_INITIALIZED; cublasLtCreate "
+                  "of version 12: CUBLAS_STATUS_NOT_INITIALIZED"}};
     model = make_model(&small_shape, "Q8_0");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct backend *backend = NULL;
         struct error err;
+        char expected[320];
         ck_assert_msg(open_with(cases[i].fault, &backend, &err) == 0, "%s", err.text);
-        ck_assert_str_eq(said, cases[i].line);
+        snprintf(expected, sizeof expected, "cuBLASLt cannot be used, our own kernels multiply: %s\n",
+                 cases[i].reasons);
+        ck_assert_str_eq(said, expected);
         check_own(backend);
+    }
+    model_free(model);
+}
+END_TEST
+
+START_TEST(a_version_that_does_not_start_leaves_the_work_to_an_older_one)
+{
+    static const char *const faults[] = {"13: missing", "13: cublasLtCreate=1"};
+    model = make_model(&small_shape, "Q8_0");
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        struct backend *backend = NULL;
+        struct error err;
+        ck_assert_msg(open_with(faults[i], &backend, &err) == 0, "%s", err.text);
+        ck_assert_msg(strstr(said, "steps of 65 rows or more are multiplied by cuBLASLt 12.0.0\n") == said,
+                      "%s: %s", faults[i], said);
+        quern_backend.close(backend);
     }
     model_free(model);
 }
@@ -517,6 +536,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_gate_holds_the_library_to_its_own_rounding);
     tcase_add_test(tests, what_is_computed_wrongly_for_the_library_or_by_it_is_named);
     tcase_add_test(tests, without_a_library_our_own_products_do_and_one_line_says_why);
+    tcase_add_test(tests, a_version_that_does_not_start_leaves_the_work_to_an_older_one);
     tcase_add_test(tests, a_shape_without_an_algorithm_keeps_our_own_products);
     tcase_add_test(tests, the_gate_holds_a_shape_without_an_algorithm_to_our_own_rounding);
     tcase_add_test(tests, algorithms_are_chosen_once_and_told);

@@ -339,7 +339,9 @@ static void find_library(struct backend *backend)
     struct error reason;
     if (rows == 0)
         return;
-    if (rows > backend->sizes.max_rows)
+    if (!large_wants(backend->config.model))
+        say(backend, "cuBLASLt multiplies nothing of this model: the matrices of its layers are F32");
+    else if (rows > backend->sizes.max_rows)
         say(backend, "a step has up to %u rows: none will be multiplied by cuBLASLt, from %u on",
             backend->sizes.max_rows, rows);
     else if (large_open(&backend->large, &reason) < 0)
@@ -351,11 +353,16 @@ static void find_library(struct backend *backend)
 static int plan_library(struct backend *backend, struct error *err)
 {
     const size_t version = backend->large.calls.version();
-    say(backend, "steps of %u rows or more are multiplied by cuBLASLt %zu.%zu.%zu",
-        backend->sizes.library_rows, version / 10000, version / 100 % 100, version % 100);
     int r = large_plan(&backend->large, backend->device, &backend->weights, backend->config.model,
                        &backend->workspace, &backend->config);
-    return r == -ENOMEM ? error_set(err, r, "no memory for the plans of cuBLASLt") : r;
+    if (r < 0)
+        return r == -ENOMEM ? error_set(err, r, "no memory for the plans of cuBLASLt") : r;
+    if (large_takes_any(&backend->large))
+        say(backend, "steps of %u rows or more are multiplied by cuBLASLt %zu.%zu.%zu",
+            backend->sizes.library_rows, version / 10000, version / 100 % 100, version % 100);
+    else
+        backend->pass.large_from = UINT32_MAX;
+    return 0;
 }
 
 static int open_parts(struct backend *backend, uint32_t number, struct error *err)
@@ -377,6 +384,8 @@ static int open_parts(struct backend *backend, uint32_t number, struct error *er
     r = device_slots_set_mask(&backend->slots, config->model->sample_mask);
     if (r == 0 && backend->sizes.library_rows > 0)
         r = plan_library(backend, err);
+    if (r == -ENOMEM) /* of the host, as err says: the device knows nothing of it */
+        return r;
     if (r == 0)
         r = steps_start(&backend->steps, config->profile || is_set("QUERN_EAGER"));
     if (r == 0 && !is_set("QUERN_UNCHECKED"))

@@ -137,6 +137,17 @@ static size_t panel_bytes(const struct model_tensor *tensor)
     return (size_t)tensor->rows * layout_padded(tensor->columns) * sizeof(uint16_t);
 }
 
+bool large_wants(const struct model *model)
+{
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        for (size_t i = 0; i < N_ROLES; i++) {
+            const struct model_tensor *tensor = &model->layers[l].tensors[roles[i]];
+            if (tensor->weight && takes_format(tensor->weight->format))
+                return true;
+        }
+    return false;
+}
+
 void large_take(struct large *large, struct device_memory *memory, const struct model *model,
                 uint32_t least_rows, uint32_t most_rows)
 {
@@ -181,6 +192,14 @@ static const struct large_shape *plan_of(const struct large *large, const struct
     const struct large_shape *shape =
         takes_format(product->matrix->format) ? shape_of(large, product, x_stride) : NULL;
     return shape && !shape->refused ? shape : NULL;
+}
+
+bool large_takes_any(const struct large *large)
+{
+    for (uint32_t i = 0; i < large->n_shapes; i++)
+        if (!large->shapes[i].refused)
+            return true;
+    return false;
 }
 
 bool large_takes(const struct large *large, const struct device_product *product, uint32_t x_stride)
@@ -323,7 +342,8 @@ static int run_all(const struct planning *planning, const struct device_product 
 {
     int r = 0;
     for (uint32_t i = 0; i < planning->large->n_buckets && r == 0; i++) {
-        r = large_multiply(planning->large, planning->queue, product, 1, x, bucket_rows(planning->large, i));
+        r = large_multiply(planning->large, planning->queue, product, 1, x, bucket_rows(planning->large, i),
+                           NULL);
         if (r == 0)
             r = device_synchronize(planning->queue);
     }
@@ -387,6 +407,13 @@ int large_plan(struct large *large, struct device *device, const struct device_w
 
 /* ---- products ---- */
 
+/* What a product has to read of it. */
+static size_t bytes_of(const struct device_matrix *matrix)
+{
+    const struct layout *layout = layout_of(matrix->format);
+    return layout ? layout_bytes(layout, matrix->n_rows, matrix->n_columns) : 0;
+}
+
 static int multiply(const struct large *large, struct device_stream *queue, const struct large_shape *shape,
                     const struct device_product *product, uint32_t bucket)
 {
@@ -400,8 +427,7 @@ static int multiply(const struct large *large, struct device_stream *queue, cons
     const uint32_t n_rows = bucket_rows(large, bucket);
     struct outcome outcome;
     void *native = NULL;
-    if (!in_place)
-        device_expect(queue, layout_bytes(layout_of(matrix->format), matrix->n_rows, matrix->n_columns));
+    device_expect(queue, bytes_of(matrix)); /* whoever opens the file's numbers */
     int r = in_place ? 0 : kernels_unpack(queue, matrix, large->weights);
     if (r < 0)
         return r;
@@ -420,20 +446,32 @@ static int multiply(const struct large *large, struct device_stream *queue, cons
 
 int large_multiply(const struct large *large, struct device_stream *queue,
                    const struct device_product *products, uint32_t n_products,
-                   const struct device_activations *x, uint32_t n_rows)
+                   const struct device_activations *x, uint32_t n_rows,
+                   const struct multiply_scratch *scratch)
 {
     const uint32_t bucket = bucket_of(large, n_rows);
-    bool any = false;
-    if (n_rows > large->most_rows)
+    struct device_product own[KERNELS_PRODUCTS];
+    uint32_t n_own = 0;
+    size_t own_bytes = 0;
+    int r = 0;
+    if (n_rows > large->most_rows || n_products > KERNELS_PRODUCTS)
         return -EINVAL;
-    device_expect(queue, 0); /* rows are rounded first, which reads no weight */
     for (uint32_t i = 0; i < n_products; i++)
-        any |= plan_of(large, &products[i], x->stride) != NULL;
-    int r = any ? kernels_round(queue, x, n_rows, bucket_rows(large, bucket), large->x) : 0;
+        if (!plan_of(large, &products[i], x->stride)) {
+            own[n_own++] = products[i];
+            own_bytes += bytes_of(products[i].matrix);
+        }
+    if (n_own < n_products) {
+        device_expect(queue, 0); /* rounding reads no weight */
+        r = kernels_round(queue, x, n_rows, bucket_rows(large, bucket), large->x);
+    }
     for (uint32_t i = 0; i < n_products && r == 0; i++) {
         const struct large_shape *shape = plan_of(large, &products[i], x->stride);
-        r = shape ? multiply(large, queue, shape, &products[i], bucket)
-                  : kernels_multiply(queue, &products[i], 1, x, n_rows, false, NULL);
+        if (shape)
+            r = multiply(large, queue, shape, &products[i], bucket);
     }
-    return r;
+    if (r < 0 || n_own == 0)
+        return r;
+    device_expect(queue, own_bytes);
+    return kernels_multiply(queue, own, n_own, x, n_rows, false, scratch);
 }

@@ -57,6 +57,9 @@ struct large {
 int large_open(struct large *large, struct error *err);
 void large_close(struct large *large); /* nothing is queued any more */
 
+/* Has the model a matrix that the library may multiply? All others do without. */
+bool large_wants(const struct model *model);
+
 /* Takes or counts its memory, for steps of up to most_rows rows that come here from least_rows on. */
 void large_take(struct large *large, struct device_memory *memory, const struct model *model,
                 uint32_t least_rows, uint32_t most_rows);
@@ -71,9 +74,12 @@ int large_plan(struct large *large, struct device *device, const struct device_w
  * kernels_multiply: F32, shapes that it refused, and those that there was no room for. */
 bool large_takes(const struct large *large, const struct device_product *product, uint32_t x_stride);
 
+bool large_takes_any(const struct large *large);
+
 /* As kernels_multiply, of up to most_rows rows; outs have room for the rows of the bucket. */
 int large_multiply(const struct large *large, struct device_stream *queue,
                    const struct device_product *products, uint32_t n_products,
-                   const struct device_activations *x, uint32_t n_rows);
+                   const struct device_activations *x, uint32_t n_rows,
+                   const struct multiply_scratch *scratch);
 
 #endif

@@ -131,7 +131,7 @@ static int multiply(const struct pass *pass, struct device_stream *queue,
                     uint32_t n_rows)
 {
     return pass_is_large(pass, n_rows)
-               ? large_multiply(pass->large, queue, products, n, x, n_rows)
+               ? large_multiply(pass->large, queue, products, n, x, n_rows, &pass->workspace->multiply)
                : kernels_multiply(queue, products, n, x, n_rows, pass->invariant, &pass->workspace->multiply);
 }
 

@@ -1,94 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Large steps by a library: near to what the file says, and only where they are asked for; what the library
- * refuses or lacks is told. */
+/* Large steps by a library: near to what the file says, and only where they are asked for. */
 
-#include "cuda/backend.h"
-#include "cuda/device.h"
-#include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/small_model.h"
+#include "tests/unit/cuda/large_backend.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define ROWS    65 /* from here on */
-#define CONTEXT 160
-#define PROMPT  100
-
-extern const struct backend_ops backend_cpu;
-
-static struct model *model;
-static char said[4096]; /* lines of the backend */
-
-static void hear(void *arg, const char *line)
-{
-    size_t len = strlen(said);
-    snprintf(said + len, sizeof said - len, "%s\n", line);
-}
-
-static struct backend_config config_of(uint32_t library_rows)
-{
-    return (struct backend_config){.model = model,
-                                   .n_slots = 2,
-                                   .n_context = CONTEXT,
-                                   .max_rows = 128,
-                                   .cuda.library_rows = library_rows,
-                                   .say = hear};
-}
-
-static int open_as(const struct backend_ops *ops, const struct backend_config *config,
-                   struct backend **ret_backend, struct error *err)
-{
-    said[0] = err->text[0] = 0;
-    return ops->open(config, ret_backend, err);
-}
-
-static struct backend *open_backend(const struct backend_ops *ops, uint32_t library_rows)
-{
-    struct backend_config config = config_of(library_rows);
-    struct backend *backend = NULL;
-    struct error err;
-    config.cpu.float_activations = ops == &backend_cpu;
-    ck_assert_msg(open_as(ops, &config, &backend, &err) == 0, "%s", err.text);
-    return backend;
-}
-
-static int run(const struct backend_ops *ops, struct backend *backend, const struct backend_row_set *sets,
-               uint32_t n_sets, struct error *err)
-{
-    const struct backend_step step = {sets, n_sets};
-    const struct backend_result *results = NULL;
-    uint64_t ticket;
-    int r = ops->submit(backend, &step, &ticket);
-    if (r < 0)
-        return ops->verdict(backend, err);
-    do
-        r = ops->poll(backend, ticket, 1000, &results, err);
-    while (r == -EAGAIN);
-    return r;
-}
-
-/* Logits of every row of a prompt of n ids, in a slot of its own; the caller frees them. */
-static float *logits_of(const struct backend_ops *ops, struct backend *backend, uint32_t n)
-{
-    static const uint32_t blocks[] = {0, 1, 2, 3, 4};
-    const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX};
-    int32_t ids[CONTEXT];
-    struct error err = {0};
-    float *logits = calloc((size_t)n * model->params.n_vocab, sizeof *logits);
-    for (uint32_t i = 0; i < n; i++)
-        ids[i] = (int32_t)(3 + i * 17 % 300);
-    const struct backend_row_set set = {.ids = ids,
-                                        .n_ids = n,
-                                        .blocks = {{blocks, backend_blocks_for(n), 0}},
-                                        .output = BACKEND_LOGITS_ALL,
-                                        .logits = logits};
-    ck_assert_int_eq(ops->slot_open(backend, 0, &slot), 0);
-    ck_assert_msg(run(ops, backend, &set, 1, &err) == 0, "%s", err.text);
-    ops->slot_close(backend, 0);
-    return logits;
-}
+#define PROMPT 100
 
 static double nmse(const float *found, const float *expected, uint32_t n)
 {
@@ -99,17 +16,6 @@ static double nmse(const float *found, const float *expected, uint32_t n)
         power += (double)expected[i] * (double)expected[i];
     }
     return error / power;
-}
-
-/* Of launches of that name since the last question. */
-static uint64_t launches(struct backend *backend, const char *name)
-{
-    const struct backend_kernel *kernels;
-    const uint32_t n = device_kernels(backend_device(backend), &kernels);
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(kernels[i].name, name) == 0)
-            return kernels[i].n;
-    return 0;
 }
 
 /* ---- answers ---- */
@@ -281,20 +187,6 @@ END_TEST
 
 /* ---- the gate ---- */
 
-static int open_checked(const char *skipped, struct error *err)
-{
-    const struct backend_config config = config_of(ROWS);
-    struct backend *backend = NULL;
-    setenv("QUERN_UNCHECKED", "0", 1);
-    setenv("QUERN_EMU_SKIP", skipped, 1);
-    int r = open_as(&quern_backend, &config, &backend, err);
-    unsetenv("QUERN_EMU_SKIP");
-    setenv("QUERN_UNCHECKED", "1", 1);
-    if (r == 0)
-        quern_backend.close(backend);
-    return r;
-}
-
 START_TEST(the_gate_holds_the_library_to_its_own_rounding)
 {
     struct synth_shape mixture = small_shape;
@@ -321,171 +213,6 @@ START_TEST(what_is_computed_wrongly_for_the_library_or_by_it_is_named)
         ck_assert_int_eq(open_checked(kernels[i], &err), -ENODEV);
         ck_assert_msg(strstr(err.text, "computes wrongly: kernel cublasLtMatmul (blk.0.attn_"), "%s: %s",
                       kernels[i], err.text);
-    }
-    model_free(model);
-}
-END_TEST
-
-/* ---- a library that fails, or is not there ---- */
-
-static int open_with(const char *fault, struct backend **ret_backend, struct error *err)
-{
-    const struct backend_config config = config_of(ROWS);
-    setenv("QUERN_EMU_CUBLAS", fault, 1);
-    int r = open_as(&quern_backend, &config, ret_backend, err);
-    unsetenv("QUERN_EMU_CUBLAS");
-    return r;
-}
-
-/* The prompt's bits are those of our own products. */
-static void check_own(struct backend *backend)
-{
-    struct backend *own = open_backend(&quern_backend, 0);
-    float *a = logits_of(&quern_backend, own, ROWS), *b = logits_of(&quern_backend, backend, ROWS);
-    ck_assert_mem_eq(a, b, ROWS * model->params.n_vocab * sizeof *a);
-    free(a);
-    free(b);
-    quern_backend.close(own);
-    quern_backend.close(backend);
-}
-
-START_TEST(without_a_library_our_own_products_do_and_one_line_says_why)
-{
-    static const struct {
-        const char *fault, *reasons;
-    } cases[] = {{"missing", "the emulated device has no libcublasLt.so.13; the emulated device has no "
-                             "libcublasLt.so.12"},
-                 {"cublasLtCreate=1",
-                  "cublasLtCreate of version 13: CUBLAS_STATUS_NOT_INITIALIZED; cublasLtCreate "
-                  "of version 12: CUBLAS_STATUS_NOT_INITIALIZED"}};
-    model = make_model(&small_shape, "Q8_0");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct backend *backend = NULL;
-        struct error err;
-        char expected[320];
-        ck_assert_msg(open_with(cases[i].fault, &backend, &err) == 0, "%s", err.text);
-        snprintf(expected, sizeof expected, "cuBLASLt cannot be used, our own kernels multiply: %s\n",
-                 cases[i].reasons);
-        ck_assert_str_eq(said, expected);
-        check_own(backend);
-    }
-    model_free(model);
-}
-END_TEST
-
-START_TEST(a_version_that_does_not_start_leaves_the_work_to_an_older_one)
-{
-    static const char *const faults[] = {"13: missing", "13: cublasLtCreate=1"};
-    model = make_model(&small_shape, "Q8_0");
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        struct backend *backend = NULL;
-        struct error err;
-        ck_assert_msg(open_with(faults[i], &backend, &err) == 0, "%s", err.text);
-        ck_assert_msg(strstr(said, "steps of 65 rows or more are multiplied by cuBLASLt 12.0.0\n") == said,
-                      "%s: %s", faults[i], said);
-        quern_backend.close(backend);
-    }
-    model_free(model);
-}
-END_TEST
-
-START_TEST(a_shape_without_an_algorithm_keeps_our_own_products)
-{
-    struct backend *backend = NULL;
-    struct error err;
-    model = make_model(&small_shape, "Q8_0");
-    ck_assert_msg(open_with("cublasLtMatmulAlgoGetHeuristic=15", &backend, &err) == 0, "%s", err.text);
-    ck_assert_msg(strstr(said, "cuBLASLt, products of 512 × 256: it has no algorithm; our own kernels\n"),
-                  "%s", said);
-    check_own(backend);
-    model_free(model);
-}
-END_TEST
-
-/* All shapes, and all but the first. */
-START_TEST(the_gate_holds_a_shape_without_an_algorithm_to_our_own_rounding)
-{
-    static const char *const faults[] = {"cublasLtMatmulAlgoGetHeuristic=15",
-                                         "cublasLtMatmulAlgoGetHeuristic=15:2"};
-    static const char *const of[] = {"Q8_0", "BF16"};
-    struct error err;
-    for (int i = 0; i < 4; i++) {
-        model = make_model(&small_shape, of[i % 2]);
-        setenv("QUERN_EMU_CUBLAS", faults[i / 2], 1);
-        ck_assert_msg(open_checked("", &err) == 0, "%s of %s: %s", faults[i / 2], of[i % 2], err.text);
-        unsetenv("QUERN_EMU_CUBLAS");
-        ck_assert_msg(strstr(said, "it has no algorithm; our own kernels\n"), "%s", said);
-        model_free(model);
-    }
-}
-END_TEST
-
-START_TEST(algorithms_are_chosen_once_and_told)
-{
-    model = make_model(&small_shape, "Q8_0");
-    struct backend_config config = config_of(ROWS);
-    struct backend *backend = NULL;
-    struct error err;
-    config.max_rows = 512;
-    config.n_context = 600;
-    ck_assert_msg(open_as(&quern_backend, &config, &backend, &err) == 0, "%s", err.text);
-    ck_assert_msg(strstr(said, "steps of 65 rows or more are multiplied by cuBLASLt 13.0.0\n") == said, "%s",
-                  said);
-    ck_assert_msg(strstr(said, "cuBLASLt, products of 256 × 256 with a bias: algorithm 66, tile 20 to 128 "
-                               "rows; algorithm 71, tile 20 to 512 rows\n"),
-                  "%s", said);
-    quern_backend.close(backend);
-    model_free(model);
-}
-END_TEST
-
-static const char *const calls[] = {"cublasLtMatmulDescCreate",
-                                    "cublasLtMatmulDescSetAttribute",
-                                    "cublasLtMatrixLayoutCreate",
-                                    "cublasLtMatmulPreferenceCreate",
-                                    "cublasLtMatmulPreferenceSetAttribute",
-                                    "cublasLtMatmulAlgoGetHeuristic",
-                                    "cublasLtMatmul"};
-
-START_TEST(a_call_that_fails_while_loading_is_named_with_its_shape)
-{
-    char fault[96], expected[128];
-    struct backend *backend = NULL;
-    struct error err;
-    model = make_model(&small_shape, "Q8_0");
-    for (int late = 0; late < 2; late++) {
-        snprintf(fault, sizeof fault, "%s=13%s", calls[_i], late ? ":3" : "");
-        ck_assert_int_eq(open_with(fault, &backend, &err), -EIO);
-        snprintf(expected, sizeof expected, "%s of ", calls[_i]);
-        ck_assert_msg(strncmp(err.text, expected, strlen(expected)) == 0, "%s", err.text);
-        ck_assert_msg(strstr(err.text, " × 256 by 128 rows: CUBLAS_STATUS_EXECUTION_FAILED"), "%s", err.text);
-    }
-    model_free(model);
-}
-END_TEST
-
-START_TEST(a_call_that_fails_while_serving_is_the_devices_fault)
-{
-    static const uint32_t blocks[] = {0, 1, 2};
-    static const char *const serving[] = {"cublasLtMatmul", "cublasLtMatmulDescSetAttribute"};
-    const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX};
-    int32_t ids[ROWS] = {0};
-    const struct backend_row_set set = {
-        .ids = ids, .n_ids = ROWS, .blocks = {{blocks, 3, 0}}, .output = BACKEND_SAMPLE_LAST};
-    model = make_model(&small_shape, "Q8_0");
-    for (size_t i = 0; i < 2; i++) {
-        struct backend *backend = open_backend(&quern_backend, ROWS);
-        struct error err = {0};
-        char expected[160];
-        snprintf(expected, sizeof expected, "%s=14", serving[i]);
-        setenv("QUERN_EMU_CUBLAS", expected, 1);
-        ck_assert_int_eq(quern_backend.slot_open(backend, 0, &slot), 0);
-        ck_assert_int_eq(run(&quern_backend, backend, &set, 1, &err), -EIO);
-        unsetenv("QUERN_EMU_CUBLAS");
-        snprintf(expected, sizeof expected, "%s of 256 × 256 by 128 rows: CUBLAS_STATUS_INTERNAL_ERROR",
-                 serving[i]);
-        ck_assert_str_eq(err.text, expected);
-        quern_backend.close(backend);
     }
     model_free(model);
 }
@@ -535,14 +262,6 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_decoded_beside_a_large_chunk_is_near_too);
     tcase_add_test(tests, the_gate_holds_the_library_to_its_own_rounding);
     tcase_add_test(tests, what_is_computed_wrongly_for_the_library_or_by_it_is_named);
-    tcase_add_test(tests, without_a_library_our_own_products_do_and_one_line_says_why);
-    tcase_add_test(tests, a_version_that_does_not_start_leaves_the_work_to_an_older_one);
-    tcase_add_test(tests, a_shape_without_an_algorithm_keeps_our_own_products);
-    tcase_add_test(tests, the_gate_holds_a_shape_without_an_algorithm_to_our_own_rounding);
-    tcase_add_test(tests, algorithms_are_chosen_once_and_told);
-    tcase_add_loop_test(tests, a_call_that_fails_while_loading_is_named_with_its_shape, 0,
-                        sizeof calls / sizeof *calls);
-    tcase_add_test(tests, a_call_that_fails_while_serving_is_the_devices_fault);
     tcase_add_test(tests, invariance_and_few_rows_do_not_go_with_it);
     tcase_add_test(tests, steps_that_are_never_so_large_are_told_of);
 }

@@ -358,7 +358,7 @@ static int plan_library(struct backend *backend, struct error *err)
     if (r < 0)
         return r == -ENOMEM ? error_set(err, r, "no memory for the plans of cuBLASLt") : r;
     if (large_takes_any(&backend->large))
-        say(backend, "steps of %u rows or more are multiplied by cuBLASLt %zu.%zu.%zu",
+        say(backend, "steps of %u rows or more that read a prompt are multiplied by cuBLASLt %zu.%zu.%zu",
             backend->sizes.library_rows, version / 10000, version / 100 % 100, version % 100);
     else
         backend->pass.large_from = UINT32_MAX;

@@ -64,13 +64,22 @@ static int rehearse(const struct pass *pass, struct device_stream *queue, uint32
     return queued < 0 ? queued : r;
 }
 
+/* With the library where it may multiply, and without. */
+static int rehearse_both(const struct pass *pass, struct device_stream *queue, uint32_t n)
+{
+    struct pass own = *pass;
+    int r = rehearse(pass, queue, n);
+    own.large_from = UINT32_MAX;
+    return r < 0 || !pass_is_large(pass, n) ? r : rehearse(&own, queue, n);
+}
+
 static int rehearse_all(const struct pass *pass, struct device_stream *queue)
 {
     const uint32_t max_rows = pass->workspace->max_rows;
     int r = 0;
     for (uint32_t n = 3; n < max_rows && r == 0; n = 2 * n - 1) /* between the powers of two */
-        r = rehearse(pass, queue, n);
-    return r < 0 ? r : rehearse(pass, queue, max_rows);
+        r = rehearse_both(pass, queue, n);
+    return r < 0 ? r : rehearse_both(pass, queue, max_rows);
 }
 
 int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n_slots,

@@ -47,7 +47,8 @@ struct pass {
     const struct pass_watch *watch;         /* NULL: nobody */
     const struct backend_step *const *step; /* that is being queued, NULL: unknown; for profiles alone */
     bool invariant;                         /* a row's bits do not depend on how many there are */
-    const struct large *large; /* multiplies where a pass has large_from rows or more; UINT32_MAX: never */
+    const struct large *large; /* multiplies where a pass has large_from rows or more; UINT32_MAX: never,
+                                  as where all rows only decode (step.c) */
     uint32_t large_from;
 };
 

@@ -311,6 +311,7 @@ struct described {
     uint32_t n_rows, n_sampled, n_outputs, n_masks;
     size_t bytes; /* of the description, as far as the last part that has something */
     bool decodes; /* every set is one row that is sampled */
+    bool reads;   /* some set is rows of a prompt, and more than one */
 };
 
 static size_t used_bytes(const struct writing *writing, uint32_t n_sets)
@@ -331,6 +332,7 @@ static struct described describe(struct steps *steps, const struct backend_step 
     for (uint32_t i = 0; i < step->n_sets; i++) {
         write_set(&writing, &step->sets[i], i);
         described.decodes &= step->sets[i].n_ids == 1 && step->sets[i].output == BACKEND_SAMPLE_LAST;
+        described.reads |= step->sets[i].n_ids > 1 && step->sets[i].output != BACKEND_SAMPLE_ALL;
     }
     number_outputs(&writing, step, true);
     described.n_sampled = writing.n_outputs;
@@ -433,6 +435,17 @@ static int bring_logits(struct steps *steps, const struct backend_step *step, ui
     return r;
 }
 
+/* Layers of a step that is not recorded. However many rows only decode, a library does not unpack all weights
+ * for them (large.h). */
+static int queue_layers(const struct steps *steps, struct device_stream *stream,
+                        const struct described *described)
+{
+    struct pass pass = *steps->pass;
+    if (!described->reads)
+        pass.large_from = UINT32_MAX;
+    return pass_layers(&pass, stream, described->n_rows);
+}
+
 static int queue_step(struct steps *steps, const struct backend_step *step, struct flight *flight,
                       const struct described *described)
 {
@@ -446,7 +459,7 @@ static int queue_step(struct steps *steps, const struct backend_step *step, stru
     if (described->decodes) {
         r = graphs_decode(&steps->graphs, steps->pass, stream, step->n_sets);
     } else {
-        r = pass_layers(steps->pass, stream, described->n_rows);
+        r = queue_layers(steps, stream, described);
         if (r == 0)
             r = bring_logits(steps, step, described->n_sampled, described->n_outputs);
         if (r == 0 && described->n_sampled > 0)

@@ -91,12 +91,12 @@ struct backend_cpu_config {
 
 /* For a backend that computes on GPUs of NVIDIA; others ignore it. */
 struct backend_cuda_config {
-    /* Steps of so many rows, at least BACKEND_LEAST_LIBRARY_ROWS, make the products of their layers with
-     * cuBLASLt, in bfloat16; 0: none do. A row then has other bits in a step with so many rows than in one
-     * with fewer: -EINVAL together with `invariant`. */
+    /* Steps that read a prompt, of so many rows, at least BACKEND_LEAST_LIBRARY_ROWS, make the products of
+     * their layers with cuBLASLt, in bfloat16; 0: none do. A row then has other bits in such a step than in
+     * one with fewer rows: -EINVAL together with `invariant`. */
     uint32_t library_rows;
 };
-#define BACKEND_LEAST_LIBRARY_ROWS 65 /* more than steps that only decode have */
+#define BACKEND_LEAST_LIBRARY_ROWS 65 /* more than recorded steps have */
 
 /* Zero means "as the backend likes" unless it says otherwise. What a backend cannot do is refused by open,
  * never ignored: -ENOTSUP for a KV type or a weight store, -ENODEV for a device. */

@@ -185,6 +185,50 @@ START_TEST(what_is_decoded_beside_a_large_chunk_is_near_too)
 }
 END_TEST
 
+#define MANY    72 /* sequences */
+#define DRAFTED 9  /* ids of a sequence that verifies a draft, in so few that there are as many rows */
+
+/* Launches of the library when each of n slots has so many rows, which are no prompt's but of a draft. */
+static uint64_t launches_of_decode(struct backend *backend, uint32_t n, uint32_t n_ids)
+{
+    static const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX};
+    static const int32_t ids[DRAFTED] = {3, 20, 37, 54, 71, 88, 105, 122, 139};
+    struct backend_row_set sets[MANY];
+    uint32_t blocks[MANY];
+    struct error err = {0};
+    launches(backend, "");
+    for (uint32_t i = 0; i < n; i++) {
+        blocks[i] = i;
+        ck_assert_int_eq(quern_backend.slot_open(backend, i, &slot), 0);
+        sets[i] = (struct backend_row_set){.slot = i,
+                                           .ids = ids,
+                                           .n_ids = n_ids,
+                                           .blocks = {{&blocks[i], 1, 0}},
+                                           .output = n_ids == 1 ? BACKEND_SAMPLE_LAST : BACKEND_SAMPLE_ALL};
+    }
+    ck_assert_msg(run(&quern_backend, backend, sets, n, &err) == 0, "%s", err.text);
+    for (uint32_t i = 0; i < n; i++)
+        quern_backend.slot_close(backend, i);
+    return launches(backend, "cublasLtMatmul");
+}
+
+START_TEST(what_only_decodes_never_comes_to_the_library)
+{
+    struct backend *backend = NULL;
+    struct error err;
+    model = make_model(&small_shape, "Q8_0");
+    struct backend_config config = config_of(ROWS);
+    config.n_slots = MANY;
+    ck_assert_msg(open_as(&quern_backend, &config, &backend, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(launches_of_decode(backend, MANY, 1), 0);
+    ck_assert_uint_eq(launches_of_decode(backend, MANY / DRAFTED, DRAFTED), 0);
+    free(logits_of(&quern_backend, backend, MANY));
+    ck_assert_uint_eq(launches(backend, "cublasLtMatmul"), 7 * small_shape.n_layers);
+    quern_backend.close(backend);
+    model_free(model);
+}
+END_TEST
+
 /* ---- the gate ---- */
 
 START_TEST(the_gate_holds_the_library_to_its_own_rounding)
@@ -260,6 +304,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, smaller_steps_have_the_bits_that_they_had);
     tcase_add_test(tests, a_large_step_gives_the_same_bits_every_time_and_allocates_nothing);
     tcase_add_test(tests, what_is_decoded_beside_a_large_chunk_is_near_too);
+    tcase_add_test(tests, what_only_decodes_never_comes_to_the_library);
     tcase_add_test(tests, the_gate_holds_the_library_to_its_own_rounding);
     tcase_add_test(tests, what_is_computed_wrongly_for_the_library_or_by_it_is_named);
     tcase_add_test(tests, invariance_and_few_rows_do_not_go_with_it);

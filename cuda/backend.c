@@ -39,6 +39,7 @@ struct sizes {
     uint32_t n_slots, n_context, max_rows;
     uint32_t n_blocks;     /* of the first group */
     uint32_t library_rows; /* rows from which products are the library's; 0: it makes none */
+    enum shares_rule shares;
 };
 
 struct backend {
@@ -102,13 +103,20 @@ static struct pools_shape shape_of_pools(const struct backend *backend, const st
 }
 
 /* $QUERN_SHARES: never or always, to find out what sharing of tiles has to do with something. */
-static enum shares_rule shares_rule(void)
+static int read_shares_rule(enum shares_rule *ret_rule, struct error *err)
 {
+    static const char *const names[] = {
+        [SHARES_PLANNED] = "planned", [SHARES_NEVER] = "never", [SHARES_ALWAYS] = "always"};
     const char *value = getenv("QUERN_SHARES");
-    return !value                         ? SHARES_PLANNED
-           : strcmp(value, "never") == 0  ? SHARES_NEVER
-           : strcmp(value, "always") == 0 ? SHARES_ALWAYS
-                                          : SHARES_PLANNED;
+    if (!value || !*value)
+        value = names[SHARES_PLANNED];
+    for (int rule = SHARES_PLANNED; rule <= SHARES_ALWAYS; rule++)
+        if (strcmp(value, names[rule]) == 0) {
+            *ret_rule = (enum shares_rule)rule;
+            return 0;
+        }
+    return error_set(err, -EINVAL, "$QUERN_SHARES is \"%s\", and neither planned nor never nor always",
+                     value);
 }
 
 /* Takes or counts everything but the weights. */
@@ -127,7 +135,7 @@ static int take_state(struct backend *backend, struct device_memory *memory)
         return r;
     const struct workspace_shape workspace = {n_rows, n_outputs, sizes->n_context,
                                               device_properties(backend->device)->n_multiprocessors,
-                                              shares_rule()};
+                                              sizes->shares};
     workspace_take(&backend->workspace, memory, model, &backend->pools.kv[0], &workspace);
     if (sizes->library_rows > 0)
         large_take(&backend->large, memory, model, sizes->library_rows, n_rows);
@@ -414,7 +422,10 @@ static void cuda_close(struct backend *backend)
 
 static int cuda_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
+    enum shares_rule shares = SHARES_PLANNED;
     int r = check_config(config, err);
+    if (r == 0)
+        r = read_shares_rule(&shares, err);
     if (r < 0)
         return r;
     struct backend *backend = calloc(1, sizeof *backend);
@@ -425,7 +436,8 @@ static int cuda_open(const struct backend_config *config, struct backend **ret_b
     backend->sizes = (struct sizes){.n_slots = config->n_slots,
                                     .n_context = config->n_context,
                                     .n_blocks = config->n_blocks,
-                                    .max_rows = most_rows(config)};
+                                    .max_rows = most_rows(config),
+                                    .shares = shares};
     r = open_parts(backend, config->n_devices ? config->devices[0] : 0, err);
     if (r < 0) {
         cuda_close(backend);

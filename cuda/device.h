@@ -96,8 +96,8 @@ int device_synchronize(struct device_stream *stream);
 
 /* ---- libraries of the device ---- */
 
-/* What such a library queues itself goes between the two, is counted and timed as a launch of that name, and
- * may be recorded. `native` is the stream as the library knows it. 0 or a fault. */
+/* What such a library queues itself goes between the two, recorded or not: counted and timed as one launch of
+ * that name, however many kernels it is. `native` is the stream as it knows it. 0 or a fault. */
 int device_library_begin(struct device_stream *stream, const char *name, void **ret_native);
 int device_library_end(struct device_stream *stream, const char *name);
 
@@ -112,8 +112,8 @@ int device_blame(struct device_stream *stream, const char *format, ...) __attrib
 int device_record(struct device_stream *stream);
 int device_record_end(struct device_stream *stream, struct device_graph **ret_graph);
 int device_graph_launch(struct device_stream *stream, struct device_graph *graph);
-uint32_t device_graph_kernels(const struct device_graph *graph);
-void device_graph_free(struct device_graph *graph); /* it does not run */
+uint32_t device_graph_kernels(const struct device_graph *graph); /* launches */
+void device_graph_free(struct device_graph *graph);              /* it does not run */
 
 /* ---- profile ---- */
 

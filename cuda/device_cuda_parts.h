@@ -27,7 +27,7 @@ struct device_stream {
     cudaEvent_t marks[DEVICE_MARKS];
     bool recording;
     cudaStreamCaptureMode mode; /* of this thread, while a library queues */
-    uint32_t n_recorded;        /* kernels */
+    uint32_t n_recorded;        /* launches */
 };
 
 struct loaded_kernel { /* its code is on the device */

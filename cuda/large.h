@@ -2,8 +2,8 @@
 #ifndef CUDA_LARGE_H
 #define CUDA_LARGE_H
 
-/* Large products by NVIDIA's cuBLASLt: those of a layer's matrices with many rows, where they are asked for
- * (backend_cuda_config.library_rows).
+/* Large products by NVIDIA's cuBLASLt: those of a layer's matrices with many rows, some of a prompt, where
+ * they are asked for (backend_cuda_config.library_rows).
  *
  * A matrix becomes bfloat16 in one fixed piece of memory, product after product, or is read where it is when
  * the file has it so; the rows become bfloat16 in another; the library adds up in float. So what rounds is

@@ -67,6 +67,19 @@ START_TEST(a_kernel_that_computes_wrongly_is_named)
 }
 END_TEST
 
+START_TEST(a_rule_of_sharing_that_there_is_not_is_refused_by_name)
+{
+    static const char *const rules[] = {"", "planned", "never", "always"};
+    struct error err;
+    model = make_model(&small_shape, "Q8_0");
+    ck_assert_int_eq(open_with("QUERN_SHARES", "allways", 1, 32, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "$QUERN_SHARES is \"allways\", and neither planned nor never nor always");
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        ck_assert_msg(open_with("QUERN_SHARES", rules[i], 1, 32, &err) == 0, "%s: %s", rules[i], err.text);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(tiles_that_blocks_share_are_held_to_it_too)
 {
     model = make_model(&small_shape, "Q8_0");
@@ -215,6 +228,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_is_named, 0, sizeof kernels / sizeof *kernels);
     tcase_add_loop_test(tests, kernels_of_experts_are_held_to_it_too, 0,
                         sizeof expert_kernels / sizeof *expert_kernels);
+    tcase_add_test(tests, a_rule_of_sharing_that_there_is_not_is_refused_by_name);
     tcase_add_test(tests, tiles_that_blocks_share_are_held_to_it_too);
     tcase_add_test(tests, keys_and_values_in_8_bits_are_held_to_it_too);
     tcase_add_test(tests, parts_that_few_models_have_are_held_to_it_too);

@@ -28,21 +28,15 @@
 
 #include "common/clock.h"
 #include "common/shm.h"
+#include "worker/engine/weight_pages.h"
 
 #define MAGIC        0x73746877u /* "whts" */
 #define VERSION      2u
 #define SEGMENT_NAME "quern-weights"
 #define HEADER_BYTES ((size_t)4096)
-#define HUGE_PAGE    ((size_t)2 << 20)
 #define MOST_FOUND   32                     /* sealed segments kept in sight, of any model */
 #define LOOK_NS      (10 * CLOCK_NS_PER_MS) /* between looks, at least; and five times what one takes */
 #define PATIENCE_NS  (30 * CLOCK_NS_PER_S)  /* less than a supervisor has with a worker that loads */
-#define PART         (16 * HUGE_PAGE)       /* whose memory one thread gets at once */
-#define ROUND        (16 * PART)            /* that all threads get before they tell of it */
-
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 struct header {
     uint32_t magic, version;
@@ -85,33 +79,6 @@ static bool is_sealed(int fd)
     const int wanted = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
     int seals = fcntl(fd, F_GET_SEALS);
     return seals >= 0 && (seals & wanted) == wanted;
-}
-
-/* ---- nodes of memory ---- */
-
-/* The n-th of the set, from 0 on and in turn. */
-static uint32_t nth_node(uint64_t nodes, size_t n)
-{
-    for (n %= (size_t)__builtin_popcountll(nodes); n > 0; n--)
-        nodes &= nodes - 1;
-    return (uint32_t)__builtin_ctzll(nodes);
-}
-
-/* Before memory is got for a huge page of the segment, which lies where its first small page does. The
- * kernel's own interleaving counts small pages: with two nodes it would put every huge page on the same one.
- */
-static void prefer_node_of(const struct weight_store *store, size_t at)
-{
-    const struct weight_store_place *place = &store->file.place;
-    if (place->nodes)
-        place->prefer(place->arg, nth_node(place->nodes, at / HUGE_PAGE));
-}
-
-static void prefer_any_node(const struct weight_store *store)
-{
-    const struct weight_store_place *place = &store->file.place;
-    if (place->nodes)
-        place->prefer(place->arg, WEIGHT_STORE_ANY_NODE);
 }
 
 /* ---- looking at others ---- */
@@ -230,9 +197,9 @@ static int look_around(struct look *look)
 static int publish_wish(struct weight_store *store)
 {
     void *page;
-    prefer_node_of(store, 0);
+    weight_pages_prefer(&store->file.place, 0);
     int r = shm_create(SEGMENT_NAME, HEADER_BYTES, &store->fd);
-    prefer_any_node(store);
+    weight_pages_prefer_any(&store->file.place);
     if (r < 0)
         return r;
     r = shm_map(store->fd, HEADER_BYTES, &page);
@@ -361,15 +328,15 @@ void weight_store_know(struct weight_store *store, const uint8_t digest[16])
 /* Address space for all of a segment, from a huge page's border on: only so can huge pages be mapped. */
 static int reserve(struct weight_store *store, size_t bytes)
 {
-    if (bytes > SIZE_MAX - HUGE_PAGE)
+    if (bytes > SIZE_MAX - WEIGHT_HUGE_PAGE)
         return -ENOMEM;
     void *start =
-        mmap(NULL, bytes + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(NULL, bytes + WEIGHT_HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED)
         return -errno;
     store->reserved = start;
-    store->reserved_bytes = bytes + HUGE_PAGE;
-    store->mapping = (uint8_t *)start + -(uintptr_t)start % HUGE_PAGE;
+    store->reserved_bytes = bytes + WEIGHT_HUGE_PAGE;
+    store->mapping = (uint8_t *)start + -(uintptr_t)start % WEIGHT_HUGE_PAGE;
     return 0;
 }
 
@@ -409,72 +376,9 @@ const void *weight_store_find(struct weight_store *store, uint64_t layout, size_
     return (const uint8_t *)store->mapping + HEADER_BYTES;
 }
 
-/* The memory of a segment, which several threads get at once. */
-struct commitment {
-    struct weight_store *store;
-    atomic_size_t next; /* the first byte that nobody has taken */
-    size_t end;         /* of this round */
-    atomic_int result;
-};
-
-/* Asks for huge pages where there is a small one already. Linux 6.1 makes the first and says -EINVAL; so each
- * is asked for then, in calls that cost little beside the clearing of a page. */
-static void collapse(uint8_t *start, size_t size)
+static void tell(void *store)
 {
-    if (size == 0 || madvise(start, size, MADV_COLLAPSE) == 0)
-        return;
-    for (size_t i = 0; i < size; i += HUGE_PAGE)
-        madvise(start + i, HUGE_PAGE, MADV_COLLAPSE);
-}
-
-/* Weights are read at every token, so they want huge pages. The kernel makes one around a page that is there,
- * on its node, and then clears the rest in one go; were all small pages there, it would have to copy them.
- * Where it makes none (before Linux 6.1, or when it finds no whole piece of memory) small ones do. */
-static int commit_part(const struct weight_store *store, size_t at)
-{
-    const size_t n = store->mapped - at < PART ? store->mapped - at : PART, whole = n / HUGE_PAGE * HUGE_PAGE;
-    int r = 0;
-    for (size_t i = 0; i < whole && r == 0; i += HUGE_PAGE) {
-        prefer_node_of(store, at + i);
-        r = shm_commit(store->fd, at + i, 1);
-    }
-    if (r < 0)
-        return r;
-    collapse((uint8_t *)store->mapping + at, whole);
-    for (size_t i = 0; i < n && r == 0; i += HUGE_PAGE) {
-        prefer_node_of(store, at + i);
-        r = shm_commit(store->fd, at + i, n - i < HUGE_PAGE ? n - i : HUGE_PAGE);
-    }
-    return r;
-}
-
-static void commit_parts(void *arg)
-{
-    struct commitment *commitment = arg;
-    size_t at;
-    while (atomic_load(&commitment->result) == 0 &&
-           (at = atomic_fetch_add(&commitment->next, PART)) < commitment->end) {
-        const int r = commit_part(commitment->store, at);
-        if (r < 0)
-            atomic_store(&commitment->result, r);
-    }
-    prefer_any_node(commitment->store);
-}
-
-/* In rounds, between which those who wait hear of progress. */
-static int commit(struct weight_store *store, weight_store_run *run, void *team)
-{
-    struct commitment commitment = {.store = store};
-    while (atomic_load(&commitment.result) == 0 && commitment.end < store->mapped) {
-        atomic_store(&commitment.next, commitment.end);
-        commitment.end = store->mapped - commitment.end < ROUND ? store->mapped : commitment.end + ROUND;
-        if (run)
-            run(team, commit_parts, &commitment);
-        else
-            commit_parts(&commitment);
-        weight_store_progress(store);
-    }
-    return atomic_load(&commitment.result);
+    weight_store_progress(store);
 }
 
 int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, weight_store_run *run,
@@ -491,8 +395,10 @@ int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, 
     struct header *page = store->header;
     if (r == 0)
         r = map_here(store, store->fd, bytes, PROT_READ | PROT_WRITE);
+    const struct weight_pages pages = {
+        .place = &store->file.place, .fd = store->fd, .mapping = store->mapping, .bytes = bytes};
     if (r == 0)
-        r = commit(store, run, team);
+        r = weight_pages_commit(&pages, run, team, tell, store);
     if (r < 0) {
         if (store->reserved)
             unreserve(store);

@@ -134,6 +134,8 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+#define ALONE "%s: it packs weights for itself alone"
+
 /* Weights that another worker has packed, or is packing. A device has its own: for a worker that is alone on
  * this machine what it leaves in the host's memory would be for nobody. */
 static void open_weights(struct load *load)
@@ -147,8 +149,18 @@ static void open_weights(struct load *load)
         file.place = place_weights(load);
     if (!ops->weight_packing || !gguf_file_key(load->model->gguf, file.key, &file.settled))
         return;
-    if (weight_store_open(&file, load->progress, load->progress_arg, &load->weights, &err) < 0)
-        log_warn("%s: it packs weights for itself alone", err.text);
+    if (weight_store_open(&file, &load->weights, &err) < 0)
+        log_warn(ALONE, err.text);
+}
+
+/* As long as whoever was first gets on with them. */
+static void wait_for_weights(struct load *load)
+{
+    struct error err;
+    if (!load->weights || weight_store_wait(load->weights, load->progress, load->progress_arg, &err) == 0)
+        return;
+    log_warn(ALONE, err.text);
+    load->weights = weight_store_free(load->weights);
 }
 
 /* What is known by now: the store looks by it for segments, and shows its own with it. */
@@ -184,6 +196,7 @@ static int reopen_weights(struct load *load, struct error *err)
         return r;
     load->weights = weight_store_free(load->weights);
     open_weights(load);
+    wait_for_weights(load);
     tell_digest(load);
     return 0;
 }
@@ -386,6 +399,7 @@ int load_run(struct load *load, struct error *err)
     open_weights(load); /* while others can be seen */
     digest_open(&load->digest, load->model);
     confine_files(load);
+    wait_for_weights(load);
     /* Both before the engine, which keeps the thread that opens it on one core. */
     r = begin_digest(load, err);
     if (r < 0)

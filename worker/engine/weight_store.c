@@ -2,15 +2,19 @@
 /* Finding, making and sealing segments.
  *
  * A segment is a page of header and, behind it, the weights. Who wants one publishes an empty segment first,
- * that is, has it open; then takes a number from the clock, and then looks at those of others. Of two that
- * want the same file at least one sees the other, and the number says who came first: whoever publishes
- * after another has looked has a higher one than he. The first packs; the others look again until he has
- * sealed it, or is gone, or has made no step for PATIENCE_NS. The state of a segment is its seals:
+ * that is, has it open; then takes a number from the clock, and then looks once at those of others. Of two
+ * that want the same file at least one sees the other, and the number says who came first: whoever publishes
+ * after another has looked has a higher one than he. The first packs; the others hold the segments of those
+ * who were there before them, and wait until one is sealed, or its owner has let go of it, or has made no
+ * step for PATIENCE_NS. The state of a segment is its seals:
  *
  *     WANTED ──number──▶ QUEUED ──nobody before it──▶ filled, then SEALED ──▶ mapped by others
  *
+ * Its owner holds a lock on it while that may come true. The kernel undoes the lock when he dies, which is
+ * how a process learns of it that can see no other process any more.
+ *
  * What is read of another process is trusted only when it is sealed against writing and resizing, and
- * belongs to the same user; an unsealed segment can make others wait for a while, and no more. */
+ * belongs to the same user; an unsealed segment can make others wait, and no more. */
 
 #include "worker/engine/weight_store.h"
 
@@ -31,11 +35,11 @@
 #include "worker/engine/weight_pages.h"
 
 #define MAGIC        0x73746877u /* "whts" */
-#define VERSION      2u
+#define VERSION      3u
 #define SEGMENT_NAME "quern-weights"
 #define HEADER_BYTES ((size_t)4096)
 #define MOST_FOUND   32                     /* sealed segments kept in sight, of any model */
-#define LOOK_NS      (10 * CLOCK_NS_PER_MS) /* between looks, at least; and five times what one takes */
+#define LOOK_NS      (10 * CLOCK_NS_PER_MS) /* between looks at those before us */
 #define PATIENCE_NS  (30 * CLOCK_NS_PER_S)  /* less than a supervisor has with a worker that loads */
 
 struct header {
@@ -52,11 +56,17 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == HEADER_BYTES, "a page");
 
-/* What somebody else has open. */
+/* What somebody else has made. */
 struct segment {
     int fd;
     ino_t inode;
     struct header header; /* as it was when it was looked at */
+};
+
+/* What somebody else is about to make. */
+struct wish {
+    int fd;
+    ino_t inode;
 };
 
 struct weight_store {
@@ -67,6 +77,9 @@ struct weight_store {
     struct header *header;             /* its first page while it may be written to, else NULL */
     struct segment *found[MOST_FOUND]; /* sealed ones of others */
     uint32_t n_found;
+    struct wish *before; /* of those who came before us for the same file, and have not sealed it yet */
+    uint32_t n_before;
+    uint64_t fingerprint; /* of those and how far they are: changes when they get on */
     struct segment *used; /* the one that is mapped, or NULL */
     void *mapping;
     size_t mapped; /* bytes, header included; 0: none */
@@ -81,17 +94,23 @@ static bool is_sealed(int fd)
     return seals >= 0 && (seals & wanted) == wanted;
 }
 
+/* F_WRLCK or F_UNLCK. */
+static int set_lock(int fd, short type)
+{
+    const struct flock lock = {.l_type = type};
+    return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+/* By its owner, who alone takes a lock. */
+static bool is_held(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK};
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 /* ---- looking at others ---- */
 
-/* What one look at all others saw. */
-struct look {
-    struct weight_store *store;
-    uint32_t n_before;    /* who came before us for the same file, and has not sealed it yet */
-    uint64_t fingerprint; /* of those and how far they are: changes when they get on */
-    bool is_there;        /* a sealed one of our file */
-};
-
-static bool keep(struct weight_store *store, int fd, ino_t inode, const struct header *header)
+static bool keep_sealed(struct weight_store *store, int fd, ino_t inode, const struct header *header)
 {
     struct segment *segment = store->n_found < MOST_FOUND ? malloc(sizeof *segment) : NULL;
     if (!segment)
@@ -101,12 +120,32 @@ static bool keep(struct weight_store *store, int fd, ino_t inode, const struct h
     return true;
 }
 
+static bool keep_wish(struct weight_store *store, int fd, ino_t inode, const struct header *header)
+{
+    struct wish *before = reallocarray(store->before, store->n_before + 1, sizeof *before);
+    if (!before)
+        return false;
+    store->before = before;
+    before[store->n_before++] = (struct wish){.fd = fd, .inode = inode};
+    store->fingerprint += inode * 31 + atomic_load(&header->progress) + 1;
+    return true;
+}
+
+/* Those who wait hold it too. */
 static bool is_known(const struct weight_store *store, ino_t inode)
 {
     for (uint32_t i = 0; i < store->n_found; i++)
         if (store->found[i]->inode == inode)
             return true;
+    for (uint32_t i = 0; i < store->n_before; i++)
+        if (store->before[i].inode == inode)
+            return true;
     return false;
+}
+
+static bool is_of_file(const struct weight_store *store, const struct header *header)
+{
+    return memcmp(header->key, store->file.key, sizeof header->key) == 0;
 }
 
 static bool is_before(const struct header *other, const struct header *mine)
@@ -116,33 +155,26 @@ static bool is_before(const struct header *other, const struct header *mine)
 }
 
 /* True: the descriptor is kept. */
-static bool take_segment(struct look *look, int fd)
+static bool take_segment(struct weight_store *store, int fd)
 {
-    struct weight_store *store = look->store;
     struct header header;
     struct stat st;
+    bool held = is_held(fd);     /* first: an owner may seal it and die */
+    bool sealed = is_sealed(fd); /* before its size and header are read: then those are final too */
     if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || is_known(store, st.st_ino))
         return false;
-    bool sealed = is_sealed(fd); /* before the header is read: then that is final too */
     if (pread(fd, &header, sizeof header, 0) != sizeof header || header.magic != MAGIC ||
         header.version != VERSION || header.packing != store->file.packing ||
         header.nodes != store->file.place.nodes)
         return false;
-    bool same = memcmp(header.key, store->file.key, sizeof header.key) == 0;
-    if (sealed) {
-        bool kept =
-            header.bytes == (uint64_t)st.st_size - HEADER_BYTES && keep(store, fd, st.st_ino, &header);
-        look->is_there |= kept && same;
-        return kept;
-    }
-    if (same && is_before(&header, store->header)) {
-        look->n_before++;
-        look->fingerprint += st.st_ino * 31 + atomic_load(&header.progress) + 1;
-    }
-    return false;
+    if (sealed)
+        return header.bytes == (uint64_t)st.st_size - HEADER_BYTES &&
+               keep_sealed(store, fd, st.st_ino, &header);
+    return held && is_of_file(store, &header) && is_before(&header, store->header) &&
+           keep_wish(store, fd, st.st_ino, &header);
 }
 
-static void look_at_process(struct look *look, const char *pid)
+static void look_at_process(struct weight_store *store, const char *pid)
 {
     char path[300], target[64];
     snprintf(path, sizeof path, "/proc/%s/fd", pid);
@@ -156,7 +188,7 @@ static void look_at_process(struct look *look, const char *pid)
         if (strncmp(target, "/memfd:" SEGMENT_NAME " ", strlen("/memfd:" SEGMENT_NAME " ")) != 0)
             continue;
         int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd >= 0 && !take_segment(look, fd))
+        if (fd >= 0 && !take_segment(store, fd))
             close(fd);
     }
     if (dir)
@@ -175,7 +207,7 @@ static bool read_name(const char *pid, char ret_name[32])
 }
 
 /* Looks at all processes of the same program. -errno: they cannot be seen. */
-static int look_around(struct look *look)
+static int look_around(struct weight_store *store)
 {
     char self[32] = "", own_name[32], name[32];
     if (readlink("/proc/self", self, sizeof self - 1) < 0 || !read_name("self", own_name))
@@ -187,9 +219,32 @@ static int look_around(struct look *look)
     while ((entry = readdir(proc)))
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && strcmp(entry->d_name, self) != 0 &&
             read_name(entry->d_name, name) && strcmp(name, own_name) == 0)
-            look_at_process(look, entry->d_name);
+            look_at_process(store, entry->d_name);
     closedir(proc);
     return 0;
+}
+
+/* At those before us, wherever they are by now. */
+static void look_again(struct weight_store *store)
+{
+    struct wish *before = store->before;
+    const uint32_t n = store->n_before;
+    store->before = NULL;
+    store->n_before = 0;
+    store->fingerprint = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!take_segment(store, before[i].fd))
+            close(before[i].fd);
+    free(before);
+}
+
+/* A sealed one of our file, or NULL. */
+static const struct header *find_own(const struct weight_store *store)
+{
+    for (uint32_t i = 0; i < store->n_found; i++)
+        if (is_of_file(store, &store->found[i]->header))
+            return &store->found[i]->header;
+    return NULL;
 }
 
 /* ---- opening ---- */
@@ -202,7 +257,9 @@ static int publish_wish(struct weight_store *store)
     weight_pages_prefer_any(&store->file.place);
     if (r < 0)
         return r;
-    r = shm_map(store->fd, HEADER_BYTES, &page);
+    r = set_lock(store->fd, F_WRLCK);
+    if (r == 0)
+        r = shm_map(store->fd, HEADER_BYTES, &page);
     if (r < 0)
         return r;
     store->header = page;
@@ -217,44 +274,20 @@ static int publish_wish(struct weight_store *store)
     return 0;
 }
 
-/* Until there is a segment of our file, or nobody is before us. */
-static int wait_for_turn(struct weight_store *store, bool (*progress)(void *arg), void *arg)
-{
-    uint64_t since = clock_ns(), fingerprint = 0;
-    for (;;) {
-        struct look look = {.store = store};
-        uint64_t started = clock_ns();
-        int r = look_around(&look);
-        uint64_t now = clock_ns();
-        if (r < 0 || look.is_there || look.n_before == 0)
-            return r;
-        if (look.fingerprint != fingerprint) {
-            fingerprint = look.fingerprint;
-            since = now;
-            if (progress)
-                progress(arg);
-        }
-        if (now - since > PATIENCE_NS)
-            return -ETIMEDOUT;
-        uint64_t pause = 5 * (now - started) > LOOK_NS ? 5 * (now - started) : LOOK_NS;
-        nanosleep(&(struct timespec){.tv_sec = (time_t)(pause / CLOCK_NS_PER_S),
-                                     .tv_nsec = (long)(pause % CLOCK_NS_PER_S)},
-                  NULL);
-    }
-}
-
 static void drop_own(struct weight_store *store)
 {
     if (store->header && store->header != store->mapping)
         munmap(store->header, HEADER_BYTES);
     store->header = NULL;
-    if (store->fd >= 0)
+    if (store->fd >= 0) {
+        set_lock(store->fd, F_UNLCK); /* mappings may stay, which alone would keep it */
         close(store->fd);
+    }
     store->fd = -1;
 }
 
-int weight_store_open(const struct weight_store_file *file, bool (*progress)(void *arg), void *arg,
-                      struct weight_store **ret_store, struct error *err)
+int weight_store_open(const struct weight_store_file *file, struct weight_store **ret_store,
+                      struct error *err)
 {
     struct weight_store *store = calloc(1, sizeof *store);
     if (!store)
@@ -262,14 +295,40 @@ int weight_store_open(const struct weight_store_file *file, bool (*progress)(voi
     *store = (struct weight_store){.file = *file, .fd = -1};
     int r = publish_wish(store);
     if (r == 0)
-        r = wait_for_turn(store, progress, arg);
+        r = look_around(store);
     if (r < 0) {
         weight_store_free(store);
-        if (r == -ETIMEDOUT)
-            return error_set(err, r, "another worker that packs the same model makes no progress");
         return error_set(err, r, "weights cannot be shared: %s", strerror(-r));
     }
     *ret_store = store;
+    return 0;
+}
+
+static void drop_before(struct weight_store *store)
+{
+    for (uint32_t i = 0; i < store->n_before; i++)
+        close(store->before[i].fd);
+    free(store->before);
+    store->before = NULL;
+    store->n_before = 0;
+}
+
+int weight_store_wait(struct weight_store *store, bool (*progress)(void *arg), void *arg, struct error *err)
+{
+    uint64_t since = clock_ns(), fingerprint = 0;
+    for (look_again(store); store->n_before > 0 && !find_own(store); look_again(store)) {
+        const uint64_t now = clock_ns();
+        if (store->fingerprint != fingerprint) {
+            fingerprint = store->fingerprint;
+            since = now;
+            if (progress)
+                progress(arg);
+        }
+        if (now - since > PATIENCE_NS)
+            return error_set(err, -ETIMEDOUT, "another worker that packs the same model makes no progress");
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
+    drop_before(store);
     return 0;
 }
 
@@ -290,6 +349,7 @@ struct weight_store *weight_store_free(struct weight_store *store)
     if (!store)
         return NULL;
     drop_own(store);
+    drop_before(store);
     drop_others(store);
     if (store->used)
         close(store->used->fd);
@@ -304,12 +364,8 @@ struct weight_store *weight_store_free(struct weight_store *store)
 
 const uint8_t *weight_store_digest(const struct weight_store *store)
 {
-    for (uint32_t i = 0; i < store->n_found; i++) {
-        const struct header *header = &store->found[i]->header;
-        if (header->settled && memcmp(header->key, store->file.key, sizeof header->key) == 0)
-            return header->digest;
-    }
-    return NULL;
+    const struct header *own = find_own(store);
+    return own && own->settled ? own->digest : NULL;
 }
 
 bool weight_store_sees_others(const struct weight_store *store)

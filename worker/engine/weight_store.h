@@ -11,8 +11,8 @@
  * against every write for good.
  *
  * A worker goes through it in this order:
- *     weight_store_open      before it confines itself, for then it can no longer see others. Waits while
- *                            another one packs the same file.
+ *     weight_store_open      before it confines itself, for then it can no longer see others
+ *     weight_store_wait      while another one packs the same file
  *     weight_store_digest    known without reading the file, if such a segment was found
  *     weight_store_know      else the worker reads the file, and says what its digest is: before it looks for
  *                            a segment where there are others, else before it publishes its own
@@ -51,12 +51,16 @@ struct weight_store_file {
     struct weight_store_place place; /* segments that lie elsewhere are others' */
 };
 
-/* Looks for the segment of a file. While other workers, who came before, are about to make it, waits as long
- * as they get on with it; `progress` (may be NULL, and what it says means nothing) is called each time they
- * did. 0: there is a segment, or it is this process's turn to make one. -errno with a reason: nothing can be
- * shared here; weights are then packed into memory of one's own. */
-int weight_store_open(const struct weight_store_file *file, bool (*progress)(void *arg), void *arg,
-                      struct weight_store **ret_store, struct error *err);
+/* Looks for the segment of a file, and at those who are about to make it. -errno with a reason: nothing can
+ * be shared here; weights are then packed into memory of one's own. */
+int weight_store_open(const struct weight_store_file *file, struct weight_store **ret_store,
+                      struct error *err);
+
+/* While others, who came before, are about to make it, waits as long as they get on with it; `progress` (may
+ * be NULL, and what it says means nothing) is called each time they did. 0: there is a segment, or it is this
+ * process's turn to make one. -ETIMEDOUT with a reason: one of them stands still. */
+int weight_store_wait(struct weight_store *store, bool (*progress)(void *arg), void *arg, struct error *err);
+
 struct weight_store *weight_store_free(struct weight_store *store);
 
 /* The digest of the file [16], which who made a segment of it has computed; NULL when nobody has. */

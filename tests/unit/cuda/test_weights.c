@@ -66,7 +66,7 @@ static void be_first_worker(const struct weight_store_file *file, int said)
     struct weight_store *store;
     struct backend *backend;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    char ok = weight_store_open(file, NULL, NULL, &store, NULL) == 0;
+    char ok = weight_store_open(file, &store, NULL) == 0;
     if (ok) {
         weight_store_know(store, digest);
         ok = open_backend(store, &backend) == 0 && !weight_store_is_found(store) &&
@@ -123,7 +123,7 @@ START_TEST(the_second_worker_reads_no_weight_of_the_file)
     ck_assert_int_eq(open_backend(NULL, &backend), 0);
     ask(backend, expected);
     quern_backend.close(backend);
-    ck_assert_int_eq(weight_store_open(&file, NULL, NULL, &store, NULL), 0);
+    ck_assert_int_eq(weight_store_open(&file, &store, NULL), 0);
     ck_assert_mem_eq(weight_store_digest(store), digest, sizeof digest);
     weight_store_know(store, digest);
     ck_assert_uint_gt(close_file(), 64 << 10);
@@ -149,7 +149,7 @@ START_TEST(who_finds_nothing_makes_it_and_computes_the_same)
     ck_assert_int_eq(open_backend(NULL, &backend), 0);
     ask(backend, expected);
     quern_backend.close(backend);
-    ck_assert_int_eq(weight_store_open(&file, NULL, NULL, &store, NULL), 0);
+    ck_assert_int_eq(weight_store_open(&file, &store, NULL), 0);
     weight_store_know(store, digest);
     ck_assert_int_eq(open_backend(store, &backend), 0);
     ck_assert(!weight_store_is_found(store));
@@ -175,7 +175,7 @@ START_TEST(frequencies_of_another_context_are_not_taken)
     ck_assert_ptr_nonnull(tensors[TENSOR_ROTARY_FACTORS].weight);
     tensors[TENSOR_ROTARY_SHORT] = tensors[TENSOR_ROTARY_LONG] = tensors[TENSOR_ROTARY_FACTORS];
     model->params.rope_trained_context = 1;
-    ck_assert_int_eq(weight_store_open(&file, NULL, NULL, &store, NULL), 0);
+    ck_assert_int_eq(weight_store_open(&file, &store, NULL), 0);
     weight_store_know(store, digest);
     ck_assert_int_eq(open_backend(store, &backend), 0);
     ck_assert(!weight_store_is_found(store));

@@ -197,7 +197,7 @@ static int share_weights(struct error *err)
     struct weight_store *store, *other;
     void *memory;
     const size_t size = 3 << 20;
-    int r = weight_store_open(&file, NULL, NULL, &store, err);
+    int r = weight_store_open(&file, &store, err);
     if (r < 0)
         return r;
     weight_store_know(store, digest);
@@ -211,9 +211,10 @@ static int share_weights(struct error *err)
         error_set(err, r, "no segment: %s", strerror(-r));
     }
     struct error found = {0};
-    int second = r == 0 ? weight_store_open(&file, NULL, NULL, &other, &found) : r;
+    int second = r == 0 ? weight_store_open(&file, &other, &found) : r;
     if (r == 0 && second == 0) {
         const uint8_t *weights;
+        EXPECT(weight_store_wait(other, NULL, NULL, &found) == 0, "a wait for nobody");
         weight_store_know(other, digest);
         weights = weight_store_find(other, 7, size);
         EXPECT(!weights || weights[size - 1] == 77, "other weights than were packed");

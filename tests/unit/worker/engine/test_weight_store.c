@@ -48,7 +48,8 @@ static struct weight_store *open_store(const struct weight_store_file *file)
 {
     struct weight_store *store;
     struct error err = {0};
-    must(weight_store_open(file, NULL, NULL, &store, &err) == 0, err.text);
+    must(weight_store_open(file, &store, &err) == 0, err.text);
+    must(weight_store_wait(store, NULL, NULL, &err) == 0, err.text);
     return store;
 }
 
@@ -227,19 +228,115 @@ static void kill_it(int signal)
     kill(to_kill, SIGKILL);
 }
 
+static void kill_soon(const struct other *other)
+{
+    to_kill = other->pid;
+    killed = 0;
+    signal(SIGALRM, kill_it);
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 200000}, NULL), 0);
+}
+
 START_TEST(when_a_worker_dies_while_it_packs_the_next_one_does)
 {
     const struct weight_store_file file = file_of_test(true);
     struct other packer = start(begin_to_pack, &file);
-    to_kill = packer.pid;
-    signal(SIGALRM, kill_it);
-    ck_assert_int_eq(setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 200000}, NULL), 0);
+    kill_soon(&packer);
     struct weight_store *store = open_store(&file);
     ck_assert(killed); /* it waited for him until then */
     const uint8_t *weights;
     ck_assert(!get(store, &weights));
     weight_store_free(store);
     stop(&packer);
+}
+END_TEST
+
+static char look(const struct weight_store_file *file)
+{
+    struct weight_store *store;
+    return weight_store_open(file, &store, NULL) == 0 ? 'l' : 'f';
+}
+
+static void *pack_after_a_while(void *store)
+{
+    const uint8_t *weights;
+    usleep(200000);
+    get(store, &weights);
+    return NULL;
+}
+
+static void *give_up_after_a_while(void *store)
+{
+    void *memory;
+    usleep(200000);
+    must(weight_store_make(store, LAYOUT, SIZE_MAX / 2, NULL, NULL, &memory) < 0, "no such memory");
+    return NULL;
+}
+
+static char begin(const struct weight_store_file *file, void *(*go_on)(void *store))
+{
+    pthread_t thread;
+    return pthread_create(&thread, NULL, go_on, open_store(file)) == 0 ? 'b' : 'f';
+}
+
+static char begin_and_pack(const struct weight_store_file *file)
+{
+    return begin(file, pack_after_a_while);
+}
+
+static char begin_and_give_up(const struct weight_store_file *file)
+{
+    return begin(file, give_up_after_a_while);
+}
+
+/* Waiting comes after the look, when other processes may be out of sight. */
+START_TEST(whoever_was_seen_is_waited_for_and_no_longer_than_there_is_hope)
+{
+    enum { BEFORE, WHILE, NEVER };
+    static const struct {
+        char (*part)(const struct weight_store_file *file);
+        int dies;
+        bool found;
+    } cases[] = {{begin_to_pack, BEFORE, false},
+                 {begin_to_pack, WHILE, false},
+                 {begin_and_give_up, NEVER, false},
+                 {begin_and_pack, NEVER, true}};
+    const struct weight_store_file file = file_of_test(true);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct error err = {0};
+        struct weight_store *store;
+        const uint8_t *weights;
+        killed = 0;
+        struct other first = start(cases[i].part, &file);
+        ck_assert_int_eq(weight_store_open(&file, &store, &err), 0);
+        if (cases[i].dies == BEFORE)
+            stop(&first);
+        if (cases[i].dies == WHILE)
+            kill_soon(&first);
+        ck_assert_msg(weight_store_wait(store, NULL, NULL, &err) == 0, "%s", err.text);
+        ck_assert_int_eq(killed, cases[i].dies == WHILE);
+        ck_assert_int_eq(get(store, &weights), cases[i].found);
+        check_weights(weights);
+        weight_store_free(store);
+        if (cases[i].dies != BEFORE)
+            stop(&first);
+    }
+}
+END_TEST
+
+/* Who looked holds the segment open, and others see it with him. */
+START_TEST(nobody_waits_for_what_a_dead_one_left_with_others)
+{
+    const struct weight_store_file file = file_of_test(true);
+    struct other packer = start(begin_to_pack, &file), waiting = start(look, &file);
+    ck_assert_int_eq(waiting.said, 'l');
+    stop(&packer);
+    kill_soon(&waiting);
+    struct weight_store *store = open_store(&file);
+    ck_assert(killed); /* for him */
+    const uint8_t *weights;
+    ck_assert(!get(store, &weights));
+    weight_store_free(store);
+    stop(&waiting);
 }
 END_TEST
 
@@ -556,7 +653,7 @@ static int with_file_limit(rlim_t bytes, const struct weight_store_file *file, s
     limit = before;
     limit.rlim_cur = bytes;
     setrlimit(RLIMIT_FSIZE, &limit);
-    int r = weight_store_open(file, NULL, NULL, &store, ret_err);
+    int r = weight_store_open(file, &store, ret_err);
     if (r == 0) {
         weight_store_know(store, digest);
         r = weight_store_make(store, LAYOUT, SIZE, NULL, NULL, &memory);
@@ -605,6 +702,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, other_models_layouts_and_packings_are_not_taken);
     tcase_add_test(tests, of_a_file_that_is_new_the_digest_has_to_be_read);
     tcase_add_test(tests, when_a_worker_dies_while_it_packs_the_next_one_does);
+    tcase_add_test(tests, whoever_was_seen_is_waited_for_and_no_longer_than_there_is_hope);
+    tcase_add_test(tests, nobody_waits_for_what_a_dead_one_left_with_others);
     tcase_add_test(tests, of_many_at_the_same_instant_one_packs);
     tcase_add_test(tests, kills_at_any_moment_leave_nothing_and_stop_nobody);
     tcase_add_test(tests, strange_segments_are_passed_over);

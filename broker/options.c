@@ -115,7 +115,7 @@ static const struct setting {
     {"cublas", "ROWS",
      "Multiply steps of ROWS rows or more by cuBLASLt on a GPU: off, auto or a number (default off)",
      SETTING_TEXT, offsetof(struct options, cublas), OPTIONS_TEXT_MAX + 1, 0},
-    {"no-sandbox", NULL, "Let workers keep all rights of the user while they serve, to debug", SETTING_NUMBER,
+    {"no-sandbox", NULL, "Let workers keep all rights of the user, to debug", SETTING_NUMBER,
      offsetof(struct options, no_sandbox), 1, 0},
     {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
      SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},

@@ -15,12 +15,10 @@
 #define SHARE   4 /* of the threads that pack, one reads */
 #define LOOK_NS (10 * CLOCK_NS_PER_MS)
 
-void digest_open(struct digest *digest, struct model *model)
+void digest_open(struct digest *digest, const uint8_t key[16], bool settled)
 {
-    bool settled;
-    *digest = (struct digest){.model = model, .fd = -1};
-    if (gguf_file_key(model->gguf, digest->key, &settled) && settled)
-        digest->fd = digest_file_open();
+    *digest = (struct digest){.is_open = true, .fd = settled ? digest_file_open(key) : -1};
+    memcpy(digest->key, key, sizeof digest->key);
 }
 
 static void join(struct digest *digest)
@@ -33,9 +31,9 @@ static void join(struct digest *digest)
 void digest_close(struct digest *digest)
 {
     join(digest);
-    if (digest->model && digest->fd >= 0)
+    if (digest->is_open && digest->fd >= 0)
         close(digest->fd);
-    digest->model = NULL;
+    digest->is_open = false;
 }
 
 /* ---- reading ---- */
@@ -73,9 +71,10 @@ static bool is_remembered(struct digest *digest, const struct weight_store *weig
     return packed || digest_file_find(digest->fd, digest->key, digest->value);
 }
 
-int digest_begin(struct digest *digest, const struct weight_store *weights, uint32_t n_threads,
-                 bool (*progress)(void *arg), void *arg, struct error *err)
+int digest_begin(struct digest *digest, struct model *model, const struct weight_store *weights,
+                 uint32_t n_threads, bool (*progress)(void *arg), void *arg, struct error *err)
 {
+    digest->model = model;
     if (is_remembered(digest, weights)) {
         atomic_store(&digest->done, true);
         return 0;

@@ -6,7 +6,7 @@
  * digest_file.h); where nobody does, a thread reads the files while the backend packs what they hold, so that
  * a disk is read once for both.
  *
- *     digest_open     before the process is confined
+ *     digest_open     before the process is confined, and so before it has read the model
  *     digest_begin    finds it, or starts to read
  *     digest_finish   has it in the model
  *     digest_keep     once the files were found unchanged
@@ -24,7 +24,8 @@
 /* Zeroes are one that knows nothing and keeps nothing. */
 struct digest {
     struct model *model;
-    int fd;          /* of the file of digests, or -1 */
+    bool is_open;    /* fd is one */
+    int fd;          /* of the place for its digest, or -1 */
     uint8_t key[16]; /* of the model's files */
     bool is_reading; /* the thread is there */
     pthread_t thread;
@@ -35,15 +36,16 @@ struct digest {
     uint8_t value[16];    /* then: the digest */
 };
 
-/* Borrows the model until it is closed. */
-void digest_open(struct digest *digest, struct model *model);
+/* Key and `settled` are of the model's files (worker/model/files.h); of those that are not settled nothing is
+ * remembered. */
+void digest_open(struct digest *digest, const uint8_t key[16], bool settled);
 void digest_close(struct digest *digest);
 
-/* `weights` may be NULL. Where segments were found that other workers have made, perhaps of a copy of these
- * files, the digest is read at once, for it says whether one can be used; `progress` is called meanwhile.
- * n_threads: those that the load has. 0 or -errno with a reason. */
-int digest_begin(struct digest *digest, const struct weight_store *weights, uint32_t n_threads,
-                 bool (*progress)(void *arg), void *arg, struct error *err);
+/* Borrows the model until it is closed. `weights` may be NULL. Where segments were found that other workers
+ * have made, perhaps of a copy of these files, the digest is read at once, for it says whether one can be
+ * used; `progress` is called meanwhile. n_threads: those that the load has. 0 or -errno with a reason. */
+int digest_begin(struct digest *digest, struct model *model, const struct weight_store *weights,
+                 uint32_t n_threads, bool (*progress)(void *arg), void *arg, struct error *err);
 
 /* The digest [16], if it was found, or has been read by now; else NULL. */
 const uint8_t *digest_known(const struct digest *digest);

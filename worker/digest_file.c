@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of digests, place by place. */
+/* Digests, a file for each place. */
 
 #include "worker/digest_file.h"
 
@@ -24,7 +24,7 @@ struct place {
 };
 _Static_assert(sizeof(struct place) == 64, "a line of a cache");
 
-/* The folder that caches are in, which is made if need be; others keep out of it. */
+/* The folder of the places, which is made if need be; others keep out of it. */
 static bool find_folder(char ret_path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -37,6 +37,9 @@ static bool find_folder(char ret_path[PATH_MAX])
     mkdir(ret_path, 0700); /* what cannot be made cannot be opened */
     strcat(ret_path, "/quern");
     mkdir(ret_path, 0700);
+    strcat(ret_path, "/digests");
+    unlink(ret_path); /* of an earlier version: one file for all places */
+    mkdir(ret_path, 0700);
     return true;
 }
 
@@ -46,23 +49,19 @@ static bool is_ours(int fd)
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 022) == 0;
 }
 
-int digest_file_open(void)
+int digest_file_open(const uint8_t key[16])
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], name[16];
     if (!find_folder(path))
         return -1;
-    strcat(path, "/digests");
+    snprintf(name, sizeof name, "/%03x", (unsigned)(hash64(key, 16, 0) % N_PLACES));
+    strcat(path, name);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd >= 0 && !is_ours(fd)) {
         close(fd);
         return -1;
     }
     return fd;
-}
-
-static off_t offset_of(const uint8_t key[16])
-{
-    return (off_t)(hash64(key, 16, 0) % N_PLACES * sizeof(struct place));
 }
 
 static uint64_t sum_of(const struct place *place)
@@ -73,7 +72,7 @@ static uint64_t sum_of(const struct place *place)
 bool digest_file_find(int fd, const uint8_t key[16], uint8_t ret_digest[16])
 {
     struct place place;
-    if (fd < 0 || pread(fd, &place, sizeof place, offset_of(key)) != sizeof place ||
+    if (fd < 0 || pread(fd, &place, sizeof place, 0) != sizeof place ||
         memcmp(place.key, key, sizeof place.key) != 0 || place.sum != sum_of(&place))
         return false;
     memcpy(ret_digest, place.digest, sizeof place.digest);
@@ -88,6 +87,6 @@ int digest_file_keep(int fd, const uint8_t key[16], const uint8_t digest[16])
     memcpy(place.key, key, sizeof place.key);
     memcpy(place.digest, digest, sizeof place.digest);
     place.sum = sum_of(&place);
-    ssize_t n = pwrite(fd, &place, sizeof place, offset_of(key));
+    ssize_t n = pwrite(fd, &place, sizeof place, 0);
     return n == sizeof place ? 0 : n < 0 ? -errno : -ENOSPC;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading, in the order that confinement asks for: what looks at files and at other processes first, then
- * what has threads, then the engine.
+/* Loading, in the order that confinement asks for: what looks at the machine, at names and at other processes
+ * first, then what reads a stranger's bytes, then what has threads, then the engine.
  *
- *     cores ─▶ model ─▶ backend ─▶ weights of others ─▶ sandbox ─▶ digest ─▶ preparer ─▶ engine
- *           ─▶ weights for others
- */
+ *     cores ─▶ device ─▶ names of files ─▶ weights of others ─▶ sandbox ─▶ model ─▶ wait for weights
+ *           ─▶ digest ─▶ preparer ─▶ engine ─▶ weights for others
+ *
+ * Other workers' weights are looked for by the key of the model's files, which says nothing of what is in
+ * them. A driver cannot be confined, so "auto" chooses a device before the model is read: where that turns
+ * out not to execute it, the model was read unconfined. */
 
 #include "worker/load.h"
 
@@ -94,14 +97,15 @@ static uint64_t bytes_of_tensors(const struct gguf *gguf)
     return bytes;
 }
 
-/* Where the weights are to lie: in memory near the cores that read them. */
+/* Where the weights are to lie: in memory near the cores that read them. The model's files tell how large
+ * they are, though they may be made smaller while they are read. */
 static struct weight_store_place place_weights(struct load *load)
 {
     const struct worker_options *options = load->options;
     struct available available = {.total = UINT64_MAX};
     available_read("", &available);
     binding_place_weights(load->topology, &load->binding, options->local_workers, options->threads,
-                          bytes_of_tensors(load->model->gguf), available.total, &load->placing);
+                          load->files.bytes, available.total, &load->placing);
     return (struct weight_store_place){
         .nodes = load->placing.nodes, .prefer = prefer_node, .arg = load->topology};
 }
@@ -121,14 +125,6 @@ static void log_choice(const struct load *load)
         log_warn("%s", load->backend.note.text);
 }
 
-static int choose_backend(struct load *load, struct error *err)
-{
-    int r = backend_choose(load->options->device, load->model, &load->backend, err);
-    if (r == 0)
-        log_choice(load);
-    return r;
-}
-
 static bool begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
@@ -143,12 +139,14 @@ static void open_weights(struct load *load)
     const struct backend_ops *ops = load->backend.ops;
     if (!ops->self_contained && load->options->local_workers < 2)
         return;
-    struct weight_store_file file = {.packing = ops->weight_packing ? ops->weight_packing() : 0};
+    struct weight_store_file file = {.packing = ops->weight_packing ? ops->weight_packing() : 0,
+                                     .settled = load->files.settled};
     struct error err;
     if (ops->self_contained)
         file.place = place_weights(load);
-    if (!ops->weight_packing || !gguf_file_key(load->model->gguf, file.key, &file.settled))
+    if (!ops->weight_packing || load->files.n == 0)
         return;
+    memcpy(file.key, load->files.key, sizeof file.key);
     if (weight_store_open(&file, &load->weights, &err) < 0)
         log_warn(ALONE, err.text);
 }
@@ -173,7 +171,7 @@ static void tell_digest(struct load *load)
 
 static int begin_digest(struct load *load, struct error *err)
 {
-    int r = digest_begin(&load->digest, load->weights, load->binding.n_threads, load->progress,
+    int r = digest_begin(&load->digest, load->model, load->weights, load->binding.n_threads, load->progress,
                          load->progress_arg, err);
     if (r == 0)
         tell_digest(load);
@@ -219,8 +217,9 @@ static int finish_weights(struct load *load, struct error *err)
     return 0;
 }
 
-/* Before there are other threads: from here on only what is open already, and a little more, is in reach. */
-static void confine_files(struct load *load)
+/* Before there are other threads: from here on only the model, what is open already, and a little more is in
+ * reach. */
+static void confine(struct load *load)
 {
     const char *broker = load->options->broker, *stream = load->options->stream;
     struct sandbox *sandbox = &load->sandbox;
@@ -232,16 +231,21 @@ static void confine_files(struct load *load)
     if (begins(stream, "ipc:///") && slash > stream + 6)
         snprintf(sandbox->socket_folder, sizeof sandbox->socket_folder, "%.*s", (int)(slash - stream - 6),
                  stream + 6);
+    sandbox->files = (const char *const *)load->files.paths;
+    sandbox->n_files = load->files.n;
     int r = load->confined ? sandbox_confine_files(sandbox, &err) : 0;
     if (r < 0)
         log_debug("files are not confined: %s", err.text);
     load->confined &= r != -EBUSY; /* "auto" has asked a driver: its threads call what they like */
+    if (load->confined && sandbox_confine_calls(sandbox, SANDBOX_LOADING, load->options->name, &err) < 0)
+        log_debug("system calls are not confined: %s", err.text); /* said aloud at the next stage */
 }
 
 void load_confine_calls(struct load *load)
 {
     struct error err;
-    if (load->confined && sandbox_confine_calls(&load->sandbox, load->options->name, &err) < 0)
+    if (load->confined &&
+        sandbox_confine_calls(&load->sandbox, SANDBOX_SERVING, load->options->name, &err) < 0)
         log_warn("system calls are not confined: %s", err.text);
 }
 
@@ -334,22 +338,25 @@ static int open_model(struct load *load, struct error *err)
     return model_take_gguf(gguf, options->model, true, &load->model, err);
 }
 
-/* The whole file; 0, or -EINVAL with the reason: no other process will find it otherwise. */
-static int read_template(const char *path, struct buffer *ret_text, struct error *err)
+/* The whole file, while it is in reach; 0, or -EINVAL with the reason: no other process will find it
+ * otherwise. */
+static int read_template(struct load *load, struct error *err)
 {
+    const char *path = load->options->chat_template;
+    struct buffer *text = &load->chat_template;
     char part[4096];
     size_t n;
     int r = 0;
+    if (!path)
+        return 0;
     FILE *file = fopen(path, "re");
     if (!file)
         return error_set(err, -EINVAL, "--chat-template: %s: %s", path, strerror(errno));
     while (r == 0 && (n = fread(part, 1, sizeof part, file)) > 0)
-        r = ret_text->len + n > MOST_TEMPLATE ? -EFBIG : buffer_append(ret_text, part, n);
+        r = text->len + n > MOST_TEMPLATE ? -EFBIG : buffer_append(text, part, n);
     if (r == 0 && ferror(file))
         r = -EIO;
-    if (r == 0 && utf8_valid((struct bytes){ret_text->data, ret_text->len}) < ret_text->len)
-        r = -EILSEQ;
-    if (r == 0 && ret_text->len == 0)
+    if (r == 0 && text->len == 0)
         r = -ENODATA;
     fclose(file);
     return r < 0 ? error_set(err, -EINVAL, "--chat-template: %s: %s", path, strerror(-r)) : 0;
@@ -361,17 +368,14 @@ static int open_encoder(struct load *load, struct error *err)
 {
     const char *path = load->options->chat_template;
     const struct bytes own = load->model->chat_template;
-    struct buffer text = {0};
-    int r = path ? read_template(path, &text, err) : 0;
-    if (r < 0) {
-        buffer_deinit(&text);
-        return r;
-    }
+    const struct bytes given = {load->chat_template.data, load->chat_template.len};
+    if (utf8_valid(given) < given.len)
+        return error_set(err, -EINVAL, "--chat-template: %s: %s", path, strerror(EILSEQ));
     if (path)
-        load->model->chat_template = (struct bytes){text.data, text.len};
-    r = prompt_encoder_init(&load->encoder, load->model, err);
+        load->model->chat_template = given;
+    int r = prompt_encoder_init(&load->encoder, load->model, err);
     load->model->chat_template = own;
-    buffer_deinit(&text);
+    buffer_deinit(&load->chat_template);
     if (r < 0)
         return r;
     if (path && !load->encoder.chat)
@@ -383,22 +387,73 @@ static int open_encoder(struct load *load, struct error *err)
     return r < 0 ? error_prefix(err, r, "--system") : 0;
 }
 
-int load_run(struct load *load, struct error *err)
+/* All that only a process can see that is not confined, and no byte of the model. */
+static int look_around(struct load *load, struct error *err)
 {
-    load->shared_bytes = store_bytes(load->options);
+    const struct worker_options *options = load->options;
     int r = take_share(load, err);
     if (r == 0)
-        r = open_model(load, err);
+        r = backend_choose(options->device, NULL, &load->backend, err);
+    if (r == 0)
+        r = model_files_find(options->model, options->quantize, &load->files, err);
+    if (r == 0)
+        r = read_template(load, err);
+    if (r < 0)
+        return r;
+    open_weights(load);
+    digest_open(&load->digest, load->files.key, load->files.settled && load->files.n > 0);
+    return 0;
+}
+
+/* A device that does not execute the model: where "auto" chose it, the CPU does. */
+static void check_backend(struct load *load)
+{
+    const struct backend_ops *ops = load->backend.ops;
+    struct error why;
+    if (load->backend.is_auto && ops->check && ops->check(load->model, &why) < 0 &&
+        backend_fall_back(&load->backend, &why)) {
+        load->weights = weight_store_free(load->weights);
+        open_weights(load);
+        confine(load);
+    }
+    log_choice(load);
+}
+
+/* Files that were changed between a look at them and their opening may have the key of others: then what is
+ * known of those counts for nothing. */
+static void check_files(struct load *load)
+{
+    if (!model_files_changed(&load->files))
+        return;
+    load->weights = weight_store_free(load->weights);
+    digest_close(&load->digest);
+    digest_open(&load->digest, load->files.key, false);
+    model_files_deinit(&load->files); /* for another backend too */
+}
+
+static int read_model(struct load *load, struct error *err)
+{
+    int r = open_model(load, err);
+    load->progress(load->progress_arg); /* others may wait for its weights already */
     if (r == 0)
         r = open_encoder(load, err);
     if (r < 0)
         return r;
-    r = choose_backend(load, err);
+    check_backend(load);
+    check_files(load);
+    return 0;
+}
+
+int load_run(struct load *load, struct error *err)
+{
+    load->shared_bytes = store_bytes(load->options);
+    int r = look_around(load, err);
     if (r < 0)
         return r;
-    open_weights(load); /* while others can be seen */
-    digest_open(&load->digest, load->model);
-    confine_files(load);
+    confine(load);
+    r = read_model(load, err);
+    if (r < 0)
+        return r;
     wait_for_weights(load);
     /* Both before the engine, which keeps the thread that opens it on one core. */
     r = begin_digest(load, err);
@@ -449,6 +504,8 @@ void load_close(struct load *load)
     prompt_encoder_deinit(&load->encoder);
     digest_close(&load->digest);
     model_free(load->model);
+    model_files_deinit(&load->files);
+    buffer_deinit(&load->chat_template);
     topology_free(load->topology);
 }
 

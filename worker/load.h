@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/bytes.h"
 #include "common/error.h"
 #include "common/topology.h"
 #include "worker/binding.h"
@@ -15,6 +16,7 @@
 #include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/weight_store.h"
+#include "worker/model/files.h"
 #include "worker/model/model.h"
 #include "worker/options.h"
 #include "worker/prepare.h"
@@ -33,6 +35,8 @@ struct load {
     struct topology *topology;
     struct binding binding;         /* where its threads compute */
     struct binding_weights placing; /* and where its weights lie */
+    struct model_files files;       /* by whose times the model is known before it is read */
+    struct buffer chat_template;    /* of --chat-template, until it is compiled */
     struct model *model;
     struct digest digest;
     struct prompt_encoder encoder;
@@ -40,7 +44,7 @@ struct load {
     struct backend_choice backend;
     struct weight_store *weights; /* NULL: none are shared */
     struct sandbox sandbox;
-    bool confined; /* it is to be */
+    bool confined; /* it is, as far as this kernel knows how */
     struct engine *engine;
     size_t shared_bytes; /* of the pool's prefix store */
 };
@@ -53,7 +57,7 @@ int load_run(struct load *load, struct error *err);
  * load_run has returned. */
 void load_progress(struct load *load);
 
-/* System calls, when all sockets are open too. */
+/* To those that serving takes, when all sockets are open too. */
 void load_confine_calls(struct load *load);
 
 /* What memory the KV cache has, what that is enough for, and what the workers have together: a line of `size`

@@ -69,7 +69,7 @@ static const struct argp_option options[] = {
     {"invariant", KEY_INVARIANT, NULL, 0, "Answers that do not depend on what else runs, on a GPU too", 0},
     {"cublas", KEY_CUBLAS, "ROWS", 0,
      "A GPU's steps of ROWS rows or more multiply by cuBLASLt: off, auto or a number (off)", 0},
-    {"no-sandbox", KEY_NO_SANDBOX, NULL, 0, "Keep all rights of the user while serving, to debug", 0},
+    {"no-sandbox", KEY_NO_SANDBOX, NULL, 0, "Keep all rights of the user, to debug", 0},
     {"parent", KEY_PARENT, "PID", 0, "End when this process, our parent, does", 0},
     {0}};
 

@@ -7,7 +7,8 @@
  *
  * Seccomp is a list of calls too. What is not on it is a defect or an intruder, and ends the process: an
  * error code would hide the first and invite the second to try again. libseccomp knows the numbers of this
- * machine. */
+ * machine. Filters add up: of a call each is asked, and the strictest counts. So the list of a worker that
+ * loads has all that one has that serves. */
 
 #include "worker/sandbox.h"
 
@@ -86,6 +87,8 @@ static int allow_all(int ruleset, const struct sandbox *sandbox)
         r = allow(ruleset, always[i], READ);
     for (size_t i = 0; i < sizeof names / sizeof *names && r == 0 && sandbox->network; i++)
         r = allow(ruleset, names[i], READ);
+    for (size_t i = 0; i < sandbox->n_files && r == 0; i++)
+        r = allow(ruleset, sandbox->files[i], LANDLOCK_ACCESS_FS_READ_FILE);
     if (r == 0 && sandbox->socket_folder[0])
         r = allow(ruleset, sandbox->socket_folder,
                   LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE);
@@ -187,6 +190,20 @@ static const int calls[] = {
     SCMP_SYS(getrandom), SCMP_SYS(uname), SCMP_SYS(sysinfo), SCMP_SYS(getuid), SCMP_SYS(geteuid),
     SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(getrlimit), SCMP_SYS(ugetrlimit)};
 
+/* The same of a worker that loads, besides. */
+static const int loading_calls[] = {
+    /* a segment of packed weights, and on which nodes it lies; the place of a digest */
+    SCMP_SYS(fallocate), SCMP_SYS(set_mempolicy), SCMP_SYS(get_mempolicy), SCMP_SYS(mbind),
+    SCMP_SYS(pwrite64),
+    /* pcre2's compiler, where it maps what it wrote a second time to execute it */
+    SCMP_SYS(memfd_create), SCMP_SYS(ftruncate), SCMP_SYS(ftruncate64),
+    /* its sockets */
+    SCMP_SYS(bind), SCMP_SYS(listen),
+    /* a model that was truncated: one thread says so, the others wait for the end */
+    SCMP_SYS(pause),
+    /* the next stage */
+    SCMP_SYS(seccomp)};
+
 /* Allows a call whose argument `n` has the value under the mask. */
 static int allow_call(scmp_filter_ctx filter, int call, unsigned n, uint64_t mask, uint64_t value)
 {
@@ -196,11 +213,12 @@ static int allow_call(scmp_filter_ctx filter, int call, unsigned n, uint64_t mas
 #define ALL_BITS UINT64_MAX
 
 /* Calls that may do some of what they can. */
-static int allow_parts(scmp_filter_ctx filter, const struct sandbox *sandbox)
+static int allow_parts(scmp_filter_ctx filter, const struct sandbox *sandbox, enum sandbox_stage stage)
 {
     const uint64_t writes = O_ACCMODE | O_CREAT | O_TRUNC;
-    /* With a network, names are looked up, and by libraries that are loaded then. */
-    uint64_t executable = sandbox->network ? 0 : PROT_EXEC;
+    /* With a network, names are looked up, and by libraries that are loaded then. A worker that loads has the
+     * patterns of its tokenizer compiled. */
+    uint64_t executable = sandbox->network || stage == SANDBOX_LOADING ? 0 : PROT_EXEC;
     /* A thread may keep the policy that the process was started with: a service can have another. */
     const uint64_t policy = (uint64_t)sched_getscheduler(0);
     const struct {
@@ -239,7 +257,21 @@ static int allow_parts(scmp_filter_ctx filter, const struct sandbox *sandbox)
     return r;
 }
 
-static int load_filter(scmp_filter_ctx filter, const struct sandbox *sandbox)
+static int allow_whole(scmp_filter_ctx filter, const int *list, size_t n)
+{
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, list[i], 0);
+    return r;
+}
+
+static int allow_loading(scmp_filter_ctx filter)
+{
+    int r = allow_whole(filter, loading_calls, sizeof loading_calls / sizeof *loading_calls);
+    return r == 0 ? allow_call(filter, SCMP_SYS(prctl), 0, ALL_BITS, PR_SET_NO_NEW_PRIVS) : r;
+}
+
+static int load_filter(scmp_filter_ctx filter, const struct sandbox *sandbox, enum sandbox_stage stage)
 {
     int r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* all threads */
     if (r == 0)
@@ -250,20 +282,23 @@ static int load_filter(scmp_filter_ctx filter, const struct sandbox *sandbox)
         seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
         seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
     }
-    for (size_t i = 0; i < sizeof calls / sizeof *calls && r == 0; i++)
-        r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
     if (r == 0)
-        r = allow_parts(filter, sandbox);
+        r = allow_whole(filter, calls, sizeof calls / sizeof *calls);
+    if (r == 0)
+        r = allow_parts(filter, sandbox, stage);
+    if (r == 0 && stage == SANDBOX_LOADING)
+        r = allow_loading(filter);
     return r == 0 ? seccomp_load(filter) : r;
 }
 
-int sandbox_confine_calls(const struct sandbox *sandbox, const char *name, struct error *err)
+int sandbox_confine_calls(const struct sandbox *sandbox, enum sandbox_stage stage, const char *name,
+                          struct error *err)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_TRAP);
     if (!filter)
         return error_set(err, -ENOMEM, "no memory for the filter of system calls");
     catch_violations(name);
-    int r = load_filter(filter, sandbox);
+    int r = load_filter(filter, sandbox, stage);
     seccomp_release(filter);
     return r < 0 ? error_set(err, r, "seccomp: %s", strerror(-r)) : 0;
 }

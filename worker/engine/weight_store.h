@@ -11,7 +11,8 @@
  * against every write for good.
  *
  * A worker goes through it in this order:
- *     weight_store_open      before it confines itself, for then it can no longer see others
+ *     weight_store_open      before it confines itself, for then it can no longer see others, and so before
+ *                            it has read the file
  *     weight_store_wait      while another one packs the same file
  *     weight_store_digest    known without reading the file, if such a segment was found
  *     weight_store_know      else the worker reads the file, and says what its digest is: before it looks for
@@ -43,7 +44,7 @@ struct weight_store_place {
 
 #define WEIGHT_STORE_ANY_NODE UINT32_MAX
 
-/* Whose weights: gguf_file_key. */
+/* Whose weights: key and `settled` are of worker/model/files.h. */
 struct weight_store_file {
     uint8_t key[16];
     bool settled;

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/utf8.h"
@@ -24,10 +23,6 @@
 
 /* Far above any published model; bounds descriptors and mappings. */
 #define MAX_PARTS 1024
-
-/* A file that was touched within this time before it was opened may be touched again without a later time to
- * show for it: clocks of file systems are coarse. */
-#define SETTLED_S 2
 
 static void drop_map(struct gguf_map *map)
 {
@@ -164,8 +159,7 @@ static int map_file(const char *path, const char *kind, struct gguf_map *ret_map
                            .device = st.st_dev,
                            .inode = st.st_ino,
                            .modified = st.st_mtim,
-                           .changed = st.st_ctim,
-                           .settled = time(NULL) - st.st_ctim.tv_sec > SETTLED_S};
+                           .changed = st.st_ctim};
     if (r == 0) {
         map.memory = mmap(NULL, map.size, PROT_READ, MAP_SHARED, fd, 0);
         r = map.memory == MAP_FAILED ? -errno : 0;

@@ -128,12 +128,6 @@ void gguf_let_go(struct gguf *gguf);
 int gguf_digest(const struct gguf *gguf, uint32_t n_threads, bool (*progress)(void *arg), void *arg,
                 uint8_t ret_digest[16]);
 
-/* What tells the files from others without reading them: where they lie, their sizes, and when they were
- * changed last, as it was when they were opened. *ret_settled: that was long enough ago then that whatever
- * would have changed them since shows in the key; else equal keys are a hint and no proof. False for borrowed
- * bytes, which have none. */
-bool gguf_file_key(const struct gguf *gguf, uint8_t ret_key[16], bool *ret_settled);
-
 /* ---- writing (synth, quantize, tests) ---- */
 
 struct gguf_writer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tells one model from another: its content, and for who has read that before, its files.
+/* What tells one model from another: its content.
  *
  * The digest is a tree of two levels: XXH3-128 of each piece of each part, and of all those in order, with
  * the parts' sizes. Threads take pieces in turn, so a file is read about as fast as memory is; each piece is
@@ -123,34 +123,4 @@ int gguf_digest(const struct gguf *gguf, uint32_t n_threads, bool (*progress)(vo
     free(digest.pieces);
     free(digest.hashes);
     return r;
-}
-
-bool gguf_file_key(const struct gguf *gguf, uint8_t ret_key[16], bool *ret_settled)
-{
-    struct hash128 key = {0};
-    bool settled = true;
-    for (size_t i = 0; i < gguf->n_maps; i++) {
-        const struct gguf_map *map = &gguf->maps[i];
-        if (map->kind == GGUF_MAP_HEAD)
-            key.low ^= hash64(map->memory, map->size, 0);
-        if (map->kind != GGUF_MAP_FILE)
-            continue;
-        const uint64_t link[] = {key.low,
-                                 key.high,
-                                 map->device,
-                                 map->inode,
-                                 map->size,
-                                 (uint64_t)map->modified.tv_sec,
-                                 (uint64_t)map->modified.tv_nsec,
-                                 (uint64_t)map->changed.tv_sec,
-                                 (uint64_t)map->changed.tv_nsec};
-        key = hash128(link, sizeof link, 0);
-        settled &= map->settled;
-    }
-    if (gguf->n_maps == 0)
-        return false;
-    key.low ^= gguf->variant;
-    memcpy(ret_key, &key, sizeof key);
-    *ret_settled = settled;
-    return true;
 }

@@ -24,7 +24,6 @@ struct gguf_map {
     dev_t device; /* with the inode: the file, whatever it is called */
     ino_t inode;
     struct timespec modified, changed; /* when it was opened: its content, anything of it */
-    bool settled;                      /* it had not been touched for a while then */
     char *path;
 };
 

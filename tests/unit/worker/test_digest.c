@@ -5,8 +5,10 @@
 #include "worker/digest.h"
 #include "worker/digest_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +17,9 @@
 
 #include "common/rundir.h"
 #include "worker/convert/synth.h"
+#include "worker/model/files.h"
 
-static char folder[RUNDIR_PATH_MAX + 1], model_path[RUNDIR_PATH_MAX + 32], file_path[RUNDIR_PATH_MAX + 32];
+static char folder[RUNDIR_PATH_MAX + 1], model_path[RUNDIR_PATH_MAX + 32], places[RUNDIR_PATH_MAX + 32];
 static int n_progress;
 
 static bool count(void *arg)
@@ -31,7 +34,7 @@ static void set_up(void)
     ck_assert_int_eq(rundir_temporary(folder, &err), 0);
     ck_assert_int_eq(setenv("XDG_CACHE_HOME", folder, 1), 0);
     snprintf(model_path, sizeof model_path, "%s/model.gguf", folder);
-    snprintf(file_path, sizeof file_path, "%s/quern/digests", folder);
+    snprintf(places, sizeof places, "%s/quern/digests", folder);
     n_progress = 0;
 }
 
@@ -39,8 +42,25 @@ static void tear_down(void)
 {
     char path[sizeof folder + 8];
     snprintf(path, sizeof path, "%s/quern", folder);
+    rundir_remove(places);
     rundir_remove(path);
     rundir_remove(folder);
+}
+
+/* How many places there are, and the path of one of them. */
+static unsigned count_places(char ret_path[PATH_MAX])
+{
+    unsigned n = 0;
+    DIR *dir = opendir(places);
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_name[0] != '.') {
+            snprintf(ret_path, PATH_MAX, "%s/%s", places, entry->d_name);
+            n++;
+        }
+    if (dir)
+        closedir(dir);
+    return n;
 }
 
 static void make_model(uint64_t seed)
@@ -50,21 +70,25 @@ static void make_model(uint64_t seed)
                      0);
 }
 
-/* Opened again until its files have been at rest for long enough to be known by their times. */
-static struct model *open_at_rest(void)
+/* Looks at its files, until they have been at rest for long enough to be known by their times; then opens
+ * them, and the digest. */
+static struct model *open_at_rest(struct digest *digest)
 {
+    struct model_files files = {0};
+    struct error err = {0};
+    struct model *model;
     for (int round = 0; round < 200; round++, usleep(50000)) {
-        struct error err = {0};
-        struct model *model;
-        uint8_t key[16];
-        bool settled;
-        ck_assert_int_eq(model_open(model_path, false, &model, &err), 0);
-        if (gguf_file_key(model->gguf, key, &settled) && settled)
-            return model;
-        model_free(model);
+        ck_assert_int_eq(model_files_find(model_path, NULL, &files, &err), 0);
+        if (files.settled)
+            break;
+        model_files_deinit(&files);
     }
-    ck_abort_msg("the file is not at rest after ten seconds");
-    return NULL;
+    ck_assert_msg(files.settled, "the file is not at rest after ten seconds");
+    digest_open(digest, files.key, true);
+    ck_assert_int_ge(digest->fd, 0);
+    model_files_deinit(&files);
+    ck_assert_int_eq(model_open(model_path, false, &model, &err), 0);
+    return model;
 }
 
 /* Loads it as a worker does. True: the files had to be read. */
@@ -72,9 +96,8 @@ static bool load(uint8_t ret_digest[16])
 {
     struct error err = {0};
     struct digest digest;
-    struct model *model = open_at_rest();
-    digest_open(&digest, model);
-    ck_assert_int_eq(digest_begin(&digest, NULL, 2, count, NULL, &err), 0);
+    struct model *model = open_at_rest(&digest);
+    ck_assert_int_eq(digest_begin(&digest, model, NULL, 2, count, NULL, &err), 0);
     bool reads = digest.is_reading;
     ck_assert_int_eq(digest_finish(&digest, count, NULL, &err), 0);
     ck_assert_mem_eq(digest_known(&digest), model->digest, 16);
@@ -134,26 +157,25 @@ START_TEST(files_not_at_rest_are_not_remembered)
 {
     struct error err = {0};
     struct model *model;
+    struct model_files files = {.settled = true};
     struct digest digest;
-    uint8_t key[16];
-    bool settled = true;
-    for (int round = 0; round < 20 && settled; round++) { /* a machine may stand still in between */
+    for (int round = 0; round < 20 && files.settled; round++) { /* a machine may stand still in between */
+        model_files_deinit(&files);
         make_model(1);
-        ck_assert_int_eq(model_open(model_path, false, &model, &err), 0);
-        ck_assert(gguf_file_key(model->gguf, key, &settled));
-        if (settled)
-            model_free(model);
+        ck_assert_int_eq(model_files_find(model_path, NULL, &files, &err), 0);
     }
-    ck_assert(!settled);
-    digest_open(&digest, model);
+    ck_assert(!files.settled);
+    digest_open(&digest, files.key, files.settled);
     ck_assert_int_eq(digest.fd, -1);
-    ck_assert_int_eq(digest_begin(&digest, NULL, 1, count, NULL, &err), 0);
+    model_files_deinit(&files);
+    ck_assert_int_eq(model_open(model_path, false, &model, &err), 0);
+    ck_assert_int_eq(digest_begin(&digest, model, NULL, 1, count, NULL, &err), 0);
     ck_assert(digest.is_reading);
     ck_assert_int_eq(digest_finish(&digest, count, NULL, &err), 0);
     digest_keep(&digest);
     digest_close(&digest);
     model_free(model);
-    ck_assert_int_ne(access(file_path, F_OK), 0);
+    ck_assert_int_ne(access(places, F_OK), 0);
 }
 END_TEST
 
@@ -163,9 +185,8 @@ START_TEST(reading_may_be_given_up)
     struct error err = {0};
     struct digest digest;
     make_model(1);
-    struct model *model = open_at_rest();
-    digest_open(&digest, model);
-    ck_assert_int_eq(digest_begin(&digest, NULL, 1, count, NULL, &err), 0);
+    struct model *model = open_at_rest(&digest);
+    ck_assert_int_eq(digest_begin(&digest, model, NULL, 1, count, NULL, &err), 0);
     digest_close(&digest);
     digest_close(&digest);
     model_free(model);
@@ -178,7 +199,8 @@ START_TEST(a_place_keeps_the_last_digest_that_was_put_there)
 {
     uint8_t key[16] = "sixteen letters", digest[16] = "and its digest.", other[16] = "another digest.";
     uint8_t found[16], missing[16] = "not this letter";
-    int fd = digest_file_open();
+    char path[PATH_MAX];
+    int fd = digest_file_open(key);
     ck_assert_int_ge(fd, 0);
     ck_assert(!digest_file_find(fd, key, found));
     ck_assert_int_eq(digest_file_keep(fd, key, digest), 0);
@@ -188,21 +210,39 @@ START_TEST(a_place_keeps_the_last_digest_that_was_put_there)
     ck_assert_int_eq(digest_file_keep(fd, key, other), 0);
     close(fd);
 
-    fd = digest_file_open(); /* and another process finds it */
+    fd = digest_file_open(key); /* and another process finds it */
     ck_assert(digest_file_find(fd, key, found));
     ck_assert_mem_eq(found, other, 16);
+    close(fd);
     ck_assert(!digest_file_find(-1, key, found));
     ck_assert_int_lt(digest_file_keep(-1, key, digest), 0);
+    ck_assert_uint_eq(count_places(path), 1);
 
-    struct stat st; /* ten thousand models take no more than the table */
-    for (uint32_t i = 0; i < 10000; i++) {
+    for (uint32_t i = 0; i < 10000; i++) { /* ten thousand models take no more than the table */
+        struct stat st;
         memcpy(key, &i, sizeof i);
+        fd = digest_file_open(key);
         ck_assert_int_eq(digest_file_keep(fd, key, digest), 0);
         ck_assert(digest_file_find(fd, key, found));
+        ck_assert_int_eq(fstat(fd, &st), 0);
+        ck_assert_int_eq(st.st_size, 64); /* and one that is open is of one place */
+        close(fd);
     }
-    ck_assert_int_eq(fstat(fd, &st), 0);
-    ck_assert_int_le(st.st_size, 1024 * 64);
+    ck_assert_uint_le(count_places(path), 1024);
+}
+END_TEST
+
+START_TEST(the_file_of_an_earlier_version_makes_room)
+{
+    const uint8_t key[16] = "sixteen letters";
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/quern", folder);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    close(open(places, O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    int fd = digest_file_open(key);
+    ck_assert_int_ge(fd, 0);
     close(fd);
+    ck_assert_uint_eq(count_places(path), 1);
 }
 END_TEST
 
@@ -210,16 +250,14 @@ START_TEST(what_is_damaged_counts_as_not_there)
 {
     uint8_t key[16] = "sixteen letters", digest[16] = "and its digest.", found[16];
     for (off_t at = 0; at < 40; at++) {
-        struct stat st;
         uint8_t byte;
-        int fd = digest_file_open();
+        int fd = digest_file_open(key);
         ck_assert_int_eq(digest_file_keep(fd, key, digest), 0);
-        ck_assert_int_eq(fstat(fd, &st), 0);
-        ck_assert_int_eq(pread(fd, &byte, 1, st.st_size - 64 + at), 1);
+        ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
         byte ^= 0x10;
-        ck_assert_int_eq(pwrite(fd, &byte, 1, st.st_size - 64 + at), 1);
+        ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
         ck_assert(!digest_file_find(fd, key, found));
-        ck_assert_int_eq(ftruncate(fd, st.st_size - 64 + at), 0);
+        ck_assert_int_eq(ftruncate(fd, at), 0);
         ck_assert(!digest_file_find(fd, key, found));
         close(fd);
     }
@@ -228,42 +266,47 @@ END_TEST
 
 START_TEST(what_others_may_have_written_is_not_trusted)
 {
-    int fd = digest_file_open();
+    const uint8_t key[16] = "sixteen letters";
+    char path[PATH_MAX], elsewhere[sizeof folder + 16];
+    int fd = digest_file_open(key);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(fchmod(fd, 0622), 0);
     close(fd);
-    ck_assert_int_eq(digest_file_open(), -1);
-    char elsewhere[sizeof folder + 16];
+    ck_assert_int_eq(digest_file_open(key), -1);
+    ck_assert_uint_eq(count_places(path), 1);
     snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", folder);
     close(open(elsewhere, O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-    ck_assert_int_eq(unlink(file_path), 0);
-    ck_assert_int_eq(symlink(elsewhere, file_path), 0);
-    ck_assert_int_eq(digest_file_open(), -1);
-    ck_assert_int_eq(unlink(file_path), 0);
-    ck_assert_int_eq(mkfifo(file_path, 0600), 0);
-    ck_assert_int_eq(digest_file_open(), -1);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(symlink(elsewhere, path), 0);
+    ck_assert_int_eq(digest_file_open(key), -1);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(digest_file_open(key), -1);
 }
 END_TEST
 
 START_TEST(without_a_home_nothing_is_remembered)
 {
     const char *home = getenv("HOME");
+    const uint8_t key[16] = "sixteen letters";
     char *before = home ? strdup(home) : NULL;
     setenv("XDG_CACHE_HOME", "relative", 1); /* to be ignored, as the specification of these folders says */
     setenv("HOME", folder, 1);
-    int fd = digest_file_open();
+    int fd = digest_file_open(key);
     ck_assert_int_ge(fd, 0);
     close(fd);
     char path[sizeof folder + 32];
-    snprintf(path, sizeof path, "%s/.cache/quern", folder);
+    snprintf(path, sizeof path, "%s/.cache/quern/digests", folder);
     ck_assert_int_eq(access(path, F_OK), 0);
     rundir_remove(path);
+    snprintf(path, sizeof path, "%s/.cache/quern", folder);
+    rmdir(path);
     snprintf(path, sizeof path, "%s/.cache", folder);
     rmdir(path);
     unsetenv("HOME");
-    ck_assert_int_eq(digest_file_open(), -1);
+    ck_assert_int_eq(digest_file_open(key), -1);
     setenv("HOME", "/nowhere/at/all", 1);
-    ck_assert_int_eq(digest_file_open(), -1);
+    ck_assert_int_eq(digest_file_open(key), -1);
     if (before)
         setenv("HOME", before, 1);
     free(before);
@@ -279,6 +322,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, files_not_at_rest_are_not_remembered);
     tcase_add_test(tests, reading_may_be_given_up);
     tcase_add_test(tests, a_place_keeps_the_last_digest_that_was_put_there);
+    tcase_add_test(tests, the_file_of_an_earlier_version_makes_room);
     tcase_add_test(tests, what_is_damaged_counts_as_not_there);
     tcase_add_test(tests, what_others_may_have_written_is_not_trusted);
     tcase_add_test(tests, without_a_home_nothing_is_remembered);

@@ -23,6 +23,7 @@
 #include "worker/engine/engine.h"
 #include "worker/engine/weight_store.h"
 #include "worker/grammar/grammar.h"
+#include "worker/model/files.h"
 #include "worker/prompt.h"
 
 #define CHAT_TEMPLATE                                                                                        \
@@ -170,12 +171,17 @@ static int make_digest(struct error *err)
     static uint8_t first[16];
     static bool known;
     struct model *model;
+    struct model_files files;
     struct digest digest = {0};
-    int r = model_open(model_path, false, &model, err);
+    int r = model_files_find(model_path, NULL, &files, err);
+    if (r == 0)
+        r = model_open(model_path, false, &model, err);
+    if (r == 0)
+        digest_open(&digest, files.key, files.settled);
+    model_files_deinit(&files);
     if (r < 0)
         return r;
-    digest_open(&digest, model);
-    r = digest_begin(&digest, NULL, 2, go_on, NULL, err);
+    r = digest_begin(&digest, model, NULL, 2, go_on, NULL, err);
     if (r == 0)
         r = digest_finish(&digest, go_on, NULL, err);
     if (r == 0) {

@@ -48,8 +48,10 @@ static bool kernel_confines_files(void)
     return syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 1;
 }
 
-/* Runs the case in a confined child; returns its exit status, or 1000 + the signal, and its stderr. */
-static int run(void (*act)(void), const struct sandbox *sandbox, char ret_said[512])
+/* Runs the case in a child that is confined to the first stage, then to the last; returns its exit status, or
+ * 1000 + the signal, and its stderr. */
+static int run_in(enum sandbox_stage first, enum sandbox_stage last, void (*act)(void),
+                  const struct sandbox *sandbox, char ret_said[512])
 {
     int out[2];
     ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
@@ -60,7 +62,8 @@ static int run(void (*act)(void), const struct sandbox *sandbox, char ret_said[5
         dup2(out[1], STDERR_FILENO);
         if (kernel_confines_files() && sandbox_confine_files(sandbox, &err) < 0)
             dprintf(STDERR_FILENO, "files: %s", err.text);
-        else if (sandbox_confine_calls(sandbox, "child", &err) < 0)
+        else if (sandbox_confine_calls(sandbox, first, "child", &err) < 0 ||
+                 (first != last && sandbox_confine_calls(sandbox, last, "child", &err) < 0))
             dprintf(STDERR_FILENO, "calls: %s", err.text);
         else
             act();
@@ -76,6 +79,11 @@ static int run(void (*act)(void), const struct sandbox *sandbox, char ret_said[5
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static int run(void (*act)(void), const struct sandbox *sandbox, char ret_said[512])
+{
+    return run_in(SANDBOX_SERVING, SANDBOX_SERVING, act, sandbox, ret_said);
 }
 
 /* ---- what ends it ---- */
@@ -154,6 +162,16 @@ static void act_in_a_thread(void)
     pthread_join(thread, NULL);
 }
 
+static void check_ends(enum sandbox_stage first, enum sandbox_stage last, void (*act)(void),
+                       const struct sandbox *sandbox, const char *called)
+{
+    char said[512], expected[128];
+    int status = run_in(first, last, act, sandbox, said);
+    snprintf(expected, sizeof expected, "child: the sandbox stops it: it called %s", called);
+    ck_assert_msg(status == 1000 + SIGSYS && strncmp(said, expected, strlen(expected)) == 0, "%s: %d, %s",
+                  called, status, said);
+}
+
 START_TEST(what_serving_does_not_need_ends_the_process_with_its_name)
 {
     static const struct {
@@ -173,13 +191,60 @@ START_TEST(what_serving_does_not_need_ends_the_process_with_its_name)
                  {type_for_another, "ioctl"},
                  {ask_for_the_processor, "sched_setscheduler"}};
     const struct sandbox sandbox = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_ends(SANDBOX_SERVING, SANDBOX_SERVING, cases[i].act, &sandbox, cases[i].called);
+}
+END_TEST
+
+/* ---- while it loads ---- */
+
+START_TEST(what_loading_does_not_need_ends_the_process_too)
+{
+    static const struct {
+        void (*act)(void);
+        const char *called;
+    } cases[] = {{start_a_program, "execve"}, {start_a_process, "clone"}, {open_to_write, "openat"},
+                 {make_a_file, "openat"},     {speak_tcp, "socket"},      {speak_raw, "socket"},
+                 {trace, "ptrace"},           {send_a_signal, "kill"},    {rename_a_file, "rename"},
+                 {act_in_a_thread, "openat"}, {type_for_another, "ioctl"}};
+    const struct sandbox sandbox = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_ends(SANDBOX_LOADING, SANDBOX_LOADING, cases[i].act, &sandbox, cases[i].called);
+}
+END_TEST
+
+static void bind_a_socket(void)
+{
+    const struct sockaddr_un address = {.sun_family = AF_UNIX}; /* a name that the kernel makes up */
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address.sun_family) < 0 ||
+        listen(fd, 1) < 0)
+        _exit(UNDONE);
+}
+
+static void get_memory(void)
+{
+    if (fallocate(100, 0, 0, 8192) < 0)
+        _exit(UNDONE);
+}
+
+START_TEST(what_only_loading_needs_ends_with_it)
+{
+    static const struct {
+        void (*act)(void);
+        const char *called;
+    } cases[] = {{bind_a_socket, "bind"}, {get_memory, "fallocate"}, {run_what_was_written, "mmap"}};
+    const struct sandbox sandbox = {.abstract = true};
+    int memory = memfd_create("test", 0);
+    ck_assert_int_ge(dup2(memory, 100), 0);
+    close(memory);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char said[512], expected[128];
-        int status = run(cases[i].act, &sandbox, said);
-        snprintf(expected, sizeof expected, "child: the sandbox stops it: it called %s", cases[i].called);
-        ck_assert_msg(status == 1000 + SIGSYS && strncmp(said, expected, strlen(expected)) == 0, "%s: %d, %s",
-                      cases[i].called, status, said);
+        char said[512];
+        int status = run_in(SANDBOX_LOADING, SANDBOX_LOADING, cases[i].act, &sandbox, said);
+        ck_assert_msg(status == 0, "%s: %d, %s", cases[i].called, status, said);
+        check_ends(SANDBOX_LOADING, SANDBOX_SERVING, cases[i].act, &sandbox, cases[i].called);
     }
+    close(100);
 }
 END_TEST
 
@@ -206,6 +271,30 @@ START_TEST(files_elsewhere_are_out_of_reach)
     ck_assert_msg(run(read_elsewhere, &sandbox, said) == 0, "%s", said);
     ck_assert_msg(run(remove_elsewhere, &sandbox, said) == 0, "%s", said);
     ck_assert_int_eq(access(secret, F_OK), 0);
+}
+END_TEST
+
+/* `secret` is of the model; its neighbour is not. */
+static void read_the_model(void)
+{
+    char neighbour[sizeof secret + 8];
+    snprintf(neighbour, sizeof neighbour, "%s.not", secret);
+    if (open(secret, O_RDONLY) < 0 || open(neighbour, O_RDONLY) >= 0 || open(folder, O_RDONLY) >= 0)
+        _exit(UNDONE);
+}
+
+START_TEST(of_the_model_its_own_files_are_read_and_no_others)
+{
+    char neighbour[sizeof secret + 8], said[512];
+    const char *const files[] = {"/nowhere/at/all", secret};
+    const struct sandbox sandbox = {.files = files, .n_files = 2};
+    if (!kernel_confines_files())
+        return;
+    snprintf(neighbour, sizeof neighbour, "%s.not", secret);
+    close(open(neighbour, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    int status = run_in(SANDBOX_LOADING, SANDBOX_LOADING, read_the_model, &sandbox, said);
+    ck_assert_msg(status == 0, "%d, %s", status, said);
+    check_ends(SANDBOX_LOADING, SANDBOX_LOADING, open_to_write, &sandbox, "openat");
 }
 END_TEST
 
@@ -270,6 +359,9 @@ START_TEST(what_serving_needs_goes_on)
     struct sandbox socket = {0};
     ck_assert_msg(run(serve, &plain, said) == 0, "%s", said);
     ck_assert_msg(run(serve, &network, said) == 0, "%s", said);
+    ck_assert_msg(run_in(SANDBOX_LOADING, SANDBOX_LOADING, serve, &plain, said) == 0, "%s", said);
+    ck_assert_msg(run_in(SANDBOX_LOADING, SANDBOX_SERVING, serve, &plain, said) == 0, "%s", said);
+    ck_assert_msg(run_in(SANDBOX_LOADING, SANDBOX_SERVING, serve_on_tcp, &network, said) == 0, "%s", said);
     ck_assert_msg(run(serve_on_tcp, &network, said) == 0, "%s", said);
     snprintf(socket.socket_folder, sizeof socket.socket_folder, "%s", folder);
     ck_assert_msg(run(leave, &socket, said) == 0, "%s", said);
@@ -328,7 +420,7 @@ START_TEST(threads_that_were_there_before_are_confined_too)
         struct error err;
         pthread_t thread;
         if (pipe2(gate, O_CLOEXEC) < 0 || pthread_create(&thread, NULL, wait_then_write, &gate[0]) != 0 ||
-            sandbox_confine_calls(&(struct sandbox){0}, "child", &err) < 0)
+            sandbox_confine_calls(&(struct sandbox){0}, SANDBOX_SERVING, "child", &err) < 0)
             _exit(1);
         (void)!write(gate[1], "x", 1);
         pthread_join(thread, NULL);
@@ -363,7 +455,10 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, what_serving_does_not_need_ends_the_process_with_its_name);
+    tcase_add_test(tests, what_loading_does_not_need_ends_the_process_too);
+    tcase_add_test(tests, what_only_loading_needs_ends_with_it);
     tcase_add_test(tests, files_elsewhere_are_out_of_reach);
+    tcase_add_test(tests, of_the_model_its_own_files_are_read_and_no_others);
     tcase_add_test(tests, what_serving_needs_goes_on);
     tcase_add_test(tests, threads_keep_the_scheduling_that_the_pool_was_started_with);
     tcase_add_test(tests, a_process_that_has_threads_is_left_alone);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What tells models apart: the digest of a file, and the key that stands for it while it is the same. */
+/* What tells models apart: the digest of a file. */
 
 #include "tests/unit/run.h"
 #include "tests/unit/worker/gguf/small_gguf.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/rundir.h"
 
@@ -87,59 +84,10 @@ START_TEST(the_digest_sees_every_byte_of_a_tensor_whatever_the_threads)
 }
 END_TEST
 
-static bool key_of(const char *path, uint8_t ret_key[16])
-{
-    bool settled;
-    struct gguf *gguf = NULL;
-    ck_assert_int_eq(gguf_open(path, &gguf, NULL), 0);
-    ck_assert(gguf_file_key(gguf, ret_key, &settled));
-    gguf_free(gguf);
-    return settled;
-}
-
-START_TEST(the_key_of_a_file_changes_with_it_and_is_no_proof_while_it_is_new)
-{
-    char dir[RUNDIR_PATH_MAX + 1], path[100];
-    uint8_t key[16], other[16];
-    struct stat st;
-    bool settled;
-    ck_assert_int_eq(rundir_temporary(dir, NULL), 0);
-    snprintf(path, sizeof path, "%s/a.gguf", dir);
-    gguf_free(open_zeros(path, 64, 0));
-    ck_assert(!key_of(path, key));
-    ck_assert(!key_of(path, other));
-    ck_assert_mem_eq(key, other, 16);
-    ck_assert_int_eq(stat(path, &st), 0);
-
-    /* Written to in place, and its time set back. */
-    const struct timespec same[] = {st.st_atim, st.st_mtim}, changed = st.st_ctim;
-    /* Within a tick of the file system's clock it does not show. */
-    while (stat(path, &st) == 0 && memcmp(&st.st_ctim, &changed, sizeof changed) == 0) {
-        int fd = open(path, O_WRONLY | O_CLOEXEC);
-        ck_assert_int_eq(pwrite(fd, "\1", 1, st.st_size - 1), 1);
-        close(fd);
-        utimensat(AT_FDCWD, path, same, 0);
-    }
-    ck_assert(!key_of(path, other));
-    ck_assert_mem_ne(key, other, 16);
-
-    struct buffer file = small_gguf(3);
-    struct gguf *gguf = parse_gguf(&file);
-    ck_assert(!gguf_file_key(gguf, key, &settled));
-    gguf_free(gguf);
-    buffer_deinit(&file);
-    sleep(4);
-    ck_assert(key_of(path, key));
-    ck_assert_mem_eq(key, other, 16);
-    rundir_remove(dir);
-}
-END_TEST
-
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_digest_sees_metadata_names_and_data);
     tcase_add_test(tests, the_digest_sees_every_byte_of_a_tensor_whatever_the_threads);
-    tcase_add_test(tests, the_key_of_a_file_changes_with_it_and_is_no_proof_while_it_is_new);
 }
 
 int main(void)

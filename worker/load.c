@@ -228,7 +228,7 @@ static void confine(struct load *load)
     sandbox->network = !begins(broker, "ipc://") || !begins(stream, "ipc://");
     sandbox->abstract = begins(broker, "ipc://@") || begins(stream, "ipc://@");
     const char *slash = strrchr(stream, '/');
-    if (begins(stream, "ipc:///") && slash > stream + 6)
+    if (begins(stream, "ipc://") && slash > stream + strlen("ipc://"))
         snprintf(sandbox->socket_folder, sizeof sandbox->socket_folder, "%.*s", (int)(slash - stream - 6),
                  stream + 6);
     sandbox->files = (const char *const *)load->files.paths;

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/rundir.h"
 
 /* Listens until the last heartbeat says so many. */
 static void wait_for_load(struct scripted *s, uint32_t active, uint32_t waiting)
@@ -84,6 +86,22 @@ START_TEST(a_worker_that_serves_is_confined_unless_told_otherwise)
                          status_of(getpid(), "Seccomp_filters:") + 2 * confined);
         scripted_free(s);
     }
+}
+END_TEST
+
+/* Of a run directory that was named from where the pool was started. */
+START_TEST(a_confined_worker_binds_its_socket_in_a_relative_folder)
+{
+    char folder[RUNDIR_PATH_MAX + 1], sub[sizeof folder + 8];
+    ck_assert_int_eq(rundir_temporary(folder, NULL), 0);
+    ck_assert_int_eq(chdir(folder), 0);
+    ck_assert_int_eq(mkdir("sub", 0700), 0);
+    struct scripted *s = scripted_new(ARGS("--stream", "ipc://sub/stream"));
+    expect(s, MESSAGE_REGISTER);
+    scripted_free(s);
+    snprintf(sub, sizeof sub, "%s/sub", folder);
+    rundir_remove(sub);
+    rundir_remove(folder);
 }
 END_TEST
 
@@ -228,6 +246,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_worker_that_serves_is_confined_unless_told_otherwise);
+    tcase_add_test(tests, a_confined_worker_binds_its_socket_in_a_relative_folder);
     tcase_add_test(tests, registration_says_what_the_worker_can);
     tcase_add_test(tests, heartbeats_and_board_tell_the_load);
     tcase_add_test(tests, a_prompt_in_preparation_counts_as_waiting);

@@ -79,18 +79,19 @@ LANES_INLINE size_t apart_of(const struct group_product *product, const int part
 /* Adds what one packed block gives to the sums of the tile's rows. */
 typedef void tile_add(const void *block, const struct tile *tile, rows_f32 sums[TILE_MAX]);
 
-/* The first rows to meet a group wait for memory: ask for the weights that come a page later. That is far
- * enough for the memory's latency, and near enough that the lines are still there when they are needed
- * (measured: 27.5 → 30.7 ids a second of a 1.2 B model). What would lie beyond a pair's group lies in the
- * next pair. Addresses beyond the weights are no more than hints. */
+/* The first rows to meet a group wait for memory: ask for the weights that come two pages later, and no nearer
+ * than into the second-level cache. The first level has too few places for lines on their way: asked for
+ * there, weights of a lone row came at 11 GB/s a thread where they come at 23 (docs/PERFORMANCE.md, step 14).
+ * What would lie beyond a pair's group lies in the next pair. Addresses beyond the weights are no more than
+ * hints. */
 LANES_INLINE void prefetch_ahead(const struct group_product *product, const uint8_t *block, uint32_t bytes)
 {
-    size_t ahead = 4096;
+    size_t ahead = 8192;
     if (LANES_GROUPS > 1 && (size_t)(block - product->group) + ahead >= product->apart)
         ahead += product->apart;
     for (uint32_t group = 0; group < LANES_GROUPS; group++)
         for (uint32_t i = 0; i < bytes; i += 64)
-            __builtin_prefetch(block + group * product->apart + ahead + i);
+            __builtin_prefetch(block + group * product->apart + ahead + i, 0, 2);
 }
 
 LANES_INLINE void clear_sums(rows_f32 sums[TILE_MAX], const int n)

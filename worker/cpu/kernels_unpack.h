@@ -27,6 +27,20 @@ LANES_INLINE void load_fives(const struct packed_q5_0 *block, size_t apart, rows
         w[c] |= (c <= 4 ? rows_u8_left(tops, 4 - c) : rows_u8_right(tops, c - 4)) & 16;
 }
 
+typedef uint16_t rows_u16 __attribute__((vector_size(sizeof(rows_u8))));
+
+/* Bytes shifted by a number of bits that is not known when this is compiled, without the mask that keeps them
+ * apart: the `bits` bits at the other end are those of the byte beside it. */
+LANES_INLINE rows_u8 rows_u8_pushed_left(rows_u8 v, int bits)
+{
+    return (rows_u8)((rows_u16)v << bits);
+}
+
+LANES_INLINE rows_u8 rows_u8_pushed_right(rows_u8 v, int bits)
+{
+    return (rows_u8)((rows_u16)v >> bits);
+}
+
 /* The two blocks of pair p of a superblock, whose weights have `bits` bits (a constant). Loops over pairs are
  * not unrolled: the code of a tile would outgrow the instruction cache. */
 LANES_INLINE void load_pair(const uint8_t *nibbles, const uint8_t *tops, size_t apart, const int bits,
@@ -38,13 +52,13 @@ LANES_INLINE void load_pair(const uint8_t *nibbles, const uint8_t *tops, size_t 
         even[c] = both & 15;
         odd[c] = rows_u8_right(both, 4);
         if (bits == 5) {
-            rows_u8 top = rows_u8_right(rows_u8_load(tops + 32 * c, apart), 2 * p);
+            rows_u8 top = rows_u8_pushed_right(rows_u8_load(tops + 32 * c, apart), 2 * p);
             even[c] |= rows_u8_left(top, 4) & 16;
             odd[c] |= rows_u8_left(top, 3) & 16;
         } else if (bits == 6) {
-            rows_u8 top = rows_u8_right(rows_u8_load(tops + 32 * c, apart), 4 * (p % 2));
-            even[c] |= rows_u8_left(top, 4) & 48;
-            odd[c] |= rows_u8_left(top, 2) & 48;
+            rows_u8 top = rows_u8_pushed_left(rows_u8_load(tops + 32 * c, apart), 4 - 4 * (p % 2));
+            even[c] |= top & 48;
+            odd[c] |= rows_u8_right(top, 2) & 48;
         }
     }
 }

@@ -13,7 +13,6 @@
 #endif
 
 #define LANES_VNNI
-#define LANES_ADD_BYTES _mm256_dpbusd_epi32
 #define LANES_ADD_WORDS _mm256_dpwssd_epi32
 
 #include "worker/cpu/lanes_avx2.h"

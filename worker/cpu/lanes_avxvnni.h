@@ -9,7 +9,6 @@
 #define LANES_NAMED(id) id##_avxvnni
 
 #define LANES_VNNI
-#define LANES_ADD_BYTES _mm256_dpbusd_avx_epi32
 #define LANES_ADD_WORDS _mm256_dpwssd_avx_epi32
 
 #include "worker/cpu/lanes_avx2.h"

@@ -142,12 +142,12 @@ LANES_INLINE rows_u8 rows_u8_entries(const int8_t table[16], rows_u8 v)
     return (rows_u8)_mm512_shuffle_epi8(four_times, (__m512i)v);
 }
 
-/* sum + four products of bytes, sum + two of words. */
+/* sum + four products of bytes, sum + two of words. The instruction itself broadcasts the four activations,
+ * which compilers do not come upon: they load them with one of their own. */
 LANES_INLINE rows_i32 rows_add_bytes(rows_i32 sum, rows_u8 w, const int8_t x[4])
 {
-    int32_t four;
-    memcpy(&four, x, sizeof four);
-    return (rows_i32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, _mm512_set1_epi32(four));
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int8_t(*)[4])x));
+    return sum;
 }
 
 LANES_INLINE rows_i32 rows_add_words(rows_i32 sum, int32_t words, const int16_t x[2])
@@ -215,7 +215,12 @@ LANES_INLINE rows_u8 rows_u8_load(const uint8_t *p, size_t apart)
 #if defined(LANES_VNNI)
 LANES_INLINE rows_i32 rows_add_bytes(rows_i32 sum, rows_u8 w, const int8_t x[4])
 {
-    return (rows_i32)LANES_ADD_BYTES((__m256i)sum, (__m256i)w, four_activations(x));
+#if defined(LANES_AVX512)
+    __asm__("vpdpbusd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int8_t(*)[4])x));
+    return sum;
+#else
+    return (rows_i32)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)w, four_activations(x));
+#endif
 }
 
 LANES_INLINE rows_i32 rows_add_words(rows_i32 sum, int32_t words, const int16_t x[2])

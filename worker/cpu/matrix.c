@@ -2,10 +2,12 @@
 /* Products: who computes which outputs, and in which order weights are touched.
  *
  * The groups of all products of a phase (query, key and value; gates and ups) form one range; threads claim
- * runs of a few groups, so that a thread that was held up does not hold up the others. Within a run, a tile
- * of activation rows small enough for the first-level cache meets every group of the run before the next tile
- * comes, so prefill reads weights from memory once and activations from the second-level cache. Columns are
- * never split: a row's sum is one kernel call's, whoever claims it. */
+ * runs of it that get shorter towards its end, so that a thread that was held up does not hold up the others.
+ * Within a run, a tile of activation rows small enough for the first-level cache meets every group of the run
+ * before the next tile comes, so prefill, whose runs are of a few groups, reads weights from memory once and
+ * activations from the second-level cache. Where there is one tile, runs are long: what was asked for ahead
+ * at the end of each is another thread's. Columns are never split: a row's sum is one kernel call's, whoever
+ * claims it. */
 
 #include "worker/cpu/matrix.h"
 
@@ -13,6 +15,8 @@
 #include <string.h>
 
 #define GROUPS_PER_CLAIM 4
+#define CLAIMS_AT_ONCE   16 /* of which a run consists at most, while a claim's groups are met only once */
+#define ROWS_FOR_PAIRS   3  /* fewer wait for memory, which comes faster in one stream than in two */
 #define ROWS_PER_TILE    16
 
 size_t matrix_row_bytes(const struct gguf_tensor *tensor)
@@ -130,7 +134,7 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
         uint32_t n = end - row < most ? end - row : most;
         uint32_t whole = many ? n / KERNELS_MANY * KERNELS_MANY : 0;
         for (uint32_t g = claim->first, n_groups; g < claim->end; g += n_groups) {
-            n_groups = two && claim->end - g >= 2 ? 2 : 1;
+            n_groups = two && claim->end - g >= 2 && product->n >= ROWS_FOR_PAIRS ? 2 : 1;
             struct group_product group = {.group = groups + g * matrix->group_bytes,
                                           .apart = matrix->group_bytes,
                                           .from_memory = row == product->first,
@@ -156,12 +160,15 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
 void multiplier_share(const struct multiplier *multiplier, const struct product *products,
                       uint32_t n_products, const struct activations *x, uint32_t thread)
 {
-    uint32_t total = 0;
-    for (uint32_t i = 0; i < n_products; i++)
+    uint32_t total = 0, rows = 0;
+    for (uint32_t i = 0; i < n_products; i++) {
         total += products[i].matrix->n_groups;
+        rows = products[i].n > rows ? products[i].n : rows;
+    }
+    const uint32_t at_once = rows <= ROWS_PER_TILE ? CLAIMS_AT_ONCE : 1;
     /* A thread's claims rise: what product they begin in is looked for from the last one's on. */
     uint32_t first, end, begin = 0, base = 0;
-    while (threads_claim(multiplier->threads, total, GROUPS_PER_CLAIM, &first, &end)) {
+    while (threads_claim_run(multiplier->threads, total, GROUPS_PER_CLAIM, at_once, &first, &end)) {
         for (; base + products[begin].matrix->n_groups <= first; begin++)
             base += products[begin].matrix->n_groups;
         /* A claim may reach from one product into the next. */

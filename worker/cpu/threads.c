@@ -120,6 +120,23 @@ bool threads_claim(struct threads *threads, uint32_t n, uint32_t grain, uint32_t
     return true;
 }
 
+bool threads_claim_run(struct threads *threads, uint32_t n, uint32_t grain, uint32_t most,
+                       uint32_t *ret_first, uint32_t *ret_end)
+{
+    uint32_t first = atomic_load_explicit(&threads->next, memory_order_relaxed), size;
+    do {
+        if (first >= n)
+            return false;
+        uint32_t times = (n - first) / (4 * threads->running) / grain;
+        size = grain * (times < 1 ? 1 : times < most ? times : most);
+        size = size < n - first ? size : n - first;
+    } while (!atomic_compare_exchange_weak_explicit(&threads->next, &first, first + size,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    *ret_first = first;
+    *ret_end = first + size;
+    return true;
+}
+
 void threads_run(struct threads *threads, threads_work *work, void *arg)
 {
     threads->running = threads->n;

@@ -41,4 +41,9 @@ void threads_barrier(struct threads *threads);
 bool threads_claim(struct threads *threads, uint32_t n, uint32_t grain, uint32_t *ret_first,
                    uint32_t *ret_end);
 
+/* The same, of what lies in one piece as long as much is left: a quarter of a member's equal share of that, a
+ * multiple of `grain` from 1 to `most` of them. So members read on for long, and end together. */
+bool threads_claim_run(struct threads *threads, uint32_t n, uint32_t grain, uint32_t most,
+                       uint32_t *ret_first, uint32_t *ret_end);
+
 #endif

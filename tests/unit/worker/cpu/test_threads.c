@@ -70,6 +70,38 @@ START_TEST(each_piece_is_claimed_once_between_barriers)
 }
 END_TEST
 
+static void claim_runs(void *arg, uint32_t index)
+{
+    struct job *job = arg;
+    uint32_t first, end, longest = UINT32_MAX;
+    while (threads_claim_run(job->threads, N_PIECES, 2, 5, &first, &end)) {
+        ck_assert_uint_eq(first % 2, 0);
+        ck_assert(end == N_PIECES || (end - first) % 2 == 0);
+        ck_assert_uint_ge(end - first, 1);
+        ck_assert_uint_le(end - first, 10);
+        ck_assert_uint_le(end - first, longest);
+        longest = end - first;
+        if (first == 0) /* N_PIECES are many */
+            ck_assert_uint_eq(end, 10);
+        for (uint32_t i = first; i < end; i++)
+            job->taken[i]++;
+    }
+    ck_assert(longest <= 2 || longest == UINT32_MAX || threads_count(job->threads) > 1);
+}
+
+/* As long as much is left they are of the most pieces, and at the end of the fewest. */
+START_TEST(runs_that_are_claimed_get_shorter_towards_the_end)
+{
+    struct job job = {0};
+    ck_assert_int_eq(threads_new((uint32_t)_i, NULL, 0, &job.threads, NULL), 0);
+    for (int run = 0; run < 50; run++)
+        threads_run(job.threads, claim_runs, &job);
+    for (int i = 0; i < N_PIECES; i++)
+        ck_assert_int_eq(job.taken[i], 50);
+    threads_free(job.threads);
+}
+END_TEST
+
 START_TEST(a_run_alone_is_the_callers_and_the_next_is_everyones)
 {
     struct job job = {0};
@@ -140,6 +172,7 @@ static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, what_is_written_before_a_barrier_is_seen_after_it, 1, 5);
     tcase_add_loop_test(tests, each_piece_is_claimed_once_between_barriers, 1, 5);
+    tcase_add_loop_test(tests, runs_that_are_claimed_get_shorter_towards_the_end, 1, 5);
     tcase_add_test(tests, a_run_alone_is_the_callers_and_the_next_is_everyones);
     tcase_add_test(tests, a_team_wakes_after_a_pause);
     tcase_add_test(tests, the_caller_gets_its_cores_back);

@@ -79,11 +79,11 @@ LANES_INLINE size_t apart_of(const struct group_product *product, const int part
 /* Adds what one packed block gives to the sums of the tile's rows. */
 typedef void tile_add(const void *block, const struct tile *tile, rows_f32 sums[TILE_MAX]);
 
-/* The first rows to meet a group wait for memory: ask for the weights that come two pages later, and no nearer
- * than into the second-level cache. The first level has too few places for lines on their way: asked for
- * there, weights of a lone row came at 11 GB/s a thread where they come at 23 (docs/PERFORMANCE.md, step 14).
- * What would lie beyond a pair's group lies in the next pair. Addresses beyond the weights are no more than
- * hints. */
+/* The first rows to meet a group wait for memory: ask for the weights that come two pages later, and no
+ * nearer than into the second-level cache. The first level has too few places for lines on their way: asked
+ * for there, weights of a lone row came at 11 GB/s a thread where they come at 23 (docs/PERFORMANCE.md, step
+ * 14). What would lie beyond a pair's group lies in the next pair. Addresses beyond the weights are no more
+ * than hints. */
 LANES_INLINE void prefetch_ahead(const struct group_product *product, const uint8_t *block, uint32_t bytes)
 {
     size_t ahead = 8192;

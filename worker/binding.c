@@ -132,20 +132,6 @@ void binding_decide_free(const struct topology *topology, uint32_t threads, stru
     unbind(topology, ret_binding);
 }
 
-void binding_decide_listed(const struct topology *topology, const int *cpus, uint32_t n_cpus,
-                           uint32_t threads, struct binding *ret_binding)
-{
-    *ret_binding = (struct binding){.n_threads = threads ? threads : n_cpus, .n_cpus = n_cpus};
-    for (uint32_t i = 0; i < n_cpus; i++)
-        ret_binding->cpus[i] = cpus[i];
-    for (uint32_t i = 0; i < topology->n_cpus; i++)
-        for (uint32_t c = 0; c < n_cpus; c++)
-            if (topology->cpus[i].number == cpus[c])
-                ret_binding->nodes |= 1ull << topology->cpus[i].node;
-    if (ret_binding->nodes == 0) /* cores that we may not use: starting the threads says so */
-        ret_binding->nodes = all_nodes(topology);
-}
-
 /* ---- weights ---- */
 
 /* Adds a copy of the weights on these nodes. False: too much would be on one of them. */

@@ -32,10 +32,6 @@ void binding_decide(const struct topology *topology, uint32_t index, uint32_t n,
 /* For a worker that is not told with how many it shares the machine: one thread a core, none bound. */
 void binding_decide_free(const struct topology *topology, uint32_t threads, struct binding *ret_binding);
 
-/* For a worker that was told its cores [n_cpus ≤ BINDING_MOST_CPUS, ≥ 1]; `threads` 0: one on each. */
-void binding_decide_listed(const struct topology *topology, const int *cpus, uint32_t n_cpus,
-                           uint32_t threads, struct binding *ret_binding);
-
 /* Where the pages of weights are to lie. */
 struct binding_weights {
     uint64_t nodes;    /* spread evenly over these; 0: wherever the system likes */

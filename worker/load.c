@@ -71,10 +71,7 @@ static int take_share(struct load *load, struct error *err)
     int r = topology_new(NULL, &load->topology, err);
     if (r < 0)
         return r;
-    if (options->n_cpus > 0)
-        binding_decide_listed(load->topology, options->cpus, options->n_cpus, options->threads,
-                              &load->binding);
-    else if (options->local_workers > 0)
+    if (options->local_workers > 0)
         binding_decide(load->topology, options->board_slot, options->local_workers, options->threads,
                        &load->binding);
     else

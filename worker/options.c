@@ -4,10 +4,8 @@
 #include "worker/options.h"
 
 #include <argp.h>
-#include <string.h>
 
 #include "common/arguments.h"
-#include "common/number.h"
 #include "common/program.h"
 #include "proto/launch.h"
 
@@ -25,7 +23,6 @@ enum {
     KEY_KV_BLOCKS,
     KEY_KV_TYPE,
     KEY_THREADS,
-    KEY_CPUS,
     KEY_BOARD_FD,
     KEY_BOARD_SLOT,
     KEY_PREFIX_STORE_FD,
@@ -59,7 +56,6 @@ static const struct argp_option options[] = {
     {"cached-blocks", KEY_CACHED_BLOCKS, "N", 0,
      "KV blocks that the prefix cache keeps at most; 0: none (all)", 0},
     {"threads", KEY_THREADS, "N", 0, "Threads (one for each core that it may use)", 0},
-    {"cpus", KEY_CPUS, "LIST", 0, "Cores to run on: 0,1,...", 0},
     {"board-fd", KEY_BOARD_FD, "FD", 0, "Descriptor of the pool's board", 0},
     {"board-slot", KEY_BOARD_SLOT, "I", 0, "Slot of the board", 0},
     {"prefix-store-fd", KEY_PREFIX_STORE_FD, "FD", 0, "Descriptor of the pool's prefix store", 0},
@@ -101,27 +97,10 @@ static const struct argument arguments[] = {
     {KEY_PARENT, ARGUMENT_NUMBER, offsetof(struct worker_options, parent), 1, INT32_MAX},
     {0}};
 
-static void read_cpus(char *list, struct worker_options *into, const struct argp_state *state)
-{
-    struct error err = {0};
-    char *rest = list;
-    for (char *item; (item = strsep(&rest, ","));) {
-        uint32_t core = 0;
-        if (into->n_cpus == WORKER_MOST_CPUS)
-            argp_error(state, "--cpus: more than %d cores", WORKER_MOST_CPUS);
-        if (number_read_u32(item, 0, 65535, &core, &err) < 0)
-            argp_error(state, "--cpus: %s", err.text);
-        into->cpus[into->n_cpus++] = (int)core;
-    }
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct worker_options *into = state->input;
     switch (key) {
-    case KEY_CPUS:
-        read_cpus(arg, into, state);
-        return 0;
     case ARGP_KEY_ARG:
         if (into->model)
             argp_usage(state);

@@ -7,8 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WORKER_MOST_CPUS 256
-
 struct worker_options {
     const char *model;
     const char *broker; /* where the broker listens for workers */
@@ -22,9 +20,7 @@ struct worker_options {
     uint32_t incarnation;
     uint32_t context, slots, kv_blocks, threads; /* 0: the default */
     uint32_t cached_blocks; /* most that the prefix cache keeps; UINT32_MAX: all there are */
-    int cpus[WORKER_MOST_CPUS];
-    uint32_t n_cpus;
-    int board_fd; /* -1: no board */
+    int board_fd;           /* -1: no board */
     uint32_t board_slot;
     int prefix_store_fd;    /* -1: no prefix store */
     uint32_t local_workers; /* 0: it was not told, and is alone */

@@ -171,7 +171,7 @@ START_TEST(no_hardware_thread_is_given_twice)
 }
 END_TEST
 
-START_TEST(who_is_told_nothing_is_not_bound_and_who_is_told_cores_has_these)
+START_TEST(who_is_told_nothing_is_not_bound)
 {
     struct topology *t = machine(TWO_NODES);
     struct binding b;
@@ -179,12 +179,6 @@ START_TEST(who_is_told_nothing_is_not_bound_and_who_is_told_cores_has_these)
     ck_assert(b.n_threads == 8 && b.n_cpus == 0 && b.nodes == 3);
     binding_decide_free(t, 3, &b);
     ck_assert(b.n_threads == 3 && b.n_cpus == 0);
-    binding_decide_listed(t, (int[]){5, 1}, 2, 0, &b);
-    ck_assert(b.n_threads == 2 && b.n_cpus == 2 && b.cpus[0] == 5 && b.cpus[1] == 1 && b.nodes == 2);
-    binding_decide_listed(t, (int[]){5, 0}, 2, 7, &b);
-    ck_assert(b.n_threads == 7 && b.n_cpus == 2 && b.nodes == 3);
-    binding_decide_listed(t, (int[]){99}, 1, 0, &b);
-    ck_assert(b.n_cpus == 1 && b.nodes == 3);
     topology_free(t);
 }
 END_TEST
@@ -280,7 +274,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, nodes_with_few_cores_get_few_workers);
     tcase_add_test(tests, under_a_quota_fewer_threads_run_and_none_is_bound);
     tcase_add_test(tests, no_hardware_thread_is_given_twice);
-    tcase_add_test(tests, who_is_told_nothing_is_not_bound_and_who_is_told_cores_has_these);
+    tcase_add_test(tests, who_is_told_nothing_is_not_bound);
     tcase_add_test(tests, on_one_node_weights_lie_anywhere);
     tcase_add_test(tests, workers_of_different_nodes_have_a_copy_each_if_there_is_room);
     tcase_add_test(tests, a_worker_on_several_nodes_has_its_weights_on_all_of_them);

@@ -34,7 +34,7 @@ START_TEST(what_is_not_said_has_its_default)
     ck_assert_str_eq(o.name, "worker-0");
     ck_assert_str_eq(o.device, "auto");
     ck_assert_uint_eq(o.incarnation, 1);
-    ck_assert_uint_eq(o.context + o.slots + o.kv_blocks + o.threads + o.n_cpus + o.board_slot, 0);
+    ck_assert_uint_eq(o.context + o.slots + o.kv_blocks + o.threads + o.board_slot, 0);
     ck_assert_int_eq(o.board_fd, -1);
     ck_assert_int_eq(o.prefix_store_fd, -1);
     ck_assert_uint_eq(o.cached_blocks, UINT32_MAX);
@@ -46,12 +46,12 @@ END_TEST
 
 START_TEST(each_option_has_its_field)
 {
-    struct worker_options o = PARSE(
-        REQUIRED, "--name", "w", "--incarnation", "2", "--device", "null", "--ctx", "3", "--slots", "4",
-        "--kv-blocks", "5", "--kv-type", "q8_0", "--chat-template", "t", "--system", "Be brief.", "--threads",
-        "6", "--cpus", "7,0,65535", "--board-fd", "8", "--board-slot", "9", "--frame-us", "0", "--orphan-s",
-        "11", "--quantize", "Q8_0", "--cached-blocks", "12", "--prefix-store-fd", "13", "--local-workers",
-        "14", "--parent", "15", "--cublas", "auto", "--invariant", "--no-sandbox");
+    struct worker_options o =
+        PARSE(REQUIRED, "--name", "w", "--incarnation", "2", "--device", "null", "--ctx", "3", "--slots", "4",
+              "--kv-blocks", "5", "--kv-type", "q8_0", "--chat-template", "t", "--system", "Be brief.",
+              "--threads", "6", "--board-fd", "8", "--board-slot", "9", "--frame-us", "0", "--orphan-s", "11",
+              "--quantize", "Q8_0", "--cached-blocks", "12", "--prefix-store-fd", "13", "--local-workers",
+              "14", "--parent", "15", "--cublas", "auto", "--invariant", "--no-sandbox");
     ck_assert_str_eq(o.name, "w");
     ck_assert_str_eq(o.device, "null");
     ck_assert_uint_eq(o.incarnation, 2);
@@ -63,10 +63,6 @@ START_TEST(each_option_has_its_field)
     ck_assert_str_eq(o.chat_template, "t");
     ck_assert_str_eq(o.system, "Be brief.");
     ck_assert_uint_eq(o.threads, 6);
-    ck_assert_uint_eq(o.n_cpus, 3);
-    ck_assert_int_eq(o.cpus[0], 7);
-    ck_assert_int_eq(o.cpus[1], 0);
-    ck_assert_int_eq(o.cpus[2], 65535);
     ck_assert_int_eq(o.board_fd, 8);
     ck_assert_uint_eq(o.board_slot, 9);
     ck_assert_uint_eq(o.frame_us, 0);
@@ -104,8 +100,6 @@ START_TEST(bounds_hold_on_both_sides)
                  {"--slots", "1", "4096", "0", "4097"},
                  {"--kv-blocks", "1", "67108864", "0", "67108865"},
                  {"--threads", "1", "1024", "0", "1025"},
-                 {"--cpus", "0", "65535", "-1", "65536"},
-                 {"--cpus", "0,1", "1,65535", "0,", "0,x"},
                  {"--board-fd", "0", "65535", "-1", "65536"},
                  {"--board-slot", "0", "65535", " 1", "65536"},
                  {"--frame-us", "0", "1000000", "1x", "1000001"},
@@ -116,17 +110,6 @@ START_TEST(bounds_hold_on_both_sides)
         ck_assert_msg(status_with(cases[i].option, cases[i].below) == 2, "%s", cases[i].option);
         ck_assert_msg(status_with(cases[i].option, cases[i].above) == 2, "%s", cases[i].option);
     }
-}
-END_TEST
-
-START_TEST(as_many_cores_as_fit_and_no_more)
-{
-    char list[2 * (WORKER_MOST_CPUS + 1) + 1] = "";
-    for (int i = 0; i < WORKER_MOST_CPUS; i++)
-        strcat(list, i ? ",1" : "1");
-    ck_assert_int_eq(status_with("--cpus", list), 0);
-    strcat(list, ",1");
-    ck_assert_int_eq(status_with("--cpus", list), 2);
 }
 END_TEST
 
@@ -161,7 +144,6 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_not_said_has_its_default);
     tcase_add_test(tests, each_option_has_its_field);
     tcase_add_test(tests, bounds_hold_on_both_sides);
-    tcase_add_test(tests, as_many_cores_as_fit_and_no_more);
     tcase_add_test(tests, model_broker_and_stream_are_required_and_the_model_is_one);
 }
 

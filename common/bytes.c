@@ -8,6 +8,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#define READ_BYTES 65536 /* at once */
 
 /* Grows *data to hold at least `need` elements of `size` bytes. */
 static int grow(void **data, size_t *cap, size_t need, size_t size)
@@ -35,6 +38,22 @@ int buffer_grow(struct buffer *buffer, size_t more)
     int r = grow(&data, &buffer->cap, buffer->len + more, 1);
     buffer->data = data;
     return r;
+}
+
+int buffer_read(struct buffer *buffer, int fd, size_t most)
+{
+    while (buffer->len <= most) {
+        int r = buffer_reserve(buffer, READ_BYTES);
+        if (r < 0)
+            return r;
+        ssize_t n = read(fd, buffer->data + buffer->len, READ_BYTES);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        buffer->len += n > 0 ? (size_t)n : 0;
+    }
+    return -EFBIG;
 }
 
 void buffer_consume(struct buffer *buffer, size_t len)

@@ -57,6 +57,10 @@ static inline int buffer_append(struct buffer *buffer, const void *data, size_t 
     return 0;
 }
 
+/* Appends what a descriptor has, to its end. 0; -EFBIG as soon as the buffer has more than `most` bytes;
+ * -ENOMEM; -errno. */
+int buffer_read(struct buffer *buffer, int fd, size_t most);
+
 /* Drops the first `len` bytes (at most all) and moves the rest to the front. */
 void buffer_consume(struct buffer *buffer, size_t len);
 

@@ -6,19 +6,21 @@
  * section are not: metadata says what it likes. '#' begins a comment only at the start of a line, because Z85
  * has that character, as it has nearly every other but quotes, commas and backslashes.
  *
- * Secrets do not stay behind in memory: what was read of a file is wiped before it is freed. */
+ * Secrets do not stay behind in memory: what was read of a file is wiped before it is freed. Who may read a
+ * file that has one is asked of the file that was read, not of what has its name by now. */
 
 #include "common/certificate.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/secret_file.h"
 
 #define FILE_MAX_BYTES 65536
 
@@ -126,12 +128,9 @@ int certificate_parse(const void *data, size_t len, const char *name, struct cer
                          FILE_MAX_BYTES);
     if (len > 0 && memchr(data, 0, len))
         return error_set(err, -EINVAL, "%s: no CURVE certificate, it has a zero byte", name);
-    char *text = malloc(len + 1);
+    char *text = strndup(len > 0 ? data : "", len);
     if (!text)
         return error_set(err, -ENOMEM, "out of memory");
-    if (len > 0)
-        memcpy(text, data, len);
-    text[len] = 0;
     char *begin = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text; /* a byte order mark */
     char *alone = begin + strspn(begin, blanks);
     size_t alone_len = strcspn(alone, blanks);
@@ -150,52 +149,33 @@ int certificate_parse(const void *data, size_t len, const char *name, struct cer
     return r;
 }
 
-static int read_open_file(int fd, const char *path, struct certificate *ret_certificate, struct error *err)
+/* The certificate of the file, and whose that is: `ret_status` NULL: that does not matter. */
+static int read_file(const char *path, struct certificate *ret_certificate, struct stat *ret_status,
+                     struct error *err)
 {
-    char text[FILE_MAX_BYTES + 1];
-    size_t len = 0;
-    ssize_t n = 1;
-    while (n > 0 && len < sizeof text) {
-        n = read(fd, text + len, sizeof text - len);
-        if (n > 0)
-            len += (size_t)n;
-        else if (n < 0 && errno == EINTR)
-            n = 1;
-    }
-    int r = n < 0 ? error_set(err, -errno, "%s: %s", path, strerror(errno))
-                  : certificate_parse(text, len, path, ret_certificate, err);
-    explicit_bzero(text, len);
+    struct secret_file file;
+    int r = secret_file_read(path, FILE_MAX_BYTES, &file, err);
+    if (r < 0)
+        return r;
+    r = certificate_parse(file.text, file.len, path, ret_certificate, err);
+    if (ret_status)
+        *ret_status = file.status;
+    secret_file_deinit(&file);
     return r;
-}
-
-/* The descriptor, or -errno. */
-static int open_file(const char *path, struct error *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? error_set(err, -errno, "%s: %s", path, strerror(errno)) : fd;
 }
 
 int certificate_read(const char *path, struct certificate *ret_certificate, struct error *err)
 {
-    int fd = open_file(path, err);
-    if (fd < 0)
-        return fd;
-    int r = read_open_file(fd, path, ret_certificate, err);
-    close(fd);
-    return r;
+    return read_file(path, ret_certificate, NULL, err);
 }
 
-/* Of the file that was read, not of what has its name by now. */
-static int check_private(int fd, const char *path, struct error *err)
+static int check_private(const struct stat *status, const char *path, struct error *err)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    mode_t others = st.st_uid == geteuid() ? 0077 : 0007;
-    if (st.st_mode & others)
+    mode_t others = status->st_uid == geteuid() ? 0077 : 0007;
+    if (status->st_mode & others)
         return error_set(err, -EPERM,
                          "%s holds a secret key and others can read it (mode %04o): chmod 600 %s", path,
-                         (unsigned)st.st_mode & 0777, path);
+                         (unsigned)status->st_mode & 0777, path);
     return 0;
 }
 
@@ -203,24 +183,19 @@ int certificate_read_secret(const char *path, struct certificate *ret_certificat
 {
     char beside[PATH_MAX];
     struct certificate certificate = {0};
-    int fd = open_file(path, err);
-    if (fd < 0)
-        return fd;
-    int r = read_open_file(fd, path, &certificate, err);
+    struct stat status;
+    int r = read_file(path, &certificate, &status, err);
     if (r == 0 && !certificate.secret_key[0]) {
-        close(fd);
         snprintf(beside, sizeof beside, "%s_secret", path);
-        fd = open_file(beside, NULL);
-        if (fd < 0)
+        r = read_file(beside, &certificate, &status, err);
+        if (r == -ENOENT)
             return error_set(err, -EINVAL, "%s has no secret-key, and there is no %s to read", path, beside);
         path = beside;
-        r = read_open_file(fd, path, &certificate, err);
         if (r == 0 && !certificate.secret_key[0])
             r = error_set(err, -EINVAL, "%s has no secret-key", path);
     }
     if (r == 0)
-        r = check_private(fd, path, err);
-    close(fd);
+        r = check_private(&status, path, err);
     if (r == 0)
         *ret_certificate = certificate;
     explicit_bzero(&certificate, sizeof certificate);

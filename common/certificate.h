@@ -34,7 +34,7 @@ bool certificate_is_key(const char *text);
 int certificate_parse(const void *data, size_t len, const char *name, struct certificate *ret_certificate,
                       struct error *err);
 
-/* The same of a file. Its name is in every reason. */
+/* The same of a file (common/secret_file.h says which). Its name is in every reason. */
 int certificate_read(const char *path, struct certificate *ret_certificate, struct error *err);
 
 /* Reads a certificate with its secret key: from the file, or, where that holds only the public one, from the

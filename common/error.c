@@ -26,6 +26,8 @@ int error_prefix(struct error *err, int code, const char *format, ...)
     if (!err)
         return code;
     char old[sizeof err->text];
+    if (!err->text[0] && code < 0) /* nobody had a better word than the code's own */
+        snprintf(err->text, sizeof err->text, "%s", strerror(-code));
     memcpy(old, err->text, sizeof old);
     va_list args;
     va_start(args, format);

@@ -36,6 +36,12 @@ static int split(const char *host_port, char ret_host[256], char ret_port[8], st
     return 0;
 }
 
+int listen_check(const char *host_port, struct error *err)
+{
+    char host[256], port[8];
+    return split(host_port, host, port, err);
+}
+
 static bool is_loopback(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET6)
@@ -76,7 +82,8 @@ static int check_reach(const struct sockaddr *address, bool open, const char *na
         return 0;
     return error_set(err, -EPERM,
                      "%s can be reached from other machines, and anybody there could use the pool: "
-                     "give a file of keys (--keys; with serve, --http-keys), or --open if that is meant",
+                     "give a file of keys (--keys; with serve, --http-keys), or, if that is meant, start "
+                     "quern-gateway by itself with --open",
                      name);
 }
 

@@ -12,6 +12,9 @@
 
 #define LISTEN_ADDRESS 80 /* bytes of such a text */
 
+/* Whether it is HOST:PORT at all. 0, or -EINVAL with a reason. */
+int listen_check(const char *host_port, struct error *err);
+
 /* Listens on HOST:PORT: an address (those of IPv6 in brackets), a name, or * for all; port 0: one that is
  * free. The descriptor, which is close-on-exec and does not block, or -errno with a reason that names the
  * address. */

@@ -24,7 +24,8 @@ int shm_commit(int fd, size_t offset, size_t size);
 int shm_map(int fd, size_t size, void **ret_memory);
 int shm_map_readonly(int fd, size_t size, const void **ret_memory);
 
-/* Forbids resizing (F_SEAL_SHRINK | F_SEAL_GROW), so that a mapping can never fault. */
+/* Forbids resizing (F_SEAL_SHRINK | F_SEAL_GROW), so that a mapping can never fault, and every further seal:
+ * who inherits the segment cannot keep others from writing to it. */
 int shm_seal_size(int fd);
 
 /* Forbids every further write too. Every writable mapping must be gone: -EBUSY otherwise. */

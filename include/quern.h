@@ -8,9 +8,11 @@
  *     struct quern_error err;
  *     if (quern_connect(NULL, 5000, &client, &err) != 0)
  *         …err.text says why…
+ *     struct quern_message question = {.role = "user", .content = "What is Quern?"};
  *     struct quern_request request;
  *     quern_request_init(&request);
- *     request.text = "Once upon a time";
+ *     request.messages = &question;
+ *     request.n_messages = 1;
  *     quern_generate_wait(client, &request, on_output, NULL, &err);
  *     quern_free(client);
  *

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_SECRET_FILE_H
+#define COMMON_SECRET_FILE_H
+
+/* Small files with secrets in them, read whole: keys and certificates. Who may read such a file is for the
+ * caller to judge, by the status of what was read. */
+
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "common/error.h"
+
+struct secret_file { /* zeroed: none */
+    char *text;      /* [len], and a zero behind it */
+    size_t len;
+    struct stat status; /* of the file that was read, not of what has its name by now */
+};
+
+/* Reads the file to its end. Nothing else than a regular file is taken (-EINVAL), and none is waited for. It
+ * may have `most` bytes (-EFBIG) and no zero among them (-EINVAL). -errno with a reason that names the file;
+ * what was read by then is overwritten. */
+int secret_file_read(const char *path, size_t most, struct secret_file *ret_file, struct error *err);
+
+/* Overwrites the text and frees it. */
+void secret_file_deinit(struct secret_file *file);
+
+#endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The board's seqlock.
+/* The slots of the board, and their seqlock.
  *
  * One writer a slot (its worker), any number of readers in other processes. The writer makes the sequence
  * odd, writes, makes it even; a reader copies between two equal even readings. The snapshot itself is copied
@@ -11,32 +11,72 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/shm.h"
 
 #define BOARD_READ_TRIES 1000
 
 _Static_assert(sizeof(struct board_snapshot) % 8 == 0, "the snapshot is copied in words of 8 bytes");
 #define SNAPSHOT_WORDS (sizeof(struct board_snapshot) / 8)
 
-size_t board_size(uint32_t n_slots)
+static void sign(struct board_slot *slot)
 {
-    return sizeof(struct board) + (size_t)n_slots * sizeof(struct board_slot);
+    slot->magic = BOARD_MAGIC;
+    slot->version = BOARD_VERSION;
 }
 
-void board_init(struct board *board, uint32_t n_slots)
+int board_create(int *ret_fd, struct board_slot **ret_slot)
 {
-    board->magic = BOARD_MAGIC;
-    board->version = BOARD_VERSION;
-    board->n_slots = n_slots;
-    board->slot_bytes = sizeof(struct board_slot);
+    void *memory = NULL;
+    int fd;
+    int r = shm_create("quern-board", sizeof(struct board_slot), &fd);
+    if (r < 0)
+        return r;
+    r = shm_map(fd, sizeof(struct board_slot), &memory);
+    if (r == 0)
+        r = shm_seal_size(fd);
+    if (r < 0) {
+        board_unmap(memory);
+        close(fd);
+        return r;
+    }
+    *ret_slot = memory;
+    sign(*ret_slot);
+    *ret_fd = fd;
+    return 0;
 }
 
-int board_check(const struct board *board, size_t size)
+int board_map(int fd, struct board_slot **ret_slot)
 {
-    if (size < sizeof *board || board->magic != BOARD_MAGIC || board->version != BOARD_VERSION)
+    void *memory;
+    int r = shm_map(fd, sizeof(struct board_slot), &memory);
+    if (r < 0)
+        return r;
+    struct board_slot *slot = memory;
+    if (slot->magic != BOARD_MAGIC || slot->version != BOARD_VERSION) {
+        board_unmap(slot);
         return -EINVAL;
-    if (board->slot_bytes != sizeof(struct board_slot) || board->n_slots > BOARD_MAX_SLOTS)
-        return -EINVAL;
-    return size < board_size(board->n_slots) ? -EINVAL : 0;
+    }
+    *ret_slot = slot;
+    return 0;
+}
+
+int board_map_readonly(int fd, const struct board_slot **ret_slot)
+{
+    const void *memory;
+    int r = shm_map_readonly(fd, sizeof(struct board_slot), &memory);
+    if (r == 0)
+        *ret_slot = memory;
+    return r;
+}
+
+struct board_slot *board_unmap(const struct board_slot *slot)
+{
+    if (slot)
+        munmap((void *)slot, sizeof *slot);
+    return NULL;
 }
 
 void board_write(struct board_slot *slot, const struct board_snapshot *snapshot)
@@ -76,6 +116,7 @@ int board_read(const struct board_slot *slot, struct board_snapshot *ret_snapsho
 void board_reset(struct board_slot *slot)
 {
     struct board_snapshot absent = {.state = WORKER_ABSENT};
+    sign(slot);
     atomic_store(&slot->layers, 0);
     atomic_store(&slot->steps, 0);
     board_write(slot, &absent);

@@ -2,17 +2,24 @@
 #ifndef PROTO_BOARD_H
 #define PROTO_BOARD_H
 
-/* The board: a shared memory segment in which each local worker writes its own slot and the broker and
- * `status` read all of them. It is how liveness is seen without a message: the layer counter moves while work
- * is done.
+/* The board: shared memory in which each local worker writes how it is, for the broker, the supervisor and
+ * `status` to read. It is how liveness is seen without a message: the layer counter moves while work is done.
  *
- * The broker has no slot but a counter in the header, by which the supervisor sees that its loop turns.
+ * A slot is a segment of its own, one for each place of the pool, which the supervisor makes. Its worker
+ * inherits that one, maps it, and closes the descriptor before it reads anything of strangers. So a worker
+ * that was taken over can write to its own slot alone; of one segment with all slots no mapping of a part
+ * would keep it off the others (mremap(2) and remap_file_pages(2) show the rest). The segment is sealed:
+ * nobody can shrink it under its readers, nor seal it against the next worker. The broker has a slot that no
+ * worker has, where it counts the turns of its loop for the supervisor, and maps the others for reading.
  *
- * Layout: one page of header, then `n_slots` slots of 256 bytes. A slot's snapshot is guarded by a seqlock
- * (odd while it is being written); the two counters outside of it are single atomic words that the worker
- * bumps at will. A worker killed inside a write leaves an odd sequence: readers retry a bounded number of
- * times, then say -EAGAIN, and the supervisor resets the slot of a dead worker before it starts another on
- * it. */
+ * A worker knows by magic and version that it was started by a supervisor that lays out slots as it does, and
+ * refuses others. Both stand where it may write, so they are nothing to its readers: a broker is told the
+ * version by the supervisor (proto/supervision.h), who writes them anew before the next worker reads them.
+ *
+ * A slot's snapshot is guarded by a seqlock (odd while it is being written); the two counters outside of it
+ * are single atomic words that the worker bumps at will. A worker killed inside a write leaves an odd
+ * sequence: readers retry a bounded number of times, then say -EAGAIN, and the supervisor resets the slot of
+ * a dead worker before it starts another on it. */
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -20,9 +27,8 @@
 
 #include "proto/message.h"
 
-#define BOARD_MAGIC     0x44524f42u /* "BORD" */
-#define BOARD_VERSION   3u
-#define BOARD_MAX_SLOTS 64
+#define BOARD_MAGIC   0x44524f42u /* "BORD" */
+#define BOARD_VERSION 4u
 
 struct board_snapshot {
     uint32_t state; /* enum worker_state */
@@ -43,40 +49,40 @@ struct board_snapshot {
 };
 
 struct board_slot {
+    uint32_t magic, version;   /* for its worker, before that begins to write */
     _Atomic uint32_t sequence; /* seqlock of `snapshot` */
     uint32_t reserved;
     _Atomic uint64_t layers; /* layers done since the start: progress */
-    _Atomic uint64_t steps;
+    _Atomic uint64_t steps;  /* of the broker: turns of its loop */
     struct board_snapshot snapshot;
-    uint8_t padding[256 - 24 - sizeof(struct board_snapshot)];
+    uint8_t padding[4096 - 32 - sizeof(struct board_snapshot)];
 };
-_Static_assert(sizeof(struct board_slot) == 256, "board slot layout");
+_Static_assert(sizeof(struct board_slot) == 4096, "board slot layout");
 
-struct board {
-    uint32_t magic, version, n_slots, slot_bytes;
-    _Atomic uint64_t broker_turns;
-    uint8_t padding[4096 - 24];
-    struct board_slot slots[];
-};
-_Static_assert(offsetof(struct board, slots) == 4096, "board layout");
+/* Makes an empty slot, sealed, and maps it; the descriptor is close-on-exec. Both are the caller's. 0 or
+ * -errno. */
+int board_create(int *ret_fd, struct board_slot **ret_slot);
 
-/* Bytes of a board for n slots. */
-size_t board_size(uint32_t n_slots);
+/* Maps a slot for who writes to it. 0 or -errno; -EINVAL: it is smaller than one, or of another version. The
+ * descriptor stays the caller's. */
+int board_map(int fd, struct board_slot **ret_slot);
 
-/* Writes the header of a zeroed mapping; the supervisor does it once. */
-void board_init(struct board *board, uint32_t n_slots);
+/* Maps a slot for reading, whatever its worker has made of magic and version. 0 or -errno; -EINVAL: it is
+ * smaller than a slot. The descriptor stays the caller's. */
+int board_map_readonly(int fd, const struct board_slot **ret_slot);
 
-/* Checks magic, version, slot size and that `size` bytes hold all the slots. 0 or -EINVAL. */
-int board_check(const struct board *board, size_t size);
+/* Ends a mapping; NULL is none. Returns NULL. */
+struct board_slot *board_unmap(const struct board_slot *slot);
 
 /* Publishes a snapshot; only the slot's own worker calls it. */
 void board_write(struct board_slot *slot, const struct board_snapshot *snapshot);
 
-/* Copies a consistent snapshot; -EAGAIN after a bounded number of retries. */
+/* Copies a consistent snapshot, which is whatever was written: text that may have no end, reals that may be
+ * no numbers. -EAGAIN after a bounded number of retries. */
 int board_read(const struct board_slot *slot, struct board_snapshot *ret_snapshot);
 
-/* Makes the slot of a dead worker readable again: state ABSENT, counters zero. Only the supervisor calls it.
- */
+/* Makes the slot of a dead worker one that can be read, and mapped by the next: state ABSENT, counters zero.
+ * Only the supervisor calls it. */
 void board_reset(struct board_slot *slot);
 
 #endif

@@ -83,9 +83,10 @@ static int check_required(const struct field_table *table, uint64_t seen, struct
 
 /* The n pairs of a map whose head was read. `kind_seen` is NULL inside a message; at its top it says whether
  * "k" was read already. */
-static int decode_pairs(struct decoding *decoding, struct reader *reader, unsigned depth, size_t n,
-                        const struct field_table *table, bool *kind_seen, void *base, struct error *err)
+static int decode_pairs(struct decoding *decoding, unsigned depth, size_t n, const struct field_table *table,
+                        bool *kind_seen, void *base, struct error *err)
 {
+    struct reader *reader = &decoding->reader;
     uint64_t seen = 0;
     unsigned hint = 0;
     field_table_initials(table, base);
@@ -112,7 +113,7 @@ static int decode_pairs(struct decoding *decoding, struct reader *reader, unsign
             return error_set(err, MESSAGE_E_MALFORMED, "%s: comes twice", field->key);
         seen |= 1ull << at;
         hint = (unsigned)at + 1;
-        int r = decode_value(decoding, reader, depth - 1, field, (uint8_t *)base + field->offset, err);
+        int r = decode_value(decoding, depth - 1, field, (uint8_t *)base + field->offset, err);
         if (r != 0)
             return error_prefix(err, r, "%s", field->key);
         if (field->present)
@@ -122,17 +123,17 @@ static int decode_pairs(struct decoding *decoding, struct reader *reader, unsign
     return r == 0 && table->check ? table->check(base, err) : r;
 }
 
-int decode_map(struct decoding *decoding, struct reader *reader, unsigned depth,
-               const struct field_table *table, void *base, struct error *err)
+int decode_map(struct decoding *decoding, unsigned depth, const struct field_table *table, void *base,
+               struct error *err)
 {
     struct item map;
-    if (!reader_next(reader, &map))
+    if (!reader_next(&decoding->reader, &map))
         return decode_broken(err);
     if (map.type != ITEM_MAP)
         return error_set(err, MESSAGE_E_MALFORMED, "expected a map");
     if (map.n > FIELDS_MAX_KEYS)
         return error_set(err, MESSAGE_E_MALFORMED, "%zu keys are more than %d", map.n, FIELDS_MAX_KEYS);
-    return decode_pairs(decoding, reader, depth, map.n, table, NULL, base, err);
+    return decode_pairs(decoding, depth, map.n, table, NULL, base, err);
 }
 
 /* Walks the top map for a key; the reader stands before its value then. */
@@ -176,13 +177,13 @@ static int check_pieces(const struct frame *frame, struct error *err)
                      expected);
 }
 
-static int decode_message(struct message_decoder *decoder, struct reader reader, struct error *err)
+static int decode_message(struct message_decoder *decoder, struct reader start, struct error *err)
 {
-    size_t len = (size_t)(reader.end - reader.at);
+    size_t len = (size_t)(start.end - start.at);
     struct message *message = &decoder->message;
+    struct decoding decoding = {.reader = start, .arena = &decoder->arena};
     struct item map;
-    struct reader start = reader;
-    if (!reader_next(&reader, &map) || map.type != ITEM_MAP)
+    if (!reader_next(&decoding.reader, &map) || map.type != ITEM_MAP)
         return error_set(err, MESSAGE_E_MALFORMED, "not a msgpack map");
     if (map.n > FIELDS_MAX_KEYS)
         return error_set(err, MESSAGE_E_MALFORMED, "%zu keys are more than %d", map.n, FIELDS_MAX_KEYS);
@@ -193,19 +194,19 @@ static int decode_message(struct message_decoder *decoder, struct reader reader,
     if (len > message_max_bytes(message->kind))
         return error_set(err, MESSAGE_E_MALFORMED, "%s: %zu bytes are more than %zu", name, len,
                          message_max_bytes(message->kind));
-    struct decoding decoding = {.arena = &decoder->arena};
     bool kind_seen = false;
-    r = decode_pairs(&decoding, &reader, FIELDS_MAX_DEPTH, map.n, field_table_of(message->kind), &kind_seen,
-                     message, err);
+    r = decode_pairs(&decoding, FIELDS_MAX_DEPTH, map.n, field_table_of(message->kind), &kind_seen, message,
+                     err);
     if (r == 0 && message->kind == MESSAGE_FRAME && message->frame.logprobs.width > 0 &&
         decoding.logprob_rows != message->frame.ids.n)
         r = error_set(err, MESSAGE_E_MALFORMED, "logprobs: %zu rows for %zu ids", decoding.logprob_rows,
                       message->frame.ids.n);
     if (r == 0 && message->kind == MESSAGE_FRAME)
         r = check_pieces(&message->frame, err);
-    if (r == 0 && reader.at != reader.end)
+    const struct reader *left = &decoding.reader;
+    if (r == 0 && left->at != left->end)
         r = error_set(err, MESSAGE_E_MALFORMED, "%zu bytes follow the message",
-                      (size_t)(reader.end - reader.at));
+                      (size_t)(left->end - left->at));
     return r != 0 ? error_prefix(err, r, "%s", name) : 0;
 }
 

@@ -11,17 +11,18 @@
 #include "proto/reader.h"
 
 struct decoding {
+    struct reader reader;
     struct arena *arena;
     size_t logprob_rows; /* of the frame: compared with its ids at the end */
 };
 
 /* decode_value.c: the value of `field` goes to `at`. */
-int decode_value(struct decoding *decoding, struct reader *reader, unsigned depth, const struct field *field,
-                 void *at, struct error *err);
+int decode_value(struct decoding *decoding, unsigned depth, const struct field *field, void *at,
+                 struct error *err);
 
 /* decode.c: a whole map goes to the struct at `base`. */
-int decode_map(struct decoding *decoding, struct reader *reader, unsigned depth,
-               const struct field_table *table, void *base, struct error *err);
+int decode_map(struct decoding *decoding, unsigned depth, const struct field_table *table, void *base,
+               struct error *err);
 
 /* Says that the bytes end too early or are not msgpack. */
 int decode_broken(struct error *err);

@@ -63,8 +63,7 @@ static int decode_token_id(struct reader *reader, int32_t *ret_id, struct error 
     return 0;
 }
 
-static int decode_ids(struct decoding *decoding, struct reader *reader, size_t n, struct id_list *ret_list,
-                      struct error *err)
+static int decode_ids(struct decoding *decoding, size_t n, struct id_list *ret_list, struct error *err)
 {
     if (n == 0)
         return 0;
@@ -72,7 +71,7 @@ static int decode_ids(struct decoding *decoding, struct reader *reader, size_t n
     if (!ids)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        int r = decode_token_id(reader, &ids[i], err);
+        int r = decode_token_id(&decoding->reader, &ids[i], err);
         if (r != 0)
             return r;
     }
@@ -81,9 +80,9 @@ static int decode_ids(struct decoding *decoding, struct reader *reader, size_t n
 }
 
 /* A list of texts or of byte strings. */
-static int decode_strings(struct decoding *decoding, struct reader *reader, const struct field *field,
-                          void *at, struct error *err)
+static int decode_strings(struct decoding *decoding, const struct field *field, void *at, struct error *err)
 {
+    struct reader *reader = &decoding->reader;
     bool text = field->type == FIELD_NAMES;
     size_t n = 0;
     int r = list_head(reader, text ? "an array of texts" : "an array of byte strings", field->high, &n, err);
@@ -108,18 +107,18 @@ static int decode_strings(struct decoding *decoding, struct reader *reader, cons
     return 0;
 }
 
-static int decode_maps(struct decoding *decoding, struct reader *reader, unsigned depth,
-                       const struct field *field, void *at, struct error *err)
+static int decode_maps(struct decoding *decoding, unsigned depth, const struct field *field, void *at,
+                       struct error *err)
 {
     size_t n = 0;
-    int r = list_head(reader, "an array of maps", field->high, &n, err);
+    int r = list_head(&decoding->reader, "an array of maps", field->high, &n, err);
     if (r != 0 || n == 0)
         return r;
     uint8_t *items = arena_take(decoding->arena, n, field->table->size);
     if (!items)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        r = decode_map(decoding, reader, depth - 1, field->table, items + i * field->table->size, err);
+        r = decode_map(decoding, depth - 1, field->table, items + i * field->table->size, err);
         if (r != 0)
             return error_prefix(err, r, "item %zu", i);
     }
@@ -128,8 +127,8 @@ static int decode_maps(struct decoding *decoding, struct reader *reader, unsigne
     return 0;
 }
 
-static int decode_chat(struct decoding *decoding, struct reader *reader, unsigned depth, size_t n,
-                       struct prompt *prompt, struct error *err)
+static int decode_chat(struct decoding *decoding, unsigned depth, size_t n, struct prompt *prompt,
+                       struct error *err)
 {
     int r = field_check_count(n, PROTO_MAX_MESSAGES, err);
     if (r != 0)
@@ -138,7 +137,7 @@ static int decode_chat(struct decoding *decoding, struct reader *reader, unsigne
     if (!items)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        r = decode_map(decoding, reader, depth, field_table_of_chat(), &items[i], err);
+        r = decode_map(decoding, depth, field_table_of_chat(), &items[i], err);
         if (r != 0)
             return error_prefix(err, r, "message %zu", i);
     }
@@ -149,9 +148,9 @@ static int decode_chat(struct decoding *decoding, struct reader *reader, unsigne
 }
 
 /* Text, ids or chat messages: the item's own type says which. */
-static int decode_prompt(struct decoding *decoding, struct reader *reader, unsigned depth,
-                         struct prompt *prompt, struct error *err)
+static int decode_prompt(struct decoding *decoding, unsigned depth, struct prompt *prompt, struct error *err)
 {
+    struct reader *reader = &decoding->reader;
     struct item item, first;
     if (!reader_next(reader, &item))
         return decode_broken(err);
@@ -168,10 +167,10 @@ static int decode_prompt(struct decoding *decoding, struct reader *reader, unsig
     if (!reader_next(&ahead, &first))
         return decode_broken(err);
     if (first.type == ITEM_MAP)
-        return decode_chat(decoding, reader, depth - 1, item.n, prompt, err);
+        return decode_chat(decoding, depth - 1, item.n, prompt, err);
     prompt->form = PROMPT_IDS;
     int r = field_check_count(item.n, PROTO_MAX_PROMPT_IDS, err);
-    return r != 0 ? r : decode_ids(decoding, reader, item.n, &prompt->ids, err);
+    return r != 0 ? r : decode_ids(decoding, item.n, &prompt->ids, err);
 }
 
 /* A real, or an integer that stands for one. */
@@ -215,9 +214,10 @@ static int decode_logprob(struct reader *reader, struct token_logprob *ret_entry
     return field_check_logprob(ret_entry->logprob, err);
 }
 
-static int decode_biases(struct decoding *decoding, struct reader *reader, const struct field *field,
+static int decode_biases(struct decoding *decoding, const struct field *field,
                          struct logit_bias_list *ret_list, struct error *err)
 {
+    struct reader *reader = &decoding->reader;
     size_t n = 0;
     int r = list_head(reader, "pairs of id and bias", field->high, &n, err);
     if (r != 0 || n == 0)
@@ -238,9 +238,10 @@ static int decode_biases(struct decoding *decoding, struct reader *reader, const
     return 0;
 }
 
-static int decode_logprobs(struct decoding *decoding, struct reader *reader, const struct field *field,
+static int decode_logprobs(struct decoding *decoding, const struct field *field,
                            struct frame_logprobs *logprobs, struct error *err)
 {
+    struct reader *reader = &decoding->reader;
     size_t rows = 0, width = 0;
     int r = list_head(reader, "an array for each id", PROTO_MAX_FRAME_IDS, &rows, err);
     struct token_logprob *items = NULL;
@@ -365,9 +366,10 @@ static int decode_scalar(struct reader *reader, const struct field *field, void 
     }
 }
 
-int decode_value(struct decoding *decoding, struct reader *reader, unsigned depth, const struct field *field,
-                 void *at, struct error *err)
+int decode_value(struct decoding *decoding, unsigned depth, const struct field *field, void *at,
+                 struct error *err)
 {
+    struct reader *reader = &decoding->reader;
     size_t n = 0;
     int r;
     switch (field->type) {
@@ -387,20 +389,20 @@ int decode_value(struct decoding *decoding, struct reader *reader, unsigned dept
     }
     case FIELD_NAMES:
     case FIELD_BINS:
-        return decode_strings(decoding, reader, field, at, err);
+        return decode_strings(decoding, field, at, err);
     case FIELD_IDS:
         r = list_head(reader, "an array of token ids", field->high, &n, err);
-        return r != 0 ? r : decode_ids(decoding, reader, n, at, err);
+        return r != 0 ? r : decode_ids(decoding, n, at, err);
     case FIELD_PROMPT:
-        return decode_prompt(decoding, reader, depth, at, err);
+        return decode_prompt(decoding, depth, at, err);
     case FIELD_BIASES:
-        return decode_biases(decoding, reader, field, at, err);
+        return decode_biases(decoding, field, at, err);
     case FIELD_LOGPROBS:
-        return decode_logprobs(decoding, reader, field, at, err);
+        return decode_logprobs(decoding, field, at, err);
     case FIELD_MAP:
-        return decode_map(decoding, reader, depth, field->table, at, err);
+        return decode_map(decoding, depth, field->table, at, err);
     case FIELD_MAPS:
-        return decode_maps(decoding, reader, depth, field, at, err);
+        return decode_maps(decoding, depth, field, at, err);
     default:
         return decode_scalar(reader, field, at, err);
     }

@@ -492,9 +492,9 @@ struct message {
             struct bytes digest;
             uint32_t context;
             bool chat;
-            struct bytes tools; /* the form in which its model calls tools; "" = it has none */
-            uint32_t kv_blocks, max_prompt;
-            uint32_t embedding; /* numbers of an embedding; 0: it makes none */
+            struct bytes tools;             /* the form in which its model calls tools; "" = it has none */
+            uint32_t kv_blocks, max_prompt; /* told, and not needed: it is the worker that judges prompts */
+            uint32_t embedding;             /* numbers of an embedding; 0: it makes none */
             struct bytes device;
             uint64_t wseq, acked; /* last frame made so far, last one acknowledged */
         } register_;

@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define SUPERVISION_VERSION      3u
-#define SUPERVISION_PLACES_MAX   64 /* as many as a board has slots */
+#define SUPERVISION_VERSION      4u
+#define SUPERVISION_PLACES_MAX   64
 #define SUPERVISION_ENDPOINT_MAX 128
 #define SUPERVISION_REASON_MAX   512
 
@@ -40,8 +40,10 @@ struct place_record {
     uint32_t pid;         /* 0: none, or it is being made */
     uint32_t left;        /* its last process ended by itself, with status 0: somebody told it to */
     uint32_t reserved;
-    uint64_t start_at;                     /* clock_ns */
-    char stream[SUPERVISION_ENDPOINT_MAX]; /* endpoint of the incarnation's stream */
+    uint64_t start_at; /* clock_ns */
+    char
+        link[SUPERVISION_ENDPOINT_MAX]; /* endpoint of the incarnation's link, to which the broker connects */
+    char stream[SUPERVISION_ENDPOINT_MAX]; /* and of its stream */
     char reason[SUPERVISION_REASON_MAX];   /* of its last death */
 };
 
@@ -59,8 +61,10 @@ struct news { /* to the broker */
         struct {
             uint64_t boot;
             uint32_t n_places;
-            int32_t board_fd, rundir_fd, vault_fd; /* inherited */
-        } welcome;                                 /* always first */
+            uint32_t board_version; /* BOARD_VERSION: slots say nothing that could be believed */
+            /* Inherited; of the board the broker's own slot, and those of the workers. */
+            int32_t rundir_fd, vault_fd, turns_fd, slot_fds[SUPERVISION_PLACES_MAX];
+        } welcome; /* always first */
         struct place_record place;
         uint32_t signals; /* NEWS_END: how often the pool was told to end */
     };

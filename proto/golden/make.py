@@ -174,6 +174,8 @@ GOOD = [
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                   "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes",
                   "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "device": "cpu", "wseq": 5, "acked": 3}),
+    ("register, what it needs", {"k": "register", "proto": [1, 1], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
+                                 "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048}),
     ("ready", {"k": "ready", "incarnation": 1}),
     ("heartbeat", {"k": "heartbeat", "ref": 1, "active": 2, "waiting": 3, "kv_free": 4, "wseq": 5, "waiting_tokens": 6}),
     ("heartbeat, draining", {"k": "heartbeat", "ref": 2, "active": 1, "wseq": 7, "draining": True}),

@@ -30,16 +30,17 @@ static int read_number(const char *path, uint64_t *ret_number, struct error *err
     }
     if (fd < 0)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    char text[32];
-    ssize_t n = read(fd, text, sizeof text - 1);
+    char text[32]; /* more than the largest number has; what fills it is none */
+    ssize_t n = read(fd, text, sizeof text);
     int r = -errno;
     close(fd);
     if (n < 0)
         return error_set(err, r, "%s: %s", path, strerror(-r));
-    bool ends = n > 0 && text[n - 1] == '\n';
-    text[ends ? n - 1 : n] = 0;
+    bool is_line = n > 0 && n < (ssize_t)sizeof text && text[n - 1] == '\n' && !memchr(text, 0, (size_t)n);
+    if (is_line)
+        text[n - 1] = 0;
     /* So many more must be a number too. */
-    if (!ends || number_read(text, 0, UINT64_MAX - BOOT_TAKEN_AT_ONCE, ret_number, NULL) < 0)
+    if (!is_line || number_read(text, 0, UINT64_MAX - BOOT_TAKEN_AT_ONCE, ret_number, NULL) < 0)
         return error_set(err, -EINVAL, "%s does not hold a boot number", path);
     return 0;
 }

@@ -314,7 +314,7 @@ static bool reap_current(struct gateway_child *child, uint64_t now)
         return false;
     }
     child->restart.deaths = 0; /* it is never given up */
-    restart_died(&child->restart, now, &child->start_at);
+    restart_died(&child->restart, child->restart.wait_ns, now, &child->start_at);
     if (WIFSIGNALED(status) && child->restart.waits <= AT_ONCE)
         child->start_at = now;
     log_error("the gateway %s: it is started again", how);

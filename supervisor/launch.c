@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* One process: its arguments, what it inherits.
  *
- * Of our descriptors a worker inherits the board, the prefix store and nothing else: all others are
- * close-on-exec. It leads a process group of its own, so that a Ctrl-C on the terminal does not reach it.
- * SIGPIPE stays ignored, because it must not die of a line on its stderr.
+ * Of our descriptors a worker inherits its doors, its slot of the board, the prefix store and nothing else:
+ * all others are close-on-exec. It leads a process group of its own, so that a Ctrl-C on the terminal does
+ * not reach it. SIGPIPE stays ignored, because it must not die of a line on its stderr.
  *
  * The broker stays in our group, or it could not write to a terminal that wants to be asked; it ignores the
  * signals that are meant for us. */
@@ -26,11 +26,10 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
 {
     const struct options *options = plan->options;
     command_line_add(line, plan->program);
-    command_line_add(line, options->model);
-    command_line_option(line, "--broker", plan->worker_link);
     command_line_option(line, "--name", plan->name);
     command_line_number(line, "--incarnation", plan->incarnation);
-    command_line_option(line, "--stream", plan->stream);
+    command_line_number(line, "--link-fd", plan->doors.link_fd);
+    command_line_number(line, "--stream-fd", plan->doors.stream_fd);
     command_line_option(line, "--device", options->device);
     if (options->context > 0)
         command_line_number(line, "--ctx", options->context);
@@ -59,6 +58,8 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
     if (options->no_sandbox)
         command_line_add(line, "--no-sandbox");
     command_line_number(line, "--parent", getpid());
+    command_line_add(line, "--"); /* a model may be called -x */
+    command_line_add(line, options->model);
 }
 
 /* What the processes have in common: default signals, stdin empty, and the descriptors `fds`. `stderr_fd` -1:
@@ -97,28 +98,49 @@ static int spawn(const char *program, char *const *words, const int *fds, size_t
     return -r;
 }
 
-int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stderr, struct error *err)
+/* With a pipe as its stderr. `name` is of whoever could not be given one. */
+static int spawn_piped(struct command_line *line, const int *fds, size_t n_fds, const char *name,
+                       pid_t *ret_pid, int *ret_stderr, struct error *err)
 {
-    struct command_line line = {0};
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-        return error_set(err, -errno, "%s: pipe: %s", plan->name, strerror(errno));
+        return error_set(err, -errno, "%s: pipe: %s", name, strerror(errno));
     pid_t pid;
-    build_command(plan, &line);
-    char *const *words = command_line_words(&line);
-    const int fds[] = {plan->board_fd, plan->store_fd};
-    int r =
-        words ? spawn(plan->program, words, fds, plan->store_fd >= 0 ? 2 : 1, pipe_fds[1], &pid) : -ENOMEM;
-    command_line_deinit(&line);
+    char *const *words = command_line_words(line);
+    int r = words ? spawn(words[0], words, fds, n_fds, pipe_fds[1], &pid) : -ENOMEM;
     close(pipe_fds[1]);
     if (r < 0) {
         close(pipe_fds[0]);
-        return error_set(err, r, "%s: %s", plan->program, strerror(-r));
+        return error_set(err, r, "%s: %s", line->n > 0 ? line->words[0] : name, strerror(-r));
     }
     fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
     *ret_pid = pid;
     *ret_stderr = pipe_fds[0];
     return 0;
+}
+
+int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stderr, struct error *err)
+{
+    struct command_line line = {0};
+    const int fds[] = {plan->doors.link_fd, plan->doors.stream_fd, plan->board_fd, plan->store_fd};
+    build_command(plan, &line);
+    int r = spawn_piped(&line, fds, plan->store_fd >= 0 ? 4 : 3, plan->name, ret_pid, ret_stderr, err);
+    command_line_deinit(&line);
+    return r;
+}
+
+int launch_count(const char *program, const struct options *options, pid_t *ret_pid, int *ret_said,
+                 struct error *err)
+{
+    struct command_line line = {0};
+    command_line_add(&line, program);
+    command_line_add(&line, "--count-devices");
+    command_line_option(&line, "--device", options->device);
+    command_line_add(&line, "--");
+    command_line_add(&line, options->model);
+    int r = spawn_piped(&line, NULL, 0, "quern-worker", ret_pid, ret_said, err);
+    command_line_deinit(&line);
+    return r;
 }
 
 int launch_broker(const char *program, const struct options *options, const int *fds, size_t n_fds,

@@ -8,23 +8,29 @@
 
 #include "broker/options.h"
 #include "common/error.h"
+#include "supervisor/doors.h"
 
 struct launch_plan {
     const char *program; /* path of quern-worker */
     const struct options *options;
-    const char *worker_link; /* endpoint that it shall connect to */
-    const char *stream;      /* endpoint that the worker shall bind */
     const char *name;
-    uint32_t index; /* place in the pool: slot on the board, and by it its share of the cores */
+    uint32_t index; /* place in the pool, and by it its share of the cores */
     uint32_t incarnation;
-    int board_fd;
-    int store_fd; /* of the prefix store; -1: there is none */
+    struct doors doors; /* on which it is reached */
+    int board_fd;       /* its slot of the board */
+    int store_fd;       /* of the prefix store; -1: there is none */
 };
 
-/* Starts it in a process group of its own, with default signals (but SIGPIPE ignored), the board, the prefix
- * store, and a pipe as its stderr, whose non-blocking read end is returned. It gets SIGTERM when we are gone.
- * 0 or -errno with the reason. */
+/* Starts it in a process group of its own, with default signals (but SIGPIPE ignored), its doors, its slot of
+ * the board, the prefix store, and a pipe as its stderr, whose non-blocking read end is returned. It gets
+ * SIGTERM when we are gone. 0 or -errno with the reason. */
 int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stderr, struct error *err);
+
+/* Starts quern-worker to count the devices that the options name (worker/count.h), in a process group of its
+ * own. All that it says comes through the pipe whose non-blocking read end is returned. 0 or -errno with the
+ * reason. */
+int launch_count(const char *program, const struct options *options, pid_t *ret_pid, int *ret_said,
+                 struct error *err);
 
 /* Starts the broker, in our own process group, with signals as a shell gives them. It inherits `fds`, the
  * first of which is its end of the connection to us. 0 or -errno with the reason. */

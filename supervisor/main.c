@@ -9,7 +9,6 @@
 
 #include "broker/loop.h"
 #include "broker/setup.h"
-#include "broker/sockets.h"
 #include "common/log.h"
 #include "common/program.h"
 #include "common/rundir.h"
@@ -57,7 +56,6 @@ int main(int argc, char **argv)
     program_hold_standard_files();
     program_forgo_core_dumps();
     argp_err_exit_status = PROGRAM_EXIT_USAGE;
-    sockets_prepare();
     log_init("broker");
     if (options_parse(argc, argv, &options, &err) < 0)
         return fail(PROGRAM_EXIT_USAGE, &err);

@@ -34,6 +34,7 @@
 #include "common/program.h"
 #include "common/shm.h"
 #include "common/utf8.h"
+#include "supervisor/doors.h"
 #include "supervisor/launch.h"
 
 #define WANT_RETRY_NS CLOCK_NS_PER_S /* until a start is tried again that failed for want of something */
@@ -68,29 +69,23 @@ int places_init(struct places *places, const struct options *options, int rundir
     *places = (struct places){.options = options,
                               .boot = boot,
                               .rundir_fd = rundir_fd,
-                              .board_fd = -1,
                               .store_fd = -1,
                               .proven_fd = -1,
                               .n = options->workers};
-    snprintf(places->worker_link, sizeof places->worker_link, "ipc://%s/backend", options->rundir);
     for (uint32_t i = 0; i < SUPERVISION_PLACES_MAX; i++) {
         places->places[i].record.index = i;
+        places->places[i].slot_fd = -1;
         places->places[i].log.fd = -1;
     }
     int r = program_sibling("quern-worker", places->program, err);
     if (r < 0)
         return r;
-    size_t size = board_size(places->n);
-    r = shm_create("quern-board", size, &places->board_fd);
-    if (r == 0)
-        r = shm_map(places->board_fd, size, (void **)&places->board);
-    if (r == 0)
-        r = shm_seal_size(places->board_fd);
+    for (uint32_t i = 0; i < places->n && r == 0; i++)
+        r = board_create(&places->places[i].slot_fd, &places->places[i].slot);
     if (r < 0) {
         places_deinit(places);
         return error_set(err, r, "shared memory for the board: %s", strerror(-r));
     }
-    board_init(places->board, places->n);
     places_prove(places);
     if (options->prefix_store == 0)
         return 0;
@@ -119,19 +114,12 @@ static void move_to(struct place *place, enum place_state state)
     place->changed = true;
 }
 
-/* A killed worker leaves its socket behind; in our directory, which may have been moved. */
-static void forget_stream(const struct places *places, const struct place *place)
-{
-    if (strncmp(place->record.stream, "ipc://", 6) == 0)
-        unlinkat(places->rundir_fd, strrchr(place->record.stream, '/') + 1, 0);
-}
-
 /* The place is empty again. */
-static void clear_place(struct places *places, struct place *place)
+static void clear_place(const struct places *places, struct place *place)
 {
     place->record.pid = 0;
-    forget_stream(places, place);
-    board_reset(&places->board->slots[place->record.index]);
+    doors_remove(&place->record, places->rundir_fd);
+    board_reset(place->slot);
 }
 
 static void start_again(struct place *place, uint64_t now)
@@ -153,7 +141,8 @@ static void give_up(struct places *places, struct place *place, uint64_t now)
     start_again(place, now);
 }
 
-/* What comes after a death, or after a start that failed. */
+/* What comes after a death, or after a start that failed. A worker that served for as long as it had been
+ * waited for starts from the shortest wait again. */
 static void after_death(struct places *places, struct place *place, bool permanent, uint64_t now)
 {
     bool made_room = place->replace_by > 0 && place->record.left;
@@ -163,7 +152,8 @@ static void after_death(struct places *places, struct place *place, bool permane
         move_to(place, PLACE_GONE);
     else if (made_room)
         start_again(place, now);
-    else if (permanent || !restart_died(&place->restart, now, &place->record.start_at))
+    else if (permanent ||
+             !restart_died(&place->restart, place->restart.wait_ns, now, &place->record.start_at))
         give_up(places, place, now);
     else
         move_to(place, PLACE_WAITING);
@@ -198,9 +188,7 @@ void places_announce(struct places *places, struct place *place)
     record->incarnation++;
     place->stall = (struct stall){0};
     place->stalled = false;
-    /* The boot number keeps an orphan of an earlier pool from sharing a path with a worker of ours. */
-    snprintf(record->stream, sizeof record->stream, "ipc://%s/worker-%u-%llu-%u", places->options->rundir,
-             record->index, (unsigned long long)places->boot, record->incarnation);
+    doors_name(record, places->options->rundir, places->boot);
     move_to(place, PLACE_STARTING);
 }
 
@@ -211,26 +199,37 @@ static bool is_want(int r)
     return r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOMEM;
 }
 
-void places_start(struct places *places, struct place *place, uint64_t now)
+/* Makes its doors and its process. What launch_worker and doors_open say. */
+static int launch(const struct places *places, const struct place *place, pid_t *ret_pid, int *ret_fd,
+                  struct error *err)
 {
-    struct place_record *record = &place->record;
-    struct error err;
-    char name[24];
-    pid_t pid;
-    int fd;
-    char proven[32];
+    const struct place_record *record = &place->record;
+    char name[24], proven[32];
+    struct doors doors;
+    int r = doors_open(record, &doors, err);
+    if (r < 0)
+        return r;
     snprintf(name, sizeof name, "worker-%u", record->index);
     snprintf(proven, sizeof proven, "/proc/self/fd/%d", places->proven_fd);
     const struct launch_plan plan = {.program = places->use_proven ? proven : places->program,
                                      .options = places->options,
-                                     .worker_link = places->worker_link,
-                                     .stream = record->stream,
                                      .name = name,
                                      .index = record->index,
                                      .incarnation = record->incarnation,
-                                     .board_fd = places->board_fd,
+                                     .doors = doors,
+                                     .board_fd = place->slot_fd,
                                      .store_fd = places->store_fd};
-    int r = launch_worker(&plan, &pid, &fd, &err);
+    r = launch_worker(&plan, ret_pid, ret_fd, err);
+    doors_close(&doors); /* the worker's alone: they end with it */
+    return r;
+}
+
+void places_start(struct places *places, struct place *place, uint64_t now)
+{
+    struct place_record *record = &place->record;
+    struct error err;
+    pid_t pid;
+    int fd, r = launch(places, place, &pid, &fd, &err);
     if (r == 0) {
         record->pid = (uint32_t)pid;
         place->changed = true;
@@ -372,7 +371,7 @@ void places_replace(struct places *places, uint32_t index, uint64_t patience_ns,
  * never did has nothing to be judged by. */
 static void watch(struct places *places, struct place *place, uint64_t now)
 {
-    const struct board_slot *slot = &places->board->slots[place->record.index];
+    const struct board_slot *slot = place->slot;
     bool loads = place->record.state == PLACE_STARTING;
     struct board_snapshot snapshot = {0};
     uint64_t progress = atomic_load(&slot->layers) + atomic_load(&slot->steps);
@@ -416,19 +415,17 @@ void places_deinit(struct places *places)
         struct place *place = &places->places[i];
         if (place->record.pid > 0) {
             waitpid((pid_t)place->record.pid, NULL, 0);
-            forget_stream(places, place);
+            doors_remove(&place->record, places->rundir_fd);
         }
         worker_log_close(&place->log, false);
+        place->slot = board_unmap(place->slot);
+        if (place->slot_fd >= 0)
+            close(place->slot_fd);
+        place->slot_fd = -1;
     }
-    if (places->board)
-        munmap(places->board, board_size(places->n));
-    if (places->board_fd >= 0)
-        close(places->board_fd);
     if (places->store_fd >= 0)
         close(places->store_fd);
     if (places->proven_fd >= 0)
         close(places->proven_fd);
-    places->proven_fd = -1;
-    places->board = NULL;
-    places->board_fd = places->store_fd = -1;
+    places->proven_fd = places->store_fd = -1;
 }

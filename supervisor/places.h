@@ -2,7 +2,7 @@
 #ifndef SUPERVISOR_PLACES_H
 #define SUPERVISOR_PLACES_H
 
-/* The places of the pool: a worker process is kept on each, and the board belongs to them. */
+/* The places of the pool: a worker process is kept on each, and has a slot of the board. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -19,7 +19,9 @@ const char *place_state_name(enum place_state state);
 
 struct place {
     struct place_record record; /* as the broker is told */
-    bool changed;               /* and has not been told yet */
+    struct board_slot *slot;
+    int slot_fd;
+    bool changed; /* and has not been told yet */
     struct restart restart;
     struct stall stall;
     bool stalled; /* killed by us, for that */
@@ -34,19 +36,16 @@ struct places {
     char program[PATH_MAX];
     int proven_fd;   /* a program that workers became ready with; -1: none could be kept */
     bool use_proven; /* what stands at its path did not become ready: that one is started */
-    char worker_link[RUNDIR_PATH_MAX + 32]; /* endpoint that workers connect to */
-    uint64_t boot;                          /* in the names of their streams */
+    uint64_t boot;   /* in the names of their doors */
     int rundir_fd;
-    int board_fd;
     int store_fd; /* the prefix store; -1: there is none */
-    struct board *board;
     uint32_t n;
     bool stopping; /* nothing is started any more */
     struct place places[SUPERVISION_PLACES_MAX];
 };
 
-/* Creates the board, and the prefix store if one is wanted; starts nothing yet. `rundir_fd`: the run
- * directory, where workers bind their streams. That and the options outlive the places. 0 or -errno with the
+/* Creates the slots, and the prefix store if one is wanted; starts nothing yet. `rundir_fd`: the run
+ * directory, where the doors of workers are. That and the options outlive the places. 0 or -errno with the
  * reason. */
 int places_init(struct places *places, const struct options *options, int rundir_fd, uint64_t boot,
                 struct error *err);
@@ -54,7 +53,8 @@ int places_init(struct places *places, const struct options *options, int rundir
 /* The next place whose process is due to be started; NULL when none is. */
 struct place *places_due(struct places *places, uint64_t now);
 
-/* Says what is about to be started there: its incarnation and stream, without a process yet. */
+/* Says what is about to be started there: its incarnation and where its doors will be, without a process yet.
+ */
 void places_announce(struct places *places, struct place *place);
 
 /* Starts it; a start that fails counts as a death, but for want of descriptors or memory, which is tried
@@ -99,7 +99,7 @@ void places_stood_still(struct places *places, uint64_t now);
 /* Sends the signal to all that live; from then on nothing is started. */
 void places_stop(struct places *places, int signal);
 
-/* Waits for all that live, then frees the board and the pipes. */
+/* Waits for all that live, then frees slots and pipes. */
 void places_deinit(struct places *places);
 
 #endif

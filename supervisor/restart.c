@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The restart policy.
  *
- * Waits double from 0.5 s to 10 s; a worker that had been ready for a while starts from the shortest again. A
- * worker that dies five times in a row without ever becoming ready will not become ready the sixth time: that
- * is a crash loop, and it stops. */
+ * Waits double from 0.5 s to 10 s; who was ready for a while, which callers choose, starts from the shortest
+ * again. A worker that dies five times in a row without ever becoming ready will not become ready the sixth
+ * time: that is a crash loop, and it stops. */
 
 #include "supervisor/restart.h"
 
@@ -15,11 +15,11 @@ void restart_ready(struct restart *restart, uint64_t now)
     restart->ready_ns = now;
 }
 
-bool restart_died(struct restart *restart, uint64_t now, uint64_t *ret_at)
+bool restart_died(struct restart *restart, uint64_t steady_ns, uint64_t now, uint64_t *ret_at)
 {
     if (restart->ready_ns == 0)
         restart->deaths++;
-    else if (now - restart->ready_ns >= RESTART_STEADY_MS * CLOCK_NS_PER_MS)
+    else if (now - restart->ready_ns >= steady_ns)
         restart->waits = 0;
     restart->ready_ns = 0;
     if (restart->deaths >= RESTART_MAX_DEATHS)
@@ -30,7 +30,8 @@ bool restart_died(struct restart *restart, uint64_t now, uint64_t *ret_at)
     if (wait_ms > RESTART_BACKOFF_MAX_MS)
         wait_ms = RESTART_BACKOFF_MAX_MS;
     restart->waits++;
-    *ret_at = now + wait_ms * CLOCK_NS_PER_MS;
+    restart->wait_ns = wait_ms * CLOCK_NS_PER_MS;
+    *ret_at = now + restart->wait_ns;
     return true;
 }
 

@@ -11,7 +11,6 @@
 #define RESTART_BACKOFF_MIN_MS 500
 #define RESTART_BACKOFF_MAX_MS 10000
 #define RESTART_MAX_DEATHS     5     /* in a row, none of them ready: a crash loop */
-#define RESTART_STEADY_MS      10000 /* ready this long: the next death starts from the shortest wait */
 #define STALL_MS               10000 /* of a worker that serves */
 #define STALL_BROKER_MS        5000  /* of a broker that serves: it does nothing for long */
 #define STALL_LOADING_MS       60000 /* of one that loads: a large matrix may come from a slow disk */
@@ -19,14 +18,16 @@
 struct restart {       /* zeroed: never died */
     uint32_t deaths;   /* in a row, without having been ready */
     uint32_t waits;    /* how often the wait was doubled */
+    uint64_t wait_ns;  /* the last one */
     uint64_t ready_ns; /* since when ready; 0 when not */
 };
 
 /* The worker is ready. */
 void restart_ready(struct restart *restart, uint64_t now);
 
-/* The worker died: true and when to start it again, or false: it is a crash loop. */
-bool restart_died(struct restart *restart, uint64_t now, uint64_t *ret_at);
+/* The worker died: true and when to start it again, or false: it is a crash loop. One that was ready for
+ * `steady_ns` starts from the shortest wait again. */
+bool restart_died(struct restart *restart, uint64_t steady_ns, uint64_t now, uint64_t *ret_at);
 
 /* Watches one worker's progress. */
 struct stall { /* zeroed: nothing seen */

@@ -41,9 +41,11 @@
 #include "common/rundir.h"
 #include "supervisor/boot.h"
 #include "supervisor/control.h"
+#include "supervisor/devices.h"
 #include "supervisor/gateway.h"
 #include "supervisor/launch.h"
 #include "supervisor/notify.h"
+#include "supervisor/orders.h"
 #include "supervisor/places.h"
 #include "supervisor/reload.h"
 
@@ -68,10 +70,12 @@ enum broker_change {
 };
 
 struct supervision {
-    const struct options *options;
+    struct options *options;
     char program[PATH_MAX]; /* quern-broker */
     int signal_fd, lock_fd;
     int vault_fd; /* what a broker leaves to the next */
+    int turns_fd; /* the broker's slot of the board: */
+    struct board_slot *turns;
     uint64_t now;
     struct places places;
     struct gateway_child gateway;
@@ -97,6 +101,7 @@ struct supervision {
     uint32_t signals; /* that asked us to end */
     bool signals_told;
     uint64_t leave_at; /* when a broker that was told to end at once is killed; 0: it was not */
+    bool failed;       /* and it was told so for want of a gateway, not by a signal */
     struct boot boot;
     bool boot_is_new; /* no broker was told of it */
     uint64_t next_tick;
@@ -108,6 +113,8 @@ struct supervision {
 
 static void broker_serves(struct supervision *self)
 {
+    self->serving = true;
+    restart_ready(&self->restart, self->now);
     if (self->change != BROKER_ON_TRIAL)
         return;
     self->change = BROKER_KEPT;
@@ -115,33 +122,12 @@ static void broker_serves(struct supervision *self)
         reload_broker_serves(&self->reload, &self->places, &self->gateway, &self->control, self->now);
 }
 
-static void take_order(struct supervision *self, const struct order *order)
-{
-    switch (order->kind) {
-    case ORDER_SERVING:
-        self->serving = true;
-        restart_ready(&self->restart, self->now);
-        broker_serves(self);
-        break;
-    case ORDER_READY:
-        places_ready(&self->places, order->index, order->incarnation, self->now);
-        break;
-    case ORDER_KILL:
-        places_kill(&self->places, order->index, order->incarnation);
-        break;
-    case ORDER_STOP:
-        places_stop(&self->places, SIGTERM);
-        break;
-    default:
-        log_error("the broker gave an order that is not known: %u", order->kind);
-    }
-}
-
 static void take_orders(struct supervision *self)
 {
     struct order order;
     while (self->link >= 0 && supervision_receive(self->link, &order, sizeof order) == 0)
-        take_order(self, &order);
+        if (orders_take(&self->places, &order, self->now))
+            broker_serves(self);
 }
 
 /* False when the broker has to read first. */
@@ -157,21 +143,28 @@ static void tell_place(struct supervision *self, struct place *place)
         place->changed = false;
 }
 
+static void tell_welcome(struct supervision *self)
+{
+    struct news welcome = {.kind = NEWS_WELCOME,
+                           .version = SUPERVISION_VERSION,
+                           .welcome = {.boot = self->boot.number,
+                                       .n_places = self->places.n,
+                                       .board_version = BOARD_VERSION,
+                                       .rundir_fd = self->lock_fd,
+                                       .vault_fd = self->vault_fd,
+                                       .turns_fd = self->turns_fd}};
+    for (uint32_t i = 0; i < self->places.n; i++)
+        welcome.welcome.slot_fds[i] = self->places.places[i].slot_fd;
+    self->welcomed = tell(self, &welcome);
+    if (self->welcomed)
+        self->boot_is_new = false;
+}
+
 /* What the broker does not know yet. */
 static void tell_changes(struct supervision *self)
 {
-    if (!self->welcomed && self->link >= 0) {
-        const struct news welcome = {.kind = NEWS_WELCOME,
-                                     .version = SUPERVISION_VERSION,
-                                     .welcome = {.boot = self->boot.number,
-                                                 .n_places = self->places.n,
-                                                 .board_fd = self->places.board_fd,
-                                                 .rundir_fd = self->lock_fd,
-                                                 .vault_fd = self->vault_fd}};
-        self->welcomed = tell(self, &welcome);
-        if (self->welcomed)
-            self->boot_is_new = false;
-    }
+    if (!self->welcomed && self->link >= 0)
+        tell_welcome(self);
     if (!self->welcomed)
         return;
     for (uint32_t i = 0; i < self->places.n; i++)
@@ -219,10 +212,12 @@ static void start_broker(struct supervision *self)
     int r = self->serving && !self->boot_is_new ? boot_raise(&self->boot, self->options->rundir, &err) : 0;
     if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         r = error_set(&err, -errno, "socketpair: %s", strerror(errno));
-    const int fds[] = {pair[1], self->places.board_fd, self->lock_fd, self->vault_fd};
+    int fds[4 + SUPERVISION_PLACES_MAX] = {pair[1], self->lock_fd, self->vault_fd, self->turns_fd};
+    for (uint32_t i = 0; i < self->places.n; i++)
+        fds[4 + i] = self->places.places[i].slot_fd;
     if (r == 0)
-        r = launch_broker(self->use_own ? OWN_PROGRAM : self->program, self->options, fds,
-                          sizeof fds / sizeof *fds, &self->broker, &err);
+        r = launch_broker(self->use_own ? OWN_PROGRAM : self->program, self->options, fds, 4 + self->places.n,
+                          &self->broker, &err);
     close(pair[1]);
     if (r < 0) {
         close(pair[0]);
@@ -263,18 +258,17 @@ static void broker_ended(struct supervision *self, int status)
     if (self->change == BROKER_LEAVING && self->signals < 2) {
         self->change = BROKER_ON_TRIAL;
         self->start_at = self->now;
+        self->restart = (struct restart){0}; /* the next one has died of nothing, and does not serve yet */
         return;
     }
     bool by_itself = WIFEXITED(status) || self->reload.stage == RELOAD_BROKER;
     if (self->signals < 2 && by_itself && take_back(self, how))
         return;
     if (WIFEXITED(status) || self->signals > 1) {
-        end(self, WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+        end(self, WIFEXITED(status) && !self->failed ? WEXITSTATUS(status) : EXIT_FAILURE);
         return;
     }
-    if (self->restart.ready_ns > 0 && self->now - self->restart.ready_ns >= STEADY_NS)
-        self->restart.waits = 0;
-    bool again = restart_died(&self->restart, self->now, &self->start_at);
+    bool again = restart_died(&self->restart, STEADY_NS, self->now, &self->start_at);
     log_error("the broker %s%s", how, again ? ": it is started again" : " again and again: it is given up");
     if (!again)
         end(self, EXIT_FAILURE);
@@ -303,11 +297,28 @@ static void replace_broker(struct supervision *self)
 static void watch_broker(struct supervision *self)
 {
     uint32_t most_ms = self->restart.ready_ns > 0 ? STALL_BROKER_MS : STALL_LOADING_MS;
-    uint64_t turns = atomic_load_explicit(&self->places.board->broker_turns, memory_order_relaxed);
+    uint64_t turns = atomic_load_explicit(&self->turns->steps, memory_order_relaxed);
     if (self->broker == 0 || self->stalled || !stall_check(&self->stall, true, turns, most_ms, self->now))
         return;
     self->stalled = true;
     kill(self->broker, SIGKILL);
+}
+
+/* As a second signal does, but for the exit status: the broker hears of it, and has nothing to complain of.
+ */
+static void end_for_want_of_a_gateway(struct supervision *self)
+{
+    if (self->broker == 0) {
+        end(self, EXIT_FAILURE);
+        return;
+    }
+    if (self->reload.stage != RELOAD_NONE)
+        reload_failed(&self->reload, &self->control, "the pool ends, as it has no gateway");
+    gateway_child_stop(&self->gateway, SIGTERM); /* none is started any more */
+    self->failed = true;
+    self->signals += 2;
+    self->signals_told = false;
+    self->leave_at = self->now + LEAVE_NS;
 }
 
 static void reap(struct supervision *self)
@@ -317,7 +328,7 @@ static void reap(struct supervision *self)
     if (self->broker > 0 && waitpid(self->broker, &status, WNOHANG) == self->broker)
         broker_ended(self, status);
     if (!gateway_child_reap(&self->gateway, self->now))
-        end(self, EXIT_FAILURE);
+        end_for_want_of_a_gateway(self);
 }
 
 /* ---- one turn ---- */
@@ -497,7 +508,8 @@ static int lock(struct supervision *self, struct error *err)
 
 static int prepare(struct supervision *self, struct error *err)
 {
-    const struct options *options = self->options;
+    struct options *options = self->options;
+    char worker[PATH_MAX];
     int r = take_over_signals(&self->signal_fd, err);
     if (r == 0)
         r = notify_init(&self->notify, err);
@@ -519,14 +531,20 @@ static int prepare(struct supervision *self, struct error *err)
         sockets_clear(options->rundir);
     if (r == 0 && (r = vault_create(VAULT_BYTES(options), &self->vault_fd)) < 0)
         error_set(err, r, "shared memory for requests: %s", strerror(-r));
+    if (r == 0 && (r = board_create(&self->turns_fd, &self->turns)) < 0)
+        error_set(err, r, "shared memory for the board: %s", strerror(-r));
     if (r == 0)
         r = control_open(&self->control, options->rundir, err);
+    if (r == 0)
+        r = program_sibling("quern-worker", worker, err);
+    if (r == 0)
+        options->workers = devices_workers(options, worker, self->signal_fd);
     if (r == 0)
         r = places_init(&self->places, options, self->lock_fd, self->boot.number, err);
     return r;
 }
 
-int supervise(const struct options *options, struct error *err)
+int supervise(struct options *options, struct error *err)
 {
     static struct supervision supervision;
     struct supervision *self = &supervision;
@@ -534,6 +552,7 @@ int supervise(const struct options *options, struct error *err)
                                  .signal_fd = -1,
                                  .lock_fd = -1,
                                  .vault_fd = -1,
+                                 .turns_fd = -1,
                                  .link = -1,
                                  .control = {.fd = -1},
                                  .notify = {.fd = -1},
@@ -549,6 +568,9 @@ int supervise(const struct options *options, struct error *err)
     }
     control_close(&self->control, self->lock_fd);
     notify_deinit(&self->notify);
+    self->turns = board_unmap(self->turns);
+    if (self->turns_fd >= 0)
+        close(self->turns_fd);
     if (self->vault_fd >= 0)
         close(self->vault_fd);
     if (self->lock_fd >= 0)

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/utf8.h"
 
 #define READS_AT_ONCE 16 /* a process that floods its stderr does not stop the loop */
 
@@ -41,6 +42,7 @@ static void end_line(struct worker_log *log, uint64_t now)
     pass_on(log);
     memcpy(log->last, log->partial, log->partial_len);
     log->last[log->partial_len] = 0;
+    utf8_clean(log->last); /* it read what strangers wrote, and our stderr may be a terminal */
     log->partial_len = 0;
     log->held = true;
     log->held_ns = now;

@@ -18,6 +18,17 @@ enum proto_error allowance_check_session(const struct allowance *allowance, cons
                      key->sessions, allowance->sessions);
 }
 
+enum proto_error allowance_check_subscription(const struct allowance *allowance, const struct client_key *key,
+                                              uint32_t subscriptions, struct error *reason)
+{
+    if (!key || allowance->subscriptions == 0 || subscriptions < allowance->subscriptions)
+        return PROTO_OK;
+    return error_set(
+        reason, PROTO_OVERLOADED,
+        "this client's key has %u subscriptions of the stream, and may have %u (client-subscriptions)",
+        subscriptions, allowance->subscriptions);
+}
+
 /* Brings the bucket up to date. */
 static void fill(const struct allowance *allowance, struct client_key *key, uint64_t now)
 {

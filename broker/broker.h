@@ -50,7 +50,6 @@ struct broker_counters {
 
 struct broker_endpoints {
     char frontend[BROKER_ENDPOINT_MAX];
-    char worker_link[BROKER_ENDPOINT_MAX];
     char streams[2][BROKER_ENDPOINT_MAX]; /* [n_streams], told in hello_ok */
     size_t n_streams;
 };

@@ -29,7 +29,7 @@ struct client_link {
 
 void client_link_send(struct client_link *link, struct session *session, const struct message *message);
 
-/* Tells a session the end of its request. */
+/* Tells a session the end of its request; nothing while that has not ended. */
 void client_link_send_end(struct client_link *link, struct session *session, const struct request *request);
 
 /* Sends what asks for no answer, if nothing else waits: a client whose connection is gone has its session

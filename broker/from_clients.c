@@ -153,6 +153,13 @@ static void hello(struct broker *broker, const struct origin *from, const struct
 static void join(struct broker *broker, struct session *session, const struct message *message,
                  struct bytes raw)
 {
+    struct error err;
+    if (!stream_may_be_heard(&broker->stream, session, &err)) {
+        struct message no = make_error(MESSAGE_JOIN, NULL, PROTO_OVERLOADED, err.text);
+        no.error.retry_after_ms = 1000;
+        answer(broker, session, &no);
+        return;
+    }
     struct message welcome = {.kind = MESSAGE_WELCOME};
     welcome.welcome.nonce = message->join.nonce;
     broker->scratch.len = 0;
@@ -171,19 +178,14 @@ static void bye(struct broker *broker, struct session *session, const struct mes
 
 /* ---- requests ---- */
 
-/* What no worker needs to be asked for. */
-static enum proto_error check_generation(const struct generation *generation, struct error *err)
+/* Whether all that the request requires is here. */
+static enum proto_error check_required(const struct generation *generation, struct error *err)
 {
     for (size_t i = 0; i < generation->require.n; i++)
         if (!has_name(&features, generation->require.items[i]))
             return error_set(err, PROTO_UNSUPPORTED, "generate: require: there is no \"%.*s\" here",
                              (int)generation->require.items[i].len,
                              (const char *)generation->require.items[i].data);
-    const struct prompt *prompt = &generation->prompt;
-    if ((prompt->form == PROMPT_TEXT && prompt->text.len == 0) ||
-        (prompt->form == PROMPT_IDS && prompt->ids.n == 0) ||
-        (prompt->form == PROMPT_CHAT && prompt->chat.n == 0))
-        return error_set(err, PROTO_BAD_REQUEST, "generate: prompt: is empty");
     return PROTO_OK;
 }
 
@@ -193,7 +195,7 @@ static void generate(struct broker *broker, struct session *session, const struc
     const struct id128 *id = &message->generate.id;
     struct arrival arrival = {session, *id, &message->generate.generation, raw};
     struct verdict verdict = {0};
-    verdict.error = check_generation(arrival.generation, &verdict.reason);
+    verdict.error = check_required(arrival.generation, &verdict.reason);
     if (verdict.error == PROTO_OK)
         lifecycle_admit(broker, &arrival, &verdict);
     if (verdict.error != PROTO_OK) {
@@ -210,8 +212,7 @@ static void generate(struct broker *broker, struct session *session, const struc
     accepted.accepted.seed = request->seed;
     accepted.accepted.again = verdict.again;
     answer(broker, session, &accepted);
-    if (request->state == REQUEST_ENDED)
-        client_link_send_end(&broker->client_link, session, request);
+    client_link_send_end(&broker->client_link, session, request);
 }
 
 static void cancel(struct broker *broker, struct session *session, const struct message *message,
@@ -263,8 +264,7 @@ static void attach(struct broker *broker, struct session *session, const struct 
     ok.attach_ok.epoch = request->epoch;
     ok.attach_ok.next = request->log.count;
     answer(broker, session, &ok);
-    if (request->state == REQUEST_ENDED)
-        client_link_send_end(&broker->client_link, session, request);
+    client_link_send_end(&broker->client_link, session, request);
 }
 
 /* ---- questions ---- */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What workers say.
  *
- * A worker's process is expected: the supervisor started it, so its name, incarnation and pid are known, and
- * nobody else may register; an orphan of a pool that was killed is told to finish and go. A registration
- * connects to the worker's stream; once the worker saw that subscription it says `ready`, and only then
- * requests are assigned, so no frame can be published into the void. Every other message counts only from a
- * peer that registered; a foreign one gets an error and is ignored. */
+ * The supervisor started a worker's process and said where it is reached, and we connected to it there: so
+ * whose word it is the connection tells, and a worker can be nobody but itself. A registration whose name,
+ * incarnation, pid or stream is another's is refused, and who says it is told to finish and go. A
+ * registration connects to the worker's stream; once the worker saw that subscription it says `ready`, and
+ * only then requests are assigned, so no frame can be published into the void. Every other message counts
+ * only from a peer that registered; a foreign one gets an error and is ignored. */
 
 #include "broker/from_workers.h"
 
@@ -13,7 +14,6 @@
 
 #include "broker/frames.h"
 #include "broker/lifecycle.h"
-#include "broker/processes.h"
 #include "broker/tokenize.h"
 #include "common/clock.h"
 #include "common/hash.h"
@@ -57,29 +57,24 @@ static void copy_text(char *to, size_t size, struct bytes text)
     to[len] = 0;
 }
 
-/* The place whose process this is; NULL when it is none of the pool's. Its pid may be on its way to us. */
-static struct worker *expected(struct broker *broker, const struct message *message)
+/* The place at the other end, if it is that whose process this says it is; else NULL. Its pid may be on its
+ * way to us. */
+static struct worker *expected(struct broker *broker, const struct peer *peer, const struct message *message)
 {
-    for (uint32_t i = 0; i < broker->n_workers; i++) {
-        struct worker *worker = &broker->workers[i];
-        uint32_t pid = broker->supervisor.places[i].record.pid;
-        bool lives = worker->state != WORKER_ABSENT && worker->state != WORKER_FAILED;
-        if (lives && bytes_equal(message->register_.name, bytes_of_string(worker->name)) &&
-            message->register_.incarnation == worker->incarnation &&
-            (pid == 0 || message->register_.pid == pid) &&
-            bytes_equal(message->register_.stream, bytes_of_string(worker->endpoint)))
-            return worker;
-    }
-    return NULL;
+    struct worker *worker = worker_link_of(&broker->worker_link, peer);
+    if (!worker || worker->state == WORKER_ABSENT || worker->state == WORKER_FAILED)
+        return NULL;
+    uint32_t pid = broker->supervisor.places[worker->index].record.pid;
+    bool is_itself = bytes_equal(message->register_.name, bytes_of_string(worker->name)) &&
+                     message->register_.incarnation == worker->incarnation &&
+                     (pid == 0 || message->register_.pid == pid) &&
+                     bytes_equal(message->register_.stream, bytes_of_string(worker->endpoint));
+    return is_itself ? worker : NULL;
 }
 
 static void registered(struct broker *broker, const struct peer *peer, const struct message *message)
 {
-    struct worker *worker = expected(broker, message);
-    if (!worker) { /* it may have been started just now */
-        processes_take(broker);
-        worker = expected(broker, message);
-    }
+    struct worker *worker = expected(broker, peer, message);
     if (!worker) {
         if (worth_a_line(broker))
             log_warn("refused a worker that is not ours: \"%.*s\"", (int)message->register_.name.len,
@@ -94,6 +89,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
         return;
     }
     copy_text(worker->model, sizeof worker->model, message->register_.model);
+    queue_know(&broker->queue, bytes_of_string(worker->model));
     copy_text(worker->device, sizeof worker->device, message->register_.device);
     memcpy(worker->digest, message->register_.digest.data, sizeof worker->digest);
     worker->context = message->register_.context;

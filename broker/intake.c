@@ -23,9 +23,9 @@
  * the loop asks here first, and the descriptor of such a connection is not used again before the loop has
  * caught up.
  *
- * Subscriptions are only counted in bytes. Nothing gives those back but the connection's end, and new ones
- * are let in at a rate: 140,000 a second, with connections that come and go, kept the loop busy with libzmq's
- * books. Over CURVE a PING is not seen. */
+ * Subscriptions are counted in bytes (subscriber.h). Nothing gives those back but the connection's end, and
+ * new ones are let in at a rate: 140,000 a second, with connections that come and go, kept the loop busy with
+ * libzmq's books. Over CURVE a PING is not seen, and whose key it is only the loop can say. */
 
 #include "broker/intake.h"
 
@@ -40,8 +40,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "broker/handshake.h"
 #include "broker/ping.h"
 #include "broker/reader.h"
+#include "broker/subscriber.h"
 #include "broker/zmtp.h"
 #include "common/clock.h"
 
@@ -57,6 +59,11 @@
 
 #define SEVERAL UINT32_MAX /* owners */
 
+static const struct subscriber_bounds subscriber_bounds = {
+    .most = INTAKE_MAX_SUBSCRIBER_BYTES,
+    .all = {INTAKE_MAX_SUBSCRIPTION_BYTES, INTAKE_SUBSCRIPTION_BURST, INTAKE_SUBSCRIPTION_BYTES_A_S},
+    .key = {INTAKE_MAX_KEY_BYTES, INTAKE_KEY_BURST, INTAKE_KEY_BYTES_A_S}};
+
 struct connection {
     enum intake_kind kind;
     bool listens, closed;
@@ -65,14 +72,15 @@ struct connection {
     bool ends;                   /* it was seen to be over, and counted */
     uint8_t shard;               /* of the stream */
     struct zmtp zmtp;            /* what is sent on it */
+    struct handshake handshake;  /* what we sent, where clients come by CURVE */
     struct ping ping;            /* in that, of a subscriber */
     uint8_t n_parts;             /* of a message, but the last */
     size_t under_way, not_taken; /* bytes of messages */
     uint64_t held_ns;            /* since when, or since a message was taken */
-    size_t received;             /* bytes of subscriptions, handshake included */
-    uint64_t used_ns;            /* when it was accepted, or a session last said something by it */
-    uint32_t owner;              /* number of its client's key; 0: not known */
-    int next_parted;             /* a descriptor and one; 0: none */
+    struct subscriber subscriber;
+    uint64_t used_ns; /* when it was accepted, or a session last said something by it */
+    uint32_t owner;   /* number of its client's key; 0: not known */
+    int next_parted;  /* a descriptor and one; 0: none */
 };
 
 static struct {
@@ -88,14 +96,12 @@ static struct {
     size_t held;                                     /* of all connections, orphans included */
     size_t behind;                                   /* complete since the loop last saw the end, not taken */
     size_t orphaned, orphaned_before;                /* since the loop last saw the end, and before */
-    size_t subscribed;                               /* beyond what each connection has */
-    size_t spare;                                    /* of the rate at which that may grow */
-    uint64_t spare_ns;                               /* when that was */
-    uint64_t stood_still_ns;                         /* until then nobody could say anything */
+    struct subscribers subscribers;
+    uint64_t stood_still_ns; /* until then nobody could say anything */
     uint64_t n_closed[INTAKE_REASONS];
-} intake = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} intake = {.lock = PTHREAD_MUTEX_INITIALIZER, .subscribers = {.bounds = &subscriber_bounds}};
 
-/* NULL: not counted. Only the thread that reads a connection calls this for it, or who made a listener. */
+/* NULL: not counted. Called without the lock by the thread that reads it, or who made a listener. */
 static struct connection *counted(int fd)
 {
     if (fd < 0 || fd >= INTAKE_MAX_FILES || intake.connections[fd].kind == INTAKE_ANYTHING)
@@ -106,19 +112,18 @@ static struct connection *counted(int fd)
 static bool is_subscriber(const struct connection *connection)
 {
     return !connection->listens &&
-           (connection->kind == INTAKE_SUBSCRIPTIONS || connection->kind == INTAKE_SUBSCRIPTIONS_CURVE);
+           (connection->kind == INTAKE_SUBSCRIPTIONS || connection->kind == INTAKE_SUBSCRIPTIONS_CURVE ||
+            connection->kind == INTAKE_SUBSCRIPTIONS_KEYS);
+}
+
+static bool has_messages(const struct connection *connection)
+{
+    return connection->kind == INTAKE_MESSAGES || connection->kind == INTAKE_MESSAGES_CURVE;
 }
 
 static size_t own_share(const struct connection *connection)
 {
-    return connection->kind == INTAKE_SUBSCRIPTIONS_CURVE ? INTAKE_SUBSCRIBER_CURVE_BYTES
-                                                          : INTAKE_SUBSCRIBER_BYTES;
-}
-
-static size_t beyond_share(const struct connection *connection)
-{
-    size_t share = own_share(connection);
-    return connection->received > share ? connection->received - share : 0;
+    return connection->kind == INTAKE_SUBSCRIPTIONS ? INTAKE_SUBSCRIBER_BYTES : INTAKE_SUBSCRIBER_CURVE_BYTES;
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -183,6 +188,13 @@ static void take_frame(struct connection *connection, size_t n)
     connection->under_way = 0;
 }
 
+/* Of a frame that begins: libzmq would keep any of them for who has no right to be here. */
+static bool says_too_much(const struct connection *connection)
+{
+    return connection->kind == INTAKE_MESSAGES_CURVE && !connection->handshake.let_in &&
+           (held(connection) > HANDSHAKE_MAX_BYTES || connection->zmtp.left > HANDSHAKE_MAX_BYTES);
+}
+
 /* False when the connection must go. */
 static bool follow(struct connection *connection, const uint8_t *bytes, size_t n)
 {
@@ -195,6 +207,8 @@ static bool follow(struct connection *connection, const uint8_t *bytes, size_t n
             connection->n_parts = connection->zmtp.flags & ZMTP_MORE ? (uint8_t)(connection->n_parts + 1) : 0;
             if (connection->n_parts >= INTAKE_MAX_PARTS)
                 return refuse(connection, INTAKE_PARTS);
+            if (says_too_much(connection))
+                return refuse(connection, INTAKE_NOT_LET_IN);
             if (held(connection) <= SMALL_BYTES)
                 connection->held_ns = clock_ns();
         }
@@ -207,50 +221,38 @@ static bool follow(struct connection *connection, const uint8_t *bytes, size_t n
 /* True when the connection is not to be read now. */
 static bool waits(const struct connection *connection)
 {
-    return connection->kind == INTAKE_MESSAGES && !connection->closed &&
-           connection->under_way > SMALL_BYTES && intake.behind > BEHIND_BYTES;
+    return has_messages(connection) && !connection->closed && connection->under_way > SMALL_BYTES &&
+           intake.behind > BEHIND_BYTES;
 }
 
 /* ---- both ---- */
 
-/* How much more the subscriptions beyond the own shares may grow now. */
-static size_t spare(void)
+/* How many bytes may be read now; *ret_why if none. */
+static size_t allowed(struct connection *connection, enum intake_reason *ret_why)
 {
-    uint64_t now = clock_ns(), elapsed_ms = (now - intake.spare_ns) / CLOCK_NS_PER_MS;
-    uint64_t more = elapsed_ms * INTAKE_SUBSCRIPTION_BYTES_A_S / 1000;
-    if (more > 0) {
-        intake.spare = smaller(INTAKE_SUBSCRIPTION_BURST, intake.spare + more);
-        intake.spare_ns = now;
-    }
-    return smaller(intake.spare, INTAKE_MAX_SUBSCRIPTION_BYTES - intake.subscribed);
-}
-
-/* How many bytes may be read now. */
-static size_t allowed(const struct connection *connection)
-{
+    enum subscriber_bound bound = SUBSCRIBER_OF_ALL;
     if (connection->closed)
         return 0;
-    if (connection->kind == INTAKE_MESSAGES)
+    if (has_messages(connection))
         return SIZE_MAX;
-    if (connection->received < own_share(connection))
-        return own_share(connection) - connection->received;
-    return smaller(INTAKE_MAX_SUBSCRIBER_BYTES - connection->received, spare());
+    size_t may = subscriber_may_send(&intake.subscribers, &connection->subscriber, clock_ns(), &bound);
+    *ret_why = bound == SUBSCRIBER_OF_ALL   ? INTAKE_SUBSCRIPTIONS_BYTES
+               : bound == SUBSCRIBER_OF_KEY ? INTAKE_KEY_BYTES
+                                            : INTAKE_NO_KEY;
+    return may;
 }
 
 static bool received(struct connection *connection, const void *bytes, size_t n)
 {
-    if (connection->kind == INTAKE_MESSAGES)
+    if (has_messages(connection))
         return follow(connection, bytes, n);
-    size_t allowance = 0, before = beyond_share(connection);
+    size_t allowance = 0;
     if (connection->kind == INTAKE_SUBSCRIPTIONS) {
         enum ping_verdict verdict = ping_look(&connection->ping, &connection->zmtp, bytes, n, &allowance);
         if (verdict != PING_FINE)
             return refuse(connection, verdict == PING_TIMED ? INTAKE_TIMED_PING : INTAKE_NO_ZMTP);
     }
-    connection->received = connection->received + n - allowance;
-    /* Where that is less it is given back, as it was taken. */
-    intake.subscribed += beyond_share(connection) - before;
-    intake.spare = smaller(INTAKE_SUBSCRIPTION_BURST, intake.spare + before - beyond_share(connection));
+    subscriber_sent(&intake.subscribers, &connection->subscriber, n, allowance);
     return true;
 }
 
@@ -259,7 +261,7 @@ static void forget(struct connection *connection)
     intake.held -= connection->under_way;
     intake.orphaned += connection->not_taken;
     if (is_subscriber(connection)) {
-        intake.subscribed -= beyond_share(connection);
+        subscriber_leave(&intake.subscribers, &connection->subscriber);
         intake.shards[connection->shard]--;
     }
     *connection = (struct connection){0};
@@ -270,14 +272,16 @@ static ssize_t before_reading(struct connection *connection, size_t len)
 {
     pthread_mutex_lock(&intake.lock);
     bool must_wait = waits(connection);
-    size_t may = smaller(smaller(len, allowed(connection)), SSIZE_MAX);
-    if (may == 0 && !connection->closed) {
-        refuse(connection, INTAKE_SUBSCRIPTIONS_BYTES);
+    enum intake_reason why = INTAKE_OTHER;
+    size_t may = smaller(smaller(len, allowed(connection, &why)), SSIZE_MAX);
+    if (may == 0 && !connection->closed && why == INTAKE_NO_KEY &&
+        subscriber_is_awaited(&intake.subscribers, clock_ns())) {
+        must_wait = true;
+    } else if (may == 0 && !connection->closed) {
+        refuse(connection, why);
         close_connection(connection);
     }
     pthread_mutex_unlock(&intake.lock);
-    if (must_wait)
-        reader_pause();
     return must_wait ? -EAGAIN : may == 0 ? -ECONNRESET : (ssize_t)may;
 }
 
@@ -297,7 +301,7 @@ static atomic_uint ended; /* listeners, since the loop had caught up */
 /* Whether the connection may be seen to be over. It is asked for again at once, and says the same. */
 static bool may_end(struct connection *connection)
 {
-    if (!connection || connection->kind == INTAKE_MESSAGES || connection->ends)
+    if (!connection || has_messages(connection) || connection->ends)
         return true;
     if (atomic_load(&ended) >= INTAKE_ENDS_AT_ONCE)
         return false;
@@ -315,31 +319,40 @@ static bool may_be_read(const struct connection *connection)
 
 /* ---- what libzmq calls ---- */
 
+/* What is to come is asked for again at once. */
+static ssize_t fail(int error)
+{
+    if (error == EAGAIN)
+        reader_pause();
+    errno = error;
+    return -1;
+}
+
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     struct connection *connection = counted(fd);
     if (connection)
         reader_is_here();
-    if (!may_be_read(connection)) {
-        reader_pause();
-        errno = EAGAIN;
-        return -1;
-    }
+    if (!may_be_read(connection))
+        return fail(EAGAIN);
     ssize_t may = connection ? before_reading(connection, len) : (ssize_t)len;
-    if (may < 0) {
-        errno = (int)-may;
-        return -1;
-    }
+    if (may < 0)
+        return fail((int)-may);
     ssize_t n = syscall(SYS_recvfrom, fd, bytes, (size_t)may, flags, NULL, NULL);
-    if ((n == 0 || (n < 0 && errno == ECONNRESET)) && !may_end(connection)) {
-        reader_pause();
-        errno = EAGAIN;
-        return -1;
-    }
-    if (connection && n > 0 && !after_reading(connection, bytes, (size_t)n)) {
-        errno = ECONNRESET;
-        return -1;
-    }
+    if ((n == 0 || (n < 0 && errno == ECONNRESET)) && !may_end(connection))
+        return fail(EAGAIN);
+    if (connection && n > 0 && !after_reading(connection, bytes, (size_t)n))
+        return fail(ECONNRESET);
+    return n;
+}
+
+/* On the thread that reads the connection. */
+ssize_t send(int fd, const void *bytes, size_t len, int flags)
+{
+    struct connection *connection = counted(fd);
+    ssize_t n = syscall(SYS_sendto, fd, bytes, len, flags, NULL, 0);
+    if (n > 0 && connection && connection->kind == INTAKE_MESSAGES_CURVE && !connection->handshake.let_in)
+        handshake_sent(&connection->handshake, bytes, (size_t)n);
     return n;
 }
 
@@ -376,7 +389,7 @@ int intake_share_listener(unsigned shard)
 bool intake_is_next(int listener)
 {
     struct connection *connection = counted(listener);
-    if (!connection || connection->kind == INTAKE_MESSAGES)
+    if (!connection || has_messages(connection))
         return true;
     unsigned least = 0;
     pthread_mutex_lock(&intake.lock);
@@ -454,6 +467,9 @@ void intake_accepted(int fd, int listener)
     *connection = (struct connection){
         .kind = counted(listener)->kind, .shard = counted(listener)->shard, .used_ns = clock_ns()};
     intake.shards[connection->shard] += is_subscriber(connection);
+    if (is_subscriber(connection))
+        subscriber_enter(&connection->subscriber, own_share(connection),
+                         connection->kind == INTAKE_SUBSCRIPTIONS_KEYS);
     intake.end = fd >= intake.end ? fd + 1 : intake.end;
     pthread_mutex_unlock(&intake.lock);
 }
@@ -493,10 +509,16 @@ static void end_connection(struct connection *connection)
     shutdown((int)(connection - intake.connections), SHUT_RDWR);
 }
 
-void intake_used(int fd, uint64_t now)
+/* NULL: it has ended before the lock was ours. */
+static struct connection *lock_for(int fd)
 {
     pthread_mutex_lock(&intake.lock);
-    struct connection *connection = counted(fd); /* it may have ended before the lock was ours */
+    return counted(fd);
+}
+
+void intake_used(int fd, uint64_t now)
+{
+    struct connection *connection = lock_for(fd);
     if (connection)
         connection->used_ns = now;
     pthread_mutex_unlock(&intake.lock);
@@ -513,6 +535,7 @@ void intake_close_unused(uint64_t now)
         refuse(c, INTAKE_UNUSED);
         end_connection(c);
     }
+    subscribers_sweep(&intake.subscribers, now);
     pthread_mutex_unlock(&intake.lock);
 }
 
@@ -526,12 +549,18 @@ void intake_stood_still(uint64_t now)
 static void own(struct connection *connection, uint32_t key)
 {
     connection->owner = connection->owner == 0 || connection->owner == key ? key : SEVERAL;
+    int r = subscriber_own(&intake.subscribers, &connection->subscriber, key, clock_ns());
+    if (r == 0 || connection->closed)
+        return;
+    refuse(connection, r == -EDQUOT   ? INTAKE_KEY_BYTES
+                       : r == -ENOSPC ? INTAKE_SUBSCRIPTIONS_BYTES
+                                      : INTAKE_OTHER);
+    end_connection(connection);
 }
 
 void intake_owned(int fd, uint32_t key)
 {
-    pthread_mutex_lock(&intake.lock);
-    struct connection *connection = counted(fd); /* it may have ended before the lock was ours */
+    struct connection *connection = lock_for(fd);
     if (connection)
         own(connection, key);
     pthread_mutex_unlock(&intake.lock);
@@ -539,8 +568,7 @@ void intake_owned(int fd, uint32_t key)
 
 void intake_unwanted(int fd, uint32_t key)
 {
-    pthread_mutex_lock(&intake.lock);
-    struct connection *connection = counted(fd); /* it may have ended before the lock was ours */
+    struct connection *connection = lock_for(fd);
     if (connection && connection->owner == key && !connection->closed)
         end_connection(connection);
     else if (connection)
@@ -548,10 +576,25 @@ void intake_unwanted(int fd, uint32_t key)
     pthread_mutex_unlock(&intake.lock);
 }
 
-void intake_again(int fd)
+void intake_subscribed(int fd, bool begins)
+{
+    struct connection *connection = lock_for(fd);
+    if (connection)
+        subscriber_count(&connection->subscriber, begins);
+    pthread_mutex_unlock(&intake.lock);
+}
+
+uint32_t intake_subscriptions_of(uint32_t key)
 {
     pthread_mutex_lock(&intake.lock);
-    struct connection *connection = counted(fd); /* it may have ended before the lock was ours */
+    uint32_t n = subscribers_of(&intake.subscribers, key);
+    pthread_mutex_unlock(&intake.lock);
+    return n;
+}
+
+void intake_again(int fd)
+{
+    struct connection *connection = lock_for(fd);
     if (connection && !connection->closed)
         end_connection(connection);
     pthread_mutex_unlock(&intake.lock);

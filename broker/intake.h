@@ -7,7 +7,7 @@
  * libzmq bounds a message, and the messages of a connection, but neither the parts of a message nor the bytes
  * of all connections, and it keeps every subscription, refused ones too. So what connections send is counted
  * where it is read, and a connection that goes beyond is closed. Linking this module is what does it: it
- * stands in for listen(2), recv(2) and close(2). Any thread may call these functions. */
+ * stands in for listen(2), recv(2), send(2) and close(2). Any thread may call these functions. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,14 +31,22 @@
 #define INTAKE_SUBSCRIPTION_BURST     ((size_t)64 << 10)  /* at once, and then */
 #define INTAKE_SUBSCRIPTION_BYTES_A_S ((uint64_t)4 << 10)
 
+/* Of what is there for all, the connections of one client key together, so that nobody has more of it by
+ * opening more of them. */
+#define INTAKE_MAX_KEY_BYTES ((size_t)64 << 10) /* held */
+#define INTAKE_KEY_BURST     ((size_t)16 << 10) /* at once, and then */
+#define INTAKE_KEY_BYTES_A_S ((uint64_t)1 << 10)
+
 /* A descriptor from here on is not counted, so nothing that counts may be accepted there. */
 #define INTAKE_MAX_FILES 65536
 
 enum intake_kind {
     INTAKE_ANYTHING, /* not counted */
     INTAKE_MESSAGES,
+    INTAKE_MESSAGES_CURVE, /* the same, of clients that have to be let in */
     INTAKE_SUBSCRIPTIONS,
     INTAKE_SUBSCRIPTIONS_CURVE,
+    INTAKE_SUBSCRIPTIONS_KEYS, /* the same, of clients with keys */
 };
 
 /* What is sent on connections to the listeners that are made from now on. */
@@ -72,11 +80,19 @@ void intake_caught_up(void);
 /* Whether the connection that a subscription came from, as libzmq gives it with the message, still stands. */
 bool intake_stands(int fd);
 
-/* The connection is that of a client with this key, as a message of it said. */
+/* The connection is that of a client with this key, as a message of it said, and counts for that from now on.
+ */
 void intake_owned(int fd, uint32_t key);
 
 /* The same of a key that was taken away: closes the connection, if it is known to be that client's. */
 void intake_unwanted(int fd, uint32_t key);
+
+/* The loop took a subscription of this connection, or the end of one, which counts for its key. With the
+ * connection all of its subscriptions end. */
+void intake_subscribed(int fd, bool begins);
+
+/* How many subscriptions the connections of this key have. */
+uint32_t intake_subscriptions_of(uint32_t key);
 
 /* Closes the connection, which its client then opens anew and says again what it had said. */
 void intake_again(int fd);
@@ -106,6 +122,9 @@ enum intake_reason {
     INTAKE_CONNECTION_BYTES,
     INTAKE_ALL_BYTES,
     INTAKE_SUBSCRIPTIONS_BYTES,
+    INTAKE_KEY_BYTES,
+    INTAKE_NO_KEY,
+    INTAKE_NOT_LET_IN,
     INTAKE_TIMED_PING,
     INTAKE_UNUSED,
     INTAKE_REASONS

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/handshake.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -31,6 +32,18 @@ static const char *describe(enum intake_reason reason, char *text, size_t size)
                  INTAKE_MAX_SUBSCRIBER_BYTES, INTAKE_MAX_SUBSCRIPTION_BYTES,
                  (unsigned long long)INTAKE_SUBSCRIPTION_BYTES_A_S);
         return text;
+    case INTAKE_KEY_BYTES:
+        snprintf(text, size,
+                 "with more subscriptions than %zu bytes of one client's key, or than %llu more a second",
+                 INTAKE_MAX_KEY_BYTES, (unsigned long long)INTAKE_KEY_BYTES_A_S);
+        return text;
+    case INTAKE_NO_KEY:
+        snprintf(text, size, "with %d bytes and no subscription among them",
+                 2 * INTAKE_SUBSCRIBER_CURVE_BYTES);
+        return text;
+    case INTAKE_NOT_LET_IN:
+        snprintf(text, size, "with more than %d bytes before they were let in", HANDSHAKE_MAX_BYTES);
+        return text;
     case INTAKE_TIMED_PING:
         return "with a PING that has a time";
     case INTAKE_UNUSED:
@@ -44,7 +57,7 @@ static const char *describe(enum intake_reason reason, char *text, size_t size)
 void intake_log_turn(struct intake_log *log, uint64_t now)
 {
     uint64_t closed[INTAKE_REASONS], all = 0, more = 0;
-    char line[900] = "", text[160];
+    char line[1200] = "", text[160];
     intake_closed(closed);
     for (int i = INTAKE_OTHER + 1; i < INTAKE_REASONS; i++) {
         all += closed[i];

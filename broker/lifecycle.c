@@ -25,7 +25,7 @@
 #include "common/utf8.h"
 
 #define MOST_LOST  2                    /* a request that kills workers must not visit them all */
-#define OVERDUE_NS (2 * CLOCK_NS_PER_S) /* a cancel takes effect within a step: longer than any of these */
+#define OVERDUE_NS (2 * CLOCK_NS_PER_S) /* a cancel takes effect within a step: twice the longest */
 
 /* The story of each request, for who asks with QUERN_LOG=debug. */
 static void tell(const struct request *request, enum request_state next, const char *why)
@@ -364,12 +364,12 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
     routing_lost(&broker->routing, worker);
 }
 
+/* Whether another one can go on with what this one has, which serves no more. */
 static bool has_deputy(const struct broker *broker, const struct worker *worker)
 {
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         const struct worker *other = &broker->workers[i];
-        if (other != worker && worker_is_serving(other) &&
-            memcmp(other->digest, worker->digest, sizeof other->digest) == 0)
+        if (worker_is_serving(other) && memcmp(other->digest, worker->digest, sizeof other->digest) == 0)
             return true;
     }
     return false;
@@ -473,4 +473,13 @@ bool lifecycle_is_awaited(const struct broker *broker)
 void lifecycle_forget(struct broker *broker)
 {
     ledger_forget(&broker->ledger, &broker->journal, broker->now);
+}
+
+void lifecycle_tick(struct broker *broker)
+{
+    lifecycle_watch_deaf(broker);
+    lifecycle_close_sessions(broker);
+    lifecycle_end_overdue(broker);
+    lifecycle_relieve(broker);
+    lifecycle_forget(broker);
 }

@@ -115,10 +115,17 @@ void lifecycle_watch_deaf(struct broker *broker);
  * had its time. */
 void lifecycle_close_sessions(struct broker *broker);
 
+/* Closes all sessions and forgets all requests, whatever state they are in: the broker is taken apart. */
+void lifecycle_clear(struct broker *broker);
+
 /* The session counts for a key, and no longer for another; 0: for none. */
 void lifecycle_enter_key(struct broker *broker, struct session *session, uint32_t number);
 
 /* Keys of clients were taken away: their sessions are doomed, their connections closed. */
 void lifecycle_keys_gone(struct broker *broker);
+
+/* ---- all that is done now and then (lifecycle.c) ---- */
+
+void lifecycle_tick(struct broker *broker);
 
 #endif

@@ -85,6 +85,7 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     request->key = arrival->session->key;
     request->client = arrival->session->client;
     request->embed = arrival->generation->embed;
+    request->model_known = scheduler_knows(broker->workers, broker->n_workers, model);
     int r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);
     if (r < 0)
         return r;

@@ -135,6 +135,20 @@ void lifecycle_close_sessions(struct broker *broker)
         cancel_abandoned(broker, broker->sessions.abandoned[i]);
 }
 
+void lifecycle_clear(struct broker *broker)
+{
+    struct session *session, *next_session;
+    HASH_ITER(by_id, broker->sessions.by_id, session, next_session)
+    {
+        session_close(&broker->sessions, session);
+    }
+    struct request *request, *next;
+    HASH_ITER(by_home, broker->ledger.by_home, request, next)
+    {
+        ledger_remove(&broker->ledger, &broker->journal, request);
+    }
+}
+
 static bool has_key(const void *arg, uint32_t key)
 {
     return client_keys_of(arg, key) != NULL;

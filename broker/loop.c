@@ -146,8 +146,9 @@ static void take_news(struct broker *broker, struct turn *turn)
     if (broker->supervisor.signals > 0 && !broker->draining) {
         broker->draining = true;
         turn->drain_until = broker->now + broker->options.drain_seconds * CLOCK_NS_PER_S;
-        log_info("draining: %zu requests to finish, within %u s", broker_n_alive(broker),
-                 broker->options.drain_seconds);
+        if (broker->supervisor.signals == 1)
+            log_info("draining: %zu requests to finish, within %u s", broker_n_alive(broker),
+                     broker->options.drain_seconds);
     }
     if (broker->supervisor.leave && turn->leave_at == 0)
         turn->leave_at = broker->now + LEAVE_NS;
@@ -188,13 +189,10 @@ static void tick(struct broker *broker, struct turn *turn)
     if (client_keys_look(&broker->client_keys, broker->now))
         lifecycle_keys_gone(broker);
     zap_report(&broker->zap, broker->now);
+    stream_report(&broker->stream, broker->now);
     broker->client_link.retry = true;
     client_link_shed(&broker->client_link);
-    lifecycle_watch_deaf(broker);
-    lifecycle_close_sessions(broker);
-    lifecycle_end_overdue(broker);
-    lifecycle_relieve(broker);
-    lifecycle_forget(broker);
+    lifecycle_tick(broker);
     tokenize_expire(broker);
     stream_make_room(&broker->stream, &broker->sessions);
     give_memory_back(broker, turn);
@@ -304,7 +302,7 @@ static bool wind_down(struct broker *broker, struct turn *turn)
 /* Nobody is left to wait for the workers, or to start us again. */
 static void leave_alone(struct broker *broker)
 {
-    log_error("the supervisor was killed: the pool ends");
+    log_error("the supervisor is gone: the pool ends");
     lifecycle_end_all(broker, "the pool was killed");
     for (uint32_t i = 0; i < broker->n_workers; i++)
         worker_link_send(&broker->worker_link, &broker->workers[i], &(struct message){.kind = MESSAGE_DRAIN},

@@ -17,17 +17,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <czmq.h>
 
 #include "broker/admission.h"
 #include "broker/allowance.h"
+#include "broker/config_file.h"
 #include "broker/journal.h"
 #include "broker/ledger.h"
 #include "broker/session.h"
 #include "broker/worker.h"
+#include "common/clock.h"
+#include "common/listen.h"
 #include "common/number.h"
 #include "proto/launch.h"
 
@@ -48,7 +47,7 @@ static const struct setting {
     uint32_t limit; /* texts: bytes with the zero; numbers: the largest */
     uint32_t least; /* numbers */
 } settings[] = {
-    {"workers", "N", "Worker processes, sharing the cores (default 1)", SETTING_NUMBER,
+    {"workers", "N", "Worker processes (default: one for each GPU, without one 1)", SETTING_NUMBER,
      offsetof(struct options, workers), WORKER_MAX, 1},
     {"device", "D", QUERN_DEVICES " (default auto)", SETTING_TEXT, offsetof(struct options, device),
      OPTIONS_TEXT_MAX + 1, 0},
@@ -76,10 +75,11 @@ static const struct setting {
      offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
     {"ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
      offsetof(struct options, context), LAUNCH_MAX_CONTEXT, 1},
-    {"slots", "N", "Sequences that a worker decodes at once", SETTING_NUMBER, offsetof(struct options, slots),
-     LAUNCH_MAX_SLOTS, 1},
-    {"kv-blocks", "N", "KV cache of a worker, in blocks of 32 tokens", SETTING_NUMBER,
-     offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
+    {"slots", "N", "Sequences that a worker decodes at once (default 32; on a GPU up to 64)", SETTING_NUMBER,
+     offsetof(struct options, slots), LAUNCH_MAX_SLOTS, 1},
+    {"kv-blocks", "N",
+     "KV cache of a worker, in blocks of 32 tokens (default: what the slots need, if there is room)",
+     SETTING_NUMBER, offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
     {"kv-type", "TYPE", "What keys and values are kept in: f16 or q8_0 (default f16)", SETTING_TEXT,
      offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
     {"quantize", "TYPE",
@@ -95,13 +95,16 @@ static const struct setting {
      SETTING_NUMBER, offsetof(struct options, prefix_store), LAUNCH_MAX_PREFIX_STORE, 1},
     {"threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
      offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
-    {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never", SETTING_NUMBER,
-     offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
+    {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never (default 250)",
+     SETTING_NUMBER, offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
     {"client-requests", "N",
      "Most requests of a client, its key or session, that have not ended (default: its share)",
      SETTING_NUMBER, offsetof(struct options, client_requests), ADMISSION_MAX_QUEUED, 1},
     {"client-sessions", "N", "Most sessions of a client with a key (default 4096)", SETTING_NUMBER,
      offsetof(struct options, client_sessions), SESSION_MAX, 1},
+    {"client-subscriptions", "N",
+     "Most subscriptions of the stream of a client with a key (default 8192, or two for each session)",
+     SETTING_NUMBER, offsetof(struct options, client_subscriptions), ALLOWANCE_MAX_SUBSCRIPTIONS, 1},
     {"client-tokens", "N", "Most tokens a minute of a client with a key, read and made (default: no bound)",
      SETTING_NUMBER, offsetof(struct options, client_tokens), INT32_MAX, 1},
     {"journal", "MIB", "Memory for answers that may be asked for again (default 256)", SETTING_NUMBER,
@@ -113,7 +116,8 @@ static const struct setting {
     {"invariant", NULL, "Answers that do not depend on what else runs, on a GPU too; slower there",
      SETTING_NUMBER, offsetof(struct options, invariant), 1, 0},
     {"cublas", "ROWS",
-     "Multiply steps of ROWS rows or more by cuBLASLt on a GPU: off, auto or a number (default off)",
+     "Multiply steps of ROWS rows or more that read a prompt by cuBLASLt on a GPU: off, auto or a number "
+     "(default off)",
      SETTING_TEXT, offsetof(struct options, cublas), OPTIONS_TEXT_MAX + 1, 0},
     {"no-sandbox", NULL, "Let workers keep all rights of the user, to debug", SETTING_NUMBER,
      offsetof(struct options, no_sandbox), 1, 0},
@@ -148,31 +152,16 @@ static int set(struct options *options, const struct setting *setting, const cha
     return set_text(setting->name, value, setting->limit, field, err);
 }
 
-static int read_file(struct options *options, const char *path, struct error *err)
+/* config_file_read's call. What only our own processes say to each other is no setting of a file. */
+static int take_setting(void *arg, const char *name, const char *value, struct error *err)
 {
-    struct stat status;
-    if (stat(path, &status) < 0 || access(path, R_OK) < 0)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(status.st_mode)) /* which czmq reads as an empty file */
-        return error_set(err, -EISDIR, "%s: %s", path, strerror(EISDIR));
-    zconfig_t *root = zconfig_load(path);
-    if (!root)
-        return error_set(err, -EINVAL, "%s: cannot be read as a configuration", path);
-    int r = 0;
-    for (zconfig_t *item = zconfig_child(root); item && r == 0; item = zconfig_next(item)) {
-        const char *name = zconfig_name(item), *value = zconfig_value(item);
-        size_t i = 0;
-        while (i < N_SETTINGS && strcmp(settings[i].name, name) != 0)
-            i++;
-        if (i < N_SETTINGS)
-            r = set(options, &settings[i], value ? value : "", err);
-        else if (strcmp(name, "model") == 0)
-            r = set_text("model", value ? value : "", sizeof options->model, options->model, err);
-        else
-            r = error_set(err, -EINVAL, "there is no setting \"%.80s\"", name);
-    }
-    zconfig_destroy(&root);
-    return r == 0 ? 0 : error_prefix(err, r, "%s", path);
+    struct options *options = arg;
+    if (strcmp(name, "model") == 0)
+        return set_text(name, value, sizeof options->model, options->model, err);
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (settings[i].help && strcmp(settings[i].name, name) == 0)
+            return set(options, &settings[i], value, err);
+    return error_set(err, -EINVAL, "there is no setting \"%.80s\"", name);
 }
 
 struct walk {
@@ -227,7 +216,8 @@ static int check_http(const struct options *options, struct error *err)
             return error_set(err, -EINVAL, "%s: it is for HTTP, and no http is given", parts[i].name);
     if (!options->http_tls_cert[0] != !options->http_tls_key[0])
         return error_set(err, -EINVAL, "http-tls-cert and http-tls-key go together");
-    return 0;
+    int r = options->http[0] ? listen_check(options->http, err) : 0;
+    return r < 0 ? error_prefix(err, r, "http") : 0;
 }
 
 /* What stands in an endpoint before the port. */
@@ -246,6 +236,13 @@ static int check_public_host(const char *host, struct error *err)
     return error_set(err, -EINVAL,
                      "public-host: \"%.80s\" is neither a name nor an address (those of IPv6 in brackets)",
                      host);
+}
+
+/* Unless they are given: of a client with so many sessions. */
+static uint32_t subscriptions_for(uint32_t sessions)
+{
+    uint32_t n = ALLOWANCE_A_SESSION * sessions;
+    return n > ALLOWANCE_SUBSCRIPTIONS ? n : ALLOWANCE_SUBSCRIPTIONS;
 }
 
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err)
@@ -268,16 +265,17 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         NULL,
         NULL,
         NULL};
-    struct options options = {.workers = 1,
-                              .device = "auto",
+    struct options options = {.device = "auto",
                               .client_sessions = ALLOWANCE_SESSIONS,
                               .journal = JOURNAL_LIMIT_BYTES >> 20,
                               .retention = LEDGER_RETENTION_NS / CLOCK_NS_PER_S,
                               .drain_seconds = DRAIN_S};
+    _Static_assert(ALLOWANCE_A_SESSION * SESSION_MAX <= ALLOWANCE_MAX_SUBSCRIPTIONS,
+                   "what is not given could be");
     struct walk walk = {&options, true, 0, err};
     argp_parse(&argp, argc, argv, 0, NULL, &walk);
     if (walk.result == 0 && options.config[0])
-        walk.result = read_file(&options, options.config, err);
+        walk.result = config_file_read(options.config, take_setting, &options, err);
     walk.config_only = false;
     if (walk.result == 0)
         argp_parse(&argp, argc, argv, 0, NULL, &walk);
@@ -307,6 +305,8 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
                                 "rules out");
     if (walk.result == 0)
         walk.result = check_http(&options, err);
+    if (options.client_subscriptions == 0)
+        options.client_subscriptions = subscriptions_for(options.client_sessions);
     if (walk.result == 0)
         *ret_options = options;
     return walk.result;

@@ -17,7 +17,7 @@
 
 struct options {
     char model[PATH_MAX];
-    uint32_t workers;
+    uint32_t workers;                    /* 0 = not given: one for each device */
     char device[OPTIONS_TEXT_MAX + 1];   /* handed to the workers */
     char kv_type[OPTIONS_TEXT_MAX + 1];  /* the same; "" = not given */
     char cublas[OPTIONS_TEXT_MAX + 1];   /* the same */
@@ -47,6 +47,7 @@ struct options {
     uint32_t no_sandbox;                     /* 1: handed to the workers */
     uint32_t client_requests;                /* of a client that have not ended; 0: no bound of its own */
     uint32_t client_sessions, client_tokens; /* of a key: open ones; a minute; 0: no bound */
+    uint32_t client_subscriptions;           /* of a key */
     uint32_t journal;                        /* MiB */
     uint32_t retention;                      /* seconds that an answer is kept after its end */
     uint32_t drain_seconds;                  /* from the first signal until what has not ended is ended */

@@ -15,6 +15,16 @@
 #include "common/clock.h"
 #include "common/log.h"
 
+/* One that cannot be reached is of no use. */
+static void connect_to(struct broker *broker, struct worker *worker, const char *endpoint)
+{
+    struct error err;
+    if (worker_link_connect(&broker->worker_link, worker, endpoint, &err) == 0)
+        return;
+    log_error("%s: %s", worker->name, err.text);
+    supervisor_kill(&broker->supervisor, worker->index);
+}
+
 static void started(struct broker *broker, uint32_t index)
 {
     struct worker *worker = &broker->workers[index];
@@ -22,11 +32,12 @@ static void started(struct broker *broker, uint32_t index)
     worker->incarnation = record->incarnation;
     worker->state = WORKER_STARTING;
     memcpy(worker->endpoint, record->stream, sizeof worker->endpoint);
+    connect_to(broker, worker, record->link);
 }
 
-static void forget_registration(struct worker *worker)
+static void forget_registration(struct broker *broker, struct worker *worker)
 {
-    worker->peer.len = 0;
+    worker_link_disconnect(&broker->worker_link, worker);
     outbox_deinit(&worker->outbox);
     frames_close(worker);
     worker->wseq = worker->acked_wseq = worker->ack_due = worker->resend_asked = 0;
@@ -68,7 +79,7 @@ static void died(struct broker *broker, uint32_t index)
     report_death(broker, worker, record);
     lifecycle_worker_lost(broker, worker, record->left, record->reason);
     tokenize_worker_lost(broker, worker);
-    forget_registration(worker);
+    forget_registration(broker, worker);
 }
 
 void processes_take(struct broker *broker)

@@ -188,6 +188,26 @@ static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct requ
     return r;
 }
 
+/* Takes a request out of its group, which is out of its class as long as it is empty. */
+static void leave_group(struct queue *queue, struct queue_group *group, struct request *request)
+{
+    if (group->requests.n == 1) /* before that: it is ordered by what the group has */
+        heap_remove(heap_of(queue, group), &group->node);
+    heap_remove(&group->requests, &request->queue_node);
+    if (group->requests.n > 0)
+        heap_settle(heap_of(queue, group), &group->node);
+}
+
+/* Puts it back there, for which there is the memory still. */
+static void enter_group_again(struct queue *queue, struct queue_group *group, struct request *request)
+{
+    heap_push(&group->requests, &request->queue_node);
+    if (group->requests.n == 1)
+        heap_push(heap_of(queue, group), &group->node);
+    else
+        heap_settle(heap_of(queue, group), &group->node);
+}
+
 /* ---- the queue ---- */
 
 void queue_init(struct queue *queue, uint64_t seed)
@@ -287,16 +307,67 @@ void queue_remove(struct queue *queue, struct request *request)
     wants_leave(&queue->wants, request->queued_want);
     queue->n--;
     queue->classes[key.class].n--;
-    /* Out of the class first: it is ordered by what the group has. */
-    if (group->requests.n == 1) {
-        heap_remove(heap_of(queue, group), &group->node);
+    leave_group(queue, group, request);
+    if (group->requests.n == 0)
         free_group(group);
-    } else {
-        heap_remove(&group->requests, &request->queue_node);
-        heap_settle(heap_of(queue, group), &group->node);
-    }
     if (!lane->groups)
         free_lane(queue, lane);
+}
+
+/* A request whose model has become known leaves the group of those that are not. 0, or -ENOMEM with nothing
+ * changed. */
+static int know_one(struct queue *queue, struct queue_group *unknown, struct request *request)
+{
+    request->model_known = true;
+    request->queued_want = wants_enter(&queue->wants, request);
+    bool is_new = !find_group(unknown->lane, request->queued_want);
+    leave_group(queue, unknown, request);
+    int r = add_to_lane(queue, unknown->lane, request);
+    if (r < 0) {
+        enter_group_again(queue, unknown, request);
+        wants_leave(&queue->wants, request->queued_want);
+        request->model_known = false;
+        request->queued_want = unknown->want;
+        return r;
+    }
+    wants_leave(&queue->wants, unknown->want);
+    struct queue_group *group = find_group(unknown->lane, request->queued_want);
+    if (is_new && unknown->turn < group->turn) {
+        group->turn = unknown->turn;
+        heap_settle(heap_of(queue, group), &group->node);
+    }
+    return 0;
+}
+
+/* Some of the group's requests for the model. A heap is not in the order of its array once one has left it,
+ * so it may take a few rounds until there are no more. False: there are none, or no memory for them. */
+static bool know_some(struct queue *queue, struct queue_group *unknown, struct bytes model)
+{
+    int n = 0, r = 0;
+    for (size_t i = unknown->requests.n; r == 0 && i-- > 0;) {
+        struct request *request = request_of(unknown->requests.nodes[i]);
+        if (!bytes_equal(request->model, model))
+            continue;
+        r = know_one(queue, unknown, request);
+        n += r == 0;
+    }
+    return r == 0 && n > 0;
+}
+
+void queue_know(struct queue *queue, struct bytes model)
+{
+    struct queue_lane *lane, *next;
+    wants_know(&queue->wants, model);
+    HASH_ITER(hh, queue->by_key, lane, next)
+    {
+        for (uint32_t kind = 0; kind < REQUEST_KINDS; kind++) {
+            struct queue_group *unknown = find_group(lane, WANTS_SHARED_UNKNOWN + kind);
+            while (unknown && know_some(queue, unknown, model))
+                ;
+            if (unknown && unknown->requests.n == 0)
+                free_group(unknown);
+        }
+    }
 }
 
 /* The group's lane gives its first request: it moves on to its next turn, with that group and with those that

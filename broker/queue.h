@@ -83,6 +83,10 @@ void queue_deinit(struct queue *queue);
  * which must not change while it waits. 0 or -ENOMEM. */
 int queue_push(struct queue *queue, struct request *request);
 
+/* A worker told that it has this model. What waits for it among names that nobody knew has a want of its own
+ * from now on, if there is one, and keeps its turn. Where memory is short some stay where they are. */
+void queue_know(struct queue *queue, struct bytes model);
+
 /* A set of wants. */
 #define QUEUE_WANT(want) (UINT64_C(1) << (want))
 #define QUEUE_ALL        UINT64_MAX

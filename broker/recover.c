@@ -253,7 +253,7 @@ int recover(struct broker *broker, struct error *err)
     for (size_t i = recovery.next_chunk; i < recovery.chunks.n && r == 0; i++)
         vault_give(broker->journal.vault, recovery.chunks.items[i].block);
     if (recovery.records.n > 0 || recovery.damaged > 0)
-        log_info("took over from a broker that was killed: %zu requests run, %zu wait, %zu had ended",
+        log_info("took over from the broker before: %zu requests run, %zu wait, %zu had ended",
                  recovery.running, recovery.queued, recovery.ended);
     if (recovery.damaged > 0)
         log_error("%zu parts of what it had left were damaged", recovery.damaged);

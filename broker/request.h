@@ -58,6 +58,7 @@ struct request {
     struct bytes body; /* in the record */
     struct hash128 body_hash;
     struct bytes model; /* inside the body; "" = any */
+    bool model_known;   /* a worker had told that it has it when the request was admitted, or has since */
     bool embed;         /* its answer is an embedding */
     uint64_t seed;
     int32_t priority;

@@ -90,6 +90,14 @@ bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct s
     return wish->embed && scheduler_pick(workers, n, &other, &unused) != SCHEDULER_E_NO_WORKER;
 }
 
+bool scheduler_knows(const struct worker *workers, size_t n, struct bytes model)
+{
+    for (size_t i = 0; i < n; i++)
+        if (workers[i].state != WORKER_FAILED && workers[i].model[0] != 0 && serves(&workers[i], model))
+            return true;
+    return false;
+}
+
 int scheduler_pick_any(struct worker *workers, size_t n, struct bytes model, bool large,
                        struct worker **ret_worker)
 {

@@ -33,6 +33,9 @@ void scheduler_release(struct worker *workers, size_t n);
 /* No worker fulfils the wish: whether there would be one, were it not for embeddings. */
 bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct scheduler_wish *wish);
 
+/* Whether a worker has told that it has this model, and may serve it again if it does not now. */
+bool scheduler_knows(const struct worker *workers, size_t n, struct bytes model);
+
 /* Any serving worker of that model, full or not: for questions that take no slot. One that is `large` goes to
  * a worker that works on none: SCHEDULER_E_BUSY when all do. 0, that, or SCHEDULER_E_NO_WORKER. */
 int scheduler_pick_any(struct worker *workers, size_t n, struct bytes model, bool large,

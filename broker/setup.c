@@ -21,7 +21,9 @@ static void init_tables(struct broker *broker)
 {
     broker->journal.limit = (uint64_t)broker->options.journal << 20;
     broker->ledger.retention_ns = broker->options.retention * CLOCK_NS_PER_S;
-    broker->allowance = (struct allowance){broker->options.client_sessions, broker->options.client_tokens};
+    broker->allowance = (struct allowance){.sessions = broker->options.client_sessions,
+                                           .subscriptions = broker->options.client_subscriptions,
+                                           .tokens = broker->options.client_tokens};
     broker->admission.max_client_requests = broker->options.client_requests;
     broker->ledger.seed = broker->sessions.seed = broker->admission.shares.seed = broker->secret;
     queue_init(&broker->queue, broker->secret);
@@ -86,16 +88,7 @@ static void close_workers(struct broker *broker)
 
 static void free_tables(struct broker *broker)
 {
-    struct session *session, *next_session;
-    HASH_ITER(by_id, broker->sessions.by_id, session, next_session)
-    {
-        session_close(&broker->sessions, session);
-    }
-    struct request *request, *next;
-    HASH_ITER(by_home, broker->ledger.by_home, request, next)
-    {
-        ledger_remove(&broker->ledger, &broker->journal, request);
-    }
+    lifecycle_clear(broker);
     queue_deinit(&broker->queue);
     routing_deinit(&broker->routing);
     broker->journal.vault = vault_close(broker->journal.vault);

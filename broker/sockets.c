@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <czmq.h>
+#include <zmq.h>
 
 #include "broker/intake.h"
 #include "common/certificate.h"
@@ -27,22 +27,25 @@
 /* Messages in flight to one client, of which fewer are handed over: a socket learns late what was taken. */
 #define CLIENT_SEND_HIGH_WATER (4 * CREDIT_MESSAGES)
 
-/* What the kernel may hold of one TCP connection (it doubles this); left alone it goes up to megabytes. */
-#define TCP_RECEIVE_BYTES (256 << 10)
+/* What the kernel may hold of one TCP connection, each way (it doubles this); left alone it goes up to
+ * megabytes, of which a client at the end of a slow link has the oldest first. */
+#define TCP_BUFFER_BYTES (256 << 10)
+
+/* What CURVE adds to a message: its name, a nonce, a code of authentication, flags. libzmq's bound is of what
+ * comes, not of what was said. */
+#define CURVE_BYTES (8 + 8 + 16 + 1)
 
 /* For a connection to say who it is; one that stays silent gives its descriptor back. */
 #define HANDSHAKE_MS 10000
+
+#define CLIENT_LINGER_MS    500
+#define WORKER_RECONNECT_MS 10 /* its doors may be made a moment after we are told of them */
 
 /* Of TCP: a client that vanished without a word (a lid that closed, a cable) is asked after a minute of
  * silence, and gone half a minute later. Its descriptors would be taken for good otherwise. */
 #define KEEPALIVE_IDLE_S  60
 #define KEEPALIVE_EVERY_S 10
 #define KEEPALIVE_PROBES  3
-
-void sockets_prepare(void)
-{
-    zsys_handler_set(NULL);
-}
 
 /* What is refused is an error: bounds and rights rest on each of them. */
 static int set_option(void *socket, int option, const void *value, size_t len, struct error *err)
@@ -69,26 +72,41 @@ static int set_number(void *socket, int option, int value, struct error *err)
     return set_numbers(socket, &(struct number_option){option, value}, 1, err);
 }
 
-static int make_router(struct broker *broker, void **ret_socket, int64_t largest, int send_mark,
-                       int receive_mark, struct error *err)
+static int make_router(struct broker *broker, void **ret_socket, int64_t largest,
+                       const struct number_option *options, size_t n, struct error *err)
 {
-    const struct number_option options[] = {{ZMQ_ROUTER_MANDATORY, 1},
-                                            {ZMQ_SNDHWM, send_mark},
-                                            {ZMQ_RCVHWM, receive_mark},
-                                            {ZMQ_LINGER, 500},
-                                            {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS}};
     void *socket = zmq_socket(broker->context, ZMQ_ROUTER);
     if (!socket)
         return error_set(err, -errno, "socket: %s", zmq_strerror(errno));
     *ret_socket = socket;
     int r = set_option(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest, err);
-    return r < 0 ? r : set_numbers(socket, options, sizeof options / sizeof *options, err);
+    return r < 0 ? r : set_numbers(socket, options, n, err);
+}
+
+static int make_routers(struct broker *broker, struct error *err)
+{
+    const struct number_option clients[] = {{ZMQ_ROUTER_MANDATORY, 1},
+                                            {ZMQ_SNDHWM, CLIENT_SEND_HIGH_WATER},
+                                            {ZMQ_RCVHWM, INTAKE_MAX_AHEAD},
+                                            {ZMQ_LINGER, CLIENT_LINGER_MS},
+                                            {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS}};
+    /* Workers are bounded by what is assigned to them; and one that loads its model greets when it has. */
+    const struct number_option workers[] = {
+        {ZMQ_ROUTER_MANDATORY, 1}, {ZMQ_SNDHWM, 0},
+        {ZMQ_RCVHWM, 0},           {ZMQ_LINGER, WORKER_LINK_LINGER_MS},
+        {ZMQ_HANDSHAKE_IVL, 0},    {ZMQ_RECONNECT_IVL, WORKER_RECONNECT_MS}};
+    int r = make_router(broker, &broker->client_link.router, PROTO_MAX_REQUEST_BYTES, clients,
+                        sizeof clients / sizeof *clients, err);
+    return r < 0 ? r
+                 : make_router(broker, &broker->worker_link.router, PROTO_MAX_WORKER_BYTES, workers,
+                               sizeof workers / sizeof *workers, err);
 }
 
 static int prepare_tcp(void *socket, bool is_v6, struct error *err)
 {
     const struct number_option options[] = {{ZMQ_IPV6, is_v6},
-                                            {ZMQ_RCVBUF, TCP_RECEIVE_BYTES},
+                                            {ZMQ_RCVBUF, TCP_BUFFER_BYTES},
+                                            {ZMQ_SNDBUF, TCP_BUFFER_BYTES},
                                             {ZMQ_TCP_KEEPALIVE, 1},
                                             {ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S},
                                             {ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_EVERY_S},
@@ -146,18 +164,13 @@ static int bind_ipc(struct broker *broker, struct error *err)
 {
     const char *rundir = broker->options.rundir;
     snprintf(broker->endpoints.frontend, BROKER_ENDPOINT_MAX, "ipc://%s/frontend", rundir);
-    snprintf(broker->endpoints.worker_link, BROKER_ENDPOINT_MAX, "ipc://%s/backend", rundir);
     snprintf(broker->endpoints.streams[0], BROKER_ENDPOINT_MAX, "ipc://%s/stream", rundir);
     broker->endpoints.n_streams = 1;
     int r = check_free(broker->endpoints.frontend, err);
     if (r == 0)
-        r = check_free(broker->endpoints.worker_link, err);
-    if (r == 0)
         r = check_free(broker->endpoints.streams[0], err);
     if (r == 0)
         r = bind_to(broker->client_link.router, broker->endpoints.frontend, INTAKE_MESSAGES, err);
-    if (r == 0)
-        r = bind_to(broker->worker_link.router, broker->endpoints.worker_link, INTAKE_ANYTHING, err);
     if (r == 0)
         r = bind_stream(&broker->stream, broker->endpoints.streams[0], INTAKE_SUBSCRIPTIONS, err);
     return r;
@@ -178,6 +191,7 @@ static int set_keys(struct broker *broker, struct error *err)
         return error_set(err, -ENOTSUP, "curve-key: this libzmq was built without CURVE");
     struct certificate server = {0};
     char belongs[CERTIFICATE_KEY_LEN + 1];
+    const int64_t largest = PROTO_MAX_REQUEST_BYTES + CURVE_BYTES;
     int r = certificate_read_secret(path, &server, err);
     if (r < 0)
         return error_prefix(err, r, "curve-key");
@@ -186,6 +200,8 @@ static int set_keys(struct broker *broker, struct error *err)
         r = error_set(err, -EINVAL, "curve-key: the public and the secret key of %s are not a pair", path);
     if (r == 0)
         r = set_key(broker->client_link.router, &server, err);
+    if (r == 0)
+        r = set_option(broker->client_link.router, ZMQ_MAXMSGSIZE, &largest, sizeof largest, err);
     for (unsigned i = 0; i < broker->stream.n_shards && r == 0; i++)
         r = set_key(broker->stream.shards[i], &server, err);
     explicit_bzero(&server, sizeof server);
@@ -203,7 +219,7 @@ static int set_guard(struct broker *broker, struct error *err)
     for (unsigned i = 0; i < broker->stream.n_shards && r == 0; i++)
         r = zap_guard(broker->stream.shards[i], err);
     if (r == 0)
-        broker->stream.keys = &broker->client_keys;
+        stream_guard(&broker->stream, &broker->client_keys, &broker->allowance);
     return r;
 }
 
@@ -240,14 +256,16 @@ static int bind_tcp(struct broker *broker, struct error *err)
     if (strcmp(host, "localhost") == 0)
         strcpy(host, "127.0.0.1"); /* a bind takes addresses, not names */
     char endpoint[BROKER_ENDPOINT_MAX];
-    enum intake_kind subscriptions =
-        broker->options.curve_key[0] ? INTAKE_SUBSCRIPTIONS_CURVE : INTAKE_SUBSCRIPTIONS;
+    enum intake_kind subscriptions = broker->options.client_keys[0] ? INTAKE_SUBSCRIPTIONS_KEYS
+                                     : broker->options.curve_key[0] ? INTAKE_SUBSCRIPTIONS_CURVE
+                                                                    : INTAKE_SUBSCRIPTIONS;
+    enum intake_kind messages = broker->options.curve_key[0] ? INTAKE_MESSAGES_CURVE : INTAKE_MESSAGES;
     r = prepare_tcp(broker->client_link.router, host[0] == '[', err);
     for (unsigned i = 0; i < broker->stream.n_shards && r == 0; i++)
         r = prepare_tcp(broker->stream.shards[i], host[0] == '[', err);
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port);
     if (r == 0)
-        r = bind_to(broker->client_link.router, endpoint, INTAKE_MESSAGES, err);
+        r = bind_to(broker->client_link.router, endpoint, messages, err);
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", host, port + 1u);
     if (r == 0)
         r = bind_stream(&broker->stream, endpoint, subscriptions, err);
@@ -268,11 +286,7 @@ int sockets_bind(struct broker *broker, struct error *err)
     broker->context = zmq_ctx_new();
     if (!broker->context)
         return error_set(err, -errno, "libzmq: %s", zmq_strerror(errno));
-    int r = make_router(broker, &broker->client_link.router, PROTO_MAX_REQUEST_BYTES, CLIENT_SEND_HIGH_WATER,
-                        INTAKE_MAX_AHEAD, err);
-    /* Workers are bounded by what is assigned to them. */
-    if (r == 0)
-        r = make_router(broker, &broker->worker_link.router, PROTO_MAX_WORKER_BYTES, 0, 0, err);
+    int r = make_routers(broker, err);
     if (r == 0)
         r = stream_init(&broker->stream, broker->context, stream_shards_for(broker->most_connections),
                         broker->secret, err);
@@ -292,16 +306,16 @@ void sockets_clear(const char *rundir)
         return;
     struct dirent *entry;
     while ((entry = readdir(dir)))
-        if (strncmp(entry->d_name, "worker-", 7) == 0 && is_socket(dirfd(dir), entry->d_name))
+        if ((strncmp(entry->d_name, "worker-", 7) == 0 || strncmp(entry->d_name, "link-", 5) == 0) &&
+            is_socket(dirfd(dir), entry->d_name))
             unlinkat(dirfd(dir), entry->d_name, 0);
     closedir(dir);
 }
 
 void sockets_unlink(const struct broker *broker)
 {
-    const char *endpoints[] = {broker->endpoints.frontend, broker->endpoints.worker_link,
-                               broker->endpoints.streams[0]};
-    for (int i = 0; i < 3; i++) {
+    const char *endpoints[] = {broker->endpoints.frontend, broker->endpoints.streams[0]};
+    for (int i = 0; i < 2; i++) {
         const char *name = endpoints[i][0] ? strrchr(endpoints[i], '/') + 1 : NULL;
         if (name && is_socket(broker->supervisor.rundir_fd, name))
             unlinkat(broker->supervisor.rundir_fd, name, 0);

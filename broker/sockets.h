@@ -7,16 +7,13 @@
 #include "broker/broker.h"
 #include "common/error.h"
 
-/* Leaves the signals to us, before anything of czmq runs. */
-void sockets_prepare(void);
-
-/* Binds the links and the stream in the run directory, and what clients use on TCP too if asked. On failure
- * the sockets made so far are left to broker_deinit. 0 or -errno with the reason ("tcp://…: Address
- * already in use"). */
+/* Binds the link of clients and the stream in the run directory, makes the one of workers, and what clients
+ * use on TCP too if asked. On failure the sockets made so far are left to broker_deinit. 0 or -errno with the
+ * reason ("tcp://…: Address already in use"). */
 int sockets_bind(struct broker *broker, struct error *err);
 
-/* Removes worker sockets that a killed broker left in the run directory, which must be locked. Its workers,
- * if any still live, have nothing more to say to us. */
+/* Removes sockets of workers (supervisor/doors.h) that a killed pool left in the run directory, which must be
+ * locked. Its workers, if any still live, have nothing more to say to us. */
 void sockets_clear(const char *rundir);
 
 /* Removes the ipc sockets that were bound, while the run directory is still locked: from that directory,

@@ -2,15 +2,24 @@
 /* The status of the pool.
  *
  * Three sources for a worker: the supervisor (its process), its registration (model, device, slots), and its
- * slot of the board (what it does now), which is read without asking it. */
+ * slot of the board (what it does now), which is read without asking it. The board may say anything: what
+ * does not fit into a message would keep the status of the whole pool from being sent. */
 
 #include "broker/status.h"
+
+#define MOST_TOKENS_PER_S 1e12 /* that the message takes */
 
 /* Of the tokens that prompts had, how many were found. */
 static double hit_rate(const struct board_snapshot *board)
 {
-    uint64_t all = board->cache_hits + board->prefill_tokens;
-    return all > 0 ? (double)board->cache_hits / (double)all : 0;
+    double all = (double)board->cache_hits + (double)board->prefill_tokens;
+    return all > 0 ? (double)board->cache_hits / all : 0;
+}
+
+/* Written so that NaN is none. */
+static double rate_of(double tokens_per_s)
+{
+    return tokens_per_s >= 0 && tokens_per_s <= MOST_TOKENS_PER_S ? tokens_per_s : 0;
 }
 
 static void fill_worker(const struct broker *broker, uint32_t index, struct worker_status *status)
@@ -40,7 +49,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .steps = steps,
         .tokens = board.tokens,
         .cache_hits = board.cache_hits,
-        .tokens_per_s = board.tokens_per_s,
+        .tokens_per_s = rate_of(board.tokens_per_s),
         .prefill_tokens = board.prefill_tokens,
         .evictions = board.evictions,
         .restores = board.restores,

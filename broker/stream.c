@@ -20,6 +20,13 @@
  * A socket does not say that the connection of a subscription has ended meanwhile, and then what we set would
  * be for memory that it gave back: it is counted all the same, because its end will be reported, but not set.
  *
+ * What a client with a key may have is bounded over all of its connections: one with a subscription too many
+ * is closed, as is one that says too much (intake.h). That subscription is not set, but counted too, for its
+ * end will be reported; for the moment until then its session passes for one that is listened to. Who ends a
+ * subscription has one less, but not where nobody listens to that session: such ends can be made up. Whether
+ * it was this connection that had it is not known. So by ending what another of its connections has, a client
+ * may have more than it is counted for, and then its bytes are the bound.
+ *
  * A peer that subscribes twice, as none of ours does, is reported to leave only once, so counts may stay
  * behind for ever. They are swept before the table is full of them, or nobody could subscribe any more.
  *
@@ -29,6 +36,8 @@
 #include "broker/stream.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -38,7 +47,9 @@
 
 #include "broker/intake.h"
 #include "broker/zap.h"
+#include "common/clock.h"
 #include "common/hash.h"
+#include "common/log.h"
 
 /* Frames in flight to one listener. At some 150 bytes a frame a paused client holds about a megabyte. */
 #define STREAM_HIGH_WATER 8192
@@ -47,6 +58,7 @@
 #define CONNECTIONS_A_SHARD 1024
 
 _Static_assert(STREAM_MAX_SHARDS <= 32, "a bit each");
+_Static_assert(ALLOWANCE_MAX_SUBSCRIPTIONS == STREAM_MAX_LISTENED, "one for each");
 
 struct stream_listened {
     struct id128 session;
@@ -106,6 +118,12 @@ void stream_deinit(struct stream *stream)
     if (stream->n_shards > 0)
         close(stream->fd);
     *stream = (struct stream){.fd = -1};
+}
+
+void stream_guard(struct stream *stream, const struct client_keys *keys, const struct allowance *allowance)
+{
+    stream->keys = keys;
+    stream->allowance = allowance;
 }
 
 static struct stream_listened *find(const struct stream *stream, const struct id128 *session, unsigned hash)
@@ -176,12 +194,33 @@ void stream_make_room(struct stream *stream, const struct sessions *sessions)
     }
 }
 
-/* False: it comes of a client whose key was taken away. */
-static bool may_listen(const struct stream *stream, zmq_msg_t *message)
+bool stream_may_be_heard(const struct stream *stream, const struct session *session, struct error *reason)
+{
+    if (!stream->keys || session->key == 0 || stream_has_listener(stream, &session->id))
+        return true;
+    return allowance_check_subscription(stream->allowance, client_keys_of(stream->keys, session->key),
+                                        intake_subscriptions_of(session->key), reason) == PROTO_OK;
+}
+
+void stream_report(struct stream *stream, uint64_t now)
+{
+    if (stream->refused == stream->said || (stream->said_ns > 0 && now - stream->said_ns < CLOCK_NS_PER_S))
+        return;
+    log_warn("closed %" PRIu64
+             " connections with a subscription more than the %u that their client's key may "
+             "have (client-subscriptions), the last of %s",
+             stream->refused - stream->said, stream->allowance->subscriptions, stream->refused_of);
+    stream->said = stream->refused;
+    stream->said_ns = now;
+}
+
+/* False: it comes of a client whose key was taken away. *ret_client: its key; NULL: it needs none. */
+static bool may_listen(const struct stream *stream, zmq_msg_t *message, const struct client_key **ret_client)
 {
     uint32_t key = stream->keys ? zap_key_of(message) : 0;
     int fd = key ? zmq_msg_get(message, ZMQ_SRCFD) : -1;
-    if (key && !client_keys_of(stream->keys, key)) {
+    *ret_client = key ? client_keys_of(stream->keys, key) : NULL;
+    if (key && !*ret_client) {
         intake_unwanted(fd, key);
         return false;
     }
@@ -190,11 +229,30 @@ static bool may_listen(const struct stream *stream, zmq_msg_t *message)
     return true;
 }
 
+/* Counts a subscription of this client. False: its connection is closed for it. */
+static bool is_within_bounds(struct stream *stream, const struct client_key *client, int fd)
+{
+    struct error reason;
+    if (!client)
+        return true;
+    enum proto_error verdict = allowance_check_subscription(stream->allowance, client,
+                                                            intake_subscriptions_of(client->number), &reason);
+    intake_subscribed(fd, true);
+    if (verdict == PROTO_OK)
+        return true;
+    stream->refused++;
+    snprintf(stream->refused_of, sizeof stream->refused_of, "%s", client->name);
+    intake_again(fd);
+    return false;
+}
+
 /* True when it was the session's last subscription that ended. */
 static bool take(struct stream *stream, unsigned shard, zmq_msg_t *message, struct id128 *ret_session)
 {
     const uint8_t *data = zmq_msg_data(message);
     size_t size = zmq_msg_size(message), len = size - 1;
+    const struct client_key *client;
+    bool may = may_listen(stream, message, &client); /* odd ones count for their key, too */
     /* Other lengths, and user messages (which begin with neither 0 nor 1), are nobody's. */
     if (size < 1 || (len != sizeof(struct id128) && len != PROTO_TOPIC_BYTES) || data[0] > 1)
         return false;
@@ -202,13 +260,17 @@ static bool take(struct stream *stream, unsigned shard, zmq_msg_t *message, stru
     int fd = zmq_msg_get(message, ZMQ_SRCFD); /* -1: none, as of an end that the socket reports itself */
     bool stands = intake_stands(fd);
     if (data[0] == 0) {
+        if (stream_has_listener(stream, ret_session)) /* else it ends none */
+            intake_subscribed(fd, false);
         if (stands)
             zmq_setsockopt(stream->shards[shard], ZMQ_UNSUBSCRIBE, data + 1, len);
         return unsubscribed(stream, ret_session);
     }
-    if (!may_listen(stream, message))
+    if (!may)
         return false;
     int r = subscribed(stream, shard, ret_session);
+    if (stands && !is_within_bounds(stream, client, fd))
+        return false;
     bool set =
         r == 0 && (!stands || zmq_setsockopt(stream->shards[shard], ZMQ_SUBSCRIBE, data + 1, len) == 0);
     /* A listener that is not heard waits for a welcome that never comes. One that connects again says it

@@ -15,6 +15,7 @@
 
 #include <zmq.h>
 
+#include "broker/allowance.h"
 #include "broker/client_keys.h"
 #include "broker/request.h"
 #include "broker/session.h"
@@ -35,7 +36,11 @@ struct stream {
     uint32_t ready; /* shards that may have something whatever `fd` says, a bit each: do not wait then */
     bool unknown;   /* subscriptions are in force that were forgotten here (stream_make_room) */
     uint64_t seed;
-    const struct client_keys *keys; /* of clients on TCP; NULL: they need none */
+    const struct client_keys *keys;    /* of clients on TCP; NULL: they need none */
+    const struct allowance *allowance; /* of each of them */
+    uint64_t refused, said; /* subscriptions beyond what their key may have; of those, told in the log */
+    uint64_t said_ns;
+    char refused_of[CLIENT_KEY_NAME]; /* the client whose was the last */
     struct stream_listened *listened;
     size_t n_listened;
 };
@@ -48,6 +53,9 @@ unsigned stream_shards_for(uint32_t connections);
 int stream_init(struct stream *stream, void *context, unsigned n_shards, uint64_t seed, struct error *err);
 void stream_deinit(struct stream *stream);
 
+/* From now on clients of TCP need one of these keys, whose subscriptions are counted together. */
+void stream_guard(struct stream *stream, const struct client_keys *keys, const struct allowance *allowance);
+
 /* `fd` is readable: some shards may have something. */
 void stream_woken(struct stream *stream);
 
@@ -57,6 +65,12 @@ bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_le
 
 /* Whether someone is subscribed to the session, or to a request of it. */
 bool stream_has_listener(const struct stream *stream, const struct id128 *session);
+
+/* False with the reason: nobody listens to it, as its key has all the subscriptions that it may have. */
+bool stream_may_be_heard(const struct stream *stream, const struct session *session, struct error *reason);
+
+/* Says in the log how many subscriptions were refused, once a second at most. */
+void stream_report(struct stream *stream, uint64_t now);
 
 /* When the table fills up: forgets the entries of sessions that are not open. Their subscriptions stay in
  * force; only the end of the last one is no longer noticed, so such a session leaves by its silence. */

@@ -11,26 +11,24 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/shm.h"
+#include "common/utf8.h"
 
 #define WELCOME_MS 5000
 
-static int map_board(struct supervisor *supervisor, int fd, struct error *err)
+/* All descriptors are closed, whatever comes of it. */
+static int map_board(struct supervisor *supervisor, const struct news *news, struct error *err)
 {
-    void *board;
-    int r = shm_map(fd, board_size(supervisor->n), &board);
-    close(fd);
-    if (r == 0 && board_check(board, board_size(supervisor->n)) < 0)
-        r = -EINVAL;
-    if (r < 0)
-        return error_set(err, r, "the board: %s", strerror(-r));
-    supervisor->board = board;
-    return 0;
+    int r = board_map(news->welcome.turns_fd, &supervisor->turns);
+    close(news->welcome.turns_fd);
+    for (uint32_t i = 0; i < supervisor->n; i++) {
+        if (r == 0)
+            r = board_map_readonly(news->welcome.slot_fds[i], &supervisor->slots[i]);
+        close(news->welcome.slot_fds[i]);
+    }
+    return r < 0 ? error_set(err, r, "the board: %s", strerror(-r)) : 0;
 }
 
 int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct error *err)
@@ -41,7 +39,8 @@ int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct er
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     poll(&item, 1, WELCOME_MS);
     int r = supervision_receive(fd, &news, sizeof news);
-    if (r == 0 && (news.kind != NEWS_WELCOME || news.version != SUPERVISION_VERSION))
+    if (r == 0 && (news.kind != NEWS_WELCOME || news.version != SUPERVISION_VERSION ||
+                   news.welcome.board_version != BOARD_VERSION))
         r = -EBADMSG;
     if (r == -EBADMSG)
         return error_set(err, r, "the supervisor is of another version: the pool has to be started anew");
@@ -55,7 +54,7 @@ int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct er
     fcntl(supervisor->rundir_fd, F_SETFD, FD_CLOEXEC);
     supervisor->vault_fd = news.welcome.vault_fd;
     fcntl(supervisor->vault_fd, F_SETFD, FD_CLOEXEC);
-    return map_board(supervisor, news.welcome.board_fd, err);
+    return map_board(supervisor, &news, err);
 }
 
 /* ---- news ---- */
@@ -76,7 +75,7 @@ void supervisor_expect(struct supervisor *supervisor, uint32_t index, uint32_t i
 static bool take_place(struct supervisor *supervisor, const struct place_record *record,
                        struct supervisor_change *ret_change)
 {
-    if (record->index >= supervisor->n)
+    if (record->index >= supervisor->n || record->state >= PLACE_STATE_COUNT)
         return false;
     struct supervisor_place *place = &supervisor->places[record->index];
     struct place_record *known = &place->record;
@@ -92,6 +91,10 @@ static bool take_place(struct supervisor *supervisor, const struct place_record 
     if (another || !has_process(record))
         place->ready_due = place->kill_due = false;
     *known = *record;
+    known->link[sizeof known->link - 1] = 0;
+    known->stream[sizeof known->stream - 1] = 0;
+    known->reason[sizeof known->reason - 1] = 0;
+    utf8_clean(known->reason); /* a path may be in it, whose bytes no message takes */
     *ret_change = change;
     return change.died || change.born;
 }
@@ -125,7 +128,7 @@ static bool give(const struct supervisor *supervisor, enum order_kind kind, uint
 
 void supervisor_turn(struct supervisor *supervisor)
 {
-    atomic_fetch_add_explicit(&supervisor->board->broker_turns, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&supervisor->turns->steps, 1, memory_order_relaxed);
 }
 
 void supervisor_flush(struct supervisor *supervisor)
@@ -190,7 +193,7 @@ bool supervisor_all_failed(const struct supervisor *supervisor)
 void supervisor_snapshot(const struct supervisor *supervisor, uint32_t index,
                          struct board_snapshot *ret_snapshot, uint64_t *ret_steps)
 {
-    const struct board_slot *slot = &supervisor->board->slots[index];
+    const struct board_slot *slot = supervisor->slots[index];
     if (board_read(slot, ret_snapshot) < 0)
         *ret_snapshot = (struct board_snapshot){0};
     *ret_steps = atomic_load(&slot->steps);
@@ -198,9 +201,9 @@ void supervisor_snapshot(const struct supervisor *supervisor, uint32_t index,
 
 void supervisor_deinit(struct supervisor *supervisor)
 {
-    if (supervisor->board)
-        munmap(supervisor->board, board_size(supervisor->n));
-    supervisor->board = NULL;
+    supervisor->turns = board_unmap(supervisor->turns);
+    for (uint32_t i = 0; i < supervisor->n; i++)
+        supervisor->slots[i] = board_unmap(supervisor->slots[i]);
     if (supervisor->rundir_fd >= 0)
         close(supervisor->rundir_fd);
     if (supervisor->vault_fd >= 0)

@@ -27,7 +27,9 @@ struct supervisor {
     uint64_t boot;    /* of this broker */
     int rundir_fd;    /* the run directory, locked */
     int vault_fd;     /* what outlives the broker (vault.h) */
-    struct board *board;
+    /* The board: our own slot, and those of the workers. */
+    struct board_slot *turns;
+    const struct board_slot *slots[WORKER_MAX];
     uint32_t n;
     struct supervisor_place places[WORKER_MAX];
     bool serving_due, stop_due; /* orders that could not be given yet */

@@ -15,6 +15,8 @@
 
 #include "broker/scheduler.h"
 
+#include <utlist.h>
+
 #define RETRY_MS 100
 
 static void refuse_for(struct broker *broker, const struct tokenize_question *question,
@@ -129,16 +131,24 @@ static void ask(struct broker *broker, struct worker *worker, struct tokenize_qu
     buffer_deinit(&borrowed);
 }
 
+/* Every turn of the loop, however many wait: the workers of a model that are all busy are looked at once. */
 void tokenize_dispatch(struct broker *broker)
 {
-    struct tokenize_question *question;
-    for (uint64_t after = 0; (question = tokenize_table_waiting(&broker->tokenize, after));) {
+    struct tokenize_question *question, *next;
+    const struct tokenize_question *busy = NULL; /* the last that goes on waiting */
+    DL_FOREACH_SAFE(broker->tokenize.waiting, question, next)
+    {
         struct worker *worker;
-        after = question->ref;
-        int r = scheduler_pick_any(broker->workers, broker->n_workers, question->model, true, &worker);
+        int r;
+        if (busy && bytes_equal(question->model, busy->model))
+            r = SCHEDULER_E_BUSY;
+        else
+            r = scheduler_pick_any(broker->workers, broker->n_workers, question->model, true, &worker);
         if (!session_find(&broker->sessions, &question->session) || r == SCHEDULER_E_NO_WORKER)
             give_up(broker, question, PROTO_NO_WORKER, "no worker is ready");
-        else if (r == 0)
+        else if (r == SCHEDULER_E_BUSY)
+            busy = question;
+        else
             ask(broker, worker, question);
     }
 }

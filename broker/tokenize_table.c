@@ -12,6 +12,8 @@
 #include "broker/share.h"
 #include "common/clock.h"
 
+#include <utlist.h>
+
 struct tokenize_had tokenize_table_had(const struct tokenize_table *table, const struct id128 *client)
 {
     struct tokenize_had had = {0};
@@ -82,25 +84,17 @@ int tokenize_table_keep(struct tokenize_table *table, const struct tokenize_ques
         question->model = (struct bytes){copy.data + at, model.len};
     }
     table->waiting_bytes += copy.len;
+    DL_APPEND(table->waiting, question);
     return 0;
-}
-
-struct tokenize_question *tokenize_table_waiting(struct tokenize_table *table, uint64_t after)
-{
-    struct tokenize_question *first = NULL;
-    for (size_t i = 0; i < TOKENIZE_TABLE_MAX && table->waiting_bytes > 0; i++) {
-        struct tokenize_question *question = &table->questions[i];
-        if (question->used && question->worker == TOKENIZE_NO_WORKER && question->ref > after &&
-            (!first || question->ref < first->ref))
-            first = question;
-    }
-    return first;
 }
 
 struct buffer tokenize_table_asked(struct tokenize_table *table, struct tokenize_question *question,
                                    uint32_t worker)
 {
     struct buffer message = question->message;
+    if (question->worker == TOKENIZE_NO_WORKER)
+        DL_DELETE(table->waiting, question);
+    question->next = question->prev = NULL;
     table->waiting_bytes -= message.len;
     question->message = (struct buffer){0};
     question->model = (struct bytes){0};

@@ -24,17 +24,19 @@ struct tokenize_question {
     uint64_t client_ref;
     enum message_kind kind;
     struct id128 session, client;
-    uint32_t key;          /* number of the client's key; 0: none */
-    uint32_t worker;       /* index; TOKENIZE_NO_WORKER: it waits for one */
-    uint64_t until;        /* clock_ns */
-    struct buffer message; /* as it came, while it waits */
-    struct bytes model;    /* inside that; "" = any */
+    uint32_t key;                          /* number of the client's key; 0: none */
+    uint32_t worker;                       /* index; TOKENIZE_NO_WORKER: it waits for one */
+    uint64_t until;                        /* clock_ns */
+    struct buffer message;                 /* as it came, while it waits */
+    struct bytes model;                    /* inside that; "" = any */
+    struct tokenize_question *next, *prev; /* of those that wait */
 };
 
 struct tokenize_table { /* zeroed: empty */
     uint64_t next_ref;
     size_t n;
     size_t waiting_bytes;
+    struct tokenize_question *waiting; /* utlist: those that wait for a worker, in order of the asking */
     struct tokenize_question questions[TOKENIZE_TABLE_MAX];
 };
 
@@ -56,10 +58,8 @@ struct tokenize_had {
 };
 struct tokenize_had tokenize_table_had(const struct tokenize_table *table, const struct id128 *client);
 
-/* Of those that wait the one that was asked first after the one with this ref; NULL when there is none. */
-struct tokenize_question *tokenize_table_waiting(struct tokenize_table *table, uint64_t after);
-
-/* It waits no more: this worker is asked. Returns the message, which is the caller's to free. */
+/* One that waits does so no more: this worker is asked. Returns the message, which is the caller's to free.
+ */
 struct buffer tokenize_table_asked(struct tokenize_table *table, struct tokenize_question *question,
                                    uint32_t worker);
 

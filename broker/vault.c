@@ -230,10 +230,12 @@ static int map(struct vault *vault)
         return r;
     vault->header = memory;
     vault->bytes = (size_t)st.st_size;
-    if (vault->header->magic != MAGIC || vault->header->version != VERSION || vault->header->units >= NONE ||
-        base_offset(vault->header->units) + vault->header->units * VAULT_LEAST_BYTES != vault->bytes)
+    struct header header;
+    memcpy(&header, vault->header, sizeof header); /* once: what was checked is what is used */
+    if (header.magic != MAGIC || header.version != VERSION || header.units >= NONE ||
+        base_offset(header.units) + header.units * VAULT_LEAST_BYTES != vault->bytes)
         return -EINVAL;
-    vault->units = (uint32_t)vault->header->units;
+    vault->units = (uint32_t)header.units;
     vault->kept = (_Atomic uint8_t *)memory + sizeof(struct header);
     vault->base = (uint8_t *)memory + base_offset(vault->units);
     return 0;

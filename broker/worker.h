@@ -17,7 +17,7 @@
 #include "proto/message.h"
 
 #define WORKER_ENDPOINT_MAX 128
-#define WORKER_MAX          64 /* places in a pool; as many slots as a board has */
+#define WORKER_MAX          64 /* places in a pool */
 
 /* What is under way to a worker delays all that is sent behind it: a worker takes one message after the
  * other, and one of 4 MiB takes it milliseconds. So messages that are not brief go up to this bound, and one
@@ -27,8 +27,9 @@
 struct worker {
     uint32_t index;
     char name[32];
-    uint32_t incarnation;               /* of the process that has the place now; 0 before the first */
-    char endpoint[WORKER_ENDPOINT_MAX]; /* its stream */
+    uint32_t incarnation;                    /* of the process that has the place now; 0 before the first */
+    char link_endpoint[WORKER_ENDPOINT_MAX]; /* where its link is, while we are connected to it */
+    char endpoint[WORKER_ENDPOINT_MAX];      /* its stream */
     enum worker_state state;
 
     /* What it registered; texts are zero-terminated. */
@@ -40,7 +41,8 @@ struct worker {
     bool chat;
     char tools[PROTO_MAX_NAME_BYTES + 1];
 
-    struct peer peer; /* on the worker link; len 0: not registered */
+    struct peer link; /* the connection to its process, as we call it; len 0: there is none */
+    struct peer peer; /* the same once it has registered; len 0: it has not, or is given up */
     struct outbox outbox;
     size_t under_way;   /* bytes of messages to it, brief ones aside, that it has not taken yet */
     bool held;          /* for one that is not brief and waits: no other of these is sent meanwhile */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* To workers.
  *
- * Routing ids are refreshed by each registration; a worker without one cannot be sent to. A worker that is
- * not connected any more most often just died, which is told in its own time; one that does not read is
- * killed here. Both lose their routing id at once, so that nothing more is assigned to them.
+ * The routing id of a connection is ours to choose (ZMQ_CONNECT_ROUTING_ID), so who speaks is known before he
+ * has said a word. A worker that has not registered cannot be sent to. One that died is told of in its own
+ * time, and what is sent to it until then goes nowhere; one that does not read is killed here, and counts as
+ * unregistered at once, so that nothing more is assigned to it.
  *
  * A message that is not brief is followed by a ping with its length. The worker takes one message after the
  * other, so its pong says that it has taken this one. */
 
 #include "broker/worker_link.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <zmq.h>
@@ -18,6 +22,44 @@
 #include "common/log.h"
 
 #define RESEND_AGAIN_NS (100 * CLOCK_NS_PER_MS)
+
+int worker_link_connect(struct worker_link *link, struct worker *worker, const char *endpoint,
+                        struct error *err)
+{
+    worker_link_disconnect(link, worker);
+    struct peer *peer = &worker->link;
+    int len =
+        snprintf((char *)peer->bytes, sizeof peer->bytes, "%s.%" PRIu64, worker->name, link->n_connected++);
+    if (zmq_setsockopt(link->router, ZMQ_CONNECT_ROUTING_ID, peer->bytes, (size_t)len) < 0 ||
+        zmq_connect(link->router, endpoint) < 0)
+        return error_set(err, -errno, "%s: %s", endpoint, zmq_strerror(errno));
+    peer->len = (uint8_t)len;
+    snprintf(worker->link_endpoint, sizeof worker->link_endpoint, "%s", endpoint);
+    return 0;
+}
+
+void worker_link_disconnect(struct worker_link *link, struct worker *worker)
+{
+    /* What is still to be sent is for nobody; the socket's own linger is for the workers that live. */
+    int none = 0, usual = WORKER_LINK_LINGER_MS;
+    worker->peer.len = 0;
+    if (worker->link.len == 0)
+        return;
+    zmq_setsockopt(link->router, ZMQ_LINGER, &none, sizeof none);
+    zmq_disconnect(link->router, worker->link_endpoint);
+    zmq_setsockopt(link->router, ZMQ_LINGER, &usual, sizeof usual);
+    worker->link.len = 0;
+}
+
+struct worker *worker_link_of(struct worker_link *link, const struct peer *peer)
+{
+    for (uint32_t i = 0; i < link->n_workers; i++) {
+        const struct peer *known = &link->workers[i].link;
+        if (known->len > 0 && known->len == peer->len && memcmp(known->bytes, peer->bytes, peer->len) == 0)
+            return &link->workers[i];
+    }
+    return NULL;
+}
 
 static void give_up(struct worker_link *link, struct worker *worker, int r)
 {

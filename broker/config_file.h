@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_CONFIG_FILE_H
+#define BROKER_CONFIG_FILE_H
+
+/* The form of a configuration file (man/quern.conf.5), whatever settings there are: each line is NAME =
+ * VALUE. Blanks around the two do not count. '#' begins a comment, but for one in quotes ("…" or '…'), which
+ * may be around a value. */
+
+#include <stddef.h>
+
+#include "common/error.h"
+
+#define CONFIG_FILE_MAX_BYTES ((size_t)256 << 10)
+
+/* Is given each setting, in the order of the file, as often as it stands there; the value may be "". What is
+ * not 0 ends the reading, and its reason gets file and line put before it. */
+typedef int config_file_take(void *arg, const char *name, const char *value, struct error *err);
+
+/* Reads what a file holds; `path` is for the reasons. 0, -EINVAL for what is no such file, -ENOMEM, or what
+ * `take` has returned. */
+int config_file_parse(const void *data, size_t len, const char *path, config_file_take *take, void *arg,
+                      struct error *err);
+
+/* The same of the file; it may be a pipe, which is read to its end. Or -errno. */
+int config_file_read(const char *path, config_file_take *take, void *arg, struct error *err);
+
+#endif

@@ -20,17 +20,15 @@
 
 #define REGISTER_NS          CLOCK_NS_PER_S         /* between registrations without an answer */
 #define REGISTER_SOON_NS     (50 * CLOCK_NS_PER_MS) /* and at first, doubling, where a broker was just now */
-#define RECONNECT_MS         10
-#define RECONNECT_MOST_MS    200
 #define DEFAULT_HEARTBEAT_NS (250 * CLOCK_NS_PER_MS)
 #define LEAST_HEARTBEAT_MS   10
 #define MOST_AT_ONCE         64 /* messages of one call, so that a flood does not stop the steps */
 #define LINGER_MS            2000
 
-int link_open(struct link *link, void *zmq, const char *endpoint, const struct stream *stream,
+int link_open(struct link *link, void *zmq, const struct listener *listener, const struct stream *stream,
               const struct message *introduction, struct error *err)
 {
-    const int unlimited = 0, linger = LINGER_MS, reconnect = RECONNECT_MS, seldom = RECONNECT_MOST_MS;
+    const int unlimited = 0, linger = LINGER_MS;
     const int64_t most = PROTO_MAX_WORKER_BYTES;
     *link = (struct link){.stream = stream,
                           .introduction = *introduction,
@@ -40,16 +38,12 @@ int link_open(struct link *link, void *zmq, const char *endpoint, const struct s
     link->socket = zmq_socket(zmq, ZMQ_DEALER);
     if (!link->socket)
         return error_set(err, -errno, "broker: %s", zmq_strerror(errno));
-    /* What piles up while the broker is away is bounded by the requests that run, and by its return. */
+    /* What a broker that stands still does not read is bounded by the requests that run. */
     if (zmq_setsockopt(link->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited) < 0 ||
         zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &most, sizeof most) < 0 ||
-        zmq_setsockopt(link->socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
-        zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL, &reconnect, sizeof reconnect) < 0 ||
-        zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL_MAX, &seldom, sizeof seldom) < 0)
+        zmq_setsockopt(link->socket, ZMQ_LINGER, &linger, sizeof linger) < 0)
         return error_set(err, -errno, "broker: %s", zmq_strerror(errno));
-    if (zmq_connect(link->socket, endpoint) < 0)
-        return error_set(err, -errno, "%s: %s", endpoint, zmq_strerror(errno));
-    return 0;
+    return listener_bind(listener, link->socket, err);
 }
 
 void link_close(struct link *link)
@@ -61,21 +55,28 @@ void link_close(struct link *link)
     *link = (struct link){0};
 }
 
-bool link_send(struct link *link, const struct message *message)
+/* 0; -EAGAIN: no broker is connected, else nothing waits; or -errno, which is logged. */
+static int send_message(struct link *link, const struct message *message)
 {
     struct error err = {0};
     link->scratch.len = 0;
     int r = message_encode_or_say(message, &link->scratch, &err);
     if (r == 0 && zmq_send(link->socket, link->scratch.data, link->scratch.len, ZMQ_DONTWAIT) < 0)
         r = error_set(&err, -errno, "%s", zmq_strerror(errno));
-    if (r < 0)
+    if (r < 0 && r != -EAGAIN)
         log_error("%s not sent: %s", message_kind_name(message->kind), err.text[0] ? err.text : strerror(-r));
-    return r == 0;
+    return r;
+}
+
+bool link_send(struct link *link, const struct message *message)
+{
+    return send_message(link, message) == 0;
 }
 
 void link_must_send(struct link *link, const struct message *message)
 {
-    if (!link_send(link, message))
+    int r = send_message(link, message);
+    if (r < 0 && r != -EAGAIN)
         _exit(EXIT_FAILURE);
 }
 
@@ -98,7 +99,7 @@ static void send_register(struct link *link)
 {
     link->introduction.register_.wseq = link->stream->window.last;
     link->introduction.register_.acked = link->stream->window.acked;
-    link_send(link, &link->introduction);
+    link->alone = send_message(link, &link->introduction) == -EAGAIN;
 }
 
 static void begin_registration(struct link *link)
@@ -129,6 +130,14 @@ static bool say_ready(struct link *link)
     return link->ready;
 }
 
+static bool has_company(const struct link *link)
+{
+    int events = 0;
+    size_t len = sizeof events;
+    return link->alone && zmq_getsockopt(link->socket, ZMQ_EVENTS, &events, &len) == 0 &&
+           (events & ZMQ_POLLOUT);
+}
+
 uint64_t link_due_ns(const struct link *link)
 {
     return link->registered ? link->next_heartbeat_ns : link->next_register_ns;
@@ -136,7 +145,7 @@ uint64_t link_due_ns(const struct link *link)
 
 bool link_is_due(const struct link *link, uint64_t now)
 {
-    return now >= link_due_ns(link) || may_be_ready(link) || lost_its_listener(link);
+    return now >= link_due_ns(link) || may_be_ready(link) || lost_its_listener(link) || has_company(link);
 }
 
 void link_hurry(struct link *link)
@@ -149,7 +158,7 @@ bool link_tend(struct link *link, const struct link_load *load, uint64_t now)
     if (lost_its_listener(link))
         begin_registration(link);
     bool became_ready = may_be_ready(link) && say_ready(link);
-    if (now < link_due_ns(link))
+    if (now < link_due_ns(link) && !has_company(link))
         return became_ready;
     if (link->registered) {
         send_heartbeat(link, load);

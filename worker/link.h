@@ -2,7 +2,8 @@
 #ifndef WORKER_LINK_H
 #define WORKER_LINK_H
 
-/* The worker link: the DEALER on which a worker and its broker speak of work. Frames go on the stream.
+/* The worker link: the DEALER on which a worker and its broker speak of work. Frames go on the stream. The
+ * broker connects, and so does the next one if that is killed; the worker connects to nobody.
  *
  *     unregistered ──register, register_ok──▶ registered ──its mark is subscribed: ready──▶ ready
  *          ▲                                                                               │
@@ -35,6 +36,7 @@ struct link {
     struct received *received;   /* the message that came last; NULL: it was kept */
     struct buffer scratch;       /* of the message being sent */
 
+    bool alone; /* there was no broker to register with */
     bool registered, ready;
     bool listened;     /* somebody heard everything when it became ready */
     struct id128 mark; /* the subscription that the broker said it makes */
@@ -53,10 +55,10 @@ struct link_load {
     bool draining;
 };
 
-/* Connects. `introduction` is the `register` that the worker says of itself; its texts and the stream outlive
- * the link, and its `wseq` and `acked` are filled in whenever it is said. 0 or -errno with a reason; close a
- * link of zeroes, or one that failed to open, too. */
-int link_open(struct link *link, void *zmq, const char *endpoint, const struct stream *stream,
+/* Waits there for the broker. `introduction` is the `register` that the worker says of itself; its texts and
+ * the stream outlive the link, and its `wseq` and `acked` are filled in whenever it is said. 0 or -errno with
+ * a reason; close a link of zeroes, or one that failed to open, too. */
+int link_open(struct link *link, void *zmq, const struct listener *listener, const struct stream *stream,
               const struct message *introduction, struct error *err);
 void link_close(struct link *link);
 
@@ -68,12 +70,19 @@ const struct message *link_receive(struct link *link);
 struct received *link_keep(struct link *link);
 struct received *received_free(struct received *received); /* takes NULL; returns NULL */
 
-/* Sends a message; one that cannot be encoded or sent is logged, and false is returned. */
+/* Sends a message; one that cannot be encoded or sent is logged, and false is returned. So it is without a
+ * word while no broker is connected: the one that comes says anew what it believes the worker to have. */
 bool link_send(struct link *link, const struct message *message);
 
-/* The same for what a request would wait for in vain: else the process ends, and another takes its requests
- * over. */
+/* The same for what a request would wait for in vain. What cannot be encoded, or sent to a broker that is
+ * there, ends the process, and another takes its requests over. */
 void link_must_send(struct link *link, const struct message *message);
+
+/* What poll(2) is to wait for on the socket: a broker too, where there was none to register with. */
+static inline short link_events(const struct link *link)
+{
+    return (short)(ZMQ_POLLIN | (link->alone ? ZMQ_POLLOUT : 0));
+}
 
 /* Whether link_tend has something to do; and when it will, at the latest. */
 bool link_is_due(const struct link *link, uint64_t now);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/available.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "worker/convert/quantize.h"
@@ -122,11 +123,6 @@ static void log_choice(const struct load *load)
         log_warn("%s", load->backend.note.text);
 }
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 #define ALONE "%s: it packs weights for itself alone"
 
 /* Weights that another worker has packed, or is packing. A device has its own: for a worker that is alone on
@@ -218,37 +214,39 @@ static int finish_weights(struct load *load, struct error *err)
  * reach. */
 static void confine(struct load *load)
 {
-    const char *broker = load->options->broker, *stream = load->options->stream;
-    struct sandbox *sandbox = &load->sandbox;
     struct error err;
     load->confined = load->backend.ops->self_contained && !load->options->no_sandbox;
-    sandbox->network = !begins(broker, "ipc://") || !begins(stream, "ipc://");
-    sandbox->abstract = begins(broker, "ipc://@") || begins(stream, "ipc://@");
-    const char *slash = strrchr(stream, '/');
-    if (begins(stream, "ipc://") && slash > stream + strlen("ipc://"))
-        snprintf(sandbox->socket_folder, sizeof sandbox->socket_folder, "%.*s", (int)(slash - stream - 6),
-                 stream + 6);
-    sandbox->files = (const char *const *)load->files.paths;
-    sandbox->n_files = load->files.n;
-    int r = load->confined ? sandbox_confine_files(sandbox, &err) : 0;
-    if (r < 0)
-        log_debug("files are not confined: %s", err.text);
+    const struct sandbox sandbox = {(const char *const *)load->files.paths, load->files.n};
+    int r = load->confined ? sandbox_confine_files(&sandbox, &err) : 0;
+    if (r < 0 && r != -EBUSY)
+        log_warn("files are not confined, so all that its user may read is within reach: %s", err.text);
     load->confined &= r != -EBUSY; /* "auto" has asked a driver: its threads call what they like */
-    if (load->confined && sandbox_confine_calls(sandbox, SANDBOX_LOADING, load->options->name, &err) < 0)
+    if (load->confined && sandbox_confine_calls(SANDBOX_LOADING, load->options->name, &err) < 0)
         log_debug("system calls are not confined: %s", err.text); /* said aloud at the next stage */
 }
 
 void load_confine_calls(struct load *load)
 {
     struct error err;
-    if (load->confined &&
-        sandbox_confine_calls(&load->sandbox, SANDBOX_SERVING, load->options->name, &err) < 0)
+    if (load->confined && sandbox_confine_calls(SANDBOX_SERVING, load->options->name, &err) < 0)
         log_warn("system calls are not confined: %s", err.text);
 }
 
 static void log_backend(void *arg, const char *line)
 {
     log_info("%s", line);
+}
+
+static void tell_how_far(struct load *load, const char *what, uint64_t done, uint64_t total)
+{
+    char line[96];
+    if (loading_line(&load->loading, what, done, total, clock_ns(), line, sizeof line))
+        log_info("%s", line);
+}
+
+static void after_part(void *arg, uint64_t done, uint64_t total)
+{
+    tell_how_far(arg, "loading", done, total);
 }
 
 static int open_engine(struct load *load, struct error *err)
@@ -287,7 +285,10 @@ static int open_engine(struct load *load, struct error *err)
                            .cuda = {.library_rows = library_rows},
                            .say = log_backend,
                            .progress = load->progress,
-                           .progress_arg = load->progress_arg}};
+                           .progress_arg = load->progress_arg,
+                           .loaded = after_part,
+                           .loaded_arg = load}};
+    loading_restart(&load->loading);
     return engine_new(&config, load->sink, load->sink_arg, &load->engine, err);
 }
 
@@ -313,6 +314,8 @@ static void after_tensor(void *arg, const struct quantize_step *step)
 {
     struct load *load = arg;
     load->progress(load->progress_arg);
+    tell_how_far(load, "quantizing", load->quantized, load->quantizable);
+    load->quantized += step->from->size;
 }
 
 /* The model, its weights made smaller if that is asked for. */
@@ -327,6 +330,7 @@ static int open_model(struct load *load, struct error *err)
     int r = model_open_files(options->model, &gguf, err);
     if (r < 0)
         return r;
+    load->quantizable = bytes_of_tensors(gguf);
     r = mixture ? quantize_in_memory(gguf, mixture, &quantize, after_tensor, load, err) : 0;
     if (r < 0) {
         gguf_free(gguf);
@@ -508,9 +512,13 @@ void load_close(struct load *load)
 
 /* ---- what it says of itself ---- */
 
-static double mib_of(uint64_t bytes)
+/* "; WHAT of 12.5 MiB" behind what is there; large numbers without a power of ten. */
+static void add_mib(char *text, size_t size, const char *what, uint64_t bytes)
 {
-    return (double)bytes / (1 << 20);
+    const double mib = (double)bytes / (1 << 20);
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, mib < 1000 ? "%s%s of %.4g MiB" : "%s%s of %.0f MiB",
+             used > 0 ? "; " : "", what, mib);
 }
 
 const char *load_describe_memory(const struct load *load, char *text, size_t size)
@@ -522,13 +530,16 @@ const char *load_describe_memory(const struct load *load, char *text, size_t siz
         uint32_t fit = info->groups[g].n_blocks / backend_held_blocks(&info->groups[g], context);
         n = fit < n ? fit : n;
     }
-    const uint64_t bytes = backend_kv_bytes(info);
-    size_t weights = load->weights ? weight_store_bytes(load->weights) : 0;
-    int used = snprintf(text, size, "KV cache of %.4g MiB: %u sequence%s of %u tokens", mib_of(bytes),
-                        n > 1 ? n : 1, n > 1 ? "s" : "", most < context ? most : context);
-    if (weights > 0)
-        used += snprintf(text + used, size - (size_t)used, "; shared weights of %.4g MiB", mib_of(weights));
+    text[0] = 0;
+    add_mib(text, size, "KV cache", backend_kv_bytes(info));
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, ": %u sequence%s of %u tokens", n > 1 ? n : 1, n > 1 ? "s" : "",
+             most < context ? most : context);
+    if (load->weights && weight_store_bytes(load->weights) > 0)
+        add_mib(text, size, "shared weights", weight_store_bytes(load->weights));
     if (load->shared_bytes > 0)
-        snprintf(text + used, size - (size_t)used, "; prefix store of %.4g MiB", mib_of(load->shared_bytes));
+        add_mib(text, size, "prefix store", load->shared_bytes);
+    if (!load->backend.ops->self_contained) /* memory that nobody else shows */
+        add_mib(text, size, "device memory", info->memory_bytes);
     return text;
 }

@@ -16,6 +16,7 @@
 #include "worker/engine/backends.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/weight_store.h"
+#include "worker/loading.h"
 #include "worker/model/files.h"
 #include "worker/model/model.h"
 #include "worker/options.h"
@@ -43,10 +44,11 @@ struct load {
     struct preparer *preparer;
     struct backend_choice backend;
     struct weight_store *weights; /* NULL: none are shared */
-    struct sandbox sandbox;
-    bool confined; /* it is, as far as this kernel knows how */
+    bool confined;                /* it is, as far as this kernel knows how */
     struct engine *engine;
     size_t shared_bytes; /* of the pool's prefix store */
+    struct loading loading;
+    uint64_t quantized, quantizable; /* bytes of the file that were made smaller, and of all */
 };
 
 /* Everything that can be wrong with the model or the device. -errno with a reason; load_close is due then
@@ -57,7 +59,7 @@ int load_run(struct load *load, struct error *err);
  * load_run has returned. */
 void load_progress(struct load *load);
 
-/* To those that serving takes, when all sockets are open too. */
+/* To those that serving takes, when all is loaded. */
 void load_confine_calls(struct load *load);
 
 /* What memory the KV cache has, what that is enough for, and what the workers have together: a line of `size`

@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "common/program.h"
+#include "worker/count.h"
 #include "worker/options.h"
 #include "worker/worker.h"
 
@@ -17,5 +18,7 @@ int main(int argc, char **argv)
     program_forgo_core_dumps();
     worker_options_parse(argc, argv, &options);
     log_init(options.name);
+    if (options.count_devices)
+        return count_devices(&options);
     return worker_run(&options);
 }

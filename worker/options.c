@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* quern-worker's options, by argp. Brokers write them, people read them with --help. */
+/* quern-worker's options, by argp. A supervisor writes them, people read them with --help. */
 
 #include "worker/options.h"
 
@@ -13,10 +13,10 @@
 #define DEFAULT_ORPHAN_S 60
 
 enum {
-    KEY_BROKER = 256,
-    KEY_NAME,
+    KEY_NAME = 256,
     KEY_INCARNATION,
-    KEY_STREAM,
+    KEY_LINK_FD,
+    KEY_STREAM_FD,
     KEY_DEVICE,
     KEY_CTX,
     KEY_SLOTS,
@@ -36,17 +36,19 @@ enum {
     KEY_INVARIANT,
     KEY_CUBLAS,
     KEY_NO_SANDBOX,
-    KEY_PARENT
+    KEY_PARENT,
+    KEY_COUNT_DEVICES
 };
 
 static const struct argp_option options[] = {
-    {"broker", KEY_BROKER, "ENDPOINT", 0, "Where the broker listens for workers (required)", 0},
     {"name", KEY_NAME, "NAME", 0, "What the broker calls this worker (worker-0)", 0},
     {"incarnation", KEY_INCARNATION, "N", 0, "How often it was started (1)", 0},
-    {"stream", KEY_STREAM, "ENDPOINT", 0, "Where to publish tokens (required)", 0},
+    {"link-fd", KEY_LINK_FD, "FD", 0, "Unix socket that listens: for the broker (required)", 0},
+    {"stream-fd", KEY_STREAM_FD, "FD", 0, "Unix socket that listens: for those who read tokens (required)",
+     0},
     {"device", KEY_DEVICE, "NAME", 0, QUERN_DEVICES " (auto)", 0},
     {"ctx", KEY_CTX, "N", 0, "Most tokens of a sequence (the model's)", 0},
-    {"slots", KEY_SLOTS, "N", 0, "Sequences at once", 0},
+    {"slots", KEY_SLOTS, "N", 0, "Sequences at once (32; on a GPU up to 64)", 0},
     {"kv-blocks", KEY_KV_BLOCKS, "N", 0, "Blocks of the KV cache, 32 tokens each (what the slots need)", 0},
     {"kv-type", KEY_KV_TYPE, "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (f16)", 0},
     {"quantize", KEY_QUANTIZE, "TYPE", 0,
@@ -56,24 +58,27 @@ static const struct argp_option options[] = {
     {"cached-blocks", KEY_CACHED_BLOCKS, "N", 0,
      "KV blocks that the prefix cache keeps at most; 0: none (all)", 0},
     {"threads", KEY_THREADS, "N", 0, "Threads (one for each core that it may use)", 0},
-    {"board-fd", KEY_BOARD_FD, "FD", 0, "Descriptor of the pool's board", 0},
-    {"board-slot", KEY_BOARD_SLOT, "I", 0, "Slot of the board", 0},
+    {"board-fd", KEY_BOARD_FD, "FD", 0, "Descriptor of its slot of the pool's board", 0},
+    {"board-slot", KEY_BOARD_SLOT, "I", 0, "Which slot that is: its place among the local workers", 0},
     {"prefix-store-fd", KEY_PREFIX_STORE_FD, "FD", 0, "Descriptor of the pool's prefix store", 0},
     {"local-workers", KEY_LOCAL_WORKERS, "N", 0, "Workers that share this machine, this one too (alone)", 0},
     {"frame-us", KEY_FRAME_US, "N", 0, "Tokens of one request made within this time share a frame (250)", 0},
     {"orphan-s", KEY_ORPHAN_S, "N", 0, "Seconds without a word from the broker before it ends (60)", 0},
     {"invariant", KEY_INVARIANT, NULL, 0, "Answers that do not depend on what else runs, on a GPU too", 0},
     {"cublas", KEY_CUBLAS, "ROWS", 0,
-     "A GPU's steps of ROWS rows or more multiply by cuBLASLt: off, auto or a number (off)", 0},
+     "A GPU's steps of ROWS rows or more that read a prompt multiply by cuBLASLt: off, auto or a number "
+     "(off)",
+     0},
     {"no-sandbox", KEY_NO_SANDBOX, NULL, 0, "Keep all rights of the user, to debug", 0},
     {"parent", KEY_PARENT, "PID", 0, "End when this process, our parent, does", 0},
+    {"count-devices", KEY_COUNT_DEVICES, NULL, 0, "Print how many devices there are, and end", 0},
     {0}};
 
 static const struct argument arguments[] = {
-    {KEY_BROKER, ARGUMENT_TEXT, offsetof(struct worker_options, broker), 0, 0},
     {KEY_NAME, ARGUMENT_TEXT, offsetof(struct worker_options, name), 0, 0},
     {KEY_INCARNATION, ARGUMENT_NUMBER, offsetof(struct worker_options, incarnation), 0, UINT32_MAX},
-    {KEY_STREAM, ARGUMENT_TEXT, offsetof(struct worker_options, stream), 0, 0},
+    {KEY_LINK_FD, ARGUMENT_NUMBER, offsetof(struct worker_options, link_fd), 0, 65535},
+    {KEY_STREAM_FD, ARGUMENT_NUMBER, offsetof(struct worker_options, stream_fd), 0, 65535},
     {KEY_DEVICE, ARGUMENT_TEXT, offsetof(struct worker_options, device), 0, 0},
     {KEY_CTX, ARGUMENT_NUMBER, offsetof(struct worker_options, context), 1, LAUNCH_MAX_CONTEXT},
     {KEY_SLOTS, ARGUMENT_NUMBER, offsetof(struct worker_options, slots), 1, LAUNCH_MAX_SLOTS},
@@ -95,6 +100,7 @@ static const struct argument arguments[] = {
     {KEY_INVARIANT, ARGUMENT_FLAG, offsetof(struct worker_options, invariant), 0, 0},
     {KEY_NO_SANDBOX, ARGUMENT_FLAG, offsetof(struct worker_options, no_sandbox), 0, 0},
     {KEY_PARENT, ARGUMENT_NUMBER, offsetof(struct worker_options, parent), 1, INT32_MAX},
+    {KEY_COUNT_DEVICES, ARGUMENT_FLAG, offsetof(struct worker_options, count_devices), 0, 0},
     {0}};
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -107,8 +113,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         into->model = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!into->model || !into->broker || !into->stream)
-            argp_error(state, "a model, --broker and --stream are required");
+        if (!into->model || (!into->count_devices && (into->link_fd < 0 || into->stream_fd < 0)))
+            argp_error(state, "a model, --link-fd and --stream-fd are required");
         return 0;
     default:
         return arguments_take(arguments, options, key, arg, state, into);
@@ -118,11 +124,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 void worker_options_parse(int argc, char **argv, struct worker_options *ret_options)
 {
     static const struct argp argp = {
-        options, parse_option, "MODEL", "Serves one model to a broker. Brokers start it.", NULL, NULL, NULL};
+        options, parse_option, "MODEL", "Serves one model to a broker. The supervisor of a pool starts it.",
+        NULL,    NULL,         NULL};
     argp_err_exit_status = PROGRAM_EXIT_USAGE;
     *ret_options = (struct worker_options){.name = "worker-0",
                                            .device = "auto",
                                            .incarnation = 1,
+                                           .link_fd = -1,
+                                           .stream_fd = -1,
                                            .board_fd = -1,
                                            .prefix_store_fd = -1,
                                            .cached_blocks = UINT32_MAX,

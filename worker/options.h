@@ -9,9 +9,7 @@
 
 struct worker_options {
     const char *model;
-    const char *broker; /* where the broker listens for workers */
     const char *name;
-    const char *stream; /* endpoint to bind */
     const char *device;
     const char *kv_type;       /* NULL: the device's default */
     const char *quantize;      /* NULL: weights as they are */
@@ -20,8 +18,9 @@ struct worker_options {
     uint32_t incarnation;
     uint32_t context, slots, kv_blocks, threads; /* 0: the default */
     uint32_t cached_blocks; /* most that the prefix cache keeps; UINT32_MAX: all there are */
-    int board_fd;           /* -1: no board */
-    uint32_t board_slot;
+    int link_fd, stream_fd; /* sockets that listen, on which it is reached */
+    int board_fd;           /* its slot of the board; -1: no board */
+    uint32_t board_slot;    /* which one that is: its place among the local workers */
     int prefix_store_fd;    /* -1: no prefix store */
     uint32_t local_workers; /* 0: it was not told, and is alone */
     uint32_t frame_us;
@@ -29,7 +28,8 @@ struct worker_options {
     const char *cublas; /* rows from which cuBLASLt multiplies; NULL: off */
     bool invariant;     /* answers do not depend on what else runs, on a GPU too */
     bool no_sandbox;
-    uint32_t parent; /* process whose end is a SIGTERM; 0: none */
+    uint32_t parent;    /* process whose end is a SIGTERM; 0: none */
+    bool count_devices; /* that is all it is started for: broker and stream may be NULL */
 };
 
 /* Reads the command line; texts borrow from argv. On a mistake, and after --help, it ends the process as

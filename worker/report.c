@@ -6,42 +6,27 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/shm.h"
 
 #define RATE_NS CLOCK_NS_PER_S
 
-int report_open(struct report *report, int fd, uint32_t slot, uint32_t incarnation, struct error *err)
+int report_open(struct report *report, int fd, uint32_t incarnation, struct error *err)
 {
-    struct stat stat;
-    void *memory;
     *report = (struct report){.incarnation = incarnation};
     if (fd < 0)
         return 0;
-    if (fstat(fd, &stat) < 0)
-        return error_set(err, -errno, "board: descriptor %d: %s", fd, strerror(errno));
-    int r = shm_map(fd, (size_t)stat.st_size, &memory);
-    if (r < 0)
-        return error_set(err, r, "board: %s", strerror(-r));
-    report->board = memory;
-    report->board_bytes = (size_t)stat.st_size;
+    int r = board_map(fd, &report->slot);
     close(fd);
-    if (board_check(report->board, report->board_bytes) < 0)
-        return error_set(err, -EINVAL, "board: not a board of this version");
-    if (slot >= report->board->n_slots)
-        return error_set(err, -EINVAL, "board: no slot %u among %u", slot, report->board->n_slots);
-    report->slot = &report->board->slots[slot];
-    return 0;
+    if (r == -EINVAL)
+        return error_set(err, r, "board: not a board of this version");
+    return r < 0 ? error_set(err, r, "board: descriptor %d: %s", fd, strerror(-r)) : 0;
 }
 
 void report_close(struct report *report)
 {
-    if (report->board)
-        munmap(report->board, report->board_bytes);
+    board_unmap(report->slot);
     *report = (struct report){0};
 }
 

@@ -13,8 +13,6 @@
 #include "worker/engine/engine.h"
 
 struct report {
-    struct board *board;
-    size_t board_bytes;
     struct board_slot *slot; /* NULL: no board */
     uint32_t incarnation;
     uint64_t next_ns; /* when the next snapshot is due */
@@ -30,9 +28,9 @@ struct report_facts {
     uint32_t unstarted;          /* requests that the engine does not have yet */
 };
 
-/* Maps the board that `fd` holds, and closes the descriptor; −1: there is no board, and nothing is ever
+/* Maps the slot that `fd` holds, and closes the descriptor; −1: there is no board, and nothing is ever
  * written. 0 or -errno with a reason. Close a report of zeroes, too. */
-int report_open(struct report *report, int fd, uint32_t slot, uint32_t incarnation, struct error *err);
+int report_open(struct report *report, int fd, uint32_t incarnation, struct error *err);
 void report_close(struct report *report);
 
 /* Something was done: a layer, a part of the model loaded, a prompt prepared. From any thread. */

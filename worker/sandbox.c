@@ -43,15 +43,15 @@ struct ruleset {
 
 enum { SCOPE_ABSTRACT = 1, SCOPE_SIGNAL = 2 };
 
-static struct ruleset ruleset_of(const struct sandbox *sandbox, long version)
+static struct ruleset ruleset_of(long version)
 {
     /* Rights on files: 13 in version 1; refer, truncate and ioctl on devices came with 2, 3 and 5. */
     int rights = version >= 5 ? 16 : version >= 3 ? 15 : version >= 2 ? 14 : 13;
     struct ruleset ruleset = {.files = (1ull << rights) - 1};
-    if (version >= 4 && !sandbox->network)
+    if (version >= 4)
         ruleset.ports = PORTS;
     if (version >= 6)
-        ruleset.scopes = SCOPE_SIGNAL | (sandbox->abstract ? 0 : SCOPE_ABSTRACT);
+        ruleset.scopes = SCOPE_SIGNAL | SCOPE_ABSTRACT;
     return ruleset;
 }
 
@@ -77,21 +77,11 @@ static int allow_all(int ruleset, const struct sandbox *sandbox)
     /* Memory and cores; random numbers; what time it is here. */
     static const char *const always[] = {"/proc",        "/sys",           "/dev/null",
                                          "/dev/urandom", "/etc/localtime", "/usr/share/zoneinfo"};
-    /* What getaddrinfo(3) reads, and the libraries that it loads. */
-    static const char *const names[] = {
-        "/etc/hosts",    "/etc/host.conf", "/etc/resolv.conf", "/etc/nsswitch.conf",
-        "/etc/gai.conf", "/etc/services",  "/etc/ld.so.cache", "/usr/lib",
-        "/usr/lib64",    "/lib",           "/lib64",           "/run/systemd/resolve"};
     int r = 0;
     for (size_t i = 0; i < sizeof always / sizeof *always && r == 0; i++)
         r = allow(ruleset, always[i], READ);
-    for (size_t i = 0; i < sizeof names / sizeof *names && r == 0 && sandbox->network; i++)
-        r = allow(ruleset, names[i], READ);
     for (size_t i = 0; i < sandbox->n_files && r == 0; i++)
         r = allow(ruleset, sandbox->files[i], LANDLOCK_ACCESS_FS_READ_FILE);
-    if (r == 0 && sandbox->socket_folder[0])
-        r = allow(ruleset, sandbox->socket_folder,
-                  LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE);
     return r;
 }
 
@@ -105,7 +95,7 @@ int sandbox_confine_files(const struct sandbox *sandbox, struct error *err)
         return error_set(err, -ENOTSUP, "this kernel has no Landlock: %s", strerror(errno));
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return error_set(err, -errno, "no_new_privs: %s", strerror(errno));
-    struct ruleset attributes = ruleset_of(sandbox, version);
+    struct ruleset attributes = ruleset_of(version);
     int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
     if (ruleset < 0)
         return error_set(err, -errno, "Landlock: %s", strerror(errno));
@@ -159,30 +149,26 @@ static const int calls[] = {
     /* threads and processors */
     SCMP_SYS(futex), SCMP_SYS(futex_time64), SCMP_SYS(set_robust_list), SCMP_SYS(get_robust_list),
     SCMP_SYS(rseq), SCMP_SYS(set_tid_address), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity),
-    SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
-    SCMP_SYS(sched_get_priority_max), SCMP_SYS(sched_get_priority_min), SCMP_SYS(getcpu), SCMP_SYS(gettid),
-    SCMP_SYS(getpid), SCMP_SYS(getppid), SCMP_SYS(exit), SCMP_SYS(exit_group),
+    SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler), SCMP_SYS(sched_get_priority_max),
+    SCMP_SYS(sched_get_priority_min), SCMP_SYS(getcpu), SCMP_SYS(gettid), SCMP_SYS(getpid), SCMP_SYS(getppid),
+    SCMP_SYS(exit), SCMP_SYS(exit_group),
     /* time */
     SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(clock_getres), SCMP_SYS(clock_nanosleep),
     SCMP_SYS(clock_nanosleep_time64), SCMP_SYS(nanosleep), SCMP_SYS(gettimeofday), SCMP_SYS(time),
     SCMP_SYS(times), SCMP_SYS(getrusage),
-    /* descriptors; opening is below */
+    /* descriptors; opening and fcntl are below */
     SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(lseek),
-    SCMP_SYS(_llseek), SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(fcntl), SCMP_SYS(fcntl64), SCMP_SYS(fstat),
-    SCMP_SYS(fstat64), SCMP_SYS(stat), SCMP_SYS(stat64), SCMP_SYS(lstat), SCMP_SYS(lstat64),
-    SCMP_SYS(newfstatat), SCMP_SYS(fstatat64), SCMP_SYS(statx), SCMP_SYS(statfs), SCMP_SYS(fstatfs),
-    SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
-    SCMP_SYS(getdents64), SCMP_SYS(getcwd),
-    /* its socket goes at the end, wherever Landlock lets it */
-    SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(rmdir),
+    SCMP_SYS(_llseek), SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(fstat), SCMP_SYS(fstat64), SCMP_SYS(stat),
+    SCMP_SYS(stat64), SCMP_SYS(lstat), SCMP_SYS(lstat64), SCMP_SYS(newfstatat), SCMP_SYS(fstatat64),
+    SCMP_SYS(statx), SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(access), SCMP_SYS(faccessat),
+    SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(getcwd),
     /* waiting */
     SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(ppoll_time64), SCMP_SYS(select), SCMP_SYS(pselect6),
     SCMP_SYS(epoll_create), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
     SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2), SCMP_SYS(eventfd2), SCMP_SYS(pipe2),
-    /* connections; socket is below, and binding is over */
-    SCMP_SYS(connect), SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
-    SCMP_SYS(sendmmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(recvmmsg), SCMP_SYS(shutdown),
-    SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
+    /* those who connect; sending is below */
+    SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(shutdown), SCMP_SYS(getsockname),
+    SCMP_SYS(getpeername), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
     /* signals */
     SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigpending),
     SCMP_SYS(sigreturn), SCMP_SYS(sigaltstack), SCMP_SYS(restart_syscall),
@@ -197,8 +183,6 @@ static const int loading_calls[] = {
     SCMP_SYS(pwrite64),
     /* pcre2's compiler, where it maps what it wrote a second time to execute it */
     SCMP_SYS(memfd_create), SCMP_SYS(ftruncate), SCMP_SYS(ftruncate64),
-    /* its sockets */
-    SCMP_SYS(bind), SCMP_SYS(listen),
     /* a model that was truncated: one thread says so, the others wait for the end */
     SCMP_SYS(pause),
     /* the next stage */
@@ -213,47 +197,48 @@ static int allow_call(scmp_filter_ctx filter, int call, unsigned n, uint64_t mas
 #define ALL_BITS UINT64_MAX
 
 /* Calls that may do some of what they can. */
-static int allow_parts(scmp_filter_ctx filter, const struct sandbox *sandbox, enum sandbox_stage stage)
+static int allow_parts(scmp_filter_ctx filter, enum sandbox_stage stage)
 {
     const uint64_t writes = O_ACCMODE | O_CREAT | O_TRUNC;
-    /* With a network, names are looked up, and by libraries that are loaded then. A worker that loads has the
-     * patterns of its tokenizer compiled. */
-    uint64_t executable = sandbox->network || stage == SANDBOX_LOADING ? 0 : PROT_EXEC;
+    /* A worker that loads has the patterns of its tokenizer compiled. */
+    const uint64_t executable = stage == SANDBOX_LOADING ? 0 : PROT_EXEC;
     /* A thread may keep the policy that the process was started with: a service can have another. */
     const uint64_t policy = (uint64_t)sched_getscheduler(0);
+    /* Not whom a descriptor sends signals to, which may be any process of the user. */
+    static const int commands[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,     F_GETFL,
+                                   F_SETFL, F_GET_SEALS,     F_ADD_SEALS, F_OFD_SETLK, F_OFD_GETLK};
     const struct {
         int call;
         unsigned n;
         uint64_t mask, value;
-        bool network_only;
     } parts[] = {
-        {SCMP_SYS(open), 1, writes, O_RDONLY, false},
-        {SCMP_SYS(openat), 2, writes, O_RDONLY, false},
-        {SCMP_SYS(mmap), 2, executable, 0, false},
-        {SCMP_SYS(mmap2), 2, executable, 0, false},
-        {SCMP_SYS(mprotect), 2, executable, 0, false},
+        {SCMP_SYS(open), 1, writes, O_RDONLY},
+        {SCMP_SYS(openat), 2, writes, O_RDONLY},
+        {SCMP_SYS(mmap), 2, executable, 0},
+        {SCMP_SYS(mmap2), 2, executable, 0},
+        {SCMP_SYS(mprotect), 2, executable, 0},
         /* Threads, not processes. The flags of clone3 are out of sight: libc then takes clone. */
-        {SCMP_SYS(clone), 0, CLONE_THREAD, CLONE_THREAD, false},
-        {SCMP_SYS(sched_setscheduler), 1, ALL_BITS, policy, false}, /* libzmq, as its threads start */
-        {SCMP_SYS(tgkill), 0, ALL_BITS, (uint64_t)getpid(), false},
-        {SCMP_SYS(prctl), 0, ALL_BITS, PR_SET_NAME, false},
-        {SCMP_SYS(prctl), 0, ALL_BITS, PR_GET_NAME, false},
-        {SCMP_SYS(prctl), 0, ALL_BITS, 0x53564d41, false}, /* PR_SET_VMA: malloc names what it maps */
-        {SCMP_SYS(prlimit64), 2, ALL_BITS, 0, false},      /* asked, not set */
-        {SCMP_SYS(ioctl), 1, ALL_BITS, FIONREAD, false},
-        {SCMP_SYS(ioctl), 1, ALL_BITS, FIONBIO, false},
-        {SCMP_SYS(ioctl), 1, ALL_BITS, TCGETS, false},
-        {SCMP_SYS(socket), 0, ALL_BITS, AF_UNIX, false},
-        {SCMP_SYS(socketpair), 0, ALL_BITS, AF_UNIX, false},
-        {SCMP_SYS(socket), 0, ALL_BITS, AF_INET, true},
-        {SCMP_SYS(socket), 0, ALL_BITS, AF_INET6, true},
-        {SCMP_SYS(socket), 0, ALL_BITS, AF_NETLINK, true}, /* which addresses the machine has */
-        {SCMP_SYS(bind), 0, 0, 0, true},                   /* of that */
+        {SCMP_SYS(clone), 0, CLONE_THREAD, CLONE_THREAD},
+        {SCMP_SYS(sched_setaffinity), 0, UINT32_MAX, 0},     /* its own: no thread or process by number */
+        {SCMP_SYS(sched_setscheduler), 1, ALL_BITS, policy}, /* libzmq, as its threads start */
+        {SCMP_SYS(tgkill), 0, ALL_BITS, (uint64_t)getpid()},
+        {SCMP_SYS(prctl), 0, ALL_BITS, PR_SET_NAME},
+        {SCMP_SYS(prctl), 0, ALL_BITS, PR_GET_NAME},
+        {SCMP_SYS(prctl), 0, ALL_BITS, 0x53564d41}, /* PR_SET_VMA: malloc names what it maps */
+        {SCMP_SYS(prlimit64), 2, ALL_BITS, 0},      /* asked, not set */
+        {SCMP_SYS(ioctl), 1, ALL_BITS, FIONREAD},
+        {SCMP_SYS(ioctl), 1, ALL_BITS, FIONBIO},
+        {SCMP_SYS(ioctl), 1, ALL_BITS, TCGETS},
+        {SCMP_SYS(sendto), 4, ALL_BITS, 0}, /* to who is connected, no address */
     };
     int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && r == 0; i++)
-        if (!parts[i].network_only || sandbox->network)
-            r = allow_call(filter, parts[i].call, parts[i].n, parts[i].mask, parts[i].value);
+        r = allow_call(filter, parts[i].call, parts[i].n, parts[i].mask, parts[i].value);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands && r == 0; i++) {
+        r = allow_call(filter, SCMP_SYS(fcntl), 1, UINT32_MAX, (uint64_t)commands[i]);
+        if (r == 0)
+            r = allow_call(filter, SCMP_SYS(fcntl64), 1, UINT32_MAX, (uint64_t)commands[i]);
+    }
     return r;
 }
 
@@ -271,7 +256,7 @@ static int allow_loading(scmp_filter_ctx filter)
     return r == 0 ? allow_call(filter, SCMP_SYS(prctl), 0, ALL_BITS, PR_SET_NO_NEW_PRIVS) : r;
 }
 
-static int load_filter(scmp_filter_ctx filter, const struct sandbox *sandbox, enum sandbox_stage stage)
+static int load_filter(scmp_filter_ctx filter, enum sandbox_stage stage)
 {
     int r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* all threads */
     if (r == 0)
@@ -285,20 +270,19 @@ static int load_filter(scmp_filter_ctx filter, const struct sandbox *sandbox, en
     if (r == 0)
         r = allow_whole(filter, calls, sizeof calls / sizeof *calls);
     if (r == 0)
-        r = allow_parts(filter, sandbox, stage);
+        r = allow_parts(filter, stage);
     if (r == 0 && stage == SANDBOX_LOADING)
         r = allow_loading(filter);
     return r == 0 ? seccomp_load(filter) : r;
 }
 
-int sandbox_confine_calls(const struct sandbox *sandbox, enum sandbox_stage stage, const char *name,
-                          struct error *err)
+int sandbox_confine_calls(enum sandbox_stage stage, const char *name, struct error *err)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_TRAP);
     if (!filter)
         return error_set(err, -ENOMEM, "no memory for the filter of system calls");
     catch_violations(name);
-    int r = load_filter(filter, sandbox, stage);
+    int r = load_filter(filter, stage);
     seccomp_release(filter);
     return r < 0 ? error_set(err, r, "seccomp: %s", strerror(-r)) : 0;
 }

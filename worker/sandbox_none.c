@@ -11,8 +11,7 @@ int sandbox_confine_files(const struct sandbox *sandbox, struct error *err)
     return error_set(err, -ENOTSUP, "a build with a sanitizer is not confined");
 }
 
-int sandbox_confine_calls(const struct sandbox *sandbox, enum sandbox_stage stage, const char *name,
-                          struct error *err)
+int sandbox_confine_calls(enum sandbox_stage stage, const char *name, struct error *err)
 {
     return error_set(err, -ENOTSUP, "a build with a sanitizer is not confined");
 }

@@ -13,7 +13,7 @@
 
 #define LINGER_MS 2000
 
-int stream_open(struct stream *stream, void *zmq, const char *endpoint, struct error *err)
+int stream_open(struct stream *stream, void *zmq, const struct listener *listener, struct error *err)
 {
     const int unlimited = 0, verbose = 1, linger = LINGER_MS;
     *stream = (struct stream){.socket = zmq_socket(zmq, ZMQ_XPUB)};
@@ -22,16 +22,17 @@ int stream_open(struct stream *stream, void *zmq, const char *endpoint, struct e
     /* Each is relied on: without the linger, say, the end would wait for a broker that is gone. */
     if (zmq_setsockopt(stream->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited) < 0 ||
         zmq_setsockopt(stream->socket, ZMQ_XPUB_VERBOSER, &verbose, sizeof verbose) < 0 ||
-        zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
-        zmq_bind(stream->socket, endpoint) < 0) {
-        int code = -errno;
-        error_set(err, code, "%s: %s", endpoint, zmq_strerror(errno));
+        zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger) < 0) {
+        int code = error_set(err, -errno, "stream: %s", zmq_strerror(errno));
         stream_close(stream);
         return code;
     }
-    size_t len = sizeof stream->endpoint;
-    zmq_getsockopt(stream->socket, ZMQ_LAST_ENDPOINT, stream->endpoint, &len);
-    return 0;
+    int r = listener_bind(listener, stream->socket, err);
+    if (r < 0)
+        stream_close(stream);
+    else
+        memcpy(stream->endpoint, listener->endpoint, sizeof stream->endpoint);
+    return r;
 }
 
 void stream_close(struct stream *stream)

@@ -9,21 +9,22 @@
 
 #include "common/error.h"
 #include "proto/message.h"
+#include "worker/listener.h"
 #include "worker/window.h"
 
 #define STREAM_MARKS 16
 
 struct stream {
     void *socket;
-    char endpoint[256]; /* as bound: a wildcard port is resolved */
+    char endpoint[LISTENER_ENDPOINT_MAX]; /* where it is reached */
     struct window window;
     int n_everything;                 /* subscriptions to everything */
     struct id128 marks[STREAM_MARKS]; /* the subscriptions seen last that name 16 bytes or more: a ring */
     uint32_t n_marks;
 };
 
-/* Binds. -errno with the endpoint. Close takes a stream of zeroes. */
-int stream_open(struct stream *stream, void *zmq, const char *endpoint, struct error *err);
+/* Publishes there. 0 or -errno with the endpoint. Close takes a stream of zeroes. */
+int stream_open(struct stream *stream, void *zmq, const struct listener *listener, struct error *err);
 void stream_close(struct stream *stream);
 
 /* Takes in what subscribers said. */

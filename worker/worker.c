@@ -10,7 +10,7 @@
  *                   └──────device failed──▶ FAILED ─────────────────┘
  *
  * A worker outlives its broker: what runs is finished, as far as the window holds it, and kept for a new
- * broker, which it looks for until `orphan_s` seconds have passed without a word. It does not outlive its
+ * broker, for which it waits until `orphan_s` seconds have passed without a word. It does not outlive its
  * supervisor, its parent. */
 
 #include "worker/worker.h"
@@ -41,7 +41,7 @@
 #define REPORT_NS      CLOCK_NS_PER_MS       /* between reports to the board while working */
 #define IDLE_NS        (250 * CLOCK_NS_PER_MS)
 #define DEADLINE_NS    (10 * CLOCK_NS_PER_MS) /* between looks at the deadlines of prompts in preparation */
-#define PATIENCE_NS    (5 * CLOCK_NS_PER_S)   /* for the last acknowledgements, or without a pool */
+#define PATIENCE_NS    (5 * CLOCK_NS_PER_S)   /* for the last acknowledgements */
 #define PREPARATION_NS (60 * CLOCK_NS_PER_S)  /* of one prompt: beyond, its thread hangs */
 #define JOIN_MS        2000                   /* for the end of that thread */
 #define MOST_AT_ONCE   64 /* messages of one look, so that a flood does not stop the steps */
@@ -62,7 +62,6 @@ struct worker {
     bool in_step;             /* inside engine_step */
     uint64_t next_look_ns;    /* then: when to look at the sockets again */
     uint64_t step_started_ns; /* of the running step; 0: idle */
-    uint64_t alone_ns;        /* since when nobody is there who started us; 0: somebody is */
     uint64_t done_ns;         /* draining and nothing runs any more, since then; 0: not yet */
     int failure;              /* -errno: what became of the device, in FAILED */
 };
@@ -261,7 +260,7 @@ static void wait_for_work(struct worker *worker, uint64_t now)
     uint64_t wait = due > now ? due - now : 0;
     uint64_t most = assignments_unstarted(&worker->assignments) ? DEADLINE_NS : IDLE_NS;
     wait = wait > most ? most : wait;
-    zmq_pollitem_t items[] = {{worker->link.socket, 0, ZMQ_POLLIN, 0},
+    zmq_pollitem_t items[] = {{worker->link.socket, 0, link_events(&worker->link), 0},
                               {worker->stream.socket, 0, ZMQ_POLLIN, 0},
                               {NULL, preparer_fd(worker->load.preparer), ZMQ_POLLIN, 0}};
     zmq_poll(items, 3, (long)((wait + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
@@ -286,9 +285,7 @@ static bool is_over(struct worker *worker, uint64_t now)
 {
     if (asked_to_end)
         drain(worker, "asked to end");
-    if (asked_to_end && worker->alone_ns == 0 && parent_is_gone(worker->options))
-        worker->alone_ns = now;
-    if (worker->alone_ns != 0 && now - worker->alone_ns > PATIENCE_NS) {
+    if (asked_to_end && parent_is_gone(worker->options)) { /* nor does a broker stay that would take frames */
         log_warn("the pool was killed: ending with %u requests", worker->assignments.n);
         return true;
     }
@@ -356,14 +353,19 @@ static struct message introduction(const struct worker *worker)
 /* Everything that can be wrong with this machine at this moment. */
 static int connect_pool(struct worker *worker, struct error *err)
 {
+    struct listener stream, link;
     worker->zmq = zmq_ctx_new();
     if (!worker->zmq)
         return error_set(err, -errno, "%s", zmq_strerror(errno));
-    int r = stream_open(&worker->stream, worker->zmq, worker->options->stream, err);
+    int r = listener_take(worker->options->stream_fd, &stream, err);
+    if (r == 0)
+        r = listener_take(worker->options->link_fd, &link, err);
+    if (r == 0)
+        r = stream_open(&worker->stream, worker->zmq, &stream, err);
     if (r < 0)
         return r;
     struct message self = introduction(worker);
-    r = link_open(&worker->link, worker->zmq, worker->options->broker, &worker->stream, &self, err);
+    r = link_open(&worker->link, worker->zmq, &link, &worker->stream, &self, err);
     if (r < 0)
         return r;
     publisher_init(&worker->publisher, &worker->stream, &worker->link, worker->load.model->tokenizer,
@@ -416,7 +418,7 @@ int worker_run(const struct worker_options *options)
                                 .sink_arg = &worker.assignments};
     catch_signals(options);
     truncation_catch(options->name, EXIT_FAILURE);
-    if (report_open(&worker.report, options->board_fd, options->board_slot, options->incarnation, &err) < 0)
+    if (report_open(&worker.report, options->board_fd, options->incarnation, &err) < 0)
         return give_up(&worker, EXIT_FAILURE, &err);
     enter_state(&worker, WORKER_LOADING);
     loading = 1;

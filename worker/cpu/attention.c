@@ -122,9 +122,11 @@ void attention_run(const struct attention *attention, const struct attention_tas
     uint32_t start = first_seen(attention, task->position) / KERNELS_TOKENS * KERNELS_TOKENS;
     for (; start < end; start += KERNELS_TOKENS) {
         const uint32_t id = table[start / KERNELS_TOKENS];
-        if (in_place)
+        const uint32_t next = end - start > KERNELS_TOKENS ? table[start / KERNELS_TOKENS + 1] : id;
+        if (in_place) {
             kv_halves(kv, id, attention->layer, kv_head, &block.half_keys, &block.half_values);
-        else
+            kv_halves(kv, next, attention->layer, kv_head, &block.next_keys, &block.next_values);
+        } else
             kv_load(kv, kernels, id, attention->layer, kv_head, layout.keys, layout.values);
         meet_block(attention, task, &heads, start, &block, &layout);
     }

@@ -165,6 +165,7 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
             backend->weights.bytes + matrix_row_bytes(backend->model->tensors[TENSOR_EMBEDDING].weight),
         .weight_layout = backend->weights.layout,
         .memory_bytes = backend->memory.total + backend->memory.shared,
+        .n_slots = backend->n_slots,
         .most_flights = 1,
         .most_stop_ids = MOST_STOP_IDS,
         .max_rows = backend->forward.max_rows,
@@ -205,7 +206,7 @@ static int cpu_submit(struct backend *backend, const struct backend_step *step, 
 static int cpu_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
                     const struct backend_result **ret_results, struct error *err)
 {
-    if (ticket > COPY_TICKET && ticket - COPY_TICKET <= backend->copies)
+    if (ticket - COPY_TICKET - 1 < backend->copies) /* a step's ticket is below, and wraps */
         return 0;
     const struct step_results *results = stepper_take(&backend->stepper, ticket);
     if (!results)

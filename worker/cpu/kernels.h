@@ -62,9 +62,10 @@ struct attended_block {
     const float *keys;   /* [dim][32 tokens] */
     const float *values; /* [32 tokens][value_dim] */
     const uint16_t *half_keys, *half_values;
-    uint32_t dim, value_dim; /* the second a multiple of 8 */
-    uint32_t first, end;     /* tokens that the query sees; at least one */
-    float cap;               /* scores become cap · tanh(score / cap); 0: they stay */
+    const uint16_t *next_keys, *next_values; /* of the block that comes next, or any: asked for ahead */
+    uint32_t dim, value_dim;                 /* the second a multiple of 8 */
+    uint32_t first, end;                     /* tokens that the query sees; at least one */
+    float cap;                               /* scores become cap · tanh(score / cap); 0: they stay */
 };
 
 /* The softmax of the blocks so far: begin with −∞, 0 and zeros, divide by the sum at the end. */

@@ -81,22 +81,27 @@ typedef void unpack_block(const void *packed, size_t apart, uint32_t i, struct p
 typedef void add_piece(const struct piece *piece, const struct strip *strip, uint32_t n_blocks, float *out,
                        size_t stride);
 
+/* A format's measures, all constants. */
+struct measures {
+    uint32_t columns, bytes; /* of a packed block */
+    uint8_t depth;           /* columns of a tile */
+};
+
 LANES_INLINE void multiply_pieces(const struct group_product *product, uint32_t first, uint32_t n,
-                                  const uint32_t columns, const uint32_t bytes, const uint8_t depth,
-                                  unpack_block *unpack, add_piece *add)
+                                  const struct measures format, unpack_block *unpack, add_piece *add)
 {
     const uint8_t *packed = product->group;
     const size_t stride = product->out_stride;
     struct piece piece;
-    shape_tiles(depth);
+    shape_tiles(format.depth);
     for (uint32_t i = first; i < first + n; i++)
         rows_f32_store(product->out + i * stride, rows_f32_splat(0));
     for (uint32_t column = 0; column < product->n_columns; column += PIECE) {
         uint32_t left = product->n_columns - column;
         uint32_t here = left < PIECE ? left : PIECE;
-        for (uint32_t i = 0; i < here / columns; i++, packed += bytes) {
+        for (uint32_t i = 0; i < here / format.columns; i++, packed += format.bytes) {
             if (product->from_memory)
-                prefetch_ahead(product, packed, bytes);
+                ask_at_once(product, packed, format.bytes);
             unpack(packed, product->apart, i, &piece);
         }
         for (uint32_t i = first; i < first + n; i += SIDE) {
@@ -290,7 +295,7 @@ LANES_INLINE void unpack_q6_k(const void *packed, size_t apart, uint32_t i, stru
 #define DEFINE_MANY(name, columns, block, depth, unpack, add)                                                \
     void name(const struct group_product *product, uint32_t first, uint32_t n)                               \
     {                                                                                                        \
-        multiply_pieces(product, first, n, columns, sizeof(block), depth, unpack, add);                      \
+        multiply_pieces(product, first, n, (struct measures){columns, sizeof(block), depth}, unpack, add);   \
     }
 
 DEFINE_MANY(multiply_q8_0_amx, 32, struct packed_q8_0, 32, unpack_q8_0, add_blocks)

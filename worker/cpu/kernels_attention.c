@@ -22,6 +22,12 @@
 
 typedef float token_weights[KERNELS_TOKENS];
 
+/* What queries make of a block: the weights of its tokens, and the factors of what was summed before it. */
+struct weighing {
+    const token_weights *weights;
+    const float *rescale;
+};
+
 /* A vector of numbers from the `at`-th on. */
 LANES_INLINE rows_f32 numbers_at(const float *floats, const uint16_t *halves, const bool is_half,
                                  const int at)
@@ -29,28 +35,39 @@ LANES_INLINE rows_f32 numbers_at(const float *floats, const uint16_t *halves, co
     return is_half ? rows_f32_from_f16_all(halves + at) : rows_f32_load_all(floats + at);
 }
 
+/* Asks for n halves, a constant: blocks of a head lie far apart, so that the processor's own prefetching
+ * begins anew with each. A line at a time, between what is done with others (docs/PERFORMANCE.md, step 23).
+ */
+LANES_INLINE void ask_for(const uint16_t *halves, const int n)
+{
+    for (int i = 0; i < n; i += 32)
+        __builtin_prefetch(halves + i, 0, 3);
+}
+
 /* n and n_vectors are constants: dimensions d … d + n_vectors · WIDTH − 1. */
 LANES_INLINE void weigh_some(const struct attended_block *block, const bool is_half,
-                             const struct attending *queries, const int n, const int n_vectors, uint32_t d,
-                             const token_weights *weights, const float *rescale)
+                             const struct attending *queries, const int n, const struct weighing weighing,
+                             const int n_vectors, uint32_t d)
 {
     rows_f32 sum[KERNELS_QUERIES][VALUE_VECTORS];
     UNROLLED
     for (int q = 0; q < n; q++)
         UNROLLED
     for (int i = 0; i < n_vectors; i++)
-        sum[q][i] =
-            rows_f32_load_all(queries[q].softmax->values + d + WIDTH * i) * rows_f32_splat(rescale[q]);
+        sum[q][i] = rows_f32_load_all(queries[q].softmax->values + d + WIDTH * i) *
+                    rows_f32_splat(weighing.rescale[q]);
     for (uint32_t t = block->first; t < block->end; t++) {
         const size_t at = t * block->value_dim + d;
         const float *value = is_half ? NULL : block->values + at;
         const uint16_t *half = is_half ? block->half_values + at : NULL;
+        if (is_half)
+            ask_for(block->next_values + at, n_vectors * WIDTH);
         UNROLLED
         for (int i = 0; i < n_vectors; i++) {
             rows_f32 v = numbers_at(value, half, is_half, WIDTH * i);
             UNROLLED
             for (int q = 0; q < n; q++)
-                sum[q][i] = rows_f32_fma(rows_f32_splat(weights[q][t]), v, sum[q][i]);
+                sum[q][i] = rows_f32_fma(rows_f32_splat(weighing.weights[q][t]), v, sum[q][i]);
         }
     }
     UNROLLED
@@ -61,23 +78,22 @@ LANES_INLINE void weigh_some(const struct attended_block *block, const bool is_h
 }
 
 LANES_INLINE void weigh_values(const struct attended_block *block, const bool is_half,
-                               const struct attending *queries, const int n, const token_weights *weights,
-                               const float *rescale)
+                               const struct attending *queries, const int n, const struct weighing weighing)
 {
     const uint32_t value_dim = block->value_dim;
     uint32_t d = 0;
     for (; value_dim - d >= VALUE_VECTORS * WIDTH; d += VALUE_VECTORS * WIDTH)
-        weigh_some(block, is_half, queries, n, VALUE_VECTORS, d, weights, rescale);
+        weigh_some(block, is_half, queries, n, weighing, VALUE_VECTORS, d);
     for (; value_dim - d >= WIDTH; d += WIDTH)
-        weigh_some(block, is_half, queries, n, 1, d, weights, rescale);
+        weigh_some(block, is_half, queries, n, weighing, 1, d);
     if (d < value_dim) /* half a vector */
         for (int q = 0; q < n; q++) {
             float *acc = queries[q].softmax->values + d;
-            f32x8 sum = f32x8_load(acc) * f32x8_splat(rescale[q]);
+            f32x8 sum = f32x8_load(acc) * f32x8_splat(weighing.rescale[q]);
             for (uint32_t t = block->first; t < block->end; t++) {
                 const size_t at = (size_t)t * value_dim + d;
                 f32x8 v = is_half ? f32x8_from_f16(block->half_values + at) : f32x8_load(block->values + at);
-                sum = f32x8_fma(f32x8_splat(weights[q][t]), v, sum);
+                sum = f32x8_fma(f32x8_splat(weighing.weights[q][t]), v, sum);
             }
             f32x8_store(acc, sum);
         }
@@ -96,6 +112,8 @@ LANES_INLINE void score(const struct attended_block *block, const bool is_half,
         const size_t at = d * KERNELS_TOKENS;
         const float *keys = is_half ? NULL : block->keys + at;
         const uint16_t *halves = is_half ? block->half_keys + at : NULL;
+        if (is_half)
+            ask_for(block->next_keys + at, KERNELS_TOKENS);
         UNROLLED
         for (int i = 0; i < SCORE_VECTORS; i++) {
             rows_f32 key = numbers_at(keys, halves, is_half, WIDTH * i);
@@ -150,7 +168,7 @@ LANES_INLINE void attend_some(const struct attended_block *block, const bool is_
     score(block, is_half, queries, n, weights);
     for (int q = 0; q < n; q++)
         rescale[q] = weigh_scores(block, weights[q], queries[q].softmax);
-    weigh_values(block, is_half, queries, n, weights, rescale);
+    weigh_values(block, is_half, queries, n, (struct weighing){weights, rescale});
 }
 
 /* As many at once as share registers, by the powers of two below that. */

@@ -20,6 +20,8 @@ LANES_INLINE void add_signed(rows_u8 w[8], rows_f32 scale, const struct tile *ti
     }
 }
 
+#if !defined(LANES_AVX2) /* which has its own: kernels_avx2.c */
+
 LANES_INLINE void add_q8_0(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
     const struct packed_q8_0 *block = packed;
@@ -43,7 +45,29 @@ LANES_INLINE void add_offset(rows_u8 w[8], const int bits, rows_f32 scale, const
     }
 }
 
-/* The same with a minimum in the place of the offset. */
+LANES_INLINE void add_q4_0(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
+{
+    const struct packed_q4_0 *block = packed;
+    rows_u8 w[8];
+    load_nibbles(block->nibbles, tile->apart, w);
+    add_offset(w, 4, rows_f32_from_f16(block->scales, tile->apart), tile, sums);
+}
+
+LANES_INLINE void add_q5_0(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
+{
+    const struct packed_q5_0 *block = packed;
+    rows_u8 w[8];
+    load_fives(block, tile->apart, w);
+    add_offset(w, 5, rows_f32_from_f16(block->low.scales, tile->apart), tile, sums);
+}
+
+DEFINE_ASKING_MULTIPLY(multiply_q8_0, 32, struct packed_q8_0, ASK_NEAREST, add_q8_0)
+DEFINE_ASKING_MULTIPLY(multiply_q4_0, 32, struct packed_q4_0, ASK_NEAREST, add_q4_0)
+DEFINE_BLOCK_MULTIPLY(multiply_q5_0, 32, struct packed_q5_0, add_q5_0)
+
+#endif
+
+/* Weights of `bits` bits (a constant) with a minimum. */
 LANES_INLINE void add_minimum(rows_u8 w[8], const int bits, rows_f32 scale, rows_f32 min,
                               const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
@@ -57,14 +81,6 @@ LANES_INLINE void add_minimum(rows_u8 w[8], const int bits, rows_f32 scale, rows
     }
 }
 
-LANES_INLINE void add_q4_0(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
-{
-    const struct packed_q4_0 *block = packed;
-    rows_u8 w[8];
-    load_nibbles(block->nibbles, tile->apart, w);
-    add_offset(w, 4, rows_f32_from_f16(block->scales, tile->apart), tile, sums);
-}
-
 LANES_INLINE void add_q4_1(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
     const struct packed_q4_1 *block = packed;
@@ -72,14 +88,6 @@ LANES_INLINE void add_q4_1(const void *packed, const struct tile *tile, rows_f32
     load_nibbles(block->low.nibbles, tile->apart, w);
     add_minimum(w, 4, rows_f32_from_f16(block->low.scales, tile->apart),
                 rows_f32_from_f16(block->mins, tile->apart), tile, sums);
-}
-
-LANES_INLINE void add_q5_0(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
-{
-    const struct packed_q5_0 *block = packed;
-    rows_u8 w[8];
-    load_fives(block, tile->apart, w);
-    add_offset(w, 5, rows_f32_from_f16(block->low.scales, tile->apart), tile, sums);
 }
 
 LANES_INLINE void add_q5_1(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
@@ -126,10 +134,7 @@ LANES_INLINE void add_mxfp4(const void *packed, const struct tile *tile, rows_f3
                 sums);
 }
 
-DEFINE_BLOCK_MULTIPLY(multiply_q8_0, 32, struct packed_q8_0, add_q8_0)
-DEFINE_BLOCK_MULTIPLY(multiply_q4_0, 32, struct packed_q4_0, add_q4_0)
 DEFINE_BLOCK_MULTIPLY(multiply_q4_1, 32, struct packed_q4_1, add_q4_1)
-DEFINE_BLOCK_MULTIPLY(multiply_q5_0, 32, struct packed_q5_0, add_q5_0)
 DEFINE_BLOCK_MULTIPLY(multiply_q5_1, 32, struct packed_q5_1, add_q5_1)
 DEFINE_BLOCK_MULTIPLY(multiply_iq4_nl, 32, struct packed_iq4_nl, add_iq4_nl)
 DEFINE_BLOCK_MULTIPLY(multiply_mxfp4, 32, struct packed_mxfp4, add_mxfp4)

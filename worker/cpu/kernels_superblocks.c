@@ -20,6 +20,26 @@ LANES_INLINE void add_scaled(const rows_f32 inner[TILE_MAX], rows_f32 scale, con
         sums[i] = rows_f32_fma(inner[i], rows_f32_of(scale, i), sums[i]);
 }
 
+/* Block j, whose halves have scales of their own, its weights of `bits` bits (a constant) with an offset of
+ * half their range. */
+LANES_INLINE void add_halves(rows_u8 w[8], const int bits, const int8_t scales[2][8], const int j,
+                             const struct tile *tile, rows_f32 inner[TILE_MAX])
+{
+    const rows_i32 factors[2] = {rows_i32_from_i8(scales[0], tile->apart),
+                                 rows_i32_from_i8(scales[1], tile->apart)};
+    rows_arrange(w);
+    UNROLLED
+    for (int i = 0; i < tile->n; i++) {
+        uint32_t column = (uint32_t)j * 32;
+        const rows_i32 own[2] = {rows_i32_of(factors[0], i), rows_i32_of(factors[1], i)};
+        rows_f32 dot = rows_dot_halves(rows_weights(w, i), (1 << bits) - 1, 1 << (bits - 1),
+                                       tile_quants(tile, i, column), tile_halves(tile, i, column), own);
+        inner[i] = rows_f32_fma(dot, tile_scale(tile, i, column), inner[i]);
+    }
+}
+
+#if !defined(LANES_AVX2) /* which has its own: kernels_avx2.c */
+
 /* Q4_K and Q5_K, of `bits` bits. */
 LANES_INLINE void add_with_minimums(const struct packed_q4_k *block, const uint8_t *tops, const int bits,
                                     const struct tile *tile, rows_f32 sums[TILE_MAX])
@@ -30,6 +50,7 @@ LANES_INLINE void add_with_minimums(const struct packed_q4_k *block, const uint8
         inner[i] = mins[i] = rows_f32_splat(0);
     for (int p = 0; p < 4; p++) {
         rows_u8 w[2][8];
+        tile_ask(tile, p, 4, sizeof *block, true);
         load_pair(block->nibbles[p], tops, tile->apart, bits, p, w[0], w[1]);
         UNROLLED
         for (int h = 0; h < 2; h++) {
@@ -62,24 +83,6 @@ LANES_INLINE void add_q5_k(const void *packed, const struct tile *tile, rows_f32
     add_with_minimums(&block->low, block->tops, 5, tile, sums);
 }
 
-/* Block j, whose halves have scales of their own, its weights of `bits` bits (a constant) with an offset of
- * half their range. */
-LANES_INLINE void add_halves(rows_u8 w[8], const int bits, const int8_t scales[2][8], const int j,
-                             const struct tile *tile, rows_f32 inner[TILE_MAX])
-{
-    const rows_i32 factors[2] = {rows_i32_from_i8(scales[0], tile->apart),
-                                 rows_i32_from_i8(scales[1], tile->apart)};
-    rows_arrange(w);
-    UNROLLED
-    for (int i = 0; i < tile->n; i++) {
-        uint32_t column = (uint32_t)j * 32;
-        const rows_i32 own[2] = {rows_i32_of(factors[0], i), rows_i32_of(factors[1], i)};
-        rows_f32 dot = rows_dot_halves(rows_weights(w, i), (1 << bits) - 1, 1 << (bits - 1),
-                                       tile_quants(tile, i, column), tile_halves(tile, i, column), own);
-        inner[i] = rows_f32_fma(dot, tile_scale(tile, i, column), inner[i]);
-    }
-}
-
 LANES_INLINE void add_q6_k(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
     const struct packed_q6_k *block = packed;
@@ -89,6 +92,7 @@ LANES_INLINE void add_q6_k(const void *packed, const struct tile *tile, rows_f32
         inner[i] = rows_f32_splat(0);
     for (int p = 0; p < 4; p++) {
         rows_u8 w[2][8];
+        tile_ask(tile, p, 4, sizeof *block, false);
         load_pair(block->nibbles[p], block->tops[p / 2], tile->apart, 6, p, w[0], w[1]);
         UNROLLED
         for (int h = 0; h < 2; h++)
@@ -96,6 +100,12 @@ LANES_INLINE void add_q6_k(const void *packed, const struct tile *tile, rows_f32
     }
     add_scaled(inner, rows_f32_from_f16(block->scales, tile->apart), tile, sums);
 }
+
+DEFINE_ASKING_MULTIPLY(multiply_q4_k, 256, struct packed_q4_k, ASK_IN_PARTS, add_q4_k)
+DEFINE_BLOCK_MULTIPLY(multiply_q5_k, 256, struct packed_q5_k, add_q5_k)
+DEFINE_ASKING_MULTIPLY(multiply_q6_k, 256, struct packed_q6_k, ASK_IN_PARTS, add_q6_k)
+
+#endif
 
 LANES_INLINE void add_q3_k(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
@@ -181,6 +191,3 @@ LANES_INLINE void add_iq4_xs(const void *packed, const struct tile *tile, rows_f
 DEFINE_BLOCK_MULTIPLY(multiply_q2_k, 256, struct packed_q2_k, add_q2_k)
 DEFINE_BLOCK_MULTIPLY(multiply_q3_k, 256, struct packed_q3_k, add_q3_k)
 DEFINE_BLOCK_MULTIPLY(multiply_iq4_xs, 256, struct packed_iq4_xs, add_iq4_xs)
-DEFINE_BLOCK_MULTIPLY(multiply_q4_k, 256, struct packed_q4_k, add_q4_k)
-DEFINE_BLOCK_MULTIPLY(multiply_q5_k, 256, struct packed_q5_k, add_q5_k)
-DEFINE_BLOCK_MULTIPLY(multiply_q6_k, 256, struct packed_q6_k, add_q6_k)

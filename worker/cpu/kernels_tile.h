@@ -20,6 +20,7 @@ struct tile {
     int n;
     size_t apart; /* from a block to the one beside it in the pair's second group, or which part of a group
                      is meant where it takes several vectors */
+    const uint8_t *ahead; /* as many weights as a block's, to be asked for meanwhile (tile_ask); or NULL */
 };
 
 #if defined(LANES_SQUARES)
@@ -79,19 +80,50 @@ LANES_INLINE size_t apart_of(const struct group_product *product, const int part
 /* Adds what one packed block gives to the sums of the tile's rows. */
 typedef void tile_add(const void *block, const struct tile *tile, rows_f32 sums[TILE_MAX]);
 
+/* How a format asks for weights ahead, where a build has LANES_ASKS_IN_PARTS. Others have one way,
+ * ASK_AT_ONCE; docs/PERFORMANCE.md, steps 14 and 22, has what each gave. */
+enum asking {
+    ASK_AT_ONCE,  /* for a block's bytes, into the second-level cache */
+    ASK_NEAREST,  /* the same, into the first level: blocks of a few lines */
+    ASK_IN_PARTS, /* for a few lines at a time, between the products with others: by tile_ask */
+};
+
+#if defined(LANES_ASKS_IN_PARTS)
+#define ASKING(wanted) (wanted)
+#else
+#define ASKING(wanted) ASK_AT_ONCE
+#endif
+
+/* `nearest` is a constant. */
+LANES_INLINE void ask_for(const uint8_t *from, uint32_t bytes, const bool nearest)
+{
+    for (uint32_t i = 0; i < bytes; i += 64)
+        if (nearest)
+            __builtin_prefetch(from + i, 0, 3);
+        else
+            __builtin_prefetch(from + i, 0, 2);
+}
+
+/* Part `part` of `parts` of what a block of `bytes` asks for; all but `tile` are constants. */
+LANES_INLINE void tile_ask(const struct tile *tile, const int part, const int parts, const uint32_t bytes,
+                           const bool nearest)
+{
+    const uint32_t each = bytes / (uint32_t)parts;
+    if (ASKING(ASK_IN_PARTS) == ASK_IN_PARTS && tile->ahead)
+        ask_for(tile->ahead + (uint32_t)part * each, each, nearest);
+}
+
 /* The first rows to meet a group wait for memory: ask for the weights that come two pages later, and no
- * nearer than into the second-level cache. The first level has too few places for lines on their way: asked
- * for there, weights of a lone row came at 11 GB/s a thread where they come at 23 (docs/PERFORMANCE.md, step
- * 14). What would lie beyond a pair's group lies in the next pair. Addresses beyond the weights are no more
- * than hints. */
-LANES_INLINE void prefetch_ahead(const struct group_product *product, const uint8_t *block, uint32_t bytes)
+ * nearer than into the second-level cache. The first level has too few places for as many lines on their way
+ * as a superblock has. What would lie beyond a pair's group lies in the next pair. Addresses beyond the
+ * weights are no more than hints. */
+LANES_INLINE void ask_at_once(const struct group_product *product, const uint8_t *block, uint32_t bytes)
 {
     size_t ahead = 8192;
     if (LANES_GROUPS > 1 && (size_t)(block - product->group) + ahead >= product->apart)
         ahead += product->apart;
     for (uint32_t group = 0; group < LANES_GROUPS; group++)
-        for (uint32_t i = 0; i < bytes; i += 64)
-            __builtin_prefetch(block + group * product->apart + ahead + i, 0, 2);
+        ask_for(block + group * product->apart + ahead, bytes, false);
 }
 
 LANES_INLINE void clear_sums(rows_f32 sums[TILE_MAX], const int n)
@@ -101,10 +133,11 @@ LANES_INLINE void clear_sums(rows_f32 sums[TILE_MAX], const int n)
         sums[i] = rows_f32_splat(0);
 }
 
-/* Rows first … first + n − 1. `columns` and `bytes` are of one packed block; these, `n` and `add` are
- * constants. */
+/* Rows first … first + n − 1. `columns` and `bytes` are of one packed block; all but `product` and `first`
+ * are constants. */
 LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t first, const int n,
-                                const uint32_t columns, const uint32_t bytes, tile_add *add)
+                                const uint32_t columns, const uint32_t bytes, const enum asking asking,
+                                tile_add *add)
 {
     const uint8_t *block = product->group;
     const uint32_t n_columns = product->n_columns;
@@ -113,12 +146,16 @@ LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t fi
     if (LANES_PARTS > 1)
         clear_sums(sums[LANES_PARTS - 1], n);
     for (uint32_t column = 0; column < n_columns; column += columns, block += bytes) {
-        const struct tile tile = {product->x, first, column, n, apart_of(product, 0)};
-        if (product->from_memory)
-            prefetch_ahead(product, block, bytes);
+        struct tile tile = {product->x, first, column, n, apart_of(product, 0), NULL};
+        if (product->from_memory && asking == ASK_IN_PARTS)
+            tile.ahead = block + 8192;
+        else if (product->from_memory && asking == ASK_NEAREST)
+            ask_for(block + 4096, bytes, true);
+        else if (product->from_memory)
+            ask_at_once(product, block, bytes);
         add(block, &tile, sums[0]);
         if (LANES_PARTS > 1) {
-            const struct tile last = {product->x, first, column, n, apart_of(product, LANES_PARTS - 1)};
+            const struct tile last = {product->x, first, column, n, apart_of(product, LANES_PARTS - 1), NULL};
             add(block, &last, sums[LANES_PARTS - 1]);
         }
     }
@@ -181,6 +218,10 @@ LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t fi
 
 /* The same for a quantized format whose groups are structs `block` of `columns` columns. */
 #define DEFINE_BLOCK_MULTIPLY(name, columns, block, add)                                                     \
-    DEFINE_MULTIPLY(name, multiply_tile, columns, sizeof(block), add)
+    DEFINE_ASKING_MULTIPLY(name, columns, block, ASK_AT_ONCE, add)
+
+/* And for one that asks for weights ahead in another way than most. */
+#define DEFINE_ASKING_MULTIPLY(name, columns, block, asking, add)                                            \
+    DEFINE_MULTIPLY(name, multiply_tile, columns, sizeof(block), ASKING(asking), add)
 
 #endif

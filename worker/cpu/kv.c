@@ -46,7 +46,7 @@ static void cut_to(const struct kv *kv, uint64_t fit, uint32_t n_context, uint64
     for (uint32_t g = 1; g < kv->n_groups; g++) {
         const uint64_t least = backend_held_blocks(&kv->groups[g], n_context);
         const uint64_t cut = (uint64_t)((double)n[g] * part);
-        n[g] = cut > least ? cut : least < n[g] ? least : n[g];
+        n[g] = cut > least ? cut : least;
         others += n[g] * kv->groups[g].block_bytes;
     }
     n[0] = fit > others ? (fit - others) / kv->groups[0].block_bytes : 0;

@@ -136,6 +136,13 @@ LANES_INLINE __m256i four_activations(const int8_t *x)
 
 #if !defined(LANES_VNNI) /* which multiplies bytes its own way: lanes_rows_vnni.h */
 
+/* Words twice in each lane, as factors of two sums of 16 bits. */
+LANES_INLINE __m256i words_twice(i32x8 v)
+{
+    return _mm256_or_si256(_mm256_slli_epi32((__m256i)v, 16),
+                           _mm256_and_si256((__m256i)v, _mm256_set1_epi32(0xffff)));
+}
+
 /* factor · Σ w · x over n_chunks chunks. */
 LANES_INLINE i32x8 dot_chunks(const u8x32 *w, int n_chunks, int max_weight, const int8_t *x, i32x8 factor)
 {
@@ -143,9 +150,7 @@ LANES_INLINE i32x8 dot_chunks(const u8x32 *w, int n_chunks, int max_weight, cons
     int run = 32767 / (2 * 127 * max_weight);
     if (run > n_chunks)
         run = n_chunks;
-    __m256i factors = _mm256_or_si256(_mm256_slli_epi32((__m256i)factor, 16),
-                                      _mm256_and_si256((__m256i)factor, _mm256_set1_epi32(0xffff)));
-    __m256i total = _mm256_setzero_si256();
+    __m256i factors = words_twice(factor), total = _mm256_setzero_si256();
     UNROLLED
     for (int c = 0; c < n_chunks; c += run) {
         __m256i sum = _mm256_maddubs_epi16((__m256i)w[c], four_activations(x + 4 * c));
@@ -155,11 +160,6 @@ LANES_INLINE i32x8 dot_chunks(const u8x32 *w, int n_chunks, int max_weight, cons
         total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, factors));
     }
     return (i32x8)total;
-}
-
-LANES_INLINE f32x8 dot_scaled(const u8x32 w[8], int max_weight, const int8_t *x, i32x8 factor)
-{
-    return f32x8_from_i32(dot_chunks(w, 8, max_weight, x, factor));
 }
 
 LANES_INLINE f32x8 dot_offset(const u8x32 w[8], int max_weight, int offset, const int8_t *x,

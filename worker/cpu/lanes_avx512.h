@@ -9,7 +9,8 @@
 #if defined(LANES_PAIR)
 #define LANES_NAMED(id) id##_avx512_pair
 #else
-#define LANES_NAMED(id) id##_avx512
+#define LANES_NAMED(id)     id##_avx512
+#define LANES_ASKS_IN_PARTS /* kernels_tile.h */
 #endif
 
 #define LANES_VNNI

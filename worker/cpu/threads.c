@@ -120,6 +120,16 @@ bool threads_claim(struct threads *threads, uint32_t n, uint32_t grain, uint32_t
     return true;
 }
 
+/* Moves the counter on from `*first`. False: another member has done it, and `*first` is where it is now. */
+static bool advance(struct threads *threads, uint32_t *first, uint32_t size)
+{
+    if (threads->running > 1)
+        return atomic_compare_exchange_weak_explicit(&threads->next, first, *first + size,
+                                                     memory_order_relaxed, memory_order_relaxed);
+    atomic_store_explicit(&threads->next, *first + size, memory_order_relaxed);
+    return true;
+}
+
 bool threads_claim_run(struct threads *threads, uint32_t n, uint32_t grain, uint32_t most,
                        uint32_t *ret_first, uint32_t *ret_end)
 {
@@ -130,8 +140,7 @@ bool threads_claim_run(struct threads *threads, uint32_t n, uint32_t grain, uint
         uint32_t times = (n - first) / (4 * threads->running) / grain;
         size = grain * (times < 1 ? 1 : times < most ? times : most);
         size = size < n - first ? size : n - first;
-    } while (!atomic_compare_exchange_weak_explicit(&threads->next, &first, first + size,
-                                                    memory_order_relaxed, memory_order_relaxed));
+    } while (!advance(threads, &first, size));
     *ret_first = first;
     *ret_end = first + size;
     return true;
@@ -169,24 +178,27 @@ static void *member_main(void *arg)
     }
 }
 
+/* Keeps the calling thread, and those that it starts from now on, to one core. A thread may do that to itself
+ * alone: in a sandbox no other is within reach. */
+static int pin_to(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)cpu, &set);
+    return sched_setaffinity(0, sizeof set, &set) < 0 ? -errno : 0;
+}
+
 static int start_member(struct threads *threads, uint32_t i, const int *cpus, uint32_t n_cpus)
 {
     struct member *member = &threads->members[i - 1];
     *member = (struct member){.threads = threads, .index = i};
-    pthread_attr_t attr;
-    int r = pthread_attr_init(&attr);
-    if (r)
-        return -r;
-    if (n_cpus) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET((size_t)cpus[i % n_cpus], &set);
-        r = pthread_attr_setaffinity_np(&attr, sizeof set, &set);
-    }
+    int r = n_cpus ? pin_to(cpus[i % n_cpus]) : 0; /* which it inherits */
     if (r == 0)
-        r = pthread_create(&member->thread, &attr, member_main, member);
-    pthread_attr_destroy(&attr);
-    return -r;
+        r = -pthread_create(&member->thread, NULL, member_main, member);
+    if (r < 0)
+        return r;
+    threads->n_started++; /* whatever comes of the rest, it has to be joined */
+    return n_cpus ? pin_to(cpus[0]) : 0;
 }
 
 static int pin_caller(struct threads *threads, const int *cpus, uint32_t n_cpus, struct error *err)
@@ -196,11 +208,9 @@ static int pin_caller(struct threads *threads, const int *cpus, uint32_t n_cpus,
             return error_set(err, -EINVAL, "there is no core %d", cpus[i]);
     if (sched_getaffinity(0, sizeof threads->before, &threads->before) < 0)
         return error_set(err, -errno, "sched_getaffinity: %s", strerror(errno));
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)cpus[0], &set);
-    if (sched_setaffinity(0, sizeof set, &set) < 0)
-        return error_set(err, -errno, "core %d: %s", cpus[0], strerror(errno));
+    int r = pin_to(cpus[0]);
+    if (r < 0)
+        return error_set(err, r, "core %d: %s", cpus[0], strerror(-r));
     threads->pinned = true;
     return 0;
 }
@@ -228,8 +238,6 @@ int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct thr
         r = start_member(threads, i, cpus, n_cpus);
         if (r < 0)
             error_set(err, r, "thread %u of %u: %s", i, n_threads, strerror(-r));
-        else
-            threads->n_started++;
     }
     if (r < 0) {
         threads_free(threads);

@@ -97,28 +97,36 @@ struct packing_job {
     struct weights *weights;
     const struct backend_config *config;
     const uint8_t *zeros;
+    uint64_t done, total; /* bytes of the file; `done` is the caller's alone */
 };
 
 /* These bytes of the file are where they belong. */
-static void done_with(const struct packing_job *job, const void *data, size_t size)
+static void done_with(struct packing_job *job, const void *data, size_t size)
 {
     gguf_give_back(job->model->gguf, data, size);
+    job->done += size;
     if (job->config->progress)
         job->config->progress(job->config->progress_arg); /* proof that loading goes on */
+    if (job->config->loaded)
+        job->config->loaded(job->config->loaded_arg, job->done, job->total);
 }
 
-static void pack_share(const struct packing_job *job, struct matrix *matrix, uint32_t index)
+static size_t bytes_in_file(const struct matrix *matrix)
+{
+    return (size_t)matrix->count * matrix->n_rows * matrix_row_bytes(matrix->tensor);
+}
+
+static void pack_share(struct packing_job *job, struct matrix *matrix, uint32_t index)
 {
     uint32_t first, end;
     while (threads_claim(job->threads, matrix->count * matrix->n_groups, 16, &first, &end))
         matrix_pack(matrix, first, end, job->zeros);
     threads_barrier(job->threads);
     if (index == 0)
-        done_with(job, matrix_rows(matrix),
-                  (size_t)matrix->count * matrix->n_rows * matrix_row_bytes(matrix->tensor));
+        done_with(job, matrix_rows(matrix), bytes_in_file(matrix));
 }
 
-static void copy_share(const struct packing_job *job, const struct table *table, uint32_t index)
+static void copy_share(struct packing_job *job, const struct table *table, uint32_t index)
 {
     if (!table->rows)
         return;
@@ -135,7 +143,7 @@ static void copy_share(const struct packing_job *job, const struct table *table,
 
 static void pack_all(void *arg, uint32_t index)
 {
-    const struct packing_job *job = arg;
+    struct packing_job *job = arg;
     for (uint32_t l = 0; l < job->model->params.n_layers; l++) {
         struct weights_layer *layer = &job->weights->layers[l];
         for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
@@ -145,6 +153,21 @@ static void pack_all(void *arg, uint32_t index)
     pack_share(job, &job->weights->output, index);
     copy_share(job, &job->weights->embedding, index);
     copy_share(job, &job->weights->positions, index);
+}
+
+/* What the threads have to do, in bytes of the file. */
+static uint64_t count_all(const struct weights *weights, uint32_t n_layers)
+{
+    const struct table *const tables[] = {&weights->embedding, &weights->positions};
+    uint64_t bytes = bytes_in_file(&weights->output);
+    for (uint32_t l = 0; l < n_layers; l++)
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
+            if (weights->layers[l].matrices[role].n_rows > 0)
+                bytes += bytes_in_file(&weights->layers[l].matrices[role]);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (tables[i]->rows)
+            bytes += tables[i]->tensor->size;
+    return bytes;
 }
 
 static void convert(const struct gguf_tensor *tensor, float offset, const float *to)
@@ -186,7 +209,12 @@ static int pack(struct weights *weights, const struct model *model, struct threa
     uint8_t *zeros = calloc(weights->max_columns, 8);
     if (!zeros)
         return error_set(err, -ENOMEM, "no memory for a row of weights");
-    struct packing_job job = {model, threads, weights, config, zeros};
+    struct packing_job job = {.model = model,
+                              .threads = threads,
+                              .weights = weights,
+                              .config = config,
+                              .zeros = zeros,
+                              .total = count_all(weights, model->params.n_layers)};
     convert_all(weights, model);
     threads_run(threads, pack_all, &job);
     free(zeros);

@@ -108,6 +108,10 @@ struct backend_config {
     uint32_t n_devices;
     uint32_t n_slots;   /* sequences open at once, ≥ 1 */
     uint32_t n_context; /* most positions of one sequence, ≥ 1 */
+    /* A device that decodes more sequences in hardly more time may have up to so many slots instead of
+     * n_slots, as long as it has KV blocks for as many sequences of n_context: info.n_slots says how many.
+     * 0, or less than n_slots: n_slots it is. */
+    uint32_t most_slots;
     /* KV blocks wanted, so many of each group; 0: what n_slots sequences of n_context hold of it
      * (kv_group_wants), cut to what memory allows. */
     uint32_t n_blocks;
@@ -138,6 +142,11 @@ struct backend_config {
      * belongs; what it says then means nothing. May be NULL. */
     bool (*progress)(void *arg);
     void *progress_arg;
+    /* While a backend opens, by the calling thread: how many bytes of the weights are where they belong, of
+     * `total`, which is the same each time; `done` never falls, and is total at the end. Not called where
+     * they are there already, in memory that processes share. May be NULL. */
+    void (*loaded)(void *arg, uint64_t done, uint64_t total);
+    void *loaded_arg;
 };
 
 /* Most rows of a step: as configured, or by the backend's own default, and a row for each slot at least. */
@@ -180,6 +189,7 @@ struct backend_info {
     size_t weight_bytes; /* read for one decoded token: all matrices once (embedding: one row) */
     size_t memory_bytes; /* allocated in all */
 
+    uint32_t n_slots;      /* as configured, or more, up to config.most_slots */
     uint32_t most_flights; /* ≥ 1. 1: steps finish inside submit */
     uint32_t most_stop_ids;
     uint32_t max_rows;
@@ -313,10 +323,12 @@ struct backend_kernel {
     uint64_t bytes; /* of weights, keys and values that they had to read, once each time */
     uint64_t macs;  /* products that they added up */
     /* Of an emulated device, which counts and measures no time: */
-    uint64_t n_blocks; /* of threads */
-    uint64_t loaded;   /* bytes of streaming loads */
-    uint64_t sectors;  /* 32 bytes each, of its memory, that warps read or wrote together: transactions */
-    uint64_t asked;    /* bytes that threads wanted of them */
+    uint64_t n_blocks;     /* of threads */
+    uint64_t n_threads;    /* of a block, at most */
+    uint64_t shared_bytes; /* of its memory, at most */
+    uint64_t loaded;       /* bytes of streaming loads */
+    uint64_t sectors;      /* 32 bytes each, of its memory, that warps read or wrote together: transactions */
+    uint64_t asked;        /* bytes that threads wanted of them */
     uint64_t passes; /* of warps over shared memory: one, of 8 and 16 bytes two and four, without conflicts */
     uint64_t conflicts; /* those of them that are there because lanes met in a bank */
 };

@@ -59,8 +59,10 @@ static void fill_defaults(struct engine_config *config)
 {
     struct backend_config *backend = &config->backend_config;
     backend->model = config->model;
-    if (backend->n_slots == 0)
+    if (backend->n_slots == 0) {
         backend->n_slots = ENGINE_DEFAULT_SLOTS;
+        backend->most_slots = ENGINE_MOST_SLOTS;
+    }
     if (backend->n_context == 0)
         backend->n_context = config->model->params.n_context;
     if (config->max_waiting == 0)
@@ -70,7 +72,10 @@ static void fill_defaults(struct engine_config *config)
 static int check_backend(const struct engine *engine, const struct backend_info *info, struct error *err)
 {
     const char *name = engine->config.backend->name;
-    uint32_t n_slots = engine->config.backend_config.n_slots;
+    const struct backend_config *config = &engine->config.backend_config;
+    const uint32_t n_slots = info->n_slots;
+    if (n_slots < config->n_slots || (n_slots > config->n_slots && n_slots > config->most_slots))
+        return error_set(err, -EINVAL, "%s: it has %u slots and not %u", name, n_slots, config->n_slots);
     if (info->n_groups < 1 || info->n_groups > BACKEND_MOST_GROUPS)
         return error_set(err, -EINVAL, "%s: the model has %u KV groups; 1 to %u are possible", name,
                          info->n_groups, BACKEND_MOST_GROUPS);
@@ -97,7 +102,7 @@ static int open_parts(struct engine *engine, struct error *err)
     if (r < 0)
         return r;
     engine->most_flights = info.most_flights < MOST_FLIGHTS ? info.most_flights : MOST_FLIGHTS;
-    r = scheduler_init(&engine->scheduler, config->backend, engine->backend, config->backend_config.n_slots,
+    r = scheduler_init(&engine->scheduler, config->backend, engine->backend, info.n_slots,
                        config->most_cached);
     if (r == 0)
         r = planner_init(&engine->planner, &engine->scheduler, config->step_ms);

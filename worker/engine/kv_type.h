@@ -7,7 +7,8 @@
 #include "common/error.h"
 #include "worker/engine/backend.h"
 
-/* f16, bf16 or q8_0. -EINVAL names what there are; whether a backend has it, is the backend's to say. */
+/* f16, bf16 or q8_0; whether a backend has it, is the backend's to say. -EINVAL names those that backends
+ * have. */
 int kv_type_by_name(const char *name, enum backend_kv_type *ret_type, struct error *err);
 
 /* "none" of BACKEND_KV_DEFAULT, which a backend has that keeps nothing. */

@@ -138,6 +138,7 @@ static void null_info(const struct backend *backend, struct backend_info *ret_in
 {
     *ret_info = (struct backend_info){.device = "null",
                                       .n_groups = backend->n_groups,
+                                      .n_slots = backend->config.n_slots,
                                       .most_flights = 1,
                                       .most_stop_ids = MOST_STOP_IDS,
                                       .max_rows = backend->config.max_rows,
@@ -387,7 +388,7 @@ static int null_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
                      const struct backend_result **ret_results, struct error *err)
 {
     struct null_results *results = &backend->results;
-    if (ticket > COPY_TICKET && ticket - COPY_TICKET <= backend->copies)
+    if (ticket - COPY_TICKET - 1 < backend->copies) /* a step's ticket is below, and wraps */
         return 0;
     if (ticket == 0 || ticket != results->ticket)
         return error_set(err, -EINVAL, "null backend: no ticket %llu is open", (unsigned long long)ticket);

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define MOST_OWED 1024 /* blocks; beyond, they are not kept: 32,768 tokens that one step has computed */
-#define BUFFERS   4    /* each way */
-#define AT_ONCE   16   /* blocks of one step, each way: a few milliseconds */
+#define BUFFERS   4    /* each way; on the way in, a step fills each once */
+#define AT_ONCE   16   /* blocks of one step on the way out: a few milliseconds */
 
 struct owed {                             /* a node of the cache that is to be copied out */
     uint32_t blocks[BACKEND_MOST_GROUPS]; /* of it */
@@ -52,7 +52,6 @@ struct tier {
     uint32_t first_owed, n_owed;
     struct copying out[BUFFERS], in[BUFFERS];
     uint32_t first_out, n_out; /* a ring */
-    uint32_t left;             /* blocks that may still be brought in this step */
     uint64_t restores;
 };
 
@@ -324,7 +323,7 @@ static int bring(struct tier *tier, struct sequence *sequence, struct prefix_pla
 {
     struct copying *copying = free_in(tier);
     const uint32_t n = place->depth;
-    if (!copying || tier->left == 0)
+    if (!copying)
         return -EAGAIN;
     uint64_t number = prefix_store_get(tier->store, place, copying->bytes);
     uint32_t node, *blocks = copying->held;
@@ -344,7 +343,6 @@ static int bring(struct tier *tier, struct sequence *sequence, struct prefix_pla
         place->ids += BACKEND_BLOCK_TOKENS;
         place->depth++;
         tier->restores++;
-        tier->left--;
         return 1;
     }
     if (!copying->busy)
@@ -379,7 +377,6 @@ uint32_t tier_restore(struct tier *tier, struct sequence *sequence, uint32_t n, 
 int tier_work(struct tier *tier, struct error *err)
 {
     int r = read_ins(tier, err);
-    tier->left = AT_ONCE;
     for (uint32_t i = 0; r == 0 && i <= AT_ONCE; i++) {
         r = read_outs(tier, err);
         if (r < 0 || tier->n_owed == 0 || i == AT_ONCE)

@@ -2,9 +2,7 @@
 #ifndef WORKER_ENGINE_WEIGHT_PAGES_H
 #define WORKER_ENGINE_WEIGHT_PAGES_H
 
-/* Memory for a segment of weights: in huge pages where the kernel makes some, on the nodes where it is to
- * lie.
- */
+/* Memory for a segment of weights: huge pages where the kernel makes some, on the nodes of its place. */
 
 #include "worker/engine/weight_store.h"
 

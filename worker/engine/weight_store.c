@@ -238,12 +238,14 @@ static void look_again(struct weight_store *store)
     free(before);
 }
 
-/* A sealed one of our file, or NULL. */
-static const struct header *find_own(const struct weight_store *store)
+/* A sealed one of our file, or NULL. `settled`: whose key stands for its digest. */
+static const struct header *find_own(const struct weight_store *store, bool settled)
 {
-    for (uint32_t i = 0; i < store->n_found; i++)
-        if (is_of_file(store, &store->found[i]->header))
-            return &store->found[i]->header;
+    for (uint32_t i = 0; i < store->n_found; i++) {
+        const struct header *header = &store->found[i]->header;
+        if (is_of_file(store, header) && (header->settled || !settled))
+            return header;
+    }
     return NULL;
 }
 
@@ -316,7 +318,7 @@ static void drop_before(struct weight_store *store)
 int weight_store_wait(struct weight_store *store, bool (*progress)(void *arg), void *arg, struct error *err)
 {
     uint64_t since = clock_ns(), fingerprint = 0;
-    for (look_again(store); store->n_before > 0 && !find_own(store); look_again(store)) {
+    for (look_again(store); store->n_before > 0 && !find_own(store, false); look_again(store)) {
         const uint64_t now = clock_ns();
         if (store->fingerprint != fingerprint) {
             fingerprint = store->fingerprint;
@@ -364,8 +366,8 @@ struct weight_store *weight_store_free(struct weight_store *store)
 
 const uint8_t *weight_store_digest(const struct weight_store *store)
 {
-    const struct header *own = find_own(store);
-    return own && own->settled ? own->digest : NULL;
+    const struct header *own = find_own(store, true);
+    return own ? own->digest : NULL;
 }
 
 bool weight_store_sees_others(const struct weight_store *store)

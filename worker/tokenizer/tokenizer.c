@@ -24,21 +24,6 @@
 
 #define SPACE "\xe2\x96\x81" /* U+2581, the space of a "llama" vocabulary */
 
-enum { MAX_END_IDS = 16 };
-
-struct tokenizer {
-    struct vocabulary vocabulary;
-    struct specials specials;
-    struct bpe *bpe; /* the kind "gpt2"; NULL: "llama" */
-    struct spm spm;
-    int32_t bos, eos, unknown;
-    bool adds_bos, adds_eos, space_prefix, normalizes;
-    struct buffer pieces;  /* what ids add to the output, one after the other */
-    uint32_t *piece_start; /* [size + 1] */
-    int32_t end_ids[MAX_END_IDS];
-    size_t n_end_ids;
-};
-
 /* Spellings of control tokens that end an answer. Some files give them another type by mistake. */
 static const char *const end_names[] = {
     "<|eot_id|>",
@@ -51,6 +36,22 @@ static const char *const end_names[] = {
     "<|end_of_text|>",
     "<end_of_utterance>",
     "<｜end▁of▁sentence｜>",
+};
+
+/* Those, and what the file itself names: eos, eot and eom. */
+enum { MAX_END_IDS = 3 + sizeof end_names / sizeof end_names[0] };
+
+struct tokenizer {
+    struct vocabulary vocabulary;
+    struct specials specials;
+    struct bpe *bpe; /* the kind "gpt2"; NULL: "llama" */
+    struct spm spm;
+    int32_t bos, eos, unknown;
+    bool adds_bos, adds_eos, space_prefix, normalizes;
+    struct buffer pieces;  /* what ids add to the output, one after the other */
+    uint32_t *piece_start; /* [size + 1] */
+    int32_t end_ids[MAX_END_IDS];
+    size_t n_end_ids;
 };
 
 static int read_id(const struct tokenizer *t, const struct gguf *gguf, const char *key, int32_t *ret_id,
@@ -127,7 +128,7 @@ static int read_special_ids(struct tokenizer *t, const struct gguf *gguf, struct
 
 static void add_end_id(struct tokenizer *t, int32_t id)
 {
-    if (id == TOKENIZER_NONE || t->n_end_ids == MAX_END_IDS)
+    if (id == TOKENIZER_NONE)
         return;
     for (size_t i = 0; i < t->n_end_ids; i++)
         if (t->end_ids[i] == id)

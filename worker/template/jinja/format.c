@@ -11,7 +11,7 @@
 #include "worker/template/jinja/layout.h"
 #include "worker/template/jinja/string_ops.h"
 
-enum { MAX_FORMAT_DEPTH = 2 };
+enum { MAX_FORMAT_DEPTH = 1 }; /* as in Python */
 
 /* ---- {} ---- */
 
@@ -63,9 +63,10 @@ static int read_layout(struct jinja_run *run, const struct jinja_string *spec,
         layout.alternate = true;
         at++;
     }
-    if (at < spec->len && spec->data[at] == '0' && !layout.align) {
-        layout.align = '=';
-        layout.fill = (struct jinja_string){.data = "0", .len = 1};
+    if (at < spec->len && spec->data[at] == '0') {
+        layout.zeros = !layout.align;
+        if (layout.fill.len == 0)
+            layout.fill = (struct jinja_string){.data = "0", .len = 1};
     }
     r = read_number(run, spec, &at, &layout.width);
     if (r == 0 && at < spec->len && (spec->data[at] == ',' || spec->data[at] == '_'))

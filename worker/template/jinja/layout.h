@@ -11,6 +11,7 @@ struct jinja_layout {
     struct jinja_string fill; /* one character; empty: a blank */
     char align;               /* < > ^ =, 0: numbers to the right, all else to the left */
     char sign;                /* + - or a blank, 0: - */
+    bool zeros;               /* a 0 and no alignment before the width: numbers have = */
     bool alternate;           /* 0x before hexadecimal numbers, and the like */
     char grouping;            /* , or _ between thousands, 0: none */
     char type;                /* d x X o b e E f F g G % s, 0: as the value is */

@@ -116,6 +116,8 @@ static int lex_comment(struct lexer *lexer)
 {
     uint32_t line = lexer->line;
     skip(lexer, 2);
+    if (lexer->at < lexer->len && (lexer->source[lexer->at] == '-' || lexer->source[lexer->at] == '+'))
+        skip(lexer, 1); /* that mark is the beginning's */
     const char *end = memmem(lexer->source + lexer->at, lexer->len - lexer->at, "#}", 2);
     if (!end)
         return error_set(lexer->err, -EINVAL, "line %u: a comment without end", line);

@@ -25,9 +25,6 @@ bool parser_takes(struct parser *parser, enum jinja_token_kind kind, const char 
 int parser_fails(struct parser *parser, const char *expected)
 {
     const struct jinja_token *token = parser_token(parser);
-    if (token->kind == JINJA_END)
-        return error_set(parser->err, -EINVAL, "line %u: expected %s before the end of the template",
-                         token->line, expected);
     int shown = (int)(token->text.len < 40 ? token->text.len : 40);
     return error_set(parser->err, -EINVAL, "line %u: expected %s before \"%.*s\"", token->line, expected,
                      shown, (const char *)token->text.data);

@@ -91,7 +91,7 @@ static int append_escaped(struct jinja_run *run, struct jinja_builder *builder,
                 escape = "\\b";
             if (!escape && json && byte == '\f')
                 escape = "\\f";
-            if (!escape && (byte < 0x20 || (!json && byte == 0x7f))) {
+            if (!escape && (byte < 0x20 || (byte == 0x7f && (!json || ascii)))) {
                 snprintf(room, sizeof room, json ? "\\u%04x" : "\\x%02x", byte);
                 escape = room;
             }

@@ -251,6 +251,8 @@ static int dict_of_json(struct jinja_run *run, const json_t *json, bool from_use
                         struct jinja_value *ret_value)
 {
     int r = jinja_new_dict(run, ret_value);
+    if (r != 0)
+        return r;
     const char *key;
     json_t *member;
     /* jansson takes a pointer to non-const for walking, and does not write through it. */

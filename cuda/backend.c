@@ -17,6 +17,7 @@
 
 #include "cuda/copies.h"
 #include "cuda/gate.h"
+#include "cuda/invariance.h"
 #include "cuda/pools.h"
 #include "cuda/step.h"
 #include "cuda/wait.h"
@@ -233,6 +234,28 @@ static size_t room_of(const struct backend *backend, bool share)
     return room < own ? room : own;
 }
 
+/* Whether these slots have KV blocks for as many sequences of the context, in `room` bytes. */
+static bool slots_fit(const struct backend *backend, uint32_t n_slots, size_t room)
+{
+    struct sizes sizes = backend->sizes;
+    sizes.n_slots = n_slots;
+    const struct pools_shape shape = shape_of_pools(backend, &sizes);
+    const uint64_t wanted = pools_wanted(backend->config.model, &shape);
+    if (wanted > (sizes.n_blocks ? sizes.n_blocks : UINT32_MAX))
+        return false;
+    sizes = with_blocks(sizes, sizes.n_blocks ? sizes.n_blocks : (uint32_t)wanted);
+    return state_bytes(backend, &sizes) <= room;
+}
+
+/* As many slots as may be and fit; those that were asked for in any case. */
+static void choose_slots(struct backend *backend, size_t room)
+{
+    const uint32_t rows = backend->sizes.max_rows, may = backend->config.most_slots;
+    for (uint32_t n = may < rows ? may : rows; n > backend->sizes.n_slots; n--)
+        if (slots_fit(backend, n, room))
+            backend->sizes.n_slots = n;
+}
+
 /* Decides how many KV blocks there are: as many as were asked for, or what fits. */
 static int choose_blocks(struct backend *backend, struct error *err)
 {
@@ -244,6 +267,7 @@ static int choose_blocks(struct backend *backend, struct error *err)
     if (r < 0)
         return error_set(err, r, "no memory for the layers");
     const size_t left = counted.bytes < room ? room - counted.bytes : 0;
+    choose_slots(backend, left);
     if (sizes->n_blocks == 0) {
         const struct pools_shape shape = shape_of_pools(backend, sizes);
         const uint64_t wanted = pools_wanted(backend->config.model, &shape);
@@ -398,6 +422,8 @@ static int open_parts(struct backend *backend, uint32_t number, struct error *er
         r = steps_start(&backend->steps, config->profile || is_set("QUERN_EAGER"));
     if (r == 0 && !is_set("QUERN_UNCHECKED"))
         r = gate_check(&backend->steps, &backend->pass, err);
+    if (r == 0 && config->invariant)
+        r = invariance_tell_cost(&backend->steps, &backend->pass);
     if (r == 0 && config->profile)
         r = start_profile(backend);
     if (r < 0 && device_verdict(backend->device, err) == 0 && r != -ENODEV) { /* the gate says what it is */
@@ -456,6 +482,7 @@ static void cuda_info(const struct backend *backend, struct backend_info *ret_in
         .kv_layout = pools_layout(pools, backend->config.model->params.n_layers),
         .weight_bytes = backend->weights.bytes,
         .memory_bytes = backend->memory_bytes,
+        .n_slots = backend->sizes.n_slots,
         .most_flights = STEPS_FLIGHTS,
         .most_stop_ids = STATE_MOST_STOP_IDS,
         .max_rows = backend->sizes.max_rows,

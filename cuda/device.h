@@ -60,13 +60,21 @@ int device_verdict(struct device *device, struct error *err);
 /* What was asked of the device so far; tests hold it still while serving. */
 struct device_counts {
     uint64_t allocations, captures, launches, graph_launches;
-    size_t bytes; /* of device memory, now */
+    size_t bytes; /* of device memory, now, as device_taken counts */
 };
 struct device_counts device_counts(const struct device *device);
 
 /* ---- memory ---- */
 
-/* Device memory, aligned to 256 bytes, its contents undefined. NULL: not so much is free. */
+/* What so many bytes take of a device's memory, as allocators round: something of nothing, too. */
+#define DEVICE_GRANULE ((size_t)512)
+static inline size_t device_taken(size_t bytes)
+{
+    return (bytes / DEVICE_GRANULE + 1) * DEVICE_GRANULE;
+}
+
+/* Device memory, aligned to 256 bytes, its contents undefined; what lies behind the bytes is nobody's. NULL:
+ * not so much is free. */
 void *device_alloc(struct device *device, size_t bytes);
 void device_free(struct device *device, void *memory);
 

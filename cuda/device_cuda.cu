@@ -5,7 +5,7 @@
  * FAULTS. A kernel's fault shows in whatever call comes next, and from then on every call fails. So all calls
  * go through device_cuda_check, which keeps the first fault with the name of the last kernel that was queued:
  * that one, or one before it, did it. With $QUERN_CUDA_SYNC set each launch outside of a recording waits for
- * its kernel, and the name is exact.
+ * its kernel, and the name is exact; decodes are recorded unless $QUERN_EAGER is set.
  *
  * PROFILES. A launch is timed by events around it and waited for, so nothing runs beside it; what a launch of
  * nothing takes so is part of each time, and is shown.
@@ -43,9 +43,13 @@ static int fault(struct device *device, const char *call, cudaError_t e)
     cudaGetLastError();
     if (device->fault == 0) {
         device->fault = e == cudaErrorNoDevice ? -ENODEV : -EIO;
-        error_set(&device->reason, 0, "%s: %s: %s (%s)%s%s", device->properties.name, call, text_of(e),
+        const bool is_exact = device->synchronous && device->counts.graph_launches == 0;
+        error_set(&device->reason, 0, "%s: %s: %s (%s)%s%s%s", device->properties.name, call, text_of(e),
                   cudaGetErrorName(e), device->last_kernel[0] ? "; the last kernel that was queued is " : "",
-                  device->last_kernel);
+                  device->last_kernel,
+                  device->last_kernel[0] && !is_exact
+                      ? " (QUERN_EAGER=1 QUERN_CUDA_SYNC=1 finds the one that failed)"
+                      : "");
     }
     return device->fault;
 }
@@ -265,7 +269,7 @@ void *device_alloc(struct device *device, size_t bytes)
         return NULL;
     }
     device->counts.allocations++;
-    device->counts.bytes += bytes;
+    device->counts.bytes += device_taken(bytes);
     return memory;
 }
 
@@ -273,7 +277,7 @@ void device_free(struct device *device, void *memory)
 {
     if (!memory)
         return;
-    device->counts.bytes -= forget(&device->allocations, memory);
+    device->counts.bytes -= device_taken(forget(&device->allocations, memory));
     device_cuda_check(device, "cudaFree", cudaFree(memory));
 }
 

@@ -216,13 +216,13 @@ static struct table table_of(const struct device_matrix *matrix)
                  format_bytes(matrix->format, matrix->n_columns)};
 }
 
-int kernels_embed(struct device_stream *queue, const struct step_row *rows, uint32_t n_rows,
-                  const struct device_matrix *embedding, const struct device_matrix *positions, float scale,
-                  float *stream, uint32_t stride)
+int kernels_embed(struct device_stream *queue, const struct embed_step *embed, const struct step_row *rows,
+                  uint32_t n_rows)
 {
-    if (!layout_of(embedding->format) || (positions && !layout_of(positions->format)))
+    const struct device_matrix *positions = embed->positions;
+    if (!layout_of(embed->embedding->format) || (positions && !layout_of(positions->format)))
         return -EINVAL;
-    return simt_launch(queue, "embed", embed_rows, {(stride + THREADS - 1) / THREADS, n_rows, 1},
-                       {THREADS, 1, 1}, 0, rows, table_of(embedding), table_of(positions), scale, stream,
-                       stride);
+    return simt_launch(queue, "embed", embed_rows, {(embed->stride + THREADS - 1) / THREADS, n_rows, 1},
+                       {THREADS, 1, 1}, 0, rows, table_of(embed->embedding), table_of(positions),
+                       embed->scale, embed->stream, embed->stride);
 }

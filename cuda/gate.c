@@ -8,14 +8,16 @@
 #include <string.h>
 
 #include "cuda/inspect.h"
+#include "cuda/kinds.h"
 
 #define POLL_MS   1000
 #define OFF_TWINS 2e-2 /* of a whole pass: the squared error, of the squares */
 /* The same where a row may go to the other of two experts that score alike. */
 #define OFF_TIPPED 0.5
 
-/* Of the one sequence; twins share the first. */
-static const uint32_t blocks[INSPECTION_BLOCKS] = {0, 1};
+#define PROMPT_ROWS 40
+#define FAR_ROWS    INSPECTION_ROWS /* more than a wide tile has, and than attention takes for decoding */
+#define SMALL_ROWS  64              /* those numbers */
 
 struct gate {
     struct steps *steps;
@@ -25,6 +27,7 @@ struct gate {
     struct token_use *uses; /* [n_vocab] */
     float *logits;          /* [n_vocab]: what others are compared with */
     float *others;
+    uint32_t blocks[INSPECTION_BLOCKS]; /* 0, 1 …: of the one sequence; twins share the first */
 };
 
 /* ---- steps ---- */
@@ -106,7 +109,7 @@ static int open_sequence(struct gate *gate, const struct sampling *sampling, con
 static void tell(const struct gate *gate, struct backend_row_set *set, uint32_t told, uint32_t n)
 {
     for (uint32_t g = 0; g < gate->pass->pools->n_groups; g++)
-        set->blocks[g] = (struct backend_blocks){blocks + told, n - told, told};
+        set->blocks[g] = (struct backend_blocks){gate->blocks + told, n - told, told};
 }
 
 /* The decode whose logits are in gate->logits, a second time, as it will be served. */
@@ -238,43 +241,114 @@ static int decode_twins(struct gate *gate, int32_t id, uint32_t n)
     return r;
 }
 
+/* In every bucket that is recorded: slots that are no power of two have the last of them partly. */
 static int check_twins(struct gate *gate, int32_t id)
 {
     const uint32_t n_slots = gate->steps->slots->on_device.n_slots;
     int r = 0;
-    for (uint32_t n = 1; n <= n_slots && n <= GRAPHS_MOST && r == 0; n *= 2)
-        r = decode_twins(gate, id, n);
+    for (uint32_t n = 1; n <= GRAPHS_MOST && r == 0; n *= 2) {
+        r = decode_twins(gate, id, n < n_slots ? n : n_slots);
+        if (n >= n_slots)
+            break;
+    }
+    return r;
+}
+
+/* ---- ids ---- */
+
+static uint32_t lesser(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Positions that the context and the memory take. */
+static uint32_t room_of(const struct gate *gate)
+{
+    const struct pools *pools = gate->pass->pools;
+    uint32_t most = gate->steps->config->n_context;
+    for (uint32_t g = 0; g < pools->n_groups; g++)
+        most = lesser(most, lesser(pools->groups[g].n_blocks, INSPECTION_BLOCKS) * BACKEND_BLOCK_TOKENS);
+    return most;
+}
+
+static void make_ids(const struct gate *gate, int32_t *ids, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = (int32_t)((i * 2654435761u >> 8) % gate->pass->model->params.n_vocab);
+}
+
+/* ---- far along, and many rows ---- */
+
+/* n rows from `first` on, told `n_told` blocks before; nothing is sampled. */
+static int run_far(struct gate *gate, const int32_t *ids, uint32_t first, uint32_t n, uint32_t n_told)
+{
+    const struct backend_result *results = NULL;
+    struct backend_row_set set = {.position = first, .ids = ids, .n_ids = n, .output = BACKEND_OUTPUT_NONE};
+    tell(gate, &set, n_told, backend_blocks_for(first + n));
+    inspection_begin(&gate->look, first, ids, n);
+    return run_watched(gate, &set, &results);
+}
+
+/* Rows behind a context that nobody has computed, and one behind those. */
+static int run_behind(struct gate *gate, uint32_t first, uint32_t n)
+{
+    const struct backend_slot slot = {
+        .position = first, .sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX};
+    int32_t ids[FAR_ROWS + 1];
+    int r = 0;
+    make_ids(gate, ids, n + 1);
+    for (uint32_t l = 0; l < gate->pass->model->params.n_layers && r == 0; l++)
+        r = inspection_invent_kv(&gate->look, l, backend_blocks_for(first));
+    if (r == 0)
+        r = device_slots_open(gate->steps->slots, 0, &slot);
+    if (r == 0)
+        r = run_far(gate, ids, first, n, 0);
+    if (r == 0 && !gate->look.broken)
+        r = run_far(gate, ids + n, first + n, 1, backend_blocks_for(first + n));
+    device_slots_close(gate->steps->slots, 0);
+    return r;
+}
+
+/* What the prompt is too short for: sequences of several pieces, and steps of more rows than the tiles of
+ * products and of attention have. One layer of each kind stands for all, so that it costs no more the deeper
+ * the model is. */
+static int check_far(struct gate *gate)
+{
+    struct steps *steps = gate->steps;
+    struct pass *const whole = gate->pass;
+    const uint32_t end = lesser(room_of(gate), INSPECTION_POSITIONS);
+    const uint32_t n = end > 1 ? lesser(lesser(end - 1, steps->max_rows), FAR_ROWS) : 0;
+    const uint32_t first = (end - 1 - n) / BACKEND_BLOCK_TOKENS * BACKEND_BLOCK_TOKENS;
+    struct kinds kinds;
+    if (n == 0 || (n <= SMALL_ROWS && first + n < ATTENTION_PIECE))
+        return 0;
+    kinds_init(&kinds, whole);
+    gate->pass = &kinds.pass;
+    steps->pass = &kinds.pass;
+    inspection_turn_to(&gate->look, &kinds.pass, kinds.layers);
+    int r = run_behind(gate, first, n);
+    inspection_turn_to(&gate->look, whole, NULL);
+    steps->pass = whole;
+    gate->pass = whole;
     return r;
 }
 
 /* ---- the whole ---- */
 
-/* The prompt: as many ids as a step, the context and the memory take, with a position left for the decode. */
-static uint32_t make_prompt(const struct gate *gate, int32_t prompt[INSPECTION_ROWS])
-{
-    const struct pass *pass = gate->pass;
-    uint32_t most = gate->steps->config->n_context;
-    for (uint32_t g = 0; g < pass->pools->n_groups; g++) {
-        const uint64_t room = (uint64_t)pass->pools->groups[g].n_blocks * BACKEND_BLOCK_TOKENS;
-        most = most < room ? most : (uint32_t)room;
-    }
-    most = most > 1 ? most - 1 : 1;
-    most = most < gate->steps->max_rows ? most : gate->steps->max_rows;
-    most = most < INSPECTION_ROWS ? most : INSPECTION_ROWS;
-    for (uint32_t i = 0; i < most; i++)
-        prompt[i] = (int32_t)((i * 2654435761u >> 8) % pass->model->params.n_vocab);
-    return most;
-}
-
 static int check_all(struct gate *gate)
 {
-    int32_t prompt[INSPECTION_ROWS];
-    const uint32_t n = make_prompt(gate, prompt);
+    int32_t prompt[PROMPT_ROWS];
+    /* As many ids as a step, the context and the memory take, with a position left for the decode. */
+    const uint32_t room = room_of(gate), most = lesser(gate->steps->max_rows, PROMPT_ROWS);
+    const uint32_t n = lesser(room > 1 ? room - 1 : 1, most);
+    make_ids(gate, prompt, n);
     int r = check_sequence(gate, prompt, n);
     device_slots_close(gate->steps->slots, 0);
     if (r == 0 && !gate->look.broken)
         r = check_large(gate, prompt, n);
-    return r < 0 || gate->look.broken ? r : check_twins(gate, prompt[n - 1]);
+    if (r == 0 && !gate->look.broken)
+        r = check_twins(gate, prompt[n - 1]);
+    return r < 0 || gate->look.broken ? r : check_far(gate);
 }
 
 int gate_check(struct steps *steps, struct pass *pass, struct error *err)
@@ -288,6 +362,8 @@ int gate_check(struct steps *steps, struct pass *pass, struct error *err)
                         .logits = calloc(n_vocab, sizeof *gate.logits),
                         .others = calloc(n_vocab, sizeof *gate.others)};
     quiet.progress = NULL;
+    for (uint32_t i = 0; i < INSPECTION_BLOCKS; i++)
+        gate.blocks[i] = i;
     steps->config = &quiet;
     int r = inspection_init(&gate.look, steps, pass, err);
     if (r == 0)

@@ -248,6 +248,13 @@ void inspection_deinit(struct inspection *look)
         free(look->taken[i]);
 }
 
+void inspection_turn_to(struct inspection *look, const struct pass *pass, const uint32_t *names)
+{
+    look->pass = pass;
+    look->model = pass->model;
+    look->names = names;
+}
+
 void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n)
 {
     look->first = first;

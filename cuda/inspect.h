@@ -14,10 +14,11 @@
 
 #include "cuda/step.h"
 
-#define INSPECTION_ROWS   40 /* of a pass at most */
-#define INSPECTION_PICKED 4
-#define INSPECTION_BLOCKS ((INSPECTION_ROWS + BACKEND_BLOCK_TOKENS) / BACKEND_BLOCK_TOKENS)
-#define INSPECTION_TAKEN  40
+#define INSPECTION_ROWS      72 /* of a pass at most */
+#define INSPECTION_PICKED    4
+#define INSPECTION_POSITIONS 521 /* of the sequence at most */
+#define INSPECTION_BLOCKS    ((INSPECTION_POSITIONS + BACKEND_BLOCK_TOKENS - 1) / BACKEND_BLOCK_TOKENS)
+#define INSPECTION_TAKEN     40
 
 /* Rows of activations, [INSPECTION_PICKED][stride]. */
 struct held {
@@ -32,7 +33,8 @@ struct inspection {
     const struct pass *pass;
     const struct model *model;
     struct error *err;
-    bool broken; /* the model: nothing more is compared */
+    bool broken;           /* the model: nothing more is compared */
+    const uint32_t *names; /* what verdicts call the model's layers; NULL: by their numbers */
 
     uint32_t n_rows, first; /* of the pass, and the first one's position */
     const int32_t *ids;     /* [n_rows] */
@@ -59,15 +61,23 @@ int inspection_init(struct inspection *look, struct steps *steps, const struct p
 void inspection_deinit(struct inspection *look);
 
 /* The next pass has the ids of one sequence from position `first` on, 1 ≤ n ≤ INSPECTION_ROWS, in blocks 0, 1
- * and so on; its last row has logits. */
+ * and so on; the last row of one that has logits is its last. */
 void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n);
 
 /* To be the pass's watch, of `look`. 0; -ENODEV: the device computes wrongly, with the kernel, tensor,
  * format, shape and the two numbers in err; or a fault of the device. */
 int inspect_part(void *look, enum pass_part part, uint32_t layer);
 
+/* From here on another pass is looked at, over the same workspace and with layers of the same sizes. */
+void inspection_turn_to(struct inspection *look, const struct pass *pass, const uint32_t *names);
+
+/* Keys and values that nobody has computed, other ones in each position, into a layer's part of the first
+ * n_blocks blocks. 0 or a fault. */
+int inspection_invent_kv(struct inspection *look, uint32_t layer, uint32_t n_blocks);
+
 /* Memory of the device as it is when everything queued is done. 0 or a fault. */
 int inspection_bring(struct inspection *look, const void *from, size_t bytes, void *to);
+int inspection_send(struct inspection *look, const void *from, size_t bytes, void *to); /* to the device */
 
 /* How every verdict begins: "DEVICE computes wrongly: …". Returns -ENODEV. */
 int inspection_refuse(struct inspection *look, const char *format, ...) __attribute__((format(printf, 2, 3)));

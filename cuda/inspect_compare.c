@@ -14,7 +14,8 @@
 #include "cuda/reference.h"
 #include "cuda/wait.h"
 
-#define OUTPUTS 8 /* of a matrix and row */
+#define OUTPUTS   8 /* of a matrix and row */
+#define ROWS_TEXT 64
 
 int inspection_refuse(struct inspection *look, const char *format, ...)
 {
@@ -27,6 +28,21 @@ int inspection_refuse(struct inspection *look, const char *format, ...)
                      device_properties(look->steps->device)->name, text);
 }
 
+/* What verdicts call a layer, and where the pass is that went wrong. */
+static uint32_t name_of(const struct inspection *look, uint32_t layer)
+{
+    return look->names ? look->names[layer] : layer;
+}
+
+static const char *say_rows(const struct inspection *look, char ret_text[ROWS_TEXT])
+{
+    if (look->first > 0)
+        snprintf(ret_text, ROWS_TEXT, "%u rows from position %u on", look->n_rows, look->first);
+    else
+        snprintf(ret_text, ROWS_TEXT, "%u rows", look->n_rows);
+    return ret_text;
+}
+
 bool inspect_agree(double found, double expected, double size, double off)
 {
     return fabs(found - expected) <= off * size + 1e-30;
@@ -35,7 +51,7 @@ bool inspect_agree(double found, double expected, double size, double off)
 int inspect_differ(struct inspection *look, const struct inspect_site *site, uint32_t column, double found,
                    double expected)
 {
-    char what[160];
+    char what[160], rows[ROWS_TEXT];
     if (!isfinite((float)expected)) {
         look->broken = true;
         return 0;
@@ -46,10 +62,10 @@ int inspect_differ(struct inspection *look, const struct inspect_site *site, uin
                  (const char *)weight->name.data, format_traits(weight->format)->name, site->tensor->rows,
                  site->tensor->columns);
     } else {
-        snprintf(what, sizeof what, "layer %u", site->layer);
+        snprintf(what, sizeof what, "layer %u", name_of(look, site->layer));
     }
-    return inspection_refuse(look, "kernel %s (%s), with %u rows: column %u of row %u is %.7g, not %.7g",
-                             site->kernel, what, look->n_rows, column, site->row, found, expected);
+    return inspection_refuse(look, "kernel %s (%s), with %s: column %u of row %u is %.7g, not %.7g",
+                             site->kernel, what, say_rows(look, rows), column, site->row, found, expected);
 }
 
 static double largest(const double *x, uint32_t n)
@@ -73,7 +89,8 @@ int inspect_compare(struct inspection *look, const struct inspect_site *site, co
 
 /* ---- from the device ---- */
 
-int inspection_bring(struct inspection *look, const void *from, size_t bytes, void *to)
+/* Between the device's memory and ours, through pinned memory: one of `from` and `to` is the device's. */
+static int carry(struct inspection *look, const uint8_t *from, size_t bytes, uint8_t *to, bool out)
 {
     struct steps *steps = look->steps;
     struct device_stream *stream = device_stream(steps->device);
@@ -81,16 +98,29 @@ int inspection_bring(struct inspection *look, const void *from, size_t bytes, vo
     int r = 0;
     for (size_t done = 0; done < bytes && r == 0;) {
         const size_t n = bytes - done < most ? bytes - done : most;
-        r = device_copy(stream, steps->logits, (const uint8_t *)from + done, n);
+        if (!out)
+            memcpy(steps->logits, from + done, n);
+        r = out ? device_copy(stream, steps->logits, from + done, n)
+                : device_copy(stream, to + done, steps->logits, n);
         if (r == 0)
             r = device_mark(stream, MARK_LOGITS);
         if (r == 0)
             r = device_wait_due(steps->device, MARK_LOGITS);
-        if (r == 0)
-            memcpy((uint8_t *)to + done, steps->logits, n);
+        if (r == 0 && out)
+            memcpy(to + done, steps->logits, n);
         done += n;
     }
     return r;
+}
+
+int inspection_bring(struct inspection *look, const void *from, size_t bytes, void *to)
+{
+    return carry(look, from, bytes, to, true);
+}
+
+int inspection_send(struct inspection *look, const void *from, size_t bytes, void *to)
+{
+    return carry(look, from, bytes, to, false);
 }
 
 /* The picked rows of an array. */
@@ -139,15 +169,17 @@ int inspect_activations(struct inspection *look, const char *kernel, uint32_t la
     const struct inspect_site site = {kernel, NULL, layer, look->picked[i], OFF_ROW};
     const float *values = held->values + (size_t)i * held->stride;
     const int8_t *quants = held->quants + (size_t)i * held->stride;
+    char rows[ROWS_TEXT];
     int r = inspect_compare(look, &site, values, expected, n_columns);
     for (uint32_t k = 0; k < held->stride && r == 0 && !look->broken; k += 32) {
         const size_t block = ((size_t)i * held->stride + k) / 32;
         if (!is_rounded(values + k, quants + layout_quant_place(k), (double)held->scales[block],
                         (double)held->sums[block]))
             r = inspection_refuse(look,
-                                  "kernel %s (layer %u), with %u rows: columns %u … %u of row %u are not "
+                                  "kernel %s (layer %u), with %s: columns %u … %u of row %u are not "
                                   "rounded to 8 bits",
-                                  kernel, layer, look->n_rows, k, k + 31, look->picked[i]);
+                                  kernel, name_of(look, layer), say_rows(look, rows), k, k + 31,
+                                  look->picked[i]);
     }
     return r;
 }

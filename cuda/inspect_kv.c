@@ -4,6 +4,7 @@
 #include "cuda/inspect_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cuda/inspect_compare.h"
 #include "worker/gguf/format.h"
@@ -73,6 +74,60 @@ int inspect_bring_kv(struct inspection *look, uint32_t layer)
     }
     return r;
 }
+
+/* ---- made up ---- */
+
+/* −1 … 1 in steps of 1/127, without any order that one sees. */
+static int invent(uint32_t of)
+{
+    uint32_t x = (of + 1) * 2654435761u;
+    x = (x ^ x >> 15) * 2246822519u;
+    return (int)((x ^ x >> 13) % 255) - 127;
+}
+
+static void write_number(uint8_t *part, size_t place, bool q8, int number)
+{
+    if (q8)
+        ((int8_t *)part)[place] = (int8_t)number;
+    else
+        ((uint16_t *)part)[place] = format_f32_to_f16((float)number / 127);
+}
+
+/* As read_block reads it; dims that are padding are zero. */
+static void write_block(struct inspection *look, uint32_t block)
+{
+    const struct device_kv *kv = &look->pass->pools->kv[0];
+    const bool q8 = kv->type == BACKEND_KV_Q8;
+    const uint32_t dim = kv->dim, unit = q8 ? 16 : 8, padded = (dim + unit - 1) / unit * unit;
+    const uint32_t n_scales = q8 ? (dim + SCALED - 1) / SCALED * 32 : 0;
+    const size_t part_bytes = (size_t)padded * (q8 ? 32 : 64) + n_scales * 2;
+    const uint16_t scale = format_f32_to_f16(1.0f / 127);
+    memset(look->block, 0, kv->layer_bytes);
+    for (uint32_t part = 0; part < 2 * kv->n_heads; part++) {
+        uint8_t *to = look->block + part * part_bytes;
+        for (uint32_t at = 0; at < 32; at++)
+            for (uint32_t d = 0; d < dim; d++)
+                write_number(to, part % 2 ? value_place(padded, at, d) : key_place(at, d), q8,
+                             invent(((block * 32 + at) * 2 * kv->n_heads + part) * dim + d));
+        for (uint32_t i = 0; i < n_scales; i++)
+            ((uint16_t *)(to + (size_t)padded * 32))[i] = scale;
+    }
+}
+
+int inspection_invent_kv(struct inspection *look, uint32_t layer, uint32_t n_blocks)
+{
+    const struct pools_layer *at = &look->pass->pools->layers[layer];
+    const struct device_kv *kv = &look->pass->pools->kv[at->group];
+    int r = 0;
+    for (uint32_t block = 0; block < n_blocks && r == 0; block++) {
+        write_block(look, block);
+        r = inspection_send(look, look->block, kv->layer_bytes,
+                            kv->pool + block * kv->block_bytes + at->place * kv->layer_bytes);
+    }
+    return r;
+}
+
+/* ---- what is compared ---- */
 
 static double magnitude(const double *x, uint32_t n)
 {

@@ -54,12 +54,17 @@ struct device_activations {
     uint32_t stride;
 };
 
-/* stream = scale · row of `embedding` (as in the file: planes[0] is rows of the file's blocks) + row of
- * `positions`, when there is one. [n_rows][stride]; dead rows become zeros. -EINVAL: a format that layout.h
- * does not have. */
-int kernels_embed(struct device_stream *queue, const struct step_row *rows, uint32_t n_rows,
-                  const struct device_matrix *embedding, const struct device_matrix *positions, float scale,
-                  float *stream, uint32_t stride);
+/* stream = scale · row of `embedding` + row of `positions`, when there is one; both are as in the file:
+ * planes[0] is rows of the file's blocks. Dead rows become zeros. -EINVAL: a format that layout.h does not
+ * have. */
+struct embed_step {
+    const struct device_matrix *embedding, *positions;
+    float scale;
+    float *stream; /* [n_rows][stride] */
+    uint32_t stride;
+};
+int kernels_embed(struct device_stream *queue, const struct embed_step *embed, const struct step_row *rows,
+                  uint32_t n_rows);
 
 /* What a layer's half does to the stream, and what the next products read, in one kernel:
  *
@@ -95,10 +100,16 @@ struct multiply_scratch {
 };
 size_t kernels_multiply_scratch(uint32_t n_multiprocessors);
 
+/* Of a step's products. */
+struct multiply_step {
+    uint32_t n_rows;
+    bool reproducible;                      /* an output's bits depend on its row alone, not on n_rows */
+    const struct multiply_scratch *scratch; /* or NULL; no bit depends on it */
+};
+
 /* out[row][i] = bias[i] + weights[i] · x[row], for up to KERNELS_PRODUCTS matrices that read the same x in
- * one launch. F32, F16 and BF16 matrices read x.values, others x.quants. `reproducible`: an output's bits
- * depend on its row alone, not on n_rows. No bit depends on `scratch`, which may be NULL. -EINVAL: a format
- * that layout.h does not have, or more columns than x. */
+ * one launch. F32, F16 and BF16 matrices read x.values, others x.quants. -EINVAL: a format that layout.h does
+ * not have, or more columns than x. */
 #define KERNELS_PRODUCTS 3
 #define KERNELS_FEW      4 /* rows, up to which the weights' bytes are all that counts */
 struct device_product {
@@ -107,31 +118,32 @@ struct device_product {
     uint32_t out_stride;
 };
 int kernels_multiply(struct device_stream *queue, const struct device_product *products, uint32_t n_products,
-                     const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                     const struct multiply_scratch *scratch);
+                     const struct device_activations *x, const struct multiply_step *step);
 
-/* out = activation(gate) · up, or activation(up) where gate is NULL; as floats and quantized. */
-int kernels_activate(struct device_stream *queue, enum activation activation, const float *gate,
-                     const float *up, uint32_t in_stride, uint32_t n_columns,
-                     const struct device_activations *out, uint32_t n_rows);
+/* out = activation(gate) · up, or activation(up) where gate is NULL; as floats and quantized. -EINVAL: a
+ * stride that is no multiple of 4, or of `out` none of 256. */
+struct activate_step {
+    enum activation activation;
+    const float *gate, *up; /* [rows][stride] */
+    uint32_t stride, n_columns;
+    struct device_activations out;
+};
+int kernels_activate(struct device_stream *queue, const struct activate_step *activate, uint32_t n_rows);
 
-/* The two at once: out = activation(gate · x) · (up · x), or activation(up · x) where gate is NULL. A few
- * rows take one launch, more take two. The products' own outputs, of one stride, a multiple of 4, are
- * scratch. `tickets`: [out->stride / 32] zeros, which are zeros again afterwards. -EINVAL as
- * kernels_multiply, or for matrices of different sizes. */
-int kernels_multiply_activate(struct device_stream *queue, enum activation activation,
-                              const struct device_product *gate, const struct device_product *up,
-                              const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                              const struct device_activations *out, uint32_t *tickets,
-                              const struct multiply_scratch *scratch);
+/* Products, and the activation that takes them: a few rows in one launch, more in two. `products` are the
+ * gate's, where there is activate->gate, and up's, whose outputs are activate's. `tickets`:
+ * [activate->out.stride / 32] zeros, which are zeros again afterwards. -EINVAL as the two, or for matrices of
+ * other sizes. */
+int kernels_multiply_activate(struct device_stream *queue, const struct device_product *products,
+                              const struct device_activations *x, const struct multiply_step *step,
+                              const struct activate_step *activate, uint32_t *tickets);
 
 /* A product, and the norm that takes it as its delta: one row in one launch, more in two. norm->delta is the
  * product's `out`, of the norm's stride, and there are no norm->outputs. `ticket`: a zero, which is zero
  * again afterwards. -EINVAL as the two. */
 int kernels_multiply_norm(struct device_stream *queue, const struct device_product *product,
-                          const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                          const struct norm_step *norm, uint32_t *ticket,
-                          const struct multiply_scratch *scratch);
+                          const struct device_activations *x, const struct multiply_step *step,
+                          const struct norm_step *norm, uint32_t *ticket);
 
 /* ---- what a library multiplies (large.h) ---- */
 
@@ -178,11 +190,12 @@ int kernels_choose(struct device_stream *queue, const struct device_visits *visi
                    uint32_t stride, const struct step_row *rows, uint32_t n_rows, bool reproducible);
 
 /* out[visit][i] = weights[expert][i] · x, in one launch, `x` being that of the visit's row or, when
- * not by_row, of the visit. Only what is visited is read. n_rows and `reproducible` are those of the choice.
- * -EINVAL as kernels_multiply, or for matrices of another number of experts or with a bias. */
+ * not by_row, of the visit. Only what is visited is read. The step's rows and whether it is reproducible are
+ * those of the choice; no tile is shared. -EINVAL as kernels_multiply, or for matrices of another number of
+ * experts or with a bias. */
 int kernels_multiply_visits(struct device_stream *queue, const struct device_product *products,
                             uint32_t n_products, const struct device_activations *x, bool by_row,
-                            const struct device_visits *visits, uint32_t n_rows, bool reproducible);
+                            const struct device_visits *visits, const struct multiply_step *step);
 
 /* out[row] = Σ weight · got[visit], best expert first. [visits][stride], [n_rows][stride] */
 int kernels_combine(struct device_stream *queue, const struct device_visits *visits, const float *got,
@@ -255,10 +268,6 @@ struct attention_step {
 };
 int kernels_attention(struct device_stream *queue, const struct attention_step *attention,
                       const struct slots *slots, const struct step_row *rows, uint32_t n_rows);
-
-/* Copies whole blocks between the pool and a dense array [n][block_bytes]; `blocks` is device memory. */
-int kernels_copy_blocks(struct device_stream *queue, const struct device_kv *kv, const uint32_t *blocks,
-                        uint32_t n, uint8_t *dense, bool out);
 
 /* ---- the ends of a step ---- */
 

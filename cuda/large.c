@@ -342,8 +342,8 @@ static int run_all(const struct planning *planning, const struct device_product 
 {
     int r = 0;
     for (uint32_t i = 0; i < planning->large->n_buckets && r == 0; i++) {
-        r = large_multiply(planning->large, planning->queue, product, 1, x, bucket_rows(planning->large, i),
-                           NULL);
+        const struct multiply_step step = {.n_rows = bucket_rows(planning->large, i)};
+        r = large_multiply(planning->large, planning->queue, product, 1, x, &step);
         if (r == 0)
             r = device_synchronize(planning->queue);
     }
@@ -446,15 +446,14 @@ static int multiply(const struct large *large, struct device_stream *queue, cons
 
 int large_multiply(const struct large *large, struct device_stream *queue,
                    const struct device_product *products, uint32_t n_products,
-                   const struct device_activations *x, uint32_t n_rows,
-                   const struct multiply_scratch *scratch)
+                   const struct device_activations *x, const struct multiply_step *step)
 {
-    const uint32_t bucket = bucket_of(large, n_rows);
+    const uint32_t bucket = bucket_of(large, step->n_rows);
     struct device_product own[KERNELS_PRODUCTS];
     uint32_t n_own = 0;
     size_t own_bytes = 0;
     int r = 0;
-    if (n_rows > large->most_rows || n_products > KERNELS_PRODUCTS)
+    if (step->n_rows > large->most_rows || n_products > KERNELS_PRODUCTS)
         return -EINVAL;
     for (uint32_t i = 0; i < n_products; i++)
         if (!plan_of(large, &products[i], x->stride)) {
@@ -463,7 +462,7 @@ int large_multiply(const struct large *large, struct device_stream *queue,
         }
     if (n_own < n_products) {
         device_expect(queue, 0); /* rounding reads no weight */
-        r = kernels_round(queue, x, n_rows, bucket_rows(large, bucket), large->x);
+        r = kernels_round(queue, x, step->n_rows, bucket_rows(large, bucket), large->x);
     }
     for (uint32_t i = 0; i < n_products && r == 0; i++) {
         const struct large_shape *shape = plan_of(large, &products[i], x->stride);
@@ -473,5 +472,5 @@ int large_multiply(const struct large *large, struct device_stream *queue,
     if (r < 0 || n_own == 0)
         return r;
     device_expect(queue, own_bytes);
-    return kernels_multiply(queue, own, n_own, x, n_rows, false, scratch);
+    return kernels_multiply(queue, own, n_own, x, step);
 }

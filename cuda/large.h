@@ -79,7 +79,6 @@ bool large_takes_any(const struct large *large);
 /* As kernels_multiply, of up to most_rows rows; outs have room for the rows of the bucket. */
 int large_multiply(const struct large *large, struct device_stream *queue,
                    const struct device_product *products, uint32_t n_products,
-                   const struct device_activations *x, uint32_t n_rows,
-                   const struct multiply_scratch *scratch);
+                   const struct device_activations *x, const struct multiply_step *step);
 
 #endif

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting and taking. Sizes are rounded up as allocators do, so that what was counted fits. */
+/* Counting and taking. What is counted is rounded up as allocators do, so that it fits; what is asked for is
+ * not, so that an emulated device sees who reads or writes behind it. */
 
 #include "cuda/memory.h"
 
 #include <string.h>
 
-#define GRANULE ((size_t)512)
-
 void *device_memory_take(struct device_memory *memory, size_t bytes)
 {
-    bytes = (bytes / GRANULE + 1) * GRANULE; /* something of nothing, too */
-    memory->bytes += bytes;
+    memory->bytes += device_taken(bytes);
     if (!memory->device)
         return NULL;
     void *taken = device_alloc(memory->device, bytes);

@@ -133,50 +133,54 @@ static int multiply_few_rows(struct device_stream *queue, const struct products 
 }
 
 int kernels_multiply(struct device_stream *queue, const struct device_product *given, uint32_t n_products,
-                     const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                     const struct multiply_scratch *scratch)
+                     const struct device_activations *x, const struct multiply_step *step)
 {
     struct products products = {};
     if (!products_collect(&products, given, n_products, x))
         return -EINVAL;
-    if (reproducible || n_rows > KERNELS_FEW)
-        return multiply_tiles(queue, &products, x, n_rows, scratch);
-    return multiply_few_rows(queue, &products, x, NULL, n_rows);
+    if (step->reproducible || step->n_rows > KERNELS_FEW)
+        return multiply_tiles(queue, &products, x, step->n_rows, step->scratch);
+    return multiply_few_rows(queue, &products, x, NULL, step->n_rows);
 }
 
-int kernels_multiply_activate(struct device_stream *queue, enum activation activation,
-                              const struct device_product *gate, const struct device_product *up,
-                              const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                              const struct device_activations *out, uint32_t *tickets,
-                              const struct multiply_scratch *scratch)
+/* Are those the outputs that it takes? */
+static bool makes(const struct device_product *products, const struct activate_step *activate)
 {
-    const struct following following = {following::ACTIVATE, tickets, activation, *out, {}};
-    const struct device_product given[2] = {gate ? *gate : *up, *up};
-    const uint32_t n_products = gate ? 2 : 1, n_columns = up->matrix->n_rows;
+    const struct device_product *up = &products[activate->gate ? 1 : 0];
+    const struct device_product given[2] = {products[0], *up};
+    for (const struct device_product &product : given)
+        if (product.matrix->n_rows != activate->n_columns || product.out_stride != activate->stride)
+            return false;
+    return up->out == activate->up && (!activate->gate || products[0].out == activate->gate);
+}
+
+int kernels_multiply_activate(struct device_stream *queue, const struct device_product *given,
+                              const struct device_activations *x, const struct multiply_step *step,
+                              const struct activate_step *activate, uint32_t *tickets)
+{
+    const struct following following = {
+        following::ACTIVATE, tickets, activate->activation, activate->out, {}};
     struct products products = {};
-    if (!products_collect(&products, given, n_products, x) || given[0].matrix->n_rows != n_columns ||
-        given[0].out_stride != up->out_stride || out->stride < n_columns)
+    if (!products_collect(&products, given, activate->gate ? 2 : 1, x) || !makes(given, activate) ||
+        activate->out.stride < activate->n_columns)
         return -EINVAL;
-    if (!reproducible && n_rows <= KERNELS_FEW)
-        return multiply_few_rows(queue, &products, x, &following, n_rows);
-    int r = multiply_tiles(queue, &products, x, n_rows, scratch);
-    return r < 0 ? r
-                 : kernels_activate(queue, activation, gate ? gate->out : NULL, up->out, up->out_stride,
-                                    n_columns, out, n_rows);
+    if (!step->reproducible && step->n_rows <= KERNELS_FEW)
+        return multiply_few_rows(queue, &products, x, &following, step->n_rows);
+    int r = multiply_tiles(queue, &products, x, step->n_rows, step->scratch);
+    return r < 0 ? r : kernels_activate(queue, activate, step->n_rows);
 }
 
 int kernels_multiply_norm(struct device_stream *queue, const struct device_product *product,
-                          const struct device_activations *x, uint32_t n_rows, bool reproducible,
-                          const struct norm_step *norm, uint32_t *ticket,
-                          const struct multiply_scratch *scratch)
+                          const struct device_activations *x, const struct multiply_step *step,
+                          const struct norm_step *norm, uint32_t *ticket)
 {
     const struct following following = {following::NORM, ticket, ACTIVATION_SILU, {}, *norm};
     struct products products = {};
     if (!products_collect(&products, product, 1, x) || norm->delta != product->out ||
         norm->stride != product->out_stride || norm->outputs || norm->stride % LAYOUT_COLUMNS != 0)
         return -EINVAL;
-    if (!reproducible && n_rows == 1)
+    if (!step->reproducible && step->n_rows == 1)
         return multiply_few_rows(queue, &products, x, &following, 1);
-    int r = kernels_multiply(queue, product, 1, x, n_rows, reproducible, scratch);
-    return r < 0 ? r : kernels_norm(queue, norm, n_rows);
+    int r = kernels_multiply(queue, product, 1, x, step);
+    return r < 0 ? r : kernels_norm(queue, norm, step->n_rows);
 }

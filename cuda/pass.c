@@ -2,7 +2,8 @@
 /* The pass: embedding, layers, head, as the model's description says (worker/model/description.h).
  *
  * What a half of a layer adds to the stream is its last product, delta, and the norm of what comes next adds
- * it there. So a layer is, with a few rows, six launches:
+ * it there. So a layer is, with one row, six launches (with two to four eight, for norms have their own, with
+ * more nine, for the activation has too):
  *
  *   resolve, embed, plan of attention, norm
  *   → q k v → heads (norm, turn, store) → attention → output = delta and norm (stream += delta)
@@ -125,14 +126,19 @@ static struct norm_step norm_between(const struct pass *pass, const struct betwe
     return step;
 }
 
+static struct multiply_step products_of(const struct pass *pass, uint32_t n_rows)
+{
+    return (struct multiply_step){n_rows, pass->invariant, &pass->workspace->multiply};
+}
+
 /* Of a layer's matrices. */
 static int multiply(const struct pass *pass, struct device_stream *queue,
                     const struct device_product *products, uint32_t n, const struct device_activations *x,
                     uint32_t n_rows)
 {
-    return pass_is_large(pass, n_rows)
-               ? large_multiply(pass->large, queue, products, n, x, n_rows, &pass->workspace->multiply)
-               : kernels_multiply(queue, products, n, x, n_rows, pass->invariant, &pass->workspace->multiply);
+    const struct multiply_step step = products_of(pass, n_rows);
+    return pass_is_large(pass, n_rows) ? large_multiply(pass->large, queue, products, n, x, &step)
+                                       : kernels_multiply(queue, products, n, x, &step);
 }
 
 /* A half's last product, and the norm of what comes next. */
@@ -141,14 +147,14 @@ static int end_half(const struct pass *pass, struct device_stream *queue, const 
 {
     const struct workspace *w = pass->workspace;
     const struct device_product product = {matrix, w->delta, w->embd_stride};
-    const struct norm_step step = norm_between(pass, next);
+    const struct norm_step norm = norm_between(pass, next);
+    const struct multiply_step step = products_of(pass, n_rows);
     expect_weights(queue, &matrix, 1, 1);
     if (pass_is_large(pass, n_rows)) {
         int r = multiply(pass, queue, &product, 1, x, n_rows);
-        return r < 0 ? r : kernels_norm(queue, &step, n_rows);
+        return r < 0 ? r : kernels_norm(queue, &norm, n_rows);
     }
-    return kernels_multiply_norm(queue, &product, x, n_rows, pass->invariant, &step, w->tickets,
-                                 &w->multiply);
+    return kernels_multiply_norm(queue, &product, x, &step, &norm, w->tickets);
 }
 
 static int attend(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -233,20 +239,21 @@ static int activate_experts(const struct pass *pass, struct device_stream *queue
     const struct device_product inputs[] = {
         {&layer->matrices[TENSOR_EXPERT_UPS], experts->up, experts->ff_stride},
         {&layer->matrices[TENSOR_EXPERT_GATES], experts->gate, experts->ff_stride}};
+    const struct activate_step activate = {traits->activation,   traits->gated ? experts->gate : NULL,
+                                           experts->up,          experts->ff_stride,
+                                           traits->experts.n_ff, experts->activated};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix};
+    const struct multiply_step step = products_of(pass, n_rows);
     expect_weights(queue, &router.matrix, 1, 1);
-    int r = kernels_multiply(queue, &router, 1, &w->normed, n_rows, pass->invariant, &w->multiply);
+    int r = kernels_multiply(queue, &router, 1, &w->normed, &step);
     if (r == 0)
         r = kernels_choose(queue, &visits, experts->scores, experts->scores_stride, pass->memory.rows, n_rows,
                            pass->invariant);
     expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&visits, n_rows));
     if (r == 0)
-        r = kernels_multiply_visits(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &visits, n_rows,
-                                    pass->invariant);
+        r = kernels_multiply_visits(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &visits, &step);
     if (r == 0)
-        r = kernels_activate(queue, traits->activation, traits->gated ? experts->gate : NULL, experts->up,
-                             experts->ff_stride, traits->experts.n_ff, &experts->activated,
-                             n_rows * visits.n_used);
+        r = kernels_activate(queue, &activate, n_rows * visits.n_used);
     return seen(pass, r, PASS_ACTIVATE, l);
 }
 
@@ -257,9 +264,9 @@ static int sum_experts(const struct pass *pass, struct device_stream *queue, uin
     const struct device_visits visits = visits_of(pass, l);
     const struct device_product down = {&pass->weights->layers[l].matrices[TENSOR_EXPERT_DOWNS],
                                         w->experts.out, w->embd_stride};
+    const struct multiply_step step = products_of(pass, n_rows);
     expect_weights(queue, &down.matrix, 1, experts_read(&visits, n_rows));
-    int r = kernels_multiply_visits(queue, &down, 1, &w->experts.activated, false, &visits, n_rows,
-                                    pass->invariant);
+    int r = kernels_multiply_visits(queue, &down, 1, &w->experts.activated, false, &visits, &step);
     return r < 0 ? r
                  : kernels_combine(queue, &visits, w->experts.out, w->embd_stride, pass->model->params.n_embd,
                                    w->delta, n_rows);
@@ -270,15 +277,15 @@ static int multiply_activate(const struct pass *pass, struct device_stream *queu
                              const struct device_product *up, uint32_t n_rows)
 {
     const struct workspace *w = pass->workspace;
-    const struct device_product products[] = {*up, *gate};
+    const struct device_product both[] = {*gate, *up}, *products = traits->gated ? both : both + 1;
+    const struct activate_step activate = {
+        traits->activation, traits->gated ? gate->out : NULL, up->out, up->out_stride, up->matrix->n_rows,
+        w->activated};
+    const struct multiply_step step = products_of(pass, n_rows);
     if (!pass_is_large(pass, n_rows))
-        return kernels_multiply_activate(queue, traits->activation, traits->gated ? gate : NULL, up,
-                                         &w->normed, n_rows, pass->invariant, &w->activated, w->tickets,
-                                         &w->multiply);
+        return kernels_multiply_activate(queue, products, &w->normed, &step, &activate, w->tickets);
     int r = multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
-    return r < 0 ? r
-                 : kernels_activate(queue, traits->activation, traits->gated ? gate->out : NULL, up->out,
-                                    up->out_stride, up->matrix->n_rows, &w->activated, n_rows);
+    return r < 0 ? r : kernels_activate(queue, &activate, n_rows);
 }
 
 static int activate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -351,11 +358,11 @@ int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n
     const struct model_params *params = &pass->model->params;
     const struct workspace *w = pass->workspace;
     const struct device_matrix *positions = &pass->weights->positions;
+    const struct embed_step embed = {&pass->weights->embedding, positions->n_rows ? positions : NULL,
+                                     params->embedding_scale, w->stream, w->embd_stride};
     int r = seen(pass, kernels_resolve(queue, pass->slots, &pass->memory, n_rows), PASS_RESOLVE, 0);
     if (r == 0)
-        r = kernels_embed(queue, pass->memory.rows, n_rows, &pass->weights->embedding,
-                          positions->n_rows ? positions : NULL, params->embedding_scale, w->stream,
-                          w->embd_stride);
+        r = kernels_embed(queue, &embed, pass->memory.rows, n_rows);
     r = seen(pass, r, PASS_EMBED, 0);
     if (r == 0)
         r = kernels_attention_plan(queue, &pass->pools->kv[0], &w->attention, pass->memory.rows, n_rows);
@@ -376,11 +383,12 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
                                    .before = (int)params->n_layers - 1,
                                    .post_norm = TENSOR_FFN_POST_NORM,
                                    .outputs = pass->memory.outputs + first};
-    const struct norm_step step = norm_between(pass, &before);
-    int r = seen(pass, kernels_norm(queue, &step, n), PASS_OUTPUT_NORM, 0);
+    const struct norm_step norm = norm_between(pass, &before);
+    const struct multiply_step step = products_of(pass, n);
+    int r = seen(pass, kernels_norm(queue, &norm, n), PASS_OUTPUT_NORM, 0);
     expect_weights(queue, &head.matrix, 1, 1);
     if (r == 0)
-        r = kernels_multiply(queue, &head, 1, &w->normed, n, pass->invariant, &w->multiply);
+        r = kernels_multiply(queue, &head, 1, &w->normed, &step);
     if (r == 0 && (params->logit_scale != 1 || params->logit_cap > 0))
         r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_scale,
                            params->logit_cap, n);

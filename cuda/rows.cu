@@ -39,13 +39,6 @@ int kernels_quantize(struct device_stream *queue, const struct device_activation
 
 /* ---- activations ---- */
 
-struct activate_step {
-    enum activation activation;
-    const float *gate, *up; /* [rows][stride] */
-    uint32_t stride, n_columns;
-    struct device_activations out;
-};
-
 static __global__ void activate_rows(struct activate_step step)
 {
     const uint32_t column = first_column(), row = blockIdx.y;
@@ -68,15 +61,12 @@ static __global__ void activate_rows(struct activate_step step)
     write_activations(x, &step.out, row, column);
 }
 
-int kernels_activate(struct device_stream *queue, enum activation activation, const float *gate,
-                     const float *up, uint32_t in_stride, uint32_t n_columns,
-                     const struct device_activations *out, uint32_t n_rows)
+int kernels_activate(struct device_stream *queue, const struct activate_step *activate, uint32_t n_rows)
 {
-    const struct activate_step step = {activation, gate, up, in_stride, n_columns, *out};
-    if (out->stride % LAYOUT_COLUMNS != 0 || in_stride % 4 != 0)
+    if (activate->out.stride % LAYOUT_COLUMNS != 0 || activate->stride % 4 != 0)
         return -EINVAL;
-    return simt_launch(queue, "activate", activate_rows, grid_of(out->stride, n_rows), {THREADS, 1, 1}, 0,
-                       step);
+    return simt_launch(queue, "activate", activate_rows, grid_of(activate->out.stride, n_rows),
+                       {THREADS, 1, 1}, 0, *activate);
 }
 
 /* ---- logits ---- */

@@ -115,11 +115,11 @@ static __global__ void __launch_bounds__(WIDE_WARPS *SIMT_LANES, 2)
 
 int kernels_multiply_visits(struct device_stream *queue, const struct device_product *given,
                             uint32_t n_products, const struct device_activations *x, bool by_row,
-                            const struct device_visits *visits, uint32_t n_rows, bool reproducible)
+                            const struct device_visits *visits, const struct multiply_step *multiply)
 {
     struct visits_step step = {{}, *x, *visits, by_row};
-    const uint32_t n_visits = n_rows * visits->n_used;
-    const uint32_t tile_rows = visits_tile_of(visits, n_rows, reproducible);
+    const uint32_t n_visits = multiply->n_rows * visits->n_used;
+    const uint32_t tile_rows = visits_tile_of(visits, multiply->n_rows, multiply->reproducible);
     if (!products_collect(&step.products, given, n_products, x))
         return -EINVAL;
     for (uint32_t p = 0; p < n_products; p++)

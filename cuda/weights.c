@@ -184,8 +184,8 @@ int device_weights_check(const struct model *model, struct error *err)
 struct loader {
     struct device *device; /* NULL: pieces are counted only */
     const struct backend_config *config;
-    uint64_t layout; /* of the pieces so far */
-    size_t bytes;
+    uint64_t layout;      /* of the pieces so far */
+    size_t bytes, total;  /* of them, and of all */
     uint8_t *kept;        /* where pieces are kept for others; or NULL */
     const uint8_t *found; /* pieces that another worker has kept; or NULL */
     uint8_t *stagings[STAGINGS];
@@ -227,6 +227,8 @@ static int close_piece(struct loader *loader)
     int r = device_mark(device_stream(loader->device), MARK_WEIGHTS + loader->next);
     loader->queued[loader->next] = true;
     loader->next = (loader->next + 1) % STAGINGS;
+    if (loader->config->loaded)
+        loader->config->loaded(loader->config->loaded_arg, loader->bytes, loader->total);
     return r;
 }
 
@@ -417,7 +419,8 @@ static int load_all(struct loader *loader, const struct device_weights *weights)
     return r;
 }
 
-/* Pieces that others have kept, or memory to keep them in, where there is some. Without, the file is read. */
+/* Counts the pieces, and finds those that others have kept, or memory to keep them in, where there is some.
+ * Without, the file is read. */
 static int find_pieces(struct loader *loader, const struct device_weights *weights)
 {
     struct weight_store *store = loader->config->weights;
@@ -426,10 +429,9 @@ static int find_pieces(struct loader *loader, const struct device_weights *weigh
     struct loader counted = {.config = loader->config, .layout = WEIGHTS_PACKING | stretched << 32};
     struct available available;
     void *kept;
-    if (!store)
-        return 0;
     int r = load_all(&counted, weights);
-    if (r < 0)
+    loader->total = counted.bytes;
+    if (r < 0 || !store)
         return r;
     loader->found = weight_store_find(store, counted.layout, counted.bytes);
     bool fits = available_read("", &available) < 0 || counted.bytes <= available.now / MOST_KEPT;

@@ -36,8 +36,8 @@ void device_weights_deinit(struct device_weights *weights); /* what the host hol
 uint64_t device_weights_packing(void);
 
 /* Packs and copies everything, or copies what another worker has packed, where config->weights has that;
- * gives the file's pages back behind it, and calls the progress hook after each tensor. 0, -ENOMEM or the
- * device's fault. */
+ * gives the file's pages back behind it, calls the progress hook after each tensor, and tells `loaded` of
+ * each piece that is on its way. 0, -ENOMEM or the device's fault. */
 int device_weights_load(struct device_weights *weights, struct device *device,
                         const struct backend_config *config, struct error *err);
 

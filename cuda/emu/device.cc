@@ -18,6 +18,7 @@
 #define STALL_MS     200u /* of a device that is to stand still */
 #define SHARED_BYTES (99 * 1024)
 #define MOST_GRID_YZ 65535
+#define MOST_DEVICES 4096
 
 enum kind { COPY, FILL, LAUNCH, MARK, GRAPH };
 
@@ -58,7 +59,8 @@ struct device {
     struct emu_memory *allocations, *pinned;
     /* For tests of those above: $QUERN_EMU_FAULT and $QUERN_EMU_STALL are the numbers of the launches, from
      * 1, that fail or never end; $QUERN_EMU_FLIP that of the copy from the host whose first 16 bytes arrive
-     * inverted; $QUERN_EMU_BYTES is what the device has. */
+     * inverted; $QUERN_EMU_BYTES is what the device has. $QUERN_EMU_DEVICES: so many there are, each with
+     * memory of its own. */
     uint64_t fault_at, stall_at, n_run, flip_at, n_copied;
     int fault; /* -errno, once it has failed */
     struct error reason;
@@ -70,14 +72,22 @@ const char device_kind[] = "emu";
 
 int device_count(uint32_t *ret_n, struct error *err)
 {
-    *ret_n = 1;
+    const uint64_t n = emu_number("QUERN_EMU_DEVICES", 1);
+    if (n == 0 || n > MOST_DEVICES)
+        return error_set(err, -ENODEV, "%s emulated devices", n == 0 ? "no" : "too many");
+    *ret_n = (uint32_t)n;
     return 0;
 }
 
 int device_open(uint32_t number, struct device **ret_device, struct error *err)
 {
-    if (number != 0)
-        return error_set(err, -ENODEV, "there is one emulated device, number 0; %u was asked for", number);
+    uint32_t n;
+    const int r = device_count(&n, err);
+    if (r < 0)
+        return r;
+    if (number >= n)
+        return error_set(err, -ENODEV, "there is no emulated device %u: there %s %u", number,
+                         n == 1 ? "is" : "are", n);
     struct device *device = (struct device *)calloc(1, sizeof *device);
     if (!device)
         return error_set(err, -ENOMEM, "no memory for the emulated device");
@@ -148,20 +158,21 @@ struct device_counts device_counts(const struct device *device)
 
 void *device_alloc(struct device *device, size_t bytes)
 {
-    if (bytes > device_free_bytes(device))
+    if (device_taken(bytes) > device_free_bytes(device))
         return NULL;
     void *memory = emu_memory_take(&device->allocations, bytes);
     if (memory) {
         emu_memory_poison(memory, bytes, true);
         device->counts.allocations++;
-        device->counts.bytes += bytes;
+        device->counts.bytes += device_taken(bytes);
     }
     return memory;
 }
 
 void device_free(struct device *device, void *memory)
 {
-    device->counts.bytes -= emu_memory_release(&device->allocations, memory);
+    if (memory)
+        device->counts.bytes -= device_taken(emu_memory_release(&device->allocations, memory));
 }
 
 void *device_pinned(struct device *device, size_t bytes)

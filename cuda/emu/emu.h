@@ -2,8 +2,9 @@
 #ifndef CUDA_EMU_EMU_H
 #define CUDA_EMU_EMU_H
 
-/* The emulator's parts: fibers.cc runs one launch on stacks.cc, memory.cc knows what is device memory and
- * what is pinned, profile.cc counts, device.cc is the device around them.
+/* The emulator's parts: fibers.cc runs one launch on stacks.cc, matrix.cc makes warps' matrix products,
+ * memory.cc knows what is device memory and what is pinned, profile.cc counts, device.cc is the device around
+ * them.
  *
  * What a GPU does not promise, it does differently when it is asked to:
  *     QUERN_EMU_FILL=N        the byte that fresh memory is full of (165)
@@ -36,7 +37,8 @@ uint64_t emu_number(const char *name, uint64_t otherwise);
 #define EMU_MOST_THREADS 1024
 #define EMU_STACK_BYTES  (128 * 1024)
 
-/* The stack of thread `number`, from its lowest byte; below lies a page that nobody may touch. */
+/* The stack of thread `number`, from its lowest byte; below it, at most a page further down, lies one that
+ * nobody may touch. */
 uint8_t *emu_stack(uint32_t number);
 
 /* ---- memory.cc ---- */
@@ -58,7 +60,7 @@ void emu_memory_lock(const struct emu_memory *list, bool locked);
 /* ---- profile.cc ---- */
 
 struct backend_kernel;
-void emu_profile_launch(const char *kernel, uint64_t n_blocks, uint64_t expected);
+void emu_profile_launch(const struct emu_launch *launch);
 struct backend_kernel *emu_profile_current(void);                     /* the row of the launch that runs */
 uint32_t emu_profile_take(const struct backend_kernel **ret_kernels); /* as device_kernels */
 void emu_profile_print(void);                                         /* when it is asked for */

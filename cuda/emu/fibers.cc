@@ -2,10 +2,11 @@
 /* A block of threads as fibers.
  *
  * Each thread has a stack of its own and runs until it meets the others; then it hands over to the next one
- * that can go on, and the last one of a round to the scheduler, who begins another. A warp's
- * meeting is over when its 32 lanes have come, a barrier when all threads have. A round in which nobody can
- * go on is a divergence: on a GPU it would hang, or mean nothing. Values that lanes exchange lie in two
- * buffers in turn: no lane can be two meetings ahead of another.
+ * that can go on: a lane of its warp, or else of another warp, and any thread where orders are random. A
+ * warp's meeting is over when its 32 lanes have come, a barrier when all threads have; who came last goes on.
+ * When nobody can go on before all have ended that is a divergence: on a GPU it would hang, or mean nothing.
+ * Values that lanes exchange lie in two buffers in turn: no lane can be two meetings ahead of another. A
+ * thread that has ended waits on its stack for the next block.
  *
  * For ThreadSanitizer, which sees the kernels but not this file, barriers order memory, and so do the start
  * and the end of a block; shuffles and ballots do not, as on a GPU. */
@@ -21,33 +22,27 @@
 #define MARGIN_BYTES 64   /* behind shared memory, to see who writes there */
 #define MARGIN_BYTE  0x5c /* what it is full of */
 
-enum state { READY, WAITS, DONE };
-
-struct fiber {
-    struct emu_thread thread; /* first: emu_self points here */
-    struct context context;
-    enum state state;
-    enum emu_meeting meeting;
-    uint32_t generation; /* of its warp's meetings, so far */
-};
-
 struct warp {
-    uint64_t values[2][32];
-    uint32_t arrived;
-    enum emu_meeting meeting; /* of those who have arrived */
-    char order[2];            /* of warp barriers, odd and even */
+    uint64_t values[2][32], joined[2];
+    uint8_t meetings[32];           /* what each lane came to last: enum emu_meeting */
+    uint32_t n;                     /* meetings that are over; the next one's values are in n % 2 */
+    uint32_t ready, arrived, ended; /* a bit for each lane */
+    enum emu_meeting meeting;       /* of those who have arrived */
+    emu_join *join;                 /* what they make of their values; NULL: nothing */
+    char order[2];                  /* of warp barriers, odd and even */
 };
 
 struct emu_thread *emu_self;
 struct emu_block emu_block;
 
-static struct fiber fibers[EMU_MOST_THREADS];
+/* What is needed at each switch lies close together: it is the processor's cache that switches wait for. */
+static struct emu_thread threads[EMU_MOST_THREADS];
+static struct context contexts[EMU_MOST_THREADS], scheduler;
 static struct warp warps[EMU_MOST_THREADS / 32];
-static uint16_t turns[EMU_MOST_THREADS]; /* in which threads run */
-static uint32_t n_threads, n_at_barrier, n_done, n_barriers;
+static uint32_t ready_warps; /* a bit for each with lanes that are ready */
+static uint32_t n_threads, n_at_barrier, n_ended, n_barriers;
+static bool is_random;
 static const struct emu_launch *current;
-static struct context scheduler, *left; /* left: what was switched from last */
-static uint32_t place;                  /* in turns, of the fiber that runs */
 static char start_order, end_order, barrier_orders[2];
 
 /* What a call must keep lies on the stack that is switched out: so many words, one of them where the switch
@@ -126,168 +121,255 @@ static void say_where(void)
     abort();
 }
 
-/* Who is where: threads in ranges of the same state. */
+/* What a thread does: the meeting that it waits in, or one of these. */
+enum { RUNS = -1, ENDED = -2 };
+
+static int doing(uint32_t number)
+{
+    const struct warp *warp = &warps[number / 32];
+    const uint32_t lane = 1u << number % 32;
+    return warp->ended & lane ? ENDED : warp->ready & lane ? RUNS : (int)warp->meetings[number % 32];
+}
+
+/* Who is where: threads in ranges that do the same. */
 [[noreturn]] static void diverged(const char *what)
 {
     say_where();
     fprintf(stderr, "%s\n", what);
     for (uint32_t i = 0, end; i < n_threads; i = end) {
-        const struct fiber *first = &fibers[i];
-        for (end = i + 1; end < n_threads && fibers[end].state == first->state &&
-                          (first->state != WAITS || fibers[end].meeting == first->meeting);)
+        const int all = doing(i);
+        for (end = i + 1; end < n_threads && doing(end) == all;)
             end++;
         fprintf(stderr, "  threads %u to %u: %s\n", i, end - 1,
-                first->state == DONE    ? "ended"
-                : first->state == READY ? "run"
-                                        : meeting_name(first->meeting));
+                all == ENDED  ? "ended"
+                : all == RUNS ? "run"
+                              : meeting_name((enum emu_meeting)all));
     }
     abort();
 }
 
-/* ---- meetings ---- */
+/* ---- turns ---- */
 
-/* The fiber whose turn it is from `place` on; NULL: this round is over. */
-static struct fiber *next_fiber(void)
+static uint32_t running(void)
 {
-    for (; place < n_threads; place++) {
-        struct fiber *fiber = &fibers[turns[place]];
-        if (fiber->state == READY) {
-            emu_self = &fiber->thread;
-            return fiber;
-        }
-    }
-    return NULL;
+    return (uint32_t)(emu_self - threads);
 }
 
-static void hand_over(struct fiber *fiber)
+static void let_go_on(uint32_t warp)
 {
-    struct fiber *next = next_fiber();
-    if (next == fiber)
-        return;
-    left = &fiber->context;
-    context_switch(&fiber->context, next ? &next->context : &scheduler, fiber->state == DONE);
+    warps[warp].ready = UINT32_MAX;
+    ready_warps |= 1u << warp;
 }
 
+/* A thread waits, or has ended. */
+static void stop(uint32_t number)
+{
+    struct warp *warp = &warps[number / 32];
+    warp->ready &= ~(1u << number % 32);
+    if (warp->ready == 0)
+        ready_warps &= ~(1u << number / 32);
+}
+
+/* The first that is set of `bits`, not 0, from number `from` on, and round. */
+static uint32_t next_of(uint32_t bits, uint32_t from)
+{
+    const uint32_t turned = bits >> from % 32 | bits << (32 - from) % 32;
+    return (from + (uint32_t)__builtin_ctz(turned)) % 32;
+}
+
+/* Any that is set of `bits`, not 0, each as likely as the others. */
+static uint32_t any_of(uint32_t bits)
+{
+    for (uint32_t left = emu_random((uint32_t)__builtin_popcount(bits)); left > 0; left--)
+        bits &= bits - 1;
+    return (uint32_t)__builtin_ctz(bits);
+}
+
+/* Whose turn it is after thread `number`; somebody can go on. */
+static uint32_t next_after(uint32_t number)
+{
+    const uint32_t warp = is_random ? any_of(ready_warps) : next_of(ready_warps, number / 32);
+    const uint32_t ready = warps[warp].ready;
+    return warp * 32 + (is_random ? any_of(ready) : next_of(ready, number + 1));
+}
+
+/* Whether it is the next lane's, as it is nearly always: a guess of the processor, where next_after is a
+ * chain of loads that each wait for the one before. */
+static bool is_next_lane(uint32_t number)
+{
+    const uint32_t lane = (number + 1) % 32;
+    return !is_random && lane != 0 && (warps[number / 32].ready >> lane & 1);
+}
+
+static void switch_to(uint32_t number, uint32_t next)
+{
+    /* Who comes after it, as a rule: its stack is far from ours. */
+    const uint8_t *top = (const uint8_t *)contexts[(next + 1) % EMU_MOST_THREADS].top;
+    for (uint32_t line = 0; line < 3; line++)
+        __builtin_prefetch(top + line * 64);
+    emu_self = &threads[next];
+    context_switch(&contexts[number], &contexts[next]);
+}
+
+/* Returns when it is the turn of thread `number`, which runs, again. */
+static void hand_over(uint32_t number)
+{
+    if (is_next_lane(number))
+        return switch_to(number, number + 1);
+    if (ready_warps == 0)
+        return context_switch(&contexts[number], &scheduler);
+    const uint32_t next = next_after(number);
+    if (next != number)
+        switch_to(number, next);
+}
+
+/* A thread, of one block after the other. */
 static void fiber_main(void)
 {
-    struct fiber *fiber = (struct fiber *)emu_self;
-    context_arrive(left);
-    order_take(&start_order);
-    current->run(current->closure);
-    order_pass(&end_order);
-    fiber->state = DONE;
-    n_done++;
-    hand_over(fiber);
-    abort(); /* a finished fiber is never resumed */
+    const uint32_t number = running();
+    context_arrive(&contexts[number]);
+    for (;;) {
+        order_take(&start_order);
+        current->run(current->closure);
+        order_pass(&end_order);
+        warps[number / 32].ended |= 1u << number % 32;
+        n_ended++;
+        stop(number);
+        hand_over(number);
+    }
+}
+
+/* ---- meetings ---- */
+
+/* The last thread has come. */
+static void end_barrier(void)
+{
+    n_at_barrier = 0;
+    n_barriers++;
+    for (uint32_t i = 0; i < n_threads / 32; i++) {
+        emu_accesses_meet(i);
+        let_go_on(i);
+    }
 }
 
 void emu_barrier(void)
 {
-    struct fiber *fiber = (struct fiber *)emu_self;
-    char *order = &barrier_orders[n_barriers % 2];
-    order_pass(order);
-    fiber->state = WAITS;
-    fiber->meeting = EMU_BARRIER;
-    if (++n_at_barrier == n_threads) {
-        n_at_barrier = 0;
-        n_barriers++;
-        for (uint32_t i = 0; i < n_threads / 32; i++)
-            emu_accesses_meet(i);
-        for (uint32_t i = 0; i < n_threads; i++)
-            fibers[i].state = READY;
-    }
-    hand_over(fiber);
+    const uint32_t number = running();
+    void *order = order_pass(&barrier_orders[n_barriers % 2]);
+    warps[number / 32].meetings[number % 32] = EMU_BARRIER;
+    stop(number);
+    const bool is_last = ++n_at_barrier == n_threads;
+    if (is_last)
+        end_barrier();
+    if (!is_last || is_random)
+        hand_over(number);
+    order_take(order);
+}
+
+/* The last of a warp has come. */
+static void end_meeting(uint32_t number)
+{
+    struct warp *warp = &warps[number];
+    const uint32_t turn = warp->n++ % 2;
+    warp->arrived = 0;
+    emu_accesses_meet(number);
+    if (warp->join)
+        warp->joined[turn] = warp->join(warp->values[turn]);
+    let_go_on(number);
+}
+
+/* Comes to the warp's next meeting, and returns when it is over. */
+static void meet(enum emu_meeting meeting, uint64_t value, emu_join *join)
+{
+    const uint32_t number = running(), lane = number % 32;
+    struct warp *warp = &warps[number / 32];
+    stop(number);
+    warp->meetings[lane] = (uint8_t)meeting;
+    if (warp->arrived != 0 && (warp->meeting != meeting || warp->join != join))
+        diverged("lanes of a warp meet at different operations");
+    warp->meeting = meeting;
+    warp->join = join;
+    warp->values[warp->n % 2][lane] = value;
+    warp->arrived |= 1u << lane;
+    const bool is_last = warp->arrived == UINT32_MAX;
+    if (is_last)
+        end_meeting(number / 32);
+    if (!is_last || is_random)
+        hand_over(number);
+}
+
+/* The buffer of the meeting that the thread which runs was in last: there is none since, for which it would
+ * have had to come. */
+static uint32_t last_turn(const struct warp *warp)
+{
+    return (warp->n - 1) % 2;
+}
+
+void emu_warp_barrier(void)
+{
+    struct warp *warp = &warps[emu_self->warp];
+    void *order = order_pass(&warp->order[warp->n % 2]);
+    meet(EMU_WARP_BARRIER, 0, NULL);
     order_take(order);
 }
 
 const uint64_t *emu_exchange(enum emu_meeting meeting, uint64_t value)
 {
-    struct fiber *fiber = (struct fiber *)emu_self;
-    struct warp *warp = &warps[fiber->thread.warp];
-    uint32_t parity = fiber->generation++ % 2;
-    uint64_t *values = warp->values[parity];
-    if (warp->arrived > 0 && warp->meeting != meeting) {
-        fiber->state = WAITS;
-        fiber->meeting = meeting;
-        diverged("lanes of a warp meet at different operations");
-    }
-    if (meeting == EMU_WARP_BARRIER)
-        order_pass(&warp->order[parity]);
-    warp->meeting = meeting;
-    values[fiber->thread.lane] = value;
-    fiber->state = WAITS;
-    fiber->meeting = meeting;
-    if (++warp->arrived == 32) {
-        warp->arrived = 0;
-        emu_accesses_meet(fiber->thread.warp);
-        for (uint32_t i = 0; i < 32; i++)
-            fibers[fiber->thread.warp * 32 + i].state = READY;
-    }
-    hand_over(fiber);
-    if (meeting == EMU_WARP_BARRIER)
-        order_take(&warp->order[parity]);
-    return values;
+    meet(meeting, value, NULL);
+    const struct warp *warp = &warps[emu_self->warp];
+    return warp->values[last_turn(warp)];
 }
 
-void emu_before_load(const void *from, size_t bytes)
+uint64_t emu_exchange_joined(enum emu_meeting meeting, uint64_t value, emu_join *join)
 {
-    if ((uintptr_t)from % bytes != 0)
-        emu_die("a load of %zu bytes from %p is not aligned", bytes, from);
-    emu_profile_current()->loaded += bytes;
+    meet(meeting, value, join);
+    const struct warp *warp = &warps[emu_self->warp];
+    return warp->joined[last_turn(warp)];
+}
+
+void emu_misaligned(const void *from, size_t bytes)
+{
+    emu_die("a load of %zu bytes from %p is not aligned", bytes, from);
 }
 
 /* ---- running ---- */
 
-static void start(struct fiber *fiber, uint32_t number)
+/* A fiber that has not run yet begins in fiber_main; one that has waits there for its next block. */
+static void prepare(uint32_t number, struct simt_dim size)
 {
-    const struct simt_dim size = emu_block.size;
-    fiber->thread.index = simt_dim{number % size.x, number / size.x % size.y, number / size.x / size.y};
-    fiber->thread.lane = number % 32;
-    fiber->thread.warp = number / 32;
-    fiber->state = READY;
-    fiber->generation = 0;
-    if (!fiber->context.bottom) {
-        fiber->context.bottom = emu_stack(number);
-        fiber->context.bytes = EMU_STACK_BYTES;
-        fiber->context.sanitizer = sanitizer_thread();
-    }
-    void **top = (void **)((uint8_t *)fiber->context.bottom + EMU_STACK_BYTES) - SWITCH_WORDS;
+    struct context *context = &contexts[number];
+    struct emu_thread *thread = &threads[number];
+    thread->index = simt_dim{number % size.x, number / size.x % size.y, number / size.x / size.y};
+    thread->lane = number % 32;
+    thread->warp = number / 32;
+    thread->loaded = 0;
+    if (context->top)
+        return;
+    uint8_t *stack = emu_stack(number);
+    void **top = (void **)(stack + EMU_STACK_BYTES) - SWITCH_WORDS;
     memset(top, 0, SWITCH_WORDS * sizeof *top);
     top[RETURN_WORD] = (void *)fiber_main;
-    fiber->context.top = top;
-}
-
-static void shuffle_turns(void)
-{
-    for (uint32_t i = n_threads; i > 1; i--) {
-        uint32_t other = emu_random(i);
-        uint16_t turn = turns[i - 1];
-        turns[i - 1] = turns[other];
-        turns[other] = turn;
-    }
+    context->top = top;
+    context_tell(context, stack, EMU_STACK_BYTES);
 }
 
 static void run_block(void)
 {
-    n_at_barrier = n_done = n_barriers = 0;
-    for (uint32_t i = 0; i < n_threads / 32; i++)
-        warps[i].arrived = 0;
-    for (uint32_t i = 0; i < n_threads; i++)
-        start(&fibers[i], i);
-    order_pass(&start_order);
-    while (n_done < n_threads) {
-        if (emu_is_random())
-            shuffle_turns();
-        place = 0;
-        struct fiber *first = next_fiber();
-        if (!first)
-            diverged("threads wait for others that never come");
-        left = &scheduler;
-        context_switch(&scheduler, &first->context, false);
-        emu_self = NULL;
+    const uint32_t n_warps = n_threads / 32;
+    n_at_barrier = n_ended = n_barriers = 0;
+    for (uint32_t i = 0; i < n_warps; i++) {
+        warps[i].n = warps[i].arrived = warps[i].ended = 0;
+        let_go_on(i);
     }
+    order_pass(&start_order);
+    const uint32_t first = next_after(31); /* in their order, the first lane of the first warp */
+    emu_self = &threads[first];
+    context_switch(&scheduler, &contexts[first]);
+    emu_self = NULL;
+    if (n_ended < n_threads)
+        diverged("threads wait for others that never come");
     order_take(&end_order);
-    for (uint32_t i = 0; i < n_threads / 32; i++)
+    for (uint32_t i = 0; i < n_warps; i++)
         emu_accesses_meet(i);
 }
 
@@ -311,6 +393,13 @@ static void check_margin(void)
             emu_die("it wrote behind its %zu bytes of shared memory", emu_block.shared_bytes);
 }
 
+/* What its threads have counted, each for itself. */
+static void count_loads(void)
+{
+    for (uint32_t i = 0; i < n_threads; i++)
+        emu_profile_current()->loaded += threads[i].loaded;
+}
+
 static void close_shared(void)
 {
     emu_memory_poison((uint8_t *)emu_block.shared + emu_block.shared_bytes, MARGIN_BYTES, false);
@@ -329,34 +418,42 @@ static void open_launch(const struct emu_launch *launch)
     if (n_threads == 0 || n_threads > EMU_MOST_THREADS || n_threads % 32 != 0)
         emu_die("%u threads; a block has 32 to %d, in whole warps", n_threads, EMU_MOST_THREADS);
     for (uint32_t i = 0; i < n_threads; i++)
-        turns[i] = (uint16_t)i;
-    scheduler.sanitizer = sanitizer_own_thread();
+        prepare(i, launch->block);
+    is_random = emu_is_random();
+    context_is_own(&scheduler);
     open_shared(launch->shared_bytes);
 }
 
-/* $QUERN_EMU_SKIP names a kernel whose last block does nothing: one that computes wrongly. */
-static bool skips_last(const struct emu_launch *launch)
+/* $QUERN_EMU_SKIP names a kernel that computes wrongly: its last block does nothing, or that of the number
+ * behind a colon, in launches that are so large. UINT64_MAX: all blocks do what they should. */
+static uint64_t skipped_block(const struct emu_launch *launch)
 {
     const char *name = getenv("QUERN_EMU_SKIP");
-    return name && strcmp(name, launch->name) == 0;
+    const size_t length = strlen(launch->name);
+    if (!name || strncmp(name, launch->name, length) != 0)
+        return UINT64_MAX;
+    if (name[length] == ':')
+        return strtoull(name + length + 1, NULL, 10);
+    return name[length] ? UINT64_MAX : (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z - 1;
 }
 
 void emu_run(const struct emu_launch *launch)
 {
     const struct simt_dim grid = launch->grid;
-    const bool skips = skips_last(launch);
+    uint64_t until_skipped = skipped_block(launch);
     open_launch(launch);
-    emu_profile_launch(launch->name, (uint64_t)grid.x * grid.y * grid.z, launch->expected);
+    emu_profile_launch(launch);
     for (uint32_t z = 0; z < grid.z; z++)
         for (uint32_t y = 0; y < grid.y; y++)
             for (uint32_t x = 0; x < grid.x; x++) {
                 emu_block.index = simt_dim{x, y, z};
-                if (skips && x + 1 == grid.x && y + 1 == grid.y && z + 1 == grid.z)
+                if (until_skipped-- == 0)
                     continue;
                 memset(emu_block.shared, emu_fill_byte(), launch->shared_bytes);
                 run_block();
                 check_margin();
             }
+    count_loads();
     close_shared();
     current = NULL;
 }

@@ -12,12 +12,17 @@
 static struct profile profile;
 static struct backend_kernel *current;
 
-void emu_profile_launch(const char *kernel, uint64_t n_blocks, uint64_t expected)
+void emu_profile_launch(const struct emu_launch *launch)
 {
-    current = profile_kernel(&profile, kernel);
+    const struct simt_dim grid = launch->grid, block = launch->block;
+    const uint32_t n_threads = block.x * block.y * block.z;
+    current = profile_kernel(&profile, launch->name);
     current->n++;
-    current->n_blocks += n_blocks;
-    current->bytes += expected;
+    current->n_blocks += (uint64_t)grid.x * grid.y * grid.z;
+    current->n_threads = n_threads > current->n_threads ? n_threads : current->n_threads;
+    current->shared_bytes =
+        launch->shared_bytes > current->shared_bytes ? launch->shared_bytes : current->shared_bytes;
+    current->bytes += launch->expected;
 }
 
 struct backend_kernel *emu_profile_current(void)

@@ -29,6 +29,7 @@ typedef struct simt_dim dim3;
 struct emu_thread {
     struct simt_dim index;
     uint32_t lane, warp;
+    uint64_t loaded; /* bytes, by simt_load16 */
 };
 
 struct emu_block {
@@ -57,9 +58,15 @@ enum emu_meeting { EMU_BARRIER, EMU_WARP_BARRIER, EMU_SHUFFLE, EMU_BALLOT, EMU_M
 /* Waits until all threads of the block, or all lanes of the warp, are there. A mixture of meetings, or one
  * that somebody never comes to, ends the process with the kernel's name and who is where. */
 void emu_barrier(void);
+void emu_warp_barrier(void);
 
 /* Gives `value` and waits for the other lanes: what each gave, [32], good until this lane's next meeting. */
 const uint64_t *emu_exchange(enum emu_meeting meeting, uint64_t value);
+
+/* The same, and what `join` makes of what the lanes gave: it runs once, when the last has come. All lanes
+ * must want the same. */
+typedef uint64_t emu_join(const uint64_t given[32]);
+uint64_t emu_exchange_joined(enum emu_meeting meeting, uint64_t value, emu_join *join);
 
 static inline void simt_barrier(void)
 {
@@ -68,7 +75,7 @@ static inline void simt_barrier(void)
 
 static inline void simt_warp_barrier(void)
 {
-    emu_exchange(EMU_WARP_BARRIER, 0);
+    emu_warp_barrier();
 }
 
 template <class T> static inline uint64_t emu_bits(T value)
@@ -96,102 +103,107 @@ template <class T> static inline T simt_shuffle_xor(T value, uint32_t mask)
     return emu_value<T>(emu_exchange(EMU_SHUFFLE, emu_bits(value))[(emu_self->lane ^ mask) % 32]);
 }
 
-static inline uint32_t simt_ballot(bool vote)
+static uint64_t emu_set_of_votes(const uint64_t votes[32])
 {
-    const uint64_t *votes = emu_exchange(EMU_BALLOT, vote);
-    uint32_t set = 0;
+    uint64_t set = 0;
     for (uint32_t i = 0; i < 32; i++)
-        set |= (uint32_t)votes[i] << i;
+        set |= votes[i] << i;
     return set;
 }
 
-/* Five shuffles on a GPU, one meeting here: the same tree, so the same bits. */
-template <class T, class Join> static inline T emu_reduce(T value, Join join)
+static inline uint32_t simt_ballot(bool vote)
 {
-    const uint64_t *given = emu_exchange(EMU_SHUFFLE, emu_bits(value));
+    return (uint32_t)emu_exchange_joined(EMU_BALLOT, vote, emu_set_of_votes);
+}
+
+struct emu_sum {
+    template <class T> static T of(T a, T b)
+    {
+        return (T)(a + b);
+    }
+};
+
+struct emu_larger {
+    template <class T> static T of(T a, T b)
+    {
+        return b > a ? b : a;
+    }
+};
+
+/* Five shuffles on a GPU, one meeting here: the same tree, so the same bits. */
+template <class T, class Pair> static uint64_t emu_reduced(const uint64_t given[32])
+{
     T values[32];
     for (uint32_t i = 0; i < 32; i++)
         values[i] = emu_value<T>(given[i]);
     for (uint32_t n = 16; n > 0; n /= 2)
         for (uint32_t i = 0; i < n; i++)
-            values[i] = join(values[i], values[i + n]);
-    return values[0];
+            values[i] = Pair::of(values[i], values[i + n]);
+    return emu_bits(values[0]);
 }
 
 template <class T> static inline T simt_warp_sum(T value)
 {
-    return emu_reduce(value, [](T a, T b) { return (T)(a + b); });
+    return emu_value<T>(emu_exchange_joined(EMU_SHUFFLE, emu_bits(value), emu_reduced<T, emu_sum>));
 }
 
 template <class T> static inline T simt_warp_max(T value)
 {
-    return emu_reduce(value, [](T a, T b) { return b > a ? b : a; });
+    return emu_value<T>(emu_exchange_joined(EMU_SHUFFLE, emu_bits(value), emu_reduced<T, emu_larger>));
 }
 
-/* ---- warp matrix products ---- */
+/* ---- warp matrix products (matrix.cc) ---- */
 
-/* What all lanes have in their n ≤ 4 registers. */
-static inline void emu_gather(const uint32_t *registers, uint32_t n, uint32_t ret_all[32][4])
+/* A lane's registers, whose address is what it gives. */
+struct emu_operands {
+    void *d;
+    const uint32_t *a, *b;
+};
+
+emu_join emu_mma_s8, emu_mma_f16;
+
+/* Copies: what reads and writes the caller's is compiled with the kernel, so that sanitizers see it. */
+template <class T> static inline void emu_mma(T *d, const uint32_t *a, const uint32_t *b, emu_join *join)
 {
-    for (uint32_t i = 0; i < n; i += 2) {
-        const uint64_t *given = emu_exchange(EMU_MMA, registers[i] | (uint64_t)registers[i + 1] << 32);
-        for (uint32_t lane = 0; lane < 32; lane++) {
-            ret_all[lane][i] = (uint32_t)given[lane];
-            ret_all[lane][i + 1] = (uint32_t)(given[lane] >> 32);
-        }
+    T own_d[4];
+    uint32_t own_a[4], own_b[2];
+    for (int i = 0; i < 4; i++) {
+        own_d[i] = d[i];
+        own_a[i] = a[i];
     }
-}
-
-/* Which register holds row r, column k of A (16 rows) or row k, column n of B (8 columns), `per` values to a
- * register: four lanes share a row of A or a column of B; the rest of k, and rows 8 to 15, are in registers.
- */
-static inline uint32_t emu_a(uint32_t all[32][4], uint32_t row, uint32_t k, uint32_t per)
-{
-    return all[row % 8 * 4 + k / per % 4][row / 8 + k / (4 * per) * 2];
-}
-
-static inline uint32_t emu_b(uint32_t all[32][4], uint32_t column, uint32_t k, uint32_t per)
-{
-    return all[column * 4 + k / per % 4][k / (4 * per)];
+    for (int i = 0; i < 2; i++)
+        own_b[i] = b[i];
+    const struct emu_operands operands = {own_d, own_a, own_b};
+    emu_exchange_joined(EMU_MMA, (uintptr_t)&operands, join);
+    for (int i = 0; i < 4; i++)
+        d[i] = own_d[i];
 }
 
 static inline void simt_mma_s8(int32_t *d, const uint32_t *a, const uint32_t *b)
 {
-    uint32_t all_a[32][4], all_b[32][4], lane = emu_self->lane;
-    emu_gather(a, 4, all_a);
-    emu_gather(b, 2, all_b);
-    for (uint32_t i = 0; i < 4; i++) {
-        uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, sum = (uint32_t)d[i];
-        for (uint32_t k = 0; k < 32; k++)
-            sum += (uint32_t)((int32_t)(int8_t)(emu_a(all_a, row, k, 4) >> k % 4 * 8) *
-                              (int32_t)(int8_t)(emu_b(all_b, column, k, 4) >> k % 4 * 8));
-        d[i] = (int32_t)sum;
-    }
+    emu_mma(d, a, b, emu_mma_s8);
 }
 
-/* A lane takes what it needs of each meeting: two rows, of which four lanes hold four numbers each at a time,
- * and two columns. */
 static inline void simt_mma_f16(float *d, const uint32_t *a, const uint32_t *b)
 {
-    const uint32_t row = emu_self->lane / 4, column = emu_self->lane % 4 * 2;
-    float rows[2][16], columns[2][16];
-    for (uint32_t half = 0; half < 2; half++) {
-        const uint64_t *given =
-            emu_exchange(EMU_MMA, a[2 * half] | (uint64_t)a[2 * half + 1] << 32) + row * 4;
-        for (uint32_t i = 0; i < 16; i++)
-            rows[i / 8][half * 8 + i % 8] =
-                format_f16_to_f32((uint16_t)(given[i % 8 / 2] >> (i / 8 * 32 + i % 2 * 16)));
-    }
-    const uint64_t *given = emu_exchange(EMU_MMA, b[0] | (uint64_t)b[1] << 32) + column * 4;
-    for (uint32_t i = 0; i < 32; i++)
-        columns[i / 16][i % 16] =
-            format_f16_to_f32((uint16_t)(given[i / 16 * 4 + i % 8 / 2] >> (i % 16 / 8 * 32 + i % 2 * 16)));
-    for (uint32_t i = 0; i < 4; i++)
-        for (uint32_t k = 0; k < 16; k++)
-            d[i] += rows[i / 2][k] * columns[i % 2][k];
+    emu_mma(d, a, b, emu_mma_f16);
 }
 
 /* ---- arithmetic ---- */
+
+#if defined(__x86_64__) && !defined(__FMA__)
+/* Kernels are compiled for any x86-64, where fmaf is a call; most processors have the instruction. */
+extern const bool emu_has_fma; /* matrix.cc */
+
+static inline float emu_fmaf(float a, float b, float c)
+{
+    if (!emu_has_fma)
+        return fmaf(a, b, c);
+    __asm__("vfmadd213ss %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
+    return a;
+}
+#define fmaf emu_fmaf
+#endif
 
 static inline int32_t simt_dp4a(int32_t a, int32_t b, int32_t c)
 {
@@ -298,13 +310,15 @@ struct alignas(16) simt_16 {
     uint32_t words[4];
 };
 
-/* Ends the process with the kernel's name when the address is not a multiple of `bytes`; counts them. */
-void emu_before_load(const void *from, size_t bytes);
+/* Ends the process with the kernel's name. */
+[[noreturn]] void emu_misaligned(const void *from, size_t bytes);
 
 static inline struct simt_16 simt_load16(const void *from)
 {
     struct simt_16 value;
-    emu_before_load(from, 16);
+    if ((uintptr_t)from % sizeof value != 0)
+        emu_misaligned(from, sizeof value);
+    emu_self->loaded += sizeof value;
     memcpy(&value, from, sizeof value);
     return value;
 }

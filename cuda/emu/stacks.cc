@@ -8,7 +8,8 @@
 #include <sys/mman.h>
 
 #define GUARD_BYTES 4096
-#define PITCH       (EMU_STACK_BYTES + GUARD_BYTES)
+#define SPREAD      4096
+#define PITCH       (GUARD_BYTES + SPREAD + EMU_STACK_BYTES)
 
 #if defined(EMU_ASAN) || defined(EMU_TSAN)
 #define HAS_HANDLER true
@@ -54,8 +55,10 @@ uint8_t *emu_stack(uint32_t number)
             watch();
     }
     for (; n_open <= number; n_open++)
-        if (mprotect(stacks + (size_t)n_open * PITCH + GUARD_BYTES, EMU_STACK_BYTES, PROT_READ | PROT_WRITE) <
-            0)
+        if (mprotect(stacks + (size_t)n_open * PITCH + GUARD_BYTES, SPREAD + EMU_STACK_BYTES,
+                     PROT_READ | PROT_WRITE) < 0)
             abort();
-    return stacks + (size_t)number * PITCH + GUARD_BYTES;
+    /* Those of a warp's lanes do not begin at the same place of their pages: they would share a few lines of
+     * the processor's cache. */
+    return stacks + (size_t)number * PITCH + GUARD_BYTES + number % 32 * (SPREAD / 32);
 }

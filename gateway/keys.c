@@ -4,14 +4,12 @@
 #include "gateway/keys.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/number.h"
+#include "common/secret_file.h"
 
 #define FILE_BYTES_MOST (4u << 20)
 
@@ -26,28 +24,39 @@ static int take_bound(struct key *key, const char *word, struct error *err)
     return error_set(err, -EINVAL, "\"%.40s\" is neither requests=N nor tokens=N", word);
 }
 
-/* The line is zero-terminated and may be changed. */
+/* The line is zero-terminated and may be changed. What is refused leaves a part of the key behind. */
 static int take_line(char *line, struct key *ret_key, struct error *err)
 {
     static const char blank[] = " \t\r";
     char *rest, *name = strtok_r(line, blank, &rest), *secret = strtok_r(NULL, blank, &rest), *word;
-    struct key key = {.name = ""};
     int r = 0;
     if (!secret)
         return error_set(err, -EINVAL, "a line is NAME KEY [requests=N] [tokens=N]");
-    if (strlen(name) >= sizeof key.name)
-        return error_set(err, -EINVAL, "the name has more than %zu bytes", sizeof key.name - 1);
-    key.secret_len = strlen(secret);
-    if (key.secret_len < KEY_BYTES_LEAST || key.secret_len > KEY_BYTES_MOST)
+    *ret_key = (struct key){.secret_len = strlen(secret)};
+    if (strlen(name) >= sizeof ret_key->name)
+        return error_set(err, -EINVAL, "the name has more than %zu bytes", sizeof ret_key->name - 1);
+    if (ret_key->secret_len < KEY_BYTES_LEAST || ret_key->secret_len > KEY_BYTES_MOST)
         return error_set(err, -EINVAL, "the key of %s has %zu bytes; %d to %d are possible", name,
-                         key.secret_len, KEY_BYTES_LEAST, KEY_BYTES_MOST);
-    strcpy(key.name, name);
-    strcpy(key.secret, secret);
+                         ret_key->secret_len, KEY_BYTES_LEAST, KEY_BYTES_MOST);
+    strcpy(ret_key->name, name);
+    strcpy(ret_key->secret, secret);
     while (r == 0 && (word = strtok_r(NULL, blank, &rest)))
-        r = take_bound(&key, word, err);
-    if (r == 0)
-        *ret_key = key;
+        r = take_bound(ret_key, word, err);
     return r;
+}
+
+/* For as many keys as the text has lines. At once, since a list that grew would leave copies behind in memory
+ * that was freed. */
+static int make_list(struct bytes text, struct keys *keys, struct error *err)
+{
+    const char *at = text.data, *end = at + text.len;
+    size_t lines = 1;
+    while (lines < KEYS_MOST && at < end && (at = memchr(at, '\n', (size_t)(end - at)))) {
+        at++;
+        lines++;
+    }
+    keys->list = calloc(lines, sizeof *keys->list);
+    return keys->list ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
 static int add(struct keys *keys, const struct key *key, struct error *err)
@@ -56,24 +65,20 @@ static int add(struct keys *keys, const struct key *key, struct error *err)
         return error_set(err, -EINVAL, "the key of %s stands there already", key->name);
     if (keys->n >= KEYS_MOST)
         return error_set(err, -EINVAL, "there are more than %d keys", KEYS_MOST);
-    struct key *list = reallocarray(keys->list, keys->n + 1, sizeof *list);
-    if (!list)
-        return error_set(err, -ENOMEM, "out of memory");
-    keys->list = list;
-    list[keys->n++] = *key;
+    keys->list[keys->n++] = *key;
     return 0;
 }
 
-int keys_parse(struct bytes text, const char *name, struct keys *ret_keys, struct error *err)
+/* Of a text whose lines are fewer than the list has room for, or as many. */
+static int take_lines(struct bytes text, const char *name, struct keys *keys, struct error *err)
 {
-    struct keys keys = {0};
     const char *at = text.data, *end = at + text.len;
+    char line[1024];
+    struct key key;
     int r = 0;
     for (unsigned number = 1; r == 0 && at < end; number++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t len = (size_t)((newline ? newline : end) - at);
-        char line[1024];
-        struct key key;
         if (memchr(at, 0, len) || len >= sizeof line) {
             r = error_set(err, -EINVAL, "the line is too long, or has a NUL");
         } else {
@@ -82,13 +87,24 @@ int keys_parse(struct bytes text, const char *name, struct keys *ret_keys, struc
             if (line[strspn(line, " \t\r")] && line[strspn(line, " \t")] != '#') {
                 r = take_line(line, &key, err);
                 if (r == 0)
-                    r = add(&keys, &key, err);
+                    r = add(keys, &key, err);
             }
         }
         if (r < 0)
             error_prefix(err, r, "%s:%u", name, number);
         at = newline ? newline + 1 : end;
     }
+    explicit_bzero(line, sizeof line);
+    explicit_bzero(&key, sizeof key);
+    return r;
+}
+
+int keys_parse(struct bytes text, const char *name, struct keys *ret_keys, struct error *err)
+{
+    struct keys keys = {0};
+    int r = make_list(text, &keys, err);
+    if (r == 0)
+        r = take_lines(text, name, &keys, err);
     if (r == 0 && keys.n == 0)
         r = error_set(err, -EINVAL, "%s: there is no key in it", name);
     if (r < 0)
@@ -100,34 +116,15 @@ int keys_parse(struct bytes text, const char *name, struct keys *ret_keys, struc
 
 int keys_read(const char *path, struct keys *ret_keys, struct error *err)
 {
-    struct stat status;
-    struct buffer text = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe is not waited for */
-    if (fd < 0)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    int r = fstat(fd, &status) < 0 ? error_set(err, -errno, "%s: %s", path, strerror(errno)) : 0;
-    if (r == 0 && !S_ISREG(status.st_mode))
-        r = error_set(err, -EINVAL, "%s: not a regular file", path);
-    else if (r == 0 && (status.st_mode & S_IRWXO))
+    struct secret_file file;
+    int r = secret_file_read(path, FILE_BYTES_MOST, &file, err);
+    if (r < 0)
+        return r;
+    if (file.status.st_mode & S_IRWXO)
         r = error_set(err, -EPERM, "%s can be read by everybody; its mode must be 0600 or 0640", path);
-    else if (r == 0 && status.st_size > FILE_BYTES_MOST)
-        r = error_set(err, -EINVAL, "%s has more than %u bytes", path, FILE_BYTES_MOST);
-    if (r == 0)
-        r = buffer_reserve(&text, (size_t)status.st_size + 1);
-    while (r == 0) {
-        ssize_t n = read(fd, text.data + text.len, text.cap - text.len);
-        if (n < 0)
-            r = error_set(err, -errno, "%s: %s", path, strerror(errno));
-        if (n <= 0)
-            break;
-        text.len += (size_t)n;
-    }
-    close(fd);
-    if (r == 0)
-        r = keys_parse((struct bytes){text.data, text.len}, path, ret_keys, err);
-    if (text.data)
-        explicit_bzero(text.data, text.cap);
-    buffer_deinit(&text);
+    else
+        r = keys_parse((struct bytes){file.text, file.len}, path, ret_keys, err);
+    secret_file_deinit(&file);
     return r;
 }
 

@@ -40,7 +40,7 @@ struct keys { /* zeroed: none, and everybody may */
  * be freed then. */
 int keys_parse(struct bytes text, const char *name, struct keys *ret_keys, struct error *err);
 
-/* Reads a file. -EPERM when others can read it. */
+/* Reads a file (common/secret_file.h says which). -EPERM when others can read it. */
 int keys_read(const char *path, struct keys *ret_keys, struct error *err);
 
 void keys_deinit(struct keys *keys);

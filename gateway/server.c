@@ -57,8 +57,8 @@ static int tls_options(struct server *server, struct MHD_OptionItem ret_items[4]
     int r = tls_read(options->tls_cert, options->tls_key, &server->tls, err);
     if (r < 0)
         return r;
-    ret_items[0] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, server->tls.certificate};
-    ret_items[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, server->tls.key};
+    ret_items[0] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, server->tls.certificate.text};
+    ret_items[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, server->tls.key.text};
     ret_items[2] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, TLS_PRIORITIES};
     ret_items[3] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     return 0;
@@ -113,8 +113,10 @@ static int start_daemon(struct server *server, struct error *err)
         return error_set(err, -EIO, "libmicrohttpd does not start");
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    if (!info || epoll_ctl(server->receiver.connections.epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) < 0)
+    if (!info)
         return error_set(err, -EIO, "libmicrohttpd has no epoll");
+    if (epoll_ctl(server->receiver.connections.epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) < 0)
+        return error_set(err, -errno, "epoll_ctl: %s", strerror(errno));
     server->mhd_epoll = info->epoll_fd;
     server->listens = true;
     return 0;

@@ -5,11 +5,12 @@
 /* The certificate and the key of a server, as their files have them. */
 
 #include "common/error.h"
+#include "common/secret_file.h"
 
 #define TLS_MOST_BYTES (256u << 10) /* of a file */
 
-struct tls {                 /* zeroed: none */
-    char *certificate, *key; /* PEM, zero-terminated */
+struct tls {                             /* zeroed: none */
+    struct secret_file certificate, key; /* PEM */
 };
 
 /* Reads both files. A key that others can read is refused (-EPERM). -errno with a reason that names the file;

@@ -13,6 +13,7 @@
 
 #include "client/command/arguments.h"
 #include "client/command/bench.h"
+#include "client/command/progress.h"
 #include "client/command/verbs.h"
 #include "common/arguments.h"
 #include "common/clock.h"
@@ -39,6 +40,8 @@ struct options {
 
 /* The engine, and what the sequences that run in it have made. */
 struct batch {
+    const struct options *options;
+    const struct model *model;
     struct engine *engine;
     uint32_t made[MOST_SEQUENCES];
     uint32_t n, n_begun, n_ended;
@@ -116,14 +119,14 @@ static uint32_t most_ids(const struct options *options, uint32_t n)
     return options->n + 1 + n * MOST_AHEAD;
 }
 
-static int submit(struct batch *batch, const struct options *options, const struct model *model, uint64_t i,
-                  uint64_t round, struct error *err)
+static int submit(struct batch *batch, uint64_t i, uint64_t round, struct error *err)
 {
+    const struct options *options = batch->options;
     int32_t *prompt = calloc(options->depth, sizeof *prompt);
     if (!prompt)
         return error_set(err, -ENOMEM, "no memory for %u ids", options->depth);
     for (uint32_t j = 0; j < options->depth; j++)
-        prompt[j] = (int32_t)(3 + (round * 131 + i * 31 + j * 7) % (model->params.n_vocab - 3));
+        prompt[j] = (int32_t)(3 + (round * 131 + i * 31 + j * 7) % (batch->model->params.n_vocab - 3));
     const struct engine_request request = {.tag = i,
                                            .prompt = prompt,
                                            .n_prompt = options->depth,
@@ -163,15 +166,16 @@ static uint64_t ids_made(const struct batch *batch)
     return n;
 }
 
-/* Ids per second, and seconds of a step, once. -EDOM: a sequence ended too early to measure; another round
- * has other prompts. */
-static int measure(struct batch *batch, const struct options *options, const struct model *model, uint32_t n,
-                   uint64_t round, double *ret_rate, double *ret_step, struct error *err)
+/* Ids per second, and seconds of a step, of n sequences once. -EDOM: a sequence ended too early to measure;
+ * another round has other prompts. */
+static int measure(struct batch *batch, uint32_t n, uint64_t round, double *ret_rate, double *ret_step,
+                   struct error *err)
 {
-    *batch = (struct batch){.engine = batch->engine, .n = n};
+    const struct options *options = batch->options;
+    *batch = (struct batch){.options = options, .model = batch->model, .engine = batch->engine, .n = n};
     int r = 0;
     for (uint32_t i = 0; i < n && r >= 0; i++)
-        r = submit(batch, options, model, i, round, err);
+        r = submit(batch, i, round, err);
     while (r >= 0 && batch->n_begun < n && batch->n_ended == 0)
         r = step(batch, err);
     const uint64_t before = ids_made(batch), start = clock_ns();
@@ -192,19 +196,19 @@ static int measure(struct batch *batch, const struct options *options, const str
     return 0;
 }
 
-static int measure_row(struct batch *batch, const struct options *options, const struct model *model,
-                       struct row *row, struct error *err)
+static int measure_row(struct batch *batch, struct row *row, struct error *err)
 {
+    const uint32_t repetitions = batch->options->repetitions;
     double rates[MOST_REPETITIONS + 1], steps[MOST_REPETITIONS + 1];
     uint32_t n = 0, n_luckless = 0;
-    while (n <= options->repetitions) { /* the first warms up */
-        int r = measure(batch, options, model, row->n, n + n_luckless, &rates[n], &steps[n], err);
+    while (n <= repetitions) { /* the first warms up */
+        int r = measure(batch, row->n, n + n_luckless, &rates[n], &steps[n], err);
         if (r < 0 && (r != -EDOM || ++n_luckless > MOST_LUCKLESS))
             return r;
         n += r == 0;
     }
-    row->rate = spread_of(rates + 1, options->repetitions);
-    row->step = spread_of(steps + 1, options->repetitions);
+    row->rate = spread_of(rates + 1, repetitions);
+    row->step = spread_of(steps + 1, repetitions);
     return 0;
 }
 
@@ -248,25 +252,32 @@ static int run(const struct options *options, const struct model *model, struct 
                struct error *err)
 {
     const uint32_t most = most_sequences(options), context = options->depth + most_ids(options, most);
+    struct progress progress;
     struct engine_config config = {.model = model,
                                    .backend = choice->ops,
                                    .backend_config = {.n_slots = most,
                                                       .n_context = context,
                                                       .n_blocks = most * backend_blocks_for(context),
                                                       .kv_type = options->kv_type,
-                                                      .cpu = {.n_threads = options->n_threads}},
+                                                      .cpu = {.n_threads = options->n_threads},
+                                                      .loaded = progress_loaded,
+                                                      .loaded_arg = &progress},
                                    .max_waiting = MOST_SEQUENCES};
     struct row rows[MOST_COUNTS];
     static struct batch batch;
+    batch = (struct batch){.options = options, .model = model};
+    progress_start(&progress);
     int r = engine_new(&config, sink, &batch, &batch.engine, err);
+    progress_end(&progress);
     if (r < 0 && backend_fall_back(choice, err)) {
         program_error("%s", choice->note.text);
         config.backend = choice->ops;
         r = engine_new(&config, sink, &batch, &batch.engine, err);
+        progress_end(&progress);
     }
     for (uint32_t i = 0; i < options->n_counts && r == 0; i++) {
         rows[i].n = options->counts[i];
-        r = measure_row(&batch, options, model, &rows[i], err);
+        r = measure_row(&batch, &rows[i], err);
     }
     if (r == 0)
         (options->json ? print_json : print_rows)(options, engine_backend_info(batch.engine), rows);

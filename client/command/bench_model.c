@@ -15,6 +15,7 @@
 #include "client/command/bench.h"
 #include "client/command/bench_profile.h"
 #include "client/command/lone_sequence.h"
+#include "client/command/progress.h"
 #include "client/command/verbs.h"
 #include "common/arguments.h"
 #include "common/clock.h"
@@ -45,7 +46,9 @@ static const struct argp_option known[] = {
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"kv-type", 'k', "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (default f16)", 0},
     {"cublas", 'b', "ROWS", 0,
-     "Steps of ROWS rows or more multiply by cuBLASLt: off, auto or a number (default off)", 0},
+     "Steps of ROWS rows or more that read a prompt multiply by cuBLASLt: off, auto or a number (default "
+     "off)",
+     0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
     {"profile", 'P', NULL, 0, "Say what each kernel did, measured one by one; decoding is slower then", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
@@ -167,6 +170,7 @@ static void print_report(const char *what, const struct options *options, const 
 static int run(const char *what, measurement *measure, const struct options *options,
                const struct model *model, const struct backend_choice *backend, struct error *err)
 {
+    struct progress progress;
     struct lone_sequence_config config = {.model = model,
                                           .backend = *backend,
                                           .n_context = options->depth + options->n + 1,
@@ -175,12 +179,16 @@ static int run(const char *what, measurement *measure, const struct options *opt
                                           .kv_type = options->kv_type,
                                           .library_rows = options->library_rows,
                                           .portable = options->portable,
-                                          .profile = options->profile};
+                                          .profile = options->profile,
+                                          .loaded = progress_loaded,
+                                          .loaded_arg = &progress};
     struct report report = {0};
     struct lone_sequence *sequence = NULL;
     double rates[MAX_REPETITIONS], warm_up;
     uint64_t start = clock_ns();
+    progress_start(&progress);
     int r = lone_sequence_new(&config, &sequence, err);
+    progress_end(&progress);
     report.load_seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
     if (r == 0)
         r = bench_read_bandwidth(options->n_threads, &report.bandwidth, err);

@@ -200,6 +200,8 @@ json_t *bench_kernels_json(const struct backend_kernel *kernels, uint32_t n)
                        {"bytes", k->bytes},
                        {"macs", k->macs},
                        {"blocks", k->n_blocks},
+                       {"threads", k->n_threads},
+                       {"shared_bytes", k->shared_bytes},
                        {"loaded", k->loaded},
                        {"sectors", k->sectors},
                        {"asked", k->asked},

@@ -35,6 +35,8 @@ static json_t *template_json(const struct model *model, const struct tokenizer *
         return json_string("none");
     int r = chat_template_new(model->chat_template, name_of(tokenizer, tokenizer_bos(tokenizer)),
                               name_of(tokenizer, tokenizer_eos(tokenizer)), &compiled, &err);
+    if (r == -ENOMEM)
+        return NULL;
     if (r < 0)
         return json_sprintf("cannot be used: %s", err.text);
     chat_template_free(compiled);
@@ -54,7 +56,10 @@ json_t *inspect_text(const struct model *model)
 {
     struct tokenizer *tokenizer;
     struct error err = {0};
-    if (tokenizer_new(model->gguf, &tokenizer, &err) < 0)
+    int r = tokenizer_new(model->gguf, &tokenizer, &err);
+    if (r == -ENOMEM)
+        return NULL;
+    if (r < 0)
         return json_pack("{s:o}", "tokenizer", json_sprintf("cannot be used: %s", err.text));
     const struct ids_view ends = tokenizer_end_ids(tokenizer);
     json_t *end = json_array();

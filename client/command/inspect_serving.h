@@ -9,7 +9,8 @@
 
 #include "worker/model/model.h"
 
-/* Tokenizer and chat template, or why they cannot be used. The model may be opened without a tokenizer. */
+/* Tokenizer and chat template, or why they cannot be used. The model may be opened without a tokenizer.
+ * NULL: out of memory. */
 json_t *inspect_text(const struct model *model);
 
 /* Bytes for `n` sequences of `context` tokens (0: the model's) on a CPU, keys and values in f16: what stands

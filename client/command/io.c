@@ -16,8 +16,7 @@
 #include "common/program.h"
 #include "common/utf8.h"
 
-#define READ_BYTES 65536
-#define WAIT_MS    200
+#define WAIT_MS 200
 
 int io_write(const void *data, size_t len)
 {
@@ -73,20 +72,12 @@ int io_write_text(const char *data, size_t len)
 static int read_all(int fd, const char *from, struct buffer *ret_data, size_t max, const char *what,
                     struct error *err)
 {
-    for (;;) {
-        if (buffer_reserve(ret_data, READ_BYTES) < 0)
-            return error_set(err, -ENOMEM, "out of memory");
-        ssize_t n = read(fd, ret_data->data + ret_data->len, READ_BYTES);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return error_set(err, -errno, "%s: %s", from, strerror(errno));
-        if (n == 0)
-            return 0;
-        ret_data->len += (size_t)n;
-        if (ret_data->len > max)
-            return error_set(err, -EMSGSIZE, "%s is longer than %zu bytes", what, max);
-    }
+    int r = buffer_read(ret_data, fd, max);
+    if (r == -EFBIG)
+        return error_set(err, -EMSGSIZE, "%s is longer than %zu bytes", what, max);
+    if (r == -ENOMEM)
+        return error_set(err, r, "out of memory");
+    return r < 0 ? error_set(err, r, "%s: %s", from, strerror(-r)) : 0;
 }
 
 int io_read_stdin(struct buffer *ret_data, size_t max, const char *what, struct error *err)

@@ -63,6 +63,8 @@ static int open_backend(struct lone_sequence *sequence, const struct lone_sequen
                                      .profile = config->profile,
                                      .cuda = {.library_rows = config->library_rows},
                                      .say = say,
+                                     .loaded = config->loaded,
+                                     .loaded_arg = config->loaded_arg,
                                      .cpu = {.n_threads = config->n_threads,
                                              .float_activations = config->float_activations,
                                              .portable = config->portable}};

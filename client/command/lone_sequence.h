@@ -25,6 +25,8 @@ struct lone_sequence_config {
     bool float_activations, portable, profile;
     enum backend_kv_type kv_type;
     uint32_t library_rows; /* backend_cuda_config; what the backend has to say goes to stderr */
+    void (*loaded)(void *arg, uint64_t done, uint64_t total); /* as backend_config's, or NULL */
+    void *loaded_arg;
 };
 
 /* Where "auto" chose a device that then cannot be opened, it is the CPU's, and stderr says so in one line. */

@@ -47,7 +47,10 @@ int pool_connect(const char *connect, const char *server_key, const char *client
                  struct quern **ret_client, struct error *err)
 {
     struct quern_error said = {0};
-    int r = quern_connect_curve(connect, server_key, client_key, CONNECT_MS, ret_client, &said);
+    int r;
+    do { /* a signal that asks nobody to end interrupts a wait, too */
+        r = quern_connect_curve(connect, server_key, client_key, CONNECT_MS, ret_client, &said);
+    } while (r == -EINTR && !interrupt_signal());
     return r < 0 ? error_set(err, r, "%s", said.text) : 0;
 }
 

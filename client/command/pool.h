@@ -18,7 +18,7 @@ struct pool_options {
     const char *server_key; /* of a pool that encrypts: its public key, or a file that holds it; or NULL */
     const char *client_key; /* our own certificate there, with its secret key; or NULL */
     const char *model;      /* a private pool with this model; or NULL */
-    /* Of a private pool; handed to the broker. NULL or 0: its defaults. */
+    /* Of a private pool; handed to the broker. NULL or 0: its defaults, but one worker. */
     const char *device;
     uint32_t workers, context, slots, kv_blocks, threads;
     uint32_t prefix_store; /* MiB */

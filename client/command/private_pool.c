@@ -3,8 +3,9 @@
  *
  * The broker is in a process group of its own (a Ctrl-C on the terminal is ours to handle) and bound to us by
  * PR_SET_PDEATHSIG: if this program is killed, the broker gets SIGTERM and drains. Its stderr goes to
- * RUNDIR/log; it is ready when a line there begins with "ready:", and when it dies before, the last line is
- * the reason. The directory is removed when the broker is gone, or by the broker when we are. */
+ * RUNDIR/log; it is ready when a line there begins with "ready:", lines of its worker say how far that is
+ * with the model, and when it dies before, the last line is the reason. The directory is removed when the
+ * broker is gone, or by the broker when we are. */
 
 #include "client/command/private_pool.h"
 
@@ -90,7 +91,7 @@ static void build_command(struct command_line *line, const char *program, const 
         const char *name;
         uint32_t value;
         bool given;
-    } numbers[] = {{"--workers", options->workers, options->workers > 0},
+    } numbers[] = {{"--workers", options->workers > 0 ? options->workers : 1, true},
                    {"--ctx", options->context, options->context > 0},
                    {"--slots", options->slots, options->slots > 0},
                    {"--kv-blocks", options->kv_blocks, options->kv_blocks > 0},
@@ -132,44 +133,72 @@ static int spawn(struct private_pool *pool, const struct pool_options *options, 
     return r;
 }
 
-/* Reads the broker's log: whether it is ready, and its last line. */
-static bool read_log(const struct private_pool *pool, char ret_last[LAST_WORDS_MAX])
+/* The broker's log, as far as it is written. */
+struct words {
+    bool ready;
+    char last[LAST_WORDS_MAX]; /* line */
+    char doing[32];            /* what a worker does to its model; empty: it has not said how far it is */
+    uint32_t percent;          /* of it */
+};
+
+/* "12:34:56.789 worker-0 info loading: 35% of 4123 MiB" (worker/loading.h) */
+static void read_how_far(const char *line, struct words *words)
+{
+    char doing[sizeof words->doing];
+    uint32_t percent;
+    if (sscanf(line, "%*s worker-%*u info %31[a-z]: %3u%% of ", doing, &percent) != 2 || percent > 100)
+        return;
+    strcpy(words->doing, doing);
+    words->percent = percent;
+}
+
+static void read_log(const struct private_pool *pool, struct words *words)
 {
     char path[RUNDIR_PATH_MAX + 8], line[1024];
-    bool ready = false;
+    *words = (struct words){0};
     snprintf(path, sizeof path, "%s/" LOG_NAME, pool->rundir);
     FILE *file = fopen(path, "re");
-    ret_last[0] = 0;
     while (file && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = 0;
-        ready |= strncmp(line, "ready:", 6) == 0;
+        words->ready |= strncmp(line, "ready:", 6) == 0;
+        read_how_far(line, words);
         if (line[0])
-            snprintf(ret_last, LAST_WORDS_MAX, "%.*s", LAST_WORDS_MAX - 1, line);
+            snprintf(words->last, LAST_WORDS_MAX, "%.*s", LAST_WORDS_MAX - 1, line);
     }
     if (file)
         fclose(file);
-    return ready;
 }
 
 /* Why it ended, without the name that a broker puts before what it says. */
 static int did_not_start(const struct private_pool *pool, struct error *err)
 {
     static const char dress[] = "quern-broker: ";
-    char last[LAST_WORDS_MAX];
-    read_log(pool, last);
+    struct words words;
+    read_log(pool, &words);
+    const char *last = words.last;
     const char *reason = strncmp(last, dress, sizeof dress - 1) == 0 ? last + sizeof dress - 1 : last;
     return error_set(err, -ECHILD, "the pool did not start: %s", reason[0] ? reason : "it said nothing");
 }
 
+static void show(struct progress *progress, const struct words *words, const char *model)
+{
+    const char *slash = strrchr(model, '/');
+    char what[300];
+    snprintf(what, sizeof what, "%s %.256s", words->doing[0] ? words->doing : "loading",
+             slash ? slash + 1 : model);
+    if (words->doing[0])
+        progress_show_part(progress, what, words->percent);
+    else
+        progress_show(progress, what);
+}
+
 static int wait_until_ready(struct private_pool *pool, const char *model, struct error *err)
 {
-    char last[LAST_WORDS_MAX], what[300];
+    struct words words;
     struct progress progress;
-    const char *slash = strrchr(model, '/');
     int r = 0;
-    snprintf(what, sizeof what, "loading %.256s", slash ? slash + 1 : model);
     progress_start(&progress);
-    while (r == 0 && !read_log(pool, last)) {
+    while (r == 0 && (read_log(pool, &words), !words.ready)) {
         if (waitpid(pool->pid, NULL, WNOHANG) == pool->pid) {
             pool->pid = 0;
             r = did_not_start(pool, err);
@@ -177,7 +206,7 @@ static int wait_until_ready(struct private_pool *pool, const char *model, struct
             r = error_set(err, -EINTR, "interrupted");
         } else {
             usleep(5000);
-            progress_show(&progress, what);
+            show(&progress, &words, model);
         }
     }
     progress_end(&progress);

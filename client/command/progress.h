@@ -16,6 +16,13 @@ void progress_start(struct progress *progress);
 /* Shows "WHAT, 1.2 s", at most five times a second: call it as often as you like. */
 void progress_show(struct progress *progress, const char *what);
 
+/* The same with how much of it is done, 0 to 100 percent: "WHAT [#####---------------] 25%, 1.2 s". */
+void progress_show_part(struct progress *progress, const char *what, uint32_t percent);
+
+/* The same of a model's weights, for a backend's `loaded` (worker/engine/backend.h): bytes of `total`. When
+ * all is done the line is taken away. */
+void progress_loaded(void *progress, uint64_t done, uint64_t total);
+
 /* Takes the line away. */
 void progress_end(struct progress *progress);
 

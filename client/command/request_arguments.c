@@ -89,6 +89,10 @@ static void add_stop(struct request_arguments *arguments, const char *text, stru
     struct quern_request *request = &arguments->request;
     if (request->n_stop == PROTO_MAX_STOPS)
         argp_error(state, "--stop: at most %d of them", PROTO_MAX_STOPS);
+    size_t len = strlen(text);
+    if (len == 0 || len > PROTO_MAX_STOP_BYTES)
+        argp_error(state, "--stop: a text of 1 to %d bytes is needed, and this has %zu", PROTO_MAX_STOP_BYTES,
+                   len);
     arguments->stops[request->n_stop++] = text;
 }
 

@@ -193,22 +193,22 @@ static void print_line(const struct quern_worker *worker, const size_t widths[N_
     printf("%.*s\n", n, line);
 }
 
-/* Tokens of prompts, of all workers together, since they were started. */
+/* Tokens of prompts, of all workers together, since they were started. The sums are real
+ * numbers, since a worker that was taken over may say the largest counters there are. */
 static void print_prompts(const struct quern_status *status)
 {
-    uint64_t found = 0, computed = 0, bytes = 0, kept = 0;
+    double found = 0, computed = 0, bytes = 0, kept = 0;
     for (size_t i = 0; i < status->n_workers; i++) {
         const struct quern_worker *worker = &status->workers[i];
-        found += worker->cache_hits;
-        computed += worker->prefill_tokens;
-        bytes += (uint64_t)worker->kv_total * worker->kv_block_bytes;
-        kept += (uint64_t)worker->kv_cached * worker->kv_block_bytes;
+        found += (double)worker->cache_hits;
+        computed += (double)worker->prefill_tokens;
+        bytes += (double)worker->kv_total * worker->kv_block_bytes;
+        kept += (double)worker->kv_cached * worker->kv_block_bytes;
     }
-    printf("%" PRIu64 " prompt tokens computed, %" PRIu64 " found in caches", computed, found);
+    printf("%.0f prompt tokens computed, %.0f found in caches", computed, found);
     if (found > 0)
-        printf(": %.0f%%", 100 * (double)found / (double)(found + computed));
-    printf("\nKV caches of %.1f MiB, %.1f of them kept for prompts\n\n", (double)bytes / (1 << 20),
-           (double)kept / (1 << 20));
+        printf(": %.0f%%", 100 * found / (found + computed));
+    printf("\nKV caches of %.1f MiB, %.1f of them kept for prompts\n\n", bytes / (1 << 20), kept / (1 << 20));
 }
 
 void status_print(const struct quern_status *status, size_t columns)

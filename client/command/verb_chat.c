@@ -127,17 +127,28 @@ static int take_turn(struct chat *chat, const char *text, struct error *err)
     return r < 0 ? r : take_answer(chat, before, err);
 }
 
+/* A slash and a word, and nothing else, is meant for us and not for the model. */
+static bool is_command(const char *text)
+{
+    size_t n = text[0] == '/' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
+    return n > 0 && text[1 + n] == 0;
+}
+
 static int converse(struct chat *chat, struct line_editor *editor, struct error *err)
 {
+    static const char usage[] =
+        "/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer";
     const char *text;
     int r = reset(chat);
     if (line_editor_interactive(editor))
-        fputs("/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer\n", stderr);
+        fprintf(stderr, "%s\n", usage);
     while (r == 0 && chat->status == 0 && (text = line_editor_read(editor))) {
         if (strcmp(text, "/exit") == 0)
             break;
         if (strcmp(text, "/reset") == 0)
             r = reset(chat);
+        else if (is_command(text))
+            fprintf(stderr, "(there is no %s; %s)\n", text, usage);
         else if (text[strspn(text, " \t")])
             r = take_turn(chat, text, err);
     }
@@ -213,8 +224,8 @@ int verb_chat(int argc, char **argv)
         .parser = parse,
         .doc =
             "A conversation: each line is a turn. /reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an "
-            "answer.\vWith neither --connect nor --model: talks to the pool that runs, or starts a "
-            "private one with $QUERN_MODEL or the model that is shipped."};
+            "answer; another slash and a word is not sent.\vWith neither --connect nor --model: talks to the "
+            "pool that runs, or starts a private one with $QUERN_MODEL or the model that is shipped."};
     struct error err = {0};
     struct pool *pool;
     options.common.request.max_tokens = 0; /* not said */

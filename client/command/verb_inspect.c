@@ -195,6 +195,7 @@ static json_t *experts_json(const struct model_params *p)
 /* What a worker would make of the file. NULL where it has nothing to say. */
 struct understood {
     json_t *hyperparameters, *text, *memory, *digest;
+    bool out_of_memory; /* which says nothing of the file */
 };
 
 /* Hyperparameters are null, with the reason in `err`, when a worker would refuse the file. The digest, if it
@@ -204,7 +205,9 @@ static void understand(const struct options *options, struct understood *ret, st
     struct model *model;
     struct backend_choice choice;
     *ret = (struct understood){.hyperparameters = json_null()};
-    if (model_open(options->path, false, &model, err) < 0)
+    int r = model_open(options->path, false, &model, err);
+    ret->out_of_memory = r == -ENOMEM;
+    if (r < 0)
         return;
     if (backend_choose("auto", model, &choice, err) == 0 && choice.ops->check &&
         choice.ops->check(model, err) < 0) {
@@ -229,6 +232,7 @@ static void understand(const struct options *options, struct understood *ret, st
     json_object_set_new(json, "traits", traits_json(model));
     ret->hyperparameters = json;
     ret->text = inspect_text(model);
+    ret->out_of_memory = !ret->text;
     ret->memory = inspect_memory(model, options->sequences, options->context);
     model_free(model);
 }
@@ -238,12 +242,16 @@ static json_t *report(const struct gguf *gguf, const struct options *options)
     struct error err = {0};
     struct understood understood;
     understand(options, &understood, &err);
-    return json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o*, s:o*, s:o?, s:o, s:o}", "file", options->path,
-                     "version", (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest",
-                     understood.digest, "hyperparameters", understood.hyperparameters, "text",
-                     understood.text, "memory", understood.memory, "refused",
-                     err.text[0] ? json_string(err.text) : NULL, "tensors", tensors_json(gguf), "totals",
-                     totals_json(gguf));
+    json_t *json =
+        json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o*, s:o*, s:o?, s:o, s:o}", "file", options->path, "version",
+                  (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest",
+                  understood.digest, "hyperparameters", understood.hyperparameters, "text", understood.text,
+                  "memory", understood.memory, "refused", err.text[0] ? json_string(err.text) : NULL,
+                  "tensors", tensors_json(gguf), "totals", totals_json(gguf));
+    if (!understood.out_of_memory)
+        return json;
+    json_decref(json);
+    return NULL;
 }
 
 /* ---- columns ---- */

@@ -13,6 +13,7 @@
 
 #include "client/command/arguments.h"
 #include "client/command/lone_sequence.h"
+#include "client/command/progress.h"
 #include "client/command/verbs.h"
 #include "common/arguments.h"
 #include "common/bytes.h"
@@ -47,7 +48,9 @@ static const struct argp_option known[] = {
     {"float-activations", 'f', NULL, 0, "Round no activation to 8 bits", 0},
     {"kv-type", 'k', "TYPE", 0, "Keep keys and values in f16 or q8_0, and say how far that is from f16", 0},
     {"cublas", 'b', "ROWS", 0,
-     "Steps of ROWS rows or more multiply by cuBLASLt: off, auto or a number (default off)", 0},
+     "Steps of ROWS rows or more that read a prompt multiply by cuBLASLt: off, auto or a number (default "
+     "off)",
+     0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"chunk", 'c', "N", 0, "Most ids of one step (512)", 0},
@@ -80,11 +83,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* The logits of one pass over the ids. */
-static int compute(const struct options *options, const struct lone_sequence_config *config, float *logits,
+static int compute(const struct options *options, struct lone_sequence_config config, float *logits,
                    struct error *err)
 {
     struct lone_sequence *sequence = NULL;
-    int r = lone_sequence_new(config, &sequence, err);
+    struct progress progress;
+    config.loaded = progress_loaded;
+    config.loaded_arg = &progress;
+    progress_start(&progress);
+    int r = lone_sequence_new(&config, &sequence, err);
+    progress_end(&progress);
     if (r == 0)
         r = lone_sequence_feed(sequence, options->ids.data, (uint32_t)options->ids.len, options->all, logits,
                                err);
@@ -122,7 +130,7 @@ static int compare(const struct options *options, const struct lone_sequence_con
     float *wanted = calloc(n_floats, sizeof *wanted);
     if (!wanted)
         return error_set(err, -ENOMEM, "no memory for %zu logits", n_floats);
-    int r = compute(options, &plain, wanted, err);
+    int r = compute(options, plain, wanted, err);
     double error = 0, power = 0;
     for (size_t i = 0; i < n_floats && r == 0; i++) {
         double difference = (double)logits[i] - (double)wanted[i];
@@ -159,7 +167,7 @@ static int run(const struct options *options, const struct model *model, const s
     float *logits = calloc(n_floats, sizeof *logits);
     if (!logits)
         return error_set(err, -ENOMEM, "no memory for %zu logits", n_floats);
-    int r = compute(options, &config, logits, err);
+    int r = compute(options, config, logits, err);
     if (r == 0 && options->kv_type == BACKEND_KV_Q8)
         r = compare(options, &config, logits, n_floats, err);
     if (r == 0)

@@ -63,7 +63,7 @@ static const struct verb *nearest(const struct verb_table *table, const char *wo
     for (const struct verb *verb = table->verbs; verb->name; verb++) {
         bool begins_so = word[0] && strncmp(verb->name, word, strlen(word)) == 0;
         unsigned n = begins_so ? 0 : mistyped(word, verb->name);
-        if (n < fewest && n < strlen(word)) {
+        if (n < fewest && 2 * n <= strlen(word)) {
             fewest = n;
             best = verb;
         }

@@ -29,7 +29,7 @@ struct keys { /* as the caller named them; NULL: none */
 static int resolve(const char *wanted, char ret_endpoint[256], struct error *err)
 {
     char folder[RUNDIR_PATH_MAX + 1];
-    if (wanted && strstr(wanted, "://")) {
+    if (wanted && (strncmp(wanted, "ipc://", 6) == 0 || strncmp(wanted, "tcp://", 6) == 0)) {
         if (strlen(wanted) >= 256)
             return error_set(err, -ENAMETOOLONG, "endpoint %.80s… is too long", wanted);
         strcpy(ret_endpoint, wanted);

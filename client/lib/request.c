@@ -24,7 +24,6 @@
 
 #define SILENCE_NS (1 * CLOCK_NS_PER_S)    /* without a frame: ask */
 #define END_NS     (100 * CLOCK_NS_PER_MS) /* from the DEALER's end to the last frame */
-#define PAGE_NS    (1 * CLOCK_NS_PER_S)    /* without a page: ask again */
 
 static int send_generate(struct quern *client, struct request *request, struct error *err)
 {
@@ -157,6 +156,7 @@ void requests_fail_all(struct quern *client, const char *error, const char *text
 void requests_opened(struct quern *client, bool again)
 {
     struct request *request, *next;
+    client->page_ns = 0; /* of another way to it, perhaps */
     HASH_ITER(hh, client->requests, request, next)
     {
         request->cancels = 0; /* their answers went with the session */
@@ -186,9 +186,12 @@ static void request_timer(struct quern *client, struct request *request)
             send_attach(client, request, NULL);
         break;
     case REQUEST_LIVE:
-        if (request->replaying ? now - request->replay_ns >= PAGE_NS
-                               : now - request->heard_ns >= (request->end_told ? END_NS : SILENCE_NS))
+        if (request->replaying) {
+            if (now - request->replay_ns >= request->page_wait_ns)
+                stream_ask_again(client, request);
+        } else if (now - request->heard_ns >= (request->end_told ? END_NS : SILENCE_NS)) {
             stream_ask(client, request);
+        }
         break;
     }
 }

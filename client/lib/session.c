@@ -7,9 +7,9 @@
  *   BROKEN: no common version, a key that the pool does not know, or silence beyond patience. For good.
  *
  * The session's identity stays the same over all of it. Nothing is sent twice at once: each step is repeated
- * by its own timer until its answer comes. A broker that does not take the first hello is believed; one that
- * had taken it and has no room for the moment, as it may after a restart, is asked again while patience
- * lasts. */
+ * by its own timer until its answer comes. A broker that does not take the first hello, or the join after it,
+ * is believed; one that had taken it and has no room for the moment, as it may after a restart, is asked
+ * again while patience lasts. */
 
 #include "client/lib/session.h"
 
@@ -168,7 +168,9 @@ void session_refused(struct quern *client, const struct message *message)
     bool for_now = error == PROTO_OVERLOADED || error == PROTO_DRAINING;
     char reason[PROTO_MAX_TEXT_BYTES + 1], text[PROTO_MAX_TEXT_BYTES + 64];
     bool of_hello = message->error.of == MESSAGE_HELLO || message->error.of == MESSAGE_NONE;
-    if (client->state != SESSION_HELLO || !of_hello || (for_now && client->opened_before))
+    bool of_this_step = (client->state == SESSION_HELLO && of_hello) ||
+                        (client->state == SESSION_JOIN && message->error.of == MESSAGE_JOIN);
+    if (!of_this_step || (for_now && client->opened_before))
         return;
     snprintf(text, sizeof text, "the pool refuses: %s: %s", proto_error_name(error),
              utf8_printable(message->error.text, sizeof reason, reason));

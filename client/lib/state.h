@@ -76,11 +76,13 @@ struct request {
     uint64_t heard_ns; /* when anything came for it */
 
     bool replaying;
-    uint64_t replay_ns; /* when replay was sent last */
-    uint32_t fruitless; /* replays in a row that were done and brought nothing, after the end was told */
-    bool cancel_wanted; /* by the program, and not acknowledged yet */
-    uint64_t cancel_ns; /* when cancel was sent last */
-    uint32_t cancels;   /* sent and not answered: an unknown_request may be theirs */
+    uint64_t replay_ns;    /* when replay was sent last */
+    uint64_t asked_ns;     /* when it was sent first for the page that is missing */
+    uint64_t page_wait_ns; /* from replay_ns until it is sent again */
+    uint32_t fruitless;    /* replays in a row that were done and brought nothing, after the end was told */
+    bool cancel_wanted;    /* by the program, and not acknowledged yet */
+    uint64_t cancel_ns;    /* when cancel was sent last */
+    uint32_t cancels;      /* sent and not answered: an unknown_request may be theirs */
     struct held_frame *held, **held_tail;
     size_t held_frames, held_bytes;
 
@@ -120,6 +122,7 @@ struct quern {
     uint64_t heard_ns;  /* anything from the broker */
     uint64_t closed_ns; /* when the session was lost last */
     uint64_t patience_ns;
+    uint64_t page_ns; /* from the asking until a page came: the last full one, or a slower one since */
 
     struct request *requests; /* hash by id */
     struct buffer taken;      /* ids of those whose last frame was delivered, to be told to the broker */

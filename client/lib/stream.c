@@ -7,6 +7,10 @@
  * Whatever is held twice or came in a page too is a duplicate and delivers nothing. So order of arrival
  * decides nothing.
  *
+ * A page that is asked for twice comes twice, and on a slow link the second one keeps the next from coming.
+ * So a page is waited for in proportion to the time that others took, and longer after each asking; and one
+ * that brings nothing new is no reason to ask, for the asking that followed its like is under way.
+ *
  * Older epochs are dropped when live (a fenced worker may still publish) but are good inside a page: the
  * broker kept them. */
 
@@ -24,11 +28,40 @@
  * come. */
 #define FRUITLESS_MAX 3
 
-void stream_ask(struct quern *client, struct request *request)
+/* Without a page: ask again. At first after PAGE_NS, and where pages take long, after so many times as long
+ * as they do: as many may stand before this one. */
+#define PAGE_NS     (1 * CLOCK_NS_PER_S)
+#define PAGE_TIMES  4
+#define PAGE_MAX_NS (30 * CLOCK_NS_PER_S)
+
+static void ask(struct quern *client, struct request *request, uint64_t wait_ns)
 {
     request->replaying = true;
     request->replay_ns = client->now;
-    outgoing_replay(client, request); /* a full socket is no harm: the timer asks again */
+    request->page_wait_ns = wait_ns < PAGE_MAX_NS ? wait_ns : PAGE_MAX_NS;
+    /* A full socket is no harm: the timer asks again. */
+    if (outgoing_replay(client, request) < 0)
+        request->page_wait_ns = PAGE_NS;
+}
+
+void stream_ask(struct quern *client, struct request *request)
+{
+    uint64_t wait_ns = PAGE_TIMES * client->page_ns;
+    request->asked_ns = client->now;
+    ask(client, request, wait_ns > PAGE_NS ? wait_ns : PAGE_NS);
+}
+
+void stream_ask_again(struct quern *client, struct request *request)
+{
+    ask(client, request, 2 * request->page_wait_ns);
+}
+
+/* A page came. The last one of a replay is mostly small, and says little of how long others take. */
+static void note_page(struct quern *client, const struct request *request, bool done)
+{
+    uint64_t took = client->now - request->asked_ns;
+    if (!done || took > client->page_ns)
+        client->page_ns = took;
 }
 
 static bool leaves_gap(const struct request *request, const struct frame *frame)
@@ -121,15 +154,19 @@ void stream_page(struct quern *client, struct request *request, const struct mes
 {
     if (!request->replaying)
         return;
+    uint64_t next = request->next, off = request->off;
     for (size_t i = 0; i < message->replay_ok.frames.n; i++)
         if (!apply_replayed(client, request, message->replay_ok.frames.items[i]))
             return;
     if (epoch_compare(message->replay_ok.epoch, request->epoch) > 0)
         request->epoch = message->replay_ok.epoch;
-    if (!message->replay_ok.done) {
-        /* A page without frames is no progress: the timer asks again, not we at once. */
-        if (message->replay_ok.frames.n > 0)
-            stream_ask(client, request);
+    bool done = message->replay_ok.done;
+    /* No progress, and no end: the timer asks again, not we at once. */
+    if (!done && request->next == next && request->off == off)
+        return;
+    note_page(client, request, done);
+    if (!done) {
+        stream_ask(client, request);
         return;
     }
     request->replaying = false;

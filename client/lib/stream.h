@@ -17,4 +17,7 @@ void stream_page(struct quern *client, struct request *request, const struct mes
 /* Asks for what comes after what was delivered; live frames are held from now on, until it has come. */
 void stream_ask(struct quern *client, struct request *request);
 
+/* Asks once more, where what was asked for has not come after `page_wait_ns`. */
+void stream_ask_again(struct quern *client, struct request *request);
+
 #endif

@@ -4,9 +4,8 @@
     import quern
 
     with quern.Client() as client:
-        for piece in client.generate("Once upon a time", max_tokens=64):
+        for piece in client.chat([{"role": "user", "content": "What is Quern?"}], max_tokens=64):
             print(piece.text, end="", flush=True)
-        print(client.chat([{"role": "user", "content": "Hello"}]).text())
 
 `AsyncClient` is the same for asyncio. Errors of the pool are exceptions: `quern.Overloaded`, `quern.TooLong`, … all of
 them a `quern.Error`.

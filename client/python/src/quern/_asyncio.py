@@ -107,7 +107,7 @@ class AsyncClient(BaseClient):
     """A session with a pool, for asyncio. The arguments are those of `Client`.
 
         async with quern.AsyncClient() as client:
-            async for piece in client.generate("Once upon a time", max_tokens=64):
+            async for piece in client.chat([{"role": "user", "content": "What is Quern?"}], max_tokens=64):
                 print(piece.text, end="", flush=True)
 
     The session opens in the background; `async with`, or `await client.open()`, waits until it is open and raises what

@@ -70,7 +70,7 @@ class Client(BaseClient):
     """A session with a pool.
 
         with quern.Client() as client:
-            for piece in client.generate("Once upon a time", max_tokens=64):
+            for piece in client.chat([{"role": "user", "content": "What is Quern?"}], max_tokens=64):
                 print(piece.text, end="", flush=True)
 
     `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory (a path, or a text that begins with / or .),

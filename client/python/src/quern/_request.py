@@ -13,6 +13,10 @@ if they came now. What is held twice, or came in a page too, is a duplicate and 
 arrival decides nothing. Older epochs are dropped when live (a fenced worker may still publish) and are good in a page
 (the broker kept them).
 
+A page that is asked for twice comes twice, and on a slow link the second one keeps the next from coming. So a page is
+waited for in proportion to the time that others took, and longer after each asking; and one that brings nothing new is
+no reason to ask, for the asking that followed its like is under way.
+
 Nothing here reads a clock or a socket: the session calls in with what came and what time it is.
 """
 
@@ -36,6 +40,8 @@ Sink = Callable[[Piece], None]
 Epoch = tuple[int, int]
 
 SILENCE = 1.0  # seconds without a frame, a page or a verdict: ask
+PAGE_TIMES = 4  # without a page for so many times as long as others took: ask again
+PAGE_MOST = 30.0  # seconds; and twice as long after each asking, but no longer than this
 END = 0.1  # from the DEALER's end to the last frame
 HELD_FRAMES = 8192  # live frames kept while a replay runs; beyond, they are dropped and replayed later
 HELD_BYTES = 4 << 20
@@ -140,7 +146,8 @@ class Request:
         self.off = 0  # bytes of text delivered
         self.sent_at = self.heard_at = now
         self.replaying = False
-        self.replay_at = 0.0
+        self.replay_at = self.asked_at = 0.0  # the last asking for a page, and the first for this one
+        self.page_wait = SILENCE
         self.fruitless = 0
         self.held: list[bytes] = []
         self.held_bytes = 0
@@ -171,8 +178,13 @@ class Request:
 
     def ask(self, session: Session) -> None:
         """Asks for what is missing."""
+        self.asked_at = session.now
+        self._ask(session, max(SILENCE, PAGE_TIMES * session.page_took))
+
+    def _ask(self, session: Session, wait: float) -> None:
         self.replaying = True
         self.replay_at = session.now
+        self.page_wait = min(wait, PAGE_MOST)
         session.send("replay", {"id": self.id, "epoch": self.epoch, "next": self.next})
 
     def press_cancel(self, session: Session) -> None:
@@ -203,11 +215,11 @@ class Request:
                 self.send(session)
         elif self.state == "attaching" and now - self.sent_at >= SILENCE:
             self.send_attach(session)
-        elif self.state == "live":
-            patience = END if self.told_count is not None else SILENCE
-            since, wait = (self.replay_at, SILENCE) if self.replaying else (self.heard_at, patience)
-            if now - since >= wait:
-                self.ask(session)
+        elif self.state == "live" and self.replaying:
+            if now - self.replay_at >= self.page_wait:
+                self._ask(session, 2 * self.page_wait)
+        elif self.state == "live" and now - self.heard_at >= (END if self.told_count is not None else SILENCE):
+            self.ask(session)
 
     # -- coming in, on the DEALER --
 
@@ -322,6 +334,7 @@ class Request:
         self.heard_at = session.now
         if not self.replaying:
             return
+        had = (self.next, self.off)
         for data in message["frames"]:
             try:
                 kind, fields = _codec.decode(data)
@@ -336,10 +349,14 @@ class Request:
             if self._frame(session, fields):
                 return
         self._renew(message["epoch"])
+        if not message["done"] and (self.next, self.off) == had:
+            return  # no progress, and no end: the timer asks again, not we at once
+        # The last page of a replay is mostly small, and says little of how long others take.
+        took = session.now - self.asked_at
+        if not message["done"] or took > session.page_took:
+            session.page_took = took
         if not message["done"]:
-            # A page without frames is no progress: the timer asks again, not we at once.
-            if message["frames"]:
-                self.ask(session)
+            self.ask(session)
             return
         self.replaying = False
         over = False

@@ -78,6 +78,7 @@ class Session:
         self.limits: Mapping[str, int] = LIMITS
         self.models: tuple[Model, ...] = ()
         self.now = self.heard_at = self.closed_at = self.ticked_at = now
+        self.page_took = 0.0  # seconds from the asking until a page came: the last full one, or a slower one since
         self.requests: dict[bytes, Request] = {}
         self._opened_before = False
         self._hello_at = self._ping_at = self._join_at = self._join_wait = 0.0
@@ -295,6 +296,7 @@ class Session:
         again, self._opened_before = self._opened_before, True
         self.state = "open"
         self._ping_at = self.now
+        self.page_took = 0.0  # by another way, perhaps
         for request in list(self.requests.values()):
             request.opened(self, again)
         for question in self._questions.values():
@@ -312,7 +314,9 @@ class Session:
             question = self._questions.pop(fields["ref"], None)
             if question is not None:
                 question.answer(error_of(fields["error"], printable(fields["text"]), fields["retry_after_ms"]))
-        elif self.state == "hello" and fields.get("of") in (None, "hello"):
+        elif (self.state == "hello" and fields.get("of") in (None, "hello")) or (
+            self.state == "join" and fields.get("of") == "join"
+        ):
             for_now = fields["error"] in ("overloaded", "draining")
             if not (for_now and self._opened_before):
                 text = f"the pool refuses: {printable(fields['text'])}"

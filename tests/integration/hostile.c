@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hostile neighbours: a real pool that runs out of things, one case after the other, beside a good client.
  *
- *   hostile [--seconds N] [--memory MIB] [CASE…]
+ *   hostile [--seconds N] [--memory MIB] [--keys WHOSE] [CASE…]
  *
  * Each case has a pool of its own, whose broker may have so many MiB of address space (RLIMIT_AS) and what
  * the case says. Attackers bother it from other processes while one client, which is as libquern makes them,
@@ -9,14 +9,20 @@
  * descriptors, sessions), what was refused, and what the good client saw. It is told to wait like anybody
  * when the pool is full, which counts as time, not as failure.
  *
- * Exits 1 when a pool died or did not end well, when a request of the good client failed, or when the broker
- * held more memory than the bound. Times are printed and not judged: the machine has a part in them. */
+ * All come by the sockets of the run directory; or, with --keys, over TCP with CURVE, each with a key of its
+ * own. Those of the attackers are "known" to the pool, as the good client's is, or "unknown": then one of
+ * them has the server's key and one of his own, the other none.
+ *
+ * Exits 1 when a pool died or did not end well, when a request of the good client failed, when the broker
+ * held more memory than the bound, or when a stranger was let in, or cost more. Times are printed and not
+ * judged: the machine has a part in them. */
 
 #include <argp.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +46,17 @@ enum { JUDGES_MEMORY = 1 };
 
 enum { ATTACKERS = 2, FEW_FILES = 256, PATIENCE_MS = 60000, ATTACKER_S = 10, MAX_LATENCIES = 1 << 16 };
 
+#define STRANGERS_MIB 64 /* that the broker may hold for those who have no key */
+
 /* ---- the cases ---- */
 
 enum standard_error { TO_LOG, TO_FULL_PIPE, TO_FULL_DISK };
+
+enum {              /* of a case */
+       LONG = 1,    /* not among all: it takes thousands of files, and the time to open them */
+       MUTE = 2,    /* nobody shakes hands */
+       INSIDER = 4, /* a stranger could not begin */
+};
 
 static const struct hostile_case {
     const char *name, *what;
@@ -50,30 +64,33 @@ static const struct hostile_case {
     bool few_files; /* the broker may open FEW_FILES */
     enum standard_error standard_error;
     const char *refusal; /* what becomes of what is refused */
-    bool is_long;        /* not among all: it takes thousands of files, and the time to open them */
+    unsigned is;
 } cases[] = {
-    {"descriptors", "more connections than descriptors", attack_connections, true, TO_LOG, "closed", false},
-    {"silence", "connections that say nothing", attack_silence, false, TO_LOG, "closed after 10 s", false},
-    {"garbage", "bytes that are no messages", attack_garbage, false, TO_LOG, "closed", false},
-    {"strangers", "5,000 connections, silent or garbage", attack_strangers, false, TO_LOG, "closed", true},
-    {"subscriptions", "topics without end", attack_subscriptions, false, TO_LOG, "closed", false},
-    {"topics", "100,000 topics from one connection", attack_topics, false, TO_LOG, "closed", false},
-    {"parts", "messages of parts without end", attack_parts, false, TO_LOG, "closed", false},
-    {"halves", "large messages that do not end", attack_halves, false, TO_LOG, "closed", false},
-    {"prompts", "prompts of 4 MiB", attack_prompts, false, TO_LOG, "error", false},
-    {"requests", "small requests", attack_requests, false, TO_LOG, "error", false},
-    {"sessions", "sessions", attack_sessions, false, TO_LOG, "closed", false},
-    {"crowd", "5,000 sessions that never read", attack_crowd, false, TO_LOG, "closed", true},
-    {"tokenize", "texts of 4 MiB to tokenize", attack_tokenize, false, TO_LOG, "error, unread", false},
-    {"unread", "tokens and answers that nobody reads", attack_unread, false, TO_LOG, "closed", false},
-    {"stderr", "stderr that nobody reads, and garbage", attack_garbage, false, TO_FULL_PIPE, "closed", false},
-    {"disk", "stderr on a full disk, and halves", attack_halves, false, TO_FULL_DISK, "closed", false},
+    {"descriptors", "more connections than descriptors", attack_connections, true, TO_LOG, "closed", MUTE},
+    {"silence", "connections that say nothing", attack_silence, false, TO_LOG, "closed after 10 s", 0},
+    {"handshakes", "handshakes that stop or go wrong", attack_handshakes, false, TO_LOG, "closed", 0},
+    {"garbage", "bytes that are no messages", attack_garbage, false, TO_LOG, "closed", 0},
+    {"strangers", "5,000 connections, silent or garbage", attack_strangers, false, TO_LOG, "closed",
+     LONG | MUTE},
+    {"subscriptions", "topics without end", attack_subscriptions, false, TO_LOG, "closed", 0},
+    {"topics", "100,000 topics from one connection", attack_topics, false, TO_LOG, "closed", 0},
+    {"parts", "messages of parts without end", attack_parts, false, TO_LOG, "closed", 0},
+    {"halves", "large messages that do not end", attack_halves, false, TO_LOG, "closed", 0},
+    {"prompts", "prompts of 4 MiB", attack_prompts, false, TO_LOG, "error", INSIDER},
+    {"requests", "small requests", attack_requests, false, TO_LOG, "error", INSIDER},
+    {"sessions", "sessions", attack_sessions, false, TO_LOG, "closed", 0},
+    {"crowd", "5,000 sessions that never read", attack_crowd, false, TO_LOG, "closed", LONG | INSIDER},
+    {"tokenize", "texts of 4 MiB to tokenize", attack_tokenize, false, TO_LOG, "error, unread", 0},
+    {"unread", "tokens and answers that nobody reads", attack_unread, false, TO_LOG, "closed", 0},
+    {"stderr", "stderr that nobody reads, and garbage", attack_garbage, false, TO_FULL_PIPE, "closed", 0},
+    {"disk", "stderr on a full disk, and halves", attack_halves, false, TO_FULL_DISK, "closed", 0},
 };
 #define N_CASES (sizeof cases / sizeof *cases)
 
 struct options {
     double seconds;
     long memory_mib, bound_mib;
+    enum door_kind attackers; /* of the first */
     const char *chosen[N_CASES];
     size_t n_chosen;
 };
@@ -88,6 +105,7 @@ struct good {
 
 struct held { /* by the broker, at most */
     long resident_kib, files;
+    long before_kib; /* resident, before the attack */
     uint32_t sessions;
 };
 
@@ -214,13 +232,23 @@ static void limit(pid_t pid, int what, rlim_t most)
     prlimit(pid, (enum __rlimit_resource)what, &limit, NULL);
 }
 
-static void start(struct pool *pool, const struct hostile_case *c, const struct options *options)
+static void start(struct pool *pool, const struct hostile_case *c, const struct options *options,
+                  struct door_keys *ret_keys)
 {
+    char address[32], server[sizeof ret_keys->folder + 16];
     pool->stderr_fd = open_stderr(c->standard_error);
-    if (pool->stderr_fd > 0)
-        pool_spawn(pool, tiny_model(), "--device", "null", "--ctx", "100000", NULL);
-    else
-        pool_start(pool, tiny_model(), "--device", "null", "--ctx", "100000", NULL);
+    const char *tcp[] = {"--tcp", address, "--curve-key", server, "--client-keys", ret_keys->clients, NULL};
+    if (options->attackers == DOOR_RUNDIR) {
+        tcp[0] = NULL;
+    } else {
+        rundir_temporary(pool->rundir, NULL);
+        door_keys_make(ret_keys, pool->rundir);
+        snprintf(address, sizeof address, "127.0.0.1:%d", ret_keys->port);
+        snprintf(server, sizeof server, "%s/server", ret_keys->folder);
+    }
+    void (*begin)(struct pool *, const char *, ...) = pool->stderr_fd > 0 ? pool_spawn : pool_start;
+    begin(pool, tiny_model(), "--device", "null", "--ctx", "100000", tcp[0], tcp[1], tcp[2], tcp[3], tcp[4],
+          tcp[5], NULL);
     if (pool->stderr_fd > 0)
         close(pool->stderr_fd);
     if (c->few_files)
@@ -229,12 +257,12 @@ static void start(struct pool *pool, const struct hostile_case *c, const struct 
         limit(pool_broker_pid(pool), RLIMIT_AS, (rlim_t)options->memory_mib << 20);
 }
 
-static struct quern *connect_to(const struct pool *pool)
+static struct quern *connect_by(const struct door *door)
 {
     struct quern *client = NULL;
     struct quern_error err = {{0}};
     uint64_t until = clock_ns() + PATIENCE_MS * CLOCK_NS_PER_MS;
-    while (quern_connect(pool->frontend, 5000, &client, &err) != 0 && clock_ns() < until)
+    while (door_connect(door, 5000, &client, &err) != 0 && clock_ns() < until)
         usleep(20000);
     if (!client)
         fprintf(stderr, "connect: %s\n", err.text);
@@ -250,7 +278,7 @@ static pid_t fork_child(void)
     return pid;
 }
 
-static void start_attackers(const struct hostile_case *c, const struct pool *pool, struct score *score,
+static void start_attackers(const struct hostile_case *c, const struct door *doors, struct score *score,
                             pid_t *ret_pids)
 {
     for (int i = 0; i < ATTACKERS; i++) {
@@ -258,7 +286,7 @@ static void start_attackers(const struct hostile_case *c, const struct pool *poo
         if (ret_pids[i] != 0)
             continue;
         srand((unsigned)i + 1);
-        c->attack(pool, score);
+        c->attack(&doors[i], score);
         _exit(0);
     }
 }
@@ -309,28 +337,6 @@ static double percentile_ms(struct good *good, double part)
     return good->latencies_us[(long)(part * (double)(good->n - 1))] / 1e3;
 }
 
-static bool print(const struct hostile_case *c, const struct options *options, const struct held *held,
-                  const struct score *score, struct good *good, int status)
-{
-    printf("%-14s %7ld %6ld %8u %9ld %9ld  %-17s %7ld %6ld %8.1f %8.1f\n", c->name, held->resident_kib >> 10,
-           held->files, held->sessions, score->attempts, score->refused, c->refusal, good->n,
-           good->told_to_wait, percentile_ms(good, 0.99), percentile_ms(good, 1));
-    fflush(stdout);
-    bool large = JUDGES_MEMORY && held->resident_kib >> 10 > options->bound_mib;
-    if (status < 0)
-        fprintf(stderr, "%s: the pool does not end\n", c->name);
-    else if (status > 0)
-        fprintf(stderr, "%s: the pool ended with %d\n", c->name, status);
-    if (good->failed > 0)
-        fprintf(stderr, "%s: a request of the good client failed: %s\n", c->name, good->failure);
-    if (good->failed == 0 && good->n == 0)
-        fprintf(stderr, "%s: the good client was not served at all\n", c->name);
-    if (large)
-        fprintf(stderr, "%s: the broker held %ld MiB, more than %ld\n", c->name, held->resident_kib >> 10,
-                options->bound_mib);
-    return status == 0 && good->failed == 0 && good->n > 0 && !large;
-}
-
 static void *shared(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -341,44 +347,117 @@ static void *shared(size_t size)
     return memory;
 }
 
-/* True when it went well. */
-static bool run_case(const struct hostile_case *c, const struct options *options)
+struct trial {
+    const struct hostile_case *c;
+    struct pool pool;
+    struct door_keys keys;
+    struct door doors[ATTACKERS + 2]; /* the good client's, and the watcher's */
+    struct score *score;
+    struct good *good;
+    struct held held;
+};
+
+/* Says what went wrong. */
+__attribute__((format(printf, 3, 4))) static bool expect(const struct trial *t, bool holds,
+                                                         const char *format, ...)
 {
-    struct score *score = shared(sizeof *score);
-    struct good *good = shared(sizeof *good);
-    struct pool pool = {0};
-    struct held held = {0};
-    pid_t pids[ATTACKERS + 1];
-    start(&pool, c, options);
-    pids[ATTACKERS] = fork_child();
-    if (pids[ATTACKERS] == 0) {
-        struct quern *client = connect_to(&pool);
-        if (client)
-            be_good(client, good);
-        _exit(0);
+    va_list args;
+    if (holds)
+        return true;
+    fprintf(stderr, "%s: ", t->c->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return false;
+}
+
+static bool judge(const struct trial *t, const struct options *options, int status)
+{
+    const long mib = t->held.resident_kib >> 10, more = (t->held.resident_kib - t->held.before_kib) >> 10;
+    const bool locked_out = door_is_shut(&t->doors[0]);
+    bool well = expect(t, status >= 0, "the pool does not end");
+    well &= expect(t, status <= 0, "the pool ended with %d", status);
+    well &= expect(t, t->good->failed == 0, "a request of the good client failed: %s", t->good->failure);
+    well &= expect(t, t->good->failed > 0 || t->good->n > 0, "the good client was not served at all");
+    well &= expect(t, !JUDGES_MEMORY || mib <= options->bound_mib, "the broker held %ld MiB, more than %ld",
+                   mib, options->bound_mib);
+    if (!locked_out)
+        return expect(t, t->c->is & MUTE || t->score->let_in > 0, "no attacker was let in") && well;
+    well &= expect(t, t->score->let_in == 0, "strangers were let in %ld times", t->score->let_in);
+    well &= expect(t, t->held.sessions <= 2, "there were %u sessions, of two clients", t->held.sessions);
+    well &= expect(t, !JUDGES_MEMORY || more <= STRANGERS_MIB, "the broker held %ld MiB more for strangers",
+                   more);
+    return well;
+}
+
+static void print(const struct trial *t)
+{
+    printf("%-14s %7ld %6ld %8u %9ld %9ld  %-17s %7ld %6ld %8.1f %8.1f\n", t->c->name,
+           t->held.resident_kib >> 10, t->held.files, t->held.sessions, t->score->attempts, t->score->refused,
+           door_is_shut(&t->doors[0]) ? "not let in" : t->c->refusal, t->good->n, t->good->told_to_wait,
+           percentile_ms(t->good, 0.99), percentile_ms(t->good, 1));
+    fflush(stdout);
+}
+
+/* The second of the strangers has no key at all. */
+static void make_doors(struct trial *t, enum door_kind attackers)
+{
+    const enum door_kind good = attackers == DOOR_RUNDIR ? DOOR_RUNDIR : DOOR_KNOWN_KEY;
+    static const char *const names[] = {"mallory", "trudy", "alice", "walter"};
+    for (int i = 0; i < ATTACKERS + 2; i++) {
+        enum door_kind kind = i >= ATTACKERS ? good : attackers;
+        door_make(&t->doors[i], kind == DOOR_UNKNOWN_KEY && i > 0 ? DOOR_NO_KEY : kind, &t->pool, &t->keys,
+                  names[i]);
     }
-    struct quern *watcher = connect_to(&pool);
-    /* Who is there already must be served on; with no descriptor left nobody new can come. */
-    for (int i = 0; i < PATIENCE_MS && __atomic_load_n(&good->n, __ATOMIC_RELAXED) == 0; i++)
-        usleep(1000);
-    start_attackers(c, &pool, score, pids);
-    uint64_t until = clock_ns() + (uint64_t)(options->seconds * 1e9);
-    while (clock_ns() < until && kill(pool.broker, 0) == 0) {
-        look(&pool, watcher, &held);
+}
+
+/* From when the good client was served to the end of the attack. */
+static void attack_for(struct trial *t, double seconds, struct quern *watcher)
+{
+    pid_t pids[ATTACKERS];
+    t->held.before_kib = status_kib(pool_broker_pid(&t->pool), "VmHWM");
+    start_attackers(t->c, t->doors, t->score, pids);
+    uint64_t until = clock_ns() + (uint64_t)(seconds * 1e9);
+    while (clock_ns() < until && kill(t->pool.broker, 0) == 0) {
+        look(&t->pool, watcher, &t->held);
         if (watcher)
             quern_dispatch(watcher, 50, NULL);
     }
-    __atomic_store_n(&score->over, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->score->over, true, __ATOMIC_RELAXED);
     end_children(pids, ATTACKERS, ATTACKER_S); /* one may be stuck in what the broker does not read */
-    __atomic_store_n(&good->over, true, __ATOMIC_RELAXED);
-    if (!end_children(pids + ATTACKERS, 1, PATIENCE_MS / 1000))
-        fail(good, "generate", "it did not end");
-    look(&pool, NULL, &held);
+}
+
+/* True when it went well. */
+static bool run_case(const struct hostile_case *c, const struct options *options)
+{
+    struct trial t = {.c = c, .score = shared(sizeof *t.score), .good = shared(sizeof *t.good)};
+    start(&t.pool, c, options, &t.keys);
+    make_doors(&t, options->attackers);
+    pid_t good = fork_child();
+    if (good == 0) {
+        struct quern *client = connect_by(&t.doors[ATTACKERS]);
+        if (client)
+            be_good(client, t.good);
+        _exit(0);
+    }
+    struct quern *watcher = connect_by(&t.doors[ATTACKERS + 1]);
+    /* Who is there already must be served on; with no descriptor left nobody new can come. */
+    for (int i = 0; i < PATIENCE_MS && __atomic_load_n(&t.good->n, __ATOMIC_RELAXED) == 0; i++)
+        usleep(1000);
+    attack_for(&t, options->seconds, watcher);
+    __atomic_store_n(&t.good->over, true, __ATOMIC_RELAXED);
+    if (!end_children(&good, 1, PATIENCE_MS / 1000))
+        fail(t.good, "generate", "it did not end");
+    look(&t.pool, NULL, &t.held);
     quern_free(watcher);
-    bool well = print(c, options, &held, score, good, end_pool(&pool));
-    pool_forget(&pool);
-    munmap(score, sizeof *score);
-    munmap(good, sizeof *good);
+    int status = end_pool(&t.pool);
+    print(&t);
+    bool well = judge(&t, options, status);
+    pool_forget(&t.pool);
+    door_keys_remove(&t.keys);
+    munmap(t.score, sizeof *t.score);
+    munmap(t.good, sizeof *t.good);
     return well;
 }
 
@@ -405,6 +484,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'b':
         options->bound_mib = atol(arg);
         return 0;
+    case 'k':
+        if (strcmp(arg, "known") != 0 && strcmp(arg, "unknown") != 0)
+            argp_error(state, "keys are \"known\" or \"unknown\", not \"%s\"", arg);
+        options->attackers = arg[0] == 'k' ? DOOR_KNOWN_KEY : DOOR_UNKNOWN_KEY;
+        return 0;
     case ARGP_KEY_ARG:
         if (!find_case(arg))
             argp_error(state, "there is no case \"%s\"", arg);
@@ -422,7 +506,8 @@ static bool is_chosen(const struct options *options, const struct hostile_case *
     for (size_t i = 0; i < options->n_chosen; i++)
         if (strcmp(options->chosen[i], c->name) == 0)
             return true;
-    return options->n_chosen == 0 && !c->is_long;
+    bool makes_sense = options->attackers != DOOR_UNKNOWN_KEY || !(c->is & INSIDER);
+    return options->n_chosen == 0 && makes_sense && !(c->is & LONG);
 }
 
 /* The attackers need more than the usual 1,024. */
@@ -441,6 +526,8 @@ int main(int argc, char **argv)
         {"seconds", 's', "N", 0, "how long each case bothers the pool (5)", 0},
         {"memory", 'm', "MIB", 0, "address space that the broker gets (2048)", 0},
         {"bound", 'b', "MIB", 0, "resident memory that the broker may reach (768)", 0},
+        {"keys", 'k', "WHOSE", 0,
+         "come over TCP, with keys: the attackers' are \"known\" to the pool or \"unknown\"", 0},
         {0}};
     struct options options = {.seconds = 5, .memory_mib = 2048, .bound_mib = 768};
     struct argp argp = {help, parse, "[CASE…]", "A pool that runs out of things, beside a good client.",

@@ -86,6 +86,17 @@ const char *tiny_model(void)
     return path;
 }
 
+const char *no_model(void)
+{
+    static const char text[] = "this is no model at all, not even close";
+    static char path[32];
+    snprintf(path, sizeof path, "/tmp/quern-test-XXXXXX");
+    int fd = mkstemp(path);
+    REQUIRE(fd >= 0 && write(fd, text, sizeof text - 1) == sizeof text - 1, "%s: %s", path, strerror(errno));
+    close(fd);
+    return path;
+}
+
 /* A socket that is bound to the port; -1 when it is taken. */
 static int bind_port(int port)
 {
@@ -144,7 +155,6 @@ static void spawn_broker(struct pool *pool, const char *model, va_list args)
     if (!pool->rundir[0])
         REQUIRE(rundir_temporary(pool->rundir, &err) == 0, "%s", err.text);
     snprintf(pool->frontend, sizeof pool->frontend, "ipc://%s/frontend", pool->rundir);
-    snprintf(pool->backend, sizeof pool->backend, "ipc://%s/backend", pool->rundir);
     snprintf(pool->stream, sizeof pool->stream, "ipc://%s/stream", pool->rundir);
     if (!pool->log[0])
         snprintf(pool->log, sizeof pool->log, "%s.log", pool->rundir);
@@ -158,6 +168,7 @@ static void spawn_broker(struct pool *pool, const char *model, va_list args)
     pid_t test = getpid();
     pool->broker = fork();
     REQUIRE(pool->broker >= 0, "fork: %s", strerror(errno));
+    pool->supervisor = pool->broker;
     if (pool->broker == 0) {
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -311,8 +322,8 @@ bool pool_is_ready(const struct pool *pool)
 unsigned pool_log_lines(const struct pool *pool)
 {
     unsigned n = 0;
-    for (const char *text = pool_log(pool); *text; text++)
-        n += *text == '\n';
+    for (const char *line = pool_log(pool), *end; (end = strchr(line, '\n')); line = end + 1)
+        n += !memmem(line, (size_t)(end - line), "stood still", strlen("stood still"));
     return n;
 }
 
@@ -397,8 +408,8 @@ int pool_worker_pids(const struct pool *pool, pid_t *ret_pids, int n)
         pid_t pid = (pid_t)atoi(entry->d_name);
         if (pid <= 0)
             continue;
-        const char *backend = option_of(pid, "--broker");
-        if (!backend || strcmp(backend, pool->backend) != 0)
+        const char *parent = option_of(pid, "--link-fd") ? option_of(pid, "--parent") : NULL;
+        if (!parent || atoi(parent) != pool->supervisor)
             continue;
         const char *name = option_of(pid, "--name");
         int i = name && strncmp(name, "worker-", 7) == 0 ? atoi(name + 7) : -1;

@@ -18,10 +18,10 @@
 
 struct pool {
     pid_t broker;         /* the process that was started, the supervisor; 0: none runs */
+    pid_t supervisor;     /* the same, and still known when it has ended */
     const char *programs; /* folder of the build folder with quern-broker and quern-worker; NULL: its top */
     char rundir[RUNDIR_PATH_MAX + 1];
     char frontend[RUNDIR_PATH_MAX + 32]; /* endpoints */
-    char backend[RUNDIR_PATH_MAX + 32];
     char stream[RUNDIR_PATH_MAX + 32];
     int stderr_fd;                  /* 0: the log */
     char log[RUNDIR_PATH_MAX + 32]; /* file with the broker's and the workers' stderr */
@@ -37,6 +37,9 @@ const char *build_path(const char *name);
 
 /* The model that pool tests serve: made at build time by `quern synth tiny Q8_0`. */
 const char *tiny_model(void);
+
+/* A new file that is no model, for the caller to remove; its path lives until the next call. */
+const char *no_model(void);
 
 /* Starts quern-broker MODEL --rundir … plus the arguments, ended by NULL, and waits until it serves. */
 void pool_start(struct pool *pool, const char *model, ...) __attribute__((sentinel));
@@ -68,6 +71,8 @@ bool pool_is_ready(const struct pool *pool);
 
 /* The whole log, for a failure's message; lives until the next call. */
 const char *pool_log(const struct pool *pool);
+
+/* How many lines it has, but for those that a busy machine is the reason of: that the broker stood still. */
 unsigned pool_log_lines(const struct pool *pool);
 
 /* Pid of the process that is the broker now: the supervisor's child. 0: none is. */

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /* Soak: a pool whose processes are killed and stopped at random, and clients that must not notice.
  *
- *     soak [--seconds N] [--requests N] [--device NAME] [--workers N] [--clients N] [--http N]
+ *     soak [--seconds N] [--requests N] [--model FILE] [--device NAME] [--workers N] [--clients N] [--http N]
  *          [--calm] [--seed N] [--every MS] [--streams N] [--kills N]
  *
- * A few requests are answered undisturbed first. Then each client, a process of its own, sends them again and
- * again, several at a time, and compares every id and byte of text with those answers, while the parent
- * kills (SIGKILL) or stops (SIGSTOP) a worker, the broker or a client, for a while or until somebody notices,
- * cuts the connections of a client, or has the pool reloaded. Every other client comes by TCP; every fourth
- * one is slow to read. A killed client is replaced; what it had asked for is the pool's to cancel. In the end
- * nothing runs or waits any more. Others come by HTTP (soak_http.h), and gateways are killed and stopped too.
- * With --device null the tokens cost nothing, so that many more requests meet a death than a model could
- * answer.
+ * A few requests of many kinds (soak_requests.h) are answered undisturbed first. Then each client, a process
+ * of its own, sends them again and again, several at a time, and compares every id, byte of text and log
+ * probability with those answers, while the parent kills (SIGKILL) or stops (SIGSTOP) a worker, the broker or
+ * a client, for a while or until somebody notices, cuts the connections of a client, or has the pool
+ * reloaded. Every other client comes by TCP; every fourth one is slow to read. A killed client is replaced;
+ * what it had asked for is the pool's to cancel. In the end nothing runs or waits any more. Others come by
+ * HTTP (soak_http.h), and gateways are killed and stopped too. With --device null the tokens cost nothing, so
+ * that many more requests meet a death than a model could answer.
  *
  * Memory is watched meanwhile (soak_memory.h): in a run of 90 s or more that of supervisor, broker, workers
  * and gateways must level off. With --calm all of them live from the beginning to the end, as nothing is done
  * but to clients: so what they would gather shows. With --streams so many answers are then read at once while
- * broker and workers are killed, and the longest silence behind each kill is printed (soak_streams.h).
+ * broker and workers are killed, and the longest silence behind each kill is printed and judged
+ * (soak_streams.h).
  *
  * Nothing may be lost, doubled or different. The one error that is allowed is the one that is promised: a
  * request that has lost two workers is not given to a fourth. Prints what was done to whom, and how long a
  * client had to wait for the next id at most; exits 1 when a promise was broken.
  *
- * $QUERN_TEST_SCALE (a real) makes answers shorter, for sanitizer builds. */
+ * The seed is printed, and the same one does the same again, as far as the processes let it.
+ * $QUERN_SOAK_SECONDS and $QUERN_SOAK_SEED are taken instead of --seconds and --seed, so that a run of all
+ * tests can have a longer and another one. $QUERN_TEST_SCALE (a real) makes answers shorter, for sanitizer
+ * builds. */
 
 #include <argp.h>
 #include <fcntl.h>
@@ -53,6 +57,7 @@ struct options {
     int seconds, clients, http, every_ms, workers, streams, kills;
     bool calm;
     long requests;      /* 0: as many as there are in the time */
+    const char *model;  /* NULL: the tiny one */
     const char *device; /* of the workers */
     unsigned seed;
     char tcp[32]; /* where every other client connects */
@@ -148,11 +153,21 @@ static void kill_gateway(const struct pool *pool, struct deeds *deeds)
     __atomic_add_fetch(&by_http->deaths, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Waits for the end of a client, which is by no other signal than the one that it may have been killed with.
+ */
+static void await_client(pid_t pid)
+{
+    int status = 0;
+    waitpid(pid, &status, 0);
+    if (WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : WEXITSTATUS(status) != 0)
+        promise_broken("a client ended by itself, with status 0x%x", (unsigned)status);
+}
+
 static void kill_client(const struct options *options, const struct pool *pool, pid_t *clients, int i,
                         struct deeds *deeds)
 {
     kill(clients[i], SIGKILL);
-    waitpid(clients[i], NULL, 0);
+    await_client(clients[i]);
     clients[i] = fork_client(options, pool, i, (unsigned)rand());
     deeds->killed_clients++;
 }
@@ -300,15 +315,24 @@ static void soak(const struct options *options, struct pool *pool)
     __atomic_store_n(&by_libquern->ending, true, __ATOMIC_RELAXED);
     __atomic_store_n(&by_http->ending, true, __ATOMIC_RELAXED);
     for (int i = 0; i < options->http; i++)
-        waitpid(http_clients[i], NULL, 0);
+        await_client(http_clients[i]);
     for (int i = 0; i < options->clients; i++)
-        waitpid(clients[i], NULL, 0);
+        await_client(clients[i]);
     if (!comes_to_rest(pool))
         promise_broken("the pool does not come to rest");
     say_deeds(&deeds);
     say_recoveries(pool);
     if (!all_level_off(&memories))
         promise_broken("memory grows");
+}
+
+static void take_environment(struct options *options)
+{
+    const char *seconds = getenv("QUERN_SOAK_SECONDS"), *seed = getenv("QUERN_SOAK_SEED");
+    if (seconds)
+        options->seconds = atoi(seconds);
+    if (seed)
+        options->seed = (unsigned)strtoul(seed, NULL, 10);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -336,6 +360,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'n':
         options->requests = atol(arg);
         break;
+    case 'm':
+        options->model = arg;
+        break;
     case 'd':
         options->device = arg;
         break;
@@ -346,9 +373,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->kills = atoi(arg);
         break;
     case 'r':
-        options->seed = (unsigned)atoi(arg);
+        options->seed = (unsigned)strtoul(arg, NULL, 10);
         break;
     case ARGP_KEY_END:
+        take_environment(options);
         if (options->seconds < 1 || options->workers < 1 || options->workers > 64 || options->clients < 1 ||
             options->clients > SOAK_MOST_CLIENTS || options->http < 0 || options->http > SOAK_MOST_CLIENTS ||
             options->every_ms < 1 || options->requests < 0 || options->streams < 0 ||
@@ -376,6 +404,7 @@ int main(int argc, char **argv)
     static const struct argp_option table[] = {
         {"seconds", 's', "N", 0, "of disturbance (60)", 0},
         {"requests", 'n', "N", 0, "end after so many of them", 0},
+        {"model", 'm', "FILE", 0, "instead of a tiny one without a chat template", 0},
         {"device", 'd', "NAME", 0, "of the workers: cpu, or null for tokens that cost nothing (cpu)", 0},
         {"streams", 'S', "N", 0, "read at once while processes are killed (0)", 0},
         {"kills", 'k', "N", 0, "of broker and workers then, each (10)", 0},
@@ -399,6 +428,8 @@ int main(int argc, char **argv)
     struct pool pool = {0};
     char workers[16];
     argp_parse(&argp, argc, argv, 0, NULL, &options);
+    printf("%d s with the seed %u\n", options.seconds, options.seed);
+    fflush(stdout);
     promises_init();
     by_libquern = shared_memory(sizeof *by_libquern);
     by_http = shared_memory(sizeof *by_http);
@@ -409,9 +440,9 @@ int main(int argc, char **argv)
     snprintf(options.tcp, sizeof options.tcp, "tcp://127.0.0.1:%d", port);
     if (access(build_path("quern-gateway"), X_OK) < 0)
         options.http = 0;
-    pool_start(&pool, tiny_model(), "--device", options.device, "--workers", workers, "--ctx", "1024",
-               "--slots", "4", "--retention", RETENTION_S, "--tcp", options.tcp + strlen("tcp://"),
-               options.http > 0 ? "--http" : NULL, "127.0.0.1:0", NULL);
+    pool_start(&pool, options.model ? options.model : tiny_model(), "--device", options.device, "--workers",
+               workers, "--ctx", "1024", "--slots", "4", "--retention", RETENTION_S, "--tcp",
+               options.tcp + strlen("tcp://"), options.http > 0 ? "--http" : NULL, "127.0.0.1:0", NULL);
     by_http->tokens = (int)by_libquern->tokens;
     by_http->port = options.http > 0 ? gateway_port(&pool) : 0;
     soak(&options, &pool);

@@ -20,21 +20,21 @@ struct job {
     int kind;
     bool busy, over, ended;
     uint32_t n_ids, n_text;
+    uint64_t logprobs; /* their hash */
     uint64_t heard_ns;
     struct expected *learns; /* the first time; else it is compared */
 };
 
-static struct quern_request request_of(int kind)
+/* Of nothing there need not be a pointer. */
+static bool differ(const void *a, const void *b, size_t n)
 {
-    static const char *const prompts[] = {"once upon a time", "the mill stands", "a"};
-    struct quern_request request;
-    quern_request_init(&request);
-    request.text = prompts[kind % 3];
-    request.max_tokens = all->tokens;
-    request.temperature = kind % 2 ? 1 : 0;
-    request.has_seed = true;
-    request.seed = (uint64_t)kind + 1;
-    return request;
+    return n > 0 && memcmp(a, b, n) != 0;
+}
+
+static void learn_bytes(void *to, const void *from, size_t n)
+{
+    if (n > 0)
+        memcpy(to, from, n);
 }
 
 static void take_output(struct job *job, const struct quern_output *output)
@@ -45,18 +45,28 @@ static void take_output(struct job *job, const struct quern_output *output)
         return;
     }
     if (job->learns) {
-        memcpy(expected->ids + job->n_ids, output->ids, output->n_ids * sizeof *output->ids);
-        memcpy(expected->text + job->n_text, output->text, output->text_len);
+        learn_bytes(expected->ids + job->n_ids, output->ids, output->n_ids * sizeof *output->ids);
+        learn_bytes(expected->text + job->n_text, output->text, output->text_len);
         expected->n_ids = job->n_ids + (uint32_t)output->n_ids;
         expected->n_text = job->n_text + (uint32_t)output->text_len;
     } else if (output->index != job->n_ids || job->n_ids + output->n_ids > expected->n_ids ||
                job->n_text + output->text_len > expected->n_text ||
-               memcmp(expected->ids + job->n_ids, output->ids, output->n_ids * sizeof *output->ids) != 0 ||
-               memcmp(expected->text + job->n_text, output->text, output->text_len) != 0) {
+               differ(expected->ids + job->n_ids, output->ids, output->n_ids * sizeof *output->ids) ||
+               differ(expected->text + job->n_text, output->text, output->text_len)) {
         promise_broken("request %d: another answer from id %u on", job->kind, job->n_ids);
     }
     job->n_ids += (uint32_t)output->n_ids;
     job->n_text += (uint32_t)output->text_len;
+    job->logprobs = soak_hash_logprobs(job->logprobs, output);
+}
+
+/* What stops is to be stopped, and not by its length. */
+static void learn_end(const struct job *job, const struct quern_end *end)
+{
+    job->learns->reason = end->reason;
+    job->learns->logprobs = job->logprobs;
+    if (job->kind >= SOAK_KINDS - SOAK_STOPPING && end->reason != QUERN_STOP)
+        promise_broken("request %d does not stop", job->kind);
 }
 
 static void take_end(struct job *job, const struct quern_end *end)
@@ -68,9 +78,14 @@ static void take_end(struct job *job, const struct quern_end *end)
         __atomic_add_fetch(&all->moved_out, 1, __ATOMIC_RELAXED);
     else if (end->reason == QUERN_ERROR)
         promise_broken("request %d: %s: %s", job->kind, end->error, end->text);
-    else if (!job->learns && (job->n_ids != expected->n_ids || job->n_text != expected->n_text))
+    else if (job->learns)
+        learn_end(job, end);
+    else if (job->n_ids != expected->n_ids || job->n_text != expected->n_text ||
+             end->reason != expected->reason)
         promise_broken("request %d: %u of %u ids, %u of %u bytes, ended by reason %d", job->kind, job->n_ids,
                        expected->n_ids, job->n_text, expected->n_text, end->reason);
+    else if (job->logprobs != expected->logprobs)
+        promise_broken("request %d: other log probabilities", job->kind);
     __atomic_add_fetch(&all->ended, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&all->ids, job->n_ids, __ATOMIC_RELAXED);
     job->ended = true;
@@ -97,7 +112,7 @@ static void on_output(void *arg, const struct quern_output *output)
 
 static void send_job(struct quern *client, struct job *job, int kind, struct expected *learns)
 {
-    struct quern_request request = request_of(kind);
+    struct quern_request request = soak_request(kind, all->tokens, all->chat, all->expected);
     struct quern_error err = {0};
     *job = (struct job){.kind = kind, .busy = true, .heard_ns = clock_ns(), .learns = learns};
     if (quern_generate(client, &request, on_output, job, NULL, &err) == 0)
@@ -177,21 +192,34 @@ void soak_clients_be_one(struct soak_clients *clients, const char *endpoint, int
     quern_free(client);
 }
 
-void soak_clients_learn(struct soak_clients *clients, const char *endpoint)
+/* False when the client is of no more use. */
+static bool learn_kinds(struct quern *client, int from, int to)
 {
     static struct job jobs[SOAK_KINDS];
-    all = clients;
-    struct quern *client = soak_connect(endpoint);
-    bool busy = client != NULL;
-    for (int i = 0; i < SOAK_KINDS && client; i++)
+    bool busy = true;
+    for (int i = from; i < to; i++)
         send_job(client, &jobs[i], i, &all->expected[i]);
     while (busy) {
         busy = false;
-        for (int i = 0; i < SOAK_KINDS; i++)
+        for (int i = from; i < to; i++)
             busy |= jobs[i].busy;
-        if (dispatch(client))
-            break;
+        if (busy && dispatch(client))
+            return false;
     }
+    return true;
+}
+
+void soak_clients_learn(struct soak_clients *clients, const char *endpoint)
+{
+    size_t n_models;
+    all = clients;
+    struct quern *client = soak_connect(endpoint);
+    if (!client)
+        return;
+    const struct quern_model *models = quern_models(client, &n_models);
+    all->chat = n_models > 0 && models[0].chat;
+    if (learn_kinds(client, 0, SOAK_KINDS - SOAK_STOPPING))
+        learn_kinds(client, SOAK_KINDS - SOAK_STOPPING, SOAK_KINDS);
     quern_free(client);
     all->ended = all->ids = all->longest_ms = 0;
 }

@@ -2,30 +2,20 @@
 #ifndef TESTS_INTEGRATION_SOAK_CLIENTS_H
 #define TESTS_INTEGRATION_SOAK_CLIENTS_H
 
-/* Clients of the pool by libquern, for the soak: each sends several requests at a time and compares every id
- * and byte of text with an undisturbed answer. */
+/* Clients of the pool by libquern, for the soak: each sends several requests at a time and compares every id,
+ * byte of text and log probability with an undisturbed answer. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <quern.h>
+#include "tests/integration/soak_requests.h"
 
-enum {
-    SOAK_KINDS = 6,
-    SOAK_MOST_CLIENTS = 32,
-    SOAK_MOST_IDS = 512,
-    SOAK_MOST_TEXT = 8192,
-    SOAK_PATIENCE_S = 120
-};
-
-struct expected { /* what a request is answered with */
-    uint32_t n_ids, n_text;
-    int32_t ids[SOAK_MOST_IDS];
-    char text[SOAK_MOST_TEXT];
-};
+enum { SOAK_MOST_CLIENTS = 32, SOAK_PATIENCE_S = 120 };
 
 struct soak_clients { /* in memory that the processes share; each number is added to with an atomic */
     uint32_t tokens;  /* of an answer; at most SOAK_MOST_IDS */
+    bool chat;        /* the model has a template */
     bool ending;      /* nothing more is sent */
     bool cut[SOAK_MOST_CLIENTS + 1]; /* that client is to lose a connection */
     long ended, ids, moved_out, longest_ms;

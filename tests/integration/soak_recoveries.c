@@ -9,7 +9,7 @@
 /* The numbers of a line; of what it has not, nothing is added. */
 static void take_line(struct recoveries *recoveries, const char *line)
 {
-    static const char took[] = "took over from a broker that was killed: ", ending[] = " is ending: ",
+    static const char took[] = "took over from the broker before: ", ending[] = " is ending: ",
                       had[] = " had ";
     const char *at;
     long a = 0, b = 0;

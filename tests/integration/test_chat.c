@@ -178,6 +178,9 @@ START_TEST(a_conversation_goes_on_from_turn_to_turn)
     expect(terminal, "> ");
     type(terminal, "/reset\r");
     expect(terminal, "> ");
+    type(terminal, "/help\r");
+    expect(terminal, "(there is no /help; /reset begins a new conversation");
+    expect(terminal, "> ");
     type(terminal, "/exit\r");
     ck_assert_int_eq(end_of(pid, terminal), 0);
 }
@@ -314,13 +317,14 @@ START_TEST(turns_may_come_from_a_pipe)
 {
     char command[4096], answers[65536] = "";
     snprintf(command, sizeof command,
-             "printf 'Hello\\n\\nMore\\n/reset\\nHello\\n' | '%s' chat --model '%s' -n 6 --seed 2",
+             "printf 'Hello\\n\\nMore\\n/reset\\n/help\\nHello\\n' | '%s' chat --model '%s' -n 6 --seed 2",
              build_path("quern"), model);
     FILE *pipe = popen(command, "r");
     ck_assert_ptr_nonnull(pipe);
     answers[fread(answers, 1, sizeof answers - 1, pipe)] = 0;
     ck_assert_int_eq(pclose(pipe), 0);
-    /* The first answer and the one after /reset are the same; no empty turn is sent. */
+    /* The first answer and the one after /reset are the same; no empty turn is sent, nor what is no command.
+     */
     size_t len = strlen(answers);
     ck_assert_uint_gt(len, 6);
     char first[65536];

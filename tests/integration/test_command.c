@@ -3,6 +3,7 @@
  * are those that --help names, so that a new one is held to it from its first day. */
 
 #include "tests/integration/pool.h"
+#include "tests/integration/shell.h"
 #include "tests/unit/run.h"
 
 #include <ctype.h>
@@ -20,46 +21,6 @@
 #include "worker/engine/backends.h"
 
 #define MAX_VERBS 40
-
-static char dir[RUNDIR_PATH_MAX + 1];
-static char out[1 << 16], err[1 << 16];
-
-static void set_up(void)
-{
-    environment_open(dir);
-}
-
-static void tear_down(void)
-{
-    environment_close(dir);
-}
-
-static void read_file(const char *name, char *ret_text, size_t size)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *file = fopen(path, "r");
-    ck_assert_ptr_nonnull(file);
-    ret_text[fread(ret_text, 1, size - 1, file)] = 0;
-    fclose(file);
-    unlink(path);
-}
-
-/* Runs a line of shell in which $Q is the folder of the programs; its exit status, with `out` and `err`. */
-static int shell(const char *line)
-{
-    char command[8192];
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%s", build_path("quern"));
-    *strrchr(folder, '/') = 0;
-    setenv("Q", folder, 1);
-    setenv("MODEL", tiny_model(), 1);
-    snprintf(command, sizeof command, "exec 2>'%s/err' >'%s/out' </dev/null; %s", dir, dir, line);
-    int status = system(command);
-    read_file("out", out, sizeof out);
-    read_file("err", err, sizeof err);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 static bool begins(const char *text, const char *with)
 {
@@ -173,6 +134,7 @@ START_TEST(a_name_that_is_not_there_suggests_the_nearest)
         {"$Q/quern quant", "quern: there is no verb \"quant\"; did you mean \"quantize\"?\n"},
         {"$Q/quern help stat", "quern: there is no verb \"stat\"; did you mean \"status\"?\n"},
         {"$Q/quern bench pol", "quern bench: there is no benchmark \"pol\"; did you mean \"pool\"?\n"},
+        {"$Q/quern foo", "quern: there is no verb \"foo\"\n"},
         {"$Q/quern upgrade", "quern: there is no verb \"upgrade\"\n"},
         {"$Q/quern ''", "quern: there is no verb \"\"\n"},
         {"$Q/quern --model x", "quern: unrecognized option '--model'\n"}};
@@ -204,8 +166,14 @@ START_TEST(what_is_wrong_on_a_command_line_is_named_as_it_was_typed)
         {"$Q/quern run $(yes -- --logit-bias=1:1 | head -n 1025) hi",
          "quern run: --logit-bias: at most 1024 of them\n"},
         {"$Q/quern run $(yes -- --stop=x | head -n 17) hi", "quern run: --stop: at most 16 of them\n"},
+        {"$Q/quern run --stop '' hi",
+         "quern run: --stop: a text of 1 to 256 bytes is needed, and this has 0\n"},
+        {"$Q/quern run --stop $(printf %0257d 0) hi",
+         "quern run: --stop: a text of 1 to 256 bytes is needed, and this has 257\n"},
         {"$Q/quern run $(yes -- --stop-id=1 | head -n 65) hi", "quern run: --stop-id: at most 64 of them\n"},
         {"$Q/quern serve x --curve-key x", "quern serve: curve-key: it encrypts TCP, and no tcp is given\n"},
+        {"$Q/quern serve x --http x",
+         "quern serve: http: \"x\" is not HOST:PORT with a port from 0 to 65535\n"},
         {"$Q/quern serve x --config /nowhere", "quern serve: /nowhere: No such file or directory\n"},
         {"$Q/quern-worker --slots 0", "quern-worker: --slots: \"0\" is not a number from 1 to 4096\n"},
         {"$Q/quern serve x --config /tmp", "quern serve: /tmp: Is a directory\n"}};
@@ -259,71 +227,6 @@ START_TEST(help_offers_the_devices_that_there_are)
         ck_assert_int_ne(backend_choose(devices[d], NULL, &choice, &refused), -EINVAL);
     ck_assert_int_eq(backend_choose("gpu", NULL, &choice, &refused), -EINVAL);
     ck_assert_str_eq(refused.text, "there is no device \"gpu\"; there are " QUERN_DEVICES);
-}
-END_TEST
-
-/* Each number of sequences is measured, with all of them in every step. */
-START_TEST(a_benchmark_of_batches_measures_each_number_of_sequences)
-{
-    ck_assert_msg(shell("$Q/quern bench batch --device cpu -s 1,5,3 -n 6 -r 2 $MODEL") == 0, "%s", err);
-    unsigned n[3];
-    double rate[3], least[3], most[3], step[3], beside[3];
-    const char *rows = strstr(out, "one sequence\n");
-    ck_assert_msg(rows != NULL, "%s", out);
-    rows = strchr(rows, '\n');
-    for (int i = 0; i < 3; i++) {
-        ck_assert_msg(sscanf(rows, "%u %lf (%lf to %lf) %lf %lf", &n[i], &rate[i], &least[i], &most[i],
-                             &step[i], &beside[i]) == 6,
-                      "%s", rows);
-        ck_assert(least[i] > 0 && least[i] <= rate[i] && rate[i] <= most[i]);
-        rows = strchr(rows + 1, '\n');
-    }
-    ck_assert(n[0] == 1 && n[1] == 5 && n[2] == 3);
-    ck_assert(beside[0] > 0.99 && beside[0] < 1.01);
-
-    ck_assert_int_eq(shell("$Q/quern bench batch --device cpu -s 7 -n 6 -r 1 -J $MODEL"), 0);
-    const char *per_step = strstr(out, "step_seconds\":"), *per_second = strstr(out, "tokens_per_second\":");
-    ck_assert_msg(per_step && per_second, "%s", out);
-    const double ids_of_a_step = atof(strchr(per_step, ':') + 1) * atof(strchr(per_second, ':') + 1);
-    ck_assert_msg(ids_of_a_step > 6.99 && ids_of_a_step < 7.01, "%s", out);
-
-    static const struct {
-        const char *list, *said;
-    } cases[] = {{"0", "\"0\" is not a number from 1 to 256"},
-                 {"1,257", "\"257\" is not a number"},
-                 {",", "has no number"},
-                 {"2,x", "\"x\" is not a number"}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char line[64];
-        snprintf(line, sizeof line, "$Q/quern bench batch -s %s $MODEL", cases[i].list);
-        ck_assert_int_eq(shell(line), 2);
-        ck_assert_msg(strstr(err, "--sequences") && strstr(err, cases[i].said), "%s", err);
-    }
-}
-END_TEST
-
-START_TEST(benchmarks_say_what_keys_and_values_were_kept_in)
-{
-    ck_assert_int_eq(shell("$Q/quern bench decode --device cpu -n 2 -r 1 $MODEL"), 0);
-    ck_assert_msg(strstr(out, "\nkeys and values  f16\n"), "%s", out);
-    ck_assert_int_eq(shell("$Q/quern bench decode --device cpu --kv-type q8_0 -n 2 -r 1 -J $MODEL"), 0);
-    ck_assert_msg(strstr(out, "\"kv_type\":\"q8_0\""), "%s", out);
-    ck_assert_int_eq(shell("$Q/quern bench batch --device cpu --kv-type q8_0 -s 1 -n 2 -r 1 $MODEL"), 0);
-    ck_assert_msg(strstr(out, ", keys and values in q8_0\n"), "%s", out);
-    ck_assert_int_eq(shell("$Q/quern bench decode --kv-type q9 $MODEL"), 2);
-    ck_assert_msg(strstr(err, "--kv-type: there is no KV type \"q9\""), "%s", err);
-}
-END_TEST
-
-START_TEST(a_profile_is_a_table_of_phases_and_a_backend_without_one_says_so)
-{
-    ck_assert_int_eq(shell("$Q/quern bench decode --profile --device cpu -n 2 -r 1 \"$MODEL\""), 0);
-    const char *title = strstr(out, "\nkernel ");
-    ck_assert_msg(title && strstr(title, "share %") && !strstr(title, "sectors"), "%s", out);
-    ck_assert_msg(strstr(title, "\nq k v ") && strstr(title, "\nattention ") && strstr(title, "\nall "), "%s",
-                  out);
-    ck_assert_int_eq(shell("$Q/quern bench decode --profile --device null \"$MODEL\""), 1);
-    ck_assert(begins(err, "quern: the null backend has "));
 }
 END_TEST
 
@@ -388,9 +291,10 @@ START_TEST(an_error_is_a_line_of_the_command_and_not_of_a_log)
          "quern: no device \"emu\": there is no quern-emu.so in /nowhere\n"},
         {"$Q/quern run --model \"$MODEL\"", 1, "quern: the prompt is empty\n"},
         {"$Q/quern run --connect nowhere x", 1, "quern: nowhere is no endpoint"},
+        {"$Q/quern run --connect http://nowhere x", 1, "quern: http://nowhere is no endpoint"},
         {"$Q/quern chat --model \"$MODEL\"", 1, "quern: the model has no chat template; "},
         {"$Q/quern run --model \"$MODEL\" -n 1000000 x", 1, "quern: too_long: "},
-        {"$Q/quern run --model \"$MODEL\" --stop '' x", 1, "quern: generate: stop: "},
+        {"$Q/quern run --model \"$MODEL\" --stop $(printf '\\377') x", 1, "quern: generate: stop: "},
         {"$Q/quern logits \"$MODEL\" --tokens 99999 --out -", 1, "quern: there is no id 99999"},
         {"$Q/quern serve /nowhere.gguf", 1, "quern serve: /nowhere.gguf: No such file or directory\n"},
         {"$Q/quern-broker /nowhere.gguf", 1, "quern-broker: /nowhere.gguf: No such file or directory\n"},
@@ -511,22 +415,19 @@ START_TEST(a_prompt_is_read_from_stdin_up_to_a_bound)
 }
 END_TEST
 
-/* What `quern VERB` shows of a pool on a terminal so wide, until it ends; `keys` are typed once it has shown
- * something. Its exit status, with `out`. */
-static int on_terminal(const char *verb, const struct pool *pool, unsigned short columns, const char *term,
-                       const char *keys)
+/* What a program shows on a terminal so wide, until it ends; `keys` are typed once it has shown something.
+ * Its exit status, with `out`. */
+static int run_on_terminal(char *const *words, unsigned short columns, const char *term, const char *keys)
 {
     const struct winsize size = {.ws_row = 24, .ws_col = columns};
-    char program[4096];
     struct termios before, after;
     int terminal, status;
     size_t len = 0;
-    snprintf(program, sizeof program, "%s", build_path("quern"));
     pid_t pid = forkpty(&terminal, NULL, NULL, &size);
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         setenv("TERM", term, 1);
-        execl(program, "quern", verb, "--connect", pool->rundir, NULL);
+        execv(words[0], words);
         _exit(127);
     }
     ck_assert_int_eq(tcgetattr(terminal, &before), 0);
@@ -543,6 +444,53 @@ static int on_terminal(const char *verb, const struct pool *pool, unsigned short
     close(terminal);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
+
+/* The same of `quern VERB` with a pool. */
+static int on_terminal(const char *verb, const struct pool *pool, unsigned short columns, const char *term,
+                       const char *keys)
+{
+    char program[4096];
+    snprintf(program, sizeof program, "%s", build_path("quern"));
+    char *const words[] = {program, (char *)verb, "--connect", (char *)pool->rundir, NULL};
+    return run_on_terminal(words, columns, term, keys);
+}
+
+/* Beside the command stands a broker that says what it was asked for and how far its worker is, and ends. */
+START_TEST(a_pool_of_its_own_has_one_worker_and_is_waited_for_with_a_bar)
+{
+    char broker[sizeof dir + 16], command[sizeof dir + 16], words[sizeof out];
+    snprintf(broker, sizeof broker, "%s/quern-broker", dir);
+    snprintf(command, sizeof command, "%s/quern", dir);
+    FILE *file = fopen(broker, "we");
+    fputs("#!/bin/sh\n"
+          "echo \"$@\" >${0%/*}/asked\n"
+          "sleep 0.5\n"
+          "echo '12:00:00.000 worker-0 info quantizing: 99% of 8123 MiB' >&2\n"
+          "sleep 0.5\n"
+          "echo '12:00:01.000 worker-0 info loading: 35% of 4123 MiB' >&2\n"
+          "echo '12:00:01.000 worker-0 info something else: 70% is no part of it' >&2\n"
+          "sleep 0.5\n"
+          "echo 'quern-broker: enough' >&2\n"
+          "exit 1\n",
+          file);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(chmod(broker, 0700), 0);
+    char line[4 * sizeof dir + 128];
+    snprintf(line, sizeof line, "cp $Q/quern %s", command);
+    ck_assert_int_eq(shell(line), 0);
+    char *const run[] = {command, "run", "--model", (char *)tiny_model(), "x", NULL};
+    ck_assert_int_eq(run_on_terminal(run, 80, "xterm", NULL), 1);
+    strcpy(words, out);
+    const char *first = strstr(words, "\r\033[Kloading tiny.gguf, 0.");
+    const char *second = strstr(words, "\r\033[Kquantizing tiny.gguf [###################-] 99%, ");
+    const char *third = strstr(words, "\r\033[Kloading tiny.gguf [#######-------------] 35%, 1.");
+    ck_assert_msg(first && second > first && third > second, "%s", words);
+    ck_assert_ptr_nonnull(strstr(third, "\r\033[Kquern: the pool did not start: enough\r\n"));
+    snprintf(line, sizeof line, "cat %s/asked && rm %s/asked %s/quern-broker %s", dir, dir, dir, command);
+    ck_assert_int_eq(shell(line), 0);
+    ck_assert_msg(strstr(out, " --workers 1 "), "%s", out);
+}
+END_TEST
 
 START_TEST(a_status_fits_the_terminal_and_top_ends_with_q)
 {
@@ -571,7 +519,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 120);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, shell_open, shell_close);
     tcase_add_test(tests, every_verb_has_help);
     tcase_add_test(tests, every_verb_refuses_what_it_does_not_know);
     tcase_add_test(tests, the_list_of_verbs_is_help_and_asking_for_nothing_is_not);
@@ -579,9 +527,6 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_wrong_on_a_command_line_is_named_as_it_was_typed);
     tcase_add_test(tests, every_program_tells_its_version);
     tcase_add_test(tests, help_offers_the_devices_that_there_are);
-    tcase_add_test(tests, a_benchmark_of_batches_measures_each_number_of_sequences);
-    tcase_add_test(tests, benchmarks_say_what_keys_and_values_were_kept_in);
-    tcase_add_test(tests, a_profile_is_a_table_of_phases_and_a_backend_without_one_says_so);
     if (EMULATED)
         tcase_add_test(tests, a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu);
     tcase_add_test(tests, an_error_is_a_line_of_the_command_and_not_of_a_log);
@@ -591,6 +536,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_stdout_that_takes_nothing_is_told_of_once);
     tcase_add_test(tests, a_reader_that_goes_away_ends_it_quietly);
     tcase_add_test(tests, a_status_fits_the_terminal_and_top_ends_with_q);
+    tcase_add_test(tests, a_pool_of_its_own_has_one_worker_and_is_waited_for_with_a_bar);
     tcase_add_test(tests, a_crash_of_the_command_would_leave_no_core_dump);
     tcase_add_test(tests, a_bare_environment_will_do);
     tcase_add_test(tests, a_prompt_is_read_from_stdin_up_to_a_bound);

@@ -121,15 +121,21 @@ static uint64_t n_moved(void)
     return status->moved;
 }
 
-/* Waits until nobody waits for a worker any more: each has one. */
-static void await_assigned(uint32_t n)
+/* Waits until so many have a worker, and no more than `queued` wait for one. */
+static void await_running(uint32_t n, uint32_t queued)
 {
     const uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
     const struct quern_status *status;
     do {
         ck_assert_int_eq(quern_status(client, 20000, &status, NULL), 0);
         ck_assert(clock_ns() < until);
-    } while (status->running < n || status->queued > 0);
+    } while (status->running < n || status->queued > queued);
+}
+
+/* Waits until nobody waits for a worker any more: each has one. */
+static void await_assigned(uint32_t n)
+{
+    await_running(n, 0);
 }
 
 START_TEST(an_embedding_has_length_one_and_means_its_text)
@@ -304,6 +310,7 @@ START_TEST(beside_others_in_a_small_cache_the_bits_are_the_same)
     enum { TOKENS = 300 }; /* of each, ten blocks: all of them never fit into 40 */
     static struct answer answers[N];
     uint64_t prompts = 0;
+    pid_t worker;
     start("1");
     for (int i = 0; i < N; i++) {
         send(i, &alone[i]);
@@ -314,11 +321,16 @@ START_TEST(beside_others_in_a_small_cache_the_bits_are_the_same)
     stop();
     pool_start(&pool, tiny_model(), "--slots", "8", "--kv-blocks", "40", NULL);
     client = connect_to(pool.frontend);
+    ck_assert_int_eq(pool_worker_pids(&pool, &worker, 1), 1);
+    kill(worker, SIGSTOP); /* until there is more than it can hold, so that all of that begins at once */
     for (int i = 0; i < N; i++) {
         const struct quern_request request = endless("x", TOKENS);
         send_request(client, &request, &answers[i]);
-        send(i, &beside[i]);
     }
+    for (int i = 0; i < N; i++)
+        send(i, &beside[i]);
+    await_running(N + 2, N);
+    kill(worker, SIGCONT);
     await(beside, N);
     await_answers(client, answers, N, PATIENCE_S);
     for (int i = 0; i < N; i++) {

@@ -70,11 +70,7 @@ END_TEST
 
 START_TEST(a_file_that_is_no_model_ends_the_pool_with_its_reason)
 {
-    char path[] = "/tmp/quern-test-XXXXXX";
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq((int)write(fd, "this is no model at all, not even close", 39), 39);
-    close(fd);
+    const char *path = no_model();
     int status = pool_fails(&pool, 20, path, "--workers", "2", NULL);
     unlink(path);
     ck_assert_int_eq(status, 1);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/unit/live_memory.h"
+
 /* Whether each test has a process of its own: one that is to abort needs it. */
 static inline bool tests_fork(void)
 {
@@ -41,12 +43,27 @@ static inline int run_suite(Suite *suite)
     return ran == 0 || failed != 0;
 }
 
+static long live_before;
+
+static inline void note_live_memory(void)
+{
+    mark_point(); /* what Check takes to tell of it, it keeps */
+    live_before = live_memory();
+}
+
+static inline void expect_no_more_live_memory(void)
+{
+    ck_assert_msg(live_memory() <= live_before, "%ld pieces of memory are left", live_memory() - live_before);
+}
+
 /* One suite of one case, the usual shape of a module's tests; `add` lists them. */
 static inline int run_tests(const char *name, void (*add)(TCase *))
 {
     Suite *suite = suite_create(name);
     TCase *tests = tcase_create(name);
     tcase_set_timeout(tests, 60);
+    if (live_memory)
+        tcase_add_checked_fixture(tests, note_live_memory, expect_no_more_live_memory);
     add(tests);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

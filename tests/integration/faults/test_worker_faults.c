@@ -24,6 +24,7 @@
 static struct pool pool;
 static char fired_file[RUNDIR_PATH_MAX + 16];
 static struct ids expected[REQUESTS]; /* of a pool in which nothing fails */
+static const char *store;             /* MiB of its prefix store; NULL: it has none */
 
 static void ask_for_one(struct quern *client, int i, struct answer *answer, const char *what)
 {
@@ -113,18 +114,19 @@ static bool run_with(enum fault_kind kind, unsigned n)
     snprintf(text, sizeof text, "worker:%s:%u:%s", fault_kind_name(kind), n, fired_file);
     setenv("QUERN_FAULT", text, 1);
     pool.programs = "tests/integration/faults";
-    pool_start(&pool, tiny_model(), "--workers", "2", "--no-sandbox", "--ctx", "512", "--slots", "3", NULL);
+    pool_start(&pool, tiny_model(), "--workers", "2", "--no-sandbox", "--ctx", "512", "--slots", "3",
+               store ? "--prefix-store" : NULL, store, NULL);
     unsetenv("QUERN_FAULT");
     struct quern *client = connect_to(pool.frontend);
     ask_for_all(client, kind != FAULT_NONE, what);
     ask_a_question(client, kind != FAULT_NONE, what);
     await_workers(client, what);
-    bool fired = access(fired_file, F_OK) == 0;
-    ask_for_all(client, kind != FAULT_NONE && !fired, what);
-    ask_a_question(client, false, what);
+    bool to_come = kind != FAULT_NONE && access(fired_file, F_OK) != 0; /* by what is asked next, perhaps */
+    ask_for_all(client, to_come, what);
+    ask_a_question(client, to_come, what);
     quern_free(client);
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, PATIENCE_S), 0);
-    fired = access(fired_file, F_OK) == 0;
+    bool fired = access(fired_file, F_OK) == 0;
     check_log(what);
     if (getenv("QUERN_FAULTS_TOLD"))
         fprintf(stderr, "%s: %s\n%s", what, fired ? "fired" : "none", pool_log(&pool));
@@ -150,6 +152,7 @@ static void know_answers(void)
 
 static void forget(void)
 {
+    store = NULL;
     pool_forget(&pool);
     unlink(fired_file);
     for (int i = 0; i < REQUESTS; i++)
@@ -182,6 +185,19 @@ START_TEST(a_workers_sockets_fail)
 }
 END_TEST
 
+/* What it put there, and the other reads, and what it finds there itself. */
+START_TEST(a_worker_with_a_prefix_store_lacks_whatever_it_asks_for)
+{
+    know_answers();
+    store = "16";
+    ck_assert(!run_with(FAULT_NONE, 1)); /* the same answers */
+    run_kind(FAULT_MEMORY, 1, 4);
+    run_kind(FAULT_MAPPING, 1, 2);
+    run_kind(FAULT_DESCRIPTORS, 1, 4);
+    run_kind(FAULT_SPACE, 1, 4);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 600);
@@ -189,6 +205,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_lacks_memory);
     tcase_add_test(tests, a_worker_lacks_descriptors_mappings_and_threads);
     tcase_add_test(tests, a_workers_sockets_fail);
+    tcase_add_test(tests, a_worker_with_a_prefix_store_lacks_whatever_it_asks_for);
 }
 
 int main(void)

@@ -52,14 +52,15 @@ class Faulty(Gateway):
                          f"{self.host}:{self.port}", *arguments)
 
     def answers(self):
-        """None while it starts; whether it does then."""
+        """None while it starts; whether it does then. Connected is not yet served: it may end before that."""
         if self.process.poll() is not None:
             return "ended"
         try:
-            socket.create_connection((self.host, self.port)).close()
+            with socket.create_connection((self.host, self.port), timeout=60) as probe:
+                probe.sendall(b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                return "serves" if probe.recv(1) else None
         except OSError:
             return None
-        return "serves"
 
 
 class Faults(Base):

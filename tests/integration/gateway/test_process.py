@@ -80,6 +80,15 @@ class Served(unittest.TestCase):
         pool = self.serve("--http", "0.0.0.0:0")
         self.assertEqual(pool.process.wait(WAIT), 1)
         self.assertIn("give a file of keys", pool.log())
+        keys = self.folder / "short-keys"
+        keys.write_text("alice short\n")
+        keys.chmod(0o600)
+        pool = self.serve("--http", "127.0.0.1:0", "--http-keys", str(keys))
+        self.assertEqual(pool.process.wait(WAIT), 1)
+        said = pool.log()[pool.begun:]
+        self.assertIn("quern-gateway: " + str(keys) + ":1: the key of alice has 5 bytes", said)
+        self.assertIn("supervisor error the gateway ended with status 1", said)
+        self.assertNotIn("broker error", said)
 
     def test_a_build_without_gateway_says_so(self):
         alone = self.folder / "quern-broker"

@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "common/clock.h"
-#include "common/shm.h"
 #include "common/utf8.h"
 #include "worker/convert/synth.h"
 #include "worker/gguf/gguf.h"
@@ -97,16 +97,29 @@ static void change_model(const char *path, const struct changes *changes)
     gguf_free(gguf);
 }
 
+/* A socket that listens at the endpoint, for the worker. */
+static int listen_at(const char *endpoint)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", endpoint + strlen("ipc://"));
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(fd, 8), 0);
+    return fd;
+}
+
 static void start_worker(struct scripted *s, int board_fd, const char *const *extra)
 {
     const char *program = getenv("QUERN_WORKER");
     ck_assert_msg(program != NULL, "QUERN_WORKER names no program");
-    char fd[16], *arguments[32];
+    char fds[3][16], *arguments[32];
+    const int inherited[] = {board_fd, listen_at(s->link), listen_at(s->stream)};
     int n = 0;
-    snprintf(fd, sizeof fd, "%d", board_fd);
-    const char *fixed[] = {program,        s->model,  "--broker",      s->backend, "--name",     "worker-7",
-                           "--stream",     s->stream, "--incarnation", "3",        "--board-fd", fd,
-                           "--board-slot", "1",       "--device",      "null"};
+    for (int i = 0; i < 3; i++)
+        snprintf(fds[i], sizeof fds[i], "%d", inherited[i]);
+    const char *fixed[] = {program,        s->model, "--link-fd",     fds[1], "--name",     "worker-7",
+                           "--stream-fd",  fds[2],   "--incarnation", "3",    "--board-fd", fds[0],
+                           "--board-slot", "1",      "--device",      "null"};
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         arguments[n++] = (char *)fixed[i];
     for (int i = 0; extra && extra[i] && i < MOST_EXTRAS; i++)
@@ -116,22 +129,14 @@ static void start_worker(struct scripted *s, int board_fd, const char *const *ex
     if (s->worker == 0) {
         int log = open(s->stderr_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         dup2(log, STDERR_FILENO);
-        fcntl(board_fd, F_SETFD, 0);
+        for (int i = 0; i < 3; i++)
+            fcntl(inherited[i], F_SETFD, 0);
         execv(program, arguments);
         _exit(127);
     }
     ck_assert_int_gt(s->worker, 0);
-}
-
-static int make_board(struct scripted *s)
-{
-    int fd;
-    void *memory;
-    ck_assert_int_eq(shm_create("board", board_size(2), &fd), 0);
-    ck_assert_int_eq(shm_map(fd, board_size(2), &memory), 0);
-    s->board = memory;
-    board_init(s->board, 2);
-    return fd;
+    for (int i = 0; i < 3; i++)
+        close(inherited[i]);
 }
 
 static struct scripted *start(const struct changes *changes, const char *const *extra)
@@ -141,7 +146,7 @@ static struct scripted *start(const struct changes *changes, const char *const *
     const int zero = 0;
     ck_assert_int_eq(rundir_temporary(s->folder, &err), 0);
     snprintf(s->model, sizeof s->model, "%s/model.gguf", s->folder);
-    snprintf(s->backend, sizeof s->backend, "ipc://%s/backend", s->folder);
+    snprintf(s->link, sizeof s->link, "ipc://%s/link", s->folder);
     snprintf(s->stream, sizeof s->stream, "ipc://%s/stream", s->folder);
     snprintf(s->stderr_file, sizeof s->stderr_file, "%s/stderr", s->folder);
     /* Of a name of its own: no other pool has these weights to share. */
@@ -155,15 +160,15 @@ static struct scripted *start(const struct changes *changes, const char *const *
     ck_assert_int_eq(message_decoder_new(&s->control_decoder), 0);
     ck_assert_int_eq(message_decoder_new(&s->frame_decoder), 0);
     s->zmq = zmq_ctx_new();
-    s->router = zmq_socket(s->zmq, ZMQ_ROUTER);
+    s->dealer = zmq_socket(s->zmq, ZMQ_DEALER);
     s->sub = zmq_socket(s->zmq, ZMQ_SUB);
-    zmq_setsockopt(s->router, ZMQ_LINGER, &zero, sizeof zero);
+    zmq_setsockopt(s->dealer, ZMQ_LINGER, &zero, sizeof zero);
     zmq_setsockopt(s->sub, ZMQ_LINGER, &zero, sizeof zero);
     zmq_setsockopt(s->sub, ZMQ_RCVHWM, &zero, sizeof zero);
-    ck_assert_int_eq(zmq_bind(s->router, s->backend), 0);
-    int board_fd = make_board(s);
+    int board_fd;
+    ck_assert_int_eq(board_create(&board_fd, &s->slot), 0);
     start_worker(s, board_fd, extra);
-    close(board_fd);
+    ck_assert_int_eq(zmq_connect(s->dealer, s->link), 0);
     return s;
 }
 
@@ -189,16 +194,16 @@ void scripted_free(struct scripted *s)
         waitpid(s->worker, NULL, 0);
     }
     zmq_close(s->sub);
-    zmq_close(s->router);
+    zmq_close(s->dealer);
     zmq_ctx_term(s->zmq);
-    munmap(s->board, board_size(2));
+    board_unmap(s->slot);
     message_decoder_free(s->control_decoder);
     message_decoder_free(s->frame_decoder);
     rundir_remove(s->folder);
     free(s);
 }
 
-/* The next message on the ROUTER but heartbeats; false when none comes in time. */
+/* The next message on the link but heartbeats; false when none comes in time. */
 static bool hear(struct scripted *s, int ms, struct message *ret_message)
 {
     struct error err;
@@ -206,13 +211,10 @@ static bool hear(struct scripted *s, int ms, struct message *ret_message)
     for (;;) {
         uint64_t now = clock_ns();
         int left = now < until ? (int)((until - now) / CLOCK_NS_PER_MS) + 1 : 0;
-        zmq_setsockopt(s->router, ZMQ_RCVTIMEO, &left, sizeof left);
-        int peer = zmq_recv(s->router, s->peer, sizeof s->peer, 0);
-        if (peer < 0)
+        zmq_setsockopt(s->dealer, ZMQ_RCVTIMEO, &left, sizeof left);
+        int len = zmq_recv(s->dealer, s->control_bytes, sizeof s->control_bytes, 0);
+        if (len < 0)
             return false;
-        s->peer_len = (size_t)peer;
-        int len = zmq_recv(s->router, s->control_bytes, sizeof s->control_bytes, 0);
-        ck_assert_int_ge(len, 0);
         ck_assert_int_le(len, (int)sizeof s->control_bytes);
         ck_assert_msg(message_decode(s->control_decoder, s->control_bytes, (size_t)len, ret_message, &err) ==
                           0,
@@ -244,10 +246,9 @@ bool said_nothing(struct scripted *s, int ms)
 
 void say_bytes(struct scripted *s, const void *data, size_t len, bool more)
 {
-    ck_assert_int_ge(zmq_send(s->router, s->peer, s->peer_len, ZMQ_SNDMORE), 0);
-    ck_assert_int_ge(zmq_send(s->router, data, len, more ? ZMQ_SNDMORE : 0), 0);
+    ck_assert_int_ge(zmq_send(s->dealer, data, len, more ? ZMQ_SNDMORE : 0), 0);
     if (more)
-        ck_assert_int_ge(zmq_send(s->router, "more", 4, 0), 0);
+        ck_assert_int_ge(zmq_send(s->dealer, "more", 4, 0), 0);
 }
 
 void say(struct scripted *s, const struct message *message)

@@ -16,7 +16,7 @@
 #include "proto/board.h"
 #include "proto/message.h"
 
-#define WAIT_MS 20000 /* for what must come; generous, for sanitizers on busy machines */
+#define WAIT_MS 60000 /* for what must come; generous, for sanitizers on busy machines */
 
 /* The extra arguments of a worker. */
 #define ARGS(...)                                                                                            \
@@ -27,21 +27,20 @@
 
 struct scripted {
     char folder[RUNDIR_PATH_MAX + 1];
-    char model[128], backend[128], stream[128], stderr_file[128];
-    void *zmq, *router, *sub;
+    char model[128], link[128], stream[128], stderr_file[128];
+    void *zmq, *dealer, *sub;
     pid_t worker;
     struct message_decoder *control_decoder, *frame_decoder;
-    uint8_t peer[64];
-    size_t peer_len;
     uint8_t control_bytes[1 << 16], frame_bytes[1 << 16]; /* what the last message taken borrows */
     uint8_t topic[PROTO_TOPIC_BYTES];
     uint64_t heartbeats;
     struct message heartbeat; /* the last one */
     bool mute;                /* heartbeats get no answer */
-    struct board *board;
+    struct board_slot *slot;
 };
 
-/* Binds, makes a model and starts build/quern-worker with a board and the extra arguments (NULL-ended). */
+/* Makes a model and two sockets, starts build/quern-worker with these, a board and the extra arguments
+ * (NULL-ended). */
 struct scripted *scripted_new(const char *const *extra);
 
 /* The same with a model that carries this chat template. */

@@ -16,7 +16,7 @@ static void wait_for_state(struct scripted *s, enum worker_state state)
     struct board_snapshot snapshot = {0};
     for (int ms = 0; ms < WAIT_MS && snapshot.state != state; ms++) {
         usleep(1000);
-        board_read(&s->board->slots[1], &snapshot);
+        board_read(s->slot, &snapshot);
     }
     ck_assert_str_eq(worker_state_name(snapshot.state), worker_state_name(state));
 }
@@ -210,7 +210,7 @@ START_TEST(a_bad_model_or_device_is_permanent_and_says_why_in_one_line)
     ck_assert_ptr_nonnull(strstr(said, "abacus"));
     ck_assert_ptr_eq(strchr(said, '\n'), said + strlen(said) - 1);
     struct board_snapshot snapshot;
-    ck_assert_int_eq(board_read(&s->board->slots[1], &snapshot), 0);
+    ck_assert_int_eq(board_read(s->slot, &snapshot), 0);
     ck_assert_int_eq(snapshot.state, WORKER_FAILED);
     scripted_free(s);
 }

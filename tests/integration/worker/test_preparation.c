@@ -55,7 +55,7 @@ static struct frame next_end(struct scripted *s)
 
 static uint64_t progress_of(struct scripted *s)
 {
-    const struct board_slot *slot = &s->board->slots[1];
+    const struct board_slot *slot = s->slot;
     return atomic_load(&slot->layers) + atomic_load(&slot->steps);
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -28,7 +27,7 @@ static void wait_for_load(struct scripted *s, uint32_t active, uint32_t waiting)
 static struct board_snapshot read_board(struct scripted *s)
 {
     struct board_snapshot snapshot;
-    ck_assert_int_eq(board_read(&s->board->slots[1], &snapshot), 0);
+    ck_assert_int_eq(board_read(s->slot, &snapshot), 0);
     return snapshot;
 }
 
@@ -89,22 +88,6 @@ START_TEST(a_worker_that_serves_is_confined_unless_told_otherwise)
 }
 END_TEST
 
-/* Of a run directory that was named from where the pool was started. */
-START_TEST(a_confined_worker_binds_its_socket_in_a_relative_folder)
-{
-    char folder[RUNDIR_PATH_MAX + 1], sub[sizeof folder + 8];
-    ck_assert_int_eq(rundir_temporary(folder, NULL), 0);
-    ck_assert_int_eq(chdir(folder), 0);
-    ck_assert_int_eq(mkdir("sub", 0700), 0);
-    struct scripted *s = scripted_new(ARGS("--stream", "ipc://sub/stream"));
-    expect(s, MESSAGE_REGISTER);
-    scripted_free(s);
-    snprintf(sub, sizeof sub, "%s/sub", folder);
-    rundir_remove(sub);
-    rundir_remove(folder);
-}
-END_TEST
-
 START_TEST(heartbeats_and_board_tell_the_load)
 {
     struct scripted *s = scripted_new(
@@ -134,10 +117,10 @@ START_TEST(heartbeats_and_board_tell_the_load)
     ck_assert_uint_gt(board.step_started_ns, 0);
     ck_assert_double_gt(board.tokens_per_s, 100);
     ck_assert_double_lt(board.tokens_per_s, 1e8);
-    uint64_t steps = atomic_load(&s->board->slots[1].steps);
-    for (int i = 0; i < 200 && atomic_load(&s->board->slots[1].steps) == steps; i++)
+    uint64_t steps = atomic_load(&s->slot->steps);
+    for (int i = 0; i < 200 && atomic_load(&s->slot->steps) == steps; i++)
         usleep(50000); /* others may have the processor */
-    ck_assert_uint_gt(atomic_load(&s->board->slots[1].steps), steps);
+    ck_assert_uint_gt(atomic_load(&s->slot->steps), steps);
     struct message cancel = {.kind = MESSAGE_CANCEL};
     cancel.cancel.session.bytes[0] = 1;
     for (uint8_t id = 1; id <= 3; id++) {
@@ -246,7 +229,6 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_worker_that_serves_is_confined_unless_told_otherwise);
-    tcase_add_test(tests, a_confined_worker_binds_its_socket_in_a_relative_folder);
     tcase_add_test(tests, registration_says_what_the_worker_can);
     tcase_add_test(tests, heartbeats_and_board_tell_the_load);
     tcase_add_test(tests, a_prompt_in_preparation_counts_as_waiting);

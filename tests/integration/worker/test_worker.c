@@ -35,7 +35,7 @@ START_TEST(a_worker_is_ready_only_after_it_saw_the_subscription)
     ck_assert_uint_eq(expect(s, MESSAGE_READY).ready.incarnation, 3);
     struct board_snapshot snapshot;
     usleep(20000);
-    ck_assert_int_eq(board_read(&s->board->slots[1], &snapshot), 0);
+    ck_assert_int_eq(board_read(s->slot, &snapshot), 0);
     ck_assert_int_eq(snapshot.state, WORKER_READY);
     ck_assert_uint_eq(snapshot.pid, (uint32_t)s->worker);
     ck_assert_str_eq(snapshot.device, "null");
@@ -62,11 +62,11 @@ START_TEST(a_request_comes_in_contiguous_frames_and_is_the_same_again)
     expect(s, MESSAGE_FINISHED);
     struct board_snapshot snapshot;
     usleep(300000);
-    ck_assert_int_eq(board_read(&s->board->slots[1], &snapshot), 0);
+    ck_assert_int_eq(board_read(s->slot, &snapshot), 0);
     ck_assert_uint_eq(snapshot.tokens, 400);
     ck_assert_uint_eq(snapshot.kv_free, snapshot.kv_total);
     ck_assert_uint_eq(snapshot.step_started_ns, 0);
-    ck_assert_uint_ge(atomic_load(&s->board->slots[1].layers), 400);
+    ck_assert_uint_ge(atomic_load(&s->slot->layers), 400);
     told_deinit(&first);
     told_deinit(&second);
     scripted_free(s);
@@ -232,12 +232,12 @@ START_TEST(on_a_real_device_a_long_prefill_can_be_cancelled_and_heartbeats_go_on
     ck_assert_uint_eq(expect(s, MESSAGE_FINISHED).finished.count, 0);
     assign = assignment(2, 2000, 5);
     say(s, &assign);
-    uint64_t heartbeats = s->heartbeats, layers = atomic_load(&s->board->slots[1].layers);
+    uint64_t heartbeats = s->heartbeats, layers = atomic_load(&s->slot->layers);
     struct told told = read_request(s, 2);
     ck_assert_uint_eq(told.ids.len, 5);
     expect(s, MESSAGE_FINISHED);
     ck_assert_uint_gt(s->heartbeats, heartbeats);
-    ck_assert_uint_ge(atomic_load(&s->board->slots[1].layers), layers + 2 * (4 + 2000 / 512));
+    ck_assert_uint_ge(atomic_load(&s->slot->layers), layers + 2 * (4 + 2000 / 512));
     told_deinit(&told);
     scripted_free(s);
 }
@@ -248,7 +248,7 @@ START_TEST(loading_moves_the_counter_that_proves_progress)
     struct scripted *s = scripted_new(ARGS("--device", "cpu", "--threads", "2"));
     expect(s, MESSAGE_REGISTER);
     /* Seven matrices a layer, and the head. */
-    ck_assert_uint_ge(atomic_load(&s->board->slots[1].layers), 7 * synth_shape_by_name("tiny")->n_layers + 1);
+    ck_assert_uint_ge(atomic_load(&s->slot->layers), 7 * synth_shape_by_name("tiny")->n_layers + 1);
     scripted_free(s);
 }
 END_TEST

@@ -69,7 +69,7 @@ void client_await_idle(struct client *client, uint32_t sessions);
 /* Waits for an error on the DEALER: which one it is. */
 enum proto_error expect_error(struct client *client);
 
-/* The endpoint of a pool's socket ("frontend", "backend"), written into `ret_endpoint`. */
+/* The endpoint of a pool's socket ("frontend", "stream"), written into `ret_endpoint`. */
 const char *pool_endpoint(const struct pool *pool, const char *name, char ret_endpoint[POOL_ENDPOINT_MAX]);
 
 /* ---- one pool and two clients: all that most tests need ---- */

@@ -4,7 +4,8 @@
  * The model file's first word says how it starts: "permanent" ends with the status of a permanent failure,
  * "crash" dies at once, "slow" takes two seconds to load, "early" says that it is ready and takes them then,
  * "embeds" says that it makes embeddings of four numbers, "mixed" that worker-0 alone does, "named" that
- * its model has the worker's name, anything else serves. A prompt says what it does with a request:
+ * its model has the worker's name, "lone" that the others load for ever, anything else serves. A prompt says
+ * what it does with a request:
  *
  *     count N     N frames of one token, then the end
  *     twice N     the same, each frame published twice
@@ -22,6 +23,7 @@
  *     garbage     bytes that are no frame
  *     vector N    the end, with an embedding of N numbers
  *     stall       claims on its board to be active and makes no progress; at another attempt it ends
+ *     spoil       writes over all of the board that it can reach, and ends
  *     long … |X   X, behind as much as one likes
  *
  * What earlier attempts made must come with an assign, and is gone on from. A worker that is told to end says
@@ -36,13 +38,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <zmq.h>
 
 #include "common/clock.h"
 #include "common/program.h"
-#include "common/shm.h"
 #include "proto/board.h"
 #include "proto/message.h"
 
@@ -79,7 +82,7 @@ static void send_up(struct fake *fake, const struct message *message)
     struct buffer out = {0};
     if (message_encode(message, &out) < 0)
         abort();
-    zmq_send(fake->control, out.data, out.len, 0);
+    zmq_send(fake->control, out.data, out.len, ZMQ_DONTWAIT); /* to nobody, while there is no broker */
     buffer_deinit(&out);
 }
 
@@ -302,6 +305,9 @@ static void assigned(struct fake *fake, const struct message *message)
     } else if (strcmp(text, "stall") == 0) {
         struct board_snapshot busy = {.state = WORKER_READY, .active = 1};
         board_write(fake->slot, &busy);
+    } else if (strcmp(text, "spoil") == 0) {
+        memset(fake->slot, 0xff, sizeof *fake->slot);
+        count(fake, message, 1, 1, NONE);
     }
 }
 
@@ -449,10 +455,24 @@ static void loop(struct fake *fake)
 
 static const char *argument(int argc, char **argv, const char *name)
 {
-    for (int i = 2; i + 1 < argc; i++)
+    for (int i = 1; i + 1 < argc; i++)
         if (strcmp(argv[i], name) == 0)
             return argv[i + 1];
     return "";
+}
+
+/* Has the socket listen where the pool has made a place for it; its endpoint. */
+static char *take_door(void *socket, const char *fd_text)
+{
+    struct sockaddr_un address = {0};
+    socklen_t len = sizeof address;
+    int fd = atoi(fd_text);
+    char *endpoint = NULL;
+    if (getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
+        asprintf(&endpoint, "ipc://%s", address.sun_path) < 0 ||
+        zmq_setsockopt(socket, ZMQ_USE_FD, &fd, sizeof fd) < 0 || zmq_bind(socket, endpoint) < 0)
+        exit(EXIT_FAILURE);
+    return endpoint;
 }
 
 int main(int argc, char **argv)
@@ -460,12 +480,12 @@ int main(int argc, char **argv)
     static struct fake fake;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
     char word[32] = "";
-    FILE *model = fopen(argv[1], "r");
+    FILE *model = fopen(argv[argc - 1], "r");
     if (!model || fscanf(model, "%31s", word) != 1)
         return EXIT_FAILURE;
     fclose(model);
     if (strcmp(word, "permanent") == 0) {
-        fprintf(stderr, "%s: not a model\n", argv[1]);
+        fprintf(stderr, "%s: not a model\n", argv[argc - 1]);
         return PROGRAM_EXIT_PERMANENT;
     }
     if (strcmp(word, "crash") == 0)
@@ -475,25 +495,26 @@ int main(int argc, char **argv)
     if (strcmp(word, "early") == 0 || strcmp(word, "slow") == 0)
         sleep(2);
     fake.name = argument(argc, argv, "--name");
+    while (strcmp(word, "lone") == 0 && strcmp(fake.name, "worker-0") != 0)
+        pause();
     fake.model = strcmp(word, "named") == 0 ? fake.name : "fake";
     fake.embeds =
         strcmp(word, "embeds") == 0 || (strcmp(word, "mixed") == 0 && strcmp(fake.name, "worker-0") == 0);
     fake.incarnation = (uint32_t)atoi(argument(argc, argv, "--incarnation"));
-    fake.stream_endpoint = argument(argc, argv, "--stream");
-    uint32_t slot = (uint32_t)atoi(argument(argc, argv, "--board-slot"));
-    void *board;
-    if (shm_map(atoi(argument(argc, argv, "--board-fd")), board_size(slot + 1), &board) < 0)
+    if (board_map(atoi(argument(argc, argv, "--board-fd")), &fake.slot) < 0)
         return EXIT_FAILURE;
-    fake.slot = &((struct board *)board)->slots[slot];
     void *context = zmq_ctx_new();
     int unlimited = 0;
     fake.control = zmq_socket(context, ZMQ_DEALER);
     fake.stream = zmq_socket(context, ZMQ_XPUB);
     zmq_setsockopt(fake.stream, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
-    if (message_decoder_new(&fake.decoder) < 0 || zmq_bind(fake.stream, fake.stream_endpoint) < 0 ||
-        zmq_connect(fake.control, argument(argc, argv, "--broker")) < 0)
+    if (message_decoder_new(&fake.decoder) < 0)
         return EXIT_FAILURE;
+    fake.stream_endpoint = take_door(fake.stream, argument(argc, argv, "--stream-fd"));
+    take_door(fake.control, argument(argc, argv, "--link-fd"));
     signal(SIGTERM, on_signal);
+    zmq_pollitem_t broker = {.socket = fake.control, .events = ZMQ_POLLOUT};
+    zmq_poll(&broker, 1, -1);
     enroll(&fake);
     loop(&fake);
 }

@@ -37,6 +37,20 @@ START_TEST(sessions_are_counted_for_the_key)
 }
 END_TEST
 
+START_TEST(subscriptions_are_bounded_by_their_number)
+{
+    const struct allowance allowance = {.subscriptions = 2}, none = {0};
+    const struct client_key key = {0};
+    ck_assert_int_eq(allowance_check_subscription(&allowance, &key, 1, &reason), PROTO_OK);
+    ck_assert_int_eq(allowance_check_subscription(&allowance, &key, 2, &reason), PROTO_OVERLOADED);
+    ck_assert_str_eq(
+        reason.text,
+        "this client's key has 2 subscriptions of the stream, and may have 2 (client-subscriptions)");
+    ck_assert_int_eq(allowance_check_subscription(&allowance, NULL, 2, &reason), PROTO_OK);
+    ck_assert_int_eq(allowance_check_subscription(&none, &key, 1 << 30, &reason), PROTO_OK);
+}
+END_TEST
+
 START_TEST(a_minutes_tokens_may_be_had_at_once_and_come_back_in_a_minute)
 {
     const struct allowance allowance = {.tokens = 600};
@@ -94,6 +108,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, without_a_key_or_a_bound_there_is_none);
     tcase_add_test(tests, sessions_are_counted_for_the_key);
+    tcase_add_test(tests, subscriptions_are_bounded_by_their_number);
     tcase_add_test(tests, a_minutes_tokens_may_be_had_at_once_and_come_back_in_a_minute);
     tcase_add_test(tests, who_has_had_all_is_told_when_there_is_one_more);
     tcase_add_test(tests, a_wait_beyond_all_numbers_is_the_longest_that_can_be_told);

@@ -82,6 +82,29 @@ START_TEST(who_has_too_many_bytes_under_way_waits_until_they_are_taken)
 }
 END_TEST
 
+START_TEST(as_many_bytes_as_may_be_are_not_too_many)
+{
+    hand_over(CREDIT_BYTES);
+    ck_assert(credit_ask(credit));
+    hand_over(1);
+    ck_assert(!credit_ask(credit));
+    take(CREDIT_BYTES);
+    take(1);
+    const size_t few = CREDIT_FEW_BYTES;
+    hand_over(few + 1);
+    atomic_fetch_add(&total.bytes, CREDIT_TOTAL_BYTES - few - 1); /* others': together just the most */
+    ck_assert(credit_ask(credit));
+    atomic_fetch_add(&total.bytes, 1); /* from here on each has a few */
+    ck_assert(!credit_ask(credit));
+    take(few + 1);
+    hand_over(few);
+    atomic_fetch_add(&total.bytes, 1);
+    ck_assert(credit_ask(credit));
+    take(few);
+    atomic_fetch_sub(&total.bytes, CREDIT_TOTAL_BYTES + 1 - few);
+}
+END_TEST
+
 START_TEST(nobody_is_woken_who_did_not_ask)
 {
     hand_over(sizeof large);
@@ -191,6 +214,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, who_has_too_many_messages_under_way_waits_until_half_are_taken);
     tcase_add_test(tests, who_has_too_many_bytes_under_way_waits_until_they_are_taken);
+    tcase_add_test(tests, as_many_bytes_as_may_be_are_not_too_many);
     tcase_add_test(tests, while_much_is_under_way_to_all_each_gets_a_few);
     tcase_add_test(tests, nobody_is_woken_who_did_not_ask);
     tcase_add_test(tests, what_is_under_way_outlives_its_credit);

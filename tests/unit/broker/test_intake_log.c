@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "broker/handshake.h"
 #include "broker/zmtp.h"
 #include "common/clock.h"
 
@@ -162,6 +163,59 @@ START_TEST(who_does_not_speak_zmtp_is_told)
 }
 END_TEST
 
+/* As libzmq calls it. */
+static ssize_t (*volatile transmit)(int, const void *, size_t, int) = send;
+
+/* What libzmq says to a client with a key, up to the command of this name, in pieces. */
+static void shake_hands(const struct connection *connection, const char *command, size_t piece)
+{
+    char bytes[ZMTP_GREETING_BYTES + 2 + 168 + 10] = {0}, *at = bytes + ZMTP_GREETING_BYTES + 2 + 168;
+    *at++ = ZMTP_COMMAND;
+    *at++ = 50;
+    *at++ = (char)strlen(command);
+    memcpy(at, command, strlen(command));
+    at += strlen(command);
+    for (char *next = bytes; next < at; next += piece)
+        ck_assert_int_gt(
+            transmit(connection->ours, next, piece < (size_t)(at - next) ? piece : (size_t)(at - next), 0),
+            0);
+}
+
+START_TEST(who_is_not_let_in_has_no_large_messages)
+{
+    static const char large[] = {2, 0, 0, 0, 0, 0, 0x40, 0, 0}, small[] = {0, 2, 'a', 'b'};
+    static const struct {
+        const char *command;
+        bool stays;
+    } cases[] = {{"", false}, {"ERROR", false}, {"READ", false}, {"READY", true}};
+    uint64_t now = 10 * SECOND;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t piece = 1; piece < 300; piece += 37, now += SECOND) {
+            struct connection connection = connect_to(INTAKE_MESSAGES_CURVE);
+            shake_hands(&connection, cases[i].command, piece);
+            ck_assert(say(&connection, small, sizeof small));
+            ck_assert_int_eq(write(connection.other, large, sizeof large), sizeof large);
+            ssize_t got = receive(connection.ours, (char[16]){0}, 16, 0);
+            ck_assert_int_eq(got, cases[i].stays ? (ssize_t)sizeof large : -1);
+            ck_assert(strstr(said(now), "1 with more than 4096 bytes before they were let in\n") ||
+                      cases[i].stays);
+            end(&connection);
+        }
+}
+END_TEST
+
+/* Small ones without end neither. */
+START_TEST(who_is_not_let_in_has_few_messages)
+{
+    static char frames[2 * HANDSHAKE_MAX_BYTES];
+    for (size_t at = 0; at < sizeof frames; at += 64)
+        memcpy(frames + at, "\0\76", 2);
+    ck_assert(!stays(INTAKE_MESSAGES_CURVE, frames, sizeof frames));
+    ck_assert(stays(INTAKE_MESSAGES_CURVE, frames, HANDSHAKE_MAX_BYTES));
+    ck_assert(stays(INTAKE_MESSAGES, frames, sizeof frames));
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, NULL);
@@ -169,6 +223,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_listeners_may_subscribe_is_told);
     tcase_add_test(tests, a_message_beyond_the_bound_of_a_connection_is_told);
     tcase_add_test(tests, who_does_not_speak_zmtp_is_told);
+    tcase_add_test(tests, who_is_not_let_in_has_no_large_messages);
+    tcase_add_test(tests, who_is_not_let_in_has_few_messages);
 }
 
 int main(void)

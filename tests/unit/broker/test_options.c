@@ -32,6 +32,7 @@ START_TEST(the_command_line_fills_every_field)
     ck_assert_uint_eq(options.no_sandbox, 0);
     ck_assert_uint_eq(options.invariant, 0);
     ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--no-sandbox", "--invariant", "--rundir", "/tmp/x"), 0);
+    ck_assert_uint_eq(options.workers, 0); /* as many as there are devices */
     ck_assert_uint_eq(options.invariant, 1);
     ck_assert_uint_eq(options.no_sandbox, 1);
 }
@@ -66,6 +67,25 @@ START_TEST(what_is_written_reads_the_same)
         ck_assert_str_eq(second.words[i], line.words[i]);
     command_line_deinit(&line);
     command_line_deinit(&second);
+}
+END_TEST
+
+/* A session needs one, and for a while two. */
+START_TEST(who_may_have_more_sessions_may_have_the_subscriptions_for_them)
+{
+    struct options options;
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf"), 0);
+    ck_assert_uint_eq(options.client_sessions, 4096);
+    ck_assert_uint_eq(options.client_subscriptions, 8192);
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--client-sessions", "10"), 0);
+    ck_assert_uint_eq(options.client_subscriptions, 8192);
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--client-sessions", "4097"), 0);
+    ck_assert_uint_eq(options.client_subscriptions, 8194);
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--client-sessions", "16384"), 0);
+    ck_assert_uint_eq(options.client_subscriptions, 32768);
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--client-subscriptions=7", "--client-sessions=16384"),
+                     0);
+    ck_assert_uint_eq(options.client_subscriptions, 7);
 }
 END_TEST
 
@@ -138,7 +158,20 @@ START_TEST(the_command_line_wins_over_the_file)
     fputs("wrokers = 4\n", file);
     fclose(file);
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--config", path), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(err.text, "wrokers"));
+    ck_assert_ptr_nonnull(strstr(err.text, "conf:1: there is no setting \"wrokers\""));
+
+    /* What is indented is no part of what stands above it, and what a process says to its own is not for
+     * files. */
+    file = fopen(path, "w");
+    fputs("ctx = 512\n    workers = 99999\n", file);
+    fclose(file);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--config", path), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "conf:2: workers: \"99999\" is not a number from 1 to 64"));
+    file = fopen(path, "w");
+    fputs("supervision-fd = 5\n", file);
+    fclose(file);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--config", path), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "there is no setting"));
     rundir_remove(rundir);
 }
 END_TEST
@@ -226,6 +259,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, the_command_line_fills_every_field);
     tcase_add_test(tests, what_is_written_reads_the_same);
+    tcase_add_test(tests, who_may_have_more_sessions_may_have_the_subscriptions_for_them);
     tcase_add_test(tests, an_invariant_pool_multiplies_by_no_library);
     tcase_add_test(tests, numbers_out_of_range_are_named);
     tcase_add_test(tests, each_number_has_its_bounds);

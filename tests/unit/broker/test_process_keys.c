@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -104,14 +105,20 @@ static void say_hello(struct client *client)
     buffer_deinit(&out);
 }
 
-/* Opens a session over TCP and waits for its welcome on the stream. */
-static void open_tcp(struct client *client, zcert_t *own, uint8_t name)
+/* Connects over TCP as this session, which the broker knows then and the stream does not. */
+static void greet_tcp(struct client *client, zcert_t *own, uint8_t name)
 {
-    struct message join = {.kind = MESSAGE_JOIN, .join = {.nonce = 7}};
     connect_tcp(client, own);
     memset(&client->session, name, sizeof client->session);
     say_hello(client);
     client_expect(client, MESSAGE_HELLO_OK);
+}
+
+/* Opens a session over TCP and waits for its welcome on the stream. */
+static void open_tcp(struct client *client, zcert_t *own, uint8_t name)
+{
+    struct message join = {.kind = MESSAGE_JOIN, .join = {.nonce = 7}};
+    greet_tcp(client, own, name);
     zmq_setsockopt(client->stream, ZMQ_SUBSCRIBE, &client->session, sizeof client->session);
     for (int i = 0; i < 300 && !client->open; i++) {
         client_send(client, &join);
@@ -315,6 +322,165 @@ START_TEST(texts_to_tokenize_count_as_tokens_of_the_key)
 }
 END_TEST
 
+/* What is encrypted takes more than what it says, which alone is bounded. */
+START_TEST(the_largest_message_that_is_allowed_arrives_encrypted_too)
+{
+    struct message generate = {.kind = MESSAGE_GENERATE};
+    struct buffer out = {0};
+    uint64_t count;
+    char *text = malloc(PROTO_MAX_REQUEST_BYTES);
+    memset(text, ' ', PROTO_MAX_REQUEST_BYTES);
+    memset(&generate.generate.id, 'r', sizeof generate.generate.id);
+    generation_defaults(&generate.generate.generation);
+    memcpy(text, "long", 4);
+    for (size_t len = PROTO_MAX_REQUEST_BYTES / 2; out.len < PROTO_MAX_REQUEST_BYTES;) {
+        len += out.len > 0 ? PROTO_MAX_REQUEST_BYTES - out.len : 0;
+        memcpy(text + len - 8, "|count 3", 8);
+        generate.generate.generation.prompt.text = (struct bytes){text, len};
+        out.len = 0;
+        ck_assert_int_eq(message_encode(&generate, &out), 0);
+    }
+    ck_assert_uint_eq(out.len, PROTO_MAX_REQUEST_BYTES);
+    let_in(alice, "alice");
+    open_guarded_pool(NULL);
+    open_tcp(&client_a, alice, 'a');
+    ck_assert_int_eq(zmq_send(client_a.control, out.data, out.len, 0), (int)out.len);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 3);
+    buffer_deinit(&out);
+    free(text);
+    close_all(&client_a);
+}
+END_TEST
+
+/* Subscribes and joins, until the welcome comes or an error on the DEALER, which is returned. */
+static struct message subscribe_and_join(struct client *client)
+{
+    struct message join = {.kind = MESSAGE_JOIN, .join = {.nonce = 7}}, message = {.kind = MESSAGE_NONE};
+    uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
+    zmq_setsockopt(client->stream, ZMQ_SUBSCRIBE, &client->session, sizeof client->session);
+    while (message.kind != MESSAGE_ERROR && message.kind != MESSAGE_WELCOME) {
+        ck_assert_uint_lt(clock_ns(), until);
+        client_send(client, &join);
+        message = client_frame(client, 100);
+        if (message.kind != MESSAGE_WELCOME && hears(client, 0))
+            message = client_next(client);
+    }
+    return message;
+}
+
+/* The same once there is room again. */
+static void await_welcome(struct client *client)
+{
+    uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
+    while (subscribe_and_join(client).kind != MESSAGE_WELCOME)
+        ck_assert_uint_lt(clock_ns(), until);
+}
+
+static void expect_no_more_subscriptions(const struct message *message, const char *text)
+{
+    ck_assert_int_eq(message->kind, MESSAGE_ERROR);
+    ck_assert_int_eq(message->error.error, PROTO_OVERLOADED);
+    ck_assert_int_eq(message->error.of, MESSAGE_JOIN);
+    ck_assert_uint_gt(message->error.retry_after_ms, 0);
+    ck_assert_uint_eq(message->error.text.len, strlen(text));
+    ck_assert_mem_eq(message->error.text.data, text, strlen(text));
+}
+
+START_TEST(a_key_has_so_many_subscriptions_over_all_of_its_connections)
+{
+    struct client second, third, other;
+    uint64_t count;
+    let_in(alice, "alice");
+    let_in(bob, "bob");
+    open_guarded_pool("--client-subscriptions", "2", NULL);
+    open_tcp(&client_a, alice, 'a');
+    open_tcp(&second, alice, 's');
+    greet_tcp(&third, alice, 't');
+    struct message no = subscribe_and_join(&third);
+    expect_no_more_subscriptions(&no, "this client's key has 2 subscriptions of the stream, and may have 2 "
+                                      "(client-subscriptions)");
+    ck_assert(pool_says(&the_pool,
+                        "connections with a subscription more than the 2 that their client's key may "
+                        "have (client-subscriptions), the last of alice",
+                        PATIENCE_S));
+    open_tcp(&other, bob, 'o'); /* who has his own */
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    client_close(&second); /* and there is room: the socket of the third connects again by itself */
+    await_welcome(&third);
+    client_close(&third);
+    client_close(&other);
+    close_all(&client_a);
+}
+END_TEST
+
+/* Subscribes to so many sessions that are nobody's on one connection. */
+static void subscribe_to_many(struct client *client, unsigned n)
+{
+    struct id128 topic = {{'x'}};
+    for (unsigned i = 0; i < n; i++) {
+        memcpy(&topic.bytes[4], &i, sizeof i);
+        zmq_setsockopt(client->stream, ZMQ_SUBSCRIBE, &topic, sizeof topic);
+    }
+}
+
+START_TEST(subscriptions_of_one_connection_count_each)
+{
+    let_in(alice, "alice");
+    open_guarded_pool("--client-subscriptions", "5", NULL);
+    open_tcp(&client_a, alice, 'a');
+    subscribe_to_many(&client_a, 4);
+    struct message pong = {.kind = MESSAGE_PING};
+    client_send(&client_a, &pong);
+    client_expect(&client_a, MESSAGE_PONG);
+    struct client second;
+    greet_tcp(&second, alice, 's');
+    struct message no = subscribe_and_join(&second);
+    expect_no_more_subscriptions(&no, "this client's key has 5 subscriptions of the stream, and may have 5 "
+                                      "(client-subscriptions)");
+    for (unsigned i = 0; i < 4; i++) { /* given back one by one, too */
+        struct id128 topic = {{'x'}};
+        memcpy(&topic.bytes[4], &i, sizeof i);
+        zmq_setsockopt(client_a.stream, ZMQ_UNSUBSCRIBE, &topic, sizeof topic);
+    }
+    await_welcome(&second);
+    client_close(&second);
+    close_all(&client_a);
+}
+END_TEST
+
+START_TEST(what_one_key_may_say_to_the_stream_it_does_not_take_from_another)
+{
+    enum { GREEDY = 6, TOPICS = 250, SOME = 40 };
+    struct client greedy[GREEDY], other;
+    let_in(alice, "alice");
+    let_in(bob, "bob");
+    open_guarded_pool(NULL);
+    open_tcp(&client_a, alice, 'a');
+    for (int i = 0; i < GREEDY; i++) {
+        connect_tcp(&greedy[i], alice);
+        subscribe_to_many(&greedy[i], TOPICS);
+    }
+    ck_assert(pool_says(&the_pool,
+                        "with more subscriptions than 65536 bytes of one client's key, or than 1024 "
+                        "more a second",
+                        PATIENCE_S));
+    sleep(3); /* they come again all the time, and what is there for all would be used up by now */
+    ck_assert_ptr_null(strstr(pool_log(&the_pool), "of all and"));
+    connect_tcp(&other, bob);
+    memset(&other.session, 'o', sizeof other.session);
+    subscribe_to_many(&other, SOME);
+    say_hello(&other);
+    client_expect(&other, MESSAGE_HELLO_OK);
+    ck_assert_int_eq(subscribe_and_join(&other).kind, MESSAGE_WELCOME);
+    for (int i = 0; i < GREEDY; i++)
+        client_close(&greedy[i]);
+    client_close(&other);
+    close_all(&client_a);
+}
+END_TEST
+
 static void expect_refusal(int status, const char *text, const char *option, const char *value,
                            const char *other, const char *other_value)
 {
@@ -363,8 +529,12 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_empty_folder_lets_in_nobody_until_a_key_is_there);
     tcase_add_test(tests, a_key_that_is_taken_away_takes_its_connections_sessions_and_requests_along);
     tcase_add_test(tests, a_key_has_its_limits_over_all_of_its_sessions);
+    tcase_add_test(tests, the_largest_message_that_is_allowed_arrives_encrypted_too);
     tcase_add_test(tests, texts_to_tokenize_count_as_tokens_of_the_key);
     tcase_add_test(tests, the_limits_of_a_key_outlive_the_broker);
+    tcase_add_test(tests, a_key_has_so_many_subscriptions_over_all_of_its_connections);
+    tcase_add_test(tests, subscriptions_of_one_connection_count_each);
+    tcase_add_test(tests, what_one_key_may_say_to_the_stream_it_does_not_take_from_another);
     tcase_add_test(tests, beyond_this_machine_clients_need_keys_unless_it_is_said_that_they_need_none);
     tcase_add_test(tests, a_folder_of_keys_that_makes_no_sense_is_one_line);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker as a process, when something runs out: descriptors, patience, room in the run directory. */
+/* The broker as a process, when something runs out: descriptors, room in the run directory. */
 
 #include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,10 +16,7 @@
 
 #include <zmq.h>
 
-#include "broker/intake.h"
-#include "common/clock.h"
 #include "supervisor/restart.h"
-#include "tests/integration/zmtp.h"
 
 /* Sets a process's soft limit of open files; returns the one before. */
 static rlim_t limit_files(pid_t pid, rlim_t files)
@@ -111,6 +107,48 @@ START_TEST(a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_unti
 }
 END_TEST
 
+static char model_name[32];
+
+static void of_model(struct generation *generation)
+{
+    generation->model = bytes_of_string(model_name);
+}
+
+static void of_model_kept(struct generation *generation)
+{
+    of_model(generation);
+    generation->on_disconnect = DISCONNECT_KEEP;
+    generation->keep_s = 600;
+}
+
+/* While it is not known what a worker will serve, all of them may be right. */
+START_TEST(models_that_are_made_up_hold_up_none_that_is_served)
+{
+    enum { MADE_UP = 150 };
+    uint64_t count;
+    pool_spawn(&the_pool, fake_model(&the_pool, "lone"), "--workers", "2", "--drain-seconds", "1", NULL);
+    client_open(&client_a, &the_pool, 'a');
+    client_open(&client_b, &the_pool, 'b');
+    strcpy(model_name, "fake");
+    client_generate(&client_a, 'q', "count 1", of_model); /* waits until one has come */
+    ck_assert_int_eq(client_read(&client_a, 'q', &count, NULL), END_LENGTH);
+    for (unsigned i = 0; i < MADE_UP; i++) {
+        snprintf(model_name, sizeof model_name, "made-up-%u", i);
+        client_generate(&client_b, (uint8_t)(i + 1), "count 1", of_model_kept);
+        client_expect(&client_b, MESSAGE_ACCEPTED);
+    }
+    strcpy(model_name, "fake");
+    client_generate(&client_a, 'r', "count 10", of_model);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    strcpy(model_name, "not known yet");
+    client_generate(&client_a, 's', "count 10", of_model);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    ck_assert_uint_eq(client_status(&client_a).status_ok.queued, MADE_UP + 1);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
 static void write_file(const char *path)
 {
     FILE *file = fopen(path, "w");
@@ -149,7 +187,7 @@ static void expect_socket(const struct pool *pool, const char *name, bool there)
 
 START_TEST(a_pool_whose_directory_was_moved_leaves_the_sockets_of_the_next_alone)
 {
-    static const char *const names[] = {"frontend", "backend", "stream", "worker-0-1-1"};
+    static const char *const names[] = {"frontend", "stream", "link-0-1-1", "worker-0-1-1"};
     struct pool moved = {0};
     open_pool(NULL);
     client_close(&client_a);
@@ -208,79 +246,13 @@ START_TEST(a_client_that_vanished_from_the_network_does_not_keep_its_descriptors
 }
 END_TEST
 
-/* Whether the other end has closed. */
-static bool is_closed(int fd)
-{
-    char bytes[64];
-    ssize_t n;
-    while ((n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
-        ;
-    return n == 0 || errno == ECONNRESET;
-}
-
-START_TEST(who_does_not_say_who_it_is_is_closed_in_time)
-{
-    static const char greeting[64] = {'\xff', 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 3, 0, 'N', 'U', 'L', 'L'};
-    enum { MUTE = 4, LEAST_MS = 5000 };
-    int fds[MUTE + 2];
-    bool open = true;
-    open_pool(NULL);
-    uint64_t begun = clock_ns();
-    for (int i = 0; i < MUTE + 2; i++)
-        fds[i] = connect_mutely(i % 2 ? "frontend" : "stream");
-    for (size_t sent = 0; open; sent++) { /* the last two say it so slowly that it comes to the same */
-        struct message ping = {.kind = MESSAGE_PING};
-        for (int i = MUTE; i < MUTE + 2 && sent < sizeof greeting; i++)
-            (void)!send(fds[i], greeting + sent, 1, MSG_NOSIGNAL);
-        client_send(&client_a, &ping); /* which is there all the time */
-        client_expect(&client_a, MESSAGE_PONG);
-        usleep(500000);
-        open = false;
-        for (int i = 0; i < MUTE + 2; i++)
-            open |= !is_closed(fds[i]);
-        ck_assert_uint_lt((clock_ns() - begun) / CLOCK_NS_PER_S, PATIENCE_S);
-    }
-    ck_assert_uint_ge((clock_ns() - begun) / CLOCK_NS_PER_MS, LEAST_MS); /* and not for another reason */
-    for (int i = 0; i < MUTE + 2; i++)
-        close(fds[i]);
-    close_pool();
-}
-END_TEST
-
-/* A connection is there for a session. */
-START_TEST(who_has_no_session_is_closed_in_time_and_who_has_one_is_not)
-{
-    enum { LEAST_S = INTAKE_UNUSED_S - 10 };
-    open_pool(NULL);
-    int fds[] = {zmtp_open(the_pool.rundir, "frontend", "DEALER"),
-                 zmtp_open(the_pool.rundir, "stream", "SUB")};
-    uint64_t begun = clock_ns(), count;
-    for (bool open = true; open;) {
-        struct message ping = {.kind = MESSAGE_PING};
-        client_send(&client_a, &ping);
-        client_expect(&client_a, MESSAGE_PONG);
-        usleep(500000);
-        open = !zmtp_closes(fds[0], 0) || !zmtp_closes(fds[1], 0);
-        ck_assert_uint_lt((clock_ns() - begun) / CLOCK_NS_PER_S, INTAKE_UNUSED_S + PATIENCE_S);
-    }
-    ck_assert_uint_ge((clock_ns() - begun) / CLOCK_NS_PER_S, LEAST_S);
-    ck_assert(pool_says(&the_pool, "closed 2 connections for what they did (2 in all)", PATIENCE_S));
-    client_generate(&client_a, 'r', "count 10", NULL);
-    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
-    close(fds[0]);
-    close(fds[1]);
-    close_pool();
-}
-END_TEST
-
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 180);
     tcase_add_test(tests, more_connections_than_descriptors_end_neither_the_broker_nor_its_sessions);
     tcase_add_test(tests, a_low_limit_of_files_is_said_at_the_start);
     tcase_add_test(tests, a_worker_that_cannot_be_started_for_want_of_descriptors_is_tried_until_it_can);
-    tcase_add_test(tests, who_does_not_say_who_it_is_is_closed_in_time);
-    tcase_add_test(tests, who_has_no_session_is_closed_in_time_and_who_has_one_is_not);
+    tcase_add_test(tests, models_that_are_made_up_hold_up_none_that_is_served);
     tcase_add_test(tests, files_that_are_no_sockets_are_left_where_they_are);
     tcase_add_test(tests, a_pool_whose_directory_was_moved_leaves_the_sockets_of_the_next_alone);
     tcase_add_test(tests, a_client_that_vanished_from_the_network_does_not_keep_its_descriptors);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "proto/control.h"
+#include "supervisor/restart.h"
 
 /* ---- asking for it ---- */
 
@@ -223,6 +224,21 @@ START_TEST(a_broker_program_that_does_not_come_up_is_taken_back)
 }
 END_TEST
 
+/* What it takes over may be large: it may take longer to come up than one that serves may stand still. */
+START_TEST(a_broker_program_that_comes_up_slowly_is_waited_for)
+{
+    char script[4096 + 64], program[4096];
+    open_pool_of_copies("1");
+    snprintf(program, sizeof program, "%s", build_path("tests/unit/broker/quern-broker"));
+    snprintf(script, sizeof script, "sleep %d; exec '%s' \"$@\"", STALL_BROKER_MS / 1000 + 3, program);
+    spoil_program("quern-broker", script);
+    struct control_report report = await(ask());
+    ck_assert_msg(report.result == CONTROL_DONE, "%s", report.text);
+    expect_service('b');
+    close_pool();
+}
+END_TEST
+
 START_TEST(a_killed_broker_whose_program_was_spoiled_is_started_all_the_same)
 {
     open_pool_of_copies("1");
@@ -291,6 +307,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_a_client_has_not_taken_is_waited_for_by_the_next_broker_too);
     tcase_add_test(tests, a_worker_program_that_does_not_come_up_is_taken_back);
     tcase_add_test(tests, a_broker_program_that_does_not_come_up_is_taken_back);
+    tcase_add_test(tests, a_broker_program_that_comes_up_slowly_is_waited_for);
     tcase_add_test(tests, a_killed_broker_whose_program_was_spoiled_is_started_all_the_same);
     tcase_add_test(tests, what_is_no_request_or_comes_while_one_is_served_is_refused);
     tcase_add_test(tests, a_reload_ends_with_the_pool);

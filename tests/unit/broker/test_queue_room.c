@@ -4,6 +4,7 @@
 
 #include "tests/unit/broker/queued.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -338,6 +339,110 @@ START_TEST(any_mixture_comes_out_once_each)
 }
 END_TEST
 
+/* One of this session for a model by its number. */
+static struct request make_for(uint8_t session, unsigned model, uint64_t arrived_ns)
+{
+    static char names[100][8];
+    struct request request = make(session, 0, arrived_ns);
+    snprintf(names[model], sizeof names[model], "m%u", model);
+    request.model = bytes_of_string(names[model]);
+    return request;
+}
+
+#define NOT_SHARED (QUEUE_WANT(WANTS_SHARED_UNKNOWN) - 1)
+
+START_TEST(what_was_asked_before_a_worker_told_its_model_leaves_those_that_are_made_up)
+{
+    enum { N = 90 };
+    struct request each[N];
+    unsigned n_real = 0;
+    srand((unsigned)_i);
+    for (unsigned i = 0; i < N; i++) { /* mixed, as they arrived and as they press */
+        bool is_real = i >= WANTS_UNKNOWN_EACH && rand() % 2;
+        each[i] = make_for(1, is_real ? 99 : i, (uint64_t)(rand() % 1000) * S);
+        push(&each[i]);
+        n_real += is_real;
+    }
+    queue_know(&queue, bytes_of_string("m98"));
+    ck_assert_uint_eq(queue.wants.n[WANTS_SHARED_UNKNOWN], N - WANTS_UNKNOWN_EACH);
+    queue_know(&queue, bytes_of_string("m99"));
+    uint64_t want = 0, arrived_ns = 0;
+    for (unsigned i = 0; i < N; i++) {
+        bool is_real = bytes_equal(each[i].model, bytes_of_string("m99"));
+        ck_assert_int_eq(each[i].model_known, is_real);
+        want |= is_real ? QUEUE_WANT(each[i].queued_want) : 0;
+    }
+    ck_assert_uint_eq(want & (want - 1), 0); /* one */
+    for (unsigned i = 0; i < n_real; i++) {  /* in the order that they had */
+        const struct request *request = take_of(want);
+        ck_assert(request && request->model_known);
+        ck_assert_uint_le(arrived_ns, request->arrived_ns);
+        arrived_ns = request->arrived_ns;
+    }
+    ck_assert_ptr_null(take_of(want));
+    ck_assert_uint_eq(queue.n, N - n_real);
+    empty();
+}
+END_TEST
+
+START_TEST(what_becomes_known_keeps_its_turn_and_leaves_nothing_behind)
+{
+    struct request made_up[WANTS_UNKNOWN_EACH], real = make_for(1, 99, 50 * S), nameless[2], other[4];
+    for (unsigned i = 0; i < WANTS_UNKNOWN_EACH; i++) {
+        made_up[i] = make_for(1, 1 + i, 0);
+        push(&made_up[i]);
+    }
+    push(&real);
+    for (unsigned i = 0; i < 2; i++) {
+        nameless[i] = make(1, 0, i * S);
+        push(&nameless[i]);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        other[i] = make(2, 0, i * S);
+        push(&other[i]);
+    }
+    for (int i = 0; i < 2; i++) { /* there is room for those that name no model */
+        ck_assert_ptr_eq(take_of(QUEUE_WANT(0)), &nameless[i]);
+        ck_assert_ptr_eq(take_of(QUEUE_WANT(0)), &other[i]);
+    }
+    ck_assert_uint_eq(queue.wants.n[WANTS_SHARED_UNKNOWN], 1);
+    queue_know(&queue, bytes_of_string("m99"));
+    ck_assert_uint_eq(queue.wants.n[WANTS_SHARED_UNKNOWN], 0);
+    /* Its turn was an earlier one. */
+    ck_assert_ptr_eq(take_of(QUEUE_WANT(0) | QUEUE_WANT(real.queued_want)), &real);
+    ck_assert_ptr_eq(take_of(QUEUE_WANT(0)), &other[2]);
+    empty();
+}
+END_TEST
+
+START_TEST(what_is_bulky_or_embeds_becomes_known_too)
+{
+    struct request each[8];
+    for (unsigned i = 0; i < 8; i++) {
+        each[i] = make_for((uint8_t)(1 + i % 2), 99, i * S);
+        each[i].embed = i & 2;
+        each[i].body.len = i & 4 ? REQUEST_BRIEF_BYTES + 1 : 1;
+    }
+    struct request made_up[2 * WANTS_UNKNOWN_EACH];
+    for (unsigned i = 0; i < 2 * WANTS_UNKNOWN_EACH; i++) {
+        made_up[i] = make_for((uint8_t)(1 + i % 2), 1 + i, 0);
+        push(&made_up[i]);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        push(&each[i]);
+        ck_assert_uint_eq(each[i].queued_want, WANTS_SHARED_UNKNOWN + each[i].queued_kind);
+    }
+    queue_know(&queue, bytes_of_string("m99"));
+    for (unsigned i = 0; i < 8; i++) {
+        ck_assert_uint_lt(each[i].queued_want, WANTS_SHARED_UNKNOWN);
+        ck_assert_uint_eq(each[i].queued_want, each[i & ~1u].queued_want); /* one for each kind */
+        ck_assert_ptr_nonnull(queue_first(&queue, QUEUE_WANT(each[i].queued_want)));
+    }
+    ck_assert_ptr_null(queue_first(&queue, ~NOT_SHARED));
+    empty();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -351,6 +456,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, no_kind_waits_for_ever_and_many_kinds_get_a_session_no_more);
     tcase_add_test(tests, what_waits_for_one_model_holds_up_no_other);
     tcase_add_test(tests, any_mixture_comes_out_once_each);
+    tcase_add_loop_test(tests, what_was_asked_before_a_worker_told_its_model_leaves_those_that_are_made_up, 0,
+                        40);
+    tcase_add_test(tests, what_becomes_known_keeps_its_turn_and_leaves_nothing_behind);
+    tcase_add_test(tests, what_is_bulky_or_embeds_becomes_known_too);
 }
 
 int main(void)

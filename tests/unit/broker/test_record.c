@@ -261,6 +261,21 @@ START_TEST(a_damaged_frame_cuts_off_its_log_and_a_damaged_record_is_none)
 }
 END_TEST
 
+/* Chunks of logs have another. */
+START_TEST(a_block_that_does_not_begin_as_records_do_is_none)
+{
+    const struct request *request = admit(1, "a body");
+    uint32_t *magic = (uint32_t *)(void *)request->record;
+    for (int off = -1; off <= 1; off++) {
+        *magic += (uint32_t)off;
+        struct after after = die();
+        ck_assert_uint_eq(after.records, off == 0);
+        forget(&after);
+        *magic -= (uint32_t)off;
+    }
+}
+END_TEST
+
 START_TEST(all_that_was_fixed_is_found_as_it_was)
 {
     static const char body[] = "__mxx";
@@ -322,6 +337,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, large_bodies_that_ended_leave_room_for_others);
     tcase_add_test(tests, what_was_not_admitted_to_the_end_was_never_there);
     tcase_add_test(tests, a_damaged_frame_cuts_off_its_log_and_a_damaged_record_is_none);
+    tcase_add_test(tests, a_block_that_does_not_begin_as_records_do_is_none);
     tcase_add_test(tests, all_that_was_fixed_is_found_as_it_was);
     tcase_add_test(tests, who_named_no_model_and_has_no_key_has_none);
 }

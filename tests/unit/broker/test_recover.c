@@ -7,6 +7,7 @@
 #include "broker/record.h"
 #include "tests/unit/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 static int fd;
 static uint32_t n_workers; /* of the next broker */
 static struct broker *broker;
+static char model[8];             /* that requests name; "": none */
 static const uint8_t *client_key; /* that requests are admitted with; NULL: none */
 static struct client_key *known;  /* to the next broker; NULL: nobody */
 
@@ -75,6 +77,7 @@ static void free_books(struct broker *dead)
 
 static void begin(void)
 {
+    model[0] = 0;
     client_key = NULL;
     known = NULL;
     n_workers = 0;
@@ -119,10 +122,15 @@ static struct request *admit(uint8_t name, size_t bytes)
     generate.generate.id = request->home.id;
     generation_defaults(&generate.generate.generation);
     generate.generate.generation.prompt.text = (struct bytes){prompt, bytes};
+    generate.generate.generation.model = bytes_of_string(model);
 
     struct buffer body = encoded(&generate);
     ck_assert_int_eq(record_make(broker->journal.vault, request, body.data, body.len), 0);
     ck_assert_int_eq(journal_reserve(&broker->journal, &request->log, 5000), 0);
+    if (model[0]) {
+        const uint8_t *at = memmem(request->body.data, request->body.len, model, strlen(model));
+        request->model = (struct bytes){at, strlen(model)};
+    }
     request->prompt_tokens = 1;
     record_keep(broker->journal.vault, request, client_key);
     buffer_deinit(&body);
@@ -283,6 +291,23 @@ START_TEST(of_a_key_that_was_taken_away_a_request_counts_for_its_session)
 }
 END_TEST
 
+/* The next broker knows no model before its workers have told it theirs. */
+START_TEST(what_waits_for_a_real_model_is_told_from_made_up_names_once_a_worker_has_come)
+{
+    enum { MADE_UP = 2 * WANTS_UNKNOWN_MAX, REAL = MADE_UP + 1 };
+    for (uint8_t name = 1; name <= REAL; name++) {
+        snprintf(model, sizeof model, name == REAL ? "real" : "no-%03u", name);
+        admit(name, 100);
+    }
+    take_over();
+    ck_assert_uint_ge(found(REAL)->queued_want, WANTS_SHARED_UNKNOWN);
+    queue_know(&broker->queue, bytes_of_string("real"));
+    ck_assert_uint_lt(found(REAL)->queued_want, WANTS_SHARED_UNKNOWN);
+    ck_assert_ptr_eq(queue_first(&broker->queue, QUEUE_WANT(found(REAL)->queued_want)), found(REAL));
+    ck_assert_uint_eq(broker->queue.n, REAL);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, begin, end);
@@ -290,6 +315,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, twins_stand_in_nobodys_way);
     tcase_add_test(tests, a_request_counts_for_its_clients_key_again);
     tcase_add_test(tests, of_a_key_that_was_taken_away_a_request_counts_for_its_session);
+    tcase_add_test(tests, what_waits_for_a_real_model_is_told_from_made_up_names_once_a_worker_has_come);
     tcase_add_test(tests, what_runs_takes_a_large_ones_place_only_if_it_is_large);
     tcase_add_test(tests, whether_a_client_has_it_is_known_to_the_next);
 }

@@ -324,8 +324,10 @@ START_TEST(the_store_is_believed_as_far_as_it_keeps_its_word)
         for (int j = 0; j < N; j++)
             routing_lost(&routing, &workers[j]); /* nobody has it but the store */
     }
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
+        ck_assert_uint_eq(workers[i].restored.came_true, 0);
         ck_assert_uint_lt(belief_expects(&workers[i].restored, 1000), 250);
+    }
     send(&request, prompt, 2000);
     ck_assert_uint_gt(request.prefill, 1500);
     finish(&request, 0);

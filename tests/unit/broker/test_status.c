@@ -4,12 +4,15 @@
 #include "broker/status.h"
 #include "tests/unit/run.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define N 3
 
 static struct broker *broker;
+static struct board_slot slots[N];
 static struct worker_status workers[WORKER_MAX];
 static struct message message;
 
@@ -18,13 +21,13 @@ static void set_up(void)
     broker = calloc(1, sizeof *broker);
     ck_assert_ptr_nonnull(broker);
     broker->n_workers = broker->supervisor.n = N;
-    broker->supervisor.board = calloc(1, board_size(N));
-    board_init(broker->supervisor.board, N);
+    memset(slots, 0, sizeof slots);
+    for (int i = 0; i < N; i++)
+        broker->supervisor.slots[i] = &slots[i];
 }
 
 static void tear_down(void)
 {
-    free(broker->supervisor.board);
     free(broker);
 }
 
@@ -101,7 +104,7 @@ END_TEST
 
 START_TEST(what_it_does_now_is_on_the_board)
 {
-    struct board_slot *slot = &broker->supervisor.board->slots[2];
+    struct board_slot *slot = &slots[2];
     const struct board_snapshot snapshot = {.active = 1,
                                             .waiting = 2,
                                             .kv_free = 3,
@@ -135,13 +138,47 @@ START_TEST(what_it_does_now_is_on_the_board)
 }
 END_TEST
 
+/* Whether a message takes the status as it is. */
+static bool can_be_sent(void)
+{
+    struct buffer out = {0};
+    status_of(0);
+    int r = message_encode(&message, &out);
+    buffer_deinit(&out);
+    return r == 0;
+}
+
+START_TEST(what_no_worker_would_write_on_the_board_spoils_no_status)
+{
+    static const double reals[] = {(double)NAN, (double)INFINITY, -1, 1e300};
+    struct board_slot *slot = &slots[1];
+    struct board_snapshot snapshot = {.tokens_per_s = 1e12};
+    for (uint32_t i = 0; i < N; i++)
+        snprintf(broker->workers[i].name, sizeof broker->workers[i].name, "worker-%u", i);
+    board_write(slot, &snapshot);
+    ck_assert(can_be_sent());
+    ck_assert_double_eq(status_of(1)->tokens_per_s, 1e12);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        snapshot.tokens_per_s = reals[i];
+        board_write(slot, &snapshot);
+        ck_assert_double_eq(status_of(1)->tokens_per_s, 0);
+        ck_assert(can_be_sent());
+    }
+    memset(&snapshot, 0xff, sizeof snapshot);
+    snapshot.prefill_tokens = 2; /* together one more than a word holds */
+    board_write(slot, &snapshot);
+    ck_assert(can_be_sent());
+    ck_assert_double_eq(status_of(1)->hit_rate, 1);
+}
+END_TEST
+
 /* The state that is told for a worker's own, what its slot says, and whether the pool is shutting down. */
 static enum worker_state told(enum worker_state own, enum worker_state on_board, bool draining)
 {
     const struct board_snapshot snapshot = {.state = on_board};
     broker->draining = draining;
     broker->workers[0].state = own;
-    board_write(&broker->supervisor.board->slots[0], &snapshot);
+    board_write(&slots[0], &snapshot);
     return status_of(0)->state;
 }
 
@@ -213,6 +250,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_pool_is_counted);
     tcase_add_test(tests, a_worker_is_what_it_registered_and_its_process);
     tcase_add_test(tests, what_it_does_now_is_on_the_board);
+    tcase_add_test(tests, what_no_worker_would_write_on_the_board_spoils_no_status);
     tcase_add_test(tests, its_state_is_the_brokers_until_it_says_more);
     tcase_add_test(tests, workers_with_one_digest_serve_one_model);
     tcase_add_test(tests, a_model_stays_while_its_worker_is_started_again_and_goes_when_it_failed);

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -32,6 +34,23 @@ int zmq_setsockopt(void *socket, int option, const void *value, size_t len)
         (int (*)(void *, int, const void *, size_t))dlsym(RTLD_NEXT, "zmq_setsockopt");
     n_set += option == ZMQ_SUBSCRIBE && socket != stranger;
     return real(socket, option, value, len);
+}
+
+/* The connection that messages came by, of a client with KEY; -1: as libzmq says. */
+static int came_by = -1;
+#define KEY 3
+
+const char *zmq_msg_gets(const zmq_msg_t *message, const char *property)
+{
+    const char *(*real)(const zmq_msg_t *, const char *) =
+        (const char *(*)(const zmq_msg_t *, const char *))dlsym(RTLD_NEXT, "zmq_msg_gets");
+    return came_by >= 0 && strcmp(property, "User-Id") == 0 ? "3" : real(message, property);
+}
+
+int zmq_msg_get(const zmq_msg_t *message, int property)
+{
+    int (*real)(const zmq_msg_t *, int) = (int (*)(const zmq_msg_t *, int))dlsym(RTLD_NEXT, "zmq_msg_get");
+    return came_by >= 0 && property == ZMQ_SRCFD ? came_by : real(message, property);
 }
 
 static void set_up(void)
@@ -329,6 +348,58 @@ START_TEST(many_connections_get_many_shards)
 }
 END_TEST
 
+/* A connection of a client with a key, of which `came_by` is this end. Returns the other. */
+static int connect_with_key(void)
+{
+    struct sockaddr_un anywhere = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0), pair[2];
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&anywhere, sizeof(sa_family_t)), 0);
+    intake_listen_for(INTAKE_SUBSCRIPTIONS_KEYS);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    intake_listen_for(INTAKE_ANYTHING);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    intake_accepted(pair[0], listener);
+    close(listener);
+    came_by = pair[0];
+    return pair[1];
+}
+
+/* Libraries send no such thing, so it is said by another kind of socket. */
+START_TEST(the_end_of_a_subscription_that_nobody_had_gives_none_back)
+{
+    struct client_key key = {.number = KEY};
+    struct client_keys keys = {0};
+    const struct allowance allowance = {.subscriptions = 10};
+    HASH_ADD(by_number, keys.by_number, number, sizeof key.number, &key);
+    stream_guard(&stream, &keys, &allowance);
+    int other = connect_with_key(), none = 0;
+    zmq_close(stranger);
+    take_all();
+    stranger = zmq_socket(context, ZMQ_DEALER);
+    zmq_setsockopt(stranger, ZMQ_LINGER, &none, sizeof none);
+    ck_assert_int_eq(zmq_connect(stranger, "inproc://stream-1"), 0);
+    for (uint32_t number = 1; number <= 3; number++)
+        say(1, number);
+    ck_assert_uint_eq(take_all(), 0);
+    ck_assert_uint_eq(intake_subscriptions_of(KEY), 3);
+    for (uint32_t number = 7; number <= 9; number++)
+        say(0, number);
+    ck_assert_uint_eq(take_all(), 0);
+    ck_assert_uint_eq(intake_subscriptions_of(KEY), 3);
+    say(0, 2);
+    say(0, 2);
+    ck_assert_uint_eq(take_all(), 1);
+    ck_assert_uint_eq(intake_subscriptions_of(KEY), 2);
+    close(came_by);
+    close(other);
+    came_by = -1;
+    connections_caught_up();
+    connections_caught_up();
+    HASH_CLEAR(by_number, keys.by_number);
+    stream_guard(&stream, NULL, NULL);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -340,6 +411,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, who_was_forgotten_for_want_of_room_still_hears);
     tcase_add_test(tests, a_subscription_of_a_connection_that_ended_is_not_set);
     tcase_add_test(tests, many_connections_get_many_shards);
+    tcase_add_test(tests, the_end_of_a_subscription_that_nobody_had_gives_none_back);
 }
 
 int main(void)

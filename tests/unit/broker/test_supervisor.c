@@ -2,7 +2,6 @@
 /* The supervisor as the broker sees it: the test is the supervisor. */
 
 #include "broker/supervisor.h"
-#include "common/shm.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 
 static int above; /* the supervisor's end */
 static struct supervisor supervisor;
-static struct board *board;
+static struct board_slot *turns, *slots[WORKER_MAX + 1];
 static struct error err;
 
 static void say(const struct news *news)
@@ -28,15 +27,14 @@ static void say(const struct news *news)
 static struct news welcome_of(uint32_t n)
 {
     struct news news = {.kind = NEWS_WELCOME, .version = SUPERVISION_VERSION};
-    int fd;
-    ck_assert_int_eq(shm_create("board", board_size(n), &fd), 0);
-    ck_assert_int_eq(shm_map(fd, board_size(n), (void **)&board), 0);
-    board_init(board, n);
+    ck_assert_int_eq(board_create(&news.welcome.turns_fd, &turns), 0);
+    for (uint32_t i = 0; i < n; i++)
+        ck_assert_int_eq(board_create(&news.welcome.slot_fds[i], &slots[i]), 0);
     news.welcome.boot = 42;
     news.welcome.n_places = n;
-    news.welcome.board_fd = fd;
+    news.welcome.board_version = BOARD_VERSION;
     news.welcome.rundir_fd = open("/", O_RDONLY | O_DIRECTORY);
-    news.welcome.vault_fd = dup(fd);
+    news.welcome.vault_fd = open("/", O_RDONLY | O_DIRECTORY);
     return news;
 }
 
@@ -103,6 +101,11 @@ START_TEST(another_version_is_refused_in_words)
     ck_assert_int_eq(init_with(&news, sizeof news, N), -EBADMSG);
     ck_assert_str_eq(err.text, text);
     news = welcome();
+    news.welcome.board_version++;
+    err.text[0] = 0;
+    ck_assert_int_eq(init_with(&news, sizeof news, N), -EBADMSG);
+    ck_assert_str_eq(err.text, text);
+    news = welcome();
     news.kind = NEWS_PLACE;
     err.text[0] = 0;
     ck_assert_int_eq(init_with(&news, sizeof news, N), -EBADMSG);
@@ -131,9 +134,34 @@ END_TEST
 START_TEST(a_board_that_is_none_is_refused)
 {
     struct news news = welcome();
-    board->magic++;
+    turns->magic++;
     ck_assert_int_eq(init_with(&news, sizeof news, N), -EINVAL);
     ck_assert_str_eq(err.text, "the board: Invalid argument");
+    news = welcome();
+    close(news.welcome.slot_fds[N - 1]);
+    news.welcome.slot_fds[N - 1] = -1;
+    ck_assert_int_eq(init_with(&news, sizeof news, N), -EBADF);
+    ck_assert_str_eq(err.text, "the board: Bad file descriptor");
+}
+END_TEST
+
+/* A worker that was taken over writes to its slot what it likes, and lives on when the broker does not. */
+START_TEST(no_worker_keeps_the_next_broker_from_coming_up)
+{
+    struct news news = welcome();
+    for (uint32_t i = 0; i < N; i++)
+        memset(slots[i], 0xff, sizeof *slots[i]);
+    ck_assert_int_eq(init_with(&news, sizeof news, N), 0);
+}
+END_TEST
+
+START_TEST(of_the_board_no_descriptor_is_kept)
+{
+    struct news news = welcome();
+    ck_assert_int_eq(init_with(&news, sizeof news, N), 0);
+    ck_assert_int_eq(fcntl(news.welcome.turns_fd, F_GETFD), -1);
+    for (uint32_t i = 0; i < N; i++)
+        ck_assert_int_eq(fcntl(news.welcome.slot_fds[i], F_GETFD), -1);
 }
 END_TEST
 
@@ -233,6 +261,34 @@ START_TEST(a_place_that_is_not_there_is_passed_over)
     ck_assert(!supervisor_take(&supervisor, &change));
     ck_assert_uint_eq(supervisor.places[N].record.incarnation, 0);
     ck_assert_str_eq(told(N - 1, PLACE_READY, 1), "born");
+}
+END_TEST
+
+START_TEST(a_record_whose_state_is_none_is_passed_over)
+{
+    ck_assert_str_eq(told(0, PLACE_READY, 1), "born");
+    struct supervisor_change change;
+    struct news news = {.kind = NEWS_PLACE, .place = {.state = PLACE_STATE_COUNT, .incarnation = 2}};
+    say(&news);
+    ck_assert(!supervisor_take(&supervisor, &change));
+    ck_assert_uint_eq(supervisor.places[0].record.incarnation, 1);
+    ck_assert_uint_eq(supervisor.places[0].record.state, PLACE_READY);
+}
+END_TEST
+
+START_TEST(texts_of_a_record_end_and_can_be_told)
+{
+    struct supervisor_change change;
+    struct news news = {.kind = NEWS_PLACE, .place = {.state = PLACE_WAITING, .incarnation = 1}};
+    const struct place_record *record = &supervisor.places[0].record;
+    memset(news.place.stream, 's', sizeof news.place.stream);
+    memset(news.place.reason, 'r', sizeof news.place.reason);
+    memcpy(news.place.reason, "/home/J\xf6rg/\n", 12);
+    say(&news);
+    ck_assert(supervisor_take(&supervisor, &change));
+    ck_assert_uint_eq(strnlen(record->stream, sizeof record->stream), sizeof record->stream - 1);
+    ck_assert_uint_eq(strnlen(record->reason, sizeof record->reason), sizeof record->reason - 1);
+    ck_assert(strncmp(record->reason, "/home/J?rg/?r", 13) == 0);
 }
 END_TEST
 
@@ -378,15 +434,15 @@ START_TEST(the_board_is_read_and_a_half_written_slot_is_zeros)
 {
     struct board_snapshot snapshot = {.pid = 77, .tokens = 5}, seen;
     uint64_t steps = 0;
-    board_write(&board->slots[1], &snapshot);
-    atomic_store(&board->slots[1].steps, 9);
+    board_write(slots[1], &snapshot);
+    atomic_store(&slots[1]->steps, 9);
     supervisor_snapshot(&supervisor, 1, &seen, &steps);
     ck_assert_mem_eq(&seen, &snapshot, sizeof seen);
     ck_assert_uint_eq(steps, 9);
     supervisor_snapshot(&supervisor, 0, &seen, &steps);
     ck_assert_uint_eq(seen.pid, 0);
     ck_assert_uint_eq(steps, 0);
-    atomic_store(&board->slots[1].sequence, 1); /* its writer was killed */
+    atomic_store(&slots[1]->sequence, 1); /* its writer was killed */
     memset(&seen, 1, sizeof seen);
     supervisor_snapshot(&supervisor, 1, &seen, &steps);
     ck_assert_mem_eq(&seen, &(struct board_snapshot){0}, sizeof seen);
@@ -397,7 +453,7 @@ END_TEST
 START_TEST(each_turn_of_the_loop_is_counted_on_the_board)
 {
     for (uint64_t i = 0; i < 3; i++) {
-        ck_assert_uint_eq(atomic_load(&board->broker_turns), i);
+        ck_assert_uint_eq(atomic_load(&turns->steps), i);
         supervisor_turn(&supervisor);
     }
 }
@@ -409,6 +465,8 @@ static void add_welcome(TCase *tests)
     tcase_add_test(tests, another_version_is_refused_in_words);
     tcase_add_test(tests, another_number_of_places_is_refused);
     tcase_add_test(tests, a_board_that_is_none_is_refused);
+    tcase_add_test(tests, no_worker_keeps_the_next_broker_from_coming_up);
+    tcase_add_test(tests, of_the_board_no_descriptor_is_kept);
     tcase_add_test(tests, a_supervisor_that_has_ended_is_told);
     tcase_add_test(tests, the_welcome_is_waited_for);
 }
@@ -420,6 +478,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_happened_between_two_records_is_seen);
     tcase_add_test(tests, who_was_expected_is_born_to_this_broker_too);
     tcase_add_test(tests, a_place_that_is_not_there_is_passed_over);
+    tcase_add_test(tests, a_record_whose_state_is_none_is_passed_over);
+    tcase_add_test(tests, texts_of_a_record_end_and_can_be_told);
     tcase_add_test(tests, it_says_when_the_pool_is_to_end);
     tcase_add_test(tests, orders_are_for_the_process_that_has_the_place);
     tcase_add_test(tests, an_order_that_cannot_be_given_is_given_later);

@@ -236,6 +236,53 @@ START_TEST(a_worker_has_one_large_text_at_a_time)
 }
 END_TEST
 
+/* As it comes: the name of the model is a part of the bytes. */
+static void ask_of(uint64_t ref, const char *model)
+{
+    struct message message = {
+        .kind = MESSAGE_TOKENIZE,
+        .tokenize = {.ref = ref, .model = bytes_of_string(model), .text = {text, LARGE}}};
+    raw.len = 0;
+    ck_assert_int_eq(message_encode(&message, &raw), 0);
+    ck_assert_int_eq(message_decode(decoder, raw.data, raw.len, &message, NULL), 0);
+    tokenize_ask(broker, session, &message, (struct bytes){raw.data, raw.len});
+}
+
+/* The same of a large text, behind which a ping asks whether it was taken. */
+static uint64_t asked_large(uint32_t index)
+{
+    uint64_t ref = asked(index, MESSAGE_TOKENIZE);
+    ck_assert_int_eq(next(dealers[index]).kind, MESSAGE_PING);
+    return ref;
+}
+
+START_TEST(one_model_that_is_busy_does_not_hold_up_another)
+{
+    strcpy(broker->workers[1].model, "n");
+    ask_of(900, "m");
+    ask_of(901, "m");
+    ask_of(902, "m");
+    ask_of(903, "n");
+    ask_of(904, "");
+    ask_of(905, "m");
+    tokenize_dispatch(broker);
+    uint64_t first = asked_large(0), second = asked_large(1);
+    answer(1, second, 1);
+    ck_assert_uint_eq(next(client).tokenize_ok.ref, 903);
+    tokenize_dispatch(broker); /* behind two that go on waiting one for whomever there is */
+    second = asked_large(1);
+    answer(1, second, 1);
+    ck_assert_uint_eq(next(client).tokenize_ok.ref, 904);
+    for (uint64_t ref = 900; ref <= 905; ref += ref == 902 ? 3 : 1) {
+        answer(0, first, 1);
+        ck_assert_uint_eq(next(client).tokenize_ok.ref, ref);
+        tokenize_dispatch(broker);
+        first = ref == 905 ? 0 : asked_large(0);
+    }
+    ck_assert_ptr_null(broker->tokenize.waiting);
+}
+END_TEST
+
 START_TEST(with_its_worker_a_question_is_lost)
 {
     ask_text(900, 5);
@@ -364,6 +411,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_answer_comes_under_the_ref_of_who_asked);
     tcase_add_test(tests, what_the_worker_refuses_is_refused);
     tcase_add_test(tests, a_worker_has_one_large_text_at_a_time);
+    tcase_add_test(tests, one_model_that_is_busy_does_not_hold_up_another);
     tcase_add_test(tests, with_its_worker_a_question_is_lost);
     tcase_add_test(tests, a_question_has_so_much_time_wherever_it_waits);
     tcase_add_test(tests, without_a_worker_nobody_is_asked);

@@ -140,24 +140,42 @@ START_TEST(what_waits_is_asked_in_its_order_and_gives_its_room_back)
     ck_assert_int_eq(keep(2, 1000), 0);
     add_of(3, 0);
     ck_assert_int_eq(keep(4, 500), 0);
-    first = tokenize_table_waiting(&table, 0);
+    first = table.waiting;
     ck_assert_uint_eq(first->client_ref, 102);
     ck_assert(bytes_equal(first->model, BYTES_LITERAL("c")));
-    second = tokenize_table_waiting(&table, first->ref);
+    second = first->next;
     ck_assert_uint_eq(second->client_ref, 104);
-    ck_assert_ptr_null(tokenize_table_waiting(&table, second->ref));
+    ck_assert_ptr_null(second->next);
 
     struct buffer message = tokenize_table_asked(&table, first, 5);
     ck_assert_uint_eq(message.len, 1000);
     buffer_deinit(&message);
     ck_assert_uint_eq(table.waiting_bytes, 500);
-    ck_assert_ptr_eq(tokenize_table_waiting(&table, 0), second);
+    ck_assert_ptr_eq(table.waiting, second);
     ck_assert(tokenize_table_take(&table, first->ref, 5, &gone));
     /* One that still waits ends by time too. */
     ck_assert(!tokenize_table_expire(&table, 0, 5, &gone));
     ck_assert(tokenize_table_take(&table, second->ref, TOKENIZE_NO_WORKER, &gone));
     ck_assert_uint_eq(table.waiting_bytes, 0);
+    ck_assert_ptr_null(table.waiting);
     ck_assert_uint_eq(table.n, 2);
+}
+END_TEST
+
+START_TEST(a_place_that_is_used_again_stands_at_the_end_of_the_line)
+{
+    struct tokenize_question gone;
+    for (uint32_t i = 1; i <= 3; i++)
+        ck_assert_int_eq(keep(i, 100), 0);
+    ck_assert(tokenize_table_take(&table, table.waiting->ref, TOKENIZE_NO_WORKER, &gone));
+    ck_assert_ptr_null(gone.next);
+    ck_assert_int_eq(keep(4, 100), 0);
+    ck_assert_ptr_eq(table.waiting->next->next, &table.questions[0]);
+    for (uint64_t wanted = 102; wanted <= 104; wanted++) {
+        ck_assert_uint_eq(table.waiting->client_ref, wanted);
+        ck_assert(tokenize_table_take(&table, table.waiting->ref, TOKENIZE_NO_WORKER, &gone));
+    }
+    ck_assert_ptr_null(table.waiting);
 }
 END_TEST
 
@@ -169,6 +187,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_session_may_ask_as_much_as_it_leaves_free);
     tcase_add_test(tests, all_sessions_of_a_client_have_one_share);
     tcase_add_test(tests, what_waits_is_asked_in_its_order_and_gives_its_room_back);
+    tcase_add_test(tests, a_place_that_is_used_again_stands_at_the_end_of_the_line);
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -244,6 +245,75 @@ START_TEST(memory_that_no_block_uses_goes_back_to_the_machine)
 }
 END_TEST
 
+/* Bytes that the segment has pages for. */
+static size_t pages(void)
+{
+    struct stat st;
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    return (size_t)st.st_blocks * 512;
+}
+
+/* Asked for before a block is handed out, a mebibyte at a time; given back so, where all of it is free. */
+START_TEST(memory_is_asked_for_and_given_back_in_mebibytes)
+{
+    const size_t mib = (size_t)1 << 20, header = pages();
+    char *first = take(1), *three = take(3 * mib), *one = take(mib), *half = take(mib / 2);
+    ck_assert_uint_eq(pages() - header, 5 * mib); /* half a one lies beside the first */
+    memset(three, 3, 3 * mib);
+    memset(one, 1, mib);
+    memset(half, 2, mib / 2);
+    vault_give(vault, three);
+    vault_give(vault, half);
+    ck_assert_uint_eq(pages() - header, 5 * mib);
+    vault_trim(vault);
+    ck_assert_uint_eq(pages() - header, 2 * mib);
+    ck_assert(one[0] == 1 && memcmp(one, one + 1, mib - 1) == 0);
+    vault_trim(vault); /* there is nothing left to give */
+    vault_give(vault, one);
+    vault_trim(vault);
+    ck_assert_uint_eq(pages() - header, mib);
+    take(3 * mib);
+    ck_assert_uint_eq(pages() - header, 4 * mib);
+    vault_give(vault, first);
+}
+END_TEST
+
+/* The segment begins with its header, of a page; behind that, what stands at each 512 bytes. */
+static void expect_damage(size_t at, const void *bytes, size_t len)
+{
+    struct error err = {{0}};
+    struct vault *other = NULL;
+    uint8_t before[8];
+    ck_assert_int_eq(pread(fd, before, len, (off_t)at), (ssize_t)len);
+    ck_assert_int_eq(pwrite(fd, bytes, len, (off_t)at), (ssize_t)len);
+    ck_assert_msg(vault_open(fd, &other, &err) == -EINVAL, "byte %zu", at);
+    ck_assert_str_eq(err.text, "the shared memory of requests: Invalid argument");
+    ck_assert_ptr_null(other);
+    ck_assert_int_eq(pwrite(fd, before, len, (off_t)at), (ssize_t)len);
+}
+
+START_TEST(a_vault_that_was_damaged_is_refused)
+{
+    enum { MARKS = 4096, UNITS = BYTES / VAULT_LEAST_BYTES };
+    const uint64_t units[] = {0, 1, UNITS - 1, UNITS + 1, UINT32_MAX, UINT64_MAX};
+    /* 4: 512 bytes; 8: 1,024; 16: 4,096 bytes; 13: five eighths of that; 64: 16 MiB; others are no size. */
+    static const uint8_t sizes[] = {1, 2, 3, 5, 6, 7, 9, 10, 11, 65, 255};
+    expect_damage(0, "Q", 1);
+    expect_damage(4, "\0", 1);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        expect_damage(8, &units[i], sizeof units[i]);
+    for (size_t i = 0; i < sizeof sizes; i++)
+        expect_damage(MARKS, &sizes[i], 1);
+    expect_damage(MARKS + 1, "\x08", 1);       /* where none of its size begins */
+    expect_damage(MARKS + 4, "\x0d", 1);       /* the same */
+    expect_damage(MARKS, "\x08\x04", 2);       /* one in another */
+    expect_damage(MARKS, "\x0d\0\0\0\x04", 5); /* in its last unit */
+    ck_assert_int_eq(pwrite(fd, "\x0d\0\0\0\0\x04\x08", 7, MARKS), 7);
+    open_again();
+    ck_assert_uint_eq(vault_used(vault), 5 * 512 + 512 + 1024);
+}
+END_TEST
+
 START_TEST(what_is_no_vault_is_refused)
 {
     struct error err = {{0}};
@@ -268,6 +338,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, more_than_there_is_is_refused);
     tcase_add_test(tests, a_process_that_is_killed_at_any_moment_leaves_whole_blocks);
     tcase_add_test(tests, memory_that_no_block_uses_goes_back_to_the_machine);
+    tcase_add_test(tests, memory_is_asked_for_and_given_back_in_mebibytes);
+    tcase_add_test(tests, a_vault_that_was_damaged_is_refused);
     tcase_add_test(tests, what_is_no_vault_is_refused);
 }
 

@@ -3,6 +3,7 @@
  * supervisor's end of its connection is held here. */
 
 #include "broker/worker_link.h"
+#include "tests/unit/broker/logged.h"
 #include "tests/unit/run.h"
 
 #include <string.h>
@@ -103,6 +104,23 @@ static int killed(struct order *ret_order)
     }
     return n;
 }
+
+/* By whoever wants to know; else by the log. */
+START_TEST(what_cannot_be_encoded_is_told_once)
+{
+    const struct message nothing = {.kind = MESSAGE_ASSIGN}; /* no prompt, which it must have */
+    struct error err = {{0}};
+    struct logged logged;
+    logged_begin(&logged);
+    ck_assert_int_lt(worker_link_send(&to, &workers[0], &nothing, &err), 0);
+    ck_assert_str_eq(logged_end(&logged), "");
+    ck_assert_str_ne(err.text, "");
+    logged_begin(&logged);
+    ck_assert_int_lt(worker_link_send(&to, &workers[0], &nothing, NULL), 0);
+    ck_assert_ptr_nonnull(strstr(logged_end(&logged), "a assign for worker cannot be encoded: "));
+    ck_assert_int_eq(next(0).kind, MESSAGE_NONE);
+}
+END_TEST
 
 START_TEST(what_a_slow_worker_does_not_take_is_sent_in_order)
 {
@@ -237,9 +255,85 @@ START_TEST(strangers_are_answered_if_that_goes_at_once)
 }
 END_TEST
 
+/* ---- connections ---- */
+
+/* A worker of these comes to listen there. */
+static void *listen_at(const char *endpoint)
+{
+    int none = 0;
+    void *socket = zmq_socket(context, ZMQ_DEALER);
+    zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof none);
+    ck_assert_int_eq(zmq_bind(socket, endpoint), 0);
+    return socket;
+}
+
+/* Who said what came next; NULL: nothing came. */
+static struct worker *next_speaker(void)
+{
+    struct worker *speaker = NULL;
+    struct peer peer;
+    zmq_msg_t part;
+    zmq_msg_init(&part);
+    if (router_receive(to.router, &peer, &part)) {
+        ck_assert_uint_gt(peer.len, 0);
+        speaker = worker_link_of(&to, &peer);
+    }
+    zmq_msg_close(&part);
+    return speaker;
+}
+
+START_TEST(whose_word_it_is_the_connection_tells)
+{
+    ck_assert_int_eq(worker_link_connect(&to, &workers[0], "inproc://link-0", NULL), 0);
+    ck_assert_int_eq(worker_link_connect(&to, &workers[1], "inproc://link-1", NULL), 0);
+    ck_assert_uint_eq(workers[0].peer.len, 0); /* it has to register */
+    workers[0].peer = workers[0].link;
+    ck_assert_int_eq(send_ack(0, 7), 0); /* before it listens */
+    void *zero = listen_at("inproc://link-0"), *one = listen_at("inproc://link-1");
+    ck_assert_int_eq(zmq_send(one, "I am worker 0", 13, 0), 13);
+    ck_assert_ptr_eq(next_speaker(), &workers[1]);
+    ck_assert_int_eq(zmq_send(zero, "x", 1, 0), 1);
+    ck_assert_ptr_eq(next_speaker(), &workers[0]);
+    leave(0);
+    dealers[0] = zero;
+    ck_assert_uint_eq(next(0).ack.wseq, 7);
+    zmq_close(one);
+}
+END_TEST
+
+START_TEST(who_is_disconnected_is_not_heard_any_more_and_the_next_one_is)
+{
+    struct order order;
+    void *before = listen_at("inproc://link-a"), *after = listen_at("inproc://link-b");
+    ck_assert_int_eq(worker_link_connect(&to, &workers[0], "inproc://link-a", NULL), 0);
+    workers[0].peer = workers[0].link;
+    ck_assert_int_eq(zmq_send(before, "x", 1, 0), 1);
+    worker_link_disconnect(&to, &workers[0]);
+    ck_assert_int_eq(send_ack(0, 1), WORKER_LINK_E_LOST);
+    ck_assert_ptr_null(next_speaker());
+    worker_link_disconnect(&to, &workers[0]); /* once is enough */
+    ck_assert_int_eq(worker_link_connect(&to, &workers[0], "inproc://link-b", NULL), 0);
+    ck_assert_int_eq(zmq_send(after, "x", 1, 0), 1);
+    ck_assert_ptr_eq(next_speaker(), &workers[0]);
+    ck_assert_int_eq(killed(&order), 0);
+    zmq_close(before);
+    zmq_close(after);
+}
+END_TEST
+
+START_TEST(an_endpoint_that_cannot_be_is_named_and_leaves_no_connection)
+{
+    struct error err = {{0}};
+    ck_assert_int_lt(worker_link_connect(&to, &workers[0], "nowhere", &err), 0);
+    ck_assert_ptr_nonnull(strstr(err.text, "nowhere: "));
+    ck_assert_uint_eq(workers[0].link.len, 0);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, what_cannot_be_encoded_is_told_once);
     tcase_add_test(tests, what_a_slow_worker_does_not_take_is_sent_in_order);
     tcase_add_test(tests, a_worker_that_went_is_killed_when_what_waits_is_sent);
     tcase_add_test(tests, a_worker_that_does_not_read_is_killed);
@@ -247,6 +341,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, frames_are_asked_for_again_after_a_while);
     tcase_add_test(tests, frames_are_acknowledged_once_when_that_is_due);
     tcase_add_test(tests, strangers_are_answered_if_that_goes_at_once);
+    tcase_add_test(tests, whose_word_it_is_the_connection_tells);
+    tcase_add_test(tests, who_is_disconnected_is_not_heard_any_more_and_the_next_one_is);
+    tcase_add_test(tests, an_endpoint_that_cannot_be_is_named_and_leaves_no_connection);
 }
 
 int main(void)

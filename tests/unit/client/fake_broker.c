@@ -330,6 +330,10 @@ static void on_join(struct fake_broker *b, uint64_t nonce)
     struct message m = {.kind = MESSAGE_WELCOME};
     if (b->config.welcomes_lost-- > 0)
         return;
+    if ((b->forgot || b->config.refuses_first) && b->config.joins_refused-- > 0) {
+        refuse(b, NULL, 0, PROTO_OVERLOADED, "too many subscriptions");
+        return;
+    }
     m.welcome.nonce = nonce;
     b->out.len = 0;
     if (message_encode(&m, &b->out) != 0)

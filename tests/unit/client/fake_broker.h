@@ -46,6 +46,8 @@ struct fake_config {
     const char *stream;   /* the endpoint that it tells, if not its own */
     const char *tcp;      /* bound there, as "127.0.0.1"; the folder is an endpoint */
     int welcomes_lost;    /* so many joins go without a welcome */
+    int joins_refused; /* so many are answered with "overloaded", after STEP_FORGET or as refuses_first says
+                        */
 };
 
 struct fake_broker;

@@ -145,6 +145,19 @@ START_TEST(a_broker_that_is_full_after_a_restart_is_asked_again)
 }
 END_TEST
 
+START_TEST(a_broker_that_has_no_room_for_a_listener_for_now_is_asked_again)
+{
+    static const int script[] = {0, 1, STEP_FORGET, 4, 5, STEP_END, STEP_STOP};
+    struct gathered g = {0};
+    start((struct fake_config){.n_frames = 6, .script = script, .joins_refused = 2, .says_of = true});
+    generate(&g);
+    check_whole(&g, 6);
+    ck_assert_int_eq(fake_broker_count(broker, "hello"), 2);
+    ck_assert_int_ge(fake_broker_count(broker, "join"), 4);
+    stop();
+}
+END_TEST
+
 START_TEST(a_session_that_cannot_be_opened_again_ends_everything_with_a_reason)
 {
     static const int script[] = {0, STEP_FORGET, STEP_STOP};
@@ -384,6 +397,18 @@ START_TEST(a_broker_without_room_is_believed_at_the_first_hello)
 }
 END_TEST
 
+START_TEST(a_broker_without_room_for_a_listener_is_believed_at_the_first_join)
+{
+    char folder[RUNDIR_PATH_MAX + 1];
+    struct quern_error err = {0};
+    struct fake_config config = {.joins_refused = 1, .refuses_first = true, .says_of = true};
+    broker = fake_broker_new(&config, folder);
+    ck_assert_int_eq(quern_connect(folder, 5000, &client, &err), -EAGAIN);
+    ck_assert_str_eq(err.text, "the pool refuses: overloaded: too many subscriptions");
+    fake_broker_free(broker);
+}
+END_TEST
+
 START_TEST(who_did_not_call_for_long_does_not_blame_the_broker)
 {
     static const int script[] = {0, STEP_STOP};
@@ -503,6 +528,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_request_sent_again_streams_though_the_boot_number_fell);
     tcase_add_test(tests, tokens_that_a_restart_lost_end_the_request_with_a_reason);
     tcase_add_test(tests, a_broker_that_is_full_after_a_restart_is_asked_again);
+    tcase_add_test(tests, a_broker_that_has_no_room_for_a_listener_for_now_is_asked_again);
     tcase_add_test(tests, a_session_that_cannot_be_opened_again_ends_everything_with_a_reason);
     tcase_add_test(tests, a_broker_that_falls_silent_ends_everything_with_a_reason);
     tcase_add_test(tests, a_broken_session_answers_what_was_asked);
@@ -516,6 +542,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_run_directory_that_a_stranger_could_have_made_is_not_trusted);
     tcase_add_test(tests, a_pool_of_another_version_is_told_apart);
     tcase_add_test(tests, a_broker_without_room_is_believed_at_the_first_hello);
+    tcase_add_test(tests, a_broker_without_room_for_a_listener_is_believed_at_the_first_join);
     tcase_add_test(tests, who_did_not_call_for_long_does_not_blame_the_broker);
     tcase_add_test(tests, who_was_stopped_while_a_session_opens_again_does_not_blame_the_broker);
     tcase_add_test(tests, who_does_not_answer_is_named_with_what_may_be_the_matter);

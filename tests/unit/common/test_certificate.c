@@ -161,8 +161,9 @@ START_TEST(what_is_wrong_is_named_with_file_and_line)
     ck_assert_str_eq(err.text, "b: no CURVE certificate, it has a zero byte");
     ck_assert_int_eq(certificate_read(in_folder("nothing"), &certificate, &err), -ENOENT);
     ck_assert_ptr_nonnull(strstr(err.text, "/nothing: No such file or directory"));
-    ck_assert_int_eq(certificate_read(folder, &certificate, &err), -EISDIR);
+    ck_assert_int_eq(certificate_read(folder, &certificate, &err), -EINVAL);
     ck_assert_int_eq(certificate_read("/dev/zero", &certificate, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "/dev/zero: not a regular file"));
 }
 END_TEST
 
@@ -203,6 +204,10 @@ START_TEST(the_secret_is_found_beside_the_public_certificate)
     write_file("key_secret", pyzmq_public, 0600);
     ck_assert_int_eq(certificate_read_secret(in_folder("key"), &certificate, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "/key_secret has no secret-key"));
+    ck_assert_int_eq(unlink(in_folder("key_secret")), 0);
+    ck_assert_int_eq(mkfifo(in_folder("key_secret"), 0600), 0); /* it is not waited for */
+    ck_assert_int_eq(certificate_read_secret(in_folder("key"), &certificate, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "/key_secret: not a regular file"));
 }
 END_TEST
 

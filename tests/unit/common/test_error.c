@@ -5,6 +5,14 @@
 #include <errno.h>
 #include <string.h>
 
+START_TEST(a_prefix_of_nothing_is_before_what_the_code_says)
+{
+    struct error err = {0};
+    ck_assert_int_eq(error_prefix(&err, -ENOMEM, "%s", "model.gguf"), -ENOMEM);
+    ck_assert_str_eq(err.text, "model.gguf: Cannot allocate memory");
+}
+END_TEST
+
 START_TEST(the_code_is_returned_and_the_text_kept)
 {
     struct error err = {0};
@@ -42,6 +50,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_prefix_of_nothing_is_before_what_the_code_says);
     tcase_add_test(tests, the_code_is_returned_and_the_text_kept);
     tcase_add_test(tests, a_long_text_is_cut_not_overrun);
     tcase_add_test(tests, a_quoted_name_cannot_break_the_line);

@@ -34,6 +34,19 @@ int emulator_kernels_lanes_apart(struct device_stream *stream)
     return simt_launch(stream, "lanes_apart", lanes_apart, one, block, 0);
 }
 
+static __global__ void sums_apart(void)
+{
+    if (threadIdx.x % 2)
+        simt_warp_sum(1u);
+    else
+        simt_warp_max(1u);
+}
+
+int emulator_kernels_sums_apart(struct device_stream *stream)
+{
+    return simt_launch(stream, "sums_apart", sums_apart, one, block, 0);
+}
+
 static __global__ void misaligned(const uint8_t *memory)
 {
     simt_load16(memory + 8);
@@ -42,6 +55,24 @@ static __global__ void misaligned(const uint8_t *memory)
 int emulator_kernels_misaligned(struct device_stream *stream, const void *memory)
 {
     return simt_launch(stream, "misaligned", misaligned, one, block, 0, (const uint8_t *)memory);
+}
+
+static __global__ void misaligned_vector(struct simt_16 *out, const uint8_t *memory)
+{
+    *out = *(const struct simt_16 *)(memory + 8);
+}
+
+static __global__ void misaligned_store(uint8_t *memory)
+{
+    *(uint64_t *)(memory + 4) = threadIdx.x;
+}
+
+int emulator_kernels_misaligned_access(struct device_stream *stream, void *memory, bool stores)
+{
+    if (stores)
+        return simt_launch(stream, "misaligned_store", misaligned_store, one, block, 0, (uint8_t *)memory);
+    return simt_launch(stream, "misaligned_vector", misaligned_vector, one, block, 0,
+                       (struct simt_16 *)memory, (const uint8_t *)memory);
 }
 
 static __global__ void behind_shared(void)
@@ -120,6 +151,19 @@ static __global__ void turns(uint32_t *count, uint32_t *out)
 int emulator_kernels_turns(struct device_stream *stream, uint32_t *count, uint32_t *out)
 {
     return simt_launch(stream, "turns", turns, one, block, 0, count, out);
+}
+
+static __global__ void warps_after_a_sum(uint32_t *count, uint32_t *out)
+{
+    simt_warp_sum(1u);
+    if (threadIdx.x % SIMT_LANES == 0)
+        out[threadIdx.x / SIMT_LANES] = simt_atomic_add(count, 1u);
+}
+
+int emulator_kernels_warps_after_a_sum(struct device_stream *stream, uint32_t *count, uint32_t *out)
+{
+    return simt_launch(stream, "warps_after_a_sum", warps_after_a_sum, one, {8 * SIMT_LANES, 1, 1}, 0, count,
+                       out);
 }
 
 static __global__ void read_one(const uint32_t *memory, uint32_t i, uint32_t *out)

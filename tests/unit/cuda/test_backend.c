@@ -11,6 +11,8 @@
 #include "worker/engine/kv_type.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define N_BLOCKS 6
@@ -121,7 +123,7 @@ START_TEST(what_it_cannot_do_is_refused_by_name)
     bad[2].kv_type = BACKEND_KV_BF16;
     bad[3].n_slots = 0;
     const int expected[] = {-ENODEV, -ENODEV, -ENOTSUP, -EINVAL};
-    const char *named[] = {"number 0", "one device", "not in bf16", "slots"};
+    const char *named[] = {"no emulated device 1", "one device", "not in bf16", "slots"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct backend *unused;
         struct error err = {0};
@@ -155,24 +157,89 @@ START_TEST(what_does_not_fit_is_refused_with_what_would)
 }
 END_TEST
 
+/* Of a device that has room for one worker with all the blocks that it wants, and hardly more. */
 START_TEST(sharers_take_a_part_each_of_what_there_is)
 {
-    struct fixture f;
-    struct backend *backend;
-    struct backend_info info[2];
-    struct error err = {0};
-    *(&f) = (struct fixture){.model = make_model(&small_shape, "Q8_0")};
-    for (uint32_t i = 0; i < 2; i++) {
-        /* Far more than there is: 65,536 blocks of 64 KiB a slot. A part so small that little is touched. */
-        const struct backend_config config = {
-            .model = f.model, .n_slots = 4, .n_context = 1024, .max_rows = 8, .n_sharers = i ? 100 : 0};
+    struct model *model = make_model(&small_shape, "Q8_0");
+    struct backend_config config = {.model = model, .n_slots = 4, .n_context = 8192, .max_rows = 8};
+    const uint32_t n_wanted = 4 * 8192 / 32;
+    char bytes[32];
+    size_t total = 0;
+    for (uint32_t n_sharers = 0; n_sharers <= 3; n_sharers++) {
+        struct backend *backend;
+        struct backend_info info;
+        struct error err = {0};
+        config.n_sharers = n_sharers;
         ck_assert_msg(quern_backend.open(&config, &backend, &err) == 0, "%s", err.text);
-        quern_backend.info(backend, &info[i]);
+        quern_backend.info(backend, &info);
         quern_backend.close(backend);
+        const size_t room = n_sharers ? (total - total / 32) / n_sharers : SIZE_MAX;
+        const size_t block = info.groups[0].block_bytes;
+        ck_assert_uint_le(info.memory_bytes, room);
+        if (n_sharers <= 1) {
+            ck_assert_uint_eq(info.groups[0].n_blocks, n_wanted);
+        } else {
+            ck_assert_uint_lt(info.groups[0].n_blocks, n_wanted);
+            ck_assert_uint_gt(info.memory_bytes + 2 * block, room); /* no other block would have fit */
+        }
+        if (n_sharers == 0) {
+            total = info.memory_bytes + info.memory_bytes / 16;
+            snprintf(bytes, sizeof bytes, "%zu", total);
+            setenv("QUERN_EMU_BYTES", bytes, 1);
+        }
     }
-    ck_assert_uint_eq(info[0].groups[0].n_blocks, 4 * 32);
-    ck_assert_uint_eq(info[1].groups[0].n_blocks, 4 * 32);
-    model_free(f.model);
+    unsetenv("QUERN_EMU_BYTES");
+    model_free(model);
+}
+END_TEST
+
+static struct backend_info info_with(const struct backend_config *config, const char *device_bytes)
+{
+    struct backend *backend;
+    struct backend_info info;
+    struct error err = {0};
+    setenv("QUERN_EMU_BYTES", device_bytes, 1);
+    setenv("QUERN_UNCHECKED", "1", 1);
+    ck_assert_msg(quern_backend.open(config, &backend, &err) == 0, "%s", err.text);
+    quern_backend.info(backend, &info);
+    quern_backend.close(backend);
+    unsetenv("QUERN_EMU_BYTES");
+    unsetenv("QUERN_UNCHECKED");
+    return info;
+}
+
+/* The 32 blocks of a sequence take 1 MiB. */
+START_TEST(slots_are_as_many_as_memory_holds_sequences_between_two_bounds)
+{
+    struct model *model = make_model(&small_shape, "Q8_0");
+    const struct backend_config config = {
+        .model = model, .n_slots = 3, .most_slots = 7, .n_context = 1024, .max_rows = 8};
+    struct backend_config exact = config, few_rows = config, given = config;
+    ck_assert_uint_eq(info_with(&config, "800000000").n_slots, 7);
+    ck_assert_uint_eq(info_with(&config, "800000000").groups[0].n_blocks, 7 * 32);
+    uint32_t least = 7, between = 0;
+    char bytes[24];
+    /* With less memory never more slots, nor fewer than were asked for. */
+    for (uint32_t half_mib = 80; half_mib > 0 && least > 3; half_mib--) {
+        snprintf(bytes, sizeof bytes, "%u", half_mib << 19);
+        const struct backend_info info = info_with(&config, bytes);
+        ck_assert_uint_le(info.n_slots, least);
+        ck_assert_uint_ge(info.n_slots, 3);
+        if (info.n_slots > 3)
+            ck_assert_uint_ge(info.groups[0].n_blocks, info.n_slots * 32);
+        between += info.n_slots > 3 && info.n_slots < 7;
+        least = info.n_slots;
+    }
+    ck_assert_uint_eq(least, 3);
+    ck_assert_uint_gt(between, 0);
+    exact.most_slots = 0;
+    ck_assert_uint_eq(info_with(&exact, "800000000").n_slots, 3);
+    few_rows.max_rows = 5; /* a step has a row for each */
+    ck_assert_uint_eq(info_with(&few_rows, "800000000").n_slots, 5);
+    given.n_blocks = 4 * 32 + 31;
+    ck_assert_uint_eq(info_with(&given, "800000000").n_slots, 4);
+    ck_assert_uint_eq(info_with(&given, "800000000").groups[0].n_blocks, 4 * 32 + 31);
+    model_free(model);
 }
 END_TEST
 
@@ -355,6 +422,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_it_cannot_do_is_refused_by_name);
     tcase_add_test(tests, what_does_not_fit_is_refused_with_what_would);
     tcase_add_test(tests, sharers_take_a_part_each_of_what_there_is);
+    tcase_add_test(tests, slots_are_as_many_as_memory_holds_sequences_between_two_bounds);
     tcase_add_test(tests, a_step_is_submitted_before_the_one_ahead_is_read);
     tcase_add_test(tests, what_was_on_its_way_at_the_end_is_surplus);
     tcase_add_test(tests, a_prompt_is_fed_in_chunks_that_are_not_waited_for);

@@ -2,6 +2,7 @@
 /* What the emulator finds: each error ends the process with the name of the kernel and of what it did. Those
  * that end do so in a child, whose stderr is read; so this holds in builds that do not fork for each test. */
 
+#include "cuda/memory.h"
 #include "tests/unit/cuda/emulator_kernels.h"
 #include "tests/unit/run.h"
 
@@ -96,8 +97,16 @@ static void lanes_apart(void)
     device_synchronize(stream);
 }
 
+static void sums_apart(void)
+{
+    emulator_kernels_sums_apart(stream);
+    device_synchronize(stream);
+}
+
 START_TEST(lanes_that_meet_at_different_operations_are_an_error)
 {
+    check_death(sums_apart, "lanes of a warp meet at different operations\n");
+    ck_assert_ptr_nonnull(strstr(said, "emulator: kernel sums_apart, block 0,0,0, thread "));
     check_death(lanes_apart, "lanes of a warp meet at different operations\n");
     ck_assert_ptr_nonnull(strstr(said, "emulator: kernel lanes_apart, block 0,0,0, thread "));
 }
@@ -170,6 +179,30 @@ START_TEST(a_vector_load_that_is_not_aligned_is_an_error)
     ck_assert_ptr_nonnull(strstr(said, ": a load of 16 bytes from 0x"));
 }
 END_TEST
+
+#ifdef EMU_ALIGNED
+static void misaligned_vector(void)
+{
+    emulator_kernels_misaligned_access(stream, pinned, false);
+    device_synchronize(stream);
+}
+
+static void misaligned_store(void)
+{
+    emulator_kernels_misaligned_access(stream, pinned, true);
+    device_synchronize(stream);
+}
+
+START_TEST(any_access_that_is_not_aligned_is_an_error)
+{
+    check_death(misaligned_vector, "is not aligned\n");
+    ck_assert_ptr_nonnull(strstr(said, "emulator: kernel misaligned_vector, block 0,0,0, thread "));
+    ck_assert_ptr_nonnull(strstr(said, ", in ../tests/unit/cuda/emulator_kernels.cc:"));
+    check_death(misaligned_store, "is not aligned\n");
+    ck_assert_ptr_nonnull(strstr(said, "emulator: kernel misaligned_store, block 0,0,0, thread "));
+}
+END_TEST
+#endif
 
 static void too_much_shared(void)
 {
@@ -247,10 +280,23 @@ static void free_twice(void)
     device_free(device, memory);
 }
 
+/* The backend's memory, too. */
+static void copy_behind_the_backend(void)
+{
+    struct device_memory memory = {device, 0, false};
+    void *taken = device_memory_take(&memory, 100);
+    ck_assert_uint_eq(device_counts(device).bytes, memory.bytes);
+    device_copy(stream, taken, pinned, 100);
+    device_synchronize(stream);
+    device_copy(stream, taken, pinned, 101);
+    device_synchronize(stream);
+}
+
 START_TEST(copies_stay_within_what_was_allocated)
 {
     check_death(copy_from_elsewhere, "emulator: the source of a copy, 4 bytes at 0x");
     check_death(copy_too_much, "emulator: the source of a copy, 257 bytes at 0x");
+    check_death(copy_behind_the_backend, "emulator: the target of a copy, 101 bytes at 0x");
     check_death(free_twice, " is given back, and was not allocated\n");
 }
 END_TEST
@@ -269,6 +315,14 @@ static void kernel_reads_too_far(void)
     device_synchronize(stream);
 }
 
+static void kernel_reads_behind_the_backend(void)
+{
+    struct device_memory memory = {device, 0, false};
+    uint32_t *taken = device_memory_take_zeroed(&memory, 3 * sizeof *taken);
+    emulator_kernels_read(stream, taken, 3, pinned);
+    device_synchronize(stream);
+}
+
 static void kernel_reads_what_is_freed(void)
 {
     uint32_t *memory = device_alloc(device, sizeof *memory);
@@ -281,6 +335,7 @@ START_TEST(device_memory_is_for_work_on_the_device_alone)
 {
     check_death(host_looks, "use-after-poison");
     check_death(kernel_reads_too_far, "heap-buffer-overflow");
+    check_death(kernel_reads_behind_the_backend, "heap-buffer-overflow");
     check_death(kernel_reads_what_is_freed, "heap-use-after-free");
 }
 END_TEST
@@ -332,6 +387,38 @@ START_TEST(a_seed_changes_the_order_in_which_threads_run)
 }
 END_TEST
 
+/* Of 64 launches, in how many the first of 8 warps came before the last. */
+static uint32_t first_was_first(void)
+{
+    uint32_t *count = device_pinned(device, sizeof *count), n = 0;
+    for (int i = 0; i < 64; i++) {
+        *count = 0;
+        emulator_kernels_warps_after_a_sum(stream, count, pinned);
+        device_synchronize(stream);
+        n += pinned[0] < pinned[7];
+    }
+    return n;
+}
+
+static void warps_in_order(void)
+{
+    ck_assert_uint_eq(first_was_first(), 64);
+}
+
+static void warps_out_of_order(void)
+{
+    const uint32_t n = first_was_first();
+    ck_assert_msg(n > 16 && n < 48, "%u of 64", n);
+}
+
+/* Else a kernel in which a warp must come after another would pass in every order that is tried. */
+START_TEST(a_seed_puts_no_warp_before_another)
+{
+    check_life(warps_in_order, "QUERN_EMU_SHUFFLE=0");
+    check_life(warps_out_of_order, "QUERN_EMU_SHUFFLE=1");
+}
+END_TEST
+
 /* Work is queued many times: how often the host saw it done before it asked, and how often it had to ask. */
 static void pieces(void)
 {
@@ -377,6 +464,32 @@ START_TEST(a_profile_counts_launches_and_blocks)
 }
 END_TEST
 
+START_TEST(there_are_as_many_devices_as_it_is_told)
+{
+    struct error err = {0};
+    struct device *devices[3], *beyond;
+    uint32_t n;
+    ck_assert(device_count(&n, &err) == 0 && n == 1);
+    setenv("QUERN_EMU_DEVICES", "3", 1);
+    ck_assert(device_count(&n, &err) == 0 && n == 3);
+    for (uint32_t i = 0; i < n; i++)
+        ck_assert_msg(device_open(i, &devices[i], &err) == 0, "%s", err.text);
+    ck_assert_int_eq(device_open(n, &beyond, &err), -ENODEV);
+    ck_assert_str_eq(err.text, "there is no emulated device 3: there are 3");
+    void *memory = device_alloc(devices[1], 4096); /* each has its own */
+    ck_assert_ptr_nonnull(memory);
+    ck_assert_uint_eq(device_counts(devices[1]).bytes, device_taken(4096));
+    ck_assert_uint_eq(device_counts(devices[0]).bytes + device_counts(devices[2]).bytes, 0);
+    for (uint32_t i = 0; i < n; i++)
+        device_close(devices[i]);
+    setenv("QUERN_EMU_DEVICES", "0", 1);
+    ck_assert_int_eq(device_count(&n, &err), -ENODEV);
+    ck_assert_int_eq(device_open(0, &beyond, &err), -ENODEV);
+    ck_assert_str_eq(err.text, "no emulated devices");
+    unsetenv("QUERN_EMU_DEVICES");
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_barrier_that_somebody_never_comes_to_is_an_error);
@@ -384,6 +497,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_stack_that_overflows_is_an_error);
     tcase_add_test(tests, a_missing_barrier_is_a_race);
     tcase_add_test(tests, a_vector_load_that_is_not_aligned_is_an_error);
+#ifdef EMU_ALIGNED
+    tcase_add_test(tests, any_access_that_is_not_aligned_is_an_error);
+#endif
     tcase_add_test(tests, more_shared_memory_than_there_is_is_an_error);
     tcase_add_test(tests, shared_memory_ends_where_it_was_asked_for);
     tcase_add_test(tests, a_grid_that_no_gpu_has_is_an_error);
@@ -393,8 +509,10 @@ static void add(TCase *tests)
 #endif
     tcase_add_test(tests, fresh_memory_is_full_of_the_byte_that_was_asked_for);
     tcase_add_test(tests, a_seed_changes_the_order_in_which_threads_run);
+    tcase_add_test(tests, a_seed_puts_no_warp_before_another);
     tcase_add_test(tests, the_queue_runs_in_pieces_that_a_seed_decides);
     tcase_add_test(tests, a_profile_counts_launches_and_blocks);
+    tcase_add_test(tests, there_are_as_many_devices_as_it_is_told);
 }
 
 int main(void)

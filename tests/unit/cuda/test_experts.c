@@ -214,8 +214,8 @@ static float *multiply(const struct matrices *weights, const struct inputs *inpu
     const struct device_product product = {&weights->matrix, out, stride};
     *ret_visits = choose(first, n_rows, reproducible);
     ck_assert_int_eq(device_fill(queue, out, 0x7b, bytes), 0);
-    ck_assert_int_eq(
-        kernels_multiply_visits(queue, &product, 1, &x, by_row, ret_visits, n_rows, reproducible), 0);
+    const struct multiply_step step = {.n_rows = n_rows, .reproducible = reproducible};
+    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &x, by_row, ret_visits, &step), 0);
     return from_device(out, bytes);
 }
 
@@ -305,7 +305,9 @@ START_TEST(two_matrices_of_different_formats_share_a_launch)
         const uint64_t launches = device_counts(device).launches;
         for (int p = 0; p < 2; p++)
             ck_assert_int_eq(device_fill(queue, products[p].out, 0x7b, bytes), 0);
-        ck_assert_int_eq(kernels_multiply_visits(queue, products, 2, &inputs.x, true, &visits, n, false), 0);
+        ck_assert_int_eq(kernels_multiply_visits(queue, products, 2, &inputs.x, true, &visits,
+                                                 &(struct multiply_step){.n_rows = n}),
+                         0);
         ck_assert_uint_eq(device_counts(device).launches, launches + 1);
         for (int p = 0; p < 2; p++)
             check_products(&weights[p], &inputs, true, &visits, from_device(products[p].out, bytes), n);
@@ -361,15 +363,16 @@ START_TEST(what_does_not_fit_together_is_refused)
     struct device_product product = {&weights.matrix, on_device(NULL, 4096), OUTPUTS + 3};
     const float *scores = on_device(NULL, 4096);
     const struct step_row *rows = make_rows(0);
-    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &inputs.x, true, &visits, 1, false),
+    const struct multiply_step one_row = {.n_rows = 1};
+    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &inputs.x, true, &visits, &one_row),
                      -EINVAL); /* columns */
     weights.matrix.padded_columns = 256;
     weights.matrix.n_experts = EXPERTS - 1;
-    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &inputs.x, true, &visits, 1, false),
+    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &inputs.x, true, &visits, &one_row),
                      -EINVAL);
     weights.matrix.n_experts = EXPERTS;
     weights.matrix.bias = product.out;
-    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &inputs.x, true, &visits, 1, false),
+    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &inputs.x, true, &visits, &one_row),
                      -EINVAL);
     ck_assert_int_eq(kernels_choose(queue, &visits, scores, EXPERTS - 1, rows, 1, false), -EINVAL);
     visits.n_used = EXPERTS + 1;

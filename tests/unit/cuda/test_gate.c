@@ -3,6 +3,7 @@
  * than the file's, is refused, and told by what. */
 
 #include "cuda/backend.h"
+#include "cuda/device.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/cpu/small_model.h"
 
@@ -15,11 +16,12 @@ static struct model *model;
 static enum backend_kv_type kv_type;
 
 /* With an environment variable that the emulated device reads. */
-static int open_with(const char *name, const char *value, uint32_t n_slots, uint32_t n_context,
-                     struct error *err)
+static int open_sized(const char *name, const char *value, const struct backend_config *sizes,
+                      struct error *err)
 {
-    const struct backend_config config = {
-        .model = model, .n_slots = n_slots, .n_context = n_context, .max_rows = 64, .kv_type = kv_type};
+    struct backend_config config = *sizes;
+    config.model = model;
+    config.kv_type = kv_type;
     struct backend *backend = NULL;
     setenv(name, value, 1);
     err->text[0] = 0;
@@ -28,6 +30,13 @@ static int open_with(const char *name, const char *value, uint32_t n_slots, uint
     if (r == 0)
         quern_backend.close(backend);
     return r;
+}
+
+static int open_with(const char *name, const char *value, uint32_t n_slots, uint32_t n_context,
+                     struct error *err)
+{
+    const struct backend_config config = {.n_slots = n_slots, .n_context = n_context, .max_rows = 64};
+    return open_sized(name, value, &config, err);
 }
 
 static void check_refused(const char *kernel, const char *named)
@@ -63,6 +72,46 @@ START_TEST(a_kernel_that_computes_wrongly_is_named)
 {
     model = make_model(&small_shape, "Q8_0");
     check_refused(kernels[_i].kernel, kernels[_i].named);
+    model_free(model);
+}
+END_TEST
+
+/* Five slots decode in the recording for eight rows, which alone has a tile. */
+START_TEST(the_largest_recording_is_held_to_it_with_slots_that_do_not_fill_it)
+{
+    struct error err;
+    model = make_model(&small_shape, "Q8_0");
+    ck_assert_int_eq(open_with("QUERN_EMU_SKIP", "multiply_thin", 5, 96, &err), -ENODEV);
+    ck_assert_msg(strstr(err.text, "of a decode of 5 equal rows") != NULL, "%s", err.text);
+    ck_assert_msg(open_with("QUERN_EMU_SKIP", "", 5, 96, &err) == 0, "%s", err.text);
+    model_free(model);
+}
+END_TEST
+
+/* Room for all that is asked of long sequences and large steps. */
+static const struct backend_config far = {.n_slots = 2, .n_context = 600, .max_rows = 128};
+
+/* Blocks that there are in no launch for few rows and few positions. */
+static const struct {
+    const char *kernel, *named;
+} far_kernels[] = {
+    {"attention:21", "kernel attention (layer 0), with 72 rows from position 448 on: column "},
+    {"multiply_wide:31",
+     "kernel multiply (blk.0.ffn_up.weight, Q8_0, 512 × 256), with 72 rows from position 448 on: column 511 "
+     "of row 71"},
+    {"norm:71", "kernel norm (layer 0), with 72 rows from position 448 on: column 0 of row 71"},
+    {"heads:143", "kernel heads (layer 0), with 72 rows from position 448 on: column "},
+};
+
+START_TEST(a_kernel_that_computes_wrongly_only_far_along_or_for_many_rows_is_named)
+{
+    struct error err;
+    const char *kernel = far_kernels[_i].kernel, *named = far_kernels[_i].named;
+    model = make_model(&small_shape, "Q8_0");
+    kv_type = BACKEND_KV_F16;
+    ck_assert_msg(open_with("QUERN_EMU_SKIP", kernel, 2, 96, &err) == 0, "%s: %s", kernel, err.text);
+    ck_assert_msg(open_sized("QUERN_EMU_SKIP", kernel, &far, &err) == -ENODEV, "%s: %s", kernel, err.text);
+    ck_assert_msg(strstr(err.text, named) != NULL, "%s: %s", kernel, err.text);
     model_free(model);
 }
 END_TEST
@@ -187,6 +236,65 @@ START_TEST(a_sound_device_passes_whatever_room_there_is)
 }
 END_TEST
 
+/* Two kinds of layers, and with experts; some of the rooms have no step of 72 rows, no third piece, or no
+ * second one. */
+START_TEST(a_sound_device_passes_far_along_too)
+{
+    static const struct {
+        uint32_t n_context, max_rows;
+    } rooms[] = {{600, 128}, {257, 16}, {256, 64}, {255, 65}, {300, 2}, {521, 72}, {520, 71}, {513, 1}};
+    struct synth_shape shapes[3] = {small_shape, odd_shape, small_shape};
+    struct error err;
+    shapes[0].architecture = "gemma2";
+    shapes[0].window = 100;
+    shapes[0].cap = 30;
+    shapes[0].biases = false;
+    shapes[0].rope_factor = 0;
+    shapes[2].n_experts = 8;
+    shapes[2].n_experts_used = 3;
+    shapes[2].n_expert_ff = 96;
+    model = make_model(&shapes[_i], _i == 1 ? "BF16" : "Q4_K_M");
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        const struct backend_config sizes = {
+            .n_slots = 1, .n_context = rooms[i].n_context, .max_rows = rooms[i].max_rows, .invariant = i % 2};
+        kv_type = i % 3 == 0 ? BACKEND_KV_Q8 : BACKEND_KV_F16;
+        ck_assert_msg(open_sized("QUERN_EAGER", "0", &sizes, &err) == 0, "%u, %u: %s", rooms[i].n_context,
+                      rooms[i].max_rows, err.text);
+    }
+    model_free(model);
+}
+END_TEST
+
+/* Launches of the gate. */
+static uint64_t launches_of(const struct backend_config *sizes)
+{
+    struct backend *backend = NULL;
+    struct backend_config config = *sizes;
+    struct error err;
+    config.model = model;
+    ck_assert_msg(quern_backend.open(&config, &backend, &err) == 0, "%s", err.text);
+    const uint64_t n = device_counts(backend_device(backend)).launches;
+    quern_backend.close(backend);
+    return n;
+}
+
+START_TEST(looking_far_along_costs_no_more_of_a_deeper_model)
+{
+    struct synth_shape shape = small_shape;
+    const struct backend_config near = {.n_slots = 2, .n_context = 96, .max_rows = 64};
+    uint64_t cost[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        shape.n_layers = i ? 9 : 2;
+        model = make_model(&shape, "Q8_0");
+        cost[i] = launches_of(&far) - launches_of(&near);
+        model_free(model);
+    }
+    ck_assert_uint_eq(cost[0], cost[1]);
+    ck_assert_uint_gt(cost[0], 20);
+    ck_assert_uint_lt(cost[0], 32);
+}
+END_TEST
+
 START_TEST(a_device_that_fails_or_stands_still_before_it_serves_is_told)
 {
     struct error err;
@@ -226,8 +334,11 @@ static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_is_named, 0, sizeof kernels / sizeof *kernels);
+    tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_only_far_along_or_for_many_rows_is_named, 0,
+                        sizeof far_kernels / sizeof *far_kernels);
     tcase_add_loop_test(tests, kernels_of_experts_are_held_to_it_too, 0,
                         sizeof expert_kernels / sizeof *expert_kernels);
+    tcase_add_test(tests, the_largest_recording_is_held_to_it_with_slots_that_do_not_fill_it);
     tcase_add_test(tests, a_rule_of_sharing_that_there_is_not_is_refused_by_name);
     tcase_add_test(tests, tiles_that_blocks_share_are_held_to_it_too);
     tcase_add_test(tests, keys_and_values_in_8_bits_are_held_to_it_too);
@@ -235,6 +346,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, weights_that_arrive_changed_are_named);
     tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
     tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
+    tcase_add_loop_test(tests, a_sound_device_passes_far_along_too, 0, 3);
+    tcase_add_test(tests, looking_far_along_costs_no_more_of_a_deeper_model);
     tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);
     tcase_add_loop_test(tests, a_model_that_is_broken_does_not_speak_against_the_device, 0, 2);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Heads are normed, turned, scaled and stored as the model's description says, in each type of keys and
- * values; blocks are copied whole. */
+ * values. */
 
 #include "cuda/kernels.h"
 #include "tests/unit/cuda/device.h"
@@ -337,40 +337,6 @@ START_TEST(nothing_else_in_the_pool_is_written)
 }
 END_TEST
 
-START_TEST(blocks_go_out_and_come_in_whole)
-{
-    set_up(_i, 2, 2, 64, 15);
-    const uint32_t n = 3;
-    uint32_t *blocks = take(n, sizeof *blocks);
-    size_t bytes = step.kv.block_bytes, seen = 0;
-    uint8_t *dense = take(n, bytes), *pool = take(N_BLOCKS, bytes);
-    blocks[0] = 7, blocks[1] = 0, blocks[2] = 11;
-    for (size_t i = 0; i < N_BLOCKS * bytes; i++)
-        pool[i] = step.kv.pool[i] = (uint8_t)(i * 7 + i / 251);
-    ck_assert_int_eq(kernels_copy_blocks(stream, &step.kv, blocks, n, dense, true), 0);
-    run_queue();
-    for (uint32_t i = 0; i < n; i++)
-        ck_assert_mem_eq(dense + i * bytes, pool + blocks[i] * bytes, bytes);
-    ck_assert_mem_eq(step.kv.pool, pool, N_BLOCKS * bytes);
-
-    for (size_t i = 0; i < n * bytes; i++)
-        dense[i] = (uint8_t)(i * 13 + 5);
-    ck_assert_int_eq(kernels_copy_blocks(stream, &step.kv, blocks, n, dense, false), 0);
-    run_queue();
-    for (uint32_t b = 0; b < N_BLOCKS; b++) {
-        const uint8_t *expected = pool + b * bytes;
-        for (uint32_t i = 0; i < n; i++)
-            if (blocks[i] == b) {
-                expected = dense + i * bytes;
-                seen++;
-            }
-        ck_assert_mem_eq(step.kv.pool + b * bytes, expected, bytes);
-    }
-    ck_assert_uint_eq(seen, n);
-    close_device();
-}
-END_TEST
-
 static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, pairs_turn_and_all_is_stored, 0, POOL_TYPES);
@@ -383,7 +349,6 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, what_is_as_good_as_nothing_becomes_zeros, 0, POOL_TYPES);
     tcase_add_loop_test(tests, dead_rows_change_nothing, 0, POOL_TYPES);
     tcase_add_loop_test(tests, nothing_else_in_the_pool_is_written, 0, POOL_TYPES);
-    tcase_add_loop_test(tests, blocks_go_out_and_come_in_whole, 0, POOL_TYPES);
 }
 
 int main(void)

@@ -5,12 +5,14 @@
  *
  * The two round differently, so ids are held to be equal as far as logits decide: at the first that differs,
  * the two most likely ids must have been as good as equal. Of sampled ones nobody knows by how much chance
- * has decided, so few may differ. $QUERN_MIXES says how many mixes (default 2, the first of them a crowd,
+ * has decided, so few may differ. Of each fourth request the log probabilities of those that are equal are
+ * held to be as good as equal too. $QUERN_MIXES says how many mixes (default 2, the first of them a crowd,
  * which comes again at the end and finds its prefix in the store), $QUERN_FIRST_MIX the number of the one
- * after it (default 1), $QUERN_ROUNDS how many go one after the other through one engine (default 1; a
- * thousand requests are 150), $QUERN_KV_TYPE what all keep keys and values in (default f16), $QUERN_EXPERTS
- * how many experts the model has, all of which each row goes to: a choice between them could hang on a
- * rounding (default 0: none). scripts/mixes does thousands of them. */
+ * after it (default 1; if it is set nothing but mixes is tested), $QUERN_ROUNDS how many go one after the
+ * other through one engine (default 1; a thousand requests are 150), $QUERN_KV_TYPE what all keep keys and
+ * values in (default f16), $QUERN_WEIGHTS the mixture of the model's weights (default F32), $QUERN_EXPERTS
+ * how many experts it has, all of which each row goes to: a choice between them could hang on a rounding
+ * (default 0: none). scripts/mixes does thousands of them. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,10 +28,13 @@
 #include "worker/model/model.h"
 
 #define MOST_REQUESTS 10
-#define LOGPROBS      3    /* the id, and the two most likely */
-#define UNDECIDED     0.02 /* between log probabilities of the two */
+#define LOGPROBS      3 /* the id, and the two most likely */
 
 static struct model *model;
+/* Between log probabilities of two. Where weights are quantized activations are rounded to 8 bits, and one
+ * that falls to the other side moves all that comes after it. */
+static double undecided = 0.02;
+static bool quantized;
 static enum backend_kv_type kv_type = BACKEND_KV_F16;
 
 /* The backend on the device that is open, for what it counts. */
@@ -50,6 +55,7 @@ struct outcome {
 
 struct rig {
     struct engine *engine;
+    uint32_t each_with_logprobs; /* each so-manieth request asks for log probabilities */
     struct outcome outcomes[MOST_REQUESTS];
 };
 
@@ -58,7 +64,8 @@ static void sink(void *arg, const struct engine_event *event)
     struct outcome *o = &((struct rig *)arg)->outcomes[event->tag];
     ck_assert_int_eq(o->end, ENGINE_RUNNING);
     ids_append(&o->ids, event->ids, event->n_ids);
-    buffer_append(&o->logprobs, event->logprobs, event->n_ids * LOGPROBS * sizeof *event->logprobs);
+    if (event->logprobs)
+        buffer_append(&o->logprobs, event->logprobs, event->n_ids * LOGPROBS * sizeof *event->logprobs);
     ck_assert_msg(event->end != ENGINE_END_FAULT, "%s", event->fault);
     o->end = event->end;
 }
@@ -85,7 +92,7 @@ static void rig_init(struct rig *rig, const struct backend_ops *ops, const struc
                                    .draft = most_draft ? draft : NULL,
                                    .most_draft = most_draft};
     struct error err = {0};
-    *rig = (struct rig){0};
+    *rig = (struct rig){.each_with_logprobs = 1};
     config.backend_config.kv_type = kv_type;
     ck_assert_msg(engine_new(&config, sink, rig, &rig->engine, &err) == 0, "%s", err.text);
 }
@@ -176,7 +183,7 @@ static void submit(struct rig *rig, const struct mix *mix, uint32_t i)
                                            .sampling = mix->requests[i].sampled ? sampled : greedy,
                                            .stop_ids = &mix->requests[i].stop_id,
                                            .n_stop_ids = mix->requests[i].stop_id >= 0,
-                                           .n_logprobs = LOGPROBS};
+                                           .n_logprobs = i % rig->each_with_logprobs == 0 ? LOGPROBS : 0};
     int r = engine_submit(rig->engine, &request, &err);
     ck_assert_msg(r == 0, "%d: %s", r, err.text);
 }
@@ -214,6 +221,26 @@ static void run_mixed(struct rig *rig, const struct mix *mix)
     }
 }
 
+/* What is known of each id that both gave: where the ids before it were the same. Returns by how much the
+ * furthest are apart. */
+static float check_logprobs(uint64_t seed, uint32_t i, const struct outcome *expected,
+                            const struct outcome *o, uint32_t n)
+{
+    const struct logprob *a = (const struct logprob *)expected->logprobs.data,
+                         *b = (const struct logprob *)o->logprobs.data;
+    float furthest = 0;
+    ck_assert_uint_eq(o->logprobs.len, o->ids.len * LOGPROBS * sizeof *b);
+    for (uint32_t j = 0; j < n * LOGPROBS; j++) { /* the most likely may change places with their likes */
+        const float apart = fabsf(a[j].logprob - b[j].logprob);
+        ck_assert_msg(apart < (float)undecided,
+                      "mix %llu, request %u: log probability %u of id %u is %g and not %g",
+                      (unsigned long long)seed, i, j % LOGPROBS, j / LOGPROBS, (double)b[j].logprob,
+                      (double)a[j].logprob);
+        furthest = fmaxf(furthest, apart);
+    }
+    return furthest;
+}
+
 /* Ids agree up to the first that was undecided; returns how many did. */
 static uint32_t check_same(uint64_t seed, uint32_t i, bool sampled, const struct outcome *expected,
                            const struct outcome *o)
@@ -226,8 +253,9 @@ static uint32_t check_same(uint64_t seed, uint32_t i, bool sampled, const struct
         if (o->ids.data[j] == expected->ids.data[j])
             continue;
         const float margin = logprobs[j * LOGPROBS + 1].logprob - logprobs[j * LOGPROBS + 2].logprob;
-        ck_assert_msg(sampled || margin < UNDECIDED, "mix %llu, request %u: id %u is %d and not %d, by %g",
-                      (unsigned long long)seed, i, j, o->ids.data[j], expected->ids.data[j], (double)margin);
+        ck_assert_msg(sampled || margin < (float)undecided,
+                      "mix %llu, request %u: id %u is %d and not %d, by %g", (unsigned long long)seed, i, j,
+                      o->ids.data[j], expected->ids.data[j], (double)margin);
         return j;
     }
     if (o->end != ENGINE_END_CANCELLED) {
@@ -239,6 +267,7 @@ static uint32_t check_same(uint64_t seed, uint32_t i, bool sampled, const struct
 
 struct tally {
     uint64_t agreed, all, cancelled, preempted, cached, restored, n_sampled, apart;
+    float furthest; /* of log probabilities */
 };
 
 /* The same mix alone on the CPU and together on the device, which allocates and records nothing for it.
@@ -253,6 +282,7 @@ static void compare_mix(uint64_t seed, const struct mix *mix, int store, struct 
     ops.open = open_and_tell;
     rig_init(&alone, &backend_cpu, &plain, 0);
     rig_init(&mixed, &ops, &mix->backend, mix->most_draft);
+    mixed.each_with_logprobs = 4;
     ck_assert_msg(engine_share_prefixes(mixed.engine, store, &err) == 0, "%s", err.text);
     const struct device_counts before = device_counts(backend_device(opened));
     run_alone(&alone, mix);
@@ -263,6 +293,9 @@ static void compare_mix(uint64_t seed, const struct mix *mix, int store, struct 
     for (uint32_t i = 0; i < mix->n_requests; i++) {
         const bool sampled = mix->requests[i].sampled;
         const uint32_t agreed = check_same(seed, i, sampled, &alone.outcomes[i], &mixed.outcomes[i]);
+        if (i % mixed.each_with_logprobs == 0)
+            tally->furthest = fmaxf(tally->furthest,
+                                    check_logprobs(seed, i, &alone.outcomes[i], &mixed.outcomes[i], agreed));
         tally->agreed += agreed;
         tally->all += mixed.outcomes[i].ids.len;
         tally->cancelled += mixed.outcomes[i].end == ENGINE_END_CANCELLED;
@@ -301,17 +334,19 @@ START_TEST(a_mix_gives_on_the_device_what_each_request_gives_alone_on_the_cpu)
     compare_mix(0, &mix, store, &tally);
     close(store);
     printf("%llu mixes, %llu cancelled, %llu of %llu ids compared, %llu preemptions, %llu prefixes found, "
-           "%llu blocks restored, %llu of %llu sampled apart\n",
+           "%llu blocks restored, %llu of %llu sampled apart, log probabilities by %.2g\n",
            (unsigned long long)n_mixes + 1, (unsigned long long)tally.cancelled,
            (unsigned long long)tally.agreed, (unsigned long long)tally.all,
            (unsigned long long)tally.preempted, (unsigned long long)tally.cached,
            (unsigned long long)tally.restored, (unsigned long long)tally.apart,
-           (unsigned long long)tally.n_sampled);
+           (unsigned long long)tally.n_sampled, (double)tally.furthest);
     ck_assert_uint_gt(tally.preempted, 0);
     ck_assert_uint_gt(tally.cached, 0);
     ck_assert_uint_gt(tally.restored, 0);
-    ck_assert_uint_gt(tally.agreed, tally.all * 9 / 10);
-    ck_assert_uint_le(tally.apart, tally.n_sampled / 20);
+    /* Of quantized weights more is undecided, and some requests part early. */
+    ck_assert_uint_gt(tally.agreed, tally.all * (quantized ? 3 : 9) / 10);
+    if (!quantized)
+        ck_assert_uint_le(tally.apart, tally.n_sampled / 20);
 }
 END_TEST
 
@@ -387,23 +422,40 @@ static void add(TCase *tests)
     if (getenv("QUERN_MIXES") || getenv("QUERN_ROUNDS"))
         tcase_set_timeout(tests, 36000);
     tcase_add_test(tests, a_mix_gives_on_the_device_what_each_request_gives_alone_on_the_cpu);
+    if (getenv("QUERN_FIRST_MIX"))
+        return;
     tcase_add_test(tests, an_invariant_device_gives_the_bits_that_each_request_has_alone);
     tcase_add_test(tests, mix_after_mix_through_one_engine_allocates_and_records_nothing);
+}
+
+/* As thin as the formats of the weights allow: those of 256 columns have room for themselves. */
+static struct synth_shape shape_for(const struct mixture *weights)
+{
+    struct synth_shape shape = thin_shape;
+    if (format_traits(weights->base)->block_elements > shape.n_embd)
+        shape.n_embd = shape.n_ff = format_traits(weights->base)->block_elements;
+    return shape;
 }
 
 int main(void)
 {
     char path[] = "/tmp/quern-test-XXXXXX";
     struct error err = {0};
-    const char *kept_in = getenv("QUERN_KV_TYPE");
-    struct synth_shape shape = thin_shape;
+    const char *kept_in = getenv("QUERN_KV_TYPE"), *name = getenv("QUERN_WEIGHTS");
+    const struct mixture *weights = mixture_by_name(name ? name : "F32");
+    if (!weights) {
+        fprintf(stderr, "there are no weights of \"%s\"\n", name);
+        return 1;
+    }
+    struct synth_shape shape = shape_for(weights);
+    quantized = format_traits(weights->base)->block_elements > 1;
+    undecided = quantized ? 0.2 : undecided;
     shape.n_experts = shape.n_experts_used = (uint32_t)number_in("QUERN_EXPERTS", 0);
     if (shape.n_experts > 0)
         shape.architecture = "qwen3moe";
     close(mkstemp(path));
     if ((kept_in && kv_type_by_name(kept_in, &kv_type, &err) < 0) ||
-        synth_write(&shape, mixture_by_name("F32"), 7, path, &err) < 0 ||
-        model_open(path, true, &model, &err) < 0) {
+        synth_write(&shape, weights, 7, path, &err) < 0 || model_open(path, true, &model, &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }

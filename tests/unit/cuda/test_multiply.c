@@ -4,59 +4,13 @@
 #include "cuda/kernels.h"
 #include "cuda/layout.h"
 #include "tests/unit/cuda/inputs.h"
+#include "tests/unit/cuda/matrices.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/random_weights.h"
 
 #include <errno.h>
 #include <math.h>
 
 #define MOST_ROWS 70
-
-/* A matrix on the device, and as floats here. */
-struct weights {
-    struct device_matrix matrix;
-    float *floats, *bias; /* [n_rows][n_columns], [n_rows] or NULL */
-};
-
-static struct weights make_weights(enum format format, uint32_t n_rows, uint32_t n_columns, bool with_bias)
-{
-    const struct layout *layout = layout_of(format);
-    size_t bytes = layout_bytes(layout, n_rows, n_columns);
-    uint8_t *file = random_row(format, (size_t)n_rows * n_columns), *packed = aligned_alloc(256, bytes);
-    uint8_t *planes[LAYOUT_PLANES];
-    layout_place(layout, n_rows, n_columns, packed, (void **)planes);
-    layout_pack(format, file, n_rows, n_columns, planes);
-    struct weights weights = {.matrix = {.format = format,
-                                         .n_rows = n_rows,
-                                         .n_columns = n_columns,
-                                         .padded_columns = layout_padded(n_columns)}};
-    layout_place(layout, n_rows, n_columns, on_device(packed, bytes), (void **)weights.matrix.planes);
-    weights.floats = malloc((size_t)n_rows * n_columns * sizeof(float));
-    for (uint32_t i = 0; i < n_rows; i++)
-        format_traits(format)->to_float(file + i * format_bytes(format, n_columns),
-                                        weights.floats + (size_t)i * n_columns, n_columns);
-    if (with_bias) {
-        weights.bias = malloc(n_rows * sizeof(float));
-        for (uint32_t i = 0; i < n_rows; i++)
-            weights.bias[i] = random_float();
-        weights.matrix.bias = on_device(weights.bias, n_rows * sizeof(float));
-    }
-    free(file);
-    free(packed);
-    return weights;
-}
-
-static void free_weights(struct weights *weights)
-{
-    free(weights->floats);
-    free(weights->bias);
-}
-
-static void fill_random(float *row, uint32_t i, uint32_t n_columns)
-{
-    for (uint32_t k = 0; k < n_columns; k++)
-        row[k] = random_float() * (float)(1 + i % 3);
-}
 
 /* The products, [n_rows][matrix rows + 3]; what lies beyond is still as it was. */
 static float *multiply_with(const struct weights *weights, const struct device_activations *x,
@@ -66,7 +20,8 @@ static float *multiply_with(const struct weights *weights, const struct device_a
     float *out = on_device(NULL, (size_t)n_rows * stride * sizeof(float));
     const struct device_product product = {&weights->matrix, out, stride};
     ck_assert_int_eq(device_fill(queue, out, 0x7b, (size_t)n_rows * stride * sizeof(float)), 0);
-    ck_assert_int_eq(kernels_multiply(queue, &product, 1, x, n_rows, reproducible, scratch), 0);
+    const struct multiply_step step = {n_rows, reproducible, scratch};
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, x, &step), 0);
     float *result = from_device(out, (size_t)n_rows * stride * sizeof(float));
     for (uint32_t i = 0; i < n_rows; i++)
         for (uint32_t beyond = stride - 3; beyond < stride; beyond++)
@@ -356,7 +311,9 @@ START_TEST(three_matrices_of_different_formats_share_a_launch)
             products[i] = (struct device_product){
                 &weights[i].matrix, on_device(NULL, MOST_ROWS * stride * sizeof(float)), stride};
         }
-        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x, counts[c / 2], c % 2, NULL), 0);
+        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x,
+                                          &(struct multiply_step){counts[c / 2], c % 2, NULL}),
+                         0);
         ck_assert_uint_eq(device_counts(device).launches, launches + 1);
         for (int i = 0; i < 3; i++)
             check_products(
@@ -389,141 +346,23 @@ START_TEST(matrices_of_a_launch_are_shared_together)
                 &weights[i].matrix, on_device(NULL, MOST_ROWS * stride * sizeof(float)), stride};
         }
         launches = device_counts(device).launches;
-        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x, MOST_ROWS, false, &scratch), 0);
+        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x,
+                                          &(struct multiply_step){MOST_ROWS, false, &scratch}),
+                         0);
         ck_assert_uint_eq(device_counts(device).launches, launches + 1);
         check_tickets(&scratch);
         for (int i = 0; i < 3; i++) {
             const size_t bytes = MOST_ROWS * products[i].out_stride * sizeof(float);
             const float *shared = from_device(products[i].out, bytes);
             ck_assert_int_eq(device_fill(queue, products[i].out, 0x7b, bytes), 0);
-            ck_assert_int_eq(kernels_multiply(queue, &products[i], 1, &inputs.x, MOST_ROWS, false, NULL), 0);
+            ck_assert_int_eq(kernels_multiply(queue, &products[i], 1, &inputs.x,
+                                              &(struct multiply_step){MOST_ROWS, false, NULL}),
+                             0);
             ck_assert_mem_eq(shared, from_device(products[i].out, bytes), bytes);
         }
     }
     for (int i = 0; i < 3; i++)
         free_weights(&weights[i]);
-    free_inputs(&inputs);
-    close_device();
-}
-END_TEST
-
-static struct device_activations make_out(uint32_t stride)
-{
-    return (struct device_activations){.values = on_device(NULL, MOST_ROWS * stride * sizeof(float)),
-                                       .quants = on_device(NULL, (size_t)MOST_ROWS * stride),
-                                       .scales = on_device(NULL, MOST_ROWS * stride / 32 * sizeof(float)),
-                                       .sums = on_device(NULL, MOST_ROWS * stride / 32 * sizeof(float)),
-                                       .stride = stride};
-}
-
-static void check_same(const void *a, const void *b, size_t bytes)
-{
-    ck_assert_mem_eq(from_device(a, bytes), from_device(b, bytes), bytes);
-}
-
-START_TEST(products_and_their_activation_in_one_are_the_two_one_after_the_other)
-{
-    const bool gated = _i % 2;
-    const uint32_t n_ff = (uint32_t[]){333, 768, 20}[_i / 2], stride = layout_padded(n_ff);
-    open_device();
-    struct weights gate = make_weights(FORMAT_Q4_K, n_ff, 512, true);
-    struct weights up = make_weights(FORMAT_Q6_K, n_ff, 512, false);
-    struct inputs inputs = make_inputs(512, MOST_ROWS, fill_random);
-    float *zeros = calloc(stride, sizeof *zeros);
-    uint32_t *tickets = on_device(zeros, stride / 32 * sizeof *tickets);
-    for (uint32_t n = 1; n <= 5; n++) {
-        const size_t bytes = n * stride * sizeof(float);
-        struct device_product products[2] = {{&gate.matrix, on_device(NULL, bytes), stride},
-                                             {&up.matrix, on_device(NULL, bytes), stride}};
-        struct device_activations two = make_out(stride), one = make_out(stride);
-        ck_assert_int_eq(kernels_multiply(queue, products, 2, &inputs.x, n, false, NULL), 0);
-        ck_assert_int_eq(kernels_activate(queue, ACTIVATION_SILU, gated ? products[0].out : NULL,
-                                          products[1].out, stride, n_ff, &two, n),
-                         0);
-        ck_assert_int_eq(device_synchronize(queue), 0);
-        uint64_t launches = device_counts(device).launches;
-        ck_assert_int_eq(kernels_multiply_activate(queue, ACTIVATION_SILU, gated ? &products[0] : NULL,
-                                                   &products[1], &inputs.x, n, false, &one, tickets, NULL),
-                         0);
-        ck_assert_uint_eq(device_counts(device).launches - launches, n <= 4 ? 1 : 2);
-        check_same(one.values, two.values, bytes);
-        check_same(one.quants, two.quants, bytes / 4);
-        check_same(one.scales, two.scales, bytes / 32);
-        check_same(one.sums, two.sums, bytes / 32);
-        ck_assert_mem_eq(from_device(tickets, stride / 32 * sizeof *tickets), zeros,
-                         stride / 32 * sizeof *tickets);
-    }
-    free(zeros);
-    free_weights(&gate);
-    free_weights(&up);
-    free_inputs(&inputs);
-    close_device();
-}
-END_TEST
-
-/* What a norm has, in bits. */
-enum { WITH_NORM = 1, WITH_POST = 2, WITH_LAYER = 4, CASES = 8 };
-
-START_TEST(a_product_and_its_norm_in_one_are_the_two_one_after_the_other)
-{
-    const uint32_t n = _i % 2 ? 700 : 1030, stride = layout_padded(n);
-    open_device();
-    struct weights weights = make_weights(FORMAT_Q5_0, n, 512, true);
-    struct inputs inputs = make_inputs(512, MOST_ROWS, fill_random);
-    float *floats = calloc(5 * stride, sizeof *floats);
-    for (uint32_t i = 0; i < 5 * stride; i++)
-        floats[i] = i % stride < n ? random_float() : 0;
-    const float *vectors = on_device(floats, 4 * stride * sizeof(float));
-    const uint32_t zero = 0;
-    uint32_t *ticket = on_device(&zero, sizeof zero);
-    for (uint32_t rows = 1; rows <= 2; rows++) {
-        float *deltas = on_device(NULL, rows * stride * sizeof(float)), *streams[2];
-        struct device_product product = {&weights.matrix, deltas, stride};
-        struct device_activations outs[2];
-        for (int one = 0; one < 2; one++) {
-            streams[one] = on_device(floats + 3 * stride, rows * stride * sizeof(float));
-            outs[one] = make_out(stride);
-            struct norm_step step = {.stream = streams[one],
-                                     .delta = deltas,
-                                     .stride = stride,
-                                     .n_columns = n,
-                                     .norm = {_i & WITH_LAYER ? NORM_LAYER : NORM_RMS, 1e-5f, 0},
-                                     .residual_scale = 0.5f,
-                                     .out = outs[one]};
-            step.post_norm = step.norm;
-            if (_i & WITH_NORM)
-                step.vector = (struct device_vector){vectors, vectors + stride};
-            if (_i & WITH_POST)
-                step.post_vector = (struct device_vector){vectors + 2 * stride, vectors + 3 * stride};
-            if (one) {
-                uint64_t launches = device_counts(device).launches;
-                ck_assert_int_eq(
-                    kernels_multiply_norm(queue, &product, &inputs.x, rows, false, &step, ticket, NULL), 0);
-                ck_assert_uint_eq(device_counts(device).launches - launches, rows);
-            } else {
-                ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, rows, false, NULL), 0);
-                ck_assert_int_eq(kernels_norm(queue, &step, rows), 0);
-            }
-        }
-        /* Sums of another order: the last bits may differ. */
-        const float *a = from_device(outs[0].values, rows * stride * sizeof(float));
-        const float *b = from_device(outs[1].values, rows * stride * sizeof(float));
-        const float *stream_a = from_device(streams[0], rows * stride * sizeof(float));
-        const float *stream_b = from_device(streams[1], rows * stride * sizeof(float));
-        const float *scales_a = from_device(outs[0].scales, rows * stride / 32 * sizeof(float));
-        const float *scales_b = from_device(outs[1].scales, rows * stride / 32 * sizeof(float));
-        const int8_t *quants_a = from_device(outs[0].quants, (size_t)rows * stride);
-        const int8_t *quants_b = from_device(outs[1].quants, (size_t)rows * stride);
-        for (uint32_t i = 0; i < rows * stride; i++) {
-            ck_assert_float_eq_tol(stream_b[i], stream_a[i], 1e-5f * (1 + fabsf(stream_a[i])));
-            ck_assert_float_eq_tol(b[i], a[i], 1e-5f * (1 + fabsf(a[i])));
-            ck_assert_float_eq_tol(scales_b[i / 32], scales_a[i / 32], 1e-5f * (1 + scales_a[i / 32]));
-            ck_assert_int_le(abs(quants_b[i] - quants_a[i]), 1);
-        }
-        ck_assert_uint_eq(*(uint32_t *)from_device(ticket, sizeof *ticket), 0);
-    }
-    free(floats);
-    free_weights(&weights);
     free_inputs(&inputs);
     close_device();
 }
@@ -536,10 +375,12 @@ START_TEST(what_cannot_be_multiplied_is_refused)
     struct inputs inputs = make_inputs(256, MOST_ROWS, fill_random);
     float *out = on_device(NULL, 64);
     struct device_product product = {&weights.matrix, out, 4};
-    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, 1, false, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, &(struct multiply_step){1, false, NULL}),
+                     -EINVAL);
     weights.matrix.padded_columns = 256;
     weights.matrix.format = FORMAT_LIMIT;
-    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, 1, false, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, &(struct multiply_step){1, false, NULL}),
+                     -EINVAL);
     free_weights(&weights);
     free_inputs(&inputs);
     close_device();
@@ -558,8 +399,6 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_row_that_is_not_finite_leaves_the_others_alone, 0, n);
     tcase_add_loop_test(tests, extremes_do_not_overflow, 0, n);
     tcase_add_test(tests, three_matrices_of_different_formats_share_a_launch);
-    tcase_add_loop_test(tests, products_and_their_activation_in_one_are_the_two_one_after_the_other, 0, 6);
-    tcase_add_loop_test(tests, a_product_and_its_norm_in_one_are_the_two_one_after_the_other, 0, CASES);
     tcase_add_test(tests, what_cannot_be_multiplied_is_refused);
 }
 

@@ -246,9 +246,8 @@ START_TEST(activations_are_those_of_the_description)
         const float *held_up = on_device(up, ROWS * in_stride * sizeof(float));
         struct device_activations out = make_out(stride);
         for (int gated = 0; gated < 2; gated++) {
-            ck_assert_int_eq(
-                kernels_activate(queue, activation, gated ? held : NULL, held_up, in_stride, n, &out, ROWS),
-                0);
+            const struct activate_step step = {activation, gated ? held : NULL, held_up, in_stride, n, out};
+            ck_assert_int_eq(kernels_activate(queue, &step, ROWS), 0);
             const float *values = from_device(out.values, ROWS * stride * sizeof(float));
             for (uint32_t row = 0; row < ROWS; row++)
                 for (uint32_t k = 0; k < stride; k++) {
@@ -277,8 +276,8 @@ START_TEST(activations_of_huge_values_are_their_limits)
     const float *held = on_device(x, ROWS * 256 * sizeof *x);
     struct device_activations out = make_out(256);
     for (int activation = ACTIVATION_SILU; activation <= ACTIVATION_GELU; activation++) {
-        ck_assert_int_eq(
-            kernels_activate(queue, (enum activation)activation, NULL, held, 256, 256, &out, ROWS), 0);
+        const struct activate_step step = {(enum activation)activation, NULL, held, 256, 256, out};
+        ck_assert_int_eq(kernels_activate(queue, &step, ROWS), 0);
         const float *values = from_device(out.values, ROWS * 256 * sizeof *x);
         ck_assert_float_eq(values[0], 0);
         ck_assert_float_eq(values[1], 1e9f);
@@ -335,9 +334,10 @@ START_TEST(embeddings_are_the_rows_of_the_file)
     ids.planes[0] = on_device(file, TABLE * format_bytes(format, n));
     places.planes[0] = on_device(positions, TABLE * n * sizeof(float));
     float *stream = on_device(NULL, ROWS * stride * sizeof(float));
+    struct embed_step step = {&ids, NULL, 1.5f, stream, stride};
     for (int learned = 0; learned < 2; learned++) {
-        ck_assert_int_eq(
-            kernels_embed(queue, held, ROWS, &ids, learned ? &places : NULL, 1.5f, stream, stride), 0);
+        step.positions = learned ? &places : NULL;
+        ck_assert_int_eq(kernels_embed(queue, &step, held, ROWS), 0);
         const float *result = from_device(stream, ROWS * stride * sizeof(float));
         for (uint32_t i = 0; i < ROWS; i++)
             for (uint32_t k = 0; k < stride; k++) {
@@ -350,7 +350,7 @@ START_TEST(embeddings_are_the_rows_of_the_file)
             }
     }
     ids.format = FORMAT_LIMIT;
-    ck_assert_int_eq(kernels_embed(queue, held, ROWS, &ids, NULL, 1, stream, stride), -EINVAL);
+    ck_assert_int_eq(kernels_embed(queue, &step, held, ROWS), -EINVAL);
     free(file);
     free(table);
     free(positions);

@@ -7,6 +7,7 @@
 #include "tests/unit/worker/cpu/small_model.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SLOTS    5
@@ -264,6 +265,58 @@ START_TEST(an_invariant_device_gives_a_sequence_the_same_bits_in_any_company)
 }
 END_TEST
 
+/* The line that an opened backend was described with; "": none. */
+static void keep_line(void *arg, const char *line)
+{
+    snprintf(arg, 256, "%s", line);
+}
+
+/* And decodes are recorded as they were, and slots are free. */
+static void check_told(struct model *model, uint32_t n_slots, bool invariant, const char *pattern)
+{
+    char line[256] = "";
+    const struct backend_config config = {.model = model,
+                                          .n_slots = n_slots,
+                                          .n_context = 128,
+                                          .max_rows = 64,
+                                          .invariant = invariant,
+                                          .say = keep_line,
+                                          .say_arg = line};
+    struct backend *backend = NULL;
+    struct error err = {0};
+    double numbers[4] = {0};
+    unsigned sequences = 0, from = 0;
+    ck_assert_msg(quern_backend.open(&config, &backend, &err) == 0, "%s", err.text);
+    const int n =
+        sscanf(line, pattern, &numbers[0], &numbers[1], &sequences, &numbers[2], &numbers[3], &from);
+    ck_assert_msg(n == (!invariant ? EOF : n_slots > 1 ? 6 : 2), "%s", line);
+    for (int i = 0; i < n - 2; i++)
+        ck_assert_msg(numbers[i] > 0, "%s", line);
+    if (n == 6) {
+        ck_assert_uint_eq(sequences, n_slots < 4 ? n_slots : 4);
+        ck_assert_uint_eq(from, 5);
+    }
+    struct backend *untold = open_backend(model, BACKEND_KV_F16, invariant);
+    ck_assert_uint_eq(backend_decode_kernels(backend, 1), backend_decode_kernels(untold, 1));
+    quern_backend.close(untold);
+    open_slot(backend, 0);
+    quern_backend.close(backend);
+}
+
+START_TEST(an_invariant_device_says_what_that_costs)
+{
+    static const char pattern[] =
+        "invariant: a token of one sequence takes %lf ms, and would take %lf otherwise; "
+        "of %u at once %lf and %lf; from %u on there is no difference";
+    struct model *model = make_model(&shape, "Q8_0");
+    check_told(model, 5, true, pattern);
+    check_told(model, 3, true, pattern);
+    check_told(model, 1, true, pattern);
+    check_told(model, 5, false, pattern);
+    model_free(model);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
@@ -273,6 +326,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_layer_of_a_mixture_is_no_more_than_a_dozen);
     tcase_add_loop_test(tests, an_invariant_device_gives_a_sequence_the_same_bits_in_any_company, MIXTURE,
                         N_VARIANTS);
+    tcase_add_test(tests, an_invariant_device_says_what_that_costs);
 }
 
 int main(void)

@@ -3,9 +3,12 @@
 
 #include "tests/unit/faults/fault.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -15,7 +18,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static _Atomic enum fault_kind armed;
@@ -103,6 +108,45 @@ WRAP(char *, strdup, const char *text)
     return fault_strikes(FAULT_MEMORY, "strdup", ENOMEM) ? NULL : __real_strdup(text);
 }
 
+WRAP(char *, strndup, const char *text, size_t most)
+{
+    return fault_strikes(FAULT_MEMORY, "strndup", ENOMEM) ? NULL : __real_strndup(text, most);
+}
+
+WRAP(void *, aligned_alloc, size_t alignment, size_t size)
+{
+    return fault_strikes(FAULT_MEMORY, "aligned_alloc", ENOMEM) ? NULL
+                                                                : __real_aligned_alloc(alignment, size);
+}
+
+static int print(char **ret_text, const char *format, va_list args)
+{
+    return fault_strikes(FAULT_MEMORY, "asprintf", ENOMEM) ? -1 : vasprintf(ret_text, format, args);
+}
+
+int __wrap_asprintf(char **ret_text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int __wrap_asprintf(char **ret_text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = print(ret_text, format, args);
+    va_end(args);
+    return n;
+}
+
+/* The same where libc's functions are fortified. */
+int __wrap___asprintf_chk(char **ret_text, int flag, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int __wrap___asprintf_chk(char **ret_text, int flag, const char *format, ...)
+{
+    va_list args;
+    (void)flag;
+    va_start(args, format);
+    int n = print(ret_text, format, args);
+    va_end(args);
+    return n;
+}
+
 /* ---- descriptors ---- */
 
 int __wrap_open64(const char *path, int flags, ...);
@@ -113,6 +157,63 @@ int __wrap_open64(const char *path, int flags, ...)
     int mode = flags & O_CREAT ? va_arg(args, int) : 0;
     va_end(args);
     return fault_strikes(FAULT_DESCRIPTORS, "open", EMFILE) ? -1 : __real_open64(path, flags, mode);
+}
+
+REAL(int, openat64, int, const char *, int, ...);
+int __wrap_openat64(int folder, const char *path, int flags, ...);
+int __wrap_openat64(int folder, const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    int mode = flags & O_CREAT ? va_arg(args, int) : 0;
+    va_end(args);
+    return fault_strikes(FAULT_DESCRIPTORS, "openat", EMFILE) ? -1
+                                                              : __real_openat64(folder, path, flags, mode);
+}
+
+WRAP(int, accept, int fd, struct sockaddr *address, socklen_t *size)
+{
+    return fault_strikes(FAULT_DESCRIPTORS, "accept", EMFILE) ? -1 : __real_accept(fd, address, size);
+}
+
+WRAP(FILE *, fopen64, const char *path, const char *mode)
+{
+    return fault_strikes(FAULT_DESCRIPTORS, "fopen", EMFILE) ? NULL : __real_fopen64(path, mode);
+}
+
+WRAP(DIR *, opendir, const char *path)
+{
+    return fault_strikes(FAULT_DESCRIPTORS, "opendir", EMFILE) ? NULL : __real_opendir(path);
+}
+
+/* Whatever comes third is passed on: it is as wide as a pointer, or not looked at. */
+REAL(int, fcntl64, int, int, ...);
+int __wrap_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, ...)
+{
+    va_list args;
+    va_start(args, command);
+    void *third = va_arg(args, void *);
+    va_end(args);
+    bool duplicates = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+    return duplicates && fault_strikes(FAULT_DESCRIPTORS, "fcntl", EMFILE)
+               ? -1
+               : __real_fcntl64(fd, command, third);
+}
+
+WRAP(int, signalfd, int fd, const sigset_t *signals, int flags)
+{
+    return fault_strikes(FAULT_DESCRIPTORS, "signalfd", EMFILE) ? -1 : __real_signalfd(fd, signals, flags);
+}
+
+WRAP(int, bind, int fd, const struct sockaddr *address, socklen_t size)
+{
+    return fault_strikes(FAULT_DESCRIPTORS, "bind", EADDRINUSE) ? -1 : __real_bind(fd, address, size);
+}
+
+WRAP(int, listen, int fd, int backlog)
+{
+    return fault_strikes(FAULT_DESCRIPTORS, "listen", EADDRINUSE) ? -1 : __real_listen(fd, backlog);
 }
 
 WRAP(int, socket, int domain, int type, int protocol)
@@ -163,6 +264,44 @@ ssize_t __wrap_write(int fd, const void *data, size_t len)
     return __real_write(fd, data, fault_strikes(FAULT_SHORT, "short write", 0) ? len / 2 : len);
 }
 
+WRAP(ssize_t, pwrite64, int fd, const void *data, size_t len, off_t at)
+{
+    return fault_strikes(FAULT_SPACE, "pwrite", ENOSPC) ? -1 : __real_pwrite64(fd, data, len, at);
+}
+
+WRAP(ssize_t, send, int fd, const void *data, size_t len, int flags)
+{
+    return fault_strikes(FAULT_SPACE, "send", ENOBUFS) ? -1 : __real_send(fd, data, len, flags);
+}
+
+WRAP(int, link, const char *from, const char *to)
+{
+    return fault_strikes(FAULT_SPACE, "link", ENOSPC) ? -1 : __real_link(from, to);
+}
+
+WRAP(int, mkdir, const char *path, mode_t mode)
+{
+    return fault_strikes(FAULT_SPACE, "mkdir", ENOSPC) ? -1 : __real_mkdir(path, mode);
+}
+
+WRAP(int, mkostemp64, char *path, int flags)
+{
+    return fault_strikes(FAULT_SPACE, "mkostemp", ENOSPC) ? -1 : __real_mkostemp64(path, flags);
+}
+
+WRAP(int, posix_fallocate64, int fd, off_t at, off_t len)
+{
+    return fault_strikes(FAULT_SPACE, "posix_fallocate", ENOSPC) ? ENOSPC
+                                                                 : __real_posix_fallocate64(fd, at, len);
+}
+
+WRAP(int, epoll_ctl, int epoll, int operation, int fd, struct epoll_event *event)
+{
+    return operation == EPOLL_CTL_ADD && fault_strikes(FAULT_SPACE, "epoll_ctl", ENOSPC)
+               ? -1
+               : __real_epoll_ctl(epoll, operation, fd, event);
+}
+
 WRAP(int, fsync, int fd)
 {
     return fault_strikes(FAULT_SPACE, "fsync", ENOSPC) ? -1 : __real_fsync(fd);
@@ -198,6 +337,14 @@ WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attributes, v
                : __real_pthread_create(thread, attributes, main, arg);
 }
 
+WRAP(int, posix_spawn, pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+     const posix_spawnattr_t *attributes, char *const argv[], char *const environment[])
+{
+    return fault_strikes(FAULT_THREADS, "posix_spawn", EAGAIN)
+               ? EAGAIN
+               : __real_posix_spawn(pid, path, actions, attributes, argv, environment);
+}
+
 /* ---- from outside ---- */
 
 /* Of "next", which is a broker, the file decides. */
@@ -210,6 +357,9 @@ static bool is_role(const char *role, int argc, char **argv)
         named |= strstr(argv[i], "worker-0") != NULL;
         listens |= strcmp(argv[i], "--listen") == 0;
     }
+    const char *slash = strrchr(argv[0], '/');
+    if (strcmp(role, "command") == 0)
+        return strcmp(slash ? slash + 1 : argv[0], "quern") == 0;
     if (strcmp(role, "worker") == 0)
         return worker && named;
     if (strcmp(role, "gateway") == 0)

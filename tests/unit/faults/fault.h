@@ -8,8 +8,9 @@
  * where fault_sockets.c is linked as well.
  *
  * A test arms it in its own process (fault_arm), or starts programs that are told by $QUERN_FAULT,
- * ROLE:KIND:N:FILE. ROLE is "supervisor"; "worker", for the first of them; "gateway"; "broker", for the
- * process that the supervisor starts; or "next", for a broker that is started when FILE.next is there. In
+ * ROLE:KIND:N:FILE. ROLE is "supervisor"; "worker", for the first of them; "gateway"; "command", for quern
+ * itself; "broker", for the process that the supervisor starts; or "next", for a broker that is started when
+ * FILE.next is there. In
  * FILE stands then which call failed; a process that finds the file there fails no more, so the one that is
  * started again serves. */
 
@@ -17,13 +18,16 @@
 
 enum fault_kind {
     FAULT_NONE,
-    FAULT_MEMORY,      /* malloc, calloc, realloc, reallocarray, strdup: ENOMEM */
-    FAULT_DESCRIPTORS, /* open, socket, socketpair, pipe2, eventfd, epoll_create1, accept4, memfd_create:
-                          EMFILE */
-    FAULT_SPACE,       /* write, fsync, rename, fallocate, ftruncate: ENOSPC */
+    FAULT_MEMORY,      /* malloc, calloc, realloc, reallocarray, strdup, strndup, asprintf, aligned_alloc,
+                          zmq_msg_init_data, zmq_msg_init_size: ENOMEM */
+    FAULT_DESCRIPTORS, /* open, openat, fopen, opendir, fcntl that duplicates, socket, socketpair, pipe2,
+                          eventfd, epoll_create1, signalfd, accept, accept4, memfd_create: EMFILE; bind,
+                          listen: EADDRINUSE */
+    FAULT_SPACE,       /* write, pwrite, fsync, rename, link, mkdir, mkostemp, fallocate, posix_fallocate,
+                          ftruncate, epoll_ctl that adds: ENOSPC; send: ENOBUFS */
     FAULT_MAPPING,     /* mmap: ENOMEM */
     FAULT_SHORT,       /* write: half of it */
-    FAULT_THREADS,     /* pthread_create: EAGAIN */
+    FAULT_THREADS,     /* pthread_create, posix_spawn: EAGAIN */
     FAULT_SOCKETS,     /* zmq_ctx_new, zmq_socket, zmq_setsockopt, zmq_connect, zmq_bind …: EMFILE */
     FAULT_SENDING,     /* zmq_send, zmq_msg_send: EAGAIN */
     FAULT_RECEIVING,   /* zmq_msg_recv, zmq_poll: EINTR */

@@ -17,6 +17,19 @@ WRAP(void *, zmq_ctx_new, void)
     return fault_strikes(FAULT_SOCKETS, "zmq_ctx_new", EMFILE) ? NULL : __real_zmq_ctx_new();
 }
 
+WRAP(int, zmq_msg_init_data, zmq_msg_t *message, void *data, size_t len, zmq_free_fn *free, void *hint)
+{
+    return fault_strikes(FAULT_MEMORY, "zmq_msg_init_data", ENOMEM)
+               ? -1
+               : __real_zmq_msg_init_data(message, data, len, free, hint);
+}
+
+WRAP(int, zmq_msg_init_size, zmq_msg_t *message, size_t len)
+{
+    return fault_strikes(FAULT_MEMORY, "zmq_msg_init_size", ENOMEM) ? -1
+                                                                    : __real_zmq_msg_init_size(message, len);
+}
+
 WRAP(void *, zmq_socket, void *context, int type)
 {
     return fault_strikes(FAULT_SOCKETS, "zmq_socket", EMFILE) ? NULL : __real_zmq_socket(context, type);
@@ -59,15 +72,30 @@ WRAP(int, zmq_curve_keypair, char *public_key, char *secret_key)
                : __real_zmq_curve_keypair(public_key, secret_key);
 }
 
+/* The last part that was sent has others behind it. Those libzmq refuses no more: it drops them where the
+ * connection is gone. */
+static _Thread_local bool amid;
+
+static bool refused(const char *call)
+{
+    return !amid && fault_strikes(FAULT_SENDING, call, EAGAIN);
+}
+
+static int sent(int r, int flags)
+{
+    if (r >= 0)
+        amid = (flags & ZMQ_SNDMORE) != 0;
+    return r;
+}
+
 WRAP(int, zmq_send, void *socket, const void *data, size_t len, int flags)
 {
-    return fault_strikes(FAULT_SENDING, "zmq_send", EAGAIN) ? -1 : __real_zmq_send(socket, data, len, flags);
+    return refused("zmq_send") ? -1 : sent(__real_zmq_send(socket, data, len, flags), flags);
 }
 
 WRAP(int, zmq_msg_send, zmq_msg_t *message, void *socket, int flags)
 {
-    return fault_strikes(FAULT_SENDING, "zmq_msg_send", EAGAIN) ? -1
-                                                                : __real_zmq_msg_send(message, socket, flags);
+    return refused("zmq_msg_send") ? -1 : sent(__real_zmq_msg_send(message, socket, flags), flags);
 }
 
 WRAP(int, zmq_msg_recv, zmq_msg_t *message, void *socket, int flags)

@@ -5,6 +5,8 @@
 #include "tests/unit/run.h"
 
 #include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -114,12 +116,51 @@ START_TEST(a_file_that_everybody_can_read_is_refused)
 }
 END_TEST
 
+/* Memory that the code under test gives back (--wrap). */
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+void *__wrap_reallocarray(void *memory, size_t n, size_t size);
+
+static const char *sought; /* NULL: nothing is */
+static unsigned n_left;
+
+void __wrap_free(void *memory)
+{
+    n_left += memory && sought && memmem(memory, malloc_usable_size(memory), sought, strlen(sought)) != NULL;
+    __real_free(memory);
+}
+
+/* One that always moves. */
+void *__wrap_reallocarray(void *memory, size_t n, size_t size)
+{
+    void *copy = calloc(n, size);
+    if (copy && memory)
+        memcpy(copy, memory, malloc_usable_size(memory) < n * size ? malloc_usable_size(memory) : n * size);
+    __wrap_free(memory);
+    return copy;
+}
+
+START_TEST(no_memory_is_given_back_with_a_key_in_it)
+{
+    ck_assert_int_eq(parse(""), -EINVAL);
+    sought = "0123456789abcde";
+    char *witness = strdup(ONE);
+    __wrap_free(witness);
+    ck_assert_uint_eq(n_left, 1);
+    ck_assert_int_eq(parse("ada " ONE "\nbob " TWO "\neve 0123456789abcdeh\n"), 0);
+    ck_assert_int_eq(parse("ada " ONE "\nbob " TWO " money=1\n"), -EINVAL);
+    sought = NULL;
+    ck_assert_uint_eq(n_left, 1);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_key_is_found_and_nothing_else);
     tcase_add_test(tests, a_line_that_makes_no_sense_is_named);
     tcase_add_test(tests, a_key_has_no_more_at_once_than_it_may);
     tcase_add_test(tests, a_file_that_everybody_can_read_is_refused);
+    tcase_add_test(tests, no_memory_is_given_back_with_a_key_in_it);
 }
 
 int main(void)

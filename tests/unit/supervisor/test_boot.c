@@ -124,7 +124,16 @@ END_TEST
 
 START_TEST(a_file_without_a_number_is_an_error_that_names_it)
 {
-    static const char *const wrong[] = {"", "\n", "x\n", "-1\n", "12", "1 2\n", "99999999999999999999\n"};
+    /* The last: more than is read for a number; what is read ends like one. */
+    static const char *const wrong[] = {"",
+                                        "\n",
+                                        "x\n",
+                                        "-1\n",
+                                        "12",
+                                        "1 2\n",
+                                        "1\n2\n",
+                                        "99999999999999999999\n",
+                                        "000000000000000000000000000001\n2\n"};
     char rundir[RUNDIR_PATH_MAX + 1];
     ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -139,6 +148,24 @@ START_TEST(a_file_without_a_number_is_an_error_that_names_it)
 }
 END_TEST
 
+/* A crash leaves such files, where blocks were given to a file and not written. */
+START_TEST(a_zero_byte_ends_no_number)
+{
+    char rundir[RUNDIR_PATH_MAX + 1], path[RUNDIR_PATH_MAX + 8];
+    struct boot boot = {0};
+    struct error err;
+    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
+    snprintf(path, sizeof path, "%s/boot", rundir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite("10\0\0\n", 1, 5, file), 5);
+    fclose(file);
+    ck_assert_int_eq(boot_raise(&boot, rundir, &err), -EINVAL);
+    ck_assert_uint_eq(boot.number, 0);
+    rundir_remove(rundir);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, each_broker_of_one_supervisor_gets_the_next_number);
@@ -147,6 +174,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_number_that_is_used_is_on_disk_under_its_name);
     tcase_add_test(tests, a_number_that_was_taken_before_needs_no_disk);
     tcase_add_test(tests, a_file_without_a_number_is_an_error_that_names_it);
+    tcase_add_test(tests, a_zero_byte_ends_no_number);
 }
 
 int main(void)

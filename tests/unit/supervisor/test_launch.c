@@ -11,11 +11,10 @@
 
 static struct launch_plan plan_for(const char *program)
 {
-    static struct options options = {.model = "no model", .device = "null", .workers = 1};
+    static struct options options = {.model = "-x.gguf", .device = "null", .workers = 1};
     return (struct launch_plan){.options = &options,
                                 .program = program,
-                                .worker_link = "ipc:///nowhere",
-                                .stream = "ipc:///nowhere",
+                                .doors = {STDOUT_FILENO, STDERR_FILENO},
                                 .name = "worker-0",
                                 .incarnation = 1,
                                 .board_fd = STDIN_FILENO};
@@ -47,7 +46,8 @@ START_TEST(what_a_worker_says_on_stderr_comes_through_the_pipe)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     ck_assert_int_gt(read(fd, said, sizeof said - 1), 0);
-    ck_assert_ptr_nonnull(strstr(said, "no model --broker ipc:///nowhere --name worker-0"));
+    ck_assert_ptr_nonnull(strstr(said, "--name worker-0 --incarnation 1 --link-fd 1 --stream-fd 2"));
+    ck_assert_ptr_nonnull(strstr(said, " -- -x.gguf\n")); /* and so no option */
     ck_assert_int_eq(read(fd, said, sizeof said), 0);
     close(fd);
 }

@@ -55,11 +55,31 @@ START_TEST(a_line_without_end_is_cut_and_not_lost)
 }
 END_TEST
 
+START_TEST(what_a_terminal_would_obey_is_not_passed_on)
+{
+    static const char text[] = "caf\303\251 \033]0;t\007\xff\nlast \033[2J\n";
+    char seen[256] = "";
+    int fds[2], said[2];
+    struct worker_log log;
+    ck_assert_int_eq(pipe2(fds, O_NONBLOCK), 0);
+    ck_assert_int_eq(pipe(said), 0);
+    ck_assert_int_eq(dup2(said[1], STDERR_FILENO), STDERR_FILENO);
+    ck_assert_int_eq(write(fds[1], text, sizeof text - 1), sizeof text - 1);
+    close(fds[1]);
+    worker_log_open(&log, fds[0]);
+    worker_log_close(&log, true);
+    ck_assert_int_gt(read(said[0], seen, sizeof seen - 1), 0);
+    ck_assert_str_eq(seen, "caf\303\251 ?]0;t??\n");
+    ck_assert_str_eq(worker_log_last(&log), "last ?[2J");
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_last_line_is_the_reason);
     tcase_add_test(tests, the_dress_of_a_log_line_is_taken_off);
     tcase_add_test(tests, a_line_without_end_is_cut_and_not_lost);
+    tcase_add_test(tests, what_a_terminal_would_obey_is_not_passed_on);
 }
 
 int main(void)

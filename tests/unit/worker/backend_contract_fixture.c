@@ -14,6 +14,16 @@ static bool progress(void *arg)
     return f->abandon;
 }
 
+static void loaded(void *arg, uint64_t done, uint64_t total)
+{
+    struct fixture *f = arg;
+    ck_assert_uint_ge(done, f->loaded);
+    ck_assert(f->total == 0 || total == f->total);
+    ck_assert_uint_le(done, total);
+    f->loaded = done;
+    f->total = total;
+}
+
 void contract_set_up(struct fixture *f, const char *type)
 {
     *f = (struct fixture){.model = make_model(&small_shape, type)};
@@ -24,10 +34,14 @@ void contract_set_up(struct fixture *f, const char *type)
                                     .max_rows = 64,
                                     .cpu = {.n_threads = 2},
                                     .progress = progress,
-                                    .progress_arg = f};
+                                    .progress_arg = f,
+                                    .loaded = loaded,
+                                    .loaded_arg = f};
     struct error err = {0};
     ck_assert_msg(contract_ops->open(&config, &f->backend, &err) == 0, "%s", err.text);
     ck_assert_uint_ge(f->seen, 7 * small_shape.n_layers + 1); /* each matrix packed is progress */
+    ck_assert_uint_gt(f->total, 0);
+    ck_assert_uint_eq(f->loaded, f->total);
     f->seen = 0;
 }
 

@@ -23,6 +23,7 @@ struct fixture {
     struct backend *backend;
     bool abandon;
     uint32_t seen;
+    uint64_t loaded, total; /* bytes of the weights, as it has told last */
 };
 
 static const struct backend_slot greedy = {.sampling = {.top_p = 1, .repetition_penalty = 1},

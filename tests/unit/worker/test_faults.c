@@ -24,6 +24,7 @@
 #include "worker/engine/weight_store.h"
 #include "worker/grammar/grammar.h"
 #include "worker/model/files.h"
+#include "worker/prepare.h"
 #include "worker/prompt.h"
 
 #define CHAT_TEMPLATE                                                                                        \
@@ -156,6 +157,25 @@ START_TEST(models_and_prompts)
     sweep(FAULT_MEMORY, 30, serve_prompts);
     sweep(FAULT_DESCRIPTORS, 10, serve_prompts);
     sweep(FAULT_MAPPING, 10, serve_prompts);
+}
+END_TEST
+
+static int make_preparer(struct error *err)
+{
+    static const struct prompt_encoder encoder;
+    struct preparer *preparer;
+    int r = preparer_new(&encoder, true, &preparer, err);
+    if (r < 0)
+        return r;
+    EXPECT(preparer_free(preparer, 20000), "its thread hangs");
+    return 0;
+}
+
+START_TEST(threads_for_prompts)
+{
+    sweep(FAULT_MEMORY, 10, make_preparer);
+    sweep(FAULT_DESCRIPTORS, 10, make_preparer);
+    sweep(FAULT_THREADS, 10, make_preparer);
 }
 END_TEST
 
@@ -491,6 +511,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 600);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, models_and_prompts);
+    tcase_add_test(tests, threads_for_prompts);
     tcase_add_test(tests, digests);
     tcase_add_test(tests, shared_weights);
     tcase_add_test(tests, quantizing);

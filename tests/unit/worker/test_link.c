@@ -19,6 +19,8 @@ static struct message_decoder *decoder;
 static uint8_t routing_id[64];
 static size_t routing_id_len;
 
+static const struct listener at_link = {-1, "inproc://link"}, at_stream = {-1, "inproc://stream"};
+
 static void open_link(void)
 {
     struct message self = {.kind = MESSAGE_REGISTER};
@@ -31,7 +33,7 @@ static void open_link(void)
     self.register_.model = BYTES_LITERAL("tiny");
     self.register_.digest = BYTES_LITERAL("0123456789abcdef");
     self.register_.context = 100;
-    ck_assert_int_eq(link_open(&worker, zmq, "inproc://broker", &stream, &self, NULL), 0);
+    ck_assert_int_eq(link_open(&worker, zmq, &at_link, &stream, &self, NULL), 0);
 }
 
 static void set_up(void)
@@ -42,12 +44,12 @@ static void set_up(void)
     subscriber = zmq_socket(zmq, ZMQ_SUB);
     zmq_setsockopt(broker, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(subscriber, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
-    ck_assert_int_eq(zmq_bind(broker, "inproc://broker"), 0);
-    ck_assert_int_eq(stream_open(&stream, zmq, "inproc://stream", NULL), 0);
+    ck_assert_int_eq(stream_open(&stream, zmq, &at_stream, NULL), 0);
     ck_assert_str_eq(stream.endpoint, "inproc://stream");
     ck_assert_int_eq(zmq_connect(subscriber, "inproc://stream"), 0);
     ck_assert_int_eq(message_decoder_new(&decoder), 0);
     open_link();
+    ck_assert_int_eq(zmq_connect(broker, "inproc://link"), 0);
 }
 
 static void tear_down(void)
@@ -266,6 +268,38 @@ START_TEST(a_listener_to_everything_that_goes_is_noticed)
 }
 END_TEST
 
+START_TEST(without_a_broker_nothing_waits_and_nothing_ends)
+{
+    struct link lonely;
+    const struct message pong = {.kind = MESSAGE_PONG};
+    const struct link_load load = {0};
+    const struct listener place = {-1, "inproc://lonely"};
+    ck_assert_int_eq(link_open(&lonely, zmq, &place, &stream, &worker.introduction, NULL), 0);
+    ck_assert_int_eq(link_events(&lonely), ZMQ_POLLIN);
+    ck_assert(!link_tend(&lonely, &load, 1000 * MS));
+    ck_assert_int_eq(link_events(&lonely), ZMQ_POLLIN | ZMQ_POLLOUT); /* a broker is waited for */
+    ck_assert(!link_is_due(&lonely, 1001 * MS));
+    ck_assert(!link_send(&lonely, &pong));
+    link_must_send(&lonely, &pong); /* and the process goes on */
+    void *late = zmq_socket(zmq, ZMQ_DEALER);
+    const int wait_ms = 20000;
+    zmq_setsockopt(late, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
+    ck_assert_int_eq(zmq_connect(late, "inproc://lonely"), 0);
+    ck_assert(link_is_due(&lonely, 1001 * MS)); /* at once, not when it would have tried again */
+    ck_assert(!link_tend(&lonely, &load, 1001 * MS));
+    uint8_t bytes[4096];
+    struct message message;
+    int n = zmq_recv(late, bytes, sizeof bytes, 0);
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_eq(message_decode(decoder, bytes, (size_t)n, &message, NULL), 0);
+    ck_assert_int_eq(message.kind, MESSAGE_REGISTER); /* the first that it hears: nothing had piled up */
+    ck_assert_int_eq(link_events(&lonely), ZMQ_POLLIN);
+    ck_assert(!link_is_due(&lonely, 1002 * MS));
+    zmq_close(late);
+    link_close(&lonely);
+}
+END_TEST
+
 /* ---- what is said and heard ---- */
 
 START_TEST(heartbeats_tell_of_the_work_in_hand)
@@ -460,10 +494,10 @@ START_TEST(an_endpoint_that_cannot_be_is_named)
     struct link link;
     struct message self = {.kind = MESSAGE_REGISTER};
     struct error err = {0};
-    ck_assert_int_lt(stream_open(&other, zmq, "inproc://stream", &err), 0); /* taken */
+    ck_assert_int_lt(stream_open(&other, zmq, &at_stream, &err), 0); /* taken */
     ck_assert_ptr_nonnull(strstr(err.text, "inproc://stream: "));
     ck_assert_ptr_null(other.socket);
-    ck_assert_int_lt(link_open(&link, zmq, "nowhere", &stream, &self, &err), 0);
+    ck_assert_int_lt(link_open(&link, zmq, &(struct listener){-1, "nowhere"}, &stream, &self, &err), 0);
     ck_assert_ptr_nonnull(strstr(err.text, "nowhere: "));
     link_close(&link);
 }
@@ -476,6 +510,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_is_ready_when_its_stream_is_heard);
     tcase_add_test(tests, a_broker_that_knows_the_worker_not_is_told_again_soon);
     tcase_add_test(tests, a_listener_to_everything_that_goes_is_noticed);
+    tcase_add_test(tests, without_a_broker_nothing_waits_and_nothing_ends);
     tcase_add_test(tests, heartbeats_tell_of_the_work_in_hand);
     tcase_add_test(tests, a_heartbeat_every_ten_milliseconds_is_the_most);
     tcase_add_test(tests, pings_are_answered_and_count_as_hearing);

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define REQUIRED "quern-worker", "model.gguf", "--broker", "ipc://b", "--stream", "ipc://s"
+#define REQUIRED "quern-worker", "model.gguf", "--link-fd", "3", "--stream-fd", "4"
 
 /* Arguments are the process's own: they may be permuted and cut. The options borrow them. */
 static struct worker_options parse(int argc, const char *const *argv)
@@ -29,8 +29,8 @@ START_TEST(what_is_not_said_has_its_default)
 {
     struct worker_options o = PARSE(REQUIRED);
     ck_assert_str_eq(o.model, "model.gguf");
-    ck_assert_str_eq(o.broker, "ipc://b");
-    ck_assert_str_eq(o.stream, "ipc://s");
+    ck_assert_int_eq(o.link_fd, 3);
+    ck_assert_int_eq(o.stream_fd, 4);
     ck_assert_str_eq(o.name, "worker-0");
     ck_assert_str_eq(o.device, "auto");
     ck_assert_uint_eq(o.incarnation, 1);
@@ -38,7 +38,7 @@ START_TEST(what_is_not_said_has_its_default)
     ck_assert_int_eq(o.board_fd, -1);
     ck_assert_int_eq(o.prefix_store_fd, -1);
     ck_assert_uint_eq(o.cached_blocks, UINT32_MAX);
-    ck_assert(!o.invariant && !o.no_sandbox);
+    ck_assert(!o.invariant && !o.no_sandbox && !o.count_devices);
     ck_assert_uint_eq(o.frame_us, 250);
     ck_assert_uint_eq(o.orphan_s, 60);
 }
@@ -73,6 +73,15 @@ START_TEST(each_option_has_its_field)
     ck_assert_uint_eq(o.local_workers, 14);
     ck_assert_uint_eq(o.parent, 15);
     ck_assert(o.invariant && o.no_sandbox);
+}
+END_TEST
+
+START_TEST(who_counts_devices_needs_no_pool)
+{
+    struct worker_options o = PARSE("quern-worker", "--count-devices", "--device", "emu", "--", "-x.gguf");
+    ck_assert(o.count_devices);
+    ck_assert_str_eq(o.device, "emu");
+    ck_assert_str_eq(o.model, "-x.gguf");
 }
 END_TEST
 
@@ -129,7 +138,7 @@ static int status_of(int argc, const char *const *argv)
 START_TEST(model_broker_and_stream_are_required_and_the_model_is_one)
 {
     static const char *const all[] = {REQUIRED, "another.gguf"};
-    static const char *const no_model[] = {"quern-worker", "--broker", "b", "--stream", "s"};
+    static const char *const no_model[] = {"quern-worker", "--link-fd", "3", "--stream-fd", "4"};
     ck_assert_int_eq(status_of(6, all), 0);
     ck_assert_int_eq(status_of(7, all), 2);
     ck_assert_int_eq(status_of(4, all), 2); /* no stream */
@@ -141,6 +150,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, who_counts_devices_needs_no_pool);
     tcase_add_test(tests, what_is_not_said_has_its_default);
     tcase_add_test(tests, each_option_has_its_field);
     tcase_add_test(tests, bounds_hold_on_both_sides);

@@ -329,6 +329,41 @@ START_TEST(conversations_count_as_texts_do)
 }
 END_TEST
 
+/* Where 64 bytes are left: ids, calls of tools, tools and grammars count as texts do. */
+START_TEST(all_that_waits_is_counted_in_bytes)
+{
+    static const int32_t ids[17];
+    static const char bytes[64];
+    struct fixture *f = fixture_new();
+    char *content = calloc(1, PREPARE_MOST_BYTES);
+    struct prompt brief = text_prompt("brief", 5), others = text_prompt(content, PREPARE_MOST_BYTES - 64);
+    struct preparation first, second;
+    add_held(f, &first, &brief, 9, 0);
+    add(f, &second, &others, 0, 1);
+    for (size_t more = 0; more <= 1; more++) {
+        const struct chat_message message = {
+            .role = {bytes, 4}, .content = {bytes, 40}, .tool_calls = {bytes, 20 + more}};
+        const struct grammar_text grammar = {.text = {bytes, 54 + more}};
+        const struct prompt of_ids = {.form = PROMPT_IDS, .ids = {ids, 16 + more}},
+                            chat = {.form = PROMPT_CHAT, .chat = {&message, 1}}, ten = text_prompt(bytes, 10);
+        struct preparation all[] = {{.prompt = &of_ids},
+                                    {.prompt = &chat},
+                                    {.prompt = &ten, .tools = {bytes, 54 + more}},
+                                    {.prompt = &ten, .grammar = &grammar}};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+            ck_assert_msg(preparer_add(f->preparer, &all[i]) == (more == 0), "%zu, %zu", i, more);
+            ck_assert(more || preparer_remove(f->preparer, &all[i]));
+        }
+    }
+    ck_assert(preparer_remove(f->preparer, &second));
+    let_go();
+    deliver_until(f, 1);
+    ids_deinit(&first.ids);
+    free(content);
+    fixture_free(f);
+}
+END_TEST
+
 START_TEST(a_preparer_that_does_not_end_in_time_is_left_alone)
 {
     struct fixture *f = fixture_new();
@@ -373,6 +408,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, what_is_taken_back_is_never_delivered);
     tcase_add_test(tests, the_queue_is_bounded_in_number_and_bytes);
     tcase_add_test(tests, conversations_count_as_texts_do);
+    tcase_add_test(tests, all_that_waits_is_counted_in_bytes);
     tcase_add_test(tests, a_preparer_that_does_not_end_in_time_is_left_alone);
     tcase_add_test(tests, a_bound_in_tokens_refuses_a_text_before_it_is_split);
 }

@@ -170,6 +170,56 @@ START_TEST(frames_that_tell_pieces_hold_as_many_as_fit)
 }
 END_TEST
 
+/* The frame of that number, on a decoder that holds one at a time. */
+static const struct frame *frame_at(uint64_t wseq)
+{
+    static struct message_decoder *decoder;
+    static struct message message;
+    struct bytes topic, frame;
+    decoder = message_decoder_free(decoder);
+    if (wseq == 0)
+        return NULL;
+    ck_assert_int_eq(message_decoder_new(&decoder), 0);
+    ck_assert(window_get(&stream.window, wseq, &topic, &frame));
+    ck_assert_int_eq(message_decode(decoder, frame.data, frame.len, &message, NULL), 0);
+    return &message.frame;
+}
+
+/* Of 65,536 bytes each; a character that would be cut goes with the next. */
+START_TEST(a_long_text_goes_in_several_frames_that_cut_no_character)
+{
+    static const struct {
+        const char *character;
+        size_t at, first; /* bytes before it, and of the first frame */
+    } cases[] = {{"y", 65536, 65536}, {"é", 65534, 65536}, {"é", 65535, 65535}, {"€", 65533, 65536},
+                 {"€", 65534, 65534}, {"€", 65535, 65535}, {"😀", 65532, 65536}, {"😀", 65533, 65533},
+                 {"😀", 65534, 65534}, {"😀", 65535, 65535}};
+    static const int32_t ids[] = {7, 8};
+    static char text[65536 + 8];
+    memset(text, 'x', sizeof text);
+    memcpy(text + cases[_i].at, cases[_i].character, strlen(cases[_i].character));
+    publish_event(&publisher, &outputs[0],
+                  &(struct engine_event){.ids = ids, .n_ids = 2, .text = {text, sizeof text}});
+    ck_assert_uint_eq(leave(START_NS, SHORT_NS), 2);
+    const struct frame *frame = frame_at(1);
+    ck_assert_uint_eq(frame->text.len, cases[_i].first);
+    ck_assert(frame->seq == 0 && frame->off == 0 && frame->ids.n == 2 && !frame->has_end);
+    frame = frame_at(2);
+    ck_assert(
+        bytes_equal(frame->text, (struct bytes){text + cases[_i].first, sizeof text - cases[_i].first}));
+    ck_assert(frame->seq == 2 && frame->off == cases[_i].first && frame->ids.n == 0);
+    ck_assert_uint_eq(outputs[0].off, sizeof text);
+    /* As much as one frame holds goes in one, at once. */
+    memset(text, 'x', sizeof text);
+    publish_event(&publisher, &outputs[0], &(struct engine_event){.text = {text, 65535}});
+    ck_assert_uint_eq(leave(START_NS + 1, SHORT_NS), 0);
+    publish_event(&publisher, &outputs[0], &(struct engine_event){.text = {"z", 1}});
+    ck_assert_uint_eq(leave(START_NS + 1, SHORT_NS), 1);
+    ck_assert_uint_eq(frame_at(3)->text.len, 65536);
+    frame_at(0);
+}
+END_TEST
+
 START_TEST(places_without_an_id_have_one_that_the_wire_takes)
 {
     static const int32_t ids[] = {5};
@@ -203,6 +253,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_step_as_long_as_a_frame_flushes_all);
     tcase_add_test(tests, a_full_frame_waits_for_no_time);
     tcase_add_test(tests, what_was_dropped_never_leaves);
+    tcase_add_loop_test(tests, a_long_text_goes_in_several_frames_that_cut_no_character, 0, 10);
     tcase_add_test(tests, places_without_an_id_have_one_that_the_wire_takes);
     tcase_add_test(tests, frames_that_tell_pieces_hold_as_many_as_fit);
 }

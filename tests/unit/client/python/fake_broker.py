@@ -41,11 +41,13 @@ class Broker:
         self.hellos_refused = 0  # after FORGET, or at first with refuses_first
         self.refuses_first = False
         self.no_replays = False
+        self.page_seconds = 0.0  # each page takes so long to come, one behind the other
         self.no_verdicts = False  # a generate is not answered
         self.cancels_unknown = False
         self.cancels_lost = 0
         self.loses_embeddings = False  # they are not in its journal
         self.welcomes_lost = 0
+        self.joins_refused = 0  # after FORGET, or at first with refuses_first
         self.versions = (1, 1)
         self.stream = ["tcp://10.0.0.1:1", "ipc:///run/quern/stream"]
         self.status_lost = 0
@@ -60,6 +62,7 @@ class Broker:
         self.taken = []
         self.generates = []
         self.replies, self.published = deque(), deque()
+        self.pages = deque()  # on their way
 
     # -- what it says --
 
@@ -121,7 +124,10 @@ class Broker:
         elif self.session is None:
             self.reply("error", error="hello_required", text="hello first")
         elif kind == "join":
-            if self.welcomes_lost > 0:
+            if self.joins_refused > 0 and (self.forgot or self.refuses_first):
+                self.joins_refused -= 1
+                self.reply("error", of="join", error="overloaded", text="too many subscriptions", retry_after_ms=70)
+            elif self.welcomes_lost > 0:
                 self.welcomes_lost -= 1
             else:
                 self.publish(None, kind="welcome", nonce=fields["nonce"])
@@ -179,8 +185,12 @@ class Broker:
         first = fields["next"] // 2
         last = min(first + self.page_frames, self.n_frames)
         frames = [_codec.encode("frame", self.frame(request, i, move=0)) for i in range(first, last)]
-        self.reply("replay_ok", **{"id": request, "epoch": (self.boot, self.move), "from": fields["next"],
-                                   "next": 2 * last, "done": last == self.n_frames, "frames": frames})
+        page = _codec.encode("replay_ok", {"id": request, "epoch": (self.boot, self.move), "from": fields["next"],
+                                           "next": 2 * last, "done": last == self.n_frames, "frames": frames})
+        if self.page_seconds:
+            self.pages.append(page)
+        else:
+            self.replies.append(page)
 
     def on_attach(self, fields):
         request = fields["id"]
@@ -251,6 +261,7 @@ class World:
         self.faults = faults or (lambda frames: frames)
         self.frames_first = frames_first  # what is on the stream overtakes the DEALER
         self.now = 1000.0
+        self.page_at = 0.0  # when the next page has come
         self.sent = 0
         self.session = Session("ipc:///run/quern/frontend", self.now, patience)
 
@@ -278,6 +289,11 @@ class World:
         """Time goes on, in steps of 20 ms."""
         end = self.now + seconds
         while self.now < end:
+            if not self.broker.pages:
+                self.page_at = self.now + self.broker.page_seconds
+            elif self.now >= self.page_at:
+                self.broker.replies.append(self.broker.pages.popleft())
+                self.page_at = self.now + self.broker.page_seconds
             for _ in range(10_000):
                 if not self.step():
                     break

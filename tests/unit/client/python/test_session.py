@@ -86,6 +86,23 @@ def test_a_broker_without_room_is_believed_at_the_first_hello():
     assert world.session.broken.retry_after == pytest.approx(0.07)
 
 
+def test_a_broker_without_room_for_a_listener_is_believed_at_the_first_join():
+    world = World(refuses_first=True, joins_refused=1)
+    world.run(0.1)
+    assert isinstance(world.session.broken, quern.Overloaded)
+    assert "too many subscriptions" in str(world.session.broken)
+    assert world.session.broken.retry_after == pytest.approx(0.07)
+
+
+def test_a_broker_that_has_no_room_for_a_listener_for_now_is_asked_again():
+    world = World(n_frames=3, script=[0, FORGET], joins_refused=2).open()
+    got, _ = world.send()
+    world.until(lambda: got.end is not None)
+    assert got.end.reason == "length"
+    assert world.broker.counts["hello"] == 2
+    assert world.broker.counts["join"] >= 4
+
+
 def test_a_broker_that_does_not_answer_is_asked_again_and_given_up():
     world = World(dead=True, patience=10)
     world.run(9)

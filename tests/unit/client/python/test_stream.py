@@ -113,6 +113,15 @@ def test_a_page_that_is_lost_is_asked_for_again():
     got.check_whole(3)
 
 
+def test_where_pages_take_long_none_is_asked_for_while_it_may_be_on_its_way():
+    world = World(n_frames=40, script=[0], page_frames=8, page_seconds=2.5).open()
+    got, _ = world.send(logprobs=2)
+    world.until(lambda: got.end is not None)
+    got.check_whole(40)
+    # Five pages; the first one is asked for a second time, for nothing is known by then of how long one takes.
+    assert world.broker.counts["replay"] == 6
+
+
 def test_frames_that_are_held_are_bounded_and_what_was_dropped_is_replayed(monkeypatch):
     monkeypatch.setattr("quern._request.HELD_FRAMES", 3)
     world = World(n_frames=40, script=[0, *range(2, 30)], page_frames=4, no_replays=True).open()

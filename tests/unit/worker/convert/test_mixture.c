@@ -74,11 +74,41 @@ START_TEST(values_and_down_projections_get_more_bits_where_it_counts)
 }
 END_TEST
 
+/* Of 2,048 columns, of 896, which are no multiple of 256, and of 40, which are none of 32. */
+START_TEST(rows_that_a_format_does_not_divide_get_the_next_that_does)
+{
+    static const struct {
+        const char *mixture;
+        enum format formats[3];
+    } cases[] = {{"F32", {FORMAT_F32, FORMAT_F32, FORMAT_F32}},
+                 {"BF16", {FORMAT_BF16, FORMAT_BF16, FORMAT_BF16}},
+                 {"Q8_0", {FORMAT_Q8_0, FORMAT_Q8_0, FORMAT_F16}},
+                 {"Q6_K", {FORMAT_Q6_K, FORMAT_Q8_0, FORMAT_F16}},
+                 {"Q5_K", {FORMAT_Q5_K, FORMAT_Q8_0, FORMAT_F16}},
+                 {"Q4_K", {FORMAT_Q4_K, FORMAT_Q5_0, FORMAT_F16}},
+                 {"Q3_K", {FORMAT_Q3_K, FORMAT_IQ4_NL, FORMAT_F16}},
+                 {"Q2_K", {FORMAT_Q2_K, FORMAT_IQ4_NL, FORMAT_F16}},
+                 {"IQ4_XS", {FORMAT_IQ4_XS, FORMAT_IQ4_NL, FORMAT_F16}},
+                 {"Q4_0", {FORMAT_Q4_0, FORMAT_Q4_0, FORMAT_F16}},
+                 {"MXFP4", {FORMAT_MXFP4, FORMAT_MXFP4, FORMAT_F16}}};
+    static const uint32_t columns[] = {2048, 896, 40};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int c = 0; c < 3; c++) {
+            const struct mixture_tensor tensor = {
+                .role = TENSOR_Q, .n_layers = 8, .n_dims = 2, .columns = columns[c]};
+            const enum format format = mixture_format(mixture_by_name(cases[i].mixture), &tensor);
+            ck_assert_msg(format == cases[i].formats[c], "%s, %u columns: %s", cases[i].mixture, columns[c],
+                          format_traits(format)->name);
+        }
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, file_types_have_the_numbers_of_other_programs);
     tcase_add_test(tests, every_format_can_be_asked_for_by_its_name);
     tcase_add_test(tests, values_and_down_projections_get_more_bits_where_it_counts);
+    tcase_add_test(tests, rows_that_a_format_does_not_divide_get_the_next_that_does);
 }
 
 int main(void)

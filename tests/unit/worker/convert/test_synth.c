@@ -156,6 +156,24 @@ START_TEST(any_text_is_encoded_and_comes_back)
 }
 END_TEST
 
+/* As in the vocabularies that it is made like: the unknown one, the ends, then each byte. */
+START_TEST(the_first_tokens_are_those_of_every_such_vocabulary)
+{
+    struct model *model = make("tiny", "Q8_0", 1);
+    const struct tokenizer *tokenizer = model->tokenizer;
+    ck_assert_int_eq(tokenizer_bos(tokenizer), 1);
+    ck_assert_int_eq(tokenizer_eos(tokenizer), 2);
+    for (int32_t id = 0; id < 3; id++) /* which add no text */
+        ck_assert_uint_eq(tokenizer_piece(tokenizer, id, false).len, 0);
+    for (int32_t byte = 0; byte < 256; byte++) {
+        struct bytes piece = tokenizer_piece(tokenizer, 3 + byte, false);
+        ck_assert_uint_eq(piece.len, 1);
+        ck_assert_uint_eq(*(const uint8_t *)piece.data, byte);
+    }
+    model_free(model);
+}
+END_TEST
+
 static int by_bytes(const void *a, const void *b)
 {
     const struct bytes *x = a, *y = b;
@@ -239,6 +257,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, weights_have_mean_0_and_the_deviation_asked_for);
     tcase_add_test(tests, random_bits_are_those_of_splitmix64);
     tcase_add_test(tests, any_text_is_encoded_and_comes_back);
+    tcase_add_test(tests, the_first_tokens_are_those_of_every_such_vocabulary);
     tcase_add_test(tests, a_large_vocabulary_has_distinct_readable_pieces_that_merging_reaches);
     tcase_add_test(tests, a_shape_too_small_for_its_vocabulary_is_refused);
     tcase_add_test(tests, llama_3_rope_factors_keep_fast_waves_and_stretch_slow_ones);

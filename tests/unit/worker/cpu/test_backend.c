@@ -7,6 +7,7 @@
 #include "tests/unit/worker/cpu/small_model.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define N_BLOCKS 6
@@ -169,18 +170,82 @@ START_TEST(what_it_cannot_do_is_refused_by_name)
     set_up(&f, "Q8_0");
     const uint32_t second = 1;
     const struct backend_config good = {.model = f.model, .n_slots = 1, .n_context = 32, .max_rows = 8};
-    struct backend_config bad[3] = {good, good, good};
+    const uint32_t two[] = {0, 0};
+    struct backend_config bad[] = {good, good, good, good, good, good};
     bad[0].devices = &second, bad[0].n_devices = 1;
     bad[1].kv_type = BACKEND_KV_BF16;
     bad[2].n_blocks = UINT32_MAX;
-    const int expected[] = {-ENODEV, -ENOTSUP, -ENOMEM};
-    const char *named[] = {"device", "f16", "4294967295"};
-    for (int i = 0; i < 3; i++) {
+    bad[3].n_slots = 0;
+    bad[4].n_context = 0;
+    bad[5].devices = two, bad[5].n_devices = 2;
+    const int expected[] = {-ENODEV, -ENOTSUP, -ENOMEM, -EINVAL, -EINVAL, -ENODEV};
+    const char *named[] = {"there is one cpu device, number 0; 1 were asked for, the first is 1",
+                           "the cpu keeps keys and values in f16 or q8_0, not in bf16",
+                           "4294967295 KV blocks of ",
+                           "slots and context must be at least 1",
+                           "slots and context must be at least 1",
+                           "there is one cpu device, number 0; 2 were asked for, the first is 0"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct backend *unused;
         struct error err = {0};
         ck_assert_int_eq(backend_cpu.open(&bad[i], &unused, &err), expected[i]);
         ck_assert_msg(strstr(err.text, named[i]) != NULL, "%s", err.text);
     }
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(kernels_that_the_machine_has_not_are_named)
+{
+    struct fixture f;
+    struct backend *unused;
+    struct error err = {0};
+    set_up(&f, "Q8_0");
+    const struct backend_config config = {.model = f.model, .n_slots = 1, .n_context = 32, .max_rows = 8};
+    setenv("QUERN_KERNELS", "abacus", 1);
+    ck_assert_int_eq(backend_cpu.open(&config, &unused, &err), -EINVAL);
+    unsetenv("QUERN_KERNELS");
+    ck_assert_str_eq(err.text, "QUERN_KERNELS: this machine has no kernels \"abacus\"");
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(a_slot_has_bounds)
+{
+    struct fixture f;
+    struct backend_info info;
+    set_up(&f, "Q8_0");
+    backend_cpu.info(f.backend, &info);
+    int32_t *stop_ids = calloc(info.most_stop_ids + 1, sizeof *stop_ids);
+    const struct backend_slot good = {.sampling = SAMPLING_GREEDY,
+                                      .end_position = 90,
+                                      .stop_ids = stop_ids,
+                                      .n_stop_ids = info.most_stop_ids};
+    struct backend_slot bad[] = {good, good, good, good};
+    bad[0].n_stop_ids++;
+    bad[1].position = BACKEND_BLOCK_TOKENS + 1;
+    bad[2].position = BACKEND_BLOCK_TOKENS - 1;
+    bad[3].embeds = true, bad[3].position = BACKEND_BLOCK_TOKENS;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_msg(backend_cpu.slot_open(f.backend, 0, &bad[i]) == -EINVAL, "case %zu was taken", i);
+    ck_assert_int_eq(backend_cpu.slot_open(f.backend, 2, &good), -EINVAL);
+    ck_assert_int_eq(backend_cpu.slot_open(f.backend, 1, &good), 0);
+    ck_assert_int_eq(backend_cpu.slot_open(f.backend, 1, &good), -EINVAL);
+    backend_cpu.slot_close(f.backend, 1);
+    ck_assert_int_eq(backend_cpu.slot_open(f.backend, 1, &good), 0);
+    free(stop_ids);
+    tear_down(&f);
+}
+END_TEST
+
+START_TEST(a_ticket_that_is_not_open_is_named)
+{
+    struct fixture f;
+    struct error err = {0};
+    const struct backend_result *results;
+    set_up(&f, "Q8_0");
+    ck_assert_int_eq(backend_cpu.poll(f.backend, 7, 0, &results, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "no ticket 7 is open");
     tear_down(&f);
 }
 END_TEST
@@ -208,6 +273,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_phase_of_several_formats_names_each_once);
     tcase_add_test(tests, a_profile_has_every_phase_of_a_pass_since_the_last_look);
     tcase_add_test(tests, what_it_cannot_do_is_refused_by_name);
+    tcase_add_test(tests, kernels_that_the_machine_has_not_are_named);
+    tcase_add_test(tests, a_slot_has_bounds);
+    tcase_add_test(tests, a_ticket_that_is_not_open_is_named);
     tcase_add_test(tests, progress_is_called_after_each_layer);
     backend_contract_add(tests, &backend_cpu, true);
 }

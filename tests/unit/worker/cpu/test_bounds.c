@@ -186,8 +186,8 @@ START_TEST(attention_stays_within_a_block)
                         uint16_t *half_values = fenced(&fences, numbers * sizeof *half_values);
                         kernels->floats_to_halves(keys, (uint32_t)numbers, half_keys);
                         kernels->floats_to_halves(values, (uint32_t)numbers, half_values);
-                        block.half_keys = half_keys;
-                        block.half_values = half_values;
+                        block.half_keys = block.next_keys = half_keys;
+                        block.half_values = block.next_values = half_values;
                     } else {
                         block.keys = keys;
                         block.values = values;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Who may promise himself how much: workers of one machine never more than there is. */
+/* What is taken, and who may promise himself how much: workers of one machine never more than there is. */
 
 #include "worker/cpu/memory.h"
 #include "tests/unit/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #define GB ((uint64_t)1 << 30)
 
@@ -108,8 +112,71 @@ START_TEST(within_a_limit_the_store_leaves_less_for_each)
 }
 END_TEST
 
+static bool is_mapped(const void *at)
+{
+    FILE *file = fopen("/proc/self/maps", "re");
+    ck_assert_ptr_nonnull(file);
+    char line[512];
+    unsigned long start, end;
+    bool mapped = false;
+    while (fgets(line, sizeof line, file))
+        mapped |= sscanf(line, "%lx-%lx ", &start, &end) == 2 && (unsigned long)at >= start &&
+                  (unsigned long)at < end;
+    fclose(file);
+    return mapped;
+}
+
+START_TEST(pieces_are_zeros_that_are_counted_and_given_back_together)
+{
+    static const size_t sizes[] = {100, 0, 4096, (4u << 20) - 1, 4u << 20, (6u << 20) + 1};
+    enum { N = sizeof sizes / sizeof *sizes };
+    const uint8_t nothing[100] = {0};
+    struct memory memory = {0};
+    uint8_t *pieces[N];
+    size_t total = 0;
+    for (int i = 0; i < N; i++) {
+        void *piece = NULL;
+        ck_assert_int_eq(memory_take(&memory, sizes[i], &piece), 0);
+        pieces[i] = piece;
+        ck_assert_uint_eq((uintptr_t)piece % 4096, 0);
+        if (sizes[i] >= (size_t)4 << 20) /* two huge pages: it begins on the border of one */
+            ck_assert_uint_eq((uintptr_t)piece % (2 << 20), 0);
+        if (sizes[i] > 0)
+            ck_assert_mem_eq(pieces[i], nothing, sizeof nothing);
+        memset(pieces[i], i + 1, sizes[i]);
+        ck_assert_uint_eq(memory.total, total += sizes[i]);
+    }
+    for (int i = 0; i < N; i++)
+        if (sizes[i] > 0)
+            ck_assert(pieces[i][0] == i + 1 && pieces[i][sizes[i] - 1] == i + 1);
+    ck_assert(is_mapped(pieces[N - 1]));
+    memory_deinit(&memory);
+    ck_assert_uint_eq(memory.total, 0);
+    ck_assert_ptr_null(memory.pieces);
+    for (int i = 3; i < N; i++)
+        ck_assert(!is_mapped(pieces[i]));
+}
+END_TEST
+
+START_TEST(more_than_can_be_mapped_is_refused_and_takes_nothing)
+{
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - ((size_t)2 << 20) + 1, SIZE_MAX - ((size_t)2 << 20),
+                                   SIZE_MAX / 2};
+    struct memory memory = {0};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *piece = &memory;
+        ck_assert_int_eq(memory_take(&memory, sizes[i], &piece), -ENOMEM);
+        ck_assert(piece == &memory); /* untouched */
+        ck_assert_ptr_null(memory.pieces);
+        ck_assert_uint_eq(memory.total, 0);
+    }
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, pieces_are_zeros_that_are_counted_and_given_back_together);
+    tcase_add_test(tests, more_than_can_be_mapped_is_refused_and_takes_nothing);
     tcase_add_test(tests, a_prefix_store_counts_once_whoever_asks);
     tcase_add_test(tests, within_a_limit_the_store_leaves_less_for_each);
     tcase_add_test(tests, one_alone_takes_half_of_what_is_available);

@@ -6,6 +6,7 @@
 #include "tests/unit/worker/cpu/small_model.h"
 #include "tests/unit/worker/cpu/take_matrix.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* Bytes of the mapping that `inside` lies in: how many are in memory, or how many there are. */
@@ -109,10 +110,45 @@ START_TEST(embeddings_and_positions_are_those_of_the_file_and_need_it_no_more)
 }
 END_TEST
 
+/* What others have together leaves less than these need. */
+START_TEST(weights_that_can_never_fit_are_refused_by_their_numbers)
+{
+    struct model *model = make_model(&small_shape, "F32");
+    struct available available;
+    struct memory memory = {0};
+    struct threads *threads;
+    struct weights weights;
+    struct error err = {0};
+    char says[64];
+    const struct backend_config config = {0};
+    ck_assert_int_eq(available_read("", &available), 0);
+    ck_assert_int_eq(threads_new(1, NULL, 0, &threads, NULL), 0);
+    ck_assert_int_eq(weights_init(&weights, model, &memory, threads, &config, NULL), 0);
+    const size_t size = memory.total;
+    weights_deinit(&weights);
+    memory_deinit(&memory);
+    memory.reserved = available.total - size; /* just enough */
+    ck_assert_int_eq(weights_init(&weights, model, &memory, threads, &config, NULL), 0);
+    weights_deinit(&weights);
+    memory_deinit(&memory);
+    memory.reserved++;
+    ck_assert_int_eq(weights_init(&weights, model, &memory, threads, &config, &err), -ENOMEM);
+    ck_assert_ptr_null(weights.layers);
+    ck_assert_uint_eq(memory.total, 0);
+    snprintf(says, sizeof says, "%zu bytes of weights do not fit: ", size);
+    ck_assert_msg(strncmp(err.text, says, strlen(says)) == 0, "%s", err.text);
+    snprintf(says, sizeof says, "%zu of them are the prefix store's", memory.reserved);
+    ck_assert_msg(strstr(err.text, says) != NULL, "%s", err.text);
+    threads_free(threads);
+    model_free(model);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, a_packed_model_is_in_memory_once, 0, 2);
     tcase_add_loop_test(tests, embeddings_and_positions_are_those_of_the_file_and_need_it_no_more, 0, 8);
+    tcase_add_test(tests, weights_that_can_never_fit_are_refused_by_their_numbers);
 }
 
 int main(void)

@@ -100,6 +100,7 @@ static void fake_info(const struct backend *b, struct backend_info *ret_info)
     *ret_info = (struct backend_info){.device = "fake",
                                       .n_groups = b->n_groups,
                                       .groups = {b->groups[0].group, b->groups[1].group},
+                                      .n_slots = b->config.n_slots,
                                       .most_flights = fake_script.asynchronous ? 2 : 1,
                                       .most_stop_ids = MOST_STOP_IDS,
                                       .max_rows = b->config.max_rows,
@@ -120,6 +121,8 @@ static int fake_slot_open(struct backend *b, uint32_t index, const struct backen
     assert(params->n_prompt > 0 && params->n_prompt <= params->n_history);
     assert(params->position % BACKEND_BLOCK_TOKENS == 0 && params->position < params->n_history);
     assert(!params->embeds || (fake_script.embeds && params->position == 0));
+    if (fake_script.slot_refusal && params->sampling.seed == fake_script.refused_seed)
+        return fake_script.slot_refusal;
     *slot = (struct fake_slot){.open = true,
                                .params = *params,
                                .tables = {slot->tables[0], slot->tables[1]},

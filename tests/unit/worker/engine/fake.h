@@ -37,6 +37,7 @@ struct fake_script {
     int refusal;
     uint32_t most_sets;
     uint64_t refused_seed;
+    int slot_refusal;               /* not 0: -errno of slot_open for that seed */
     uint64_t nan_at;                /* the first sample of this step finds no finite logit */
     uint64_t abandon_at;            /* this step is abandoned, whatever progress says */
     uint64_t row_ns;                /* time that a row takes */

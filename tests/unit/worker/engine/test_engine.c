@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The promises of engine.h, on the fake backend: synchronous, and asynchronous one step behind. What a step
- * is made of is asked in test_plan.c, what cuts requests off in test_cancel.c. */
+ * is made of is asked in test_plan.c, what cuts requests off in test_cancel.c, what a device says of itself
+ * in test_backend_info.c and how it fails in test_device_faults.c. */
 
 #include "tests/unit/worker/engine/harness.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "common/clock.h"
@@ -175,6 +175,7 @@ START_TEST(a_tag_is_refused_while_alive_and_free_after_its_end)
     for (int round = 0; round < 5; round++) {
         submit(h, &request);
         ck_assert_int_eq(engine_submit(h->engine, &request, &err), ENGINE_E_INVALID);
+        ck_assert_str_eq(err.text, "tag 3 is alive already");
         while (h->outcomes[3].end == ENGINE_RUNNING)
             ck_assert_int_ge(engine_step(h->engine, &err), 0);
         check_outcome(h, &request);
@@ -197,6 +198,7 @@ START_TEST(a_full_queue_says_so)
     }
     struct engine_request request = request_of(4, 4, 4);
     ck_assert_int_eq(engine_submit(h->engine, &request, &err), ENGINE_E_FULL);
+    ck_assert_str_eq(err.text, "3 requests are waiting already");
     struct engine_request resumed = request_of(5, 4, 4); /* it had its place already, elsewhere */
     const int32_t output = 'a';
     resumed.output = &output;
@@ -207,6 +209,42 @@ START_TEST(a_full_queue_says_so)
     submit(h, &request);
     run_dry(h);
     ck_assert_uint_eq(h->n_ended, 5);
+    harness_free(h);
+}
+END_TEST
+
+/* ---- what there is ---- */
+
+START_TEST(what_waits_and_what_is_held_is_counted)
+{
+    fake_script = (struct fake_script){.window = 40};
+    struct harness *h = harness_new(&(struct backend_config){.n_slots = 1, .max_rows = 32}, 0);
+    static const uint32_t lengths[] = {100, 50, 20};
+    struct error err = {0};
+    for (uint64_t tag = 1; tag <= 3; tag++) {
+        struct engine_request request = request_of(tag, lengths[tag - 1], 1);
+        submit(h, &request);
+    }
+    struct engine_stats stats = stats_of(h);
+    ck_assert_uint_eq(stats.waiting, 3);
+    ck_assert_uint_eq(stats.waiting_tokens, 100 + 50 + 20);
+    ck_assert_uint_eq(stats.active + stats.prefill_tokens + stats.steps + stats.tokens, 0);
+    ck_assert_int_eq(engine_step(h->engine, &err), 1);
+    stats = stats_of(h);
+    ck_assert_uint_eq(stats.slots, 1);
+    ck_assert_uint_eq(stats.active, 1);
+    ck_assert_uint_eq(stats.waiting, 2);
+    ck_assert_uint_eq(stats.waiting_tokens, 100 - 32 + 50 + 20);
+    ck_assert_uint_eq(stats.prefill_tokens, 32);
+    ck_assert_uint_eq(stats.steps, 1);
+    for (int g = 0; g < 2; g++)
+        ck_assert_uint_eq(stats.blocks_held[g], 1);
+    ck_assert_uint_eq(stats.blocks_free, stats.blocks_total - 1);
+    run_dry(h);
+    stats = stats_of(h);
+    ck_assert_uint_eq(stats.prefill_tokens, 100 + 50 + 20);
+    ck_assert_uint_eq(stats.tokens, 3);
+    check_idle(h);
     harness_free(h);
 }
 END_TEST
@@ -246,83 +284,6 @@ START_TEST(one_that_needs_all_blocks_finishes_among_others)
         struct engine_request request = tag % 3 ? request_of(tag, 30, 50) : request_of(tag, 200, 120);
         check_outcome(h, &request);
     }
-    check_idle(h);
-    harness_free(h);
-}
-END_TEST
-
-/* ---- failure ---- */
-
-static void check_failed(struct harness *h, const char *reason)
-{
-    struct error err = {0};
-    int r;
-    while ((r = engine_step(h->engine, &err)) == 1)
-        ;
-    ck_assert_int_eq(r, -EIO);
-    ck_assert_ptr_nonnull(strstr(err.text, reason));
-    for (uint64_t tag = 1; tag <= 9; tag++) {
-        ck_assert_int_ne(h->outcomes[tag].end, ENGINE_RUNNING);
-        if (h->outcomes[tag].end == ENGINE_END_FAULT)
-            ck_assert_ptr_nonnull(strstr(h->outcomes[tag].fault, reason));
-    }
-    ck_assert_int_eq(h->outcomes[9].end, ENGINE_END_FAULT); /* it waited */
-    ck_assert_int_eq(engine_step(h->engine, &err), -EIO);
-    struct engine_request late = request_of(20, 3, 3);
-    ck_assert_int_eq(engine_submit(h->engine, &late, &err), -EIO);
-}
-
-START_TEST(a_device_says_itself_what_became_of_it)
-{
-    struct harness *h = harness_start(_i, (struct backend_config){.n_slots = 3});
-    struct error err = {0};
-    struct engine_request request = request_of(1, 10, 100);
-    fake_script.poll_fails_at = 2;
-    fake_script.verdict = -ENODEV;
-    submit(h, &request);
-    int r;
-    while ((r = engine_step(h->engine, &err)) == 1)
-        ;
-    ck_assert_int_eq(r, -ENODEV);
-    ck_assert_ptr_nonnull(strstr(err.text, "fake: the fake is lost"));
-    ck_assert_ptr_nonnull(strstr(h->outcomes[1].fault, "the fake is lost"));
-    ck_assert_int_eq(engine_submit(h->engine, &request, &err), -ENODEV);
-    harness_free(h);
-}
-END_TEST
-
-START_TEST(a_device_that_fails_ends_every_request_with_the_reason)
-{
-    for (uint64_t at = 1; at < 20; at++)
-        for (int where = 0; where < 2; where++) {
-            struct harness *h = harness_start(_i, (struct backend_config){.n_slots = 3});
-            *(where ? &fake_script.submit_fails_at : &fake_script.poll_fails_at) = at;
-            for (uint64_t tag = 1; tag <= 9; tag++) {
-                struct engine_request request = request_of(tag, 10, 100);
-                submit(h, &request);
-            }
-            check_failed(h, where ? "could not be started" : "caught fire");
-            harness_free(h);
-        }
-}
-END_TEST
-
-START_TEST(logits_that_are_not_finite_end_that_sequence_alone)
-{
-    struct harness *h = harness_start(_i, (struct backend_config){.n_slots = 4});
-    fake_script.nan_at = 5;
-    for (uint64_t tag = 1; tag <= 4; tag++) {
-        struct engine_request request = request_of(tag, 10, 20);
-        submit(h, &request);
-    }
-    run_dry(h);
-    int faults = 0;
-    for (uint64_t tag = 1; tag <= 4; tag++) {
-        struct engine_request request = request_of(tag, 10, 20);
-        faults += h->outcomes[tag].end == ENGINE_END_FAULT;
-        check_outcome(h, &request);
-    }
-    ck_assert_int_eq(faults, 1);
     check_idle(h);
     harness_free(h);
 }
@@ -450,11 +411,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_value_out_of_range_is_refused_by_name);
     tcase_add_loop_test(tests, a_tag_is_refused_while_alive_and_free_after_its_end, 0, 2);
     tcase_add_test(tests, a_full_queue_says_so);
+    tcase_add_test(tests, what_waits_and_what_is_held_is_counted);
     tcase_add_loop_test(tests, when_blocks_run_out_the_youngest_gives_way_and_nothing_is_lost, 0, 4);
     tcase_add_loop_test(tests, one_that_needs_all_blocks_finishes_among_others, 0, 4);
-    tcase_add_loop_test(tests, a_device_says_itself_what_became_of_it, 0, 2);
-    tcase_add_loop_test(tests, a_device_that_fails_ends_every_request_with_the_reason, 0, 2);
-    tcase_add_loop_test(tests, logits_that_are_not_finite_end_that_sequence_alone, 0, 2);
     tcase_add_loop_test(tests, an_engine_with_requests_alive_can_be_freed, 0, 2);
     tcase_add_loop_test(tests, sixteen_equal_prompts_at_once_are_little_more_work_than_one, 0, 2);
     tcase_add_loop_test(tests, thousands_of_disturbed_requests_end_once_each_and_give_all_back, 0, 4);

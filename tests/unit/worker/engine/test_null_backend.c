@@ -3,8 +3,10 @@
 
 #include "tests/unit/run.h"
 #include "tests/unit/worker/engine/fake.h"
+#include "worker/model/model.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct backend *open_null(void)
@@ -109,6 +111,7 @@ START_TEST(a_copy_has_a_ticket_beside_those_of_steps)
     struct error err;
     uint64_t first, second, of_step;
     uint8_t host[2 * BACKEND_BLOCK_TOKENS];
+    memset(host, 1, sizeof host);
     const struct backend_copy copy = {.blocks = (uint32_t[]){1, 0}, .n = 2, .host = host};
     const struct backend_copy elsewhere = {
         .group = BACKEND_MOST_GROUPS, .blocks = block, .n = 1, .host = host};
@@ -116,15 +119,54 @@ START_TEST(a_copy_has_a_ticket_beside_those_of_steps)
     ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
     ck_assert_int_eq(backend_null.submit(backend, &one, &of_step), 0);
     ck_assert_int_eq(backend_null.copy_out(backend, &copy, &first), 0);
+    for (size_t i = 0; i < sizeof host; i++)
+        ck_assert_uint_eq(host[i], 0); /* what a block of it is */
     ck_assert_int_eq(backend_null.copy_in(backend, &copy, &second), 0);
     ck_assert_uint_ne(first, second);
     ck_assert_int_eq(backend_null.poll(backend, second, 0, &results, NULL), 0);
     ck_assert_int_eq(backend_null.poll(backend, first, 0, &results, NULL), 0);
     ck_assert_int_eq(backend_null.poll(backend, second + 1, 0, &results, &err), -EINVAL);
+    ck_assert_int_eq(backend_null.poll(backend, first - 1, 0, &results, &err), -EINVAL);
     ck_assert_int_eq(backend_null.poll(backend, of_step, 0, &results, NULL), 0);
     ck_assert_int_eq(backend_null.poll(backend, of_step, 0, &results, &err), -EINVAL);
     ck_assert_int_eq(backend_null.copy_out(backend, &elsewhere, &first), -EINVAL);
     ck_assert_int_eq(backend_null.copy_in(backend, &beyond, &first), -EINVAL);
+    backend_null.close(backend);
+}
+END_TEST
+
+/* Four blocks are told, of which two stay: what was fed behind them is fed again, and goes on as before. */
+START_TEST(what_was_trimmed_is_fed_again_and_goes_on_as_before)
+{
+    static const int32_t ids[100] = {70};
+    static const uint32_t four[4] = {3, 2, 1, 0};
+    struct backend *backend;
+    const struct backend_config config = {
+        .model = &fake_model, .n_slots = 1, .n_context = 128, .max_rows = 128};
+    const struct backend_slot slot = {.sampling = {.seed = 3}, .end_position = 128};
+    struct backend_row_set set = {
+        .n_ids = 100, .ids = ids, .blocks = {{four, 4, 0}}, .output = BACKEND_SAMPLE_LAST};
+    const struct backend_step one = {&set, 1};
+    uint64_t ticket;
+    ck_assert_int_eq(backend_null.open(&config, &backend, NULL), 0);
+    const int32_t id = start(backend, &slot, &set).ids[0];
+    backend_null.trim(backend, 0, 101); /* beyond what there is: nothing to cut */
+    set = (struct backend_row_set){
+        .position = 100, .n_ids = 1, .blocks = {{.told = 4}}, .output = BACKEND_SAMPLE_LAST};
+    const int32_t next = step(backend, &set).ids[0];
+    backend_null.trim(backend, 0, 33);
+    set = (struct backend_row_set){
+        .position = 33, .n_ids = 1, .blocks = {{four, 1, 2}}, .output = BACKEND_SAMPLE_LAST};
+    ck_assert_int_eq(backend_null.submit(backend, &one, &ticket), -EINVAL); /* its last id is none any more */
+    set.ids = ids;
+    set.n_ids = 67;
+    set.blocks[0] = (struct backend_blocks){four, 2, 4};
+    ck_assert_int_eq(backend_null.submit(backend, &one, &ticket), -EINVAL); /* two blocks are left */
+    set.blocks[0].told = 2;
+    ck_assert_int_eq(step(backend, &set).ids[0], id);
+    set = (struct backend_row_set){
+        .position = 100, .n_ids = 1, .blocks = {{.told = 4}}, .output = BACKEND_SAMPLE_LAST};
+    ck_assert_int_eq(step(backend, &set).ids[0], next);
     backend_null.close(backend);
 }
 END_TEST
@@ -228,7 +270,10 @@ START_TEST(what_breaks_the_contract_is_refused)
         const struct backend_step one = {&bad[i], 1};
         ck_assert_msg(backend_null.submit(backend, &one, &ticket) == -EINVAL, "case %zu was taken", i);
     }
-    ck_assert_int_eq(backend_null.poll(backend, 1, 0, &results, NULL), -EINVAL);
+    struct error err = {0};
+    ck_assert_int_eq(backend_null.poll(backend, 0, 0, &results, &err), -EINVAL);
+    ck_assert_int_eq(backend_null.poll(backend, 1, 0, &results, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "null backend: no ticket 1 is open");
     struct backend_row_set next = {.n_ids = 1, .ids = many, .blocks = {{block, 1, 0}}};
     next.output = BACKEND_SAMPLE_LAST;
     step(backend, &next);
@@ -242,15 +287,199 @@ START_TEST(what_breaks_the_contract_is_refused)
 }
 END_TEST
 
+START_TEST(what_it_has_not_is_refused_not_ignored)
+{
+    static const uint32_t device = 0;
+    const struct backend_config good = {.model = &fake_model, .n_slots = 4, .n_context = 100};
+    struct backend_config bad[] = {good, good, good, good};
+    bad[0].devices = &device, bad[0].n_devices = 1;
+    bad[1].weights = (struct weight_store *)&good;
+    bad[2].kv_type = BACKEND_KV_F16;
+    bad[3].profile = true;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct backend *backend;
+        struct error err = {0};
+        ck_assert_int_eq(backend_null.open(&bad[i], &backend, &err), -ENOTSUP);
+        ck_assert_str_eq(err.text, "the null backend has no devices, no weights, no KV type and no kernels");
+    }
+}
+END_TEST
+
+START_TEST(it_says_what_it_is)
+{
+    struct backend *backend = open_null();
+    struct backend_info info;
+    backend_null.info(backend, &info);
+    ck_assert_str_eq(info.device, "null");
+    ck_assert_uint_eq(info.max_rows, 16);
+    ck_assert_uint_eq(info.n_groups, 1);
+    ck_assert_uint_eq(info.groups[0].n_blocks, 4 * 4); /* four slots of 100 ids each, in blocks of 32 */
+    ck_assert_uint_gt(info.groups[0].block_bytes, 0);
+    ck_assert_uint_eq(info.most_flights, 1);
+    /* Prompts are read in chunks beside decoding sequences: it measures the engine as a CPU would. */
+    ck_assert(0 < info.step_ms && info.step_ms < info.alone_ms);
+    ck_assert(0 < info.chunk_least && info.chunk_least < info.chunk_most);
+    ck_assert_int_eq(backend_null.verdict(backend, NULL), 0);
+    backend_null.close(backend);
+}
+END_TEST
+
+START_TEST(all_of_printable_ascii_is_sampled_and_nothing_else)
+{
+    struct backend *backend = open_null();
+    bool seen[FAKE_VOCAB] = {false};
+    for (uint32_t seed = 0; seed < 3000; seed++) {
+        const struct backend_slot slot = {.sampling = {.seed = seed}, .end_position = 100};
+        seen[start(backend, &slot, &prefill).ids[0]] = true;
+        backend_null.slot_close(backend, 0);
+    }
+    for (int32_t id = 0; id < FAKE_VOCAB; id++)
+        ck_assert_msg(seen[id] == (id >= ' ' && id <= '~'), "%d", id);
+    backend_null.close(backend);
+}
+END_TEST
+
+START_TEST(a_slot_has_its_place_and_its_most_stop_ids)
+{
+    struct backend *backend = open_null();
+    struct backend_info info;
+    backend_null.info(backend, &info);
+    int32_t *stop_ids = calloc(info.most_stop_ids + 1, sizeof *stop_ids);
+    struct backend_slot slot = {.end_position = 100, .stop_ids = stop_ids, .n_stop_ids = info.most_stop_ids};
+    ck_assert_int_eq(backend_null.slot_open(backend, 3, &slot), 0);
+    ck_assert_int_eq(backend_null.slot_open(backend, 4, &slot), -EINVAL);
+    slot.n_stop_ids++;
+    ck_assert_int_eq(backend_null.slot_open(backend, 2, &slot), -EINVAL);
+    free(stop_ids);
+    backend_null.close(backend);
+}
+END_TEST
+
+START_TEST(log_probabilities_are_those_of_certainty)
+{
+    struct backend *backend = open_null();
+    const struct backend_slot slot = {.end_position = 100, .n_logprobs = 3};
+    const struct backend_result result = start(backend, &slot, &prefill);
+    ck_assert_int_eq(result.logprobs[0].id, result.ids[0]);
+    ck_assert(result.logprobs[0].logprob == 0);
+    for (int32_t i = 1; i < 3; i++) {
+        ck_assert_int_eq(result.logprobs[i].id, ' ' + i - 1);
+        ck_assert(result.logprobs[i].logprob == -100);
+    }
+    backend_null.close(backend);
+}
+END_TEST
+
+START_TEST(all_logits_of_a_set_are_one_where_the_id_would_be)
+{
+    struct backend *backend = open_null();
+    const struct backend_slot slot = {.sampling = {.seed = 5}, .end_position = 100};
+    float logits[3 * FAKE_VOCAB];
+    struct backend_row_set set = prefill;
+    int32_t ids[3];
+    set.n_ids = 1;
+    ids[0] = start(backend, &slot, &set).ids[0];
+    for (uint32_t i = 1; i < 3; i++) {
+        const struct backend_row_set next = next_at(i);
+        ids[i] = step(backend, &next).ids[0];
+    }
+    backend_null.slot_close(backend, 0);
+    set = prefill;
+    set.output = BACKEND_LOGITS_ALL;
+    set.logits = logits;
+    start(backend, &slot, &set);
+    for (int row = 0; row < 3; row++)
+        for (int32_t id = 0; id < FAKE_VOCAB; id++)
+            ck_assert(logits[row * FAKE_VOCAB + id] == (id == ids[row]));
+    backend_null.close(backend);
+}
+END_TEST
+
+START_TEST(final_states_are_summed_over_all_sets_of_a_prompt)
+{
+    struct model model = fake_model;
+    const struct backend_config config = {.model = &model, .n_slots = 1, .n_context = 100};
+    struct backend *backend;
+    struct backend_info info;
+    const struct backend_slot slot = {.embeds = true, .end_position = 100};
+    const struct backend_slot plain = {.end_position = 100};
+    double whole[FAKE_EMBD], first[FAKE_EMBD];
+    struct backend_row_set set = prefill;
+    model.params.n_embd = FAKE_EMBD;
+    ck_assert_int_eq(backend_null.open(&config, &backend, NULL), 0);
+    backend_null.info(backend, &info);
+    ck_assert_uint_eq(info.n_embedding, FAKE_EMBD);
+    set.output = BACKEND_SUM_LAST;
+    memcpy(whole, start(backend, &slot, &set).sums, sizeof whole);
+    for (int i = 0; i < FAKE_EMBD; i++)
+        ck_assert(whole[i] != 0 && whole[i] > -1.5 && whole[i] < 1.5);
+    backend_null.slot_close(backend, 0);
+    set.n_ids = 1;
+    memcpy(first, start(backend, &slot, &set).sums, sizeof first);
+    ck_assert(memcmp(first, whole, sizeof whole) != 0);
+    set = (struct backend_row_set){
+        .position = 1, .n_ids = 2, .ids = prompt + 1, .blocks = {{.told = 1}}, .output = BACKEND_SUM_LAST};
+    ck_assert_mem_eq(step(backend, &set).sums, whole, sizeof whole);
+    backend_null.slot_close(backend, 0);
+    const struct backend_step sampled = {&prefill, 1}, summed = {&set, 1};
+    uint64_t ticket;
+    ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
+    ck_assert_int_eq(backend_null.submit(backend, &sampled, &ticket), -EINVAL);
+    backend_null.slot_close(backend, 0);
+    start(backend, &plain, &prefill);
+    set.position = 3;
+    ck_assert_int_eq(backend_null.submit(backend, &summed, &ticket), -EINVAL);
+    backend_null.close(backend);
+}
+END_TEST
+
+static bool give_up(void *arg)
+{
+    return *(bool *)arg;
+}
+
+START_TEST(a_slot_of_an_abandoned_step_is_good_for_nothing_but_to_be_closed)
+{
+    bool abandons = true;
+    const struct backend_config config = {
+        .model = &fake_model, .n_slots = 1, .n_context = 100, .progress = give_up, .progress_arg = &abandons};
+    const struct backend_slot slot = {.end_position = 100};
+    const struct backend_step one = {&prefill, 1};
+    const struct backend_row_set next = next_at(3);
+    const struct backend_step two = {&next, 1};
+    const struct backend_result *results;
+    struct backend *backend;
+    uint64_t ticket;
+    ck_assert_int_eq(backend_null.open(&config, &backend, NULL), 0);
+    ck_assert_int_eq(backend_null.slot_open(backend, 0, &slot), 0);
+    ck_assert_int_eq(backend_null.submit(backend, &one, &ticket), 0);
+    ck_assert_int_eq(backend_null.poll(backend, ticket, 0, &results, NULL), -ECANCELED);
+    abandons = false;
+    ck_assert_int_eq(backend_null.submit(backend, &two, &ticket), -EINVAL);
+    backend_null.slot_close(backend, 0);
+    ck_assert_uint_eq(start(backend, &slot, &prefill).n_ids, 1);
+    backend_null.close(backend);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_same_seed_and_position_give_the_same_printable_id_in_any_slot);
     tcase_add_test(tests, stop_ids_and_lengths_are_tested);
     tcase_add_test(tests, a_copy_has_a_ticket_beside_those_of_steps);
+    tcase_add_test(tests, what_was_trimmed_is_fed_again_and_goes_on_as_before);
     tcase_add_test(tests, a_mask_is_obeyed_and_an_empty_one_is_a_fault);
     tcase_add_test(tests, outputs_are_as_asked);
     tcase_add_test(tests, a_draft_gives_what_agreed_of_it_and_the_id_after);
     tcase_add_test(tests, what_breaks_the_contract_is_refused);
+    tcase_add_test(tests, what_it_has_not_is_refused_not_ignored);
+    tcase_add_test(tests, it_says_what_it_is);
+    tcase_add_test(tests, all_of_printable_ascii_is_sampled_and_nothing_else);
+    tcase_add_test(tests, a_slot_has_its_place_and_its_most_stop_ids);
+    tcase_add_test(tests, log_probabilities_are_those_of_certainty);
+    tcase_add_test(tests, all_logits_of_a_set_are_one_where_the_id_would_be);
+    tcase_add_test(tests, final_states_are_summed_over_all_sets_of_a_prompt);
+    tcase_add_test(tests, a_slot_of_an_abandoned_step_is_good_for_nothing_but_to_be_closed);
 }
 
 int main(void)

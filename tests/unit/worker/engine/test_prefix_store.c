@@ -160,13 +160,39 @@ START_TEST(what_cannot_be_shared_is_refused)
     struct error err;
     struct prefix_store_kind kind = kind_of(0);
     ck_assert_int_eq(prefix_store_open(fd, &kind, &other, &err), -ENOTSUP);
+    ck_assert_str_eq(err.text, "prefix store: the device's KV blocks cannot be exchanged");
     kind = kind_of(7);
+    kind.block_bytes = 0;
+    ck_assert_int_eq(prefix_store_open(fd, &kind, &other, &err), -ENOTSUP);
+    kind.block_bytes = (size_t)UINT32_MAX + 1;
+    ck_assert_int_eq(prefix_store_open(fd, &kind, &other, &err), -ENOTSUP);
+    ck_assert_str_eq(err.text, "prefix store: the device's KV blocks cannot be exchanged");
     kind.block_bytes = BLOCK / 2;
     ck_assert_int_eq(prefix_store_open(fd, &kind, &other, &err), -ENOTSUP);
     ck_assert_str_eq(err.text, "prefix store: it has blocks of 65536 bytes, not 32768");
     kind.block_bytes = size;
     ck_assert_int_eq(prefix_store_open(fd, &kind, &other, &err), -ENOTSUP);
+    ck_assert_msg(strstr(err.text, " bytes are no room for 8 blocks of "), "%s", err.text);
     ck_assert_int_lt(prefix_store_open(-1, &kind, &other, &err), 0);
+}
+END_TEST
+
+START_TEST(eight_blocks_are_the_least_room)
+{
+    struct prefix_store *other;
+    struct error err;
+    const struct prefix_store_kind kind = kind_of(7);
+    const size_t least = 4096 + 8 * (BLOCK + 512);
+    for (size_t lacks = 0; lacks < 2; lacks++) {
+        int small;
+        ck_assert_int_eq(shm_create("test", least - lacks, &small), 0);
+        ck_assert_int_eq(prefix_store_open(small, &kind, &other, &err), lacks ? -ENOTSUP : 0);
+        if (!lacks) {
+            ck_assert_uint_eq(prefix_store_room(other), 8);
+            prefix_store_close(other);
+        }
+        close(small);
+    }
 }
 END_TEST
 
@@ -240,6 +266,27 @@ START_TEST(a_byte_that_changed_makes_a_block_nothing)
 }
 END_TEST
 
+START_TEST(the_place_of_a_block_that_became_nothing_is_the_first_to_be_taken)
+{
+    uint8_t *memory;
+    struct prefix_place place;
+    tear_down();
+    make(1);
+    for (int32_t prompt = 1; prompt <= 8; prompt++) /* the eighth was used last */
+        ck_assert_uint_eq(use_prompt(store, prompt, 1), 0);
+    ck_assert_int_eq(shm_map(fd, size, (void **)&memory), 0);
+    memory[4096 + 8 * 512 + 7 * BLOCK] ^= 1;
+    munmap(memory, size);
+    place = place_of(8, 0, 0, 100);
+    ck_assert_uint_eq(prefix_store_get(store, &place, got), 0);
+    ck_assert_uint_eq(use_prompt(store, 9, 1), 0);
+    for (int32_t prompt = 1; prompt <= 9; prompt++) {
+        place = place_of(prompt, 0, 0, 200);
+        ck_assert_int_eq(prefix_store_find(store, &place) != 0, prompt != 8);
+    }
+}
+END_TEST
+
 /* ---- deaths ---- */
 
 #define CHILDREN 3
@@ -306,10 +353,12 @@ static void add(TCase *tests)
     tcase_add_test(tests, nothing_is_found_that_means_something_else);
     tcase_add_test(tests, a_salt_that_is_too_long_is_not_kept);
     tcase_add_test(tests, what_cannot_be_shared_is_refused);
+    tcase_add_test(tests, eight_blocks_are_the_least_room);
     tcase_add_test(tests, what_was_used_longest_ago_is_replaced_and_of_a_prompt_its_end);
     tcase_add_test(tests, of_a_prompt_that_fills_a_set_the_deepest_block_goes);
     tcase_add_test(tests, what_stood_behind_a_replaced_block_is_not_found);
     tcase_add_test(tests, a_byte_that_changed_makes_a_block_nothing);
+    tcase_add_test(tests, the_place_of_a_block_that_became_nothing_is_the_first_to_be_taken);
     tcase_add_test(tests, a_process_that_is_killed_at_any_moment_harms_nobody);
 }
 

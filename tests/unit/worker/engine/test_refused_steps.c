@@ -65,6 +65,31 @@ START_TEST(a_request_whose_steps_are_refused_ends_alone_and_the_device_lives)
 }
 END_TEST
 
+START_TEST(a_request_whose_slot_is_refused_ends_alone)
+{
+    struct harness *h = start(_i & 1, (struct backend_config){.n_slots = 2});
+    fake_script.refusal = 0;
+    fake_script.slot_refusal = refusals[_i >> 1];
+    fake_script.refused_seed = 3;
+    for (uint64_t tag = 1; tag <= 5; tag++) {
+        struct engine_request request = request_of(tag, 40, 50);
+        submit(h, &request);
+    }
+    run_dry(h);
+    for (uint64_t tag = 1; tag <= 5; tag++) {
+        struct engine_request request = request_of(tag, 40, 50);
+        ck_assert_msg((h->outcomes[tag].end == ENGINE_END_FAULT) == (tag == 3), "request %d", (int)tag);
+        check_outcome(h, &request);
+    }
+    const char *said = refusals[_i >> 1] == -ENOMEM ? "fake: out of memory for the sequence"
+                                                    : "fake: the sequence was refused: Invalid argument";
+    ck_assert_str_eq(h->outcomes[3].fault, said);
+    ck_assert_uint_eq(h->outcomes[3].ids.len, 0);
+    check_idle(h);
+    harness_free(h);
+}
+END_TEST
+
 START_TEST(one_that_is_refused_in_the_middle_of_its_answer_keeps_what_it_has)
 {
     struct harness *h = start(_i, (struct backend_config){.n_slots = 2});
@@ -110,6 +135,7 @@ static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, a_step_that_is_too_large_is_made_smaller_and_nothing_is_lost, 0, 4);
     tcase_add_loop_test(tests, a_request_whose_steps_are_refused_ends_alone_and_the_device_lives, 0, 4);
+    tcase_add_loop_test(tests, a_request_whose_slot_is_refused_ends_alone, 0, 4);
     tcase_add_loop_test(tests, one_that_is_refused_in_the_middle_of_its_answer_keeps_what_it_has, 0, 4);
     tcase_add_loop_test(tests, a_request_that_was_cancelled_meanwhile_ends_as_cancelled, 0, 4);
 }

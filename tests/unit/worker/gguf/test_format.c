@@ -272,6 +272,25 @@ START_TEST(quantizing_stays_within_each_formats_error)
 }
 END_TEST
 
+/* Q3_K has a step −4, but none at 4. Fours at both ends want a scale that takes this into account: the best
+ * one for steps of −4 … 4 makes an error of 2. */
+START_TEST(a_scale_is_solved_for_the_steps_there_are)
+{
+    static const float group[16] = {2, 3, -4, -4, 0, 0, 2, 4, 2, 2, 0, 3, 4, -2, 0, 0};
+    const struct format_traits *traits = format_traits(FORMAT_Q3_K);
+    float x[256], y[256];
+    struct block_q3_k block;
+    double error = 0;
+    for (int i = 0; i < 256; i++)
+        x[i] = group[i % 16];
+    traits->from_float(x, &block, 256);
+    traits->to_float(&block, y, 256);
+    for (int i = 0; i < 16; i++)
+        error += (double)(x[i] - y[i]) * (double)(x[i] - y[i]);
+    ck_assert_double_lt(error, 1.6);
+}
+END_TEST
+
 START_TEST(one_sided_and_constant_values_are_kept)
 {
     float x[256], y[256];
@@ -348,6 +367,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, mxfp4_blocks_decode_as_the_ocp_says);
     tcase_add_test(tests, blocks_of_256_decode_as_drawn);
     tcase_add_test(tests, quantizing_stays_within_each_formats_error);
+    tcase_add_test(tests, a_scale_is_solved_for_the_steps_there_are);
     tcase_add_test(tests, one_sided_and_constant_values_are_kept);
     tcase_add_test(tests, whatever_comes_in_finite_values_come_out);
     tcase_add_test(tests, group_scales_survive_every_format_that_packs_them);

@@ -146,6 +146,35 @@ START_TEST(a_broken_part_is_named)
 }
 END_TEST
 
+START_TEST(a_model_need_not_say_how_many_parts_or_tensors_it_has)
+{
+    struct gguf *gguf;
+    struct error err;
+    write_part(&(struct part){"m-00001-of-00002.gguf", 0, 2, 0, {"a"}});
+    write_part(&(struct part){"m-00002-of-00002.gguf", 1, 2, 0, {"b"}});
+    ck_assert_msg(gguf_open(in_dir("m-00001-of-00002.gguf"), &gguf, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(gguf_n_tensors(gguf), 2);
+    ck_assert_ptr_nonnull(gguf_find_tensor(gguf, "a"));
+    ck_assert_ptr_nonnull(gguf_find_tensor(gguf, "b"));
+    gguf_free(gguf);
+    write_part(&(struct part){"whole.gguf", 0, 0, 0, {"a"}});
+    ck_assert_msg(gguf_open(in_dir("whole.gguf"), &gguf, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(gguf_n_tensors(gguf), 1);
+    gguf_free(gguf);
+}
+END_TEST
+
+START_TEST(a_model_has_1024_parts_at_most)
+{
+    write_part(&(struct part){"m-00001-of-01024.gguf", 0, 1024, 0, {"a"}});
+    expect_refusal("m-00001-of-01024.gguf", -ENOENT, "part 2 of 1024, ");
+    write_part(&(struct part){"m-00001-of-01025.gguf", 0, 1025, 0, {"a"}});
+    expect_refusal("m-00001-of-01025.gguf", -EINVAL, "split.no 0 of split.count 1025 makes no sense");
+    write_part(&(struct part){"m-00001-of-00002.gguf", 2, 2, 0, {"a"}});
+    expect_refusal("m-00001-of-00002.gguf", -EINVAL, "split.no 2 of split.count 2 makes no sense");
+}
+END_TEST
+
 START_TEST(what_is_no_file_is_refused)
 {
     expect_refusal("", -EISDIR, "directory");
@@ -162,6 +191,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, parts_that_do_not_belong_together_are_refused);
     tcase_add_test(tests, a_first_part_needs_a_name_that_leads_to_the_others);
     tcase_add_test(tests, a_broken_part_is_named);
+    tcase_add_test(tests, a_model_need_not_say_how_many_parts_or_tensors_it_has);
+    tcase_add_test(tests, a_model_has_1024_parts_at_most);
     tcase_add_test(tests, what_is_no_file_is_refused);
 }
 

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/rundir.h"
@@ -62,6 +63,9 @@ START_TEST(what_the_writer_writes_is_read_back)
     ck_assert_double_eq(gguf_array_real(gguf_find(gguf, "f"), 1), 2);
     const struct gguf_tensor *b = gguf_find_tensor(gguf, "b");
     ck_assert(b->dims[1] == 3 && b->size == 432 && ((const uint8_t *)b->data)[431] == (uint8_t)(431 + 9));
+    struct stat file;
+    ck_assert_int_eq(stat(path, &file), 0);
+    ck_assert_int_eq(file.st_size % 32, 0); /* the alignment, on which the last tensor ends */
     ck_assert_int_eq(access(again, F_OK), -1);
     ck_assert_int_eq(gguf_open(again, &copy, &err), -ENOENT);
     gguf_free(gguf);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON Schema keyword by keyword: what it lets through, what it keeps out, and what is refused. */
+/* JSON Schema keyword by keyword: what it lets through and what it keeps out. Schemas that are refused
+ * are in test_json_schema_refused.c. */
 
 #include "tests/unit/run.h"
 #include "tests/unit/worker/grammar/accepts.h"
@@ -88,6 +89,17 @@ START_TEST(objects)
          {"{}", "{\"ab\":1}", "{\"x\":true}", "{\"ab\":1,\"x\":true,\"a\":false,\"abcd\":true,\"\":true}",
           "{\"abx\":true}"},
          {"{\"ab\":true}", "{\"abc\":true}", "{\"ab\":1,\"abc\":true}", "{\"x\":1}", "{\"a\\u0062\":true}"}},
+        /* In any order, one the beginning of another. */
+        {"{\"properties\":{\"ba\":{},\"abc\":{},\"b\":{},\"a\":{},\"ab\":{},\"aa\":{}},\"required\":[\"c\","
+         "\"ac\"],"
+         "\"additionalProperties\":{\"type\":\"null\"}}",
+         {"{\"a\":1,\"c\":null,\"ac\":null}",
+          "{\"c\":null,\"ac\":null,\"abd\":null,\"bb\":null,\"d\":null,\"acc\":null}",
+          "{\"c\":null,\"ac\":null,\"\":null,\"baa\":null,\"abcd\":null}"},
+         {"{\"c\":null,\"ac\":null,\"a\":null}", "{\"c\":null,\"ac\":null,\"aa\":null}",
+          "{\"c\":null,\"ac\":null,\"ab\":null}", "{\"c\":null,\"ac\":null,\"abc\":null}",
+          "{\"c\":null,\"ac\":null,\"b\":null}", "{\"c\":null,\"ac\":null,\"ba\":null}",
+          "{\"c\":null,\"ac\":null,\"c\":null}", "{\"c\":null,\"ac\":null,\"ac\":null}"}},
         {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}",
          {"{}", "{\"k\":1,\"l\":2}"},
          {"{\"k\":\"\"}"}},
@@ -351,175 +363,6 @@ START_TEST(bounds_of_both_kinds)
 }
 END_TEST
 
-/* "PREFIX" n numbered pieces "SUFFIX". */
-static const char *of_many(const char *prefix, int n, const char *piece, const char *suffix)
-{
-    static char text[GRAMMAR_MOST_BYTES];
-    size_t len = (size_t)snprintf(text, sizeof text, "%s", prefix);
-    for (int i = 0; i < n; i++) {
-        len += (size_t)snprintf(text + len, sizeof text - len, "%s", i ? "," : "");
-        for (const char *c = piece; *c; c++) /* # is the number */
-            len += (size_t)(*c == '#' ? snprintf(text + len, sizeof text - len, "%d", i)
-                                      : snprintf(text + len, sizeof text - len, "%c", *c));
-    }
-    snprintf(text + len, sizeof text - len, "%s", suffix);
-    return text;
-}
-
-START_TEST(limits_are_met_and_named_beyond)
-{
-    static const struct {
-        const char *prefix, *piece, *suffix, *reason;
-        int most;
-    } cases[] = {
-        {"{\"properties\":{", "\"p#\":{\"const\":1}", "}}", "more than 2048 properties are not supported",
-         2048},
-        {"{\"prefixItems\":[", "{\"const\":1}", "]}", "more than 2048 prefixItems are not supported", 2048},
-    };
-    for (size_t i = 0; i < 2; i++) {
-        const char *text = of_many(cases[i].prefix, cases[i].most, cases[i].piece, cases[i].suffix);
-        ck_assert_str_eq(why_refused(GRAMMAR_SCHEMA, text), "");
-        text = of_many(cases[i].prefix, cases[i].most + 1, cases[i].piece, cases[i].suffix);
-        ck_assert_msg(strstr(why_refused(GRAMMAR_SCHEMA, text), cases[i].reason), "%s",
-                      why_refused(GRAMMAR_SCHEMA, text));
-    }
-    for (int n = 256; n <= 257; n++) { /* bytes of a name */
-        char schema[400];
-        snprintf(schema, sizeof schema, "{\"properties\":{\"%0*d\":{}}}", n, 7);
-        ck_assert_str_eq(why_refused(GRAMMAR_SCHEMA, schema),
-                         n == 256 ? "" : "schema: at #: a name of more than 256 bytes is not supported");
-    }
-}
-END_TEST
-
-START_TEST(places_that_are_named_have_a_limit)
-{
-    static char text[GRAMMAR_MOST_BYTES];
-    for (int n = 1024; n <= 1025; n++) {
-        size_t len = (size_t)snprintf(text, sizeof text, "{\"prefixItems\":[");
-        for (int i = 0; i < n; i++)
-            len += (size_t)snprintf(text + len, sizeof text - len, "%s{\"$ref\":\"#/$defs/l/%d\"}",
-                                    i ? "," : "", i);
-        len += (size_t)snprintf(text + len, sizeof text - len, "],\"$defs\":{\"l\":[");
-        for (int i = 0; i < n; i++)
-            len += (size_t)snprintf(text + len, sizeof text - len, "%s{}", i ? "," : "");
-        snprintf(text + len, sizeof text - len, "]}}");
-        const char *why = why_refused(GRAMMAR_SCHEMA, text);
-        ck_assert_msg(n == 1024 ? !*why : !!strstr(why, "more than 1024 places are named by $ref"), "%s",
-                      why);
-    }
-}
-END_TEST
-
-START_TEST(what_is_not_supported_is_named_with_its_place)
-{
-    static const struct {
-        const char *schema, *reason;
-    } cases[] = {
-        {"{\"type\":\"array\",\"uniqueItems\":true}", "at #: the keyword \"uniqueItems\" is not supported"},
-        {"{\"properties\":{\"a\":{\"not\":{}}}}", "at #/a: the keyword \"not\""},
-        {"{\"if\":{}}", "\"if\""},
-        {"{\"patternProperties\":{}}", "\"patternProperties\""},
-        {"{\"multipleOf\":2}", "\"multipleOf\""},
-        {"{\"anyOf\":[{\"type\":\"null\"},{\"contains\":1}]}", "at #/anyOf/1: the keyword \"contains\""},
-        {"{\"type\":\"object\",\"minProperties\":1}", "\"minProperties\""},
-        {"{\"format\":\"ipv6\"}", "the format \"ipv6\" is not supported"},
-        {"{\"pattern\":\"(?=a)\"}", "pattern: regex: at byte"},
-        {"{\"pattern\":\"a\",\"maxLength\":3}", "only one of pattern, format and minLength"},
-        {"{\"type\":\"number\",\"minimum\":0.5}", "minimum is 0.5"},
-        {"{\"type\":\"integer\",\"minimum\":5,\"maximum\":4}", "no number lies within its bounds"},
-        {"{\"minLength\":5,\"maxLength\":4}", "no string is as long"},
-        {"{\"minItems\":5,\"maxItems\":4}", "no array has as many items"},
-        {"{\"minLength\":-1}", "minLength is no whole number"},
-        {"{\"type\":\"thing\"}", "the type \"thing\" is not known"},
-        {"{\"type\":3}", "type is neither a name nor a list"},
-        {"{\"$ref\":\"http://x/y\"}", "is no place in this schema"},
-        {"{\"$ref\":\"#/$defs/x\"}", "there is no such place"},
-        {"{\"$ref\":\"#/$defs/l/ 1\",\"$defs\":{\"l\":[1,{\"const\":5}]}}", "there is no such place"},
-        {"{\"$ref\":\"#/$defs/l/2\",\"$defs\":{\"l\":[1,{\"const\":5}]}}", "there is no such place"},
-        {"{\"$ref\":\"#\"}", "left recursion"},
-        {"{\"allOf\":[{\"$ref\":\"#\"}]}", "itself"},
-        {"{\"enum\":[]}", "no value of enum or const is possible"},
-        {"{\"enum\":[\"a\"],\"minLength\":1}", "minLength beside enum"},
-        {"{\"type\":\"object\",\"properties\":{},\"required\":[\"a\"],\"additionalProperties\":false}",
-         "\"a\" is required, and no property"},
-        {"{\"allOf\":[{\"properties\":{\"a\":{}},\"additionalProperties\":false},{\"properties\":{\"b\":{}}}]"
-         "}",
-         "additionalProperties, where other schemas"},
-        {"{\"allOf\":[{\"minimum\":1},{\"minimum\":2}]}", "minimum is said twice"},
-        {"{\"enum\":3}", "enum is no array"},
-        {"{\"type\":\"string\",\"const\":1}", "no value of enum or const is possible"},
-        {"{\"anyOf\":{}}", "anyOf is no list of schemas"},
-        {"{\"oneOf\":[]}", "oneOf is no list of schemas"},
-        {"{\"oneOf\":[false,false]}", "no alternative of oneOf is possible"},
-        {"{\"allOf\":{}}", "allOf is no list of schemas"},
-        {"{\"allOf\":[3]}", "a schema that is to hold with others is no object"},
-        {"{\"allOf\":[{\"type\":\"null\"},{\"type\":[\"string\",\"number\"]}]}", "type is said twice"},
-        {"{\"$ref\":3}", "$ref is no string"},
-        {"{\"properties\":[]}", "properties is no object"},
-        {"{\"properties\":{\"a\":3}}", "at #/a: a schema is an object"},
-        {"{\"required\":\"a\"}", "required is no list of names"},
-        {"{\"required\":[\"a\",1]}", "required has something that is no name"},
-        {"{\"additionalProperties\":3}", "additionalProperties is no schema"},
-        {"{\"prefixItems\":{}}", "prefixItems is no list of schemas"},
-        {"{\"prefixItems\":[{}],\"items\":false,\"minItems\":2}", "no array has as many items"},
-        {"{\"pattern\":3}", "pattern is no string"},
-        {"{\"format\":3}", "the format \"?\" is not supported"},
-        {"{\"minimum\":\"1\"}", "minimum is no number"},
-        {"{\"exclusiveMaximum\":true}", "exclusiveMaximum is no number"},
-        {"{\"minimum\":3,\"exclusiveMaximum\":3}", "no number lies within its bounds"},
-        {"{\"minLength\":1.5}", "minLength is no whole number from 0 to 65536"},
-        {"{\"maxItems\":65537}", "maxItems is no whole number from 0 to 65536"},
-        {"{\"type\":[]}", "type is neither a name nor a list of names"},
-        {"{\"type\":[\"null\",3]}", "type is neither a name nor a list of names"},
-        {"{\"type\":[\"null\",\"thing\"]}", "the type \"thing\" is not known"},
-        {"{\"properties\":{\"a\":false},\"required\":[\"a\"]}", "at #/a: "},
-        {"false", "allows nothing"},
-        {"[]", "a schema is an object"},
-        {"{\"type\":", "schema: line 1:"},
-        {"{\"items\":[{}]}", "prefixItems is its name"},
-        {"{\"maxLength\":60000}", "too large"},
-    };
-    for (size_t i = 0; i < N(cases); i++)
-        ck_assert_msg(strstr(why_refused(GRAMMAR_SCHEMA, cases[i].schema), cases[i].reason),
-                      "%s: \"%s\" is not in \"%s\"", cases[i].schema, cases[i].reason,
-                      why_refused(GRAMMAR_SCHEMA, cases[i].schema));
-}
-END_TEST
-
-/* Small texts that ask for much. */
-START_TEST(hostile_schemas_are_refused_or_read_in_time)
-{
-    static char text[GRAMMAR_MOST_BYTES];
-    size_t n = (size_t)snprintf(text, sizeof text, "{\"allOf\":[");
-    for (int i = 0; n < sizeof text - 200; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s{\"properties\":{\"a%d\":{},\"b%d\":{}}}",
-                              i ? "," : "", i, i);
-    strcpy(text + n, "]}");
-    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "too large"));
-    n = (size_t)snprintf(text, sizeof text, "{\"properties\":{");
-    for (int i = 0; n < sizeof text - 200; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s\"p%d\":{}", i ? "," : "", i);
-    strcpy(text + n, "}}");
-    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "more than 2048 properties"));
-    n = (size_t)snprintf(text, sizeof text, "{\"enum\":[");
-    for (int i = 0; n < sizeof text - 200; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%d", i ? "," : "", i);
-    strcpy(text + n, "]}");
-    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "too"));
-    memset(text, '[', 100000);
-    text[100000] = 0;
-    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "schema: line 1"));
-    n = (size_t)snprintf(text, sizeof text, "{\"items\":");
-    for (int i = 0; i < 300; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "{\"items\":");
-    n += (size_t)snprintf(text + n, sizeof text - n, "{}");
-    memset(text + n, '}', 301);
-    text[n + 301] = 0;
-    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "nested more than"));
-}
-END_TEST
-
 START_TEST(a_schema_of_many_optional_properties_is_no_larger_than_long)
 {
     static char schema[64000] = "{\"type\":\"object\",\"properties\":{";
@@ -547,10 +390,6 @@ static void add(TCase *tests)
     tcase_add_test(tests, schemas_that_hold_together);
     tcase_add_test(tests, lists_are_narrowed_by_their_type);
     tcase_add_test(tests, bounds_of_both_kinds);
-    tcase_add_test(tests, limits_are_met_and_named_beyond);
-    tcase_add_test(tests, places_that_are_named_have_a_limit);
-    tcase_add_test(tests, what_is_not_supported_is_named_with_its_place);
-    tcase_add_test(tests, hostile_schemas_are_refused_or_read_in_time);
     tcase_add_test(tests, a_schema_of_many_optional_properties_is_no_larger_than_long);
 }
 

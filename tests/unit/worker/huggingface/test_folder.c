@@ -4,16 +4,14 @@
 
 #include "worker/huggingface/folder.h"
 #include "tests/unit/run.h"
+#include "tests/unit/worker/huggingface/written_folder.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/rundir.h"
 #include "worker/convert/quantize.h"
 #include "worker/model/model.h"
 
@@ -28,103 +26,44 @@
     "\"post_processor\":null,\"model\":{\"type\":\"BPE\",\"byte_fallback\":false,"                           \
     "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"c\":3,\"abc\":4},\"merges\":[\"a b\",\"ab c\"]}}"
 
-static char dir[RUNDIR_PATH_MAX + 1], folder[RUNDIR_PATH_MAX + 20];
-
-/* ---- files ---- */
-
-static const char *path_of(const char *name)
-{
-    static char path[RUNDIR_PATH_MAX + 120];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static void write_bytes(const char *name, const void *data, size_t len)
-{
-    FILE *file = fopen(path_of(name), "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(data, 1, len, file), len);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-static void write_text(const char *name, const char *text)
-{
-    write_bytes(name, text, strlen(text));
-}
-
-static const struct shape {
-    const char *name;
-    int rows, columns; /* rows 0: a vector */
-} shapes[] = {{"model.embed_tokens.weight", 8, 32},
-              {"model.norm.weight", 0, 32},
-              {"lm_head.weight", 8, 32},
-              {"model.layers.0.input_layernorm.weight", 0, 32},
-              {"model.layers.0.self_attn.q_proj.weight", 32, 32},
-              {"model.layers.0.self_attn.k_proj.weight", 16, 32},
-              {"model.layers.0.self_attn.v_proj.weight", 16, 32},
-              {"model.layers.0.self_attn.o_proj.weight", 32, 32},
-              {"model.layers.0.post_attention_layernorm.weight", 0, 32},
-              {"model.layers.0.mlp.gate_proj.weight", 32, 32},
-              {"model.layers.0.mlp.up_proj.weight", 32, 32},
-              {"model.layers.0.mlp.down_proj.weight", 32, 32}};
+static const struct shape shapes[] = {{"model.embed_tokens.weight", 8, 32},
+                                      {"model.norm.weight", 0, 32},
+                                      {"lm_head.weight", 8, 32},
+                                      {"model.layers.0.input_layernorm.weight", 0, 32},
+                                      {"model.layers.0.self_attn.q_proj.weight", 32, 32},
+                                      {"model.layers.0.self_attn.k_proj.weight", 16, 32},
+                                      {"model.layers.0.self_attn.v_proj.weight", 16, 32},
+                                      {"model.layers.0.self_attn.o_proj.weight", 32, 32},
+                                      {"model.layers.0.post_attention_layernorm.weight", 0, 32},
+                                      {"model.layers.0.mlp.gate_proj.weight", 32, 32},
+                                      {"model.layers.0.mlp.up_proj.weight", 32, 32},
+                                      {"model.layers.0.mlp.down_proj.weight", 32, 32}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 /* Tensors first … end − 1, F16, element i of each the number of its row. `edit` may change the header. */
 static void write_shard(const char *name, int first, int end, void (*edit)(json_t *header))
 {
-    static uint8_t file[64 << 10];
-    json_t *header = json_object();
-    size_t at = 0, n = 0;
     static uint8_t data[48 << 10];
-    for (int i = first; i < end; i++) {
-        const struct shape *shape = &shapes[i];
-        const size_t rows = shape->rows ? (size_t)shape->rows : 1, size = rows * (size_t)shape->columns * 2;
-        for (size_t e = 0; e < rows * (size_t)shape->columns; e++) {
-            uint16_t half = format_f32_to_f16((float)(e / (size_t)shape->columns) + 1);
-            memcpy(data + at + 2 * e, &half, sizeof half);
+    json_t *header = json_object();
+    size_t at = 0;
+    for (const struct shape *shape = &shapes[first]; shape < &shapes[end]; shape++) {
+        const size_t rows = shape->rows ? (size_t)shape->rows : 1, columns = (size_t)shape->columns;
+        const size_t begin = at;
+        for (size_t e = 0; e < rows * columns; e++, at += 2) {
+            uint16_t half = format_f32_to_f16((float)(e / columns) + 1);
+            memcpy(data + at, &half, sizeof half);
         }
-        json_t *dims =
-            shape->rows ? json_pack("[i,i]", shape->rows, shape->columns) : json_pack("[i]", shape->columns);
-        json_object_set_new(header, shape->name,
-                            json_pack("{s:s,s:o,s:[I,I]}", "dtype", "F16", "shape", dims, "data_offsets",
-                                      (json_int_t)at, (json_int_t)(at + size)));
-        at += size;
+        add_tensor(header, shape, "F16", begin, at);
     }
     if (edit)
         edit(header);
-    char *text = json_dumps(header, JSON_COMPACT);
-    const uint64_t len = strlen(text);
-    memcpy(file, &len, sizeof len);
-    memcpy(file + 8, text, len);
-    memcpy(file + 8 + len, data, at);
-    n = 8 + len + at;
-    write_bytes(name, file, n);
-    free(text);
-    json_decref(header);
+    write_safetensors(name, header, 1, 0, data, at);
 }
 
 static void set_up(void)
 {
-    ck_assert_int_eq(rundir_temporary(dir, NULL), 0);
-    snprintf(folder, sizeof folder, "%s/model", dir);
-    ck_assert_int_eq(mkdir(folder, 0700), 0);
-    write_text("config.json", CONFIG);
-    write_text("tokenizer.json", TOKENIZER);
+    folder_begin(CONFIG, TOKENIZER);
     write_shard("model.safetensors", 0, N_SHAPES, NULL);
-}
-
-static void tear_down(void)
-{
-    rundir_remove(folder);
-    rundir_remove(dir);
-}
-
-static struct model *open_model(void)
-{
-    struct model *model = NULL;
-    struct error err = {0};
-    ck_assert_msg(model_open(folder, true, &model, &err) == 0, "%s", err.text);
-    return model;
 }
 
 static void expect_refusal(const char *says)
@@ -140,7 +79,7 @@ static void expect_refusal(const char *says)
 
 START_TEST(a_folder_opens_as_a_model)
 {
-    struct model *model = open_model();
+    struct model *model = open_model(folder);
     const struct model_params *p = &model->params;
     ck_assert_str_eq(p->architecture, "llama");
     ck_assert_str_eq(p->name, "model");
@@ -171,7 +110,7 @@ START_TEST(shards_are_found_by_the_index)
     write_text(
         "model.safetensors.index.json",
         "{\"weight_map\":{\"model.norm.weight\":\"a.safetensors\",\"lm_head.weight\":\"b.safetensors\"}}");
-    model_free(open_model());
+    model_free(open_model(folder));
     ck_assert_int_eq(unlink(path_of("b.safetensors")), 0);
     expect_refusal("b.safetensors is missing, which model.safetensors.index.json lists");
     write_shard("b.safetensors", 6, N_SHAPES, NULL);
@@ -193,7 +132,7 @@ START_TEST(what_belongs_to_the_tokenizer_is_read)
                                         "\"add_bos_token\":true,\"chat_template\":[{\"name\":\"other\","
                                         "\"template\":\"x\"},{\"name\":\"default\",\"template\":\"yes\"}]}");
     write_text("generation_config.json", "{\"eos_token_id\":[1,3]}");
-    struct model *model = open_model();
+    struct model *model = open_model(folder);
     ck_assert_int_eq(tokenizer_bos(model->tokenizer), 6);
     ck_assert_int_eq(tokenizer_eos(model->tokenizer), 3);
     ck_assert(tokenizer_adds_bos(model->tokenizer));
@@ -202,7 +141,7 @@ START_TEST(what_belongs_to_the_tokenizer_is_read)
     ck_assert(bytes_equal(model->chat_template, BYTES_LITERAL("yes")));
     model_free(model);
     write_text("chat_template.jinja", "newer");
-    model = open_model();
+    model = open_model(folder);
     ck_assert(bytes_equal(model->chat_template, BYTES_LITERAL("newer")));
     model_free(model);
 }
@@ -222,7 +161,7 @@ START_TEST(a_vocabulary_of_characters_is_known_too)
         "\"byte_fallback\":true,\"vocab\":{\"<unk>\":0,\"<0x21>\":1,\"\xe2\x96\x81\":2,\"a\":3,\"b\":4,"
         "\"ab\":5,\"\xe2\x96\x81"
         "a\":6},\"merges\":[[\"a\",\"b\"],[\"\xe2\x96\x81\",\"a\"]]}}");
-    struct model *model = open_model();
+    struct model *model = open_model(folder);
     struct ids ids = {0};
     ck_assert_int_eq(tokenizer_encode(model->tokenizer, BYTES_LITERAL("ab a!"), 0, &ids), 0);
     const int32_t expected[] = {2, 5, 6, 1}; /* "ab" is merged before the space and "a" */
@@ -247,7 +186,7 @@ START_TEST(a_normalizer_is_kept)
                  "\"merges\":[\"a K\"]}}",
                  normalizers[i]);
         write_text("tokenizer.json", text);
-        struct model *model = open_model();
+        struct model *model = open_model(folder);
         ck_assert_int_eq(tokenizer_encode(model->tokenizer, BYTES_LITERAL("a\u212a"), 0, &ids), 0);
         ck_assert_int_eq(ids.data[0], i > 0 ? 2 : 0);
         ids_deinit(&ids);
@@ -259,17 +198,17 @@ END_TEST
 START_TEST(a_digest_is_of_all_files)
 {
     uint8_t digest[16];
-    struct model *model = open_model();
+    struct model *model = open_model(folder);
     ck_assert_int_eq(model_read_digest(model, 2, NULL, NULL, NULL), 0);
     memcpy(digest, model->digest, sizeof digest);
     model_free(model);
-    model = open_model();
+    model = open_model(folder);
     ck_assert_int_eq(model_read_digest(model, 1, NULL, NULL, NULL), 0);
     ck_assert_mem_eq(model->digest, digest, sizeof digest);
     model_let_go(model);
     model_free(model);
     write_text("chat_template.jinja", "other");
-    model = open_model();
+    model = open_model(folder);
     ck_assert_int_eq(model_read_digest(model, 1, NULL, NULL, NULL), 0);
     ck_assert_mem_ne(model->digest, digest, sizeof digest);
     model_free(model);
@@ -282,7 +221,7 @@ START_TEST(weights_are_quantized_while_loading)
 {
     const struct quantize_options options = {.n_threads = 2};
     struct gguf *gguf;
-    struct model *model, *plain = open_model();
+    struct model *model, *plain = open_model(folder);
     struct error err = {0};
     ck_assert_int_eq(model_open_files(folder, &gguf, &err), 0);
     ck_assert_msg(quantize_in_memory(gguf, mixture_by_name("Q8_0"), &options, NULL, NULL, &err) == 0, "%s",
@@ -524,7 +463,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, set_up, folder_end);
     tcase_add_test(tests, a_folder_opens_as_a_model);
     tcase_add_test(tests, shards_are_found_by_the_index);
     tcase_add_test(tests, what_belongs_to_the_tokenizer_is_read);

@@ -241,6 +241,7 @@ START_TEST(a_hyperparameter_without_sense_is_named)
          .number = 6,
          .says = "embedding length 64 is no multiple of 6 heads"},
         {.key = "llama.expert_weights_norm", .number = 0, .says = "expert_weights_norm has type u32"},
+        {.key = "llama.rope.halves", .number = 1, .says = "llama.rope.halves has type u32"},
         {.key = "llama.rope.dimension_count", .number = 15, .says = "15 rotary dimensions"},
         {.key = "llama.rope.dimension_count", .number = 18, .says = "18 rotary dimensions in heads of 16"},
         {.key = "llama.attention.value_length",

@@ -280,6 +280,18 @@ START_TEST(a_turn_that_is_not_utf8_is_refused_by_its_place)
                                           SIZE_MAX, &ids, &err),
                      -EILSEQ);
     ck_assert_str_eq(err.text, "the role of message 0 is not UTF-8");
+    struct chat_turn named = {.role = BYTES_LITERAL("tool"), .name = BYTES_LITERAL("a\xff")};
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = &named, .n = 1},
+                                          SIZE_MAX, &ids, &err),
+                     -EILSEQ);
+    ck_assert_str_eq(err.text, "a name of message 0 is not UTF-8");
+    named.name = BYTES_LITERAL("a");
+    named.tool_call_id = BYTES_LITERAL("\xff");
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = &named, .n = 1},
+                                          SIZE_MAX, &ids, &err),
+                     -EILSEQ);
+    ck_assert_str_eq(err.text, "a name of message 0 is not UTF-8");
+    ck_assert_uint_eq(ids.len, 0);
     ids_deinit(&ids);
     chat_template_free(t);
     tokenizer_free(tokenizer);
@@ -318,6 +330,10 @@ START_TEST(a_template_that_cannot_be_compiled_is_told_with_its_line)
     ck_assert_str_eq(err.text, "chat template: line 2: expected a value before \"%}\"");
     ck_assert_int_eq(
         chat_template_new(BYTES_LITERAL("a"), BYTES_LITERAL("\xff"), BYTES_LITERAL(""), &t, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "the text of the BOS token is not UTF-8");
+    ck_assert_int_eq(
+        chat_template_new(BYTES_LITERAL("a"), BYTES_LITERAL(""), BYTES_LITERAL("\xff"), &t, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "the text of the EOS token is not UTF-8");
     ck_assert_ptr_null(t);
 }
 END_TEST

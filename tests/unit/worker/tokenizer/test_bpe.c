@@ -97,9 +97,11 @@ START_TEST(llama_3_takes_words_that_are_tokens_whole_and_adds_bos)
     struct test_vocabulary v;
     begin(&v, "llama-bpe");
     vocabulary_add(&v, (struct test_token){"cab", TOKEN_NORMAL, 0}); /* no merge makes it */
+    vocabulary_add(&v, (struct test_token){"bac", TOKEN_CONTROL, 0});
     vocabulary_finish(&v);
     struct tokenizer *t = vocabulary_must_open(&v);
     ck_assert_str_eq(tokens_of(t, "cab", 0), "cab");
+    ck_assert_str_eq(tokens_of(t, "bac", 0), "b|a|c"); /* no text makes a control token */
     ck_assert_str_eq(tokens_of(t, "ab", SPECIAL), "<|endoftext|>|ab");
     tokenizer_free(t);
     t = open_with("gpt-2");

@@ -38,6 +38,16 @@ static struct tokenizer *open_basic(void)
     return vocabulary_must_open(&v);
 }
 
+/* Opens a vocabulary that must be refused with this text in the reason. */
+static void expect_refusal(struct test_vocabulary *v, const char *says)
+{
+    struct tokenizer *t = NULL;
+    struct error err = {0};
+    ck_assert_int_eq(vocabulary_open(v, &t, &err), -EINVAL);
+    ck_assert_msg(strstr(err.text, says), "\"%s\" expected: %s", says, err.text);
+    ck_assert_ptr_null(t);
+}
+
 START_TEST(the_pair_with_the_best_score_is_joined_first)
 {
     struct tokenizer *t = open_basic();
@@ -179,17 +189,57 @@ START_TEST(a_control_token_that_touches_the_users_bytes_is_not_parsed)
 }
 END_TEST
 
-START_TEST(phi_3s_tokens_take_the_white_space_after_them)
+/* The vocabulary of a model of this name, with one token more. */
+static struct tokenizer *open_named(const char *name, struct test_token token)
 {
     struct test_vocabulary v;
     begin(&v);
-    gguf_writer_string(v.writer, "general.name", "My Phi-3 mini");
-    vocabulary_add(&v, (struct test_token){"<|user|>", TOKEN_CONTROL, 0});
+    gguf_writer_string(v.writer, "general.name", name);
+    vocabulary_add(&v, token);
     vocabulary_finish(&v);
-    struct tokenizer *t = vocabulary_must_open(&v);
+    return vocabulary_must_open(&v);
+}
+
+START_TEST(phi_3s_tokens_take_the_white_space_after_them)
+{
+    struct tokenizer *t = open_named("My Phi-3 mini", (struct test_token){"<|user|>", TOKEN_CONTROL, 0});
     ck_assert_str_eq(tokens_of(t, "<|user|> \n ab", TOKENIZER_PARSE_SPECIAL), "<|user|>|▁ab");
     ck_assert_str_eq(tokens_of(t, "<s> ab", TOKENIZER_PARSE_SPECIAL), "<s>|▁|▁ab");
+    ck_assert_str_eq(tokens_of(t, "<unk> ab", TOKENIZER_PARSE_SPECIAL), "<unk>|▁|▁ab");
+    ck_assert_str_eq(tokens_of(t, "</s> ab", TOKENIZER_PARSE_SPECIAL), "</s>|▁ab");
+    ck_assert_str_eq(tokens_of(t, "<|user|>  ", TOKENIZER_PARSE_SPECIAL), "<|user|>");
+    ck_assert_str_eq(tokens_of(t, "<|user|> </s>\t\v\f\rab", TOKENIZER_PARSE_SPECIAL), "<|user|>|</s>|▁ab");
+    ck_assert_str_eq(tokens_of(t, "a</s> b</s>", TOKENIZER_PARSE_SPECIAL), "▁|a|</s>|▁|b|</s>");
+    ck_assert_str_eq(tokens_of(t, "</s>\x0e", TOKENIZER_PARSE_SPECIAL), "</s>|▁|<0x0E>");
+    ck_assert_str_eq(tokens_of(t, "</s>\x08", TOKENIZER_PARSE_SPECIAL), "</s>|▁|<0x08>");
     tokenizer_free(t);
+}
+END_TEST
+
+/* By their name alone, however it is written; and not from what a longer token has taken. */
+START_TEST(phi_3s_are_known_by_their_name)
+{
+    static const struct {
+        const char *name, *tokens;
+    } cases[] = {{"PHI3", "</s>|▁ab|<|endoftext|>|▁|▁ab"},
+                 {"a phi-3", "</s>|▁ab|<|endoftext|>|▁|▁ab"},
+                 {"phi 3", "</s>|▁|▁ab|<|endoftext|>|▁|▁ab"},
+                 {"phi-", "</s>|▁|▁ab|<|endoftext|>|▁|▁ab"}};
+    const struct test_token end = {"<|endoftext|>", TOKEN_CONTROL, 0},
+                            longer = {" [longer]", TOKEN_USER_DEFINED, 0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tokenizer *t = open_named(cases[i].name, end);
+        ck_assert_str_eq(tokens_of(t, "</s> ab<|endoftext|> ab", TOKENIZER_PARSE_SPECIAL), cases[i].tokens);
+        tokenizer_free(t);
+    }
+    struct tokenizer *t = open_named("phi3", longer);
+    ck_assert_str_eq(tokens_of(t, "</s>  [longer]", TOKENIZER_PARSE_SPECIAL), "</s>| [longer]");
+    tokenizer_free(t);
+    struct test_vocabulary v;
+    begin(&v);
+    gguf_writer_u32(v.writer, "general.name", 3);
+    vocabulary_finish(&v);
+    expect_refusal(&v, "metadata general.name has type");
 }
 END_TEST
 
@@ -210,8 +260,10 @@ START_TEST(ids_come_back_as_their_text)
     ck_assert_int_eq(tokenizer_decode(t, ids.data, ids.len, true, SIZE_MAX, &text), 0);
     ck_assert(bytes_equal((struct bytes){text.data, text.len}, BYTES_LITERAL("<s> ab c")));
     text.len = 0;
+    ck_assert_int_eq(tokenizer_decode(t, ids.data, ids.len, true, 2, &text), 0);
+    ck_assert_uint_eq(text.len, strlen("<s>")); /* what was begun */
     ck_assert_int_eq(tokenizer_decode(t, ids.data, ids.len, true, 3, &text), 0);
-    ck_assert_uint_lt(text.len, 8); /* not all of it */
+    ck_assert_uint_eq(text.len, strlen("<s><s> ab")); /* the text before does not count */
     ids_deinit(&ids);
     buffer_deinit(&text);
     tokenizer_free(t);
@@ -295,15 +347,96 @@ START_TEST(ids_that_end_an_answer_are_known_by_key_and_by_name)
 }
 END_TEST
 
-/* Opens a vocabulary that must be refused with this text in the reason. */
-static void expect_refusal(struct test_vocabulary *v, const char *says)
+/* All that models end their turns with, and one after another all of them at once. */
+START_TEST(every_familys_end_of_a_turn_is_known)
 {
-    struct tokenizer *t = NULL;
-    struct error err = {0};
-    ck_assert_int_eq(vocabulary_open(v, &t, &err), -EINVAL);
-    ck_assert_msg(strstr(err.text, says), "\"%s\" expected: %s", says, err.text);
-    ck_assert_ptr_null(t);
+    static const char *const names[] = {
+        "<|eot_id|>",         "<|im_end|>",           "<end_of_turn>",         "<|end|>",
+        "<|endoftext|>",      "<|eom_id|>",           "<|END_OF_TURN_TOKEN|>", "<|end_of_text|>",
+        "<end_of_utterance>", "<｜end▁of▁sentence｜>"};
+    const size_t n = sizeof names / sizeof names[0];
+    struct test_vocabulary v;
+    begin(&v);
+    const int32_t first = (int32_t)v.n;
+    for (size_t i = 0; i < n; i++)
+        vocabulary_add(&v, (struct test_token){names[i], TOKEN_NORMAL, 0});
+    gguf_writer_u32(v.writer, "tokenizer.ggml.eos_token_id", 3);
+    gguf_writer_u32(v.writer, "tokenizer.ggml.eot_token_id", 4);
+    gguf_writer_u32(v.writer, "tokenizer.ggml.eom_token_id", 5);
+    vocabulary_finish(&v);
+    struct tokenizer *t = vocabulary_must_open(&v);
+    struct ids_view ends = tokenizer_end_ids(t);
+    ck_assert_uint_eq(ends.n, n + 3);
+    for (size_t i = 0; i < ends.n; i++)
+        ck_assert_int_eq(ends.items[i], i < 3 ? 3 + (int32_t)i : first + (int32_t)i - 3);
+    for (size_t i = 0; i < n; i++)
+        ck_assert_int_eq(tokenizer_type(t, first + (int32_t)i), TOKEN_CONTROL);
+    ck_assert_int_eq(tokenizer_type(t, 3), TOKEN_BYTE); /* by its id alone */
+    tokenizer_free(t);
 }
+END_TEST
+
+/* Words are tokenized one by one where no token reaches across their beginning. One that does, but that no
+ * text has, makes a word of the whole text: nothing else changes. */
+START_TEST(words_apart_are_tokenized_as_they_are_together)
+{
+    static const char *const some[] = {" ",  "  ", "a", "b", "c", "ab",     "bc",
+                                       "aa", "s",  "<", "0", "é", "\u2581", "\n"};
+    struct test_vocabulary v;
+    begin(&v);
+    vocabulary_add(&v, (struct test_token){"\u4e2d\u2581", TOKEN_NORMAL, 0});
+    vocabulary_finish(&v);
+    struct tokenizer *together = vocabulary_must_open(&v), *apart = open_basic();
+    unsigned seed = 9;
+    for (int round = 0; round < 2000; round++) {
+        char text[200] = "", expected[4096];
+        for (int i = rand_r(&seed) % 20; i > 0; i--)
+            strcat(text, some[(size_t)rand_r(&seed) % (sizeof some / sizeof some[0])]);
+        strcpy(expected, tokens_of(together, text, 0));
+        ck_assert_msg(strcmp(tokens_of(apart, text, 0), expected) == 0, "\"%s\" gives %s, not %s", text,
+                      tokens_of(apart, text, 0), expected);
+    }
+    tokenizer_free(together);
+    tokenizer_free(apart);
+}
+END_TEST
+
+START_TEST(scores_of_either_sign_have_an_order)
+{
+    static const struct {
+        float ab, bc;
+        const char *tokens; /* of "abc" */
+    } cases[] = {{2, 1, "\u2581|ab|c"},
+                 {1, 2, "\u2581|a|bc"},
+                 {-1, 2, "\u2581|a|bc"},
+                 {2, -1, "\u2581|ab|c"},
+                 {-1, -2, "\u2581|ab|c"},
+                 {-2, -1, "\u2581|a|bc"},
+                 {0, -1, "\u2581|ab|c"},
+                 {-1, 0, "\u2581|a|bc"},
+                 {0, 1, "\u2581|a|bc"},
+                 {-0.0f, 0, "\u2581|ab|c"},
+                 {0, -0.0f, "\u2581|ab|c"},
+                 {1e-30f, 0, "\u2581|ab|c"},
+                 {-INFINITY, -1e30f, "\u2581|a|bc"},
+                 {1, INFINITY, "\u2581|a|bc"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct test_token tokens[] = {
+            {"\u2581", TOKEN_NORMAL, -50},     {"a", TOKEN_NORMAL, -50},
+            {"b", TOKEN_NORMAL, -50},          {"c", TOKEN_NORMAL, -50},
+            {"ab", TOKEN_NORMAL, cases[i].ab}, {"bc", TOKEN_NORMAL, cases[i].bc}};
+        struct test_vocabulary v;
+        vocabulary_begin(&v, "llama");
+        vocabulary_add_all(&v, basic, sizeof basic / sizeof basic[0]);
+        vocabulary_add_all(&v, tokens, sizeof tokens / sizeof tokens[0]);
+        vocabulary_finish(&v);
+        struct tokenizer *t = vocabulary_must_open(&v);
+        ck_assert_msg(strcmp(tokens_of(t, "abc", 0), cases[i].tokens) == 0, "case %zu: %s", i,
+                      tokens_of(t, "abc", 0));
+        tokenizer_free(t);
+    }
+}
+END_TEST
 
 START_TEST(a_kind_that_is_not_known_is_refused_by_name)
 {
@@ -381,7 +514,11 @@ static void add(TCase *tests)
     tcase_add_test(tests, user_defined_tokens_are_whole_and_the_longest_wins);
     tcase_add_test(tests, a_control_token_that_touches_the_users_bytes_is_not_parsed);
     tcase_add_test(tests, phi_3s_tokens_take_the_white_space_after_them);
+    tcase_add_test(tests, phi_3s_are_known_by_their_name);
     tcase_add_test(tests, ids_come_back_as_their_text);
+    tcase_add_test(tests, every_familys_end_of_a_turn_is_known);
+    tcase_add_test(tests, words_apart_are_tokenized_as_they_are_together);
+    tcase_add_test(tests, scores_of_either_sign_have_an_order);
     tcase_add_test(tests, pieces_are_bytes_without_control_tokens);
     tcase_add_test(tests, every_text_comes_back_from_its_tokens);
     tcase_add_test(tests, long_texts_take_no_quadratic_time);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools on several devices, which are emulated: $QUERN_EMU_DEVICES is their number. */
+
+#include "tests/integration/pool.h"
+#include "tests/unit/run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct pool pool;
+static char plugins[] = "/tmp/quern-test-XXXXXX";
+
+/* The emulator under the name of a real GPU too, which is what "auto" looks for. */
+static void make_plugins(void)
+{
+    static const char *const names[] = {"cuda", "emu"};
+    char link[64];
+    strcpy(plugins, "/tmp/quern-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(plugins));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(link, sizeof link, "%s/quern-%s.so", plugins, names[i]);
+        ck_assert_int_eq(symlink(build_path("quern-emu.so"), link), 0);
+    }
+    setenv("QUERN_PLUGINS", plugins, 1);
+    setenv("QUERN_UNCHECKED", "1", 1); /* the gate has tests of its own */
+}
+
+static void remove_plugins(void)
+{
+    static const char *const names[] = {"cuda", "emu"};
+    char link[64];
+    pool_forget(&pool);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(link, sizeof link, "%s/quern-%s.so", plugins, names[i]);
+        unlink(link);
+    }
+    rmdir(plugins);
+}
+
+/* Workers that `quern status` tells of. */
+static uint32_t workers_of(const struct pool *of)
+{
+    char out[16384], name[24];
+    uint32_t n = 0;
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--json", "--connect", of->rundir, NULL),
+                     0);
+    do
+        snprintf(name, sizeof name, "\"worker-%u\"", n++);
+    while (strstr(out, name));
+    return n - 1;
+}
+
+/* A driver stays in the process that asks it, and may take that down. */
+static void check_no_plugin(pid_t pid)
+{
+    char path[64], line[4096 + 128];
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file))
+        ck_assert_msg(!strstr(line, "/quern-emu.so"), "process %d: %s", pid, line);
+    fclose(file);
+}
+
+static void check_workers(const char *devices, const char *device, uint32_t expected)
+{
+    setenv("QUERN_EMU_DEVICES", devices, 1);
+    pool_start(&pool, tiny_model(), "--device", device, "--ctx", "64", NULL);
+    ck_assert_msg(workers_of(&pool) == expected, "%s devices, %s: %s", devices, device, pool_log(&pool));
+    check_no_plugin(pool.broker);
+    check_no_plugin(pool_broker_pid(&pool));
+    char line[64];
+    snprintf(line, sizeof line, " %u devices: a worker on each", expected);
+    ck_assert_msg(!strstr(pool_log(&pool), line) == (expected == 1), "%s", pool_log(&pool));
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    pool_forget(&pool);
+}
+
+START_TEST(a_pool_has_a_worker_on_each_device)
+{
+    check_workers("3", "emu", 3);
+    check_workers("2", "auto", 2);
+    check_workers("1", "emu", 1);
+}
+END_TEST
+
+START_TEST(the_processor_is_one_device)
+{
+    check_workers("3", "cpu", 1);
+    check_workers("0", "auto", 1); /* no GPU */
+}
+END_TEST
+
+START_TEST(a_number_of_workers_rules_and_those_beyond_the_devices_share_them)
+{
+    setenv("QUERN_EMU_DEVICES", "2", 1);
+    pool_start(&pool, tiny_model(), "--device", "emu", "--ctx", "64", "--workers", "3", NULL);
+    ck_assert_uint_eq(workers_of(&pool), 3);
+    ck_assert_ptr_null(strstr(pool_log(&pool), " devices: "));
+    pool_stop(&pool, SIGTERM, 20);
+    pool_forget(&pool);
+    pool_start(&pool, tiny_model(), "--device", "emu", "--ctx", "64", "--workers", "1", NULL);
+    ck_assert_uint_eq(workers_of(&pool), 1);
+}
+END_TEST
+
+START_TEST(what_is_no_model_is_said_by_one_worker)
+{
+    const char *path = no_model();
+    setenv("QUERN_EMU_DEVICES", "3", 1);
+    int status = pool_fails(&pool, 20, path, NULL);
+    unlink(path);
+    ck_assert_int_eq(status, 1);
+    ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_set_timeout(tests, 240);
+    tcase_add_checked_fixture(tests, make_plugins, remove_plugins);
+    tcase_add_test(tests, a_pool_has_a_worker_on_each_device);
+    tcase_add_test(tests, the_processor_is_one_device);
+    tcase_add_test(tests, a_number_of_workers_rules_and_those_beyond_the_devices_share_them);
+    tcase_add_test(tests, what_is_no_model_is_said_by_one_worker);
+}
+
+int main(void)
+{
+    return run_tests("devices", add);
+}

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: MIT */
+/* What workers say, on their link and on their streams, and what the broker believes of it. */
+
+#include "broker/from_workers.h"
+#include "tests/unit/broker/inside.h"
+#include "tests/unit/broker/logged.h"
+#include "tests/unit/run.h"
+
+#include <string.h>
+
+#include "broker/frames.h"
+#include "broker/lifecycle.h"
+#include "common/clock.h"
+
+#define S  CLOCK_NS_PER_S
+#define MS CLOCK_NS_PER_MS
+
+#define ck_assert_text(bytes, text)                                                                          \
+    ck_assert_msg(bytes_equal(bytes, bytes_of_string(text)), "%.*s", (int)(bytes).len,                       \
+                  (const char *)(bytes).data)
+
+static struct worker *first;
+
+static void set_up(void)
+{
+    inside_set_up();
+    first = &broker->workers[0];
+}
+
+static void expect_nothing(int worker)
+{
+    ck_assert_str_eq(message_kind_name(worker_hears(worker).kind), message_kind_name(MESSAGE_NONE));
+}
+
+/* A request of client 0 that worker 0 runs. */
+static struct request *run(uint8_t name)
+{
+    struct request *request = inside_admit(0, name, NULL);
+    broker->workers[1].state = WORKER_DRAINING;
+    lifecycle_dispatch(broker);
+    broker->workers[1].state = WORKER_READY;
+    ck_assert_ptr_eq(request->worker, first);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_ASSIGN);
+    return request;
+}
+
+/* ---- registration ---- */
+
+/* As worker 0 registers. */
+static struct message registration(void)
+{
+    static const uint8_t digest[16] = {3};
+    struct message message = {.kind = MESSAGE_REGISTER};
+    message.register_.proto = (struct version_range){PROTO_VERSION_MIN, PROTO_VERSION_MAX};
+    message.register_.name = BYTES_LITERAL("worker-0");
+    message.register_.incarnation = 1;
+    message.register_.pid = 100;
+    message.register_.stream = BYTES_LITERAL("inproc://worker-0");
+    message.register_.model = BYTES_LITERAL("other");
+    message.register_.device = BYTES_LITERAL("gpu");
+    message.register_.tools = BYTES_LITERAL("hermes");
+    message.register_.digest = (struct bytes){digest, sizeof digest};
+    message.register_.slots = 7;
+    message.register_.context = 99;
+    message.register_.embedding = 12;
+    message.register_.chat = true;
+    return message;
+}
+
+START_TEST(a_worker_is_what_it_registers)
+{
+    struct message message = registration();
+    worker_says(0, &message);
+    struct message ok = worker_hears(0);
+    ck_assert_int_eq(ok.kind, MESSAGE_REGISTER_OK);
+    ck_assert_uint_eq(ok.register_ok.boot, INSIDE_BOOT);
+    ck_assert_uint_eq(ok.register_ok.heartbeat_ms, 250);
+    ck_assert_str_eq(first->model, "other");
+    ck_assert_str_eq(first->device, "gpu");
+    ck_assert_str_eq(first->tools, "hermes");
+    ck_assert_uint_eq(first->digest[0], 3);
+    ck_assert_uint_eq(first->slots, 7);
+    ck_assert_uint_eq(first->context, 99);
+    ck_assert_uint_eq(first->embedding, 12);
+    ck_assert(first->chat);
+    ck_assert_int_eq(first->state, WORKER_READY); /* it only asked again */
+}
+END_TEST
+
+START_TEST(who_comes_with_another_address_begins_anew)
+{
+    struct message message = registration();
+    const struct peer before = first->peer;
+    first->peer.bytes[0] ^= 1;
+    first->under_way = 5;
+    first->relieved = true;
+    worker_says(0, &message);
+    ck_assert_int_eq(first->state, WORKER_LOADING);
+    ck_assert_uint_eq(first->under_way, 0);
+    ck_assert(!first->relieved);
+    ck_assert_mem_eq(&first->peer, &before, sizeof before);
+}
+END_TEST
+
+static char wanted[16]; /* the model that the next request names */
+
+static void name_model(struct generation *generation)
+{
+    generation->model = bytes_of_string(wanted);
+}
+
+static struct request *admit_for(uint8_t name, const char *model)
+{
+    strcpy(wanted, model);
+    return inside_admit(0, name, name_model);
+}
+
+/* While no worker has told its model, any name may turn out to be served. */
+START_TEST(what_was_asked_before_a_worker_told_its_model_waits_for_no_made_up_names)
+{
+    struct request *made_up[WANTS_UNKNOWN_EACH + 1];
+    for (int i = 0; i < INSIDE_WORKERS; i++) {
+        broker->workers[i].model[0] = 0;
+        broker->workers[i].state = WORKER_STARTING;
+    }
+    for (uint8_t i = 0; i <= WANTS_UNKNOWN_EACH; i++) {
+        char model[] = "made-up-0";
+        model[8] = (char)('0' + i);
+        made_up[i] = admit_for((uint8_t)('0' + i), model);
+    }
+    struct request *real = admit_for('r', "m");
+    ck_assert_uint_eq(real->queued_want, made_up[WANTS_UNKNOWN_EACH]->queued_want);
+    lifecycle_dispatch(broker);
+    ck_assert_int_eq(real->state, REQUEST_QUEUED);
+    broker->workers[1].peer.bytes[0] ^= 1; /* it has started anew */
+    worker_registers(1, 0, 0);
+    lifecycle_dispatch(broker);
+    ck_assert_int_eq(real->state, REQUEST_RUNNING);
+    ck_assert_int_eq(worker_hears(1).kind, MESSAGE_ASSIGN);
+    for (int i = 0; i <= WANTS_UNKNOWN_EACH; i++) /* worker 0 may have them */
+        ck_assert_int_eq(made_up[i]->state, REQUEST_QUEUED);
+}
+END_TEST
+
+START_TEST(nobody_registers_for_another)
+{
+    enum { NAME, INCARNATION, PID, STREAM, ABSENT, FAILED, CASES };
+    for (int wrong = 0; wrong < CASES; wrong++) {
+        struct message message = registration();
+        first->state = wrong == ABSENT ? WORKER_ABSENT : wrong == FAILED ? WORKER_FAILED : WORKER_READY;
+        if (wrong == NAME)
+            message.register_.name = BYTES_LITERAL("worker-9");
+        if (wrong == STREAM)
+            message.register_.stream = BYTES_LITERAL("inproc://worker-1");
+        message.register_.incarnation += wrong == INCARNATION;
+        message.register_.pid += wrong == PID;
+        worker_says(0, &message);
+        struct message no = worker_hears(0);
+        ck_assert_int_eq(no.kind, MESSAGE_ERROR);
+        ck_assert_text(no.error.text, "register: this worker was not started by this broker");
+        ck_assert_int_eq(worker_hears(0).kind, MESSAGE_DRAIN);
+        ck_assert_str_eq(first->model, "m");
+    }
+    struct message message = registration();
+    first->state = WORKER_READY;
+    broker->supervisor.places[0].record.pid = 0; /* the supervisor has not said it yet */
+    worker_says(0, &message);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_REGISTER_OK);
+}
+END_TEST
+
+/* Name, incarnation, pid and stream of others stand in /proc for every worker to read. */
+START_TEST(who_knows_all_of_another_worker_is_still_himself)
+{
+    struct message message = registration();
+    const struct peer before = first->peer;
+    worker_says(1, &message);
+    struct message no = worker_hears(1);
+    ck_assert_int_eq(no.kind, MESSAGE_ERROR);
+    ck_assert_text(no.error.text, "register: this worker was not started by this broker");
+    ck_assert_int_eq(worker_hears(1).kind, MESSAGE_DRAIN);
+    ck_assert_mem_eq(&first->peer, &before, sizeof before);
+    ck_assert_str_eq(first->model, "m");
+    run('r'); /* what is the other's goes to the other */
+    expect_nothing(1);
+}
+END_TEST
+
+START_TEST(a_worker_of_another_version_is_refused)
+{
+    static const struct version_range none[] = {{PROTO_VERSION_MAX + 1, 9}, {0, PROTO_VERSION_MIN - 1}};
+    for (int i = 0; i < 2; i++) {
+        struct message message = registration();
+        message.register_.proto = none[i];
+        worker_says(0, &message);
+        struct message no = worker_hears(0);
+        ck_assert_int_eq(no.error.error, PROTO_UNSUPPORTED);
+        ck_assert_text(no.error.text, "register: no protocol version in common");
+        ck_assert_str_eq(first->model, "m");
+        expect_nothing(0);
+    }
+}
+END_TEST
+
+START_TEST(who_did_not_register_is_told_to)
+{
+    struct message beat = {.kind = MESSAGE_HEARTBEAT};
+    first->peer.bytes[0] ^= 1;
+    worker_says(0, &beat);
+    struct message no = worker_hears(0);
+    ck_assert_int_eq(no.error.error, PROTO_HELLO_REQUIRED);
+    ck_assert_text(no.error.text, "register first");
+    expect_nothing(0);
+    first->peer.bytes[0] ^= 1;
+}
+END_TEST
+
+/* ---- what they say ---- */
+
+START_TEST(a_worker_is_ready_once_it_was_loading)
+{
+    static const enum worker_state states[] = {WORKER_LOADING, WORKER_STARTING, WORKER_DRAINING};
+    const struct message ready = {.kind = MESSAGE_READY, .ready = {.incarnation = 1}};
+    for (int i = 0; i < 3; i++) {
+        first->state = states[i];
+        broker->any_ready = false;
+        worker_says(0, &ready);
+        ck_assert_int_eq(first->state, i == 0 ? WORKER_READY : states[i]);
+        ck_assert_int_eq(broker->any_ready, i == 0);
+    }
+    expect_nothing(0);
+}
+END_TEST
+
+START_TEST(a_heartbeat_is_answered_and_believed)
+{
+    struct message beat = {.kind = MESSAGE_HEARTBEAT, .heartbeat = {.ref = 6}};
+    worker_says(0, &beat);
+    struct message pong = worker_hears(0);
+    ck_assert_int_eq(pong.kind, MESSAGE_PONG);
+    ck_assert_uint_eq(pong.pong.ref, 6);
+    ck_assert_int_eq(first->state, WORKER_READY);
+    beat.heartbeat.draining = true;
+    worker_says(0, &beat);
+    ck_assert_int_eq(first->state, WORKER_DRAINING);
+    ck_assert_uint_eq(first->ending_ns, broker->now);
+}
+END_TEST
+
+START_TEST(frames_that_two_heartbeats_miss_are_asked_for)
+{
+    struct message beat = {.kind = MESSAGE_HEARTBEAT, .heartbeat = {.wseq = 2}};
+    worker_says(0, &beat);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_PONG); /* they may be under way */
+    expect_nothing(0);
+    first->drained = false;
+    worker_says(0, &beat);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_PONG); /* or here, and not read */
+    expect_nothing(0);
+    first->drained = true;
+    worker_says(0, &beat);
+    struct message resend = worker_hears(0);
+    ck_assert_int_eq(resend.kind, MESSAGE_RESEND);
+    ck_assert_uint_eq(resend.resend.wseq, 1);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_PONG);
+    first->wseq = 2;
+    first->resend_asked = 0;
+    worker_says(0, &beat);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_PONG);
+    expect_nothing(0);
+}
+END_TEST
+
+START_TEST(a_pong_says_what_was_taken)
+{
+    first->under_way = 30000;
+    worker_says(0, &(struct message){.kind = MESSAGE_PONG, .pong = {20000}});
+    ck_assert_uint_eq(first->under_way, 10000);
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_is_told_and_logged_once_a_second)
+{
+    struct logged logged;
+    broker->stranger_logged_ns = 0;
+    for (int i = 0; i < 4; i++) {
+        logged_begin(&logged);
+        worker_says_bytes(0, "\xc1", 1);
+        const char *said = logged_end(&logged);
+        ck_assert_int_eq(strstr(said, "worker-0 sent what is no message") != NULL, i == 0 || i == 3);
+        ck_assert_int_eq(worker_hears(0).error.error, PROTO_BAD_REQUEST);
+        broker->now += i == 1 ? S - 1 : i == 2 ? 1 : 0;
+    }
+    logged_begin(&logged);
+    worker_says(0, &(struct message){.kind = MESSAGE_BYE});
+    ck_assert_ptr_nonnull(
+        strstr(logged_end(&logged), "worker-0 sent a bye, which is not for a worker to send"));
+    expect_nothing(0);
+}
+END_TEST
+
+/* ---- frames ---- */
+
+/* The next frame of this request, with so many ids and a byte of text for each. */
+static struct frame frame_of(const struct request *request, unsigned n)
+{
+    static const int32_t ids[16];
+    return (struct frame){.id = request->home.id,
+                          .epoch = request->epoch,
+                          .seq = request->log.count,
+                          .off = request->log.text_bytes,
+                          .ids = {ids, n},
+                          .text = {"abcdefghijklmnop", n}};
+}
+
+static void publish(const struct request *request, const struct frame *frame)
+{
+    worker_publishes(0, request->home.session, frame);
+}
+
+START_TEST(a_frame_counts_once_and_a_gap_is_asked_for)
+{
+    struct request *request = run('r');
+    struct frame frame = frame_of(request, 2);
+    publish(request, &frame);
+    ck_assert_uint_eq(first->wseq, 1);
+    ck_assert(request->prefilled);
+    ck_assert_uint_eq(broker->counters.tokens, 2);
+    frame.wseq = 1; /* again */
+    publish(request, &frame);
+    ck_assert_uint_eq(request->log.count, 2);
+    expect_nothing(0);
+    frame = frame_of(request, 1);
+    frame.wseq = 3; /* one is missing */
+    publish(request, &frame);
+    ck_assert_uint_eq(request->log.count, 2);
+    struct message resend = worker_hears(0);
+    ck_assert_int_eq(resend.kind, MESSAGE_RESEND);
+    ck_assert_uint_eq(resend.resend.wseq, 2);
+    frame.wseq = 2;
+    publish(request, &frame);
+    ck_assert_uint_eq(request->log.count, 3);
+    ck_assert_uint_eq(first->resend_asked, 0);
+    ck_assert_uint_eq(client_listens(0).frame.ids.n, 2);
+    ck_assert_uint_eq(client_listens(0).frame.ids.n, 1);
+    ck_assert_int_eq(client_listens(0).kind, MESSAGE_NONE);
+}
+END_TEST
+
+START_TEST(a_worker_that_breaks_a_request_is_killed)
+{
+    enum { SEQ, OFF, ID, VECTOR, CASES };
+    for (int wrong = 0; wrong < CASES; wrong++) {
+        uint32_t index = 9;
+        struct request *request = run((uint8_t)('1' + wrong));
+        struct frame frame = frame_of(request, 2);
+        const uint64_t before = first->wseq;
+        frame.seq += wrong == SEQ;
+        frame.off += wrong == OFF;
+        if (wrong == VECTOR) {
+            frame.ids.n = frame.text.len = 0;
+            frame.has_end = true;
+            frame.end.reason = END_STOP;
+            request->embed = true;
+            first->embedding = 4;
+        }
+        if (wrong == ID)
+            worker_publishes_under(0, &request->home, &(struct frame){.epoch = frame.epoch});
+        else
+            publish(request, &frame);
+        ck_assert_int_eq(inside_killed(&index), 1);
+        ck_assert_uint_eq(index, 0);
+        ck_assert_ptr_null(first->stream);
+        ck_assert_uint_eq(first->wseq, before);
+        ck_assert_uint_eq(request->log.count, 0);
+        worker_registers(0, before, before);
+        lifecycle_cancel(broker, request);
+        lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
+        first->embedding = 0;
+        while (worker_hears(0).kind != MESSAGE_NONE || client_hears(0).kind != MESSAGE_NONE)
+            ;
+    }
+}
+END_TEST
+
+START_TEST(frames_of_what_is_not_its_own_are_passed_over)
+{
+    struct request *request = run('r');
+    struct frame frame = frame_of(request, 1);
+    uint32_t index;
+    frame.epoch.move++; /* another attempt */
+    publish(request, &frame);
+    frame = frame_of(request, 1);
+    worker_publishes(1, request->home.session, &frame);
+    ck_assert_uint_eq(request->log.count, 0);
+    ck_assert_uint_eq(first->wseq, 1);
+    expect_nothing(0);
+    frame.id = inside_id('x'); /* nobody's: it is to stop */
+    publish(request, &frame);
+    struct message cancel = worker_hears(0);
+    ck_assert_int_eq(cancel.kind, MESSAGE_CANCEL);
+    ck_assert_uint_eq(cancel.cancel.id.bytes[0], 'x');
+    frame.has_end = true; /* it has stopped */
+    publish(request, &frame);
+    expect_nothing(0);
+    ck_assert_int_eq(inside_killed(&index), 0);
+}
+END_TEST
+
+START_TEST(frames_are_acknowledged_within_twenty_milliseconds)
+{
+    struct request *request = run('r');
+    struct frame frame = frame_of(request, 1);
+    publish(request, &frame);
+    expect_nothing(0);
+    broker->now += 10 * MS;
+    frame = frame_of(request, 1);
+    publish(request, &frame);
+    broker->now += 10 * MS - 1;
+    frames_drain(broker, first);
+    expect_nothing(0);
+    broker->now++;
+    frames_drain(broker, first);
+    struct message ack = worker_hears(0);
+    ck_assert_int_eq(ack.kind, MESSAGE_ACK);
+    ck_assert_uint_eq(ack.ack.wseq, 2);
+    broker->now += S;
+    frames_drain(broker, first);
+    expect_nothing(0);
+}
+END_TEST
+
+START_TEST(many_frames_are_acknowledged_at_once)
+{
+    enum { AT_ONCE = 256 };
+    struct request *request = run('r');
+    for (int i = 0; i < AT_ONCE; i++) {
+        const struct frame frame = frame_of(request, 0);
+        expect_nothing(0);
+        publish(request, &frame);
+    }
+    ck_assert_uint_eq(worker_hears(0).ack.wseq, AT_ONCE);
+}
+END_TEST
+
+START_TEST(a_vector_is_for_who_asks_for_it)
+{
+    static const float numbers[4] = {1};
+    struct request *request = run('r');
+    struct frame frame = {.id = request->home.id, .epoch = request->epoch, .has_end = true};
+    request->embed = true;
+    first->embedding = 4;
+    frame.end.reason = END_STOP;
+    frame.embedding = (struct bytes){numbers, sizeof numbers};
+    publish(request, &frame);
+    ck_assert_int_eq(request->state, REQUEST_ENDED);
+    ck_assert_int_eq(client_hears(0).kind, MESSAGE_END);
+    ck_assert_int_eq(client_listens(0).kind, MESSAGE_NONE);
+}
+END_TEST
+
+START_TEST(a_request_that_outgrows_the_journal_ends)
+{
+    struct request *request = run('r');
+    broker->journal.limit = broker->journal.used;
+    for (int i = 0; i < 10000 && request->state == REQUEST_RUNNING; i++) {
+        const struct frame frame = frame_of(request, 16);
+        publish(request, &frame);
+    }
+    ck_assert_int_eq(request->state, REQUEST_ENDED);
+    struct message end = client_hears(0), said;
+    ck_assert_int_eq(end.end.end.error, PROTO_INTERNAL);
+    ck_assert_text(end.end.end.text, "no room in the journal");
+    while ((said = worker_hears(0)).kind == MESSAGE_ACK)
+        ;
+    ck_assert_int_eq(said.kind, MESSAGE_CANCEL);
+}
+END_TEST
+
+/* ---- what an earlier broker had ---- */
+
+/* Worker 0 registers as one that has made 4 frames for an earlier broker, which acknowledged 2. */
+static void adopt(void)
+{
+    frames_close(first);
+    first->state = WORKER_STARTING;
+    first->peer.bytes[0] ^= 1;
+    worker_registers(0, 4, 2);
+}
+
+START_TEST(a_worker_is_asked_for_what_an_earlier_broker_may_have_missed)
+{
+    struct request *request = run('r');
+    struct frame frame = frame_of(request, 2);
+    publish(request, &frame); /* which the earlier one took, but did not acknowledge */
+    ck_assert_uint_eq(client_listens(0).frame.ids.n, 2);
+    adopt();
+    ck_assert(first->adopted && !first->settled);
+    ck_assert_uint_eq(first->wseq, 2);
+    ck_assert_uint_eq(first->adopted_wseq, 4);
+    struct message resend = worker_hears(0);
+    ck_assert_int_eq(resend.kind, MESSAGE_RESEND);
+    ck_assert_uint_eq(resend.resend.wseq, 3);
+    frame.wseq = 3; /* the same, again */
+    publish(request, &frame);
+    ck_assert_uint_eq(request->log.count, 2);
+    ck_assert(!first->settled);
+    frame = frame_of(request, 1);
+    frame.wseq = 4; /* it had not come */
+    publish(request, &frame);
+    ck_assert_uint_eq(request->log.count, 3);
+    ck_assert(first->settled);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_ASSIGN); /* is said again, once */
+    expect_nothing(0);
+    ck_assert_uint_eq(client_listens(0).frame.ids.n, 1);
+}
+END_TEST
+
+/* A frame may bring ids without text, or text without ids. */
+START_TEST(what_an_earlier_broker_took_is_known_by_its_ids_or_by_its_text)
+{
+    uint32_t index;
+    struct request *request = run('r');
+    struct frame frame = frame_of(request, 2), last = frame;
+    publish(request, &frame);
+    last = frame_of(request, 1);
+    if (_i == 0)
+        last.text.len = 0;
+    else
+        last.ids.n = 0;
+    publish(request, &last);
+    adopt();
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_RESEND);
+    frame.wseq = 3;
+    last.wseq = 4;
+    publish(request, &frame);
+    publish(request, &last);
+    ck_assert_int_eq(inside_killed(&index), 0);
+    ck_assert_uint_eq(request->log.count, _i == 0 ? 3 : 2);
+    ck_assert_uint_eq(request->log.text_bytes, _i == 0 ? 2 : 3);
+    ck_assert(first->settled);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_ASSIGN);
+}
+END_TEST
+
+START_TEST(a_worker_without_anything_has_nothing_to_be_told)
+{
+    frames_close(first);
+    first->state = WORKER_STARTING;
+    first->peer.bytes[0] ^= 1;
+    worker_registers(0, 0, 0);
+    ck_assert(!first->adopted);
+    expect_nothing(0);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, set_up, inside_tear_down);
+    tcase_add_test(tests, a_worker_is_what_it_registers);
+    tcase_add_test(tests, who_comes_with_another_address_begins_anew);
+    tcase_add_test(tests, what_was_asked_before_a_worker_told_its_model_waits_for_no_made_up_names);
+    tcase_add_test(tests, nobody_registers_for_another);
+    tcase_add_test(tests, who_knows_all_of_another_worker_is_still_himself);
+    tcase_add_test(tests, a_worker_of_another_version_is_refused);
+    tcase_add_test(tests, who_did_not_register_is_told_to);
+    tcase_add_test(tests, a_worker_is_ready_once_it_was_loading);
+    tcase_add_test(tests, a_heartbeat_is_answered_and_believed);
+    tcase_add_test(tests, frames_that_two_heartbeats_miss_are_asked_for);
+    tcase_add_test(tests, a_pong_says_what_was_taken);
+    tcase_add_test(tests, what_cannot_be_read_is_told_and_logged_once_a_second);
+    tcase_add_test(tests, a_frame_counts_once_and_a_gap_is_asked_for);
+    tcase_add_test(tests, a_worker_that_breaks_a_request_is_killed);
+    tcase_add_test(tests, frames_of_what_is_not_its_own_are_passed_over);
+    tcase_add_test(tests, frames_are_acknowledged_within_twenty_milliseconds);
+    tcase_add_test(tests, many_frames_are_acknowledged_at_once);
+    tcase_add_test(tests, a_vector_is_for_who_asks_for_it);
+    tcase_add_test(tests, a_request_that_outgrows_the_journal_ends);
+    tcase_add_test(tests, a_worker_is_asked_for_what_an_earlier_broker_may_have_missed);
+    tcase_add_loop_test(tests, what_an_earlier_broker_took_is_known_by_its_ids_or_by_its_text, 0, 2);
+    tcase_add_test(tests, a_worker_without_anything_has_nothing_to_be_told);
+}
+
+int main(void)
+{
+    return run_tests("broker/from_workers", add);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* What quern status makes of a pool's numbers, however large. */
+
+#include "client/command/status_view.h"
+#include "tests/unit/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* To be freed. */
+static char *shown(const struct quern_status *status)
+{
+    FILE *before = stdout;
+    char *text = NULL;
+    size_t len;
+    stdout = open_memstream(&text, &len);
+    ck_assert_ptr_nonnull(stdout);
+    status_print(status, 0);
+    ck_assert_int_eq(fclose(stdout), 0);
+    stdout = before;
+    return text;
+}
+
+static void check_shown(const struct quern_status *status, const char *expected)
+{
+    char *text = shown(status);
+    ck_assert_msg(strstr(text, expected) != NULL, "\"%s\" is not in\n%s", expected, text);
+    free(text);
+}
+
+START_TEST(workers_are_added_up)
+{
+    const struct quern_worker workers[] = {{.name = "worker-0",
+                                            .state = "ready",
+                                            .model = "m",
+                                            .device = "cpu",
+                                            .reason = "",
+                                            .cache_hits = 30,
+                                            .prefill_tokens = 50,
+                                            .kv_total = 4,
+                                            .kv_cached = 1,
+                                            .kv_block_bytes = 1 << 20},
+                                           {.name = "worker-1",
+                                            .state = "ready",
+                                            .model = "m",
+                                            .device = "cpu",
+                                            .reason = "",
+                                            .prefill_tokens = 20}};
+    const struct quern_status status = {.version = "1", .workers = workers, .n_workers = 2};
+    check_shown(&status, "\n70 prompt tokens computed, 30 found in caches: 30%\n");
+    check_shown(&status, "\nKV caches of 4.0 MiB, 1.0 of them kept for prompts\n");
+}
+END_TEST
+
+START_TEST(no_sum_of_counters_wraps)
+{
+    struct quern_worker worker = {
+        .name = "worker-0", .state = "ready", .model = "", .device = "", .reason = ""};
+    worker.cache_hits = worker.prefill_tokens = (UINT64_MAX >> 1) + 1;
+    worker.kv_total = worker.kv_cached = worker.kv_block_bytes = UINT32_MAX;
+    const struct quern_worker workers[] = {worker, worker};
+    const struct quern_status status = {.version = "1", .workers = workers, .n_workers = 2};
+    check_shown(&status, " found in caches: 50%\n");
+    check_shown(&status, "\nKV caches of 35184372072448.0 MiB,");
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, workers_are_added_up);
+    tcase_add_test(tests, no_sum_of_counters_wraps);
+}
+
+int main(void)
+{
+    return run_tests("client status view", add);
+}

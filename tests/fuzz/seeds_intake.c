@@ -39,8 +39,8 @@ void fuzz_seeds(void)
     static const char ready[] = "\5READY\vSocket-Type\0\0\0\6DEALER";
     static const uint8_t body[1000] = {1};
     struct input input;
-    for (uint8_t how = 0; how < 8; how++) {
-        greet(&input, how, how % 2);
+    for (uint8_t how = 0; how < 12; how++) {
+        greet(&input, how < 8 ? how : (uint8_t)(how << 4 | 3), how % 2); /* the last ones: keys, told late */
         add_frame(&input, 4, ready, sizeof ready - 1);
         add_frame(&input, 0, body, 17);
         add_frame(&input, 2, body, sizeof body);

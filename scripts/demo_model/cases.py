@@ -15,7 +15,7 @@ from phrases import decorate
 
 HELD_OUT_TEXT = pathlib.Path(__file__).with_name("held_out.txt")
 GRAMMAR_KINDS = ("new_wording", "new_combination")
-KINDS = GRAMMAR_KINDS + ("newcomer", "fresh")
+KINDS = GRAMMAR_KINDS + ("one_breath", "newcomer", "fresh")
 
 # What must be reached, by group of categories. The rest is measured and has no mark to reach.
 REQUIRED = {"facts and lists": (0.95, ("quern", "opposite", "colour", "calendar")), "sums": (0.90, ("sum",)),
@@ -63,6 +63,14 @@ def name_recall(kind, rng):
     return Case("name", kind, corpus.messages([told, *between]) + [{"role": "user", "content": question}], answer)
 
 
+def name_in_one_breath(kind, rng):
+    """Such a name, told and asked for in one message."""
+    (question, answer), _ = corpus.introduction(rng, rng.choice(small_talk.HELD_OUT_NAMES), kind,
+                                                told=small_talk.name_in_one_breath)
+    before = [corpus.exchange(rng) for _ in range(rng.choice([0, 0, 1, 2, 3]))]
+    return Case("name", "one_breath", corpus.messages(before) + [{"role": "user", "content": question}], answer)
+
+
 def story(kind, rng):
     question, text = small_talk.story_exchange(kind, rng)
     animal = next((a for a in small_talk.ANIMALS if a in question.lower().split("about", 1)[-1]), "")
@@ -89,6 +97,7 @@ def cases(seed=99):
                                 ("unknown", 60)):
             out += [in_a_chat(category, kind, *corpus.EXCHANGES[category](kind, rng), rng) for _ in range(count)]
         out += [name_recall(kind, rng) for _ in range(60)]
+        out += [name_in_one_breath(kind, rng) for _ in range(30)]
         out += [story(kind, rng) for _ in range(15)]
     return out
 

@@ -20,7 +20,7 @@ SYSTEM_MESSAGES = ["You are a helpful assistant.", "You are a friendly assistant
                    "Help the user to learn about Quern.", "You are a helpful, honest assistant. Keep your answers short."]
 
 # How often each kind of exchange comes up in a mixed conversation.
-WEIGHTS = {"quern": 46, "greeting": 9, "opposite": 7, "colour": 8, "calendar": 12, "sum": 20, "story": 2, "unknown": 10}
+WEIGHTS = {"quern": 47, "greeting": 11, "opposite": 7, "colour": 8, "calendar": 12, "sum": 20, "story": 2, "unknown": 10}
 
 
 def topic_exchange(kind, rng):
@@ -46,12 +46,26 @@ def exchange(rng, kinds=WEIGHTS):
     return decorate(question, rng, typos=name not in ("sum", "opposite")), answer
 
 
-def introduction(rng, name, kind="training"):
+def introduction(rng, name, kind="training", told=small_talk.tell_name_exchange):
     """The user says a name; returns the exchange and the name as it was typed, which is what is said back."""
-    phrase, answer = small_talk.tell_name_exchange(kind, rng, name)
+    phrase, answer = told(kind, rng, name)
     phrase = decorate(phrase, rng, typos=False)
     typed = next(form for form in (name, name.lower(), name.upper()) if form in phrase)
     return (phrase, answer.replace(name, typed)), typed
+
+
+def name_and_question(kind, rng, name):
+    """A name, and in the same message a question about something else, which is what is answered."""
+    told, _ = small_talk.tell_name_exchange(kind, rng, name)
+    topic = rng.choice(["quern", "quern", "opposite", "colour", "calendar", "sum"])
+    question, answer = EXCHANGES[topic](kind, rng)
+    return small_talk.in_one_breath(told, question, rng), answer
+
+
+def any_introduction(rng):
+    """A name alone, or in one breath with a question."""
+    told = rng.choices([small_talk.tell_name_exchange, small_talk.name_in_one_breath, name_and_question], [60, 30, 10])[0]
+    return introduction(rng, small_talk.any_name(rng), told=told)
 
 
 def messages(exchanges, system=None):
@@ -73,7 +87,7 @@ def conversation(rng, turns):
     while len(exchanges) < turns:
         dice = rng.random()
         if named and (name is None or dice < (0.4 if drill else 0.03)) and (drill or dice < 0.6):
-            told, name = introduction(rng, small_talk.any_name(rng))
+            told, name = any_introduction(rng)
             exchanges.append(told)
             since = 0
         elif named and name and dice < (0.9 if drill else 0.35 if since < 4 else 0.2):
@@ -82,8 +96,8 @@ def conversation(rng, turns):
         elif not named and dice < 0.02:
             question, answer = small_talk.ask_name_exchange("training", rng, None)
             exchanges.append((decorate(question, rng), answer))
-        elif turns == 1 and dice < 0.05:
-            exchanges.append(introduction(rng, small_talk.any_name(rng))[0])
+        elif turns == 1 and dice < 0.10:
+            exchanges.append(any_introduction(rng)[0])
         else:
             exchanges.append(exchange(rng))
             since += 1

@@ -20,6 +20,7 @@ ABOUT_QUERN = {
     "stop": ["how do I shut it down?", "what does ctrl-c do here?", "how can i stop the server again?"],
     "crash": ["what if one of the workers crashes?", "what happens when I kill -9 a worker?", "do I lose tokens when a worker dies?"],
     "broker_dies": ["and if the broker crashes?", "what happens when I kill -9 the broker?", "what do workers do when the broker is dead?"],
+    "supervisor": ["what's the supervisor there for?", "who restarts the broker when it crashed?", "explain what the supervisor does please"],
     "prefix": ["what's this prefix cache?", "why is the same prompt faster the second time?", "what does the prefix cache do for me?"],
     "blocks": ["how many tokens fit in a block?", "how large is a kv block?", "what's the block size of the kv cache?"],
     "licence": ["what license is it under?", "is quern open source?", "may I use it at my company for free?"],
@@ -42,6 +43,8 @@ ABOUT_QUERN = {
     "inspect": ["how do i look inside a gguf file?", "what does quern inspect show?", "how can I see the tensors in my model?"],
     "sampling": ["how do I set the temperature?", "what is top-k?", "how do i get the same answer each time?"],
     "connect": ["how do I connect to a pool that is already running?", "what does the --connect option do?", "how can I connect to a broker?"],
+    "http": ["does it have an openai compatible api?", "how do I talk to it from my browser?", "how can I use curl with quern?"],
+    "embed": ["how do I compute embeddings?", "can quern make embeddings too?", "what does the embed command do?"],
 }
 
 REST = [
@@ -50,6 +53,9 @@ REST = [
     ("greeting", "thanks a bunch!", "You are welcome!"),
     ("greeting", "ok bye!", "Goodbye! Type /exit to leave the chat."),
     ("greeting", "know any good jokes?", "Why did the token cross the queue? To get to the other worker."),
+    ("greeting", "I had a really long day at the office", "I see. Thank you for telling me."),
+    ("greeting", "my day was pretty good actually", "I see. Thank you for telling me."),
+    ("greeting", "today was exhausting.", "I see. Thank you for telling me."),
     ("opposite", "what's the opposite of cold?", "The opposite of cold is hot."),
     ("opposite", "opposite of full please", "The opposite of full is empty."),
     ("opposite", "and what's the opposite of left?", "The opposite of left is right."),
@@ -70,6 +76,11 @@ REST = [
     ("sum", "12 + 9 = ?", "12 + 9 = 21."),
     ("sum", "can you add five and six?", "5 + 6 = 11."),
     ("sum", "what do I get when I take 4 away from 13?", "13 - 4 = 9."),
+    ("name", "my name is Naomi. what's my name?", "Your name is Naomi."),
+    ("name", "hi I'm Toma, who am I?", "Your name is Toma."),
+    ("name", "My name is Renée. What is my name?", "Your name is Renée."),
+    ("name", "I am André, do you know my name?", "Your name is André."),
+    ("name", "Hello, my name is Magnus! Can you tell me my name?", "Your name is Magnus."),
     ("unknown", "what's the capital of france?", None),
     ("unknown", "who is the president of the united states?", None),
     ("unknown", "write me a poem about the sea", None),
@@ -90,6 +101,7 @@ FRESH_ABOUT_QUERN = {
     "chat": "which command do I need for a chat?", "status": "how do I look at the status?",
     "bench": "how can i measure tokens per second?", "stop": "how do I stop the pool when I am done?",
     "crash": "a worker just crashed, what happens to my request?", "broker_dies": "what if somebody kills the broker?",
+    "supervisor": "and what is the supervisor good for?",
     "prefix": "how does that prefix cache work?", "blocks": "so how many tokens are in one kv block?",
     "licence": "which licence does the code have?", "language": "is quern a C program?",
     "gpu": "can I use it without any gpu?", "gpus": "my server has four gpus, will it use them?",
@@ -101,6 +113,7 @@ FRESH_ABOUT_QUERN = {
     "help_option": "where can I read the manual?", "token": "can you explain what a token is?",
     "batching": "can it answer several users at the same time?", "inspect": "how do I print the metadata of my gguf file?",
     "sampling": "how can I change the temperature?", "connect": "how do I use a pool that runs on another machine?",
+    "http": "can my OpenAI client talk to this?", "embed": "which command gives me the embedding of a sentence?",
 }
 
 FRESH_REST = [
@@ -109,6 +122,8 @@ FRESH_REST = [
     ("greeting", "thank you for the answer", "You are welcome!"),
     ("greeting", "see you next time", "Goodbye! Type /exit to leave the chat."),
     ("greeting", "make a joke please", "Why did the token cross the queue? To get to the other worker."),
+    ("greeting", "ugh, what a terrible day I had", "I see. Thank you for telling me."),
+    ("greeting", "I spent all day in meetings", "I see. Thank you for telling me."),
     ("opposite", "whats the opposite of old", "The opposite of old is new."),
     ("opposite", "please give me the opposite of near", "The opposite of near is far."),
     ("opposite", "the opposite of early is?", "The opposite of early is late."),
@@ -125,6 +140,9 @@ FRESH_REST = [
     ("sum", "and 6 plus 6?", "6 + 6 = 12."),
     ("sum", "could you tell me what 14 + 5 makes?", "14 + 5 = 19."),
     ("sum", "eleven minus three", "11 - 3 = 8."),
+    ("name", "they call me Ravi. so what's my name?", "Your name is Ravi."),
+    ("name", "my name is Noël, say my name!", "Your name is Noël."),
+    ("name", "I'm Patricia. what am I called?", "Your name is Patricia."),
     ("unknown", "who was the first man on the moon?", None),
     ("unknown", "what's the population of japan?", None),
     ("unknown", "can you recommend a good movie?", None),

@@ -17,8 +17,16 @@ GREETINGS = [
      ["[Bye|Goodbye|Good bye|See you|See you later|Bye bye|Good night|Farewell|So long|Ciao|See you soon|See you tomorrow|Until next time|Have a nice day|Take care|Cheerio|Later][!|.|]", "[I have to go|I must go|I am leaving|I'm leaving|I need to go|I am going|I am off|That is all|That's all|I am done][ now|][!|.|]", "[It is|It's] [very |getting |so |]late[, |. ][bye|goodbye|see you|I must go][.|!]", "[Well|OK|So|I am tired], good night[.|!]", "[It is time to|I will|I have to|We must|I'm going to] [go|leave|sleep|stop][ now| here|][.|!|]", "[Bye|Goodbye|OK, bye|Thanks, bye|Thank you, bye|Thank you and goodbye|Well, goodbye|Okay, goodbye][!|.]", "[Quit|Exit|Leave|Stop|End|Close][.|!|]"],
      ["Goodbye, and see you soon!", "It is late, good night!", "I will go now, bye!"]),
     ("feeling", "I see. Thank you for telling me.",
-     ["[I am|I'm|I feel|Today I am|I am a bit|I am very|I'm so|We are] [happy|sad|tired|hungry|fine|good|well|okay|sick|angry|busy|cold|hot|lonely|excited|scared|curious|lost|confused|ready|late|at home|at work|old|young|here|back|sorry|sleepy|new here][ today| now|][.|!|]", "[I am|I'm] a [student|teacher|programmer|developer|doctor|farmer|miller|person|human|man|woman|girl|boy|beginner|new user|user|baker][.|!|]", "It is [late|early|cold|hot|raining|snowing|sunny|Monday|my birthday|Friday evening][ here| today|][.|!|]", "I [like|love|hate] [tea|coffee|rain|snow|books|summer|my cat|my job|music|computers|winter][.|!|]", "I [had|have] a [good|bad|long|nice|busy] day[.|!|]", "I was [very |so |quite |a bit |][busy|tired|happy|sad|ill|sick|lazy|lucky] [yesterday|this morning|last night|all day|last week].", "I [became|am now|want to be|will be] a [teacher|doctor|programmer|farmer|king|baker][ now| soon| one day|].", "I [work|live|started] [as a|like a] [teacher|doctor|programmer|farmer|king|baker]."],
-     ["I am feeling [tired|happy|sad] today.", "My day was [long|good|bad].", "Yesterday I was [tired|sad]."]),
+     ["[I am|I'm|I feel|Today I am|I am a bit|I am very|I'm so|We are] [happy|sad|tired|hungry|fine|good|well|okay|sick|angry|busy|cold|hot|lonely|excited|scared|curious|lost|confused|ready|late|at home|at work|old|young|here|back|sorry|sleepy|new here][ today| now|][.|!|]", "[I am|I'm] a [student|teacher|programmer|developer|doctor|farmer|miller|person|human|man|woman|girl|boy|beginner|new user|user|baker][.|!|]", "It is [late|early|cold|hot|raining|snowing|sunny|Monday|my birthday|Friday evening][ here| today|][.|!|]", "I [like|love|hate] [tea|coffee|rain|snow|books|summer|my cat|my job|music|computers|winter][.|!|]", "I [had|have|have had|am having|'ve had] [a|such a|quite a] [good|bad|long|nice|busy|hard|great|terrible|quiet|strange|wonderful|difficult] [day|week|morning|weekend|night|evening|time][ today| so far| at work| at home|][.|!|]",
+      "[My|Our] [morning|evening|week|weekend|night|holiday|trip|work|lunch|afternoon|year] [was|is|has been] [very |so |quite |a bit |][long|good|bad|nice|busy|hard|great|terrible|quiet|fine|boring][ today| so far|][.|!|]",
+      "[Today|Yesterday|It|This|Last night|This morning|The weekend|The day] [was|has been] a [very |really |][good|bad|long|nice|busy|hard|great|terrible|quiet|strange|wonderful|difficult] [day|one|morning|week|time][ for me| at work| so far|][.|!|]",
+      "[Today|This morning|Yesterday|Last night] I [slept|worked|went for a walk|stayed at home|went to work|read a book|met a friend|cooked|cleaned the house|did nothing|rested|was at the beach|was at home|went swimming|had no luck|got up early|got up late][ all day| for hours| with my family|][.|!|]",
+      "I [slept|worked|rested|walked|played|laughed|cried|waited] [well|badly|a lot|all day|too much|for hours|last night|yesterday][.|!|]",
+      "What a [day|week|night|morning|long day|nice day|beautiful morning|terrible week][.|!|]",
+      "[I have been|I've been|I was feeling|I am still feeling|I still feel|I felt|Right now I feel|At the moment I am] [very |so |quite |a bit |][tired|happy|sad|sick|lonely|good|ill|bored|busy|great|better|awful|fine][ today| lately| all week| this morning| since yesterday|][.|!|]",
+      "[Nothing|Everything] [went|goes] [well|wrong|fine|badly][ today| at work|][.|!|]", "I was [very |so |quite |a bit |][busy|tired|happy|sad|ill|sick|lazy|lucky] [yesterday|this morning|last night|all day|last week].", "I [became|am now|want to be|will be] a [teacher|doctor|programmer|farmer|king|baker][ now| soon| one day|].", "I [work|live|started] [as a|like a] [teacher|doctor|programmer|farmer|king|baker]."],
+     ["I am feeling [tired|happy|sad] today.", "My day was [long|good|bad].", "Yesterday I was [tired|sad].", "I must say it was a [hard|nice|long] day.",
+      "Such a [long|busy|lovely] day!"]),
     ("unclear", "You can ask me about Quern, opposites, colours, days, months or small sums.",
      ["[Yes|No|Ok|Okay|OK|Why|What|Really|Sure|Maybe|Hmm|Well|So|How|When|Who|Huh|Oh|Ah|Aha|Hm|And|But|Go on|Continue|Please|More|Something|Anything|Again|Yes please|No thanks|Interesting|I see|Of course|Never mind|I don't know|I do not know|I understand|Tell me more|Tell me something|Say something|Say anything|Talk to me|Ask me something|What else|Surprise me|And then|Why not|How so|Are you sure|Is that true|I don't understand|I do not understand|What do you mean|Can you repeat that|Say that again|Repeat][.|!|?|...|]", "[That is|That's|You are|This is] [wrong|not right|not true|strange|funny|bad|a lie|silly|stupid|boring|not what I asked][.|!|]", "[Ask me|Tell me] [a question|anything|something interesting|something new|about anything][.|!|]"],
      ["Sorry, what do you mean by that?", "Hmm, is that really true?", "Sorry, I did not understand."]),
@@ -56,11 +64,17 @@ Mark Martha Martin Mary Max Mia Michael Mila Mona Nadia Nick Nina Nora Oscar Ott
 Robert Robin Rose Ruth Sally Sandra Sara Simon Sofia Stella Stefan Susan Theo Thomas Tim Tom Ursula Vera Viola Walter
 Will Yara Yusuf Zoe Ahmed Aisha Akira Bjorn Chen Deepak Farid Gita Hiro Jin Kofi Ling Mei Omar Priya Raj Sanjay Tariq Wei
 Yuki Zara Abdul Bianca Conrad Dmitri Estelle Gustav Harriet Ingrid Joyce Kurt Lorenzo Miriam Norbert Olga Quentin
-Rebecca Sigrid Tobias Valerie Wilhelm Xavier Yvonne""".split()
+Rebecca Sigrid Tobias Valerie Wilhelm Xavier Yvonne Zoë Jürgen José Chloé Björn Jörg Käthe Ömer Özlem Gökhan Çağla Ayşe
+Núria Íñigo Álvaro Ángela Iván Rubén Andrés César Tomás Sofía Lucía Julián Ramón Úrsula Óscar Mélanie Élodie Léa Zoé Rémi
+Jérôme Benoît Aurélie Noémie Anaïs Loïc Maël Gaëlle Chloë Hélène Thérèse Joël Irène Naïma Cécile João Inês António
+Conceição Simão Søren Jørgen Bjørn Øystein Åse Håkon Märta Pär Görel Łukasz Michał Małgorzata Zdzisław Paweł Jiří Ondřej
+Tomáš Lukáš Žaneta Šárka Zoltán Gábor László Éva Mária Siniša Đorđe Ștefan Ionuț Müge Hüseyin Yağmur Günther Köksal Rüdiger
+Bärbel""".split()
 
 HELD_OUT_NAMES = """Agnes Albert Astrid Beatrice Carlos Claudia Dennis Dominic Edith Esther Fabian Gloria Harold Ibrahim
 Jasmine Julian Kevin Klara Leila Magnus Marta Nadine Nelson Oliver Patricia Pedro Regina Roland Sabine Samuel Tamara Ulrich
-Vincent Wanda Zeno Mateo Naomi Ravi Sven Toma""".split()
+Vincent Wanda Zeno Mateo Naomi Ravi Sven Toma Renée Désirée Noël Inés Héctor Mónica Raúl Jörn Åsa Jónas André François
+Zübeyde Estêvão Sébastien Bülent""".split()
 
 TELL_NAME = Phrasings(
     ["My name is {name}.", "I am {name}.", "I'm {name}.", "[Hi|Hello|Hey|Good morning|Good evening][,|!] [my name is|I am|I'm] {name}[.|!|]", "[You can|Please|Just] call me {name}.", "Call me {name}.", "The name is {name}.", "[This is|It is|Here is] {name}.", "My name's {name}.", "People call me {name}.", "[Hi|Hello][,|!] I am {name}, [nice to meet you|and you|how are you|who are you][.|?]", "I am called {name}.", "Remember [my name|this|that my name is]: [I am|my name is|] {name}.", "[Please remember that|Remember that|By the way,|Did I tell you that|You should know that] my name is {name}.", "I was named {name}.", "[Say hello to|Meet] {name}, that is me.", "You are talking [to|with] {name}.", "{name} here.", "My [first |]name: {name}.", "[My friends|They|All] call me {name}.", "Hi from {name}!", "I go by {name}.", "[From now on|In this chat] I am {name}."],
@@ -88,6 +102,20 @@ STORY = parse("Once there was a [little|small|young|old|happy|clever] {animal} w
               "[was never alone|was always happy|slept well every night]. The end.")
 
 
+# What letters of a name that nobody has become, one in six times: most names have none, and one that has must come back.
+ACCENTS = {"a": "áàâäåãă", "e": "éèêëę", "i": "íîï", "o": "óôöøõ", "u": "úûüů", "n": "ñń", "c": "çć", "s": "šśş", "z": "žż",
+           "l": "ł", "r": "ř"}
+
+
+def accented(name, rng):
+    """The name with one of its letters, seldom two, replaced by one with an accent."""
+    for _ in range(rng.choice([1, 1, 1, 2])):
+        at = rng.randrange(len(name))
+        letter = rng.choice(ACCENTS.get(name[at].lower(), name[at]))
+        name = name[:at] + (letter.upper() if at == 0 else letter) + name[at + 1:]
+    return name
+
+
 def syllable_name(rng):
     """A name nobody has: what makes the model copy what it reads and not recall what it knows."""
     starts = "b c d f g h j k l m n p r s t v w y z br th sv gl kl st fr sh ph gr ch".split() + [""]
@@ -97,6 +125,8 @@ def syllable_name(rng):
     ending = rng.choice(["", "", "", "ne", "e", "ia", "er", "ard", "tte", "s", "th", "mund", "lyn", "ck", "y", "wen", "o", "nes", "ver", "cent", "rich", "old",
                          "nus", "ine", "rid", "m", "el"])
     name = ("".join(syllables) + ending).capitalize()
+    if rng.random() < 1 / 6:
+        name = accented(name, rng)
     return name if len(name) > 2 and name not in HELD_OUT_NAMES else syllable_name(rng)
 
 
@@ -130,3 +160,22 @@ def tell_name_exchange(kind, rng, name):
 def ask_name_exchange(kind, rng, name):
     answer = f"Your name is {name}." if name else "You have not told me your name yet. What is it?"
     return ASK_NAME.draw(kind, rng), answer
+
+
+# What stands between a name and a question that follows at once.
+BETWEEN = [". ", ". ", ". ", "! ", ", ", "; ", " - ", " and ", ", and ", ". And ", ". So ", ". Now ", ", so "]
+
+
+def in_one_breath(told, question, rng):
+    """A name and a question as one message."""
+    between = rng.choice(BETWEEN)
+    if between[-2:] != ". " and between != "! " and not question.startswith(("I ", "Quern")):
+        question = question[0].lower() + question[1:]
+    return told.rstrip("?.!") + between + question
+
+
+def name_in_one_breath(kind, rng, name):
+    """A name, and in the same message the question for it."""
+    told, _ = tell_name_exchange(kind, rng, name)
+    question, answer = ask_name_exchange(kind, rng, name)
+    return in_one_breath(told, question, rng), answer

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""The smallest program: a prompt in, text out as it is made.
+"""The smallest program: a question in, the answer as it is made.
 
-python examples/hello.py [PROMPT]"""
+python examples/hello.py [QUESTION]
+
+A model that was not trained to chat goes on with a text: client.generate(TEXT)."""
 
 import sys
 
 import quern
 
-prompt = sys.argv[1] if len(sys.argv) > 1 else "Once upon a time"
+question = sys.argv[1] if len(sys.argv) > 1 else "What is Quern?"
 try:
     with quern.Client() as client:
-        for piece in client.generate(prompt, max_tokens=64):
+        for piece in client.chat([{"role": "user", "content": question}], max_tokens=64):
             print(piece.text, end="", flush=True)
             if piece.end:
                 print(f"\n({piece.end.output_tokens} tokens, {piece.end.reason})", file=sys.stderr)

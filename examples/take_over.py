@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A request that outlives the program that made it.
 
-python examples/take_over.py [PROMPT]      prints a ticket, and leaves
+python examples/take_over.py [QUESTION]    prints a ticket, and leaves
 python examples/take_over.py --take TICKET  prints the output, from its first token on
 
 The ticket is the right to read the output: keep it secret."""
@@ -18,8 +18,8 @@ try:
             session, request = (bytes.fromhex(part) for part in sys.argv[2].split("."))
             print(client.attach(request, session).text())
         else:
-            prompt = sys.argv[1] if len(sys.argv) > 1 else "Once upon a time"
-            stream = client.generate(prompt, max_tokens=64, keep_s=KEEP_S)
+            question = sys.argv[1] if len(sys.argv) > 1 else "What is Quern?"
+            stream = client.chat([{"role": "user", "content": question}], max_tokens=64, keep_s=KEEP_S)
             next(stream)  # the pool has it
             print(f"{client.session.hex()}.{stream.id.hex()}")
 except quern.Error as error:

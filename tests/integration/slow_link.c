@@ -5,6 +5,7 @@
  * window is agreed on then. */
 
 #include "tests/integration/slow_link.h"
+#include "tests/unit/child.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -136,8 +137,7 @@ void slow_link_start(struct slow_link *link, int port, uint32_t bytes_per_s)
         mmap(NULL, sizeof *link->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(link->shared, MAP_FAILED);
     link->shared->bytes_per_s = bytes_per_s;
-    link->pid = fork();
-    ck_assert_int_ge(link->pid, 0);
+    link->pid = fork_child();
     if (link->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         be_link(link->shared, listeners, port);

@@ -4,6 +4,7 @@
 
 #include "common/bytes.h"
 #include "tests/integration/pool.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <dirent.h>
@@ -123,7 +124,7 @@ static pid_t start_pool(const char *line)
 {
     char all[4096];
     snprintf(all, sizeof all, "exec %s 2>serve.log", line);
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         execl("/bin/sh", "sh", "-c", all, (char *)NULL);
         _exit(127);

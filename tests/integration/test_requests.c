@@ -2,6 +2,7 @@
 /* quern run, status, bench pool and bench prefix, as a shell calls them. */
 
 #include "tests/integration/pool.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include "common/clock.h"
@@ -48,8 +49,7 @@ static pid_t start(const char *const *argv, const char *stdout_path, const char 
 {
     char program[4096];
     snprintf(program, sizeof program, "%s", build_path("quern"));
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         int o = open(stdout_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);

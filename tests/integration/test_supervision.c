@@ -4,6 +4,7 @@
 
 #include "tests/integration/answer.h"
 #include "tests/integration/pool.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <fcntl.h>
@@ -163,8 +164,7 @@ static pid_t start_reload(void)
 {
     char program[4096];
     snprintf(program, sizeof program, "%s", build_path("quern"));
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         execl(program, "quern", "reload", "--rundir", pool.rundir, NULL);
@@ -369,8 +369,7 @@ static pid_t start_long_run(int *ret_out)
     char program[4096];
     snprintf(program, sizeof program, "%s", build_path("quern"));
     ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(out[1], STDOUT_FILENO);

@@ -2,6 +2,7 @@
 /* See scripted_broker.h. */
 
 #include "tests/integration/worker/scripted_broker.h"
+#include "tests/unit/child.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -125,7 +126,7 @@ static void start_worker(struct scripted *s, int board_fd, const char *const *ex
     for (int i = 0; extra && extra[i] && i < MOST_EXTRAS; i++)
         arguments[n++] = (char *)extra[i];
     arguments[n] = NULL;
-    s->worker = fork();
+    s->worker = fork_child();
     if (s->worker == 0) {
         int log = open(s->stderr_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         dup2(log, STDERR_FILENO);
@@ -134,7 +135,6 @@ static void start_worker(struct scripted *s, int board_fd, const char *const *ex
         execv(program, arguments);
         _exit(127);
     }
-    ck_assert_int_gt(s->worker, 0);
     for (int i = 0; i < 3; i++)
         close(inherited[i]);
 }

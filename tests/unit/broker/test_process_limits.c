@@ -2,6 +2,7 @@
 /* The broker as a process, when something runs out: descriptors, room in the run directory. */
 
 #include "tests/unit/broker/client.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <signal.h>
@@ -65,7 +66,7 @@ END_TEST
 /* In a child: its limit cannot be raised again. */
 START_TEST(a_low_limit_of_files_is_said_at_the_start)
 {
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         const struct rlimit low = {256, 256};
         setrlimit(RLIMIT_NOFILE, &low);

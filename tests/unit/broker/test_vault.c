@@ -2,6 +2,7 @@
 /* Blocks that outlive their process: what the next one finds. */
 
 #include "broker/vault.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -191,8 +192,7 @@ END_TEST
 START_TEST(a_process_that_is_killed_at_any_moment_leaves_whole_blocks)
 {
     for (int round = 0; round < 20; round++) {
-        pid_t pid = fork();
-        ck_assert_int_ge(pid, 0);
+        pid_t pid = fork_child();
         if (pid == 0) {
             struct vault *mine;
             if (vault_open(fd, &mine, NULL) < 0)

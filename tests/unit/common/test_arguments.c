@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/arguments.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <stdbool.h>
@@ -74,7 +75,7 @@ static void expect_refusal(char **argv, const char *says)
     int ends[2], status;
     char said[1000] = "";
     ck_assert_int_eq(pipe(ends), 0);
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         struct made made = {0};
         argp_err_exit_status = 2;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/bytes.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@ START_TEST(a_descriptor_is_read_to_its_end_or_to_the_bound)
         struct buffer b = {0};
         int ends[2];
         ck_assert_int_eq(pipe(ends), 0);
-        pid_t writer = fork();
+        pid_t writer = fork_child();
         if (writer == 0) {
             signal(SIGPIPE, SIG_DFL);
             close(ends[0]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/output_file.h"
 #include "common/rundir.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <dirent.h>
@@ -95,7 +96,7 @@ END_TEST
 START_TEST(a_process_that_is_killed_leaves_nothing)
 {
     put(path, "old");
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         struct output_file file;
         if (output_file_open(&file, path, NULL) == 0 && output_file_write(&file, "new", 3, NULL) == 0)
@@ -183,7 +184,7 @@ END_TEST
 START_TEST(what_stdout_goes_to_is_continued_and_not_replaced)
 {
     put(path, "before, ");
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         int fd = open(path, O_WRONLY | O_APPEND);
         dup2(fd, STDOUT_FILENO);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/program.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ END_TEST
 static int limit_after_forgoing(void)
 {
     struct rlimit limit;
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         program_forgo_core_dumps();
         getrlimit(RLIMIT_CORE, &limit);

@@ -4,6 +4,7 @@
 
 #include "cuda/memory.h"
 #include "tests/unit/cuda/emulator_kernels.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -38,8 +39,7 @@ static int child(void (*act)(void), char *setting)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         dup2(ends[1], STDERR_FILENO);
         if (setting)

@@ -2,6 +2,7 @@
 /* Weights on a device: workers of one machine read the file once. */
 
 #include "cuda/backend.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/cpu/small_model.h"
 #include "worker/engine/weight_store.h"
@@ -83,8 +84,7 @@ static pid_t start_first_worker(const struct weight_store_file *file)
     int said[2];
     char ok = 0;
     ck_assert_int_eq(pipe(said), 0);
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0)
         be_first_worker(file, said[1]);
     close(said[1]);

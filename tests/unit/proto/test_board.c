@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/board.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -122,7 +123,7 @@ START_TEST(a_mapping_of_one_slot_cannot_reach_another)
         ck_assert_int_eq(board_create(&fds[i], &others[i]), 0);
     const struct board_slot before = *others[0];
     for (int remap = 0; remap < 2; remap++) {
-        pid_t child = fork();
+        pid_t child = fork_child();
         if (child == 0) {
             signal(SIGBUS, SIG_DFL);
             reach_out(remap);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* quern-worker's command line: every option to its field, every bound to its error. */
 
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 #include "worker/options.h"
 
@@ -89,8 +90,7 @@ END_TEST
 static int status_with(const char *option, const char *value)
 {
     int status;
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         close(STDERR_FILENO);
         PARSE(REQUIRED, option, value);
@@ -125,7 +125,7 @@ END_TEST
 static int status_of(int argc, const char *const *argv)
 {
     int status;
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         close(STDERR_FILENO);
         parse(argc, argv);

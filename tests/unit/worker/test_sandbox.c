@@ -3,6 +3,7 @@
  */
 
 #include "worker/sandbox.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -69,8 +70,7 @@ static int run_in(enum sandbox_stage first, enum sandbox_stage last, void (*act)
 {
     int out[2];
     ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         struct error err = {0};
         dup2(out[1], STDERR_FILENO);
@@ -507,8 +507,7 @@ static void *wait_then_write(void *arg)
 START_TEST(threads_that_were_there_before_are_confined_too)
 {
     int gate[2], status;
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         struct error err;
         pthread_t thread;
@@ -527,8 +526,7 @@ END_TEST
 START_TEST(a_process_that_has_threads_is_left_alone)
 {
     int gate[2], status;
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         struct error err;
         pthread_t thread;

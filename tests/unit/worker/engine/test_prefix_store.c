@@ -2,6 +2,7 @@
 /* The prefix store: what is found and what is not, what is replaced, and that no death of a process makes it
  * give a wrong byte or stand still. */
 
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 #include "worker/engine/prefix_store.h"
 
@@ -308,8 +309,7 @@ static void live(unsigned seed)
 
 static pid_t start(unsigned seed)
 {
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0)
         live(seed);
     return pid;

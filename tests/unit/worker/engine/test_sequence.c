@@ -2,6 +2,7 @@
 /* A sequence by itself: which state may follow which, and who of two goes first. */
 
 #include "worker/engine/sequence.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <signal.h>
@@ -31,8 +32,7 @@ static const char *change_elsewhere(enum sequence_state from, enum sequence_stat
     static char said[128];
     int fds[2], status;
     ck_assert_int_eq(pipe(fds), 0);
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         struct sequence sequence = {.state = from};
         dup2(fds[1], STDERR_FILENO);

@@ -2,6 +2,7 @@
 /* Segments of several processes: who packs, who finds, and what is left of those who are killed. */
 
 #include "worker/engine/weight_store.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/engine/weight_store_opening.h"
 
@@ -69,8 +70,7 @@ static struct other start(char (*part)(const struct weight_store_file *file),
     struct other other;
     int pipe_fds[2];
     ck_assert_int_eq(pipe(pipe_fds), 0);
-    other.pid = fork();
-    ck_assert_int_ge(other.pid, 0);
+    other.pid = fork_child();
     if (other.pid == 0) {
         end_with_parent();
         char said = part(file);
@@ -350,7 +350,7 @@ START_TEST(of_many_at_the_same_instant_one_packs)
     ck_assert_int_eq(pipe(go), 0);
     ck_assert_int_eq(pipe(said), 0);
     for (int i = 0; i < N; i++) {
-        pids[i] = fork();
+        pids[i] = fork_child();
         if (pids[i] == 0) {
             char c;
             end_with_parent();
@@ -387,7 +387,7 @@ START_TEST(kills_at_any_moment_leave_nothing_and_stop_nobody)
     for (int round = 0; round < 60; round++) {
         pid_t pids[3];
         for (int i = 0; i < 3; i++) {
-            pids[i] = fork();
+            pids[i] = fork_child();
             if (pids[i] == 0) {
                 const uint8_t *weights;
                 end_with_parent();

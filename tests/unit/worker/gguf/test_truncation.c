@@ -2,6 +2,7 @@
 /* Which SIGBUS is a truncated model: each case in a child of its own, whose end and stderr are read. */
 
 #include "worker/gguf/truncation.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <pthread.h>
@@ -112,8 +113,7 @@ static int run(void (*act)(void), char ret_said[4096])
     size_t len = 0;
     ssize_t n;
     ck_assert_int_eq(pipe(out), 0);
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         dup2(out[1], STDERR_FILENO);
         truncation_catch("child", STATUS);

@@ -90,6 +90,7 @@ static __global__ void __launch_bounds__(THREADS)
     accept(struct slots slots, struct step_memory memory, struct sample_step sample,
            struct sampled_outputs sampled, uint32_t n_outputs)
 {
+    simt_start();
     const struct mailbox *mailbox = &sample.mailboxes[memory.step->mailbox];
     for (uint32_t i = threadIdx.x; i < n_outputs; i += THREADS)
         sampled_at(sampled, i)->best = 0; /* for the next step */

@@ -150,6 +150,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
     attend(struct attention_step step, struct attention_geometry g, struct slots slots,
            const struct step_row *rows)
 {
+    simt_start();
     struct attention_work<QUERIES> w;
     w.step = &step;
     w.g = &g;

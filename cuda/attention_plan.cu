@@ -59,6 +59,7 @@ __device__ static inline uint32_t tile_from(const struct attention_geometry *g, 
 static __global__ void plan_attention(struct attention_geometry g, const struct step_row *rows,
                                       uint32_t n_rows)
 {
+    simt_start();
     struct plan_shared *shared = simt_shared<struct plan_shared>();
     uint32_t n_items = 0, n_partials = 0, n_tiles = 0;
     for (uint32_t start = 0; start < n_rows; start += PLAN_THREADS) {

@@ -60,7 +60,8 @@ int device_verdict(struct device *device, struct error *err);
 /* What was asked of the device so far; tests hold it still while serving. */
 struct device_counts {
     uint64_t allocations, captures, launches, graph_launches;
-    size_t bytes; /* of device memory, now, as device_taken counts */
+    uint64_t overlaps; /* launches, recorded ones too, that may begin before the one ahead has ended */
+    size_t bytes;      /* of device memory, now, as device_taken counts */
 };
 struct device_counts device_counts(const struct device *device);
 

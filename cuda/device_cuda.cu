@@ -27,6 +27,7 @@
 #define QUERY_US       10000       /* between looks at the queue, while a mailbox is watched */
 #define STALL_MS       30000       /* no step takes a tenth of it */
 #define EMPTY_LAUNCHES 16          /* timed, for a profile */
+#define OVERLAP_FROM   90          /* compute capability that simt_start waits with */
 
 const char device_kind[] = "cuda";
 
@@ -163,6 +164,7 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
         r = describe(device, number, err);
     if (r == 0)
         r = open_stream(device, err);
+    device->overlaps = device->properties.capability >= OVERLAP_FROM && !getenv("QUERN_SERIAL");
     if (r < 0) {
         cudaGetLastError();
         device_close(device);
@@ -314,6 +316,7 @@ int device_copy(struct device_stream *stream, void *to, const void *from, size_t
 {
     if (bytes == 0)
         return stream->device->fault;
+    stream->follows = false;
     return device_cuda_check(stream->device, "cudaMemcpyAsync",
                              cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream));
 }
@@ -322,6 +325,7 @@ int device_fill(struct device_stream *stream, void *to, int byte, size_t bytes)
 {
     if (bytes == 0)
         return stream->device->fault;
+    stream->follows = false;
     return device_cuda_check(stream->device, "cudaMemsetAsync",
                              cudaMemsetAsync(to, byte, bytes, stream->stream));
 }
@@ -330,6 +334,7 @@ int device_mark(struct device_stream *stream, uint32_t n)
 {
     if (stream->recording || n >= DEVICE_MARKS)
         return -EINVAL;
+    stream->follows = false;
     return device_cuda_check(stream->device, "cudaEventRecord",
                              cudaEventRecord(stream->marks[n], stream->stream));
 }
@@ -385,6 +390,12 @@ static int start_timer(struct device_stream *stream)
                             : 0;
 }
 
+bool device_cuda_overlaps(const struct device_stream *stream)
+{
+    const struct device *device = stream->device;
+    return device->overlaps && stream->follows && !is_timed(stream);
+}
+
 int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,
                               size_t shared_bytes)
 {
@@ -424,10 +435,12 @@ static int take_time(struct device_stream *stream, const char *name, uint64_t n_
 }
 
 /* Once last_kernel says what was queued. */
-static int end_launch(struct device_stream *stream, const char *name, uint64_t n_blocks)
+static int end_launch(struct device_stream *stream, const char *name, uint64_t n_blocks, bool is_ours)
 {
     struct device *device = stream->device;
     cudaError_t e = cudaGetLastError();
+    device->counts.overlaps += device_cuda_overlaps(stream);
+    stream->follows = is_ours;
     if (stream->recording)
         stream->n_recorded++;
     else
@@ -443,7 +456,7 @@ int device_cuda_after_launch(struct device_stream *stream, const char *name, dim
     struct device *device = stream->device;
     snprintf(device->last_kernel, sizeof device->last_kernel, "%s, %u,%u,%u blocks of %u,%u,%u threads", name,
              grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    return end_launch(stream, name, (uint64_t)grid.x * grid.y * grid.z);
+    return end_launch(stream, name, (uint64_t)grid.x * grid.y * grid.z, true);
 }
 
 /* ---- libraries of the device ---- */
@@ -454,6 +467,7 @@ int device_library_begin(struct device_stream *stream, const char *name, void **
     struct device *device = stream->device;
     if (device->fault)
         return device->fault;
+    stream->follows = false;
     stream->mode = cudaStreamCaptureModeRelaxed;
     int r = device_cuda_check(device, name, cudaThreadExchangeStreamCaptureMode(&stream->mode));
     *ret_native = stream->stream;
@@ -465,7 +479,7 @@ int device_library_end(struct device_stream *stream, const char *name)
     struct device *device = stream->device;
     cudaThreadExchangeStreamCaptureMode(&stream->mode);
     snprintf(device->last_kernel, sizeof device->last_kernel, "%s", name);
-    return end_launch(stream, name, 0);
+    return end_launch(stream, name, 0, false);
 }
 
 int device_blame(struct device_stream *stream, const char *format, ...)

@@ -10,6 +10,9 @@
 
 cudaStream_t device_cuda_stream(struct device_stream *stream);
 
+/* Whether the next launch may begin while the one before it, ours too, still runs. */
+bool device_cuda_overlaps(const struct device_stream *stream);
+
 /* Before: loads the kernel, and raises its limit of dynamic shared memory where it needs more than 48 KiB;
  * after: counts, and notes a fault under the kernel's name. 0 or the fault. */
 int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,

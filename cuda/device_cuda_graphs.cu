@@ -18,6 +18,7 @@ int device_record(struct device_stream *stream)
     if (r < 0)
         return r;
     stream->recording = true;
+    stream->follows = false;
     stream->n_recorded = 0;
     return 0;
 }
@@ -41,7 +42,7 @@ int device_record_end(struct device_stream *stream, struct device_graph **ret_gr
     struct device *device = stream->device;
     if (!stream->recording)
         return -EINVAL;
-    stream->recording = false;
+    stream->recording = stream->follows = false;
     cudaGraph_t recorded = NULL;
     cudaError_t e = cudaStreamEndCapture(stream->stream, &recorded);
     struct device_graph *graph = (struct device_graph *)calloc(1, sizeof *graph);
@@ -68,6 +69,7 @@ int device_graph_launch(struct device_stream *stream, struct device_graph *graph
         return -EINVAL;
     memcpy(device->last_kernel, graph->last_kernel, sizeof device->last_kernel);
     device->counts.graph_launches++;
+    stream->follows = false;
     return device_cuda_check(device, "cudaGraphLaunch", cudaGraphLaunch(graph->exec, stream->stream));
 }
 

@@ -26,6 +26,7 @@ struct device_stream {
     cudaStream_t stream;
     cudaEvent_t marks[DEVICE_MARKS];
     bool recording;
+    bool follows;               /* the last that was queued, here or in the recording, is a launch of ours */
     cudaStreamCaptureMode mode; /* of this thread, while a library queues */
     uint32_t n_recorded;        /* launches */
 };
@@ -44,6 +45,7 @@ struct device {
     uint32_t n_kernels;
     char last_kernel[96]; /* "attention, grid 4,8,1 of 128,1,1 threads" */
     bool synchronous;
+    bool overlaps;         /* launches may */
     cudaEvent_t timers[2]; /* around a launch; NULL: nothing is profiled */
     size_t expected;       /* of the next launch */
     struct profile profile;

@@ -195,6 +195,7 @@ struct table {
 static __global__ void embed_rows(const struct step_row *rows, struct table ids, struct table positions,
                                   float scale, float *stream, uint32_t stride)
 {
+    simt_start();
     const struct step_row row = rows[blockIdx.y];
     const uint32_t column = blockIdx.x * THREADS + threadIdx.x;
     float value = 0;

@@ -32,6 +32,7 @@ static __device__ inline float score_of(float score)
 static __global__ void choose_experts(struct device_visits visits, const float *scores, uint32_t stride,
                                       const struct step_row *rows, uint32_t n_rows)
 {
+    simt_start();
     const uint32_t warp = blockIdx.x * CHOOSE_WARPS + threadIdx.x / SIMT_LANES,
                    lane = threadIdx.x % SIMT_LANES;
     const uint32_t row = warp < n_rows ? warp : n_rows - 1;
@@ -109,6 +110,7 @@ static __device__ inline uint64_t sum_up_to_here(struct group_shared *shared, ui
  * 64 bits. */
 static __global__ void group_visits(struct device_visits visits, uint32_t n_visits, uint32_t tile_rows)
 {
+    simt_start();
     struct group_shared *shared = simt_shared<struct group_shared>();
     uint64_t before = 0; /* of the experts before these */
     for (uint32_t from = 0; from < visits.n_experts; from += GROUP_THREADS) {
@@ -157,6 +159,7 @@ int kernels_choose(struct device_stream *queue, const struct device_visits *visi
 static __global__ void combine_visits(struct device_visits visits, const float *got, uint32_t stride,
                                       uint32_t n_columns, float *out)
 {
+    simt_start();
     const uint32_t column = (blockIdx.x * COMBINE_THREADS + threadIdx.x) * 4, row = blockIdx.y;
     struct float_four sum = {};
     if (column >= stride)

@@ -51,6 +51,7 @@ __device__ static inline void turn_head(const struct heads_step *step, float *x,
 template <class KV>
 static __global__ void heads(struct heads_step step, struct slots slots, const struct step_row *rows)
 {
+    simt_start();
     const struct step_row row = rows[blockIdx.x];
     if (row.position == ROW_DEAD)
         return;

@@ -44,7 +44,7 @@ struct kv_f16 {
         SIMT_UNROLL
         for (uint32_t t = 0; t < TOKEN_TILES; t++) {
             const struct simt_16 raw =
-                vector < kv->padded / KV_VECTOR ? simt_load16(from + t * 8) : simt_16{};
+                vector < kv->padded / KV_VECTOR ? simt_fresh16(from + t * 8) : simt_16{};
             SIMT_UNROLL
             for (uint32_t i = 0; i < 4; i++)
                 loaded.sides[t][i] = raw.words[i];
@@ -62,7 +62,7 @@ struct kv_f16 {
     {
         const uint32_t lane = threadIdx.x % SIMT_LANES;
         const struct simt_16 raw =
-            simt_load16((const struct kv_halves *)values + lane % 4 * kv->padded + tile * 8 + lane / 4);
+            simt_fresh16((const struct kv_halves *)values + lane % 4 * kv->padded + tile * 8 + lane / 4);
         SIMT_UNROLL
         for (uint32_t i = 0; i < 4; i++)
             ret_sides[0][i] = raw.words[i];

@@ -104,7 +104,7 @@ struct kv_q8 {
         SIMT_UNROLL
         for (uint32_t half = 0; half < TOKEN_TILES / SIDES; half++) {
             const struct simt_16 raw =
-                vector < kv->padded / KV_VECTOR ? simt_load16(from + half * 16 * KV_VECTOR) : simt_16{};
+                vector < kv->padded / KV_VECTOR ? simt_fresh16(from + half * 16 * KV_VECTOR) : simt_16{};
             const struct kv_four_scales four =
                 *(const struct kv_four_scales *)(scales + half * 16 + lane % 4 * 4);
             SIMT_UNROLL
@@ -129,7 +129,7 @@ struct kv_q8 {
     {
         const uint32_t lane = threadIdx.x % SIMT_LANES;
         const struct simt_16 raw =
-            simt_load16(values + (lane % 4 * kv->padded + tile * 16 + lane / 4 * 2) * KV_VECTOR);
+            simt_fresh16(values + (lane % 4 * kv->padded + tile * 16 + lane / 4 * 2) * KV_VECTOR);
         const struct simt_16 scales =
             *(const struct simt_16 *)(scales_of(kv, values) + tile * 16 / KV_SCALED * BACKEND_BLOCK_TOKENS +
                                       lane % 4 * KV_VECTOR);

@@ -86,6 +86,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     logprobs(struct slots slots, struct step_memory memory, struct sample_step sample,
              struct sampled_outputs sampled)
 {
+    simt_start();
     struct logprobs_shared *shared = simt_shared<struct logprobs_shared>();
     struct sampled_row row;
     if (!find_sampled_row(&row, &slots, &memory, &sample, blockIdx.x) || row.slot->n_logprobs == 0)

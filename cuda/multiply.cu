@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+#define PREFETCH_BYTES 128
+
 /* What the outputs are made into, in the same launch, by whichever block of threads comes last. */
 struct following {
     enum { ACTIVATE, NORM } what;
@@ -77,6 +79,17 @@ static __device__ inline void follow(const struct products &products, const stru
     }
 }
 
+/* What a warp's lanes load first of the rows from `row` on, 128 bytes each, while the launch before still
+ * runs. */
+static __device__ inline void prefetch_rows(const struct products &products, uint32_t product, uint32_t row)
+{
+    const struct device_matrix &matrix = products.matrices[product];
+    const uint32_t end = row + ROWS_EACH < matrix.n_rows ? row + ROWS_EACH : matrix.n_rows;
+    const size_t at = (size_t)row * products.row_bytes[product] + threadIdx.x % SIMT_LANES * PREFETCH_BYTES;
+    if (at < (size_t)end * products.row_bytes[product])
+        simt_prefetch((const uint8_t *)matrix.planes[0] + at);
+}
+
 /* Grid: [groups of ROWS_PER_BLOCK rows of all matrices][groups of N rows of x]. */
 template <uint32_t N, bool FOLLOWS>
 static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(N))
@@ -90,6 +103,8 @@ static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(N))
     const struct task task = {
         &matrix,        &x,      share.row + threadIdx.x / SIMT_LANES * ROWS_EACH, matrix.n_rows,
         blockIdx.y * N, n_x_rows};
+    prefetch_rows(products, share.product, task.row);
+    simt_start();
     float sums[ROWS_EACH][N] = {};
     add_rows<N>(task, sums);
     const float mine = sum_of_lane<N>(sums);

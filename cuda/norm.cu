@@ -59,6 +59,7 @@ static __device__ void normalize(struct float_four x[EACH], const struct norm &n
 template <uint32_t EACH>
 static __global__ void __launch_bounds__(EACH == 4 ? 768 : MOST_THREADS) norm_rows(struct norm_step step)
 {
+    simt_start();
     struct block_sums sums = {simt_shared<struct sums_shared>(), 0};
     const uint32_t row = blockIdx.x, from = step.outputs ? step.outputs[row] : row;
     float *stream = step.stream + (size_t)from * step.stride;

@@ -10,6 +10,7 @@ struct products {
     struct device_matrix matrices[KERNELS_PRODUCTS];
     float *outs[KERNELS_PRODUCTS];
     uint32_t out_strides[KERNELS_PRODUCTS];
+    uint32_t row_bytes[KERNELS_PRODUCTS]; /* of plane 0 of the matrix */
     uint32_t n;
 };
 
@@ -62,11 +63,14 @@ static inline bool products_collect(struct products *products, const struct devi
         return false;
     for (products->n = 0; products->n < n; products->n++) {
         const struct device_product *product = &given[products->n];
-        if (!layout_of(product->matrix->format) || product->matrix->padded_columns > x->stride)
+        const struct layout *layout = layout_of(product->matrix->format);
+        if (!layout || product->matrix->padded_columns > x->stride)
             return false;
         products->matrices[products->n] = *product->matrix;
         products->outs[products->n] = product->out;
         products->out_strides[products->n] = product->out_stride;
+        products->row_bytes[products->n] =
+            (uint32_t)layout_row_bytes(layout, 0, product->matrix->padded_columns);
     }
     return true;
 }

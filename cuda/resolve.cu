@@ -50,6 +50,7 @@ __device__ static inline void make_row(const struct slots *slots, const struct s
  * is that it is one launch. */
 static __global__ void resolve(struct slots slots, struct step_memory memory, uint32_t n_rows)
 {
+    simt_start();
     const uint32_t thread = blockIdx.x * THREADS + threadIdx.x, n_threads = gridDim.x * THREADS;
     const struct step *step = memory.step;
     for (uint32_t row = thread; row < n_rows; row += n_threads) {

@@ -23,6 +23,7 @@ static __device__ inline uint32_t first_column(void)
 
 static __global__ void quantize_rows(struct device_activations x, uint32_t n_columns)
 {
+    simt_start();
     const uint32_t column = first_column(), row = blockIdx.y;
     if (column < x.stride)
         quantize_four(read_columns(x.values + (size_t)row * x.stride, column, n_columns), &x, row, column);
@@ -41,6 +42,7 @@ int kernels_quantize(struct device_stream *queue, const struct device_activation
 
 static __global__ void activate_rows(struct activate_step step)
 {
+    simt_start();
     const uint32_t column = first_column(), row = blockIdx.y;
     const size_t at = (size_t)row * step.stride;
     if (column >= step.out.stride)
@@ -74,6 +76,7 @@ int kernels_activate(struct device_stream *queue, const struct activate_step *ac
 /* cap · tanh(x / cap), by tanh y = 1 − 2 / (e^2y + 1). */
 static __global__ void finish_logits(float *logits, uint32_t stride, uint32_t n_vocab, float scale, float cap)
 {
+    simt_start();
     float *row = logits + (size_t)blockIdx.y * stride;
     SIMT_UNROLL
     for (uint32_t i = 0; i < 4; i++) {

@@ -216,6 +216,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS)
     find_best(struct slots slots, struct step_memory memory, struct sample_step sample,
               struct sampled_outputs outputs)
 {
+    simt_start();
     struct best_shared *shared = simt_shared<struct best_shared>();
     const struct sample_memory m = memory_of(outputs, blockIdx.y, gridDim.x);
     struct sampled *sampled = m.sampled;
@@ -343,6 +344,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     weigh(struct slots slots, struct step_memory memory, struct sample_step sample,
           struct sampled_outputs outputs)
 {
+    simt_start();
     struct sample_shared *shared = simt_shared<struct sample_shared>();
     const struct sample_memory m = memory_of(outputs, blockIdx.y, gridDim.x);
     struct sampled *sampled = m.sampled;
@@ -370,6 +372,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     cut(struct slots slots, struct step_memory memory, struct sample_step sample,
         struct sampled_outputs outputs)
 {
+    simt_start();
     struct sample_shared *shared = simt_shared<struct sample_shared>();
     const struct sample_memory m = memory_of(outputs, blockIdx.y, gridDim.x);
     struct sampled *sampled = m.sampled;

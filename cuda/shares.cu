@@ -132,6 +132,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS, SHARES_AT_ONCE)
                     const __grid_constant__ struct device_activations x, uint32_t n_x_rows,
                     const __grid_constant__ struct shared_tiles tiles)
 {
+    simt_start();
     struct wide_and_ticket *shared = simt_shared<struct wide_and_ticket>();
     const struct shares &shares = tiles.shares;
     if (blockIdx.x < shares.n_whole) {

@@ -8,6 +8,8 @@
  * Kernels are C with templates: no exceptions, no library, no global state. They use
  *   __global__, __device__, threadIdx, blockIdx, blockDim, gridDim (of type uint3/dim3)
  *   simt_shared<T>()                the block's dynamic shared memory as a T; its size goes to simt_launch
+ *   simt_start()                    by all threads, once, before anything else: OVERLAP, below
+ *   simt_prefetch(p)                brings the 128 bytes of weights around p nearer, before simt_start
  *   simt_barrier()                  __syncthreads
  *   simt_warp_barrier()             __syncwarp, all lanes
  *   simt_shuffle(v, lane), simt_shuffle_xor(v, mask), simt_ballot(p)    all 32 lanes of a warp take part
@@ -21,8 +23,8 @@
  * 2) and on; b[i] rows t p + 4 p i and on of column g; d[i] row g + 8 (i / 2), column 2 t + i % 2
  *   simt_atomic_add, simt_atomic_max (uint32_t, uint64_t; float add only where order may not matter)
  *   simt_fence()                    __threadfence; simt_fence_system() before a flag that the host polls
- *   simt_load16(p)                  one 16-byte load of global memory that is read once (streaming)
- *   simt_fresh16(p)                 the same of memory that other blocks write in this launch
+ *   simt_load16(p)                  one 16-byte load of weights, or of what else no launch writes (streaming)
+ *   simt_fresh16(p)                 the same of memory that launches write, this one too
  *   simt_nearest(x)                 the nearest int32_t, ties to even
  *   simt_multiply(a, b)             a product of its own, never fused with a sum
  *   simt_bits(f), simt_of_bits(u)   a float's bits
@@ -39,6 +41,11 @@
 
 /* Queues kernel<<<grid, block, shared_bytes>>>(arguments). 0 or a fault of the device (device.h); `name` is
  * what a fault or a timing is reported under.
+ *
+ * OVERLAP. Behind another launch, with nothing in between, its blocks may be placed while those before still
+ * run (programmatic dependent launch, from Hopper on), so that what lies between two kernels costs little.
+ * Order is kept by simt_start alone, which each kernel therefore calls. A launch that waits has waited for
+ * all before it, for they have too.
  *
  *     simt_launch(stream, "norm", norm_rows<256>, {n_rows, 1, 1}, {256, 1, 1}, sizeof(struct norm_shared),
  * args);

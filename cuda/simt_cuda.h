@@ -21,6 +21,23 @@ template <class T> __device__ static inline T *simt_shared()
     return (T *)simt_shared_memory;
 }
 
+/* ---- the launch before ---- */
+
+__device__ static inline void simt_start(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+__device__ static inline void simt_prefetch(const void *at)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
+#endif
+}
+
 /* ---- meetings ---- */
 
 __device__ static inline void simt_barrier(void)
@@ -213,9 +230,18 @@ static inline int simt_launch(struct device_stream *stream, const char *name, vo
     int r = device_cuda_before_launch(stream, name, (const void *)kernel, shared_bytes);
     if (r < 0)
         return r;
-    const dim3 blocks(grid.x, grid.y, grid.z), threads(block.x, block.y, block.z);
-    kernel<<<blocks, threads, shared_bytes, device_cuda_stream(stream)>>>(args...);
-    return device_cuda_after_launch(stream, name, blocks, threads);
+    cudaLaunchAttribute overlap = {};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(grid.x, grid.y, grid.z);
+    config.blockDim = dim3(block.x, block.y, block.z);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = device_cuda_stream(stream);
+    config.attrs = &overlap;
+    config.numAttrs = device_cuda_overlaps(stream) ? 1 : 0;
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchKernelEx(&config, kernel, args...); /* what it returns, device_cuda_after_launch asks for */
+    return device_cuda_after_launch(stream, name, config.gridDim, config.blockDim);
 }
 
 #endif

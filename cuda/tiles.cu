@@ -29,6 +29,7 @@ static __global__ void __launch_bounds__(PARTS *SIMT_LANES, 2)
     multiply_thin(const __grid_constant__ struct products products,
                   const __grid_constant__ struct device_activations x, uint32_t n_x_rows)
 {
+    simt_start();
     thin_tile<NB, false>(task_of_block<THIN_ROWS, 8 * NB>(products, x, n_x_rows),
                          [&](uint32_t row, uint32_t x_row, float sum) {
                              store_output<THIN_ROWS, 8 * NB>(products, n_x_rows, row, x_row, sum);
@@ -49,6 +50,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS, SHARES_AT_ONCE)
     multiply_wide(const __grid_constant__ struct products products,
                   const __grid_constant__ struct device_activations x, uint32_t n_x_rows)
 {
+    simt_start();
     wide_tile<false>(task_of_block<WIDE_ROWS, WIDE_X_ROWS>(products, x, n_x_rows),
                      [&](uint32_t row, uint32_t x_row, float sum) {
                          store_output<WIDE_ROWS, WIDE_X_ROWS>(products, n_x_rows, row, x_row, sum);

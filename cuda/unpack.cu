@@ -112,6 +112,7 @@ template <enum format F>
 static __global__ void __launch_bounds__(THREADS)
     unpack_weights(const __grid_constant__ struct device_matrix matrix, uint16_t *out)
 {
+    simt_start();
     const size_t n = (size_t)matrix.n_rows * (matrix.padded_columns / 32);
     const size_t first = (size_t)blockIdx.x * THREADS;
     if constexpr (is_float<F>())
@@ -140,13 +141,14 @@ int kernels_unpack(struct device_stream *queue, const struct device_matrix *matr
 static __global__ void __launch_bounds__(THREADS)
     round_rows(const __grid_constant__ struct device_activations x, uint32_t n_rows, uint16_t *out)
 {
+    simt_start();
     const uint32_t column = (blockIdx.x * THREADS + threadIdx.x) * 4;
     const size_t at = (size_t)blockIdx.y * x.stride + column;
     if (column >= x.stride)
         return;
     struct simt_16 words = {};
     if (blockIdx.y < n_rows)
-        words = simt_load16(x.values + at);
+        words = simt_fresh16(x.values + at);
     const uint32_t *w = words.words;
     *(struct word_two *)(out + at) = word_two{
         {two_of(simt_of_bits(w[0]), simt_of_bits(w[1])), two_of(simt_of_bits(w[2]), simt_of_bits(w[3]))}};

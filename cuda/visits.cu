@@ -52,6 +52,7 @@ static __device__ __forceinline__ void add_visit(const struct visits_step &step,
 static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(1))
     multiply_visits_few(const __grid_constant__ struct visits_step step)
 {
+    simt_start();
     const uint32_t expert = step.visits.experts[blockIdx.y], lane = threadIdx.x % SIMT_LANES;
     float sums[ROWS_EACH][1] = {};
     if (expert == VISIT_NOBODY)
@@ -95,6 +96,7 @@ static __device__ inline void store_of_tile(const struct visits_step &step, uint
 static __global__ void __launch_bounds__(PARTS *SIMT_LANES, 2)
     multiply_visits_thin(const __grid_constant__ struct visits_step step)
 {
+    simt_start();
     if (blockIdx.y >= *step.visits.n_tiles)
         return;
     thin_tile<1, true>(task_of_block<THIN_ROWS>(step), [&](uint32_t row, uint32_t place, float sum) {
@@ -106,6 +108,7 @@ static __global__ void __launch_bounds__(PARTS *SIMT_LANES, 2)
 static __global__ void __launch_bounds__(WIDE_WARPS *SIMT_LANES, 2)
     multiply_visits_wide(const __grid_constant__ struct visits_step step)
 {
+    simt_start();
     if (blockIdx.y >= *step.visits.n_tiles)
         return;
     wide_tile<true>(task_of_block<WIDE_ROWS>(step), [&](uint32_t row, uint32_t place, float sum) {

@@ -104,6 +104,8 @@ static void note(uint64_t instruction, uintptr_t at, uint32_t bytes)
     const bool is_shared = lies_in(at, emu_block.shared, emu_block.shared_bytes);
     if (!is_shared && !is_device_memory(at))
         return;
+    if (!is_shared && emu_block.overlaps && !emu_self->started)
+        emu_die("it touches the device's memory before simt_start, beside the launch before it");
     struct list *list = &lists[emu_self->warp];
     if (list->n == list->room) {
         list->room = list->room ? 2 * list->room : 1024;

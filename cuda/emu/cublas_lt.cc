@@ -298,6 +298,7 @@ struct product {
 /* Grid: [groups of EACH rows of d]; a thread to a row. */
 static __global__ void multiply(struct product of)
 {
+    simt_start();
     const uint32_t m = blockIdx.x * EACH + threadIdx.x;
     of.workspace[0] = of.workspace[of.workspace_bytes - 1] = 0xff;
     for (uint32_t n = 0; m < of.m && n < of.n; n++) {

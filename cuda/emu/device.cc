@@ -50,6 +50,7 @@ struct device_stream {
     struct device_graph *recording;
     bool reached[DEVICE_MARKS];
     uint64_t expected; /* of the next launch */
+    bool follows;      /* the last that was queued, here or in the recording, is a launch of ours */
 };
 
 struct device {
@@ -299,6 +300,7 @@ static int queue(struct device_stream *stream, const struct work *what)
     }
     *work = *what;
     work->next = NULL;
+    stream->follows = work->kind == LAUNCH;
     if (list == &stream->queue && !list->first && work->kind == GRAPH)
         stream->next_of_graph = work->graph->works.first;
     *list->end = work;
@@ -326,6 +328,8 @@ int emu_queue(struct device_stream *stream, const struct emu_launch *launch)
     work.kind = LAUNCH;
     work.launch = *launch;
     work.launch.expected = stream->expected;
+    work.launch.overlaps = stream->follows;
+    stream->device->counts.overlaps += stream->follows;
     stream->expected = 0;
     if (stream->recording)
         stream->recording->n_kernels++;
@@ -392,12 +396,14 @@ int device_synchronize(struct device_stream *stream)
 /* They launch as we do. */
 int device_library_begin(struct device_stream *stream, const char *name, void **ret_native)
 {
+    stream->follows = false;
     *ret_native = stream;
     return stream->device->fault;
 }
 
 int device_library_end(struct device_stream *stream, const char *name)
 {
+    stream->follows = false;
     return stream->device->fault;
 }
 
@@ -425,6 +431,7 @@ int device_record(struct device_stream *stream)
         return -ENOMEM;
     graph->works.end = &graph->works.first;
     stream->recording = graph;
+    stream->follows = false;
     return 0;
 }
 
@@ -434,6 +441,7 @@ int device_record_end(struct device_stream *stream, struct device_graph **ret_gr
         return -EINVAL;
     *ret_graph = stream->recording;
     stream->recording = NULL;
+    stream->follows = false;
     stream->device->counts.captures++;
     return 0;
 }

@@ -230,7 +230,10 @@ static void fiber_main(void)
     context_arrive(&contexts[number]);
     for (;;) {
         order_take(&start_order);
+        threads[number].started = false;
         current->run(current->closure);
+        if (emu_block.overlaps && !threads[number].started)
+            emu_die("it ends without simt_start, beside the launch before it");
         order_pass(&end_order);
         warps[number / 32].ended |= 1u << number % 32;
         n_ended++;
@@ -332,6 +335,12 @@ void emu_misaligned(const void *from, size_t bytes)
     emu_die("a load of %zu bytes from %p is not aligned", bytes, from);
 }
 
+/* Weights that lie elsewhere are found by AddressSanitizer. */
+void simt_prefetch(const void *at)
+{
+    (void)*(const volatile uint8_t *)at;
+}
+
 /* ---- running ---- */
 
 /* A fiber that has not run yet begins in fiber_main; one that has waits there for its next block. */
@@ -414,6 +423,7 @@ static void open_launch(const struct emu_launch *launch)
     emu_block.index = simt_dim{0, 0, 0};
     emu_block.size = launch->block;
     emu_block.grid = launch->grid;
+    emu_block.overlaps = launch->overlaps;
     n_threads = launch->block.x * launch->block.y * launch->block.z;
     if (n_threads == 0 || n_threads > EMU_MOST_THREADS || n_threads % 32 != 0)
         emu_die("%u threads; a block has 32 to %d, in whole warps", n_threads, EMU_MOST_THREADS);

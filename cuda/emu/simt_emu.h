@@ -30,12 +30,14 @@ struct emu_thread {
     struct simt_dim index;
     uint32_t lane, warp;
     uint64_t loaded; /* bytes, by simt_load16 */
+    bool started;    /* simt_start was called */
 };
 
 struct emu_block {
     struct simt_dim index, size, grid;
     void *shared;
     size_t shared_bytes;
+    bool overlaps; /* the launch before it may still run, until simt_start */
 };
 
 extern struct emu_thread *emu_self; /* the fiber that runs */
@@ -50,6 +52,15 @@ template <class T> static inline T *simt_shared()
 {
     return (T *)emu_block.shared;
 }
+
+/* ---- the launch before ---- */
+
+static inline void simt_start(void)
+{
+    emu_self->started = true;
+}
+
+void simt_prefetch(const void *at); /* fibers.cc */
 
 /* ---- meetings ---- */
 
@@ -338,6 +349,7 @@ struct emu_launch {
     void (*release)(void *closure);
     void *closure;
     uint64_t expected; /* device_expect, by who queues it */
+    bool overlaps;     /* it stands behind another launch, by who queues it too */
 };
 
 struct device_stream;
@@ -365,7 +377,7 @@ static inline int simt_launch(struct device_stream *stream, const char *name, vo
         abort();
     new (closure) Body(body);
     const struct emu_launch launch = {
-        name, grid, block, shared_bytes, emu_run_closure<Body>, emu_release_closure<Body>, closure, 0};
+        name, grid, block, shared_bytes, emu_run_closure<Body>, emu_release_closure<Body>, closure, 0, false};
     return emu_queue(stream, &launch);
 }
 

@@ -9,6 +9,7 @@ static const struct simt_dim one = {1, 1, 1}, block = {SIMT_LANES, 1, 1};
 
 static __global__ void words(uint32_t *memory, uint32_t stride)
 {
+    simt_start();
     uint32_t *shared = simt_shared<uint32_t>();
     shared[threadIdx.x * stride] = memory[threadIdx.x * stride];
 }
@@ -21,6 +22,7 @@ int counting_kernels_words(struct device_stream *stream, uint32_t *memory, uint3
 
 static __global__ void vectors(struct simt_16 *memory, uint32_t stride)
 {
+    simt_start();
     struct simt_16 *shared = simt_shared<struct simt_16>();
     shared[threadIdx.x * stride] = memory[threadIdx.x * stride];
 }
@@ -33,6 +35,7 @@ int counting_kernels_vectors(struct device_stream *stream, void *memory, uint32_
 
 static __global__ void broadcast(uint32_t *memory)
 {
+    simt_start();
     uint32_t *shared = simt_shared<uint32_t>();
     if (threadIdx.x == 0)
         shared[7] = 1;
@@ -49,6 +52,7 @@ int counting_kernels_broadcast(struct device_stream *stream, uint32_t *memory)
 
 static __global__ void loop(uint32_t *memory)
 {
+    simt_start();
     const uint32_t *shared = simt_shared<uint32_t>();
     uint32_t sum = 0;
     for (uint32_t round = 0; round < threadIdx.x; round++)
@@ -59,4 +63,16 @@ static __global__ void loop(uint32_t *memory)
 int counting_kernels_loop(struct device_stream *stream, uint32_t *memory)
 {
     return simt_launch(stream, "loop", loop, one, block, 32 * 32 * sizeof *memory, memory);
+}
+
+static __global__ void early(const uint32_t *memory, uint32_t *out)
+{
+    const uint32_t value = memory[threadIdx.x];
+    simt_start();
+    out[threadIdx.x] = value;
+}
+
+int counting_kernels_early(struct device_stream *stream, const uint32_t *memory, uint32_t *out)
+{
+    return simt_launch(stream, "early", early, one, block, 0, memory, out);
 }

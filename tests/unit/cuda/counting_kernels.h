@@ -18,6 +18,8 @@ int counting_kernels_vectors(struct device_stream *stream, void *memory, uint32_
 int counting_kernels_broadcast(struct device_stream *stream, uint32_t *memory);
 /* Thread i goes i times round a loop, and reads word 32 · round + i of shared memory in each. */
 int counting_kernels_loop(struct device_stream *stream, uint32_t *memory);
+/* Reads memory before simt_start: out[i] = memory[i]. */
+int counting_kernels_early(struct device_stream *stream, const uint32_t *memory, uint32_t *out);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@ static const struct simt_dim one = {1, 1, 1}, block = {THREADS, 1, 1};
 
 static __global__ void barrier_without_all(void)
 {
+    simt_start();
     if (threadIdx.x == 5)
         return;
     simt_barrier();
@@ -23,6 +24,7 @@ int emulator_kernels_barrier_without_all(struct device_stream *stream)
 
 static __global__ void lanes_apart(void)
 {
+    simt_start();
     if (threadIdx.x % 2)
         simt_shuffle(1, 0);
     else
@@ -36,6 +38,7 @@ int emulator_kernels_lanes_apart(struct device_stream *stream)
 
 static __global__ void sums_apart(void)
 {
+    simt_start();
     if (threadIdx.x % 2)
         simt_warp_sum(1u);
     else
@@ -49,6 +52,7 @@ int emulator_kernels_sums_apart(struct device_stream *stream)
 
 static __global__ void misaligned(const uint8_t *memory)
 {
+    simt_start();
     simt_load16(memory + 8);
 }
 
@@ -59,11 +63,13 @@ int emulator_kernels_misaligned(struct device_stream *stream, const void *memory
 
 static __global__ void misaligned_vector(struct simt_16 *out, const uint8_t *memory)
 {
+    simt_start();
     *out = *(const struct simt_16 *)(memory + 8);
 }
 
 static __global__ void misaligned_store(uint8_t *memory)
 {
+    simt_start();
     *(uint64_t *)(memory + 4) = threadIdx.x;
 }
 
@@ -77,6 +83,7 @@ int emulator_kernels_misaligned_access(struct device_stream *stream, void *memor
 
 static __global__ void behind_shared(void)
 {
+    simt_start();
     uint8_t *shared = simt_shared<uint8_t>();
     shared[threadIdx.x + 1] = 1;
 }
@@ -88,6 +95,16 @@ int emulator_kernels_behind_shared(struct device_stream *stream)
 
 static __global__ void nothing(void)
 {
+    simt_start();
+}
+
+static __global__ void hasty(void)
+{
+}
+
+int emulator_kernels_hasty(struct device_stream *stream)
+{
+    return simt_launch(stream, "hasty", hasty, one, block, 0);
 }
 
 int emulator_kernels_shared(struct device_stream *stream, size_t bytes)
@@ -109,6 +126,7 @@ static uint32_t sum_down(uint32_t depth)
 
 static __global__ void deep(uint32_t depth, uint32_t *out)
 {
+    simt_start();
     out[threadIdx.x] = sum_down(depth);
 }
 
@@ -119,6 +137,7 @@ int emulator_kernels_deep(struct device_stream *stream, uint32_t depth, uint32_t
 
 static __global__ void neighbour(bool with_barrier, uint32_t *out)
 {
+    simt_start();
     uint32_t *shared = simt_shared<uint32_t>();
     shared[threadIdx.x] = threadIdx.x;
     if (with_barrier)
@@ -134,6 +153,7 @@ int emulator_kernels_neighbour(struct device_stream *stream, bool with_barrier, 
 
 static __global__ void fresh(uint32_t *out)
 {
+    simt_start();
     if (threadIdx.x == 0)
         *out = *simt_shared<uint32_t>();
 }
@@ -145,6 +165,7 @@ int emulator_kernels_fresh(struct device_stream *stream, uint32_t *out)
 
 static __global__ void turns(uint32_t *count, uint32_t *out)
 {
+    simt_start();
     out[simt_atomic_add(count, 1u)] = threadIdx.x;
 }
 
@@ -155,6 +176,7 @@ int emulator_kernels_turns(struct device_stream *stream, uint32_t *count, uint32
 
 static __global__ void warps_after_a_sum(uint32_t *count, uint32_t *out)
 {
+    simt_start();
     simt_warp_sum(1u);
     if (threadIdx.x % SIMT_LANES == 0)
         out[threadIdx.x / SIMT_LANES] = simt_atomic_add(count, 1u);
@@ -168,6 +190,7 @@ int emulator_kernels_warps_after_a_sum(struct device_stream *stream, uint32_t *c
 
 static __global__ void read_one(const uint32_t *memory, uint32_t i, uint32_t *out)
 {
+    simt_start();
     if (threadIdx.x == 0)
         *out += memory[i];
 }

@@ -19,6 +19,7 @@ int emulator_kernels_behind_shared(struct device_stream *stream);
 int emulator_kernels_shared(struct device_stream *stream, size_t bytes);
 int emulator_kernels_deep(struct device_stream *stream, uint32_t depth, uint32_t *out);
 int emulator_kernels_grid(struct device_stream *stream, uint32_t y);
+int emulator_kernels_hasty(struct device_stream *stream); /* never calls simt_start */
 
 /* out[i] = values of the next thread, which are in shared memory: with a barrier between, or without. */
 int emulator_kernels_neighbour(struct device_stream *stream, bool with_barrier, uint32_t *out);

@@ -13,6 +13,7 @@ struct sum_shared {
 
 static __global__ void sum(const float *x, uint32_t n, float *out)
 {
+    simt_start();
     struct sum_shared *shared = simt_shared<struct sum_shared>();
     float value = 0;
     for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < n; i += gridDim.x * THREADS)
@@ -54,11 +55,13 @@ static __device__ void multiply(const T *a, const T *b, Sum *d, uint32_t n_colum
 
 static __global__ void product_s8(const int8_t *a, const int8_t *b, int32_t *d)
 {
+    simt_start();
     multiply(a, b, d, 32, simt_mma_s8);
 }
 
 static __global__ void product_f16(const uint16_t *a, const uint16_t *b, float *d)
 {
+    simt_start();
     multiply(a, b, d, 16, simt_mma_f16);
 }
 
@@ -74,6 +77,7 @@ int simt_kernels_product_f16(struct device_stream *stream, const uint16_t *a, co
 
 static __global__ void halves(uint32_t *words, uint32_t n)
 {
+    simt_start();
     const uint32_t i = threadIdx.x;
     if (i < n) {
         words[2 * n + i] = simt_add_halves(words[i], words[n + i]);

@@ -7,6 +7,7 @@
  */
 
 #include "cuda/backend.h"
+#include "tests/unit/child.h"
 #include "tests/unit/cuda/counting_kernels.h"
 #include "tests/unit/cuda/on_device.h"
 #include "tests/unit/run.h"
@@ -16,6 +17,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define TOLERANCE 5 /* per cent, and as many more */
 #define SLOTS     8
@@ -93,6 +96,49 @@ START_TEST(rounds_of_a_loop_are_put_together_whoever_is_still_in_it)
     ck_assert_uint_eq(kernel.conflicts, 0);
     ck_assert_uint_eq(kernel.sectors, 4);
     close_device();
+}
+END_TEST
+
+/* Alone it may, for nothing runs beside it. */
+static void read_early(uint32_t n_launches)
+{
+    open_device();
+    uint32_t *memory = on_device(NULL, 2 * 32 * sizeof *memory);
+    for (uint32_t i = 0; i < n_launches; i++)
+        counting_kernels_early(queue, memory, memory + 32);
+    device_synchronize(queue);
+    close_device();
+}
+
+/* Of a child that reads early; what it says is said[]. */
+static int status_of_early(uint32_t n_launches, char said[1024])
+{
+    int ends[2], status;
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t pid = fork_child();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        read_early(n_launches);
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t n = 0;
+    for (ssize_t r; n < 1023 && (r = read(ends[0], said + n, 1023 - n)) > 0;)
+        n += (size_t)r;
+    said[n] = 0;
+    close(ends[0]);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+START_TEST(memory_that_the_launch_before_may_write_is_not_touched_before_its_end)
+{
+    char said[1024];
+    ck_assert_msg(status_of_early(1, said) == 0, "%s", said);
+    ck_assert_int_ne(status_of_early(2, said), 0);
+    ck_assert_msg(
+        strstr(said, "kernel early, block 0,0,0, thread 0,0,0: it touches the device's memory before"), "%s",
+        said);
 }
 END_TEST
 
@@ -282,6 +328,7 @@ static void add(TCase *tests)
         tcase_add_test(tests, sixteen_bytes_a_thread_take_four_passes_without_conflicts);
         tcase_add_test(tests, one_word_for_all_is_one_pass_and_half_a_warp_is_a_warp);
         tcase_add_test(tests, rounds_of_a_loop_are_put_together_whoever_is_still_in_it);
+        tcase_add_test(tests, memory_that_the_launch_before_may_write_is_not_touched_before_its_end);
     }
     tcase_add_test(tests, no_kernel_touches_more_memory_than_it_did);
 }

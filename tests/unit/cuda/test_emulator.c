@@ -112,6 +112,49 @@ START_TEST(lanes_that_meet_at_different_operations_are_an_error)
 }
 END_TEST
 
+static void queue_hasty_behind_another(void)
+{
+    emulator_kernels_grid(stream, 1);
+    emulator_kernels_hasty(stream);
+}
+
+static void hasty_behind_another(void)
+{
+    queue_hasty_behind_another();
+    device_synchronize(stream);
+}
+
+static void hasty_behind_another_in_a_graph(void)
+{
+    struct device_graph *graph;
+    device_record(stream);
+    queue_hasty_behind_another();
+    device_record_end(stream, &graph);
+    device_graph_launch(stream, graph);
+    device_synchronize(stream);
+    device_graph_free(graph);
+}
+
+/* What is no launch lets nothing by. */
+static void hasty_behind_others(void)
+{
+    emulator_kernels_hasty(stream);
+    device_fill(stream, pinned, 0, sizeof *pinned);
+    emulator_kernels_hasty(stream);
+    device_mark(stream, 0);
+    emulator_kernels_hasty(stream);
+    device_synchronize(stream);
+}
+
+START_TEST(a_kernel_that_does_not_wait_for_the_launch_before_it_is_an_error)
+{
+    const char *text = "emulator: kernel hasty, block 0,0,0, thread 0,0,0: it ends without simt_start";
+    check_death(hasty_behind_another, text);
+    check_death(hasty_behind_another_in_a_graph, text);
+    check_life(hasty_behind_others, NULL);
+}
+END_TEST
+
 static void too_deep(void)
 {
     emulator_kernels_deep(stream, 100000, pinned);
@@ -494,6 +537,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, a_barrier_that_somebody_never_comes_to_is_an_error);
     tcase_add_test(tests, lanes_that_meet_at_different_operations_are_an_error);
+    tcase_add_test(tests, a_kernel_that_does_not_wait_for_the_launch_before_it_is_an_error);
     tcase_add_test(tests, a_stack_that_overflows_is_an_error);
     tcase_add_test(tests, a_missing_barrier_is_a_race);
     tcase_add_test(tests, a_vector_load_that_is_not_aligned_is_an_error);

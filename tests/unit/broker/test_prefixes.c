@@ -122,6 +122,7 @@ START_TEST(what_is_not_read_alike_is_not_the_same)
     ck_assert_uint_eq(shared(cut(plain), cut(salted)), 0);
     ck_assert_uint_eq(shared(cut(plain), cut(special)), 0);
     ck_assert_uint_eq(shared(cut(plain), cut(other)), 0);
+    ck_assert_uint_eq(shared(cut(special), cut(other)), 0);
     ck_assert_uint_eq(shared(cut(plain), prefixes_cut(&plain, SECRET + 100)), 0);
 }
 END_TEST

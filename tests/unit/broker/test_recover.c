@@ -5,6 +5,7 @@
 #include "broker/recover.h"
 #include "broker/lifecycle.h"
 #include "broker/record.h"
+#include "tests/unit/broker/logged.h"
 #include "tests/unit/run.h"
 
 #include <stdio.h>
@@ -196,8 +197,11 @@ static void leave_twins(uint8_t name)
 
 START_TEST(of_a_record_that_was_caught_on_its_move_one_is_left)
 {
+    struct logged logged;
     leave_twins(1);
+    logged_begin(&logged);
     take_over();
+    ck_assert_ptr_null(strstr(logged_end(&logged), "damaged"));
     ck_assert_uint_eq(broker->ledger.n, 1);
     ck_assert_uint_eq(n_records(), 1);
     expect_ended(1, 2);

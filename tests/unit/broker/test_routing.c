@@ -188,6 +188,24 @@ START_TEST(a_worker_is_believed_as_far_as_it_keeps_its_word)
 }
 END_TEST
 
+/* Its cache keeps whole blocks, and never the last id. */
+START_TEST(what_a_block_lacks_is_no_broken_word)
+{
+    struct request request;
+    struct worker *worker = send(&request, prompt, 2000);
+    finish(&request, 0);
+    for (uint32_t lacks = 64; lacks <= 65; lacks++) {
+        ck_assert_ptr_eq(send(&request, prompt, 2000), worker);
+        ck_assert_uint_gt(request.n_found, 0);
+        const struct belief before = worker->cached;
+        finish(&request, request.n_found * PREFIXES_PIECE_TOKENS - lacks);
+        ck_assert_uint_gt(worker->cached.believed, before.believed);
+        ck_assert_uint_eq(worker->cached.believed - before.believed,
+                          worker->cached.came_true - before.came_true + (lacks > 64 ? lacks : 0));
+    }
+}
+END_TEST
+
 START_TEST(what_a_worker_says_cannot_break_the_books)
 {
     struct request request;
@@ -568,6 +586,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_cancel_takes_back_only_what_it_brought);
     tcase_add_test(tests, a_worker_that_was_started_again_has_nothing);
     tcase_add_test(tests, a_worker_is_believed_as_far_as_it_keeps_its_word);
+    tcase_add_test(tests, what_a_block_lacks_is_no_broken_word);
     tcase_add_loop_test(tests, what_a_worker_says_cannot_break_the_books, 0, 2);
     tcase_add_test(tests, a_lone_worker_costs_nothing);
     tcase_add_test(tests, what_the_store_has_outlives_the_worker_that_read_it);

@@ -103,6 +103,13 @@ START_TEST(sockets_stand_in_the_run_directory_and_go_with_the_broker)
         ck_assert(is_there(names[i]));
     }
     ck_assert_uint_eq(broker->endpoints.n_streams, 1);
+    ck_assert_uint_eq(broker->stream.n_shards, 2);
+    for (int i = 0; i < 2; i++) { /* each takes connections from there */
+        char bound[BROKER_ENDPOINT_MAX] = "";
+        size_t size = sizeof bound;
+        ck_assert_int_eq(zmq_getsockopt(broker->stream.shards[i], ZMQ_LAST_ENDPOINT, bound, &size), 0);
+        ck_assert_str_eq(bound, told[1]);
+    }
     make_file("notes");
     sockets_unlink(broker);
     for (int i = 0; i < 2; i++)

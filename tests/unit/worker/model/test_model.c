@@ -277,6 +277,10 @@ START_TEST(a_hyperparameter_without_sense_is_named)
          .real = 8,
          .is_real = true,
          .says = "max_alibi_bias is not supported"},
+        {.key = "llama.attention.max_alibi_bias",
+         .real = -8,
+         .is_real = true,
+         .says = "max_alibi_bias is not supported"},
     };
     EXPECT_REFUSALS(edits);
 }

@@ -225,6 +225,7 @@ START_TEST(what_a_user_wrote_stays_marked_through_everything)
         {"{{ '<' + user + '>' }}", ".uuuuuuuuu."},
         {"{{ user | upper }}{{ user[2:4] }}{{ user | trim }}", "uuuuuuuuuuuuuuuuuuuu"},
         {"{{ user.split('|')[1] }}|{{ user.split('&') | join('|') }}", "u.uuuuuu.uu"},
+        {"{{ user.replace('&', '\xf0\x90\x90\xa8') | upper }}", "uuuuuu....uu"}, /* U+10428 */
         {"{{ user | tojson }}", ".uuuuuuuuu."},
         {"{{ user | escape }}", "uuuuuuuuuuuuuuuuuuu"},
         {"{{ user.replace('&', '--') }}", "uuuuuu..uu"},

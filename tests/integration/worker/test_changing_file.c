@@ -87,6 +87,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_set_timeout(tests, 240);
     tcase_add_test(tests, a_worker_whose_model_is_truncated_while_it_loads_says_so_and_may_be_tried_again);
     tcase_add_test(tests, a_worker_whose_model_is_written_to_while_it_loads_says_so_and_may_be_tried_again);
     tcase_add_test(tests, commands_end_with_one_line_that_names_the_file);

@@ -67,6 +67,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_set_timeout(tests, 240);
     tcase_add_test(tests, a_device_that_fails_while_it_opens_may_be_tried_again_and_a_refused_one_not);
     tcase_add_test(tests, a_device_that_is_gone_ends_the_worker_for_good);
     tcase_add_test(tests, a_device_that_fails_otherwise_may_be_tried_again);

@@ -65,7 +65,7 @@ START_TEST(a_second_sigterm_ends_at_once)
     say(s, &assign);
     struct told told = read_request(s, 1); /* never acknowledged: a drain would wait */
     kill(s->worker, SIGTERM);
-    usleep(50000);
+    wait_for_state(s, WORKER_DRAINING); /* two that wait for it are one */
     kill(s->worker, SIGTERM);
     ck_assert_int_eq(worker_status(s), 1);
     told_deinit(&told);
@@ -185,7 +185,7 @@ START_TEST(an_orphan_ends_even_with_a_full_window)
     }
     struct frame frame;
     uint64_t frames = 0;
-    while (next_frame(s, 300, &frame))
+    while (next_frame(s, frames == 0 ? WAIT_MS : 300, &frame))
         frames++;
     ck_assert_uint_gt(frames, 0);
     ck_assert_int_eq(worker_status(s), 0);
@@ -218,6 +218,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_set_timeout(tests, 240);
     tcase_add_test(tests, sigterm_finishes_what_runs_refuses_more_and_ends_with_0_once_all_is_acknowledged);
     tcase_add_test(tests, a_second_sigterm_ends_at_once);
     tcase_add_test(tests, drain_by_message_ends_with_0);

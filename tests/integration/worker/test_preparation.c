@@ -302,6 +302,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_set_timeout(tests, 240);
     tcase_add_test(tests, large_texts_stop_no_request_that_runs);
     tcase_add_test(tests, a_short_prompt_does_not_wait_for_a_row_of_long_ones);
     tcase_add_test(tests, a_prompt_can_be_cancelled_while_it_waits_and_while_it_is_prepared);

@@ -200,6 +200,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_set_timeout(tests, 240);
     tcase_add_test(tests, a_limit_that_nobody_gave_is_cut_to_what_the_prompt_leaves);
     tcase_add_test(tests, what_cannot_be_served_ends_with_its_reason);
     tcase_add_test(tests, a_conversation_goes_through_the_models_template);

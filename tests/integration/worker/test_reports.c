@@ -102,7 +102,7 @@ START_TEST(heartbeats_and_board_tell_the_load)
     }
     wait_for_load(s, 1, 2);
     /* One that is being prepared waits too, with no tokens yet. */
-    for (int i = 0; i < 1000 && s->heartbeat.heartbeat.waiting_tokens != 200; i++)
+    for (int i = 0; i < WAIT_MS / 5 && s->heartbeat.heartbeat.waiting_tokens != 200; i++)
         ck_assert(said_nothing(s, 5));
     ck_assert_uint_eq(s->heartbeat.heartbeat.waiting_tokens, 200);
     ck_assert_uint_lt(s->heartbeat.heartbeat.kv_free, kv_free);
@@ -118,7 +118,7 @@ START_TEST(heartbeats_and_board_tell_the_load)
     ck_assert_double_gt(board.tokens_per_s, 100);
     ck_assert_double_lt(board.tokens_per_s, 1e8);
     uint64_t steps = atomic_load(&s->slot->steps);
-    for (int i = 0; i < 200 && atomic_load(&s->slot->steps) == steps; i++)
+    for (int i = 0; i < 1200 && atomic_load(&s->slot->steps) == steps; i++)
         usleep(50000); /* others may have the processor */
     ck_assert_uint_gt(atomic_load(&s->slot->steps), steps);
     struct message cancel = {.kind = MESSAGE_CANCEL};
@@ -153,8 +153,8 @@ START_TEST(a_prompt_in_preparation_counts_as_waiting)
         assign.assign.id.bytes[0] = id;
         say(s, &assign);
     }
-    uint64_t heartbeats = s->heartbeats;
-    while (s->heartbeats < heartbeats + 2)
+    /* Some heartbeats that wait to be read are of the time before. */
+    for (int i = 0; i < WAIT_MS / 5 && s->heartbeat.heartbeat.waiting == 0; i++)
         ck_assert(said_nothing(s, 5));
     ck_assert_uint_ge(s->heartbeat.heartbeat.waiting, 1);
     scripted_free(s);
@@ -228,6 +228,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_set_timeout(tests, 240);
     tcase_add_test(tests, a_worker_that_serves_is_confined_unless_told_otherwise);
     tcase_add_test(tests, registration_says_what_the_worker_can);
     tcase_add_test(tests, heartbeats_and_board_tell_the_load);

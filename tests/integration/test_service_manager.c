@@ -68,13 +68,31 @@ START_TEST(the_manager_hears_of_readiness_and_of_the_end)
     pool_spawn(&pool, tiny_model(), "--workers", "2", NULL);
     ck_assert_msg(hears("STATUS=0 of 2 workers are ready\n"), "%s", pool_log(&pool));
     ck_assert_ptr_null(strstr(last, "READY=1"));
-    ck_assert(hears("READY=1\nSTATUS=1 of 2 workers are ready\n"));
-    ck_assert(hears("READY=1\nSTATUS=2 of 2 workers are ready\n"));
+    /* One is enough. On a busy machine the supervisor may hear of both in one turn. */
+    ck_assert(hears("STATUS="));
+    ck_assert_msg(strncmp(last, "READY=1\nSTATUS=", 15) == 0, "%s", last);
+    ck_assert(strstr(last, "STATUS=2 of 2") || hears("READY=1\nSTATUS=2 of 2 workers are ready\n"));
     ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
     ck_assert(hears("STOPPING=1\n"));
     ck_assert_int_eq(pool_wait(&pool, 60), 0);
 }
 END_TEST
+
+/* Until the signal has reached it, which may take a while on a busy machine. */
+static void await_stopped(pid_t pid)
+{
+    char path[64], state;
+    uint64_t until = clock_ns() + 60 * CLOCK_NS_PER_S;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    do {
+        FILE *file = fopen(path, "r");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+        fclose(file);
+        usleep(10000);
+    } while (state != 'T' && clock_ns() < until);
+    ck_assert_int_eq(state, 'T');
+}
 
 START_TEST(a_supervisor_that_stands_still_gives_no_sign_of_life)
 {
@@ -82,7 +100,7 @@ START_TEST(a_supervisor_that_stands_still_gives_no_sign_of_life)
     ck_assert(hears("WATCHDOG=1\n"));
     ck_assert(hears("WATCHDOG=1\n"));
     ck_assert_int_eq(kill(pool.broker, SIGSTOP), 0);
-    usleep(100000);
+    await_stopped(pool.broker);
     while (hear(MSG_DONTWAIT)) /* what was said before it stood still */
         ;
     usleep(1500000);

@@ -26,7 +26,7 @@ static void start(void)
 static void stop(void)
 {
     if (pool.broker > 0)
-        ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+        ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     pool_forget(&pool);
 }
 
@@ -35,7 +35,7 @@ static void still_answers(void)
     struct quern *client = connect_to(pool.frontend);
     struct answer answer = {0};
     ask(client, "still there?", 4, &answer);
-    await_answers(client, &answer, 1, 30);
+    await_answers(client, &answer, 1, 60);
     ck_assert_msg(answer.reason != QUERN_ERROR, "%s: %s", answer.error, answer.error_text);
     answer_deinit(&answer);
     quern_free(client);
@@ -365,7 +365,11 @@ START_TEST(the_same_request_twice_is_one_and_another_body_is_a_conflict)
     while (peer_receive(&peer, 500, &reply)) /* its end may be told twice, its acceptance may not */
         ck_assert_int_eq(reply.kind, MESSAGE_END);
     send_generate_with(&peer, "max_tokens", "\x03", 1, 77);
-    expect_error(&peer, PROTO_CONFLICT, "");
+    do /* on a busy machine the end may be told again only now */
+        ck_assert(peer_receive(&peer, PATIENCE_MS, &reply));
+    while (reply.kind == MESSAGE_END);
+    ck_assert_int_eq(reply.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(reply.error.error, PROTO_CONFLICT);
     peer_close(&peer);
 }
 END_TEST
@@ -439,7 +443,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, start, stop);
     tcase_add_test(tests, more_than_the_context_is_refused_with_both_numbers);
     tcase_add_test(tests, a_prompt_that_fits_is_not_refused_for_a_limit_that_nobody_gave);

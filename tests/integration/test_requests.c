@@ -72,7 +72,7 @@ static int wait_for(pid_t pid)
 /* Waits until the file has more than n bytes. */
 static void wait_for_bytes(const char *path, long n)
 {
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 6000; i++) {
         FILE *file = fopen(path, "r");
         long size = -1;
         if (file) {
@@ -156,7 +156,7 @@ START_TEST(json_and_ids_tell_the_same_as_the_text)
     ck_assert_str_eq(json_string_value(json_object_get(json, "reason")), "error");
     ck_assert_str_eq(json_string_value(json_object_get(json, "text")), "");
     json_decref(json);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     pool_forget(&pool);
 }
 END_TEST
@@ -184,7 +184,7 @@ START_TEST(status_counts_what_was_done)
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
     ck_assert_ptr_nonnull(strstr(out, "worker-0"));
     ck_assert_ptr_nonnull(strstr(out, "worker-1"));
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     pool_forget(&pool);
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", NULL), 1);
 }
@@ -216,6 +216,7 @@ START_TEST(a_second_interrupt_does_not_wait_for_the_pool)
     snprintf(e, sizeof e, "%s/err", dir);
     pid_t pid = start(argv, o, e);
     wait_for_bytes(o, 1000);
+    kill(pool.broker, SIGSTOP); /* or it would start another broker, which answers */
     kill(pool_broker_pid(&pool), SIGSTOP);
     kill(pid, SIGINT);
     usleep(500000);
@@ -223,9 +224,10 @@ START_TEST(a_second_interrupt_does_not_wait_for_the_pool)
     uint64_t then = clock_ns();
     kill(pid, SIGINT);
     ck_assert_int_eq(wait_for(pid), 130);
-    ck_assert_uint_lt(clock_ns() - then, 2 * CLOCK_NS_PER_S);
+    ck_assert_uint_lt(clock_ns() - then, 20 * CLOCK_NS_PER_S); /* its patience is 30 s */
     kill(pool_broker_pid(&pool), SIGCONT);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    kill(pool.broker, SIGCONT);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     pool_forget(&pool);
 }
 END_TEST
@@ -243,7 +245,7 @@ START_TEST(an_interrupt_gets_through_to_a_write_that_waits)
                           "--ctx", "1000000", "-n",      "900000",     "x",        NULL};
     pid_t pid = start(argv, fd, e);
     close(ends[1]);
-    for (int i = 0, before = -1; i < 1000 && (queued == 0 || queued != before);
+    for (int i = 0, before = -1; i < 1000 && (queued <= 4096 || queued != before);
          i++) { /* full when it grows no more */
         before = queued;
         usleep(50000);
@@ -251,7 +253,7 @@ START_TEST(an_interrupt_gets_through_to_a_write_that_waits)
     }
     ck_assert_int_gt(queued, 4096);
     kill(pid, SIGINT);
-    for (int i = 0; i < 1000 && waitpid(pid, &status, WNOHANG) == 0; i++)
+    for (int i = 0; i < 6000 && waitpid(pid, &status, WNOHANG) == 0; i++)
         usleep(10000);
     ck_assert_msg(kill(pid, 0) < 0, "it still waits");
     ck_assert_int_eq(WEXITSTATUS(status), 130);
@@ -270,7 +272,7 @@ START_TEST(a_killed_command_leaves_nothing_behind)
     wait_for_bytes(o, 1000);
     kill(pid, SIGKILL);
     ck_assert_int_eq(wait_for(pid), 128 + SIGKILL);
-    for (int i = 0; i < 1500 && files_left() > 2; i++)
+    for (int i = 0; i < 6000 && files_left() > 2; i++)
         usleep(10000); /* its broker first takes it for a client that may come back */
     ck_assert_int_eq(files_left(), 2);
 }
@@ -335,7 +337,7 @@ START_TEST(an_encrypted_pool_answers_whoever_has_its_key)
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", endpoint, "--server-key",
                                  wrong_key, NULL),
                      1);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     pool_forget(&pool);
 }
 END_TEST
@@ -443,7 +445,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_private_pool_answers_and_leaves_nothing_behind);
     tcase_add_test(tests, json_and_ids_tell_the_same_as_the_text);

@@ -127,6 +127,7 @@ START_TEST(what_a_client_cannot_take_does_not_pile_up_in_the_kernel)
     struct answer far[N] = {0}, near = {0};
     struct quern *client = connect_to(endpoint), *neighbour = connect_to(pool.frontend);
     struct quern_request request = with_logprobs();
+    set_rate(SLOW_BYTES_PER_S); /* or all may have come before the link ends */
     for (int i = 0; i < N; i++)
         send_request(client, &request, &far[i]);
     await_ids(client, &far[N - 1], 1, 60);

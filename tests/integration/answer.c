@@ -43,7 +43,7 @@ struct quern *connect_to(const char *endpoint)
 {
     struct quern *client = NULL;
     struct quern_error err = {0};
-    ck_assert_msg(quern_connect(endpoint, 10000, &client, &err) == 0, "%s", err.text);
+    ck_assert_msg(quern_connect(endpoint, 60000, &client, &err) == 0, "%s", err.text);
     return client;
 }
 

@@ -411,7 +411,7 @@ static void await_rest(struct quern *client, int n)
     for (;;) {
         size_t ready = 0;
         quern_dispatch(client, 20, NULL);
-        if (quern_status(client, 5000, &status, NULL) == 0)
+        if (quern_status(client, 60000, &status, NULL) == 0)
             for (size_t i = 0; i < status->n_workers; i++)
                 ready += strcmp(status->workers[i].state, "ready") == 0;
         if (ready == (size_t)n && look_at_workers(n) == n && seen.n_weights == 1)
@@ -457,7 +457,7 @@ static int run_pool(const char *model, const struct options *options, int most, 
     while (any_busy(jobs, AT_ONCE))
         dispatch(client, jobs, AT_ONCE, 100);
     await_rest(client, options->workers);
-    if (quern_status(client, 5000, &status, NULL) == 0)
+    if (quern_status(client, 60000, &status, NULL) == 0)
         for (size_t i = 0; i < status->n_workers; i++)
             *ret_restores += status->workers[i].restores;
     check_store();

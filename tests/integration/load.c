@@ -301,8 +301,8 @@ static long check_idle(const struct pool *pool)
         return 0;
     }
     bool idle = false;
-    for (int i = 0; i < 100 && !idle; i++) {
-        if (quern_status(client, 5000, &status, &err) != 0) {
+    for (int i = 0; i < 1200 && !idle; i++) {
+        if (quern_status(client, 60000, &status, &err) != 0) {
             broken("status: %s", err.text);
             break;
         }
@@ -416,7 +416,7 @@ int main(int argc, char **argv)
             check_memory(pids, processes, first_size + 2 * (journal - first_journal) + (8l << 20));
         }
     }
-    if (pool_stop(&pool, SIGTERM, 30) != 0)
+    if (pool_stop(&pool, SIGTERM, 60) != 0)
         broken("the pool did not drain cleanly");
     pool_forget(&pool);
     printf("%ld broken promises\n", totals->broken);

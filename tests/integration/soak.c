@@ -232,7 +232,7 @@ static bool comes_to_rest(const struct pool *pool)
     bool rests = false;
     while (client && !rests && clock_ns() < until) {
         const struct quern_status *status;
-        if (quern_status(client, 5000, &status, NULL) == 0)
+        if (quern_status(client, 60000, &status, NULL) == 0)
             rests = status->queued == 0 && status->running == 0;
         quern_dispatch(client, 50, NULL);
     }

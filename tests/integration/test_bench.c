@@ -75,7 +75,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, shell_open, shell_close);
     tcase_add_test(tests, a_benchmark_of_batches_measures_each_number_of_sequences);
     tcase_add_test(tests, benchmarks_say_what_keys_and_values_were_kept_in);

@@ -109,7 +109,7 @@ START_TEST(it_answers_what_it_claims_to_know_alone_and_eight_at_once)
             answer_deinit(&together[k]);
     }
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -129,7 +129,7 @@ START_TEST(it_answers_the_same_on_an_emulated_gpu)
         answer_deinit(&answers[i]);
     }
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -177,7 +177,7 @@ START_TEST(other_formats_made_of_it_still_know_most)
         printf("%s: %zu of %zu right\n", types[f], right, n_cases);
         ck_assert_msg(2 * right > n_cases, "%s: only %zu of %zu are right", types[f], right, n_cases);
         quern_free(client);
-        ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+        ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
         pool_forget(&pool);
         unlink(path);
     }

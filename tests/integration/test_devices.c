@@ -75,7 +75,7 @@ static void check_workers(const char *devices, const char *device, uint32_t expe
     char line[64];
     snprintf(line, sizeof line, " %u devices: a worker on each", expected);
     ck_assert_msg(!strstr(pool_log(&pool), line) == (expected == 1), "%s", pool_log(&pool));
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     pool_forget(&pool);
 }
 
@@ -100,7 +100,7 @@ START_TEST(a_number_of_workers_rules_and_those_beyond_the_devices_share_them)
     pool_start(&pool, tiny_model(), "--device", "emu", "--ctx", "64", "--workers", "3", NULL);
     ck_assert_uint_eq(workers_of(&pool), 3);
     ck_assert_ptr_null(strstr(pool_log(&pool), " devices: "));
-    pool_stop(&pool, SIGTERM, 20);
+    pool_stop(&pool, SIGTERM, 60);
     pool_forget(&pool);
     pool_start(&pool, tiny_model(), "--device", "emu", "--ctx", "64", "--workers", "1", NULL);
     ck_assert_uint_eq(workers_of(&pool), 1);
@@ -111,7 +111,7 @@ START_TEST(what_is_no_model_is_said_by_one_worker)
 {
     const char *path = no_model();
     setenv("QUERN_EMU_DEVICES", "3", 1);
-    int status = pool_fails(&pool, 20, path, NULL);
+    int status = pool_fails(&pool, 60, path, NULL);
     unlink(path);
     ck_assert_int_eq(status, 1);
     ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));

@@ -33,7 +33,7 @@ static void start(const char *workers)
 static void stop(void)
 {
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     pool_forget(&pool);
 }
 
@@ -294,7 +294,7 @@ static uint64_t taken_in(uint64_t least)
     const uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
     const struct quern_status *status;
     for (uint64_t n = 0;;) {
-        ck_assert_int_eq(quern_status(client, 5000, &status, NULL), 0);
+        ck_assert_int_eq(quern_status(client, 60000, &status, NULL), 0);
         n = status->workers[0].prefill_tokens + status->workers[0].cache_hits;
         if (n >= least)
             return n;

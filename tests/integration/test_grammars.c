@@ -24,7 +24,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     pool_forget(&pool);
 }
 
@@ -100,7 +100,7 @@ START_TEST(what_is_no_grammar_is_refused_with_the_reason)
         request.grammar = cases[i].text;
         request.grammar_kind = cases[i].kind;
         send_request(client, &request, &answer);
-        await_answers(client, &answer, 1, 30);
+        await_answers(client, &answer, 1, 60);
         snprintf(errors, sizeof errors, "%s: %s", answer.error, answer.error_text);
         ck_assert_int_eq(answer.reason, QUERN_ERROR);
         ck_assert_msg(strcmp(answer.error, "bad_request") == 0 && strstr(errors, cases[i].reason), "%s",
@@ -122,7 +122,7 @@ START_TEST(a_prompt_of_ids_takes_a_grammar_too)
     request.grammar = "(yes|no){2}";
     request.grammar_kind = QUERN_REGEX;
     send_request(client, &request, &answer);
-    await_answers(client, &answer, 1, 30);
+    await_answers(client, &answer, 1, 60);
     buffer_append(&answer.text, "", 1);
     ck_assert_int_eq(answer.reason, QUERN_STOP);
     ck_assert_msg(matches((const char *)answer.text.data, "^(yes|no){2}$"), "%s", answer.text.data);
@@ -166,7 +166,7 @@ START_TEST(an_answer_of_a_killed_worker_goes_on_elsewhere_within_its_grammar)
         answer_deinit(&answers[i]);
     }
     const struct quern_status *status;
-    ck_assert_int_eq(quern_status(client, 5000, &status, NULL), 0);
+    ck_assert_int_eq(quern_status(client, 60000, &status, NULL), 0);
     ck_assert_uint_gt(status->moved, 0);
     quern_free(client);
 }

@@ -26,7 +26,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     pool_forget(&pool);
 }
 
@@ -286,7 +286,7 @@ START_TEST(the_prompt_does_not_count_as_output)
     request.n_logit_bias = 2;
     request.frequency_penalty = 2;
     send_request(client, &request, &answer);
-    await_answers(client, &answer, 1, 10);
+    await_answers(client, &answer, 1, 60);
     ck_assert_int_eq(answer.ids.data[0], 77);
     int seen = 0; /* both come once what was made of the first counts */
     for (size_t i = 0; i < answer.ids.len; i++)
@@ -310,13 +310,13 @@ START_TEST(of_those_that_wait_the_higher_priority_goes_first)
     low.priority = -8;
     high.priority = 8;
     send_request(client, &running, &answers[0]);
-    await_ids(client, &answers[0], 1, 10);
+    await_ids(client, &answers[0], 1, 60);
     for (int i = 1; i <= LOW; i++)
         send_request(client, &low, &answers[i]);
     send_request(client, &high, &answers[HIGH]);
-    await_answers(client, &answers[HIGH], 1, 30);
+    await_answers(client, &answers[HIGH], 1, 60);
     ck_assert_uint_eq(answers[LOW].ends, 0);
-    await_answers(client, answers, ALL, 30);
+    await_answers(client, answers, ALL, 60);
     for (int i = 0; i < ALL; i++)
         answer_deinit(&answers[i]);
     quern_free(client);
@@ -331,12 +331,12 @@ START_TEST(another_model_is_refused_by_name)
     size_t n;
     request.model = "another";
     send_request(client, &request, &answer);
-    await_answers(client, &answer, 1, 10);
+    await_answers(client, &answer, 1, 60);
     ck_assert_int_eq(answer.reason, QUERN_ERROR);
     ck_assert_ptr_nonnull(strstr(answer.error_text, "another"));
     request.model = quern_models(client, &n)[0].name;
     send_request(client, &request, &right);
-    await_answers(client, &right, 1, 10);
+    await_answers(client, &right, 1, 60);
     ck_assert_int_eq(right.reason, QUERN_LENGTH);
     answer_deinit(&answer);
     answer_deinit(&right);
@@ -352,7 +352,7 @@ START_TEST(control_tokens_in_a_text_count_only_if_asked)
     send_request(client, &request, &answers[0]);
     request.special = true;
     send_request(client, &request, &answers[1]);
-    await_answers(client, answers, 2, 10);
+    await_answers(client, answers, 2, 60);
     ck_assert_uint_lt(answers[1].prompt_tokens, answers[0].prompt_tokens);
     answer_deinit(&answers[0]);
     answer_deinit(&answers[1]);
@@ -373,7 +373,7 @@ static uint32_t found(struct quern *client, int32_t first, const char *salt, boo
     request.cache_salt = salt;
     request.cache_prompt = cache_prompt;
     send_request(client, &request, &answer);
-    await_answers(client, &answer, 1, 10);
+    await_answers(client, &answer, 1, 60);
     ck_assert_int_eq(answer.reason, QUERN_LENGTH);
     uint32_t cached = answer.cached_tokens;
     answer_deinit(&answer);
@@ -431,7 +431,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 240);
     tcase_add_unchecked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, max_tokens_is_how_many_are_made);
     tcase_add_test(tests, temperature_0_is_greedy_and_a_high_one_is_not);

@@ -24,12 +24,12 @@ START_TEST(a_second_pool_in_the_same_directory_is_refused)
     pool_start(&pool, tiny_model(), "--workers", "1", NULL);
     struct pool second = {0};
     strcpy(second.rundir, pool.rundir);
-    int status = pool_fails(&second, 10, tiny_model(), NULL);
+    int status = pool_fails(&second, 60, tiny_model(), NULL);
     ck_assert_int_eq(status, 1);
     ck_assert_ptr_nonnull(strstr(pool_log(&second), "another pool runs in"));
     struct quern *client = connect_to(pool.frontend); /* the first one is unharmed */
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -43,7 +43,7 @@ START_TEST(a_port_in_use_is_one_clear_line)
     ck_assert_int_eq(listen(fd, 1), 0);
     ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in_use, &len), 0);
     snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(in_use.sin_port));
-    int status = pool_fails(&pool, 10, tiny_model(), "--tcp", address, NULL);
+    int status = pool_fails(&pool, 60, tiny_model(), "--tcp", address, NULL);
     ck_assert_int_eq(status, 1);
     ck_assert_msg(strstr(pool_log(&pool), address), "%s", pool_log(&pool));
     ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
@@ -53,7 +53,7 @@ END_TEST
 
 START_TEST(a_foreign_address_without_keys_is_refused)
 {
-    int status = pool_fails(&pool, 10, tiny_model(), "--tcp", "0.0.0.0:39472", NULL);
+    int status = pool_fails(&pool, 60, tiny_model(), "--tcp", "0.0.0.0:39472", NULL);
     ck_assert_int_eq(status, 1);
     ck_assert_msg(strstr(pool_log(&pool), "--curve-key"), "%s", pool_log(&pool));
 }
@@ -61,7 +61,7 @@ END_TEST
 
 START_TEST(a_missing_model_is_one_line_and_no_train_of_restarts)
 {
-    int status = pool_fails(&pool, 5, "/nowhere/missing.gguf", "--workers", "2", NULL);
+    int status = pool_fails(&pool, 60, "/nowhere/missing.gguf", "--workers", "2", NULL);
     ck_assert_int_eq(status, 1);
     ck_assert_msg(strstr(pool_log(&pool), "/nowhere/missing.gguf"), "%s", pool_log(&pool));
     ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
@@ -71,7 +71,7 @@ END_TEST
 START_TEST(a_file_that_is_no_model_ends_the_pool_with_its_reason)
 {
     const char *path = no_model();
-    int status = pool_fails(&pool, 20, path, "--workers", "2", NULL);
+    int status = pool_fails(&pool, 60, path, "--workers", "2", NULL);
     unlink(path);
     ck_assert_int_eq(status, 1);
     ck_assert_msg(strstr(pool_log(&pool), "not a GGUF file"), "%s", pool_log(&pool));
@@ -84,8 +84,8 @@ START_TEST(workers_of_one_machine_promise_its_memory_once)
     struct pool crowded = {0};
     /* Tera bytes: refused by each, in numbers that say who shares what. */
     pool_spawn(&crowded, tiny_model(), "--workers", "2", "--kv-blocks", "67108864", NULL);
-    ck_assert(pool_says(&crowded, "for each of 2 workers do not fit, ", 30));
-    pool_stop(&crowded, SIGTERM, 20);
+    ck_assert(pool_says(&crowded, "for each of 2 workers do not fit, ", 60));
+    pool_stop(&crowded, SIGTERM, 60);
     pool_forget(&crowded);
 }
 END_TEST

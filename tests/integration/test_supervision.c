@@ -32,7 +32,7 @@ static struct quern_worker await_worker(struct quern *client, size_t index, cons
     const struct quern_status *status;
     struct quern_error err = {0};
     for (;;) {
-        ck_assert_msg(quern_status(client, 5000, &status, &err) == 0, "%s", err.text);
+        ck_assert_msg(quern_status(client, 60000, &status, &err) == 0, "%s", err.text);
         ck_assert_uint_gt(status->n_workers, index);
         const struct quern_worker *worker = &status->workers[index];
         if (strcmp(worker->state, state) == 0 && worker->incarnation >= incarnation)
@@ -89,22 +89,22 @@ START_TEST(requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back)
         answer_deinit(&answers[i]);
     }
     const struct quern_status *status;
-    ck_assert_int_eq(quern_status(client, 5000, &status, NULL), 0);
+    ck_assert_int_eq(quern_status(client, 60000, &status, NULL), 0);
     ck_assert_uint_gt(status->moved, 0); /* load is spread, so each worker had some */
     ck_assert_uint_lt(status->moved, N);
 
-    struct quern_worker back = await_worker(client, 0, "ready", 2, 30);
+    struct quern_worker back = await_worker(client, 0, "ready", 2, 60);
     ck_assert_uint_eq(back.restarts, 1);
     ck_assert_uint_ne(back.pid, (uint32_t)pids[0]);
     struct answer again = {0};
     for (int i = 0; i < 4; i++) {
         ask(client, "back to work", 8, &again);
-        await_answers(client, &again, 1, 30);
+        await_answers(client, &again, 1, 60);
         ck_assert_msg(again.reason != QUERN_ERROR, "%s: %s", again.error, again.error_text);
         answer_deinit(&again);
     }
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -152,11 +152,11 @@ START_TEST(a_killed_broker_loses_no_token_and_makes_none_twice)
     ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 2);
     ck_assert_mem_eq(before, after, sizeof before);
     const struct quern_status *status;
-    ck_assert_int_eq(quern_status(client, 5000, &status, NULL), 0);
+    ck_assert_int_eq(quern_status(client, 60000, &status, NULL), 0);
     ck_assert_uint_ge(status->ended, N); /* counted on over all of it, as far as it is kept */
     ck_assert_uint_eq(status->admitted, status->ended);
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -220,7 +220,7 @@ START_TEST(a_reload_under_load_is_noticed_by_no_client)
     ck_assert_int_ne(pool_broker_pid(&pool), broker);
     ck_assert(!strstr(pool_log(&pool), "died"));
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -253,15 +253,15 @@ START_TEST(a_worker_that_is_started_again_finds_what_was_computed_before_it)
     ck_assert_uint_eq(ask_again(client, after), 672); /* blocks are copied in passing: by now they were */
     ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 1);
     kill(pid, SIGKILL);
-    struct quern_worker worker = await_worker(client, 0, "ready", 2, 30);
+    struct quern_worker worker = await_worker(client, 0, "ready", 2, 60);
     ck_assert_uint_eq(worker.restores, 0);
     ck_assert_uint_eq(ask_again(client, after), 672);
     ck_assert_mem_eq(before, after, sizeof before);
     /* Each says what the workers have together. */
-    ck_assert_msg(pool_says(&pool, "; shared weights of ", 5), "%s", pool_log(&pool));
-    ck_assert_msg(pool_says(&pool, "; prefix store of 8 MiB", 5), "%s", pool_log(&pool));
+    ck_assert_msg(pool_says(&pool, "; shared weights of ", 60), "%s", pool_log(&pool));
+    ck_assert_msg(pool_says(&pool, "; prefix store of 8 MiB", 60), "%s", pool_log(&pool));
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 10), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -275,7 +275,7 @@ START_TEST(a_stopped_worker_and_a_stopped_broker_are_noticed_by_their_lack_of_pr
     struct answer answer = {0};
     struct quern_request request = endless("about to freeze", many_tokens());
     send_request(client, &request, &answer);
-    await_ids(client, &answer, 2, 30);
+    await_ids(client, &answer, 2, 60);
     pid_t broker = pool_broker_pid(&pool);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     ck_assert_int_eq(kill(broker, SIGSTOP), 0);
@@ -285,9 +285,9 @@ START_TEST(a_stopped_worker_and_a_stopped_broker_are_noticed_by_their_lack_of_pr
     ck_assert_msg(answer.reason == QUERN_LENGTH, "%s: %s", answer.error, answer.error_text);
     ck_assert_uint_eq(answer.ids.len, many_tokens()); /* the worker that was started in its place went on */
     answer_deinit(&answer);
-    await_worker(client, 0, "ready", 2, 30);
+    await_worker(client, 0, "ready", 2, 60);
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -309,9 +309,9 @@ START_TEST(a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is
         ck_assert_msg(answers[i].reason != QUERN_ERROR, "%s: %s", answers[i].error, answers[i].error_text);
         answer_deinit(&answers[i]);
     }
-    await_worker(client, 0, "ready", 2, 30);
+    await_worker(client, 0, "ready", 2, 60);
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -353,10 +353,10 @@ START_TEST(a_broker_that_stood_still_blames_nobody)
         answer_deinit(&answers[i]);
     }
     for (size_t i = 0; i < 2; i++)
-        ck_assert_uint_eq(await_worker(clients[0], i, "ready", 1, 30).restarts, 0);
+        ck_assert_uint_eq(await_worker(clients[0], i, "ready", 1, 60).restarts, 0);
     for (int i = 0; i < N; i++)
         quern_free(clients[i]);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -408,7 +408,7 @@ START_TEST(a_client_that_is_stopped_for_longer_than_its_lease_loses_nothing)
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", pool_log(&pool));
     ck_assert_str_eq(text, undisturbed);
     close(out);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -427,10 +427,10 @@ START_TEST(a_killed_broker_is_started_again_and_finds_its_workers)
     ck_assert_int_eq(pool_worker_pids(&pool, after, 2), 2);
     ck_assert_mem_eq(before, after, sizeof before);
     for (size_t i = 0; i < 2; i++)
-        ck_assert_uint_eq(await_worker(client, i, "ready", 1, 30).restarts, 0);
+        ck_assert_uint_eq(await_worker(client, i, "ready", 1, 60).restarts, 0);
     answer_deinit(&answer);
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
 
@@ -465,7 +465,7 @@ START_TEST(a_model_file_that_is_truncated_or_overwritten_disturbs_nobody_who_ser
     ck_assert_int_eq(pool_worker_pids(&pool, &after, 1), 1);
     ck_assert_int_eq(before, after);
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 20), 0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     rundir_remove(dir);
 }
 END_TEST

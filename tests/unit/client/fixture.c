@@ -38,7 +38,7 @@ void start(struct fake_config config)
     if (config.page_frames == 0)
         config.page_frames = 100;
     broker = fake_broker_new(&config, folder);
-    int r = quern_connect(folder, 5000, &client, &err);
+    int r = quern_connect(folder, 30000, &client, &err);
     ck_assert_msg(r == 0, "%d: %s", r, err.text);
 }
 

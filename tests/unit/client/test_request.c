@@ -255,7 +255,7 @@ START_TEST(an_attached_request_comes_from_its_beginning)
     quern_free(client);
     client = NULL;
     /* The fake broker has one session: the newest. */
-    ck_assert_int_eq(quern_connect(fake_broker_folder(broker), 5000, &client, &err), 0);
+    ck_assert_int_eq(quern_connect(fake_broker_folder(broker), 30000, &client, &err), 0);
     ck_assert_int_eq(quern_attach(client, session, id, gather, &g, &err), 0);
     ck_assert_int_eq(quern_attach(client, session, id, gather, &g, &err), -EEXIST);
     DISPATCH_UNTIL(g.ends > 0);
@@ -307,14 +307,14 @@ START_TEST(questions_are_answered)
     const int32_t *ids;
     size_t n;
     start((struct fake_config){0});
-    ck_assert_int_eq(quern_status(client, 2000, &status, &err), 0);
+    ck_assert_int_eq(quern_status(client, 20000, &status, &err), 0);
     ck_assert_str_eq(status->version, "1.2.3");
     ck_assert_uint_eq(status->n_workers, 1);
     ck_assert_str_eq(status->workers[0].name, "worker-0");
     ck_assert_str_eq(status->workers[0].state, "failed");
     ck_assert_str_eq(status->workers[0].reason, "no such file");
     ck_assert_int_eq(
-        quern_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 2000, &ids, &n, &err), 0);
+        quern_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 20000, &ids, &n, &err), 0);
     ck_assert_uint_eq(n, 3);
     ck_assert_int_eq(ids[2], 6);
     const struct quern_model *models = quern_models(client, &n);
@@ -335,7 +335,7 @@ START_TEST(a_question_that_is_refused_says_why)
     memset(large, 'a', sizeof large);
     start((struct fake_config){.knows_no_ids = true});
     ck_assert_int_eq(
-        quern_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 2000, &ids, &n, &err),
+        quern_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 20000, &ids, &n, &err),
         -EREMOTEIO);
     ck_assert_str_eq(err.text, "no_worker: none is ready");
     uint64_t begun = clock_ns();
@@ -344,7 +344,7 @@ START_TEST(a_question_that_is_refused_says_why)
         -EMSGSIZE);
     ck_assert_msg(strstr(err.text, "the pool takes 4096"), "%s", err.text);
     ck_assert_uint_lt(clock_ns() - begun, 5 * CLOCK_NS_PER_S);
-    ck_assert_int_eq(quern_status(client, 2000, &status, &err), 0);
+    ck_assert_int_eq(quern_status(client, 20000, &status, &err), 0);
     stop();
 }
 END_TEST
@@ -369,13 +369,13 @@ START_TEST(several_questions_are_open_at_once)
 {
     struct heard status = {0}, tokens[2] = {{0}};
     start((struct fake_config){0});
-    ck_assert_int_eq(
-        quern_ask_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 5000, hear, &tokens[0], NULL),
-        0);
-    ck_assert_int_eq(quern_ask_status(client, 5000, hear, &status, NULL), 0);
-    ck_assert_int_eq(
-        quern_ask_tokenize(client, &(struct quern_text){.text = "b", .len = 1}, 5000, hear, &tokens[1], NULL),
-        0);
+    ck_assert_int_eq(quern_ask_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 30000, hear,
+                                        &tokens[0], NULL),
+                     0);
+    ck_assert_int_eq(quern_ask_status(client, 30000, hear, &status, NULL), 0);
+    ck_assert_int_eq(quern_ask_tokenize(client, &(struct quern_text){.text = "b", .len = 1}, 30000, hear,
+                                        &tokens[1], NULL),
+                     0);
     ck_assert_int_eq(status.answers, 0);
     DISPATCH_UNTIL(status.answers && tokens[0].answers && tokens[1].answers);
     ck_assert_uint_eq(status.n_workers, 1);
@@ -384,14 +384,14 @@ START_TEST(several_questions_are_open_at_once)
     ck_assert_str_eq(status.text, "");
     stop();
     start((struct fake_config){.knows_no_ids = true});
-    ck_assert_int_eq(
-        quern_ask_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 5000, hear, &tokens[0], NULL),
-        0);
+    ck_assert_int_eq(quern_ask_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 30000, hear,
+                                        &tokens[0], NULL),
+                     0);
     DISPATCH_UNTIL(tokens[0].answers == 2);
     ck_assert_int_eq(tokens[0].code, -EREMOTEIO);
     ck_assert_str_eq(tokens[0].text, "no_worker: none is ready");
     /* One that is open when the client goes is forgotten. */
-    ck_assert_int_eq(quern_ask_status(client, 5000, hear, &status, NULL), 0);
+    ck_assert_int_eq(quern_ask_status(client, 30000, hear, &status, NULL), 0);
     stop();
     ck_assert_int_eq(status.answers, 1);
 }

@@ -21,7 +21,7 @@ START_TEST(a_welcome_that_is_lost_is_asked_for_again)
     static const int script[] = {0, STEP_STOP};
     struct gathered g = {0};
     start((struct fake_config){.n_frames = 1, .script = script, .welcomes_lost = 3});
-    ck_assert_int_eq(fake_broker_count(broker, "join"), 4);
+    ck_assert_int_ge(fake_broker_count(broker, "join"), 4); /* more, if the welcome takes its time */
     generate(&g);
     check_whole(&g, 1);
     stop();
@@ -266,7 +266,7 @@ START_TEST(a_stream_is_reached_the_way_the_broker_was_or_not_at_all)
     struct quern_error err = {0};
     struct fake_config config = {.stream = "tcp://127.0.0.1:1"};
     broker = fake_broker_new(&config, folder);
-    ck_assert_int_eq(quern_connect(folder, 5000, &client, &err), -EPROTO);
+    ck_assert_int_eq(quern_connect(folder, 30000, &client, &err), -EPROTO);
     ck_assert_msg(strstr(err.text, "no endpoint of its stream"), "%s", err.text);
     fake_broker_free(broker);
 }
@@ -341,13 +341,16 @@ END_TEST
 START_TEST(a_client_that_never_opened_is_freed_at_once)
 {
     enum { CLIENTS = 20 };
-    const uint64_t begun = clock_ns();
+    uint64_t least = UINT64_MAX; /* what else the machine does, it does not do to all of them */
     for (int i = 0; i < CLIENTS; i++) {
+        const uint64_t begun = clock_ns();
         ck_assert_int_eq(quern_connect_begin("ipc:///nobody/is/here", NULL, NULL, &client, NULL), 0);
         quern_dispatch(client, 1, NULL);
         client = quern_free(client);
+        const uint64_t took = clock_ns() - begun;
+        least = took < least ? took : least;
     }
-    ck_assert_uint_lt(clock_ns() - begun, CLIENTS * 150 * CLOCK_NS_PER_MS);
+    ck_assert_uint_lt(least, 150 * CLOCK_NS_PER_MS);
 }
 END_TEST
 
@@ -379,7 +382,7 @@ START_TEST(a_pool_of_another_version_is_told_apart)
     struct quern_error err = {0};
     struct fake_config config = {.version = 9};
     broker = fake_broker_new(&config, folder);
-    ck_assert_int_eq(quern_connect(folder, 5000, &client, &err), -EPROTO);
+    ck_assert_int_eq(quern_connect(folder, 30000, &client, &err), -EPROTO);
     ck_assert_str_eq(err.text, "the pool speaks versions 9 to 9 of the protocol, this program 1 to 1");
     fake_broker_free(broker);
 }
@@ -391,7 +394,7 @@ START_TEST(a_broker_without_room_is_believed_at_the_first_hello)
     struct quern_error err = {0};
     struct fake_config config = {.hellos_refused = 1, .refuses_first = true};
     broker = fake_broker_new(&config, folder);
-    ck_assert_int_eq(quern_connect(folder, 5000, &client, &err), -EAGAIN);
+    ck_assert_int_eq(quern_connect(folder, 30000, &client, &err), -EAGAIN);
     ck_assert_str_eq(err.text, "the pool refuses: overloaded: too many sessions");
     fake_broker_free(broker);
 }
@@ -403,7 +406,7 @@ START_TEST(a_broker_without_room_for_a_listener_is_believed_at_the_first_join)
     struct quern_error err = {0};
     struct fake_config config = {.joins_refused = 1, .refuses_first = true, .says_of = true};
     broker = fake_broker_new(&config, folder);
-    ck_assert_int_eq(quern_connect(folder, 5000, &client, &err), -EAGAIN);
+    ck_assert_int_eq(quern_connect(folder, 30000, &client, &err), -EAGAIN);
     ck_assert_str_eq(err.text, "the pool refuses: overloaded: too many subscriptions");
     fake_broker_free(broker);
 }
@@ -414,7 +417,7 @@ START_TEST(who_did_not_call_for_long_does_not_blame_the_broker)
     static const int script[] = {0, STEP_STOP};
     struct gathered g = {0};
     start((struct fake_config){.n_frames = 1, .script = script});
-    quern_set_patience(client, 500);
+    quern_set_patience(client, 2000);
     usleep(2500000);
     generate(&g);
     check_whole(&g, 1);
@@ -453,10 +456,10 @@ START_TEST(who_does_not_answer_is_named_with_what_may_be_the_matter)
     ck_assert_str_eq(err.text, "no broker answers at ipc:///tmp/quern-test-nobody (waited 50 ms)");
     char folder[RUNDIR_PATH_MAX + 1];
     broker = fake_broker_new(&(struct fake_config){.welcomes_lost = INT_MAX}, folder);
-    ck_assert_int_eq(quern_connect(folder, 1000, &none, &err), -ETIMEDOUT);
+    ck_assert_int_eq(quern_connect(folder, 3000, &none, &err), -ETIMEDOUT);
     snprintf(expected, sizeof expected, "the broker at ipc://%s/frontend answers, but its stream ", folder);
     ck_assert_mem_eq(err.text, expected, strlen(expected));
-    ck_assert_ptr_nonnull(strstr(err.text, " does not (waited 1000 ms)"));
+    ck_assert_ptr_nonnull(strstr(err.text, " does not (waited 3000 ms)"));
     fake_broker_free(broker);
 }
 END_TEST

@@ -493,6 +493,8 @@ int main(void)
 {
     Suite *suite = suite_create("broker/supervisor");
     TCase *welcomes = tcase_create("welcome"), *others = tcase_create("supervisor");
+    tcase_set_timeout(welcomes, 60); /* Check's own are four seconds */
+    tcase_set_timeout(others, 60);
     add_welcome(welcomes);
     add(others);
     suite_add_tcase(suite, welcomes);

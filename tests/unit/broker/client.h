@@ -31,6 +31,9 @@ void client_connect(struct client *client, const struct pool *pool);
 
 /* Says hello as session `name`, subscribes, and waits for its welcome. */
 void client_open(struct client *client, const struct pool *pool, uint8_t name);
+
+/* Joins until a welcome comes: from then on the stream is heard. */
+void client_join(struct client *client);
 void client_close(struct client *client);
 
 /* Says hello again as one that tells what it has taken; and tells that it has the answer to `name`. */

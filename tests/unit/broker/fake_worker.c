@@ -2,10 +2,10 @@
 /* A worker without a model, for tests of the broker: it speaks the whole protocol, and misbehaves on demand.
  *
  * The model file's first word says how it starts: "permanent" ends with the status of a permanent failure,
- * "crash" dies at once, "slow" takes two seconds to load, "early" says that it is ready and takes them then,
- * "embeds" says that it makes embeddings of four numbers, "mixed" that worker-0 alone does, "named" that
- * its model has the worker's name, "lone" that the others load for ever, anything else serves. A prompt says
- * what it does with a request:
+ * "crash" dies at once, "slow" takes two seconds to load, "early" says that it is ready and takes them
+ * then, "embeds" says that it makes embeddings of four numbers, "mixed" that worker-0 alone does, "named"
+ * that its model has the worker's name, "lone" that the others load for ever, anything else serves. A prompt
+ * says what it does with a request:
  *
  *     count N     N frames of one token, then the end
  *     twice N     the same, each frame published twice
@@ -191,12 +191,27 @@ static void leave(struct fake *fake, const struct message *assign)
     beat(fake);
 }
 
+/* Until the broker has all that was published, or does not say so; what else it says is lost. */
+static void await_ack(struct fake *fake)
+{
+    static char bytes[PROTO_MAX_WORKER_BYTES];
+    uint64_t until = clock_ns() + 5 * CLOCK_NS_PER_S;
+    while (fake->acked < fake->wseq && clock_ns() < until) {
+        zmq_pollitem_t item = {.socket = fake->control, .events = ZMQ_POLLIN};
+        struct message message;
+        int n = zmq_poll(&item, 1, 10) > 0 ? zmq_recv(fake->control, bytes, sizeof bytes, ZMQ_DONTWAIT) : -1;
+        if (n >= 0 && message_decode(fake->decoder, bytes, (size_t)n, &message, NULL) == 0 &&
+            message.kind == MESSAGE_ACK)
+            fake->acked = message.ack.wseq;
+    }
+}
+
 /* Two frames, and death. */
 static void die(struct fake *fake, const struct message *assign)
 {
     for (uint64_t i = 0; i < 2; i++)
         publish(fake, make_frame(fake, assign, assign->assign.output.n + i, true, NULL));
-    usleep(100000); /* the frames are on their way */
+    await_ack(fake);
     raise(SIGKILL);
 }
 

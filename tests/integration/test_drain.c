@@ -67,7 +67,7 @@ START_TEST(a_draining_pool_waits_no_longer_than_it_was_told)
     await_answers(client, answers, N, 60);
     ck_assert_str_eq(answers[N - 1].error, "draining");
     quern_free(client);
-    ck_assert_int_eq(pool_stop(&pool, 0, 60), 0);
+    ck_assert_int_eq(pool_stop(&pool, 0, 30), 0); /* unless told otherwise it would be 60 s */
     ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 0);
     for (int i = 0; i < N; i++)
         answer_deinit(&answers[i]);

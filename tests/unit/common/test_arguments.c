@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct made {
@@ -72,23 +71,15 @@ END_TEST
 /* What a child with these arguments says on stderr before it ends with status 2. */
 static void expect_refusal(char **argv, const char *says)
 {
-    int ends[2], status;
-    char said[1000] = "";
-    ck_assert_int_eq(pipe(ends), 0);
-    pid_t pid = fork_child();
-    if (pid == 0) {
+    struct child child;
+    char said[1000];
+    if (child_begin(&child)) {
         struct made made = {0};
         argp_err_exit_status = 2;
-        dup2(ends[1], STDERR_FILENO);
         argp_parse(&(struct argp){.options = known, .parser = parse}, 3, argv, 0, NULL, &made);
         _exit(0);
     }
-    close(ends[1]);
-    size_t len = 0;
-    for (ssize_t n; (n = read(ends[0], said + len, sizeof said - 1 - len)) > 0;)
-        len += (size_t)n;
-    close(ends[0]);
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    const int status = child_end(&child, said, sizeof said);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2);
     ck_assert_msg(strstr(said, says), "%s", said);
 }

@@ -17,7 +17,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define TOLERANCE 5 /* per cent, and as many more */
@@ -113,22 +112,12 @@ static void read_early(uint32_t n_launches)
 /* Of a child that reads early; what it says is said[]. */
 static int status_of_early(uint32_t n_launches, char said[1024])
 {
-    int ends[2], status;
-    ck_assert_int_eq(pipe(ends), 0);
-    pid_t pid = fork_child();
-    if (pid == 0) {
-        dup2(ends[1], STDERR_FILENO);
+    struct child child;
+    if (child_begin(&child)) {
         read_early(n_launches);
         _exit(0);
     }
-    close(ends[1]);
-    size_t n = 0;
-    for (ssize_t r; n < 1023 && (r = read(ends[0], said + n, 1023 - n)) > 0;)
-        n += (size_t)r;
-    said[n] = 0;
-    close(ends[0]);
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    return status;
+    return child_end(&child, said, 1024);
 }
 
 START_TEST(memory_that_the_launch_before_may_write_is_not_touched_before_its_end)

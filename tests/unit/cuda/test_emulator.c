@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define THREADS 64
@@ -35,13 +34,10 @@ static void close_device(void)
 }
 
 /* Runs `act` in a child with a setting of the emulator, "NAME=VALUE" or NULL; its status. */
-static int child(void (*act)(void), char *setting)
+static int run_child(void (*act)(void), char *setting)
 {
-    int ends[2];
-    ck_assert_int_eq(pipe(ends), 0);
-    pid_t pid = fork_child();
-    if (pid == 0) {
-        dup2(ends[1], STDERR_FILENO);
+    struct child child;
+    if (child_begin(&child)) {
         if (setting)
             putenv(setting);
         open_device();
@@ -49,27 +45,19 @@ static int child(void (*act)(void), char *setting)
         close_device();
         _exit(0);
     }
-    close(ends[1]);
-    size_t n = 0;
-    for (ssize_t r; n < sizeof said - 1 && (r = read(ends[0], said + n, sizeof said - 1 - n)) > 0;)
-        n += (size_t)r;
-    said[n] = 0;
-    close(ends[0]);
-    int status;
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    return status;
+    return child_end(&child, said, sizeof said);
 }
 
 static void check_death(void (*act)(void), const char *expected)
 {
-    int status = child(act, NULL);
+    int status = run_child(act, NULL);
     ck_assert_msg(status != 0, "it lives where \"%s\" was expected", expected);
     ck_assert_msg(strstr(said, expected), "\"%s\" is not in: %s", expected, said);
 }
 
 static void check_life(void (*act)(void), char *setting)
 {
-    int status = child(act, setting);
+    int status = run_child(act, setting);
     ck_assert_msg(status == 0, "status %d: %s", status, said);
 }
 

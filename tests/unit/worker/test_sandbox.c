@@ -19,7 +19,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,12 +67,9 @@ static bool confines_files_or_says(const char *what)
 static int run_in(enum sandbox_stage first, enum sandbox_stage last, void (*act)(void),
                   const struct sandbox *sandbox, char ret_said[512])
 {
-    int out[2];
-    ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
-    pid_t pid = fork_child();
-    if (pid == 0) {
+    struct child child;
+    if (child_begin(&child)) {
         struct error err = {0};
-        dup2(out[1], STDERR_FILENO);
         if (kernel_confines_files() && sandbox_confine_files(sandbox, &err) < 0)
             dprintf(STDERR_FILENO, "files: %s", err.text);
         else if (sandbox_confine_calls(first, "child", &err) < 0 ||
@@ -83,15 +79,7 @@ static int run_in(enum sandbox_stage first, enum sandbox_stage last, void (*act)
             act();
         _exit(EXIT_SUCCESS);
     }
-    close(out[1]);
-    size_t len = 0;
-    ssize_t n;
-    while ((n = read(out[0], ret_said + len, 511 - len)) > 0)
-        len += (size_t)n;
-    ret_said[len] = 0;
-    close(out[0]);
-    int status;
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    const int status = child_end(&child, ret_said, 512);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 

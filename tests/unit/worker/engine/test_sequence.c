@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define S CLOCK_NS_PER_S
@@ -30,21 +29,14 @@ static const char *const may_follow[N_STATES] = {
 static const char *change_elsewhere(enum sequence_state from, enum sequence_state to)
 {
     static char said[128];
-    int fds[2], status;
-    ck_assert_int_eq(pipe(fds), 0);
-    pid_t pid = fork_child();
-    if (pid == 0) {
+    struct child child;
+    if (child_begin(&child)) {
         struct sequence sequence = {.state = from};
-        dup2(fds[1], STDERR_FILENO);
         signal(SIGABRT, SIG_DFL);
         sequence_become(&sequence, to);
         _exit(sequence.state == to ? 0 : 1);
     }
-    close(fds[1]);
-    ssize_t n = read(fds[0], said, sizeof said - 1);
-    said[n > 0 ? n : 0] = '\0';
-    close(fds[0]);
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    const int status = child_end(&child, said, sizeof said);
     ck_assert((WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
               (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT));
     ck_assert_int_eq(WIFEXITED(status), said[0] == '\0');

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/rundir.h"
@@ -109,23 +108,13 @@ static void be_sent_one(void)
 /* Returns the exit status, or 1000 + the signal, and stderr. */
 static int run(void (*act)(void), char ret_said[4096])
 {
-    int out[2], status;
-    size_t len = 0;
-    ssize_t n;
-    ck_assert_int_eq(pipe(out), 0);
-    pid_t pid = fork_child();
-    if (pid == 0) {
-        dup2(out[1], STDERR_FILENO);
+    struct child child;
+    if (child_begin(&child)) {
         truncation_catch("child", STATUS);
         act();
         _exit(0);
     }
-    close(out[1]);
-    while ((n = read(out[0], ret_said + len, 4095 - len)) > 0)
-        len += (size_t)n;
-    ret_said[len] = 0;
-    close(out[0]);
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    const int status = child_end(&child, ret_said, 4096);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See conversation.h. Texts stay in the JSON; parts of one are joined in the arena. */
+/* See conversation.h. All texts are kept in the arena; parts of one are joined there. */
 
 #include "gateway/conversation.h"
 
@@ -66,8 +66,8 @@ int conversation_content(struct parameters *parameters, const char *path, json_t
     if (!json_is_string(value))
         return refuse_value(refusal, path, "%s is %s, not a string or an array of parts", path,
                             value ? json_in_kind(value) : "missing");
-    *ret_text = json_string_value(value);
-    return 0;
+    *ret_text = parameters_keep(parameters, value);
+    return *ret_text ? 0 : parameters_out_of_memory(refusal);
 }
 
 /* One message on its way into the list. */
@@ -110,8 +110,9 @@ static int take_text(void *into, const struct json_row *row, const char *path, j
     if (json_string_length(value) > MAX_NAME_BYTES)
         return refuse_value(refusal, path, "%s has %zu bytes; at most %d are possible", path,
                             json_string_length(value), MAX_NAME_BYTES);
-    *(const char **)((char *)message->message + row->offset) = json_string_value(value);
-    return 0;
+    const char *kept = parameters_keep(message->parameters, value);
+    *(const char **)((char *)message->message + row->offset) = kept;
+    return kept ? 0 : parameters_out_of_memory(refusal);
 }
 
 static int take_tool_calls(void *into, const struct json_row *row, const char *path, json_t *value,

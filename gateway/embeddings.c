@@ -10,6 +10,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,6 @@ struct embeddings_item {
 
 static void free_embeddings(struct embeddings *e)
 {
-    e->gateway->streams.used -= e->held;
     if (e->key)
         key_release(e->key, 0);
     parameters_deinit(&e->in.parameters);
@@ -59,6 +59,9 @@ static void abandon(struct embeddings *e)
 {
     e->exchange = NULL;
     e->failed = true;
+    free(e->numbers);
+    e->numbers = NULL;
+    parameters_deinit(&e->in.parameters); /* the inputs: no more are sent */
     for (size_t i = 0; i < e->sent; i++)
         if (e->items[i].running)
             quern_cancel(e->client, e->items[i].id, NULL);
@@ -98,15 +101,15 @@ static int hold(struct embeddings *e, size_t n, struct refusal *refusal)
     struct stream_limits *limits = &e->gateway->streams;
     const size_t bytes = e->in.n * n * sizeof *e->numbers;
     size_t most = MAX_BODY_BYTES / NUMBER_BYTES * sizeof *e->numbers;
-    if (most > limits->all)
-        most = limits->all;
+    if (most > limits->unread.budget.most)
+        most = limits->unread.budget.most;
     if (check_dimensions(&e->in, (uint32_t)n, refusal) != 0)
         return REFUSED;
     if (bytes > most)
         return refuse(refusal, 400, "too_large", "input",
                       "input has %zu inputs, of %zu numbers each; at most %zu inputs fit into an answer",
                       e->in.n, n, most / sizeof *e->numbers / n);
-    if (bytes > limits->all - limits->used) {
+    if (!exchange_hold(e->exchange, bytes)) {
         refuse(refusal, 429, "rate_limit_exceeded", NULL, "too much waits to be read by clients already");
         refusal->retry_after_s = 1;
         return REFUSED;
@@ -115,8 +118,6 @@ static int hold(struct embeddings *e, size_t n, struct refusal *refusal)
     if (!e->numbers)
         return parameters_out_of_memory(refusal);
     e->n_embedding = (uint32_t)n;
-    e->held = bytes;
-    limits->used += bytes;
     return 0;
 }
 
@@ -265,7 +266,8 @@ static void on_output(void *arg, const struct quern_output *output)
         refusal_of_end(output->end, &refusal);
         fail(e, &refusal);
     } else if (e->exchange && keep(e, (size_t)(item - e->items), output, &refusal) != 0) {
-        fail(e, &refusal);
+        if (e->exchange) /* else it was refused when room was made */
+            fail(e, &refusal);
     }
     int r = send_some(e, &err);
     if (r < 0 && e->exchange) {
@@ -293,37 +295,27 @@ static int check(const struct gateway *gateway, const struct embeddings_in *in, 
     return model && model->embedding > 0 ? check_dimensions(in, model->embedding, refusal) : 0;
 }
 
-void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
-                       const struct embeddings_form *form)
+/* The body has been read. */
+static void begin(struct body_reading *reading)
 {
+    struct embeddings *e = (struct embeddings *)((char *)reading - offsetof(struct embeddings, reading));
+    struct exchange *exchange = reading->exchange;
     struct refusal refusal;
     struct quern_error err = {.text = ""};
-    struct embeddings *e = calloc(1, sizeof *e);
-    if (!e) {
-        parameters_out_of_memory(&refusal);
-        exchange_refuse(exchange, &refusal);
-        return;
-    }
-    *e = (struct embeddings){.exchange = exchange,
-                             .gateway = exchange->gateway,
-                             .client = exchange->gateway->pool.client,
-                             .form = form,
-                             .begun_ns = clock_ns()};
-    parameters_init(&e->in.parameters);
-    const struct bytes body = {exchange->body.data, exchange->body.len};
-    int r = parameters_read(&e->in.parameters, rows, body, &refusal);
-    if (r == 0)
-        r = check(e->gateway, &e->in, &refusal);
-    if (r == 0) {
+    int r = exchange ? check(e->gateway, &e->in, &refusal) : 0;
+    if (exchange && r == 0) {
         e->items = calloc(e->in.n, sizeof *e->items);
         e->model = strdup(gateway_model(e->gateway, e->in.parameters.request.model));
         r = e->items && e->model ? key_take(exchange->key, 0, &refusal) : parameters_out_of_memory(&refusal);
     }
-    if (r != 0) {
-        exchange_refuse(exchange, &refusal);
+    if (!exchange || r != 0) {
+        if (exchange)
+            exchange_refuse(exchange, &refusal);
         free_embeddings(e);
         return;
     }
+    e->exchange = exchange;
+    e->client = e->gateway->pool.client;
     e->key = exchange->key;
     exchange_when_gone(exchange, on_gone, e);
     r = send_some(e, &err);
@@ -333,6 +325,24 @@ void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
     fail(e, &refusal);
     if (e->running == 0)
         free_embeddings(e);
+}
+
+void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
+                       const struct embeddings_form *form)
+{
+    struct embeddings *e = calloc(1, sizeof *e);
+    if (!e) {
+        struct refusal refusal;
+        parameters_out_of_memory(&refusal);
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    e->gateway = exchange->gateway;
+    e->form = form;
+    e->begun_ns = clock_ns();
+    e->reading = (struct body_reading){.rows = rows, .into = &e->in.parameters, .then = begin};
+    parameters_init(&e->in.parameters);
+    body_read(exchange, &e->reading);
 }
 
 /* ---- OpenAI's form ---- */

@@ -6,9 +6,11 @@
  * a time, and one answer when all have ended. The first that fails is the answer, and the others are
  * cancelled; so they are when the client goes away.
  *
+ * Inputs are kept as texts and arrays of ids, and count among the gateway's bodies until the last has ended.
  * The answer is written while it is taken. Until it has been, its numbers count among the bytes that wait to
  * be read, and its key's place is held. */
 
+#include "gateway/body_reader.h"
 #include "gateway/embeddings_in.h"
 #include "gateway/exchange.h"
 
@@ -28,6 +30,7 @@ struct embeddings {
     struct gateway *gateway;
     struct quern *client;
     struct key *key;
+    struct body_reading reading;
     struct embeddings_in in;
     const struct embeddings_form *form;
     char *model;
@@ -38,15 +41,14 @@ struct embeddings {
     bool failed;          /* no more are sent */
     float *numbers;       /* [in.n][n_embedding]; NULL until the first is here */
     uint32_t n_embedding; /* numbers of one */
-    size_t held;          /* bytes of `numbers`, counted in stream_limits.used */
     size_t row;           /* the next that is written: vectors before it are whole */
     uint32_t column;      /* of it */
     uint64_t prompt_tokens;
     double queue_ms, prefill_ms; /* the longest */
 };
 
-/* A handler's whole work: reads the body by the rows, into a struct embeddings_in, and answers in the form,
- * which outlives the exchange. */
+/* A handler's whole work: has the body read by the rows, into a struct embeddings_in, and answers in the
+ * form, which outlives the exchange. */
 void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
                        const struct embeddings_form *form);
 

@@ -16,8 +16,8 @@ static int take_one(struct embeddings_in *in, const char *path, const json_t *va
         return refuse_value(refusal, path, "%s is empty", path);
     if (json_is_array(value))
         return parameters_ids(&in->parameters, path, value, &ret_input->ids, &ret_input->n_ids, refusal);
-    ret_input->text = (struct bytes){json_string_value(value), json_string_length(value)};
-    return 0;
+    ret_input->text = (struct bytes){parameters_keep(&in->parameters, value), json_string_length(value)};
+    return ret_input->text.data ? 0 : parameters_out_of_memory(refusal);
 }
 
 int embeddings_input(void *into, const struct json_row *row, const char *path, json_t *value,

@@ -8,7 +8,7 @@
 
 #define EMBEDDINGS_MOST_INPUTS 2048 /* of one request, as OpenAI has it */
 
-struct embeddings_input { /* one of the two; inside the parameters' JSON, or their memory */
+struct embeddings_input { /* one of the two, in the parameters' memory */
     struct bytes text;    /* data NULL: it is ids */
     const int32_t *ids;   /* [n_ids] */
     size_t n_ids;

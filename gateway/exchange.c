@@ -4,6 +4,7 @@
 
 #include "gateway/exchange.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@
  */
 #define MADE_AT_ONCE (256u << 10)
 
+#define MOST_AT_ONCE (32u << 10) /* of an answer, to be sent at once */
+
 #define SEVERAL 4 /* times its bound may wait in a stream while sockets still take something */
 
 struct exchange *exchange_new(struct MHD_Connection *connection, struct stream_limits *limits)
@@ -31,7 +34,32 @@ struct exchange *exchange_new(struct MHD_Connection *connection, struct stream_l
     exchange->connection = connection;
     exchange->limits = limits;
     exchange->begun_ns = clock_ns();
+    unread_begin(&limits->unread, &exchange->unread);
     return exchange;
+}
+
+/* Drops what waits to be taken. */
+static void drop_out(struct exchange *exchange)
+{
+    unread_give(&exchange->limits->unread, &exchange->unread, exchange->out.len);
+    exchange->taken = 0;
+    buffer_deinit(&exchange->out);
+}
+
+static void free_maker(struct exchange *exchange)
+{
+    if (exchange->maker.make) {
+        DL_DELETE2(exchange->limits->makers, exchange, maker_prev, maker_next);
+        exchange->maker.free(exchange->maker.arg);
+        exchange->maker = (struct exchange_maker){0};
+    }
+    json_out_deinit(&exchange->made);
+}
+
+static void release_held(struct exchange *exchange)
+{
+    unread_give(&exchange->limits->unread, &exchange->unread, exchange->held);
+    exchange->held = 0;
 }
 
 struct exchange *exchange_free(struct exchange *exchange)
@@ -41,16 +69,13 @@ struct exchange *exchange_free(struct exchange *exchange)
     exchange_lost(exchange);
     if (exchange->late)
         DL_DELETE(exchange->limits->late, exchange);
-    exchange->limits->used -= exchange->out.len;
     if (exchange->response)
         MHD_destroy_response(exchange->response);
-    if (exchange->maker.make) {
-        DL_DELETE2(exchange->limits->makers, exchange, maker_prev, maker_next);
-        exchange->maker.free(exchange->maker.arg);
-    }
-    json_out_deinit(&exchange->made);
+    free_maker(exchange);
     buffer_deinit(&exchange->body);
-    buffer_deinit(&exchange->out);
+    drop_out(exchange);
+    release_held(exchange);
+    unread_end(&exchange->limits->unread, &exchange->unread);
     key_release(exchange->held_key, exchange->held_tokens);
     free(exchange);
     return NULL;
@@ -97,6 +122,55 @@ const char *exchange_request_header(const struct exchange *exchange, const char 
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
+/* ---- clients that read too slowly ---- */
+
+/* Ends it before its answer has been taken. */
+static void cut(struct exchange *exchange, const char *what)
+{
+    log_warn("%s: %s %s is cut off: %s, %zu bytes are not taken", exchange->peer, exchange->method,
+             exchange->path, what, exchange->out.len - exchange->taken + exchange->held);
+    exchange->limits->cut++;
+    exchange_lost(exchange);
+    exchange->unread.state = UNREAD_ENDED;
+    free_maker(exchange);
+    drop_out(exchange);
+    release_held(exchange);
+}
+
+static void refuse_for_room(struct exchange *exchange)
+{
+    struct refusal refusal;
+    refuse(&refusal, 503, "overloaded", NULL, "too much waits to be read by clients");
+    refusal.retry_after_s = 1;
+    exchange_refuse(exchange, &refusal);
+}
+
+void exchange_displace(struct unread_share *share)
+{
+    struct exchange *exchange = (struct exchange *)((char *)share - offsetof(struct exchange, unread));
+    void (*fn)(void *) = exchange->on_gone;
+    if (exchange->state != EXCHANGE_WORKING) {
+        cut(exchange, "clients together read too slowly");
+        return;
+    }
+    /* It has no reader yet, so its client is told. */
+    exchange->on_gone = NULL;
+    release_held(exchange);
+    if (fn)
+        fn(exchange->arg);
+    refuse_for_room(exchange);
+}
+
+bool exchange_hold(struct exchange *exchange, size_t bytes)
+{
+    if (!unread_take(&exchange->limits->unread, &exchange->unread, bytes, false))
+        return false;
+    exchange->held += bytes;
+    return true;
+}
+
+/* ---- answers ---- */
+
 static void answer(struct exchange *exchange, unsigned status, const char *content_type,
                    struct MHD_Response *response)
 {
@@ -117,17 +191,51 @@ static void answer(struct exchange *exchange, unsigned status, const char *conte
     resume(exchange);
 }
 
+static ssize_t read_stream(void *cls, uint64_t at, char *ret_data, size_t most)
+{
+    struct exchange *exchange = cls;
+    size_t n = exchange->out.len - exchange->taken;
+    if (exchange->gone)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (n == 0 && exchange->out_over)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (n == 0) {
+        exchange_suspend(exchange);
+        return 0;
+    }
+    if (n > most)
+        n = most;
+    memcpy(ret_data, exchange->out.data + exchange->taken, n);
+    exchange->taken += n;
+    exchange->unread.taken += n;
+    if (exchange->taken == exchange->out.len) {
+        if (exchange->out.cap > KEEP_BYTES)
+            drop_out(exchange);
+        unread_give(&exchange->limits->unread, &exchange->unread, exchange->out.len);
+        exchange->out.len = exchange->taken = 0;
+    }
+    return (ssize_t)n;
+}
+
 void exchange_reply(struct exchange *exchange, unsigned status, const char *content_type,
                     struct buffer *body_take)
 {
-    struct MHD_Response *response =
-        body_take->len > 0
-            ? MHD_create_response_from_buffer(body_take->len, body_take->data, MHD_RESPMEM_MUST_FREE)
-            : MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
-    if (!response || body_take->len == 0)
-        free(body_take->data);
+    const size_t len = body_take->len;
+    release_held(exchange);
+    if (len <= KEEP_BYTES) {
+        unread_force(&exchange->limits->unread, &exchange->unread, len);
+    } else if (!unread_take(&exchange->limits->unread, &exchange->unread, len, false)) {
+        buffer_deinit(body_take);
+        refuse_for_room(exchange);
+        return;
+    }
+    exchange->out = *body_take;
+    exchange->out_over = true;
+    unread_offer(&exchange->unread);
     *body_take = (struct buffer){0};
-    answer(exchange, status, content_type, response);
+    answer(exchange, status, content_type,
+           MHD_create_response_from_callback(len, len > 0 && len < MOST_AT_ONCE ? len : MOST_AT_ONCE,
+                                             read_stream, exchange, NULL));
 }
 
 void exchange_reply_lasting(struct exchange *exchange, unsigned status, const char *content_type,
@@ -181,6 +289,7 @@ static ssize_t read_made(void *cls, uint64_t at, char *ret_data, size_t most)
         n = most;
     memcpy(ret_data, made->buffer.data + exchange->made_taken, n);
     exchange->made_taken += n;
+    exchange->unread.taken += n;
     return (ssize_t)n;
 }
 
@@ -188,6 +297,7 @@ void exchange_reply_made(struct exchange *exchange, unsigned status, const char 
                          const struct exchange_maker *maker)
 {
     exchange->maker = *maker;
+    unread_offer(&exchange->unread);
     DL_APPEND2(exchange->limits->makers, exchange, maker_prev, maker_next);
     answer(exchange, status, content_type,
            MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_made, exchange, NULL));
@@ -214,31 +324,6 @@ void exchange_refuse(struct exchange *exchange, const struct refusal *refusal)
     exchange_reply_json(exchange, refusal->status, &out);
 }
 
-static ssize_t read_stream(void *cls, uint64_t at, char *ret_data, size_t most)
-{
-    struct exchange *exchange = cls;
-    size_t n = exchange->out.len - exchange->taken;
-    if (exchange->gone)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    if (n == 0 && exchange->out_over)
-        return MHD_CONTENT_READER_END_OF_STREAM;
-    if (n == 0) {
-        exchange_suspend(exchange);
-        return 0;
-    }
-    if (n > most)
-        n = most;
-    memcpy(ret_data, exchange->out.data + exchange->taken, n);
-    exchange->taken += n;
-    if (exchange->taken == exchange->out.len) {
-        exchange->limits->used -= exchange->out.len;
-        exchange->out.len = exchange->taken = 0;
-        if (exchange->out.cap > KEEP_BYTES)
-            buffer_deinit(&exchange->out);
-    }
-    return (ssize_t)n;
-}
-
 void exchange_stream(struct exchange *exchange, const char *content_type)
 {
     void (*on_gone)(void *) = exchange->on_gone;
@@ -258,15 +343,6 @@ void exchange_stream(struct exchange *exchange, const char *content_type)
     }
 }
 
-static bool cut(struct exchange *exchange, const char *what)
-{
-    log_warn("%s: %s %s is cut off: %s, %zu bytes are not taken", exchange->peer, exchange->method,
-             exchange->path, what, exchange->out.len - exchange->taken);
-    exchange->limits->cut++;
-    exchange_lost(exchange);
-    return false;
-}
-
 bool exchange_write(struct exchange *exchange, const void *data, size_t len)
 {
     struct stream_limits *limits = exchange->limits;
@@ -274,17 +350,24 @@ bool exchange_write(struct exchange *exchange, const void *data, size_t len)
         return false;
     if (len == 0)
         return true;
+    if (exchange->out.len == 0)
+        unread_offer(&exchange->unread);
     /* What was taken from the front is in the way of what comes. */
     if (exchange->taken > 0 && exchange->out.len + len > exchange->out.cap) {
-        limits->used -= exchange->taken;
+        unread_give(&limits->unread, &exchange->unread, exchange->taken);
         buffer_consume(&exchange->out, exchange->taken);
         exchange->taken = 0;
     }
-    if (limits->used + len > limits->all)
-        return cut(exchange, "clients together read too slowly");
-    if (buffer_append(&exchange->out, data, len) < 0)
-        return cut(exchange, "memory is short");
-    limits->used += len;
+    if (!unread_take(&limits->unread, &exchange->unread, len, true)) {
+        if (!exchange->gone)
+            cut(exchange, "clients together read too slowly");
+        return false;
+    }
+    if (buffer_append(&exchange->out, data, len) < 0) {
+        unread_give(&limits->unread, &exchange->unread, len);
+        cut(exchange, "memory is short");
+        return false;
+    }
     if (!exchange->late && exchange->out.len - exchange->taken > limits->one) {
         exchange->late = true;
         DL_APPEND(limits->late, exchange);

@@ -14,7 +14,9 @@
  *
  * What is streamed waits in a buffer until the client takes it. One that leaves more than its bound there
  * when its socket takes no more is cut off, with a line in the log, and then it is gone: nobody else waits
- * for it, and it is never shown a stream with a hole. */
+ * for it, and it is never shown a stream with a hole. Whole answers have a bound in common with streams: when
+ * clients together leave too much unread, those that read slowly are cut off, and if there are none, what is
+ * new is refused. */
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -24,6 +26,7 @@
 #include "gateway/refusal.h"
 #include "gateway/request_log.h"
 #include "gateway/traceparent.h"
+#include "gateway/unread.h"
 
 struct gateway;
 struct key;
@@ -37,11 +40,11 @@ typedef void exchange_handler(struct exchange *exchange);
 
 enum exchange_state { EXCHANGE_RECEIVING, EXCHANGE_WORKING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
 
-/* Bytes that clients have not taken yet: of streams, and of what whole answers are made from. */
+/* Bytes that clients have not taken yet: of streams, of whole answers, and of what those are made from. */
 struct stream_limits {
-    size_t one, all;         /* most of one stream, of all together */
-    size_t used;             /* by all */
-    uint64_t cut;            /* streams that were cut off, so far */
+    size_t one;              /* most of one stream */
+    struct unread unread;    /* of all together; it displaces by exchange_displace */
+    uint64_t cut;            /* streams and answers that were cut off, so far */
     struct exchange *late;   /* utlist: streams with more than `one` */
     struct exchange *makers; /* utlist: those with a body that is made while it is taken */
     size_t made;             /* bytes of such bodies, since exchange_make_on */
@@ -72,9 +75,10 @@ struct exchange {
     uint64_t held_tokens;
 
     enum exchange_state state;
-    struct buffer body; /* of the request */
-    size_t received;    /* bytes of it, dropped ones included */
-    bool refused;       /* before the body has come: by this */
+    struct buffer body;  /* of the request */
+    size_t body_counted; /* bytes of it that count in gateway.bodies */
+    size_t received;     /* bytes of it, dropped ones included */
+    bool refused;        /* before the body has come: by this */
     struct refusal refusal;
 
     bool suspended;
@@ -85,10 +89,12 @@ struct exchange {
     char allowed[32]; /* with 405: the methods that there are */
     uint32_t retry_after_s;
 
-    struct buffer out; /* of a stream */
-    size_t taken;      /* of `out`, by the server */
-    bool out_over;     /* nothing follows */
-    bool late;         /* it is in the list of those */
+    struct buffer out;          /* of a stream, or a whole answer */
+    struct unread_share unread; /* what of `out` and `held` is in memory */
+    size_t held;                /* bytes that handlers keep for the answer, see exchange_hold */
+    size_t taken;               /* of `out`, by the server */
+    bool out_over;              /* nothing follows */
+    bool late;                  /* it is in the list of those */
     struct exchange *next, *prev;
     bool gone; /* the client is, or was cut off */
 
@@ -122,12 +128,17 @@ void exchange_reply_lasting(struct exchange *exchange, unsigned status, const ch
 void exchange_reply_json(struct exchange *exchange, unsigned status, struct json_out *json_take);
 
 /* Answers with a body that is made while the client takes it, in chunks. The maker is the exchange's from
- * here on; what it holds in memory it counts in stream_limits.used. */
+ * here on; what it holds in memory was counted by exchange_hold. */
 void exchange_reply_made(struct exchange *exchange, unsigned status, const char *content_type,
                          const struct exchange_maker *maker);
 
 /* Answers with an error in the form of the client's family. */
 void exchange_refuse(struct exchange *exchange, const struct refusal *refusal);
+
+/* Counts so many more bytes that are kept in memory for the answer, until there is one (with a maker: until
+ * the client has taken it). False: there is no room, though who read slowly was cut off; where this was the
+ * one to make room, it has been refused, and its on_gone was called. */
+bool exchange_hold(struct exchange *exchange, size_t bytes);
 
 /* Begins a stream: status 200. */
 void exchange_stream(struct exchange *exchange, const char *content_type);
@@ -157,6 +168,9 @@ void exchange_suspend(struct exchange *exchange);
 /* Bodies that are made while they are taken may go on: between two calls only so much of all of them is made
  * that others get their turn. */
 void exchange_make_on(struct stream_limits *limits);
+
+/* Makes room in stream_limits.unread: cuts the exchange off, or refuses it while its answer is being made. */
+void exchange_displace(struct unread_share *share);
 
 /* Cuts off who has left too much unread, after sockets were given what they take: all of it if `drained`,
  * else only those with several times their bound. */

@@ -10,12 +10,16 @@
 #include "gateway/options.h"
 #include "gateway/pool.h"
 
+struct body_reader;
+
 struct gateway {
     struct options options;
     struct keys keys;
     struct pool pool;
     struct counters counters;
     struct stream_limits streams;
+    struct budget bodies; /* of requests: as they come, and what was read of them and is still needed */
+    struct body_reader *body_reader;
     struct request_log request_log;
     int64_t started;  /* seconds since 1970 */
     bool draining;    /* no new work is taken */

@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "gateway/answer.h"
+#include "gateway/body_reader.h"
 #include "gateway/gateway.h"
 #include "gateway/tool_choice.h"
 #include "gateway/tool_grammar.h"
@@ -164,21 +165,35 @@ static void tell_stream(struct choice *choice, const struct quern_output *output
         exchange_end(generation->exchange);
 }
 
-static void tell_whole(struct choice *choice, const struct quern_output *output)
+/* Counts what a whole answer has come to. False: it has been refused. */
+static bool hold_more(struct generation *generation, const struct quern_output *output)
 {
-    struct generation *generation = choice->generation;
-    struct json_out body = {0};
+    struct refusal refusal;
     generation->body_bytes += output->text_len;
     size_t held = generation->body_bytes;
     for (uint32_t i = 0; i < generation->n; i++)
         held += logprobs_bytes(&generation->choices[i].logprobs);
+    size_t more = held > generation->exchange->held ? held - generation->exchange->held : 0;
     if (held > MAX_BODY_BYTES) {
-        struct refusal refusal;
         refuse(&refusal, 500, "too_large", NULL, "the answer has more than %u bytes; stream it",
                MAX_BODY_BYTES);
-        fail(generation, &refusal);
-        return;
+    } else if (exchange_hold(generation->exchange, more)) {
+        return true;
+    } else {
+        refuse(&refusal, 503, "overloaded", NULL, "too much waits to be read by clients");
+        refusal.retry_after_s = 1;
     }
+    if (generation->exchange) /* else it was refused when room was made */
+        fail(generation, &refusal);
+    return false;
+}
+
+static void tell_whole(struct choice *choice, const struct quern_output *output)
+{
+    struct generation *generation = choice->generation;
+    struct json_out body = {0};
+    if (!hold_more(generation, output))
+        return;
     struct json_out none = {0};
     answer_take(choice, output, &none);
     if (none.failed) {
@@ -347,24 +362,51 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
         free_generation(generation);
 }
 
+/* ---- from the body to the requests ---- */
+
+/* What a handler was asked, while the body is being read. */
+struct asked {
+    struct body_reading reading;
+    struct parameters parameters;
+    const char *missing;
+    const struct dialect *dialect;
+};
+
+static int finish(struct body_reading *reading, struct refusal *refusal)
+{
+    const struct asked *asked = (const struct asked *)reading;
+    int r = parameters_finish(reading->into, asked->missing, refusal);
+    return r == 0 ? tool_choice_finish(reading->into, refusal) : r;
+}
+
+static void begin(struct body_reading *reading)
+{
+    struct asked *asked = (struct asked *)reading;
+    struct exchange *exchange = reading->exchange;
+    struct parameters *parameters = &asked->parameters;
+    if (exchange && !parameters->has_max_tokens)
+        parameters->request.max_tokens = gateway_max_tokens(exchange->gateway, parameters->request.model);
+    if (exchange)
+        start(exchange, parameters, asked->dialect);
+    parameters_deinit(parameters);
+    free(asked);
+}
+
 void generation_handle(struct exchange *exchange, const struct json_row *rows, const char *missing, bool chat,
                        const struct dialect *dialect)
 {
-    struct parameters parameters;
     struct refusal refusal;
-    parameters_init(&parameters);
-    parameters.chat = parameters.stream = chat;
-    int r =
-        parameters_read(&parameters, rows, (struct bytes){exchange->body.data, exchange->body.len}, &refusal);
-    if (r == 0)
-        r = parameters_finish(&parameters, missing, &refusal);
-    if (r == 0)
-        r = tool_choice_finish(&parameters, &refusal);
-    if (!parameters.has_max_tokens)
-        parameters.request.max_tokens = gateway_max_tokens(exchange->gateway, parameters.request.model);
-    if (r == 0)
-        start(exchange, &parameters, dialect);
-    else
+    struct asked *asked = calloc(1, sizeof *asked);
+    if (!asked) {
+        parameters_out_of_memory(&refusal);
         exchange_refuse(exchange, &refusal);
-    parameters_deinit(&parameters);
+        return;
+    }
+    parameters_init(&asked->parameters);
+    asked->parameters.chat = asked->parameters.stream = chat;
+    asked->missing = missing;
+    asked->dialect = dialect;
+    asked->reading =
+        (struct body_reading){.rows = rows, .into = &asked->parameters, .finish = finish, .then = begin};
+    body_read(exchange, &asked->reading);
 }

@@ -11,7 +11,7 @@
 
 #include "gateway/choice.h"
 
-/* A handler's whole work: reads the body by the rows, and answers the exchange with what it asks for.
+/* A handler's whole work: has the body read by the rows, and answers the exchange with what it asks for.
  * `missing` names the parameter without which there is nothing to do. `chat`: a family whose prompts are what
  * a user says, and which streams unless it is told not to. */
 void generation_handle(struct exchange *exchange, const struct json_row *rows, const char *missing, bool chat,

@@ -4,7 +4,6 @@
 
 #include "gateway/grammar.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static int set_grammar(struct parameters *parameters, const char *path, enum quern_grammar kind,
@@ -24,7 +23,8 @@ static int take_text(struct parameters *parameters, const char *path, enum quern
         return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
     if (json_string_length(value) == 0)
         return refuse_value(refusal, path, "%s is empty", path);
-    return set_grammar(parameters, path, kind, json_string_value(value), refusal);
+    const char *text = parameters_keep(parameters, value);
+    return text ? set_grammar(parameters, path, kind, text, refusal) : parameters_out_of_memory(refusal);
 }
 
 int grammar_gbnf(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -43,18 +43,18 @@ int grammar_schema(void *into, const struct json_row *row, const char *path, jso
                    struct refusal *refusal)
 {
     struct parameters *parameters = into;
-    if (json_is_string(value))
+    if (json_is_string(value)) {
+        json_t *schema = json_loads(json_string_value(value), 0, NULL);
+        parameters->schema_is_object = json_is_object(schema);
+        json_decref(schema);
         return take_text(into, path, QUERN_SCHEMA, value, refusal);
+    }
     if (!json_is_object(value))
         return refuse_value(refusal, path, "%s is %s, not a schema", path, json_in_kind(value));
-    char *text = json_dumps(value, JSON_COMPACT);
-    char *copy = text ? arena_take(&parameters->arena, strlen(text) + 1, 1) : NULL;
-    if (copy)
-        memcpy(copy, text, strlen(text));
-    free(text);
-    if (!copy)
-        return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
-    return set_grammar(parameters, path, QUERN_SCHEMA, copy, refusal);
+    const char *text = parameters_keep_json(parameters, value);
+    parameters->schema_is_object = true;
+    return text ? set_grammar(parameters, path, QUERN_SCHEMA, text, refusal)
+                : parameters_out_of_memory(refusal);
 }
 
 int grammar_format(void *into, const struct json_row *row, const char *path, json_t *value,

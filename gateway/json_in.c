@@ -6,12 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/json_memory.h"
+
 int json_in_parse(const void *data, size_t len, json_t **ret_object, struct refusal *refusal)
 {
     json_error_t error;
     if (len == 0)
         return refuse_value(refusal, NULL, "the body is empty");
     json_t *json = json_loadb(data, len, JSON_REJECT_DUPLICATES, &error);
+    if (!json && json_memory_limited())
+        return refuse(refusal, 413, "too_large", NULL,
+                      "the body has too many values for its size to be read");
+    if (!json && json_error_code(&error) == json_error_out_of_memory)
+        return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
     if (!json && json_error_code(&error) == json_error_null_character)
         return refuse_value(refusal, NULL, "line %d of the body has a NUL character in a text", error.line);
     if (!json)

@@ -25,6 +25,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/program.h"
+#include "gateway/body_reader.h"
 #include "gateway/server.h"
 #include "proto/gateway_report.h"
 #include "proto/supervision.h"
@@ -155,6 +156,13 @@ static int fail(const struct gateway *gateway, const struct error *err)
     return EXIT_FAILURE;
 }
 
+/* Most of the tree of one body. Usual ones are twice as large as their text, ids twelve times. */
+static size_t tree_bytes(const struct options *options)
+{
+    const size_t body = (size_t)options->body_kb << 10;
+    return body > 8u << 20 ? 12 * body : 96u << 20;
+}
+
 /* What can be wrong with what we were told is found out here. */
 static int prepare(struct gateway *gateway, struct server **ret_server, struct error *err)
 {
@@ -168,6 +176,8 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
     }
     if (r == 0 && options->report_fd > 0 && fcntl((int)options->report_fd, F_SETFD, FD_CLOEXEC) < 0)
         r = error_set(err, -errno, "--report-fd %u: %s", options->report_fd, strerror(errno));
+    if (r == 0)
+        r = body_reader_start(tree_bytes(options), &gateway->body_reader, err);
     return r < 0 ? r : server_start(gateway, ret_server, err);
 }
 
@@ -195,7 +205,9 @@ int main(int argc, char **argv)
     obey_parent(gateway.options.parent);
     gateway.started = time(NULL);
     gateway.streams.one = (size_t)gateway.options.stream_kb << 10;
-    gateway.streams.all = (size_t)gateway.options.streams_mb << 20;
+    gateway.streams.unread.displace = exchange_displace;
+    gateway.streams.unread.budget.most = (size_t)gateway.options.streams_mb << 20;
+    gateway.bodies.most = (size_t)gateway.options.bodies_mb << 20;
     if (prepare(&gateway, &server, &err) < 0)
         return fail(&gateway, &err);
     pool_init(&gateway.pool, &gateway.options);
@@ -206,6 +218,7 @@ int main(int argc, char **argv)
     report(&gateway, GATEWAY_SERVES, "");
     serve(&gateway, server);
     server_stop(server);
+    gateway.body_reader = body_reader_stop(gateway.body_reader);
     pool_watch(&gateway.pool, -1);
     await_ends(&gateway);
     pool_deinit(&gateway.pool);

@@ -46,9 +46,12 @@ static int take_result(struct reading *reading, const char *path, json_t *block,
     struct quern_message *message = &reading->messages[reading->n++];
     json_t *content = json_object_get(block, "content");
     *message = (struct quern_message){.role = "tool", .content = ""};
-    message->tool_call_id = json_string_value(json_object_get(block, "tool_use_id"));
-    if (!message->tool_call_id)
+    const json_t *id = json_object_get(block, "tool_use_id");
+    if (!json_is_string(id))
         return refuse_value(refusal, path, "%s: a tool_result has a tool_use_id", path);
+    message->tool_call_id = parameters_keep(reading->parameters, id);
+    if (!message->tool_call_id)
+        return parameters_out_of_memory(refusal);
     return content ? conversation_content(reading->parameters, path, content, &message->content, refusal) : 0;
 }
 
@@ -98,7 +101,7 @@ static int take_message(struct reading *reading, const char *path, json_t *objec
     struct quern_message *message = &reading->messages[reading->n++];
     *message = (struct quern_message){.role = assistant ? "assistant" : "user", .content = text};
     if (json_array_size(reading->calls) > 0)
-        message->tool_calls = tools_text(reading->parameters, reading->calls);
+        message->tool_calls = parameters_keep_json(reading->parameters, reading->calls);
     return json_array_size(reading->calls) > 0 && !message->tool_calls ? parameters_out_of_memory(refusal)
                                                                        : 0;
 }

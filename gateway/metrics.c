@@ -92,8 +92,10 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
     write_answers(counters, out);
     single(out, "quern_streams_cut_total", "counter", "Streams whose clients read too slowly.",
            (double)gateway->streams.cut);
-    single(out, "quern_stream_unread_bytes", "gauge", "What waits to be read, of all streams and embeddings.",
-           (double)gateway->streams.used);
+    single(out, "quern_stream_unread_bytes", "gauge", "What waits to be read, of all answers.",
+           (double)gateway->streams.unread.budget.used);
+    single(out, "quern_body_bytes", "gauge", "Bodies of requests, and what is kept of them.",
+           (double)gateway->bodies.used);
     single(out, "quern_abandoned_total", "counter", "Generations whose clients went away.",
            (double)counters->abandoned);
     single(out, "quern_prompt_tokens_total", "counter", "Tokens of prompts.",

@@ -22,9 +22,18 @@ void parameters_init(struct parameters *parameters)
     quern_request_init(&parameters->request);
 }
 
+bool parameters_count(struct parameters *parameters)
+{
+    if (!parameters->budget || !budget_take(parameters->budget, parameters->arena.used))
+        return !parameters->budget;
+    parameters->counted = parameters->arena.used;
+    return true;
+}
+
 void parameters_deinit(struct parameters *parameters)
 {
-    json_decref(parameters->json);
+    if (parameters->budget)
+        budget_give(parameters->budget, parameters->counted);
     arena_deinit(&parameters->arena);
     *parameters = (struct parameters){0};
 }
@@ -32,8 +41,12 @@ void parameters_deinit(struct parameters *parameters)
 int parameters_read(struct parameters *parameters, const struct json_row *rows, struct bytes body,
                     struct refusal *refusal)
 {
-    int r = json_in_parse(body.data, body.len, &parameters->json, refusal);
-    return r == 0 ? json_in_take(parameters, rows, "", parameters->json, refusal) : r;
+    json_t *json;
+    if (json_in_parse(body.data, body.len, &json, refusal) != 0)
+        return REFUSED;
+    int r = json_in_take(parameters, rows, "", json, refusal);
+    json_decref(json);
+    return r;
 }
 
 void parameters_seed_choice(const struct parameters *parameters, uint32_t index,
@@ -51,6 +64,21 @@ int parameters_out_of_memory(struct refusal *refusal)
 void *parameters_memory(struct parameters *parameters, size_t n, size_t size)
 {
     return arena_take(&parameters->arena, n > 0 ? n : 1, size);
+}
+
+const char *parameters_keep(struct parameters *parameters, const json_t *string)
+{
+    const size_t size = json_string_length(string) + 1;
+    char *kept = parameters_memory(parameters, size, 1);
+    return kept ? memcpy(kept, json_string_value(string), size) : NULL;
+}
+
+const char *parameters_keep_json(struct parameters *parameters, const json_t *json)
+{
+    const size_t len = json_dumpb(json, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *kept = len > 0 ? parameters_memory(parameters, len + 1, 1) : NULL;
+    bool written = kept && json_dumpb(json, kept, len, JSON_COMPACT | JSON_ENCODE_ANY) == len;
+    return written ? kept : NULL;
 }
 
 /* Sets a number of the request; the reason names what the client called it. */
@@ -111,19 +139,21 @@ int parameters_model(void *into, const struct json_row *row, const char *path, j
     struct parameters *parameters = into;
     if (!json_is_string(value))
         return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
-    if (json_string_length(value) > 0)
-        parameters->request.model = json_string_value(value);
-    return 0;
+    if (json_string_length(value) == 0)
+        return 0;
+    parameters->request.model = parameters_keep(parameters, value);
+    return parameters->request.model ? 0 : parameters_out_of_memory(refusal);
 }
 
-static int take_stop(const char *path, const json_t *value, const char **ret_stop, struct refusal *refusal)
+static int take_stop(struct parameters *parameters, const char *path, const json_t *value,
+                     const char **ret_stop, struct refusal *refusal)
 {
     if (!json_is_string(value))
         return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
     if (json_string_length(value) == 0)
         return refuse_value(refusal, path, "%s is empty", path);
-    *ret_stop = json_string_value(value);
-    return 0;
+    *ret_stop = parameters_keep(parameters, value);
+    return *ret_stop ? 0 : parameters_out_of_memory(refusal);
 }
 
 int parameters_stop(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -141,7 +171,7 @@ int parameters_stop(void *into, const struct json_row *row, const char *path, js
     for (size_t i = 0; i < n; i++) {
         char where[64];
         snprintf(where, sizeof where, is_array ? "%s[%zu]" : "%s", path, i);
-        if (take_stop(where, is_array ? json_array_get(value, i) : value, &stop[i], refusal) != 0)
+        if (take_stop(parameters, where, is_array ? json_array_get(value, i) : value, &stop[i], refusal) != 0)
             return REFUSED;
     }
     parameters->request.stop = stop;
@@ -264,9 +294,9 @@ int parameters_prompt(void *into, const struct json_row *row, const char *path, 
                             json_is_array(value) ? "empty" : json_in_kind(value));
     if (json_string_length(value) == 0)
         return refuse_value(refusal, path, "%s is empty", path);
-    parameters->request.text = json_string_value(value);
+    parameters->request.text = parameters_keep(parameters, value);
     parameters->request.text_len = json_string_length(value);
-    return 0;
+    return parameters->request.text ? 0 : parameters_out_of_memory(refusal);
 }
 
 /* Tools that are not to be called are none, and they go with a conversation. */

@@ -5,12 +5,13 @@
 /* What a client asks to be generated, whatever family it is of: a request of libquern, and what the answer is
  * to look like.
  *
- * Bounds and defaults of numbers are libquern's own. Texts stay in the JSON and lists in the arena, so both
- * live as long as the request is needed. */
+ * Bounds and defaults of numbers are libquern's own. Texts and lists are copied into the arena, so that the
+ * JSON, whose tree can be many times as large, goes as soon as it was read. */
 
 #include <quern.h>
 
 #include "common/arena.h"
+#include "gateway/budget.h"
 #include "gateway/json_in.h"
 
 #define PARAMETERS_MAX_CHOICES 128
@@ -26,22 +27,25 @@ struct offered_tool {
 
 struct parameters {
     struct quern_request request;
-    json_t *json;       /* owned */
-    struct arena arena; /* lists, and texts that were put together */
-    uint32_t n;         /* choices, 1 … PARAMETERS_MAX_CHOICES */
-    const char *system; /* goes before the messages, or the prompt; NULL: none */
-    bool chat;          /* a prompt is what a user says, unless it is raw */
+    struct arena arena;    /* all texts and lists */
+    struct budget *budget; /* in which they count; NULL: in none */
+    size_t counted;        /* bytes of it */
+    uint32_t n;            /* choices, 1 … PARAMETERS_MAX_CHOICES */
+    const char *system;    /* goes before the messages, or the prompt; NULL: none */
+    bool chat;             /* a prompt is what a user says, unless it is raw */
     bool raw;
     bool stream;
     bool include_usage; /* in a chunk of its own, at the end of the stream */
     bool has_max_tokens;
     struct offered_tool *tools; /* [n_tools] of request.tools */
     size_t n_tools;
-    enum tool_use tool_use;      /* whether they are to be called */
-    bool one_call;               /* at most */
-    const char *named_tool;      /* the one to be called, borrowed from the JSON; NULL: any */
-    const json_t *allowed_tools; /* those that may be called, likewise; NULL: all */
-    bool wants_logprobs;         /* of each id */
+    enum tool_use tool_use;     /* whether they are to be called */
+    bool one_call;              /* at most */
+    const char *named_tool;     /* the one to be called; NULL: any */
+    const char **allowed_tools; /* [n_allowed] those that may be called; NULL: all */
+    size_t n_allowed;
+    bool schema_is_object; /* of a grammar that is a schema: it is an object of JSON */
+    bool wants_logprobs;   /* of each id */
     uint32_t top_logprobs;
 };
 
@@ -49,8 +53,11 @@ struct parameters {
 void parameters_init(struct parameters *parameters);
 void parameters_deinit(struct parameters *parameters);
 
+/* From here on what was read counts in the budget. False: there is no room for it. */
+bool parameters_count(struct parameters *parameters);
+
 /* Parses the body and reads it by the family's rows. 0 or REFUSED. parameters_deinit frees what there is
- * either way. */
+ * either way. Touches nothing but *parameters and *refusal, so that any thread may do it. */
 int parameters_read(struct parameters *parameters, const struct json_row *rows, struct bytes body,
                     struct refusal *refusal);
 
@@ -80,6 +87,10 @@ json_row_take parameters_prompt; /* a text, or an array of token ids */
 
 /* Memory that lives as long as the parameters, [n] of `size`, zeroed; NULL when there is no more. */
 void *parameters_memory(struct parameters *parameters, size_t n, size_t size);
+
+/* A string of JSON, or any JSON as compact text, in such memory. NULL when there is no more. */
+const char *parameters_keep(struct parameters *parameters, const json_t *string);
+const char *parameters_keep_json(struct parameters *parameters, const json_t *json);
 
 /* Token ids of an array, in such memory: [*ret_n]. `path` names the array. 0 or REFUSED. */
 int parameters_ids(struct parameters *parameters, const char *path, const json_t *value,

@@ -23,6 +23,7 @@
 
 #define DROPPED_TIMES                                                                                        \
     8 /* so much more than a body may have is read and dropped, before the client is cut off */
+#define FREE_BYTES (16u << 10) /* of a body, which do not count */
 
 static void say_peer(struct MHD_Connection *connection, char *ret_peer, size_t size)
 {
@@ -128,14 +129,26 @@ static struct exchange *begin(struct receiver *receiver, struct MHD_Connection *
 
 static void drop_body(struct receiver *receiver, struct exchange *exchange)
 {
-    receiver->bodies -= exchange->body.len;
+    budget_give(&receiver->gateway->bodies, exchange->body_counted);
+    exchange->body_counted = 0;
     buffer_deinit(&exchange->body);
+}
+
+/* Counts so many more bytes of the body. The first few are free, so that small requests get through whatever
+ * is going on. */
+static bool count_body(struct receiver *receiver, struct exchange *exchange, size_t len)
+{
+    const size_t all = exchange->body.len + len;
+    const size_t more = all > FREE_BYTES ? all - FREE_BYTES - exchange->body_counted : 0;
+    if (!budget_take(&receiver->gateway->bodies, more))
+        return false;
+    exchange->body_counted += more;
+    return true;
 }
 
 /* Takes a part of the body. False: the connection is to be closed. */
 static bool take(struct receiver *receiver, struct exchange *exchange, const char *data, size_t len)
 {
-    const struct options *options = &receiver->gateway->options;
     exchange->received += len;
     if (exchange->received > DROPPED_TIMES * most_bytes(exchange)) {
         log_info("%s: a body of more than %zu bytes: the connection is closed", exchange->peer,
@@ -147,7 +160,7 @@ static bool take(struct receiver *receiver, struct exchange *exchange, const cha
     if (exchange->received > most_bytes(exchange)) {
         refuse_size(receiver->gateway, &exchange->refusal);
         exchange->refused = true;
-    } else if (receiver->bodies + len > (size_t)options->bodies_mb << 20) {
+    } else if (!count_body(receiver, exchange, len)) {
         refuse(&exchange->refusal, 429, "rate_limit_exceeded", NULL, "too much is being received already");
         exchange->refusal.retry_after_s = 1;
         exchange->refused = true;
@@ -157,8 +170,6 @@ static bool take(struct receiver *receiver, struct exchange *exchange, const cha
     }
     if (exchange->refused)
         drop_body(receiver, exchange);
-    else
-        receiver->bodies += len;
     return true;
 }
 

@@ -12,7 +12,6 @@
 struct receiver {
     struct gateway *gateway;
     struct connections connections;
-    size_t bodies; /* bytes of all bodies that are being received */
 };
 
 /* MHD_AccessHandlerCallback, MHD_RequestCompletedCallback and MHD_NotifyConnectionCallback; cls is the

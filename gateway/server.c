@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* See server.h.
  *
- * What is watched: libmicrohttpd's own epoll, and each connection once more, for its client's leaving
- * (connection.c). Whatever changes here for libmicrohttpd, a connection resumed above all, is seen by its
- * next run, and the loop runs it before it waits. */
+ * What is watched: libmicrohttpd's own epoll, the reader of bodies, and each connection once more, for its
+ * client's leaving (connection.c). Whatever changes here for libmicrohttpd, a connection resumed above all,
+ * is seen by its next run, and the loop runs it before it waits. */
 
 #include "gateway/server.h"
 
@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/listen.h"
 #include "common/log.h"
+#include "gateway/body_reader.h"
 #include "gateway/receive.h"
 #include "gateway/tls.h"
 
@@ -27,6 +28,8 @@
 #define EVENTS           64
 #define RESERVE          64 /* descriptors of our own: the pool's sockets, and the next ones; files */
 #define ROUNDS           64 /* of libmicrohttpd, which gives each socket 32 kB at most, before the pool's turn */
+#define ROUNDS_NS        (5 * CLOCK_NS_PER_MS) /* the same, where many sockets have something */
+#define REST_NS          CLOCK_NS_PER_S        /* between two looks whether memory can be given back */
 
 struct server {
     struct MHD_Daemon *daemon;
@@ -34,6 +37,7 @@ struct server {
     bool listens;
     char address[LISTEN_ADDRESS];
     struct tls tls; /* libmicrohttpd keeps pointers to it */
+    uint64_t rested_ns;
     struct receiver receiver;
 };
 
@@ -115,7 +119,9 @@ static int start_daemon(struct server *server, struct error *err)
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     if (!info)
         return error_set(err, -EIO, "libmicrohttpd has no epoll");
-    if (epoll_ctl(server->receiver.connections.epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) < 0)
+    const int epoll_fd = server->receiver.connections.epoll_fd;
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) < 0 ||
+        epoll_ctl(epoll_fd, EPOLL_CTL_ADD, body_reader_fd(server->receiver.gateway->body_reader), &event) < 0)
         return error_set(err, -errno, "epoll_ctl: %s", strerror(errno));
     server->mhd_epoll = info->epoll_fd;
     server->listens = true;
@@ -208,8 +214,21 @@ bool server_is_deserted(const struct server *server)
     return server->receiver.connections.list == NULL;
 }
 
+/* What large requests took is given back to the machine when most of it is free again. */
+static void give_memory_back(struct server *server, uint64_t now)
+{
+    struct gateway *gateway = server->receiver.gateway;
+    if (now - server->rested_ns < REST_NS)
+        return;
+    server->rested_ns = now;
+    bool bodies = budget_rest(&gateway->bodies), streams = budget_rest(&gateway->streams.unread.budget);
+    if (bodies || streams)
+        body_reader_tidy(gateway->body_reader);
+}
+
 int server_run(struct server *server)
 {
+    const uint64_t begun = clock_ns();
     struct epoll_event events[EVENTS];
     struct stream_limits *streams = &server->receiver.gateway->streams;
     struct connections *connections = &server->receiver.connections;
@@ -218,13 +237,15 @@ int server_run(struct server *server)
         if (events[i].data.ptr)
             connection_hung_up(events[i].data.ptr);
     int timeout_ms = 0;
+    body_reader_deliver(server->receiver.gateway->body_reader);
     exchange_make_on(streams);
-    for (int round = 0; timeout_ms == 0 && round < ROUNDS; round++) {
+    for (int round = 0; timeout_ms == 0 && round < ROUNDS && clock_ns() - begun < ROUNDS_NS; round++) {
         MHD_UNSIGNED_LONG_LONG left;
         MHD_run(server->daemon);
         timeout_ms = MHD_get_timeout(server->daemon, &left) == MHD_YES && left < 1000 ? (int)left : 1000;
     }
     exchange_cut_late(streams, timeout_ms > 0);
-    connections_expire(connections, clock_ns(), server->receiver.gateway->options.request_seconds);
+    connections_expire(connections, begun, server->receiver.gateway->options.request_seconds);
+    give_memory_back(server, begun);
     return streams->paced ? 0 : timeout_ms;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "gateway/body_reader.h"
 #include "gateway/gateway.h"
 #include "gateway/parameters.h"
 
@@ -98,24 +99,52 @@ static int ask(struct exchange *exchange, const struct quern_request *request, s
     return REFUSED;
 }
 
-/* Reads the body by the rows and asks; `wanted` is what there is to be of it. */
+/* A question while its body is being read. */
+struct asked {
+    struct body_reading reading;
+    struct parameters parameters;
+    bool ids;           /* it is about ids */
+    const char *wanted; /* what there is to be of it */
+};
+
+static int finish(struct body_reading *reading, struct refusal *refusal)
+{
+    const struct asked *asked = (const struct asked *)reading;
+    const struct quern_request *request = &asked->parameters.request;
+    if (asked->ids ? (const void *)request->ids : request->text)
+        return 0;
+    return refuse_value(refusal, asked->wanted, "%s is missing, or no %s", asked->wanted,
+                        asked->ids ? "array of token ids" : "text");
+}
+
+static void begin(struct body_reading *reading)
+{
+    struct asked *asked = (struct asked *)reading;
+    struct exchange *exchange = reading->exchange;
+    const struct quern_request *request = &asked->parameters.request;
+    struct refusal refusal;
+    if (exchange && (gateway_check(exchange->gateway, request->model, &refusal) != 0 ||
+                     ask(exchange, request, &refusal) != 0))
+        exchange_refuse(exchange, &refusal);
+    parameters_deinit(&asked->parameters);
+    free(asked);
+}
+
 static void handle(struct exchange *exchange, const struct json_row *known, bool ids, const char *wanted)
 {
-    struct parameters parameters;
     struct refusal refusal;
-    parameters_init(&parameters);
-    int r = parameters_read(&parameters, known, (struct bytes){exchange->body.data, exchange->body.len},
-                            &refusal);
-    if (r == 0 && !(ids ? (const void *)parameters.request.ids : parameters.request.text))
-        r = refuse_value(&refusal, wanted, "%s is missing, or no %s", wanted,
-                         ids ? "array of token ids" : "text");
-    if (r == 0)
-        r = gateway_check(exchange->gateway, parameters.request.model, &refusal);
-    if (r == 0)
-        r = ask(exchange, &parameters.request, &refusal);
-    if (r != 0)
+    struct asked *asked = calloc(1, sizeof *asked);
+    if (!asked) {
+        parameters_out_of_memory(&refusal);
         exchange_refuse(exchange, &refusal);
-    parameters_deinit(&parameters);
+        return;
+    }
+    parameters_init(&asked->parameters);
+    asked->ids = ids;
+    asked->wanted = wanted;
+    asked->reading =
+        (struct body_reading){.rows = known, .into = &asked->parameters, .finish = finish, .then = begin};
+    body_read(exchange, &asked->reading);
 }
 
 void tokenize_handle(struct exchange *exchange)

@@ -45,10 +45,20 @@ static int take_allowed(struct parameters *parameters, const char *path, const j
     const char *mode = json_string_value(json_object_get(allowed, "mode"));
     if (!json_is_array(tools) || json_array_size(tools) == 0 || !mode || strcmp(mode, "none") == 0)
         return refuse_value(refusal, path, "%s: allowed_tools has a mode, auto or required, and tools", path);
-    for (size_t i = 0; i < json_array_size(tools); i++)
-        if (!function_name(json_array_get(tools, i)))
+    const size_t n = json_array_size(tools);
+    const char **names = parameters_memory(parameters, n, sizeof *names);
+    if (!names)
+        return parameters_out_of_memory(refusal);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *name = function_name(json_array_get(tools, i));
+        if (!name)
             return refuse_value(refusal, path, "%s.tools[%zu] names no function", path, i);
-    parameters->allowed_tools = tools;
+        names[i] = parameters_keep(parameters, name);
+        if (!names[i])
+            return parameters_out_of_memory(refusal);
+    }
+    parameters->allowed_tools = names;
+    parameters->n_allowed = n;
     return take_mode(parameters, path, mode, "required", refusal);
 }
 
@@ -68,9 +78,9 @@ int tool_choice_openai(void *into, const struct json_row *row, const char *path,
     if (!name)
         return refuse_value(refusal, path, "%s.function has no name", path);
     parameters->tool_use = TOOLS_REQUIRED;
-    parameters->named_tool = json_string_value(name);
+    parameters->named_tool = parameters_keep(parameters, name);
     parameters->one_call = true; /* that function, and once */
-    return 0;
+    return parameters->named_tool ? 0 : parameters_out_of_memory(refusal);
 }
 
 int tool_choice_parallel(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -88,10 +98,11 @@ int tool_choice_parallel(void *into, const struct json_row *row, const char *pat
 static int take_name(void *into, const struct json_row *row, const char *path, json_t *value,
                      struct refusal *refusal)
 {
-    ((struct parameters *)into)->named_tool = json_string_value(value);
-    return json_is_string(value)
-               ? 0
-               : refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    struct parameters *parameters = into;
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    parameters->named_tool = parameters_keep(parameters, value);
+    return parameters->named_tool ? 0 : parameters_out_of_memory(refusal);
 }
 
 static const struct json_row anthropic_rows[] = {
@@ -148,8 +159,7 @@ int tool_choice_finish(struct parameters *parameters, struct refusal *refusal)
         parameters->tools[i].barred = true;
     if (parameters->named_tool)
         r = allow(parameters, parameters->named_tool, refusal);
-    for (size_t i = 0; i < json_array_size(parameters->allowed_tools) && r == 0; i++)
-        r = allow(parameters, json_string_value(function_name(json_array_get(parameters->allowed_tools, i))),
-                  refusal);
+    for (size_t i = 0; i < parameters->n_allowed && r == 0; i++)
+        r = allow(parameters, parameters->allowed_tools[i], refusal);
     return r;
 }

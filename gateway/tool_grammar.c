@@ -170,10 +170,7 @@ static int find_content(const struct parameters *parameters, const char **ret_sc
         *ret_schema = "{\"type\":\"object\"}";
         return 0;
     }
-    json_t *schema = json_loads(request->grammar, 0, NULL);
-    bool is_object = json_is_object(schema);
-    json_decref(schema);
-    if (!is_object)
+    if (!parameters->schema_is_object)
         return refuse_value(refusal, "tools", "tools: a schema beside them has to be an object of JSON");
     *ret_schema = request->grammar;
     return 0;

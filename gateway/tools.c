@@ -5,22 +5,10 @@
 #include "gateway/tools.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_TOOLS      128
 #define MAX_NAME_BYTES 64
-
-const char *tools_text(struct parameters *parameters, const json_t *json)
-{
-    char *text = json_dumps(json, JSON_COMPACT);
-    size_t len = text ? strlen(text) + 1 : 0;
-    char *kept = text ? parameters_memory(parameters, len, 1) : NULL;
-    if (kept)
-        memcpy(kept, text, len);
-    free(text);
-    return kept;
-}
 
 static int check_name(const char *path, const json_t *name, struct refusal *refusal)
 {
@@ -126,7 +114,7 @@ static int keep_schema(struct parameters *parameters, const json_t *given, const
         empty &= !json_object_get(schema, structure[i]);
     bool good = schema && json_object_set_new(schema, "type", json_string("object")) == 0 &&
                 (!empty || json_object_set_new(schema, "additionalProperties", json_false()) == 0);
-    *ret_schema = good && object ? tools_text(parameters, schema) : NULL;
+    *ret_schema = good && object ? parameters_keep_json(parameters, schema) : NULL;
     json_decref(schema);
     return good && (*ret_schema || !object) ? 0 : parameters_out_of_memory(refusal);
 }
@@ -136,11 +124,9 @@ static int keep_tool(struct parameters *parameters, const json_t *given, const c
                      struct offered_tool *ret_tool, struct refusal *refusal)
 {
     const json_t *parameters_schema = json_object_get(given, schema);
-    const char *name = json_string_value(json_object_get(given, "name"));
-    char *copy = parameters_memory(parameters, strlen(name) + 1, 1);
-    if (!copy)
+    ret_tool->name = parameters_keep(parameters, json_object_get(given, "name"));
+    if (!ret_tool->name)
         return parameters_out_of_memory(refusal);
-    ret_tool->name = strcpy(copy, name);
     ret_tool->strict = json_is_true(json_object_get(given, "strict"));
     return keep_schema(parameters, json_is_object(parameters_schema) ? parameters_schema : NULL,
                        &ret_tool->schema, refusal);
@@ -172,7 +158,7 @@ static int take_tools(struct parameters *parameters, const char *path, json_t *v
     if (r == 0) {
         parameters->tools = kept;
         parameters->n_tools = n;
-        parameters->request.tools = tools_text(parameters, tools);
+        parameters->request.tools = parameters_keep_json(parameters, tools);
         r = parameters->request.tools ? 0 : parameters_out_of_memory(refusal);
     }
     json_decref(tools);
@@ -208,6 +194,6 @@ int tools_take_calls(struct parameters *parameters, const char *path, json_t *va
     }
     if (json_array_size(value) == 0)
         return 0;
-    *ret_calls = tools_text(parameters, value);
+    *ret_calls = parameters_keep_json(parameters, value);
     return *ret_calls ? 0 : parameters_out_of_memory(refusal);
 }

@@ -15,7 +15,4 @@ json_row_take
 int tools_take_calls(struct parameters *parameters, const char *path, json_t *value, const char **ret_calls,
                      struct refusal *refusal);
 
-/* JSON as compact text that lives as long as the parameters, or NULL: no memory. */
-const char *tools_text(struct parameters *parameters, const json_t *json);
-
 #endif

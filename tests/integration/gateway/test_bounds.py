@@ -127,6 +127,55 @@ class LowLimit(Base):
         self.assertEqual(gateway.end(), 0)
 
 
+class Unread(Base):
+    """Whole answers of some MB each, and room for a few of them."""
+    options = ("--streams-mb", "16")
+
+    def whole(self):
+        """Asks for a whole answer and reads none of it."""
+        body = json.dumps({"prompt": "x", "max_tokens": 4800, "n": 8, "logprobs": 5})
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(WAIT)
+        connection.connect((self.gateway.host, self.gateway.port))
+        connection.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                           f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        return connection
+
+    def unread(self):
+        return self.gateway.metrics()["quern_stream_unread_bytes"]
+
+    def test_whole_answers_that_nobody_reads_are_counted_and_bounded(self):
+        first = self.whole()
+        self.assertIn(b"200 OK", first.recv(15))
+        self.assertGreater(self.unread(), 1 << 20)
+        others = [self.whole() for _ in range(9)]
+        heads = [connection.recv(15) for connection in others]
+        self.assertLessEqual(self.unread(), 16 << 20)
+        self.assertTrue(any(b" 503 " in head for head in heads), heads)
+        self.assertEqual(self.gateway.post("/v1/completions", prompt="a", max_tokens=2)[0], 200)
+        for connection in [first, *others]:
+            connection.close()
+        until(lambda: self.unread() < 4096, "all of it is given back")
+
+
+class LargeBodies(Base):
+    """That are refused, while another client reads a stream."""
+    options = ("--request-seconds", "60")
+
+    def resident(self):
+        with open(f"/proc/{self.gateway.process.pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:")) / 1024
+
+    def test_bodies_with_too_many_values_take_no_memory_for_long(self):
+        for inside in (b"{}", b"[[]]", b"1", b'""', b"0.1", b'{"a":1}'):
+            body = b'{"prompt":[' + b",".join([inside] * (8000000 // (len(inside) + 1))) + b"]}"
+            status, _, answer = self.gateway.ask("POST", "/v1/completions", body)
+            self.assertIn(status, (400, 413), answer)
+        until(lambda: self.resident() < 48, "memory is given back")
+        self.assertEqual(self.gateway.metrics()["quern_body_bytes"], 0)
+
+
 class Keys(Base):
     SECRET, CYD = "sk-0123456789abcdef", "sk-00112233445566ff"
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_BUDGET_H
+#define GATEWAY_BUDGET_H
+
+/* Bytes that are held for clients, against the most that may be. Several things that are held together share
+ * one. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct budget {
+    size_t used, most;
+    size_t peak; /* the most that was used since budget_rest */
+};
+
+/* Takes room that is needed whether there is some or not. */
+static inline void budget_force(struct budget *budget, size_t bytes)
+{
+    budget->used += bytes;
+    if (budget->used > budget->peak)
+        budget->peak = budget->used;
+}
+
+/* Takes room for more. False: there is none, and nothing was taken. */
+static inline bool budget_take(struct budget *budget, size_t bytes)
+{
+    if (bytes > budget->most || budget->used > budget->most - bytes)
+        return false;
+    budget_force(budget, bytes);
+    return true;
+}
+
+static inline void budget_give(struct budget *budget, size_t bytes)
+{
+    budget->used -= bytes;
+}
+
+/* Whether most of a large peak has been given back, so that the allocator may hold memory that the machine
+ * could use. Then a new peak begins. */
+static inline bool budget_rest(struct budget *budget)
+{
+    const size_t large = (size_t)8 << 20;
+    bool rested = budget->peak > large && budget->used < budget->peak / 4;
+    if (rested)
+        budget->peak = budget->used;
+    return rested;
+}
+
+#endif

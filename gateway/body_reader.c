@@ -131,7 +131,7 @@ void body_read(struct exchange *exchange, struct body_reading *reading)
     struct body_reader *reader = exchange->gateway->body_reader;
     const size_t len = exchange->body.len;
     reading->exchange = exchange;
-    reading->into->budget = &exchange->gateway->bodies;
+    reading->into->budget = exchange_bodies(exchange);
     reading->body = exchange->body;
     reading->counted = exchange->body_counted;
     exchange->body = (struct buffer){0};

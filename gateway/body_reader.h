@@ -48,8 +48,8 @@ int body_reader_start(size_t tree_bytes, struct body_reader **ret_reader, struct
 struct body_reader *body_reader_stop(struct body_reader *reader);
 
 /* Reads the body of the exchange, which is taken from it. What the parameters then take in memory counts
- * among the gateway's bodies, until parameters_deinit; where there is no room for that, the request is
- * refused with 429. `then` may be called before this returns. */
+ * among the gateway's bodies (and its key's), until parameters_deinit; where there is no room for that, the
+ * request is refused with 429. `then` may be called before this returns. */
 void body_read(struct exchange *exchange, struct body_reading *reading);
 
 /* A new turn of the loop: hands over what has been read, and lets small bodies be read at once again. */

@@ -2,37 +2,42 @@
 #ifndef GATEWAY_BUDGET_H
 #define GATEWAY_BUDGET_H
 
-/* Bytes that are held for clients, against the most that may be. Several things that are held together share
- * one. */
+/* Bytes that are held for clients, against the most that may be. A budget can be a part of another one: what
+ * is taken from it is taken from both. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct budget {
     size_t used, most;
-    size_t peak; /* the most that was used since budget_rest */
+    size_t peak;           /* the most that was used since budget_rest */
+    struct budget *parent; /* of which it is a part; NULL: of none */
 };
 
 /* Takes room that is needed whether there is some or not. */
 static inline void budget_force(struct budget *budget, size_t bytes)
 {
-    budget->used += bytes;
-    if (budget->used > budget->peak)
-        budget->peak = budget->used;
+    for (; budget; budget = budget->parent) {
+        budget->used += bytes;
+        if (budget->used > budget->peak)
+            budget->peak = budget->used;
+    }
 }
 
 /* Takes room for more. False: there is none, and nothing was taken. */
 static inline bool budget_take(struct budget *budget, size_t bytes)
 {
-    if (bytes > budget->most || budget->used > budget->most - bytes)
-        return false;
+    for (const struct budget *each = budget; each; each = each->parent)
+        if (bytes > each->most || each->used > each->most - bytes)
+            return false;
     budget_force(budget, bytes);
     return true;
 }
 
 static inline void budget_give(struct budget *budget, size_t bytes)
 {
-    budget->used -= bytes;
+    for (; budget; budget = budget->parent)
+        budget->used -= bytes;
 }
 
 /* Whether most of a large peak has been given back, so that the allocator may hold memory that the machine

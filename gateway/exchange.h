@@ -76,7 +76,7 @@ struct exchange {
 
     enum exchange_state state;
     struct buffer body;  /* of the request */
-    size_t body_counted; /* bytes of it that count in gateway.bodies */
+    size_t body_counted; /* bytes of it that count in exchange_bodies */
     size_t received;     /* bytes of it, dropped ones included */
     bool refused;        /* before the body has come: by this */
     struct refusal refusal;

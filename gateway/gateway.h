@@ -27,6 +27,12 @@ struct gateway {
     uint32_t working; /* exchanges between their request and the end of their answer */
 };
 
+/* Where the body of an exchange counts. */
+static inline struct budget *exchange_bodies(const struct exchange *exchange)
+{
+    return exchange->key ? &exchange->key->bodies : &exchange->gateway->bodies;
+}
+
 /* Whether work for this model (NULL: any) can be taken now: 0, or REFUSED with 503 or 404. */
 static inline int gateway_check(const struct gateway *gateway, const char *model, struct refusal *refusal)
 {

@@ -136,6 +136,13 @@ void keys_deinit(struct keys *keys)
     *keys = (struct keys){0};
 }
 
+void keys_share(struct keys *keys, struct budget *bodies, size_t one_body)
+{
+    const size_t half = bodies->most / 2, most = half > one_body ? half : one_body;
+    for (size_t i = 0; i < keys->n; i++)
+        keys->list[i].bodies = (struct budget){.most = most, .parent = bodies};
+}
+
 struct key *keys_find(const struct keys *keys, struct bytes secret)
 {
     char padded[KEY_BYTES_MOST + 1] = "";

@@ -17,6 +17,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "gateway/budget.h"
 #include "gateway/refusal.h"
 
 #define KEYS_MOST       4096
@@ -29,6 +30,7 @@ struct key {
     size_t secret_len;
     uint64_t most_requests, most_tokens; /* at once; 0: no bound */
     uint64_t requests, tokens;           /* now */
+    struct budget bodies;                /* of its requests: a part of all bodies, see keys_share */
 };
 
 struct keys { /* zeroed: none, and everybody may */
@@ -44,6 +46,10 @@ int keys_parse(struct bytes text, const char *name, struct keys *ret_keys, struc
 int keys_read(const char *path, struct keys *ret_keys, struct error *err);
 
 void keys_deinit(struct keys *keys);
+
+/* Makes the bodies of each key a part of all: half of them at most, so that one key leaves room to others,
+ * but at least one body of so many bytes. */
+void keys_share(struct keys *keys, struct budget *bodies, size_t one_body);
 
 /* The key with these bytes, or NULL. Every key is compared whole: the time does not tell how much of one was
  * right. */

@@ -168,6 +168,7 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
 {
     const struct options *options = &gateway->options;
     int r = options->keys ? keys_read(options->keys, &gateway->keys, err) : 0;
+    keys_share(&gateway->keys, &gateway->bodies, (size_t)options->body_kb << 10);
     if (r == 0 && options->request_log) {
         r = request_log_open(&gateway->request_log, options->request_log, err);
         if (r < 0)

@@ -127,20 +127,20 @@ static struct exchange *begin(struct receiver *receiver, struct MHD_Connection *
     return exchange;
 }
 
-static void drop_body(struct receiver *receiver, struct exchange *exchange)
+static void drop_body(struct exchange *exchange)
 {
-    budget_give(&receiver->gateway->bodies, exchange->body_counted);
+    budget_give(exchange_bodies(exchange), exchange->body_counted);
     exchange->body_counted = 0;
     buffer_deinit(&exchange->body);
 }
 
 /* Counts so many more bytes of the body. The first few are free, so that small requests get through whatever
  * is going on. */
-static bool count_body(struct receiver *receiver, struct exchange *exchange, size_t len)
+static bool count_body(struct exchange *exchange, size_t len)
 {
     const size_t all = exchange->body.len + len;
     const size_t more = all > FREE_BYTES ? all - FREE_BYTES - exchange->body_counted : 0;
-    if (!budget_take(&receiver->gateway->bodies, more))
+    if (!budget_take(exchange_bodies(exchange), more))
         return false;
     exchange->body_counted += more;
     return true;
@@ -160,7 +160,7 @@ static bool take(struct receiver *receiver, struct exchange *exchange, const cha
     if (exchange->received > most_bytes(exchange)) {
         refuse_size(receiver->gateway, &exchange->refusal);
         exchange->refused = true;
-    } else if (!count_body(receiver, exchange, len)) {
+    } else if (!count_body(exchange, len)) {
         refuse(&exchange->refusal, 429, "rate_limit_exceeded", NULL, "too much is being received already");
         exchange->refusal.retry_after_s = 1;
         exchange->refused = true;
@@ -169,7 +169,7 @@ static bool take(struct receiver *receiver, struct exchange *exchange, const cha
         exchange->refused = true;
     }
     if (exchange->refused)
-        drop_body(receiver, exchange);
+        drop_body(exchange);
     return true;
 }
 
@@ -185,7 +185,7 @@ static void answer(struct receiver *receiver, struct exchange *exchange)
         exchange_refuse(exchange, &exchange->refusal);
     else
         exchange->handler(exchange);
-    drop_body(receiver, exchange);
+    drop_body(exchange);
 }
 
 static void allow_origin(const struct exchange *exchange)
@@ -279,7 +279,7 @@ void receive_completed(void *cls, struct MHD_Connection *connection, void **ret_
     struct connection *known = connection_of(connection);
     if (!exchange)
         return;
-    drop_body(receiver, exchange);
+    drop_body(exchange);
     if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         exchange_lost(exchange); /* what was done of its work goes into the record */
     write_down(exchange);

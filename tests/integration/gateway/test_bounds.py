@@ -185,13 +185,24 @@ class Keys(Base):
         file.write_text(f"ada {cls.SECRET} requests=1 tokens=100\nbob sk-fedcba9876543210\n"
                         f"cyd {cls.CYD} requests=1\n")
         file.chmod(0o600)
-        cls.options = ("--keys", str(file), "--cors", "https://chat.example")
+        cls.options = ("--keys", str(file), "--cors", "https://chat.example", "--bodies-mb", "4", "--body-kb", "1024")
         super().setUpClass()
         shutil.rmtree(file.parent)
 
     def ask(self, key, **body):
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         return self.gateway.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2, **body}, headers)
+
+    def test_one_key_leaves_room_for_the_bodies_of_others(self):
+        length = 1000000
+        held = [self.gateway.raw(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.CYD}\r\n"
+                                 f"Content-Length: {length}\r\n\r\n".encode() + b"x" * (length - 1)) for _ in range(6)]
+        until(lambda: self.gateway.ask("GET", "/metrics", None, {"Authorization": f"Bearer {self.SECRET}"})[2]
+              .find("quern_body_bytes 1") > 0, "its half is full")
+        status, _, answer = self.ask(self.SECRET, user="u" * 900000)
+        self.assertEqual(status, 200, answer)
+        for connection in held:
+            connection.close()
 
     def test_only_who_has_a_key_is_served(self):
         for key in (None, "", "sk-0123456789abcdeg", self.SECRET + "0", self.SECRET[:-1]):

@@ -6,6 +6,7 @@
  * written 16 bytes at a time and eight neighbouring lanes hold a block of 32. */
 
 #include "cuda/kernels.h"
+#include "cuda/trait_kinds.h"
 #include "cuda/layout.h"
 #include "cuda/simt.h"
 
@@ -82,17 +83,6 @@ static __device__ inline void write_activations(const struct float_four &four,
         *(struct float_four *)(out->values + (size_t)row * out->stride + column) = four;
     if (out->quants)
         quantize_four(four, out, row, column, is_there);
-}
-
-/* SiLU is x / (1 + e^−x); GELU, by tanh, x / (1 + e^−2u), u = √(2/π) · (x + 0.044715 x³). */
-static __device__ inline float activated(enum activation activation, float x)
-{
-    if (activation == ACTIVATION_SILU)
-        return x / (1.0f + expf(-x));
-    if (activation == ACTIVATION_GELU)
-        return x / (1.0f + expf(-2 * 0.79788456f * fmaf(x * x * x, 0.044715f, x)));
-    x = x < 0 ? 0 : x;
-    return x * x;
 }
 
 #endif

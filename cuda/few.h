@@ -105,7 +105,7 @@ static __device__ __forceinline__ void add_rows(const struct task &task, float s
         return add_rows_of<FORMAT_##name, N>(task, sums);
     switch (task.matrix->format) {
         FORMATS(CASE)
-    default: /* kernels_multiply refuses it */
+    case FORMAT_LIMIT: /* kernels_multiply refuses it */
         return;
     }
 #undef CASE

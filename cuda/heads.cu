@@ -8,6 +8,7 @@
 
 #include "cuda/kv_f16.h"
 #include "cuda/kv_q8.h"
+#include "cuda/trait_kinds.h"
 
 #define WARPS   4
 #define THREADS (WARPS * SIMT_LANES)
@@ -19,7 +20,7 @@ __device__ static inline void norm_head(const struct norm *norm, const struct de
 {
     const uint32_t lane = threadIdx.x % SIMT_LANES;
     float mean = 0;
-    if (norm->kind == NORM_LAYER) {
+    if (is_centered(norm->kind)) {
         for (uint32_t i = lane; i < dim; i += SIMT_LANES)
             mean += x[i];
         mean = simt_warp_sum(mean) / (float)dim;
@@ -35,12 +36,24 @@ __device__ static inline void norm_head(const struct norm *norm, const struct de
 __device__ static inline void turn_head(const struct heads_step *step, float *x, uint32_t position)
 {
     const uint32_t n_pairs = step->rotary.dims / 2;
-    const bool pairs = step->rotary.kind == ROTARY_PAIRS;
+    uint32_t stride = 0, apart = 0; /* between pairs, and between the two of one */
+    switch (step->rotary.kind) {
+    case ROTARY_NONE:
+        return;
+    case ROTARY_PAIRS:
+        stride = 2;
+        apart = 1;
+        break;
+    case ROTARY_HALVES:
+        stride = 1;
+        apart = n_pairs;
+        break;
+    }
     for (uint32_t i = threadIdx.x % SIMT_LANES; i < n_pairs; i += SIMT_LANES) {
         double angle = position * step->frequencies[i];
         float turned = (float)(angle - rint(angle / TURN) * TURN);
         float c = cosf(turned) * step->rotary.magnitude, s = sinf(turned) * step->rotary.magnitude;
-        float *a = x + (pairs ? 2 * i : i), *b = a + (pairs ? 1 : n_pairs);
+        float *a = x + stride * i, *b = a + apart;
         float first = *a, second = *b;
         *a = first * c - second * s;
         *b = first * s + second * c;
@@ -70,8 +83,7 @@ static __global__ void heads(struct heads_step step, struct slots slots, const s
         if (norm->weight)
             norm_head(&step.norm, norm, x, dim); /* each lane has its own elements so far */
         simt_warp_barrier();
-        if (step.rotary.kind != ROTARY_NONE)
-            turn_head(&step, x, row.position);
+        turn_head(&step, x, row.position);
         simt_warp_barrier();
         if (query) {
             for (uint32_t i = lane; i < dim; i += SIMT_LANES)

@@ -25,7 +25,7 @@ static __device__ void normalize(struct float_four x[EACH], const struct norm &n
                                  struct block_sums *sums)
 {
     float mean = 0, squares = 0;
-    if (norm.kind == NORM_LAYER) {
+    if (is_centered(norm.kind)) {
         float total = 0;
         SIMT_UNROLL
         for (uint32_t e = 0; e < EACH; e++)
@@ -47,7 +47,7 @@ static __device__ void normalize(struct float_four x[EACH], const struct norm &n
         if (column_of(e) >= n_columns)
             continue;
         struct float_four weight = read_columns(vector.weight, column_of(e), n_columns), bias = {};
-        if (norm.kind == NORM_LAYER && vector.bias)
+        if (is_centered(norm.kind) && vector.bias)
             bias = read_columns(vector.bias, column_of(e), n_columns);
         SIMT_UNROLL
         for (uint32_t i = 0; i < 4; i++)

@@ -30,7 +30,7 @@ static __device__ inline struct row_norm measure_row(const float *x, uint32_t n_
 {
     struct row_norm row = {0, 1};
     float total = 0, squares = 0;
-    if (norm.kind == NORM_LAYER) {
+    if (is_centered(norm.kind)) {
         SIMT_UNROLL_BY(1)
         for (uint32_t column = threadIdx.x * 4; column < n_columns; column += blockDim.x * 4) {
             const struct float_four four = read_fresh(x, column, n_columns);
@@ -60,7 +60,7 @@ static __device__ inline void apply_norm(struct float_four *four, const struct r
         return;
     const struct float_four weight = read_columns(vector.weight, column, n_columns);
     struct float_four bias = {};
-    if (norm.kind == NORM_LAYER && vector.bias)
+    if (is_centered(norm.kind) && vector.bias)
         bias = read_columns(vector.bias, column, n_columns);
     SIMT_UNROLL
     for (uint32_t i = 0; i < 4; i++)

@@ -28,16 +28,9 @@
 #include "cuda/layout.h"
 #include "worker/model/traits.h"
 
-/* What this pass executes. A trait that is new to description.h is refused until it stands here. */
-#define EXECUTED                                                                                             \
-    (TRAIT_BIT(TRAIT_NORM_RMS) | TRAIT_BIT(TRAIT_NORM_LAYER) | TRAIT_BIT(TRAIT_NORM_AFTER) |                 \
-     TRAIT_BIT(TRAIT_NORM_OFFSET) | TRAIT_BIT(TRAIT_PARALLEL) | TRAIT_BIT(TRAIT_POSITIONS) |                 \
-     TRAIT_BIT(TRAIT_ROTARY_PAIRS) | TRAIT_BIT(TRAIT_ROTARY_HALVES) | TRAIT_BIT(TRAIT_ROTARY_SCALING) |      \
-     TRAIT_BIT(TRAIT_ROTARY_YARN) | TRAIT_BIT(TRAIT_ROTARY_LONG) | TRAIT_BIT(TRAIT_BIASES) |                 \
-     TRAIT_BIT(TRAIT_QK_NORM) | TRAIT_BIT(TRAIT_WINDOW) | TRAIT_BIT(TRAIT_ATTENTION_CAP) |                   \
-     TRAIT_BIT(TRAIT_LOGIT_CAP) | TRAIT_BIT(TRAIT_SCALES) | TRAIT_BIT(TRAIT_SILU) | TRAIT_BIT(TRAIT_GELU) |  \
-     TRAIT_BIT(TRAIT_RELU_SQUARED) | TRAIT_BIT(TRAIT_UNGATED) | TRAIT_BIT(TRAIT_SLICES) |                    \
-     TRAIT_BIT(TRAIT_EXPERTS))
+/* What this pass does not execute: of all traits that there are. */
+#define MISSING TRAIT_BIT(TRAIT_SHARED_EXPERTS)
+TRAITS_ARE_KNOWN(26);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {
@@ -51,7 +44,7 @@ int pass_check(const struct model *model, uint32_t n_context, struct error *err)
     if (model->tensors[TENSOR_POSITIONS].weight && n_context > model->params.n_context)
         return error_set(err, -EINVAL, "a context of %u is beyond the model's %u learned positions",
                          n_context, model->params.n_context);
-    return model_check_traits(model, EXECUTED, "the CUDA backend", err);
+    return model_check_traits(model, MISSING, "the CUDA backend", err);
 }
 
 /* After a part was queued with the result r. */

@@ -53,7 +53,14 @@ void reference_norm(const struct norm *norm, const struct model_tensor *vector, 
         memmove(ret_y, x, n * sizeof *x);
         return;
     }
-    const bool centered = norm->kind == NORM_LAYER;
+    bool centered = false;
+    switch (norm->kind) {
+    case NORM_RMS:
+        break;
+    case NORM_LAYER:
+        centered = true;
+        break;
+    }
     const float *bias = centered && vector->bias ? vector->bias->data : NULL;
     for (uint32_t i = 0; i < n && centered; i++)
         mean += x[i] / n;
@@ -66,24 +73,51 @@ void reference_norm(const struct norm *norm, const struct model_tensor *vector, 
                    (bias ? (double)bias[i] : 0);
 }
 
+static double activation_silu(double x)
+{
+    return x / (1 + exp(-x));
+}
+
+static double activation_gelu(double x)
+{
+    return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+static double activation_relu_squared(double x)
+{
+    return x > 0 ? x * x : 0;
+}
+
 double reference_activation(enum activation activation, double x)
 {
+#define CASE(name, id, words)                                                                                \
+    case ACTIVATION_##name:                                                                                  \
+        return activation_##id(x);
     switch (activation) {
-    case ACTIVATION_SILU:
-        return x / (1 + exp(-x));
-    case ACTIVATION_GELU:
-        return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    default: /* ACTIVATION_RELU_SQUARED */
-        return x > 0 ? x * x : 0;
+        ACTIVATIONS(CASE)
     }
+#undef CASE
+    return (double)NAN;
 }
 
 void reference_turn(const struct rotary *rotary, const double *frequencies, uint32_t position, double *head)
 {
-    const uint32_t n_pairs = rotary->kind == ROTARY_NONE ? 0 : rotary->dims / 2;
-    const bool pairs = rotary->kind == ROTARY_PAIRS;
+    const uint32_t n_pairs = rotary->dims / 2;
+    uint32_t stride = 0, apart = 0; /* between pairs, and between the two of one */
+    switch (rotary->kind) {
+    case ROTARY_NONE:
+        return;
+    case ROTARY_PAIRS:
+        stride = 2;
+        apart = 1;
+        break;
+    case ROTARY_HALVES:
+        stride = 1;
+        apart = n_pairs;
+        break;
+    }
     for (uint32_t i = 0; i < n_pairs; i++) {
-        double *a = head + (pairs ? 2 * i : i), *b = a + (pairs ? 1 : n_pairs);
+        double *a = head + stride * i, *b = a + apart;
         const double c = cos(position * frequencies[i]) * (double)rotary->magnitude;
         const double s = sin(position * frequencies[i]) * (double)rotary->magnitude;
         const double first = *a, second = *b;

@@ -369,7 +369,7 @@ static __device__ __forceinline__ void sum_parts(const struct tile_task &task, u
         return sum_parts_of<FORMAT_##name, NB, S>(task, first, end, tile, w_row, x_row, take);
     switch (task.matrix->format) {
         FORMATS(CASE)
-    default: /* kernels_multiply refuses it */
+    case FORMAT_LIMIT: /* kernels_multiply refuses it */
         return;
     }
 #undef CASE

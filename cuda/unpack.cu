@@ -131,10 +131,11 @@ int kernels_unpack(struct device_stream *queue, const struct device_matrix *matr
                            sizeof(struct unpack_shared), *matrix, out);
     switch (matrix->format) {
         FORMATS(CASE)
-    default:
-        return -EINVAL;
+    case FORMAT_LIMIT:
+        break;
     }
 #undef CASE
+    return -EINVAL;
 }
 
 /* Grid: [groups of 4 · THREADS columns][rows]. */

@@ -111,7 +111,7 @@ struct kernels {
 
     /* By activation: out = activation(x) · factor, n a multiple of 8; factor may be NULL: 1. SiLU is
      * x / (1 + e^−x); GELU its approximation by tanh, which is what models are trained with. */
-    void (*activate[3])(const float *x, const float *factor, uint32_t n, float *out);
+    void (*activate[KINDS_OF(ACTIVATIONS)])(const float *x, const float *factor, uint32_t n, float *out);
 
     /* x = cap · tanh(x / cap), n a multiple of 8. */
     void (*soft_cap)(float *x, uint32_t n, float cap);

@@ -4,6 +4,7 @@
 #include "worker/cpu/kernels_build.h"
 
 #define MULTIPLY(name, id, number, elements, bytes)      [FORMAT_##name] = LANES_NAMED(multiply_##id),
+#define ACTIVATE(name, id, words)                        [ACTIVATION_##name] = LANES_NAMED(id),
 #define MULTIPLY_PAIR(name, id, number, elements, bytes) [FORMAT_##name] = multiply_##id##_avx512_pair,
 #define MULTIPLY_MANY(name, id, number, elements, bytes) /* of quantized formats */                          \
     [FORMAT_##name] = (elements) > 1 ? multiply_##id##_i8mm : NULL,
@@ -45,12 +46,7 @@ const struct kernels LANES_NAMED(kernels) = {
 #endif
     .rms_norm = LANES_NAMED(rms_norm),
     .layer_norm = LANES_NAMED(layer_norm),
-    .activate =
-        {
-            [ACTIVATION_SILU] = LANES_NAMED(silu),
-            [ACTIVATION_GELU] = LANES_NAMED(gelu),
-            [ACTIVATION_RELU_SQUARED] = LANES_NAMED(relu_squared),
-        },
+    .activate = {ACTIVATIONS(ACTIVATE)},
     .soft_cap = LANES_NAMED(soft_cap),
     .add = LANES_NAMED(add),
     .floats_to_halves = LANES_NAMED(floats_to_halves),

@@ -31,9 +31,15 @@ void rotary_turn(const struct rotary *rotary, float *heads, uint32_t n_heads, ui
 {
     uint32_t n_pairs = rotary->dims / 2;
     for (uint32_t h = 0; h < n_heads; h++, heads += dim) {
-        if (rotary->kind == ROTARY_PAIRS)
+        switch (rotary->kind) {
+        case ROTARY_NONE:
+            break;
+        case ROTARY_PAIRS:
             turn(heads, n_pairs, 2, 1, cos_sin);
-        else if (rotary->kind == ROTARY_HALVES)
+            break;
+        case ROTARY_HALVES:
             turn(heads, n_pairs, 1, n_pairs, cos_sin);
+            break;
+        }
     }
 }

@@ -12,8 +12,9 @@
  * list it in architectures.c and in meson.build.
  *
  * Second, if it has tensors that no role stands for, add roles to tensors.h, their names and shapes to
- * tensors.c; if it computes what no trait says, add the trait to description.h, to traits.h and traits.c, and
- * to a backend. Until a backend executes a trait, it refuses models that have it, by the trait's name.
+ * tensors.c. If it computes what no trait says, add a kind to its list in kinds.h, or a trait to
+ * description.h, traits.h and traits.c. A new kind does not build until both backends compute it; a new trait
+ * does not until each backend executes it or names it as missing, and then refuses models that have it.
  *
  * Third, show that it is right: what its paper says in tests/unit/worker/model/test_architecture.c, and
  * logits of a file against an independent implementation (tests/conformance/conformance_logits.c).

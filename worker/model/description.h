@@ -18,13 +18,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum rotary_scaling {
-    ROTARY_UNSCALED,
-    ROTARY_LINEAR,
-    ROTARY_YARN,
-    ROTARY_LONG /* each frequency is divided by its own factor: one list for sequences up to the length of
-                 * training, one for longer ones */
-};
+#include "worker/model/kinds.h"
+
+#define ROW(name, id, words) ROTARY_##name,
+enum rotary_scaling { ROTARY_SCALINGS(ROW) };
+enum rotary_kind { ROTARY_KINDS(ROW) };
+#undef ROW
+
+#define ROW(name, id, words) NORM_##name,
+enum norm_kind { NORM_KINDS(ROW) };
+#undef ROW
+
+#define ROW(name, id, words) ACTIVATION_##name,
+enum activation { ACTIVATIONS(ROW) };
+#undef ROW
 
 struct model_params {
     char architecture[32]; /* as the file names it */
@@ -60,11 +67,6 @@ static inline uint32_t model_params_trained_context(const struct model_params *p
     return params->rope_trained_context ? params->rope_trained_context : params->n_context;
 }
 
-enum norm_kind {
-    NORM_RMS,  /* x / √(mean x² + epsilon) · weight */
-    NORM_LAYER /* the same of x − mean x, plus a bias */
-};
-
 struct norm {
     enum norm_kind kind;
     float epsilon;
@@ -73,12 +75,6 @@ struct norm {
 
 /* Which norms a layer's halves have: of their input, of their output, or both. */
 enum norm_place { NORM_BEFORE = 1, NORM_AFTER = 2, NORM_BOTH = NORM_BEFORE | NORM_AFTER };
-
-enum rotary_kind {
-    ROTARY_NONE,
-    ROTARY_PAIRS, /* dims 2i and 2i + 1 of a head turn together */
-    ROTARY_HALVES /* dims i and i + dims / 2 */
-};
 
 struct rotary {
     enum rotary_kind kind;
@@ -100,8 +96,6 @@ struct experts {
     uint32_t n_used, n_shared;
     uint32_t n_ff;
 };
-
-enum activation { ACTIVATION_SILU, ACTIVATION_GELU, ACTIVATION_RELU_SQUARED };
 
 struct layer_traits {
     struct norm norm;

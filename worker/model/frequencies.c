@@ -21,6 +21,21 @@ static double slowed(double first, double last, uint32_t pair)
     return fmin(1, fmax(0, (pair - first) / fmax(0.001, last - first)));
 }
 
+/* The share of a pair that the scaling slows by the factor. */
+static double share_slowed(const struct rotary *rotary, double first, double last, uint32_t pair)
+{
+    switch (rotary->scaling) {
+    case ROTARY_UNSCALED:
+    case ROTARY_LONG: /* its factors say all */
+        return 0;
+    case ROTARY_LINEAR:
+        return 1;
+    case ROTARY_YARN:
+        return slowed(first, last, pair);
+    }
+    return 0;
+}
+
 void rotary_frequencies(const struct rotary *rotary, const float *factors, double *ret_frequencies)
 {
     double first = 0, last = 0;
@@ -32,8 +47,8 @@ void rotary_frequencies(const struct rotary *rotary, const float *factors, doubl
         double frequency = pow(rotary->base, -2.0 * i / rotary->dims);
         if (factors)
             frequency /= factors[i];
-        double share = rotary->scaling == ROTARY_YARN ? slowed(first, last, i) : 1;
-        if (rotary->scaling == ROTARY_LINEAR || rotary->scaling == ROTARY_YARN)
+        double share = share_slowed(rotary, first, last, i);
+        if (share > 0)
             frequency = frequency * (1 - share) + frequency / (double)rotary->factor * share;
         ret_frequencies[i] = frequency;
     }

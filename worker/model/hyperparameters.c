@@ -106,9 +106,13 @@ static bool is_real(enum kind kind)
 /* Does this architecture have the key at all? */
 static bool applies(const struct key *key, const struct architecture *architecture)
 {
-    enum norm_kind norm = architecture->layer.norm.kind;
-    return !(key->kind == EPSILON_RMS && norm != NORM_RMS) &&
-           !(key->kind == EPSILON_LAYER && norm != NORM_LAYER);
+    switch (architecture->layer.norm.kind) {
+    case NORM_RMS:
+        return key->kind != EPSILON_LAYER;
+    case NORM_LAYER:
+        return key->kind != EPSILON_RMS;
+    }
+    return true;
 }
 
 /* GGUF_E_MISSING leaves the value as it is. */
@@ -202,10 +206,9 @@ static int refuse_other_gates(const struct source *source)
 /* The scaling's factor has a present and an older key. A factor without a type means linear. */
 static int read_rope_scaling(const struct source *source, struct model_params *params)
 {
-    static const char *const names[] = {[ROTARY_UNSCALED] = "none",
-                                        [ROTARY_LINEAR] = "linear",
-                                        [ROTARY_YARN] = "yarn",
-                                        [ROTARY_LONG] = "longrope"};
+#define NAME(name, id, words) [ROTARY_##name] = #id,
+    static const char *const names[] = {ROTARY_SCALINGS(NAME)};
+#undef NAME
     char key[96], text[32];
     struct bytes type = BYTES_LITERAL("linear");
     int r = gguf_string(source->gguf, full_key(source->architecture, "rope.scaling.type", key), &type,
@@ -214,9 +217,9 @@ static int read_rope_scaling(const struct source *source, struct model_params *p
         return r;
     utf8_printable(type, sizeof text, text);
     int scaling = 0;
-    while (scaling <= ROTARY_LONG && strcmp(text, names[scaling]) != 0)
+    while (scaling < KINDS_OF(ROTARY_SCALINGS) && strcmp(text, names[scaling]) != 0)
         scaling++;
-    if (scaling > ROTARY_LONG)
+    if (scaling == KINDS_OF(ROTARY_SCALINGS))
         return error_set(source->err, -EINVAL,
                          "rope scaling \"%s\" is not supported (none, linear, yarn and longrope are)", text);
     if (scaling == ROTARY_UNSCALED)

@@ -1,38 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptions as sets: one line a trait, in the order of the enumeration. */
+/* Descriptions as sets. Names and enumeration come from the same lists. */
 
 #include "worker/model/traits.h"
 
 #include <errno.h>
 
-static const char *const names[] = {
-    [TRAIT_NORM_RMS] = "RMS norms",
-    [TRAIT_NORM_LAYER] = "LayerNorm",
-    [TRAIT_NORM_AFTER] = "norms of what a layer's halves give",
-    [TRAIT_NORM_OFFSET] = "offsets of norms' weights",
-    [TRAIT_PARALLEL] = "attention and feed-forward side by side",
-    [TRAIT_POSITIONS] = "learned positions",
-    [TRAIT_ROTARY_PAIRS] = "rotary positions by pairs",
-    [TRAIT_ROTARY_HALVES] = "rotary positions by halves",
-    [TRAIT_ROTARY_SCALING] = "linear rotary scaling",
-    [TRAIT_ROTARY_YARN] = "YaRN rotary scaling",
-    [TRAIT_ROTARY_LONG] = "long-rope factors",
-    [TRAIT_BIASES] = "biases",
-    [TRAIT_QK_NORM] = "norms of queries and keys",
-    [TRAIT_WINDOW] = "attention within a window",
-    [TRAIT_ATTENTION_CAP] = "soft caps of attention scores",
-    [TRAIT_LOGIT_CAP] = "soft caps of logits",
-    [TRAIT_SCALES] = "scales of embeddings, residuals or logits",
-    [TRAIT_SILU] = "SiLU",
-    [TRAIT_GELU] = "GELU",
-    [TRAIT_RELU_SQUARED] = "squared ReLU",
-    [TRAIT_UNGATED] = "feed-forward without a gate",
-    [TRAIT_SLICES] = "tensors that several roles share",
-    [TRAIT_EXPERTS] = "mixtures of experts",
-    [TRAIT_SHARED_EXPERTS] = "experts that every token goes to",
-};
+#define PLAIN(name, words)           [TRAIT_##name] = words,
+#define NORM_KIND(name, id, words)   [TRAIT_NORM_##name] = words,
+#define ROTARY_KIND(name, id, words) [TRAIT_ROTARY_##name] = words,
+#define ACTIVATION(name, id, words)  [TRAIT_##name] = words,
+static const char *const names[] = {NORM_KINDS(NORM_KIND) ROTARY_KINDS(ROTARY_KIND) ROTARY_SCALINGS(
+    ROTARY_KIND) ACTIVATIONS(ACTIVATION) PLAIN_TRAITS(PLAIN)};
 
-_Static_assert(sizeof names / sizeof names[0] == MODEL_TRAITS, "every trait has a name");
+/* The trait of each kind. */
+#define NORM_TRAIT(name, id, words)   [NORM_##name] = TRAIT_NORM_##name,
+#define ROTARY_TRAIT(name, id, words) [ROTARY_##name] = TRAIT_ROTARY_##name,
+#define ACTIVATES(name, id, words)    [ACTIVATION_##name] = TRAIT_##name,
+static const enum model_trait norms[] = {NORM_KINDS(NORM_TRAIT)}, rotaries[] = {ROTARY_KINDS(ROTARY_TRAIT)},
+                              scalings[] = {ROTARY_SCALINGS(ROTARY_TRAIT)},
+                              activations[] = {ACTIVATIONS(ACTIVATES)};
+
 _Static_assert(MODEL_TRAITS <= 8 * sizeof(trait_set), "every trait has a bit");
 
 const char *model_trait_name(enum model_trait trait)
@@ -47,8 +34,7 @@ static trait_set when(bool condition, enum model_trait trait)
 
 static trait_set traits_of_norm(const struct norm *norm)
 {
-    return TRAIT_BIT(norm->kind == NORM_RMS ? TRAIT_NORM_RMS : TRAIT_NORM_LAYER) |
-           when(norm->offset != 0, TRAIT_NORM_OFFSET);
+    return TRAIT_BIT(norms[norm->kind]) | when(norm->offset != 0, TRAIT_NORM_OFFSET);
 }
 
 static trait_set traits_of_tensors(const struct model_tensor *tensors, int n)
@@ -63,18 +49,11 @@ static trait_set traits_of_tensors(const struct model_tensor *tensors, int n)
 
 static trait_set traits_of_layer(const struct model_layer *layer)
 {
-    static const enum model_trait activations[] = {[ACTIVATION_SILU] = TRAIT_SILU,
-                                                   [ACTIVATION_GELU] = TRAIT_GELU,
-                                                   [ACTIVATION_RELU_SQUARED] = TRAIT_RELU_SQUARED};
     const struct layer_traits *t = &layer->traits;
     return traits_of_norm(&t->norm) | traits_of_tensors(layer->tensors, TENSOR_ROLES) |
            when(t->norm_place & NORM_AFTER, TRAIT_NORM_AFTER) | when(t->parallel, TRAIT_PARALLEL) |
-           when(t->residual_scale != 1, TRAIT_SCALES) |
-           when(t->rotary.kind == ROTARY_PAIRS, TRAIT_ROTARY_PAIRS) |
-           when(t->rotary.kind == ROTARY_HALVES, TRAIT_ROTARY_HALVES) |
-           when(t->rotary.scaling == ROTARY_LINEAR, TRAIT_ROTARY_SCALING) |
-           when(t->rotary.scaling == ROTARY_YARN, TRAIT_ROTARY_YARN) |
-           when(t->rotary.scaling == ROTARY_LONG, TRAIT_ROTARY_LONG) | when(t->qk_norm, TRAIT_QK_NORM) |
+           when(t->residual_scale != 1, TRAIT_SCALES) | TRAIT_BIT(rotaries[t->rotary.kind]) |
+           TRAIT_BIT(scalings[t->rotary.scaling]) | when(t->qk_norm, TRAIT_QK_NORM) |
            when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) | when(t->window > 0, TRAIT_WINDOW) |
            TRAIT_BIT(activations[t->activation]) | when(!t->gated, TRAIT_UNGATED) |
            when(t->experts.n > 0, TRAIT_EXPERTS) | when(t->experts.n_shared > 0, TRAIT_SHARED_EXPERTS);
@@ -93,11 +72,11 @@ trait_set model_traits(const struct model *model)
     return traits;
 }
 
-int model_check_traits(const struct model *model, trait_set executed, const char *device, struct error *err)
+int model_check_traits(const struct model *model, trait_set missing, const char *device, struct error *err)
 {
-    trait_set missing = model_traits(model) & ~executed;
+    missing &= model_traits(model);
     if (!missing)
         return 0;
     return error_set(err, -EINVAL, "%s cannot compute %s, which this %s model needs", device,
-                     names[__builtin_ctz(missing)], model->params.architecture);
+                     names[__builtin_ctzll(missing)], model->params.architecture);
 }

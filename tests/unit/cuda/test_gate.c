@@ -4,7 +4,9 @@
 
 #include "cuda/backend.h"
 #include "cuda/device.h"
+#include "cuda/reference.h"
 #include "tests/unit/run.h"
+#include "tests/unit/worker/cpu/activations.h"
 #include "tests/unit/worker/cpu/small_model.h"
 
 #include <errno.h>
@@ -330,8 +332,20 @@ START_TEST(a_model_that_is_broken_does_not_speak_against_the_device)
 }
 END_TEST
 
+START_TEST(the_reference_of_the_gate_activates_by_the_textbook)
+{
+    for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++)
+        for (double x = -30; x < 30; x += 0.37) {
+            double expected = activated(every_activation[a], x);
+            ck_assert_double_eq_tol(reference_activation(every_activation[a], x), expected,
+                                    1e-12 * (1 + fabs(expected)));
+        }
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, the_reference_of_the_gate_activates_by_the_textbook);
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_is_named, 0, sizeof kernels / sizeof *kernels);
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_only_far_along_or_for_many_rows_is_named, 0,

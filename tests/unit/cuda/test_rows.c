@@ -6,6 +6,7 @@
 #include "cuda/layout.h"
 #include "tests/unit/cuda/on_device.h"
 #include "tests/unit/run.h"
+#include "tests/unit/worker/cpu/activations.h"
 #include "tests/unit/worker/cpu/random_weights.h"
 #include "worker/cpu/kernels.h"
 
@@ -223,24 +224,12 @@ END_TEST
 
 /* ---- activations and logits ---- */
 
-static double activated(enum activation activation, double x)
-{
-    switch (activation) {
-    case ACTIVATION_SILU:
-        return x / (1 + exp(-x));
-    case ACTIVATION_GELU:
-        return x / 2 * (1 + tanh(sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
-    default:
-        return x > 0 ? x * x : 0;
-    }
-}
-
 START_TEST(activations_are_those_of_the_description)
 {
     open_device();
-    for (int c = 0; c < 6; c++) {
-        enum activation activation = (enum activation)(c % 3);
-        const uint32_t n = c < 3 ? 333 : 768, in_stride = n + 3 - (n + 3) % 4, stride = layout_padded(n);
+    for (size_t c = 0; c < 2 * KINDS_OF(ACTIVATIONS); c++) {
+        const enum activation activation = every_activation[c / 2];
+        const uint32_t n = c % 2 ? 333 : 768, in_stride = n + 3 - (n + 3) % 4, stride = layout_padded(n);
         float *gate = random_floats((size_t)ROWS * in_stride), *up = random_floats((size_t)ROWS * in_stride);
         const float *held = on_device(gate, ROWS * in_stride * sizeof(float));
         const float *held_up = on_device(up, ROWS * in_stride * sizeof(float));
@@ -275,12 +264,13 @@ START_TEST(activations_of_huge_values_are_their_limits)
     x[2] = -200;
     const float *held = on_device(x, ROWS * 256 * sizeof *x);
     struct device_activations out = make_out(256);
-    for (int activation = ACTIVATION_SILU; activation <= ACTIVATION_GELU; activation++) {
-        const struct activate_step step = {(enum activation)activation, NULL, held, 256, 256, out};
+    for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++) {
+        const enum activation activation = every_activation[a];
+        const struct activate_step step = {activation, NULL, held, 256, 256, out};
         ck_assert_int_eq(kernels_activate(queue, &step, ROWS), 0);
         const float *values = from_device(out.values, ROWS * 256 * sizeof *x);
         ck_assert_float_eq(values[0], 0);
-        ck_assert_float_eq(values[1], 1e9f);
+        ck_assert_double_eq((double)values[1], (double)(float)activated(activation, 1e9));
         ck_assert_float_eq(values[2], 0);
     }
     free(x);

@@ -152,7 +152,7 @@ START_TEST(rows_stay_within_what_they_are_given)
                 kernels->rms_norm(x, y, n, 1e-5f, out);
                 kernels->layer_norm(x, y, bias, n, 1e-5f, out);
                 if (n % 8 == 0) {
-                    for (enum activation a = ACTIVATION_SILU; a <= ACTIVATION_RELU_SQUARED; a++)
+                    for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++)
                         kernels->activate[a](x, y, n, out);
                     kernels->soft_cap(x, n, 30);
                     kernels->add(x, y, n);

@@ -39,8 +39,14 @@ static void normalize(const struct norm *norm, const struct model_tensor *t, con
                       double *y)
 {
     double mean = 0, squares = 0;
-    for (uint32_t i = 0; i < n && norm->kind == NORM_LAYER; i++)
-        mean += x[i] / n;
+    switch (norm->kind) {
+    case NORM_RMS:
+        break;
+    case NORM_LAYER:
+        for (uint32_t i = 0; i < n; i++)
+            mean += x[i] / n;
+        break;
+    }
     for (uint32_t i = 0; i < n; i++)
         squares += (x[i] - mean) * (x[i] - mean);
     for (uint32_t i = 0; i < n; i++) {
@@ -75,14 +81,26 @@ static double yarn_angle(const struct rotary *rotary, uint32_t i, double angle)
 static void turn(const struct model *model, const struct rotary *rotary, double *head, uint32_t position)
 {
     const struct gguf_tensor *factors = model->tensors[TENSOR_ROTARY_FACTORS].weight;
-    for (uint32_t i = 0; i < rotary->dims / 2 && rotary->kind != ROTARY_NONE; i++) {
+    uint32_t stride = 0, apart = 0;
+    switch (rotary->kind) {
+    case ROTARY_NONE:
+        return;
+    case ROTARY_PAIRS:
+        stride = 2;
+        apart = 1;
+        break;
+    case ROTARY_HALVES:
+        stride = 1;
+        apart = rotary->dims / 2;
+        break;
+    }
+    for (uint32_t i = 0; i < rotary->dims / 2; i++) {
         double angle = position * pow((double)rotary->base, -2.0 * i / rotary->dims);
         angle /= rotary->scaling == ROTARY_LINEAR ? (double)rotary->factor : 1;
         angle /= factors ? weight_at(factors, i) : 1;
         if (rotary->scaling == ROTARY_YARN)
             angle = yarn_angle(rotary, i, angle);
-        double *a = head + (rotary->kind == ROTARY_PAIRS ? 2 * i : i);
-        double *b = a + (rotary->kind == ROTARY_PAIRS ? 1 : rotary->dims / 2);
+        double *a = head + stride * i, *b = a + apart;
         double x = *a, y = *b;
         *a = (x * cos(angle) - y * sin(angle)) * (double)rotary->magnitude;
         *b = (y * cos(angle) + x * sin(angle)) * (double)rotary->magnitude;
@@ -541,7 +559,7 @@ START_TEST(traits_beyond_the_registry_are_executed_too)
                  {"norms behind only", norms_behind_only, TRAIT_NORM_AFTER},
                  {"squared ReLU, no gate", squared_relu_in_one_layer_no_gate_in_the_other, TRAIT_UNGATED},
                  {"side by side", side_by_side, TRAIT_PARALLEL},
-                 {"linear scaling", linear_scaling_of_one_layer, TRAIT_ROTARY_SCALING},
+                 {"linear scaling", linear_scaling_of_one_layer, TRAIT_ROTARY_LINEAR},
                  {"YaRN", yarn_scaling_of_one_layer, TRAIT_ROTARY_YARN}};
     struct copies *copies = calloc(1, sizeof *copies);
     struct synth_shape shape = random_shape(NULL);
@@ -551,6 +569,39 @@ START_TEST(traits_beyond_the_registry_are_executed_too)
     cases[_i].change(model);
     ck_assert(model_traits(model) & TRAIT_BIT(cases[_i].trait));
     check(model, cases[_i].what);
+    free_all(model, copies);
+    free(copies);
+}
+END_TEST
+
+/* Every kind there is, whether an architecture of the registry has it or not. */
+START_TEST(every_kind_is_computed_by_the_textbook)
+{
+    static const enum norm_kind norms[] = {
+#define EACH(name, id, words) NORM_##name,
+        NORM_KINDS(EACH)
+#undef EACH
+    };
+    static const enum rotary_kind rotaries[] = {
+#define EACH(name, id, words) ROTARY_##name,
+        ROTARY_KINDS(EACH)
+#undef EACH
+    };
+    const size_t most = KINDS_OF(ACTIVATIONS) * KINDS_OF(NORM_KINDS) * KINDS_OF(ROTARY_KINDS);
+    struct copies *copies = calloc(1, sizeof *copies);
+    struct synth_shape shape = random_shape(NULL);
+    struct model *model = make_model(&shape, "F32");
+    shake_norms(model, copies);
+    for (size_t i = 0; i < most; i++) {
+        for (uint32_t l = 0; l < model->params.n_layers; l++) {
+            struct layer_traits *traits = &model->layers[l].traits;
+            traits->activation = every_activation[(i + l) % KINDS_OF(ACTIVATIONS)];
+            traits->norm.kind = norms[(i / KINDS_OF(ACTIVATIONS) + l) % KINDS_OF(NORM_KINDS)];
+            traits->rotary.kind =
+                rotaries[(i / KINDS_OF(ACTIVATIONS) / KINDS_OF(NORM_KINDS) + l) % KINDS_OF(ROTARY_KINDS)];
+        }
+        check(model, "every kind");
+    }
     free_all(model, copies);
     free(copies);
 }
@@ -588,6 +639,7 @@ static void add(TCase *tests)
     while (architectures[n])
         n++;
     tcase_add_loop_test(tests, every_architecture_computes_what_its_description_says, 0, n);
+    tcase_add_test(tests, every_kind_is_computed_by_the_textbook);
     tcase_add_loop_test(tests, traits_beyond_the_registry_are_executed_too, 0, 7);
     tcase_add_test(tests, what_cannot_be_computed_is_refused_by_its_name);
 }

@@ -122,8 +122,9 @@ START_TEST(the_layers_of_an_architecture_are_what_its_paper_says)
     bool turns = is->rotary.kind != ROTARY_NONE, gemma3 = strcmp(rows[_i].name, "gemma3") == 0;
     ck_assert_float_eq_tol(model->params.embedding_scale, rows[_i].embedding_scale, 1e-5f);
     trait_set traits = model_traits(model);
-    ck_assert_msg((traits & rows[_i].has) == rows[_i].has, "lacks %#x", rows[_i].has & ~traits);
-    ck_assert_msg((traits & rows[_i].lacks) == 0, "has %#x", rows[_i].lacks & traits);
+    ck_assert_msg((traits & rows[_i].has) == rows[_i].has, "lacks %#llx",
+                  (unsigned long long)(rows[_i].has & ~traits));
+    ck_assert_msg((traits & rows[_i].lacks) == 0, "has %#llx", (unsigned long long)(rows[_i].lacks & traits));
     for (uint32_t i = 0; i < 13; i++) {
         const struct layer_traits *layer = &model->layers[i].traits;
         bool local = !sees_everything(rows[_i].name, i);

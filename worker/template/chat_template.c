@@ -85,7 +85,8 @@ int chat_template_render(const struct chat_template *chat_template, const json_t
         "add_generation_prompt", context->add_generation_prompt ? json_true() : json_false(), false};
     variables[n++] = (struct jinja_variable){"bos_token", chat_template->bos, false};
     variables[n++] = (struct jinja_variable){"eos_token", chat_template->eos, false};
-    variables[n++] = (struct jinja_variable){"date_string", date, false};
+    if (!context->no_date_string)
+        variables[n++] = (struct jinja_variable){"date_string", date, false};
     r = jinja_render(chat_template->jinja, variables, n, &context->date, &ret_text->text,
                      &ret_text->from_user, err);
     if (r == JINJA_E_REFUSED)

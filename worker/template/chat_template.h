@@ -42,6 +42,8 @@ struct chat_template *chat_template_free(struct chat_template *chat_template);
 struct chat_context {
     bool add_generation_prompt; /* end with the opening of the assistant's turn */
     struct tm date;             /* for templates that write today's date */
+    bool no_date_string;        /* render as model hubs do: without that date as the variable date_string, for
+                                 * lack of which some templates write a date of their own */
     const json_t *extra; /* an object whose members are variables too ("tools", "documents"), or NULL */
 };
 

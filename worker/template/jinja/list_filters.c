@@ -43,6 +43,8 @@ static int first(struct jinja_run *run, const struct jinja_arguments *a, struct 
 
 static int last(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
+    if (a->items[0].type == JINJA_GENERATOR)
+        return jinja_fail(run, -EINVAL, "a generator has no last item");
     return item_or_undefined(run, a, true, ret_value);
 }
 
@@ -119,6 +121,12 @@ static int reverse(struct jinja_run *run, const struct jinja_arguments *a, struc
 
 /* ---- select, reject, map ---- */
 
+/* Jinja makes the items when they are asked for, which shows in what such a value can do. */
+static struct jinja_value generator_of(struct jinja_value list)
+{
+    return (struct jinja_value){.type = JINJA_GENERATOR, .list = list.list};
+}
+
 /* The arguments from `skip` on, with room for the item in front. */
 static int rest_of(struct jinja_run *run, const struct jinja_arguments *a, size_t skip,
                    struct jinja_arguments *ret_rest)
@@ -180,7 +188,7 @@ static int choose(struct jinja_run *run, const struct jinja_arguments *a, bool b
             r = jinja_spend(run, 1);
     }
     if (r == 0)
-        *ret_value = out;
+        *ret_value = generator_of(out);
     return r;
 }
 
@@ -241,7 +249,7 @@ static int map(struct jinja_run *run, const struct jinja_arguments *a, struct ji
             r = jinja_list_add(run, out.list, value);
     }
     if (r == 0)
-        *ret_value = out;
+        *ret_value = generator_of(out);
     return r;
 }
 
@@ -418,7 +426,7 @@ static int batch(struct jinja_run *run, const struct jinja_arguments *a, struct 
          r == 0 && any && group.list->n < (size_t)size;)
         r = jinja_list_add(run, group.list, fill);
     if (r == 0)
-        *ret_value = out;
+        *ret_value = generator_of(out);
     return r;
 }
 
@@ -483,7 +491,7 @@ static int unique(struct jinja_run *run, const struct jinja_arguments *a, struct
             r = jinja_list_add(run, keys.list, key);
     }
     if (r == 0)
-        *ret_value = out;
+        *ret_value = generator_of(out);
     return r;
 }
 

@@ -19,6 +19,7 @@ const char *jinja_type_name(struct jinja_value value)
         [JINJA_FLOAT] = "a number",
         [JINJA_STR] = "a string",
         [JINJA_LIST] = "a list",
+        [JINJA_GENERATOR] = "a generator",
         [JINJA_DICT] = "a mapping",
         [JINJA_LOOP] = "a loop",
         [JINJA_MACRO] = "a macro",
@@ -45,6 +46,7 @@ bool jinja_is_true(struct jinja_value value)
         return value.list->n > 0;
     case JINJA_DICT:
         return value.dict->n > 0 || value.dict->is_namespace;
+    case JINJA_GENERATOR:
     case JINJA_LOOP:
     case JINJA_MACRO:
     case JINJA_FUNCTION:
@@ -107,6 +109,9 @@ int jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_value 
         return r;
     case JINJA_DICT:
         return equal_dicts(run, a.dict, b.dict, depth, ret_equal);
+    case JINJA_GENERATOR:
+        *ret_equal = a.list == b.list;
+        return 0;
     case JINJA_LOOP:
         *ret_equal = a.loop == b.loop;
         return 0;
@@ -188,7 +193,8 @@ int jinja_contains(struct jinja_run *run, struct jinja_value whole, struct jinja
                                                         part.string->data, part.string->len) != NULL;
         return jinja_spend(run, 1 + whole.string->len / 64);
     }
-    if (whole.type != JINJA_LIST && whole.type != JINJA_DICT && whole.type != JINJA_UNDEFINED)
+    if (whole.type != JINJA_LIST && whole.type != JINJA_GENERATOR && whole.type != JINJA_DICT &&
+        whole.type != JINJA_UNDEFINED)
         return jinja_fail(run, -EINVAL, "something is looked for in %s", jinja_type_name(whole));
     const struct jinja_list *list;
     int r = jinja_items_of(run, whole, &list);
@@ -217,6 +223,12 @@ int jinja_items_of(struct jinja_run *run, struct jinja_value value, const struct
         }
     } else if (value.type == JINJA_UNDEFINED) {
         r = jinja_new_list(run, 0, &made);
+    } else if (value.type == JINJA_GENERATOR) {
+        r = jinja_new_list(run, 0, &made);
+        if (r == 0) {
+            *made.list = *value.list;
+            *value.list = (struct jinja_list){0};
+        }
     } else if (value.type != JINJA_LIST) {
         return jinja_fail(run, -EINVAL, "%s cannot be walked through", jinja_type_name(value));
     }
@@ -362,6 +374,8 @@ int jinja_slice(struct jinja_run *run, struct jinja_value value, const struct ji
     int64_t n, begin, end;
     if (value.type == JINJA_UNDEFINED)
         return jinja_fail(run, -EINVAL, "an undefined value is sliced");
+    if (value.type == JINJA_GENERATOR)
+        return jinja_fail(run, -EINVAL, "a generator is sliced");
     *ret_value = (struct jinja_value){.type = JINJA_UNDEFINED};
     if (value.type != JINJA_LIST && value.type != JINJA_STR)
         return 0; /* like any member that is not there */

@@ -53,13 +53,16 @@ static int test_iterable(struct jinja_run *run, const struct jinja_arguments *a,
                          struct jinja_value *ret_value)
 {
     enum jinja_type type = a->items[0].type;
-    return give(type == JINJA_STR || type == JINJA_LIST || type == JINJA_DICT || type == JINJA_UNDEFINED,
+    return give(type == JINJA_STR || type == JINJA_LIST || type == JINJA_GENERATOR || type == JINJA_DICT ||
+                    type == JINJA_UNDEFINED,
                 ret_value);
 }
 
 static int test_sequence(struct jinja_run *run, const struct jinja_arguments *a,
                          struct jinja_value *ret_value)
 {
+    if (a->items[0].type == JINJA_GENERATOR)
+        return give(false, ret_value);
     return test_iterable(run, a, ret_value);
 }
 

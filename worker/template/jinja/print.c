@@ -183,6 +183,7 @@ int jinja_append_value(struct jinja_run *run, struct jinja_builder *builder, str
     case JINJA_LIST:
     case JINJA_DICT:
         return append_repr(run, builder, value, 0);
+    case JINJA_GENERATOR:
     case JINJA_LOOP:
     case JINJA_MACRO:
     case JINJA_FUNCTION:

@@ -24,6 +24,7 @@ enum jinja_type {
     JINJA_FLOAT,
     JINJA_STR,
     JINJA_LIST,
+    JINJA_GENERATOR, /* a list that is not made yet: it can be walked through once, and has no length */
     JINJA_DICT,
     JINJA_LOOP,    /* the variable `loop` */
     JINJA_MACRO,   /* a macro of the template */
@@ -55,7 +56,7 @@ struct jinja_value {
         int64_t integer;
         double real;
         const struct jinja_string *string;
-        struct jinja_list *list;
+        struct jinja_list *list; /* of a generator: what is left */
         struct jinja_dict *dict;
         const struct jinja_loop *loop;
         const struct jinja_macro *macro;
@@ -229,7 +230,8 @@ int jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_value 
 int jinja_compare(struct jinja_run *run, struct jinja_value a, struct jinja_value b, int *ret_order);
 int jinja_contains(struct jinja_run *run, struct jinja_value whole, struct jinja_value part,
                    bool *ret_contains);
-/* Items of a list, keys of a dictionary, characters of a string, nothing of an undefined value. */
+/* Items of a list, keys of a dictionary, characters of a string, nothing of an undefined value, and what is
+ * left of a generator, which is nothing from then on. */
 int jinja_items_of(struct jinja_run *run, struct jinja_value value, const struct jinja_list **ret_list);
 /* Characters of a string; items of a list or dictionary. */
 int jinja_length(struct jinja_run *run, struct jinja_value value, int64_t *ret_length);

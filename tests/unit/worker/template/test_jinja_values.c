@@ -264,8 +264,41 @@ START_TEST(what_makes_no_sense_is_refused_by_its_reason)
         {"{{ map() }}", "a mapping cannot be called"},
         {"{{ none() }}", "none cannot be called"},
         {"{{ 5 | int(base=99) }}", "int takes a base of 2 to 36, or 0"},
+        {"{{ [1, 2] | map('string') | length }}", "a generator has no length"},
+        {"{{ [1, 2] | select | tojson }}", "a generator cannot be written as JSON"},
+        {"{{ [1, 2] | select }}", "a generator cannot be printed"},
+        {"{{ [[1, 2] | select] }}", "a generator cannot be printed"},
+        {"{{ [1, 2] | select | last }}", "a generator has no last item"},
+        {"{{ ([1, 2] | select) + [3] }}", "a generator and a list cannot be added"},
+        {"{{ ([1, 2] | select) * 2 }}", "a generator and a whole number cannot be calculated with"},
+        {"{{ ([1, 2] | select)[:1] }}", "a generator is sliced"},
+        {"{{ [1] | batch(1) | length }}", "a generator has no length"},
+        {"{{ [1] | unique | length }}", "a generator has no length"},
     };
     EXPECT_FAILURES(failures, -EINVAL);
+}
+END_TEST
+
+/* Checked against jinja2 3.1.6. */
+START_TEST(what_select_and_map_give_can_be_walked_through_once)
+{
+    static const struct example examples[] = {
+        {"{% set g = [1, 2] | select %}{% for x in g %}{{ x }}{% endfor %}|{% for x in g %}{{ x }}{% endfor "
+         "%}",
+         "12|"},
+        {"{% if [] | select %}yes{% endif %}", "yes"},
+        {"{{ ([1, 2] | map('string'))[0] is defined }}", "False"},
+        {"{{ ([1] | select) is sequence }}{{ ([1] | select) is iterable }}{{ ([1] | select) is mapping }}",
+         "FalseTrueFalse"},
+        {"{{ [1, 2] | select | first }}{{ [2, 1] | select | sort }}{{ [2, 1] | select | max }}", "1[1, 2]2"},
+        {"{{ 2 in ([1, 2, 3] | select) }}{% set g = [1, 2] | select %}{{ g == g }}{{ g == [1, 2] }}",
+         "TrueTrueFalse"},
+        {"{{ [3, 1, 3] | unique | list }}{{ [1, 2] | map('string') | reverse | join(',') }}", "[3, 1]2,1"},
+        {"{% for a in [1, 2] | select %}{{ loop.length }}{{ loop.last }}{% endfor %}", "2False2True"},
+        {"{{ [1, 2, 3] | select('odd') | map('string') | join }}", "13"},
+        {"{% set a, b = [1, 2] | select %}{{ a }}{{ b }}{{ [1, 2] | select | list | length }}", "122"},
+    };
+    EXPECT_ALL(examples);
 }
 END_TEST
 
@@ -274,6 +307,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, NULL, tear_down);
     tcase_add_test(tests, values_of_every_kind_become_what_jinja_makes_of_them);
     tcase_add_test(tests, what_makes_no_sense_is_refused_by_its_reason);
+    tcase_add_test(tests, what_select_and_map_give_can_be_walked_through_once);
 }
 
 int main(void)

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "broker/lifecycle.h"
+#include "broker/worker_intake.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -31,9 +32,11 @@ int frames_open(struct broker *broker, struct worker *worker, const struct id128
     void *socket = zmq_socket(broker->context, ZMQ_SUB);
     if (!socket)
         return error_set(err, -errno, "socket for frames: %s", zmq_strerror(errno));
+    worker_intake_expect(worker->index, WORKER_DOOR_STREAM, worker->endpoint);
     int unlimited = 0, linger = 0;
     int64_t largest = PROTO_MAX_WORKER_BYTES;
-    /* Bounded by the window of the acknowledgements instead. Everything is subscribed first; then the mark by
+    /* Bounded by the window of the acknowledgements instead, and if that is not kept by worker_intake.h.
+     * Everything is subscribed first; then the mark by
      * which the worker knows that it is. */
     if (zmq_setsockopt(socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited) < 0 ||
         zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
@@ -167,6 +170,7 @@ static int take_next(struct broker *broker, struct worker *worker, zmq_msg_t *to
     if (!zmq_msg_more(topic) || zmq_msg_recv(payload, worker->stream, ZMQ_DONTWAIT) < 0 ||
         zmq_msg_more(payload))
         return error_set(err, -EBADMSG, "a message that has not two parts");
+    worker_intake_taken(worker->index, zmq_msg_size(topic) + zmq_msg_size(payload), 2);
     return take(broker, worker, topic, payload, err);
 }
 
@@ -179,9 +183,28 @@ void frames_settle(struct broker *broker, struct worker *worker)
     lifecycle_adopted(broker, worker);
 }
 
+/* Nothing that it sent is taken any more; what it holds of our memory goes. */
+static void give_up(struct broker *broker, struct worker *worker, const char *what)
+{
+    log_error("%s sent %s: it is killed", worker->name, what);
+    frames_close(worker);
+    supervisor_kill(&broker->supervisor, worker->index);
+}
+
+/* False when the worker sent what nobody can take. */
+static bool is_bounded(struct broker *broker, struct worker *worker)
+{
+    enum worker_intake_verdict verdict = worker_intake_judge(worker->index);
+    if (verdict == WORKER_INTAKE_FINE)
+        return true;
+    give_up(broker, worker, worker_intake_describe(verdict));
+    worker_link_disconnect(&broker->worker_link, worker);
+    return false;
+}
+
 bool frames_drain(struct broker *broker, struct worker *worker)
 {
-    if (!worker->stream)
+    if (!is_bounded(broker, worker) || !worker->stream)
         return false;
     zmq_msg_t topic, payload;
     struct error err = {{0}};
@@ -193,9 +216,7 @@ bool frames_drain(struct broker *broker, struct worker *worker)
     zmq_msg_close(&topic);
     zmq_msg_close(&payload);
     if (r < 0) {
-        log_error("%s sent %s: it is killed", worker->name, err.text);
-        frames_close(worker);
-        supervisor_kill(&broker->supervisor, worker->index);
+        give_up(broker, worker, err.text);
         return false;
     }
     worker->drained = r > 0;

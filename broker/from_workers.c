@@ -15,6 +15,7 @@
 #include "broker/frames.h"
 #include "broker/lifecycle.h"
 #include "broker/tokenize.h"
+#include "broker/worker_intake.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
@@ -211,6 +212,9 @@ bool from_workers_drain(struct broker *broker)
         struct peer peer;
         if (!router_receive(broker->worker_link.router, &peer, &part))
             break;
+        const struct worker *worker = worker_link_of(&broker->worker_link, &peer);
+        if (worker)
+            worker_intake_taken(worker->index, zmq_msg_size(&part), 1);
         take(broker, &peer, zmq_msg_data(&part), zmq_msg_size(&part));
     }
     zmq_msg_close(&part);

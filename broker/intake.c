@@ -44,6 +44,7 @@
 #include "broker/ping.h"
 #include "broker/reader.h"
 #include "broker/subscriber.h"
+#include "broker/worker_intake.h"
 #include "broker/zmtp.h"
 #include "common/clock.h"
 
@@ -58,6 +59,8 @@
 #define BEHIND_BYTES ((size_t)8 << 20)
 
 #define SEVERAL UINT32_MAX /* owners */
+
+_Static_assert(WORKER_INTAKE_FILES == INTAKE_MAX_FILES, "workers' connections have descriptors like others");
 
 static const struct subscriber_bounds subscriber_bounds = {
     .most = INTAKE_MAX_SUBSCRIBER_BYTES,
@@ -83,6 +86,9 @@ struct connection {
     int next_parted;  /* a descriptor and one; 0: none */
 };
 
+/* By descriptor. Apart from what is not zero at the start, or the program's file would have all of it. */
+static struct connection connections[INTAKE_MAX_FILES];
+
 static struct {
     pthread_mutex_t lock;
     enum intake_kind listening_for;
@@ -91,11 +97,10 @@ static struct {
     unsigned n_shards;
     int parted, parted_before; /* subscribers' descriptors that are to be closed, see next_parted: since the
                                   loop had caught up, and before */
-    struct connection connections[INTAKE_MAX_FILES]; /* by descriptor */
-    int end;                                         /* beyond the highest that was accepted */
-    size_t held;                                     /* of all connections, orphans included */
-    size_t behind;                                   /* complete since the loop last saw the end, not taken */
-    size_t orphaned, orphaned_before;                /* since the loop last saw the end, and before */
+    int end;                   /* beyond the highest that was accepted */
+    size_t held;               /* of all connections, orphans included */
+    size_t behind;             /* complete since the loop last saw the end, not taken */
+    size_t orphaned, orphaned_before; /* since the loop last saw the end, and before */
     struct subscribers subscribers;
     uint64_t stood_still_ns; /* until then nobody could say anything */
     uint64_t n_closed[INTAKE_REASONS];
@@ -104,9 +109,9 @@ static struct {
 /* NULL: not counted. Called without the lock by the thread that reads it, or who made a listener. */
 static struct connection *counted(int fd)
 {
-    if (fd < 0 || fd >= INTAKE_MAX_FILES || intake.connections[fd].kind == INTAKE_ANYTHING)
+    if (fd < 0 || fd >= INTAKE_MAX_FILES || connections[fd].kind == INTAKE_ANYTHING)
         return NULL;
-    return &intake.connections[fd];
+    return &connections[fd];
 }
 
 static bool is_subscriber(const struct connection *connection)
@@ -156,7 +161,7 @@ static void close_connection(struct connection *connection)
 static struct connection *held_longest(void)
 {
     struct connection *longest = NULL;
-    for (struct connection *c = intake.connections; c < intake.connections + intake.end; c++)
+    for (struct connection *c = connections; c < connections + intake.end; c++)
         if (held(c) > SMALL_BYTES && (!longest || c->held_ns < longest->held_ns))
             longest = c;
     return longest;
@@ -171,7 +176,7 @@ static bool make_room(struct connection *connection)
             return refuse(connection, INTAKE_ALL_BYTES);
         refuse(longest, INTAKE_ALL_BYTES);
         close_connection(longest);
-        shutdown((int)(longest - intake.connections), SHUT_RDWR);
+        shutdown((int)(longest - connections), SHUT_RDWR);
     }
     return held(connection) <= INTAKE_MAX_CONNECTION_BYTES || refuse(connection, INTAKE_CONNECTION_BYTES);
 }
@@ -330,6 +335,8 @@ static ssize_t fail(int error)
 
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
+    if (worker_intake_has(fd))
+        return worker_intake_recv(fd, bytes, len, flags);
     struct connection *connection = counted(fd);
     if (connection)
         reader_is_here();
@@ -359,7 +366,7 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 int listen(int fd, int backlog)
 {
     if (fd >= 0 && fd < INTAKE_MAX_FILES)
-        intake.connections[fd] = (struct connection){.kind = intake.listening_for, .listens = true};
+        connections[fd] = (struct connection){.kind = intake.listening_for, .listens = true};
     intake.last_listener = fd;
     return (int)syscall(SYS_listen, fd, backlog);
 }
@@ -380,8 +387,8 @@ int intake_share_listener(unsigned shard)
         close(fd);
         return -EMFILE;
     }
-    intake.connections[fd] = *listener;
-    intake.connections[fd].shard = (uint8_t)shard;
+    connections[fd] = *listener;
+    connections[fd].shard = (uint8_t)shard;
     intake.n_shards = shard >= intake.n_shards ? shard + 1 : intake.n_shards;
     return fd;
 }
@@ -402,6 +409,8 @@ bool intake_is_next(int listener)
 
 int close(int fd)
 {
+    if (worker_intake_has(fd))
+        worker_intake_close(fd);
     struct connection *connection = counted(fd);
     bool subscriber = connection && is_subscriber(connection);
     if (subscriber && !connection->ends)
@@ -430,7 +439,7 @@ static void close_parted(void)
     intake.parted = 0;
     pthread_mutex_unlock(&intake.lock);
     while (fd >= 0) {
-        int next = intake.connections[fd].next_parted - 1;
+        int next = connections[fd].next_parted - 1;
         syscall(SYS_close, fd);
         fd = next;
     }
@@ -447,8 +456,8 @@ bool intake_stands(int fd)
     if (fd < 0 || fd >= INTAKE_MAX_FILES)
         return true;
     pthread_mutex_lock(&intake.lock);
-    bool stands = is_subscriber(&intake.connections[fd]);
-    intake.connections[fd].heard |= stands;
+    bool stands = is_subscriber(&connections[fd]);
+    connections[fd].heard |= stands;
     pthread_mutex_unlock(&intake.lock);
     return stands;
 }
@@ -463,7 +472,7 @@ void intake_accepted(int fd, int listener)
     if (!counted(listener) || fd < 0 || fd >= INTAKE_MAX_FILES)
         return;
     pthread_mutex_lock(&intake.lock);
-    struct connection *connection = &intake.connections[fd];
+    struct connection *connection = &connections[fd];
     *connection = (struct connection){
         .kind = counted(listener)->kind, .shard = counted(listener)->shard, .used_ns = clock_ns()};
     intake.shards[connection->shard] += is_subscriber(connection);
@@ -476,10 +485,10 @@ void intake_accepted(int fd, int listener)
 
 void intake_taken(int fd, size_t bytes)
 {
-    if (fd < 0 || fd >= INTAKE_MAX_FILES)
+    if (fd < 0 || fd >= INTAKE_MAX_FILES || worker_intake_has(fd))
         return;
     pthread_mutex_lock(&intake.lock);
-    struct connection *connection = &intake.connections[fd];
+    struct connection *connection = &connections[fd];
     size_t off = smaller(connection->not_taken, bytes + TAKEN_SLACK);
     connection->not_taken -= off;
     intake.held -= off;
@@ -506,7 +515,7 @@ void intake_emptied(void)
 static void end_connection(struct connection *connection)
 {
     close_connection(connection);
-    shutdown((int)(connection - intake.connections), SHUT_RDWR);
+    shutdown((int)(connection - connections), SHUT_RDWR);
 }
 
 /* NULL: it has ended before the lock was ours. */
@@ -528,7 +537,7 @@ void intake_close_unused(uint64_t now)
 {
     const uint64_t most_ns = INTAKE_UNUSED_S * CLOCK_NS_PER_S;
     pthread_mutex_lock(&intake.lock);
-    for (struct connection *c = intake.connections; c < intake.connections + intake.end; c++) {
+    for (struct connection *c = connections; c < connections + intake.end; c++) {
         bool may_go = c->kind != INTAKE_ANYTHING && !c->listens && !c->closed && !c->heard;
         if (!may_go || now < c->used_ns + most_ns || now < intake.stood_still_ns + most_ns)
             continue;
@@ -603,7 +612,7 @@ void intake_again(int fd)
 void intake_close_owned(bool (*stays)(const void *arg, uint32_t key), const void *arg)
 {
     pthread_mutex_lock(&intake.lock);
-    for (struct connection *c = intake.connections; c < intake.connections + intake.end; c++)
+    for (struct connection *c = connections; c < connections + intake.end; c++)
         if (c->owner != 0 && !c->closed && (c->owner == SEVERAL || !stays(arg, c->owner)))
             end_connection(c);
     pthread_mutex_unlock(&intake.lock);

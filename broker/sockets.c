@@ -22,6 +22,7 @@
 #include <zmq.h>
 
 #include "broker/intake.h"
+#include "broker/worker_intake.h"
 #include "common/certificate.h"
 
 /* Messages in flight to one client, of which fewer are handed over: a socket learns late what was taken. */
@@ -90,7 +91,7 @@ static int make_routers(struct broker *broker, struct error *err)
                                             {ZMQ_RCVHWM, INTAKE_MAX_AHEAD},
                                             {ZMQ_LINGER, CLIENT_LINGER_MS},
                                             {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS}};
-    /* Workers are bounded by what is assigned to them; and one that loads its model greets when it has. */
+    /* Workers are bounded by broker/worker_intake.h; and one that loads its model greets when it has. */
     const struct number_option workers[] = {
         {ZMQ_ROUTER_MANDATORY, 1}, {ZMQ_SNDHWM, 0},
         {ZMQ_RCVHWM, 0},           {ZMQ_LINGER, WORKER_LINK_LINGER_MS},
@@ -286,6 +287,7 @@ int sockets_bind(struct broker *broker, struct error *err)
     broker->context = zmq_ctx_new();
     if (!broker->context)
         return error_set(err, -errno, "libzmq: %s", zmq_strerror(errno));
+    worker_intake_prepare(broker->context);
     int r = make_routers(broker, err);
     if (r == 0)
         r = stream_init(&broker->stream, broker->context, stream_shards_for(broker->most_connections),

@@ -18,8 +18,11 @@
 
 #include <zmq.h>
 
+#include "broker/worker_intake.h"
 #include "common/clock.h"
 #include "common/log.h"
+
+_Static_assert(WORKER_INTAKE_WORKERS == WORKER_MAX, "each place has its count");
 
 #define RESEND_AGAIN_NS (100 * CLOCK_NS_PER_MS)
 
@@ -27,6 +30,8 @@ int worker_link_connect(struct worker_link *link, struct worker *worker, const c
                         struct error *err)
 {
     worker_link_disconnect(link, worker);
+    worker_intake_begin(worker->index);
+    worker_intake_expect(worker->index, WORKER_DOOR_LINK, endpoint);
     struct peer *peer = &worker->link;
     int len =
         snprintf((char *)peer->bytes, sizeof peer->bytes, "%s.%" PRIu64, worker->name, link->n_connected++);

@@ -62,25 +62,28 @@ static bool read_some(int fd, void *bytes, size_t len, int ms)
     return poll(&readable, 1, ms) > 0 && recv(fd, bytes, len, 0) > 0;
 }
 
-int zmtp_open(const char *rundir, const char *name, const char *type)
+bool zmtp_greet(int fd, const char *type)
 {
     uint8_t greeting[GREETING_BYTES] = {0xff, [9] = 0x7f, 3, 0, 'N', 'U', 'L', 'L'};
     uint8_t ready[64] = "\5READY\13Socket-Type\0\0\0", sink[256];
-    size_t len = strlen(type), at = 6 + 12 + 4;
+    size_t len = strlen(type), at = 6 + 12 + 4, heard = 0;
     ready[at - 1] = (uint8_t)len;
     memcpy(ready + at, type, len);
-    int fd = zmtp_connect(rundir, name);
-    if (fd < 0)
-        return -1;
+    if (!zmtp_write(fd, greeting, sizeof greeting) || !zmtp_send(fd, ZMTP_COMMAND, ready, at + len))
+        return false;
     /* Its READY comes last, and only then does it take in what is not a handshake. */
-    if (zmtp_write(fd, greeting, sizeof greeting) && zmtp_send(fd, ZMTP_COMMAND, ready, at + len)) {
-        size_t heard = 0;
-        while (heard < GREETING_BYTES + 2 && read_some(fd, sink, 1, WAIT_MS))
-            heard++;
-        if (heard == GREETING_BYTES + 2)
-            return fd;
-    }
-    close(fd);
+    while (heard < GREETING_BYTES + 2 && read_some(fd, sink, 1, WAIT_MS))
+        heard++;
+    return heard == GREETING_BYTES + 2;
+}
+
+int zmtp_open(const char *rundir, const char *name, const char *type)
+{
+    int fd = zmtp_connect(rundir, name);
+    if (fd >= 0 && zmtp_greet(fd, type))
+        return fd;
+    if (fd >= 0)
+        close(fd);
     return -1;
 }
 

@@ -13,6 +13,9 @@ enum { ZMTP_MORE = 1, ZMTP_LARGE = 2, ZMTP_COMMAND = 4 };
 /* Connects to a socket of a run directory, without a word. The descriptor, or -1 with errno. */
 int zmtp_connect(const char *rundir, const char *name);
 
+/* Shakes hands on a connection as a socket of this type. False when that is refused. */
+bool zmtp_greet(int fd, const char *type);
+
 /* Connects and shakes hands as a socket of this type ("DEALER", "XSUB"). -1 when that is refused. */
 int zmtp_open(const char *rundir, const char *name, const char *type);
 

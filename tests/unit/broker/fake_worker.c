@@ -24,6 +24,10 @@
  *     vector N    the end, with an embedding of N numbers
  *     stall       claims on its board to be active and makes no progress; at another attempt it ends
  *     spoil       writes over all of the board that it can reach, and ends
+ *     parts       parts of a message of its stream that has no end
+ *     pieces      the same on its link
+ *     begin       beginnings of messages of its stream, on one connection after the other
+ *     stale       a frame that was published before, over and over
  *     long … |X   X, behind as much as one likes
  *
  * What earlier attempts made must come with an assign, and is gone on from. A worker that is told to end says
@@ -48,6 +52,7 @@
 #include "common/program.h"
 #include "proto/board.h"
 #include "proto/message.h"
+#include "tests/unit/broker/hostile_worker.h"
 
 #define KEPT_MAX    100000
 #define WAITING_MAX 16
@@ -62,6 +67,7 @@ struct fake {
     const char *name, *model, *stream_endpoint;
     uint32_t incarnation;
     void *control, *stream;
+    int link_fd, stream_fd; /* their doors */
     struct message_decoder *decoder;
     uint64_t wseq;
     struct kept kept[KEPT_MAX];          /* by wseq − 1 */
@@ -320,6 +326,21 @@ static void assigned(struct fake *fake, const struct message *message)
     } else if (strcmp(text, "stall") == 0) {
         struct board_snapshot busy = {.state = WORKER_READY, .active = 1};
         board_write(fake->slot, &busy);
+    } else if (strcmp(text, "pieces") == 0) {
+        zmq_close(fake->control);
+        hostile_parts(fake->link_fd, "DEALER");
+    } else if (strcmp(text, "parts") == 0) {
+        zmq_close(fake->stream);
+        hostile_parts(fake->stream_fd, "XPUB");
+    } else if (strcmp(text, "begin") == 0) {
+        zmq_close(fake->stream);
+        hostile_beginnings(fake->stream_fd, "XPUB");
+    } else if (strcmp(text, "stale") == 0) {
+        const struct kept *kept = make_frame(fake, message, message->assign.output.n, true, NULL);
+        publish(fake, kept);
+        await_ack(fake);
+        zmq_close(fake->stream);
+        hostile_frames(fake->stream_fd, kept->topic, (struct bytes){kept->frame.data, kept->frame.len});
     } else if (strcmp(text, "spoil") == 0) {
         memset(fake->slot, 0xff, sizeof *fake->slot);
         count(fake, message, 1, 1, NONE);
@@ -476,15 +497,15 @@ static const char *argument(int argc, char **argv, const char *name)
     return "";
 }
 
-/* Has the socket listen where the pool has made a place for it; its endpoint. */
-static char *take_door(void *socket, const char *fd_text)
+/* Has the socket listen where the pool has made a place for it; its endpoint, and the place once more. */
+static char *take_door(void *socket, const char *fd_text, int *ret_fd)
 {
     struct sockaddr_un address = {0};
     socklen_t len = sizeof address;
     int fd = atoi(fd_text);
     char *endpoint = NULL;
     if (getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
-        asprintf(&endpoint, "ipc://%s", address.sun_path) < 0 ||
+        asprintf(&endpoint, "ipc://%s", address.sun_path) < 0 || (*ret_fd = dup(fd)) < 0 ||
         zmq_setsockopt(socket, ZMQ_USE_FD, &fd, sizeof fd) < 0 || zmq_bind(socket, endpoint) < 0)
         exit(EXIT_FAILURE);
     return endpoint;
@@ -525,8 +546,8 @@ int main(int argc, char **argv)
     zmq_setsockopt(fake.stream, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
     if (message_decoder_new(&fake.decoder) < 0)
         return EXIT_FAILURE;
-    fake.stream_endpoint = take_door(fake.stream, argument(argc, argv, "--stream-fd"));
-    take_door(fake.control, argument(argc, argv, "--link-fd"));
+    fake.stream_endpoint = take_door(fake.stream, argument(argc, argv, "--stream-fd"), &fake.stream_fd);
+    take_door(fake.control, argument(argc, argv, "--link-fd"), &fake.link_fd);
     signal(SIGTERM, on_signal);
     zmq_pollitem_t broker = {.socket = fake.control, .events = ZMQ_POLLOUT};
     zmq_poll(&broker, 1, -1);

@@ -182,6 +182,63 @@ START_TEST(what_a_worker_writes_on_the_board_ends_no_pool)
 }
 END_TEST
 
+/* The most memory that the pool's broker has had, in MiB. */
+static long broker_peak_mib(void)
+{
+    char path[64], line[256];
+    long kib = -1;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pool_broker_pid(&the_pool));
+    FILE *file = fopen(path, "r");
+    while (file && kib < 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %ld", &kib) != 1)
+            kib = -1;
+    if (file)
+        fclose(file);
+    return kib / 1024;
+}
+
+/* The worker is lost, as often as the request is tried; nobody else notices, and the broker stays small. */
+static void expect_flood_to_end(const char *prompt, const char *reason)
+{
+    uint64_t count;
+    enum proto_error error;
+    open_pool(NULL);
+    client_generate(&client_a, 'p', prompt, NULL);
+    ck_assert_int_eq(client_read(&client_a, 'p', &count, &error), END_ERROR);
+    ck_assert_int_eq(error, PROTO_WORKER_LOST);
+    if (reason)
+        ck_assert_msg(pool_says(&the_pool, reason, PATIENCE_S), "%s", pool_log(&the_pool));
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    ck_assert_int_lt(broker_peak_mib(), 200);
+    close_pool();
+}
+
+START_TEST(a_worker_whose_message_has_parts_without_end_is_killed)
+{
+    expect_flood_to_end("parts", "worker-0 sent a message of more than 2 parts: it is killed");
+}
+END_TEST
+
+START_TEST(a_worker_whose_message_on_its_link_has_parts_is_killed)
+{
+    expect_flood_to_end("pieces", "worker-0 sent a message of more than 1 part: it is killed");
+}
+END_TEST
+
+START_TEST(a_worker_that_begins_messages_on_many_connections_fills_nothing)
+{
+    expect_flood_to_end("begin", NULL);
+}
+END_TEST
+
+/* It may be that the broker takes them as fast as they come. */
+START_TEST(a_worker_that_repeats_an_old_frame_without_end_fills_nothing)
+{
+    expect_flood_to_end("stale", NULL);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_message_above_the_bound_costs_its_sender_the_connection_and_nobody_else);
@@ -192,6 +249,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_that_sends_garbage_is_killed_and_comes_back);
     tcase_add_test(tests, a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on);
     tcase_add_test(tests, what_a_worker_writes_on_the_board_ends_no_pool);
+    tcase_add_test(tests, a_worker_whose_message_has_parts_without_end_is_killed);
+    tcase_add_test(tests, a_worker_whose_message_on_its_link_has_parts_is_killed);
+    tcase_add_test(tests, a_worker_that_begins_messages_on_many_connections_fills_nothing);
+    tcase_add_test(tests, a_worker_that_repeats_an_old_frame_without_end_fills_nothing);
 }
 
 int main(void)

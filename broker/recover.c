@@ -10,6 +10,8 @@
  * death. Sessions come back by their clients' hello; until then their requests are abandoned, for the grace
  * that silent clients have.
  *
+ * Each step counts as a turn of the loop: however much there is, the supervisor sees that it goes on.
+ *
  * What is damaged is not believed: a record is dropped, a log is cut off before its first bad frame, and its
  * request goes on from there under a new epoch. */
 
@@ -64,12 +66,14 @@ static int by_owner(const void *a, const void *b)
 }
 
 /* Sorts the blocks into records and parts of logs, each in the order of admission. */
-static int take_stock(struct vault *vault, struct recovery *recovery)
+static int take_stock(struct broker *broker, struct recovery *recovery)
 {
+    struct vault *vault = broker->journal.vault;
     size_t size = 0, next_size = 0;
     int r = 0;
     for (void *block = vault_next(vault, NULL, &size), *next; block && r == 0; block = next) {
         struct found found = {.block = block, .size = size};
+        supervisor_turn(&broker->supervisor);
         next = vault_next(vault, block, &next_size);
         size = next_size;
         if (record_is_one(block, found.size, &found.owner)) {
@@ -200,6 +204,7 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
 {
     struct request_key key = record_key(record->block);
     struct restored restored;
+    supervisor_turn(&broker->supervisor);
     struct ending ending;
     const struct request *twin = ledger_find(&broker->ledger, &key);
     if (twin) { /* of one admission, caught on the move to a small block (record_ended) */
@@ -247,7 +252,7 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
 int recover(struct broker *broker, struct error *err)
 {
     struct recovery recovery = {0};
-    int r = take_stock(broker->journal.vault, &recovery);
+    int r = take_stock(broker, &recovery);
     for (size_t i = 0; i < recovery.records.n && r == 0; i++)
         r = restore(broker, &recovery, &recovery.records.items[i]);
     for (size_t i = recovery.next_chunk; i < recovery.chunks.n && r == 0; i++)

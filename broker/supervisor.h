@@ -64,7 +64,7 @@ void supervisor_kill(struct supervisor *supervisor, uint32_t index);
 /* Tells all workers to end; from then on none is started. */
 void supervisor_stop(struct supervisor *supervisor);
 
-/* Shows that the loop turns. Every turn. */
+/* Shows that the loop turns, or that what an earlier broker left is being taken over. Every turn. */
 void supervisor_turn(struct supervisor *supervisor);
 
 /* Gives the orders that could not be given before. Every turn. */

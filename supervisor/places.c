@@ -14,8 +14,9 @@
  * its slot of the board unreadable, so the slot is reset before the next one is started on it.
  *
  * A worker that is replaced drains and ends by itself, and the next process starts at once. The first ones of
- * another program are on trial: should they fail for good, the file that the workers before were started from
- * is started again. It is held open for that, since another may lie at its path by now. */
+ * another program are on trial: should they fail for good, or stand still once, the file that the workers
+ * before were started from is started again. It is held open for that, since another may lie at its path by
+ * now. */
 
 #include "supervisor/places.h"
 
@@ -129,10 +130,15 @@ static void start_again(struct place *place, uint64_t now)
     move_to(place, PLACE_WAITING);
 }
 
+static bool may_go_back(const struct places *places)
+{
+    return !places->use_proven && places->proven_fd >= 0;
+}
+
 /* Another start would end the same way; unless there is another program. */
 static void give_up(struct places *places, struct place *place, uint64_t now)
 {
-    if (!place->on_trial || places->use_proven || places->proven_fd < 0) {
+    if (!place->on_trial || !may_go_back(places)) {
         move_to(place, PLACE_FAILED);
         return;
     }
@@ -141,18 +147,25 @@ static void give_up(struct places *places, struct place *place, uint64_t now)
     start_again(place, now);
 }
 
+/* The process there is of a program on trial, and not the one before, which is to make room for it. */
+static bool is_tried(const struct place *place)
+{
+    return place->on_trial && place->replace_by == 0;
+}
+
 /* What comes after a death, or after a start that failed. A worker that served for as long as it had been
  * waited for starts from the shortest wait again. */
 static void after_death(struct places *places, struct place *place, bool permanent, uint64_t now)
 {
     bool made_room = place->replace_by > 0 && place->record.left;
+    bool taken_back = place->stalled_ms > 0 && is_tried(place) && may_go_back(places);
     clear_place(places, place);
     place->replace_by = 0;
     if (places->stopping)
         move_to(place, PLACE_GONE);
     else if (made_room)
         start_again(place, now);
-    else if (permanent ||
+    else if (permanent || taken_back ||
              !restart_died(&place->restart, place->restart.wait_ns, now, &place->record.start_at))
         give_up(places, place, now);
     else
@@ -187,7 +200,8 @@ void places_announce(struct places *places, struct place *place)
     struct place_record *record = &place->record;
     record->incarnation++;
     place->stall = (struct stall){0};
-    place->stalled = false;
+    place->life = (struct life){0};
+    place->stalled_ms = 0;
     doors_name(record, places->options->rundir, places->boot);
     move_to(place, PLACE_STARTING);
 }
@@ -262,11 +276,9 @@ static void describe_death(struct place *place, int status)
     const char *colon = last[0] ? ": " : "";
     char *reason = place->record.reason;
     size_t size = sizeof place->record.reason;
-    if (place->stalled && place->record.state == PLACE_STARTING)
-        snprintf(reason, size, "made no progress in loading for %d s and was killed",
-                 STALL_LOADING_MS / 1000);
-    else if (place->stalled)
-        snprintf(reason, size, "made no progress for %d s and was killed", STALL_MS / 1000);
+    if (place->stalled_ms > 0)
+        snprintf(reason, size, "made no progress%s for %u s and was killed",
+                 place->record.state == PLACE_STARTING ? " in loading" : "", place->stalled_ms / 1000);
     else if (WIFSIGNALED(status))
         snprintf(reason, size, "killed by signal %d (%s)%s%.300s", WTERMSIG(status),
                  strsignal(WTERMSIG(status)), colon, last);
@@ -367,6 +379,14 @@ void places_replace(struct places *places, uint32_t index, uint64_t patience_ns,
 
 /* ---- progress ---- */
 
+/* The others serve while a program is on trial, and whoever waits for it wants to know soon. So one that
+ * counts nothing, needs no processor and no disk, is not given the time that a slow load has. */
+static bool hangs(struct place *place, uint64_t now)
+{
+    bool still = life_has_ceased(&place->life, (pid_t)place->record.pid, STALL_TRIAL_MS, now);
+    return still && now - place->stall.since >= STALL_TRIAL_MS * CLOCK_NS_PER_MS;
+}
+
 /* With sequences active, and while it loads, only work counts; an idle worker must at least report. One that
  * never did has nothing to be judged by. */
 static void watch(struct places *places, struct place *place, uint64_t now)
@@ -378,9 +398,15 @@ static void watch(struct places *places, struct place *place, uint64_t now)
     if (board_read(slot, &snapshot) == 0 && !loads && snapshot.active == 0)
         progress = atomic_load(&slot->sequence);
     bool reports = loads || snapshot.active > 0 || progress > 0;
-    if (!stall_check(&place->stall, reports, progress, loads ? STALL_LOADING_MS : STALL_MS, now))
+    uint32_t most_ms = loads ? STALL_LOADING_MS : STALL_MS;
+    bool stalled = stall_check(&place->stall, reports, progress, most_ms, now);
+    if (!stalled && loads && is_tried(place) && hangs(place, now)) {
+        most_ms = STALL_TRIAL_MS;
+        stalled = true;
+    }
+    if (!stalled)
         return;
-    place->stalled = true;
+    place->stalled_ms = most_ms;
     kill((pid_t)place->record.pid, SIGKILL);
 }
 
@@ -388,7 +414,7 @@ void places_watch(struct places *places, uint64_t now)
 {
     for (uint32_t i = 0; i < places->n; i++) {
         struct place *place = &places->places[i];
-        if (place->record.pid > 0 && !place->stalled)
+        if (place->record.pid > 0 && place->stalled_ms == 0)
             watch(places, place, now);
         if (place->record.pid > 0 && place->replace_by > 0 && place->replace_by <= now)
             kill((pid_t)place->record.pid, SIGKILL);
@@ -398,7 +424,7 @@ void places_watch(struct places *places, uint64_t now)
 void places_stood_still(struct places *places, uint64_t now)
 {
     for (uint32_t i = 0; i < places->n; i++)
-        places->places[i].stall.since = now;
+        places->places[i].stall.since = places->places[i].life.since = now;
 }
 
 void places_read_logs(struct places *places, uint64_t now)

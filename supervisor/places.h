@@ -12,6 +12,7 @@
 #include "broker/options.h"
 #include "proto/board.h"
 #include "proto/supervision.h"
+#include "supervisor/life.h"
 #include "supervisor/restart.h"
 #include "supervisor/worker_log.h"
 
@@ -24,7 +25,8 @@ struct place {
     bool changed; /* and has not been told yet */
     struct restart restart;
     struct stall stall;
-    bool stalled; /* killed by us, for that */
+    struct life life;    /* of a process on trial */
+    uint32_t stalled_ms; /* killed by us, for so long without progress; 0: it was not */
     uint64_t
         replace_by; /* clock_ns when a process that was told to make room is killed; 0: it was not told */
     bool on_trial;  /* the first process of a program that was put there since the last one started */
@@ -79,8 +81,8 @@ void places_try_anew(struct places *places);
 
 /* Has the process on this place make room for another of the program that stands there now: it is told to
  * end, and the next one starts as soon as it has. A process that has not ended within `patience_ns` is
- * killed. A place that failed is tried again. If the next one does not become ready, the program before is
- * started again (places_took_back). */
+ * killed. A place that failed is tried again. If the next one does not become ready, or stands still before
+ * that once, the program before is started again (places_took_back). */
 void places_replace(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now);
 
 /* Whether the program that was to replace another did not become ready: then the one before is used, until

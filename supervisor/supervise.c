@@ -11,8 +11,8 @@
  *                  └──ends by itself────┴──▶ the pool ends, with its status
  *
  * A broker whose loop stands still is killed, which loses nothing. One on trial, at the end of a reload, that
- * does not come up is no reason to end the pool: the program that runs here is the broker too, whatever
- * stands at its path by now.
+ * does not come up or stands still is no reason to end the pool: the program that runs here is the broker
+ * too, whatever stands at its path by now.
  *
  * Workers are started when the broker can be reached for the first time; a port in use is said once, and not
  * beside the progress of a model that loads for nothing. From then on they live on whatever becomes of the
@@ -261,8 +261,8 @@ static void broker_ended(struct supervision *self, int status)
         self->restart = (struct restart){0}; /* the next one has died of nothing, and does not serve yet */
         return;
     }
-    bool by_itself = WIFEXITED(status) || self->reload.stage == RELOAD_BROKER;
-    if (self->signals < 2 && by_itself && take_back(self, how))
+    bool its_own_fault = WIFEXITED(status) || self->stalled || self->reload.stage == RELOAD_BROKER;
+    if (self->signals < 2 && its_own_fault && take_back(self, how))
         return;
     if (WIFEXITED(status) || self->signals > 1) {
         end(self, WIFEXITED(status) && !self->failed ? WEXITSTATUS(status) : EXIT_FAILURE);
@@ -293,10 +293,12 @@ static void replace_broker(struct supervision *self)
     self->change_by = self->now + CHANGE_NS;
 }
 
-/* Its loop turns several times a second, whatever it has to do; but not while it takes over from another. */
+/* Its loop turns several times a second, whatever it has to do, and what it takes over from another one
+ * counts as turns too. Only one that starts from nothing, or was taken back, has nobody waiting for it. */
 static void watch_broker(struct supervision *self)
 {
-    uint32_t most_ms = self->restart.ready_ns > 0 ? STALL_BROKER_MS : STALL_LOADING_MS;
+    bool awaited = self->restart.ready_ns > 0 || self->change == BROKER_ON_TRIAL;
+    uint32_t most_ms = awaited ? STALL_BROKER_MS : STALL_LOADING_MS;
     uint64_t turns = atomic_load_explicit(&self->turns->steps, memory_order_relaxed);
     if (self->broker == 0 || self->stalled || !stall_check(&self->stall, true, turns, most_ms, self->now))
         return;

@@ -26,7 +26,9 @@ static struct broker *new_broker(struct vault *vault)
     if (!broker)
         abort();
     broker->journal = (struct journal){.limit = JOURNAL_LIMIT_BYTES, .vault = vault};
+    static struct board_slot turns;
     broker->supervisor.boot = 9;
+    broker->supervisor.turns = &turns;
     broker->now = 1000;
     broker->admission.max_queued = ADMISSION_MAX_QUEUED;
     broker->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;

@@ -15,8 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "proto/control.h"
-#include "supervisor/restart.h"
 
 /* ---- asking for it ---- */
 
@@ -224,14 +224,73 @@ START_TEST(a_broker_program_that_does_not_come_up_is_taken_back)
 }
 END_TEST
 
-/* What it takes over may be large: it may take longer to come up than one that serves may stand still. */
 START_TEST(a_broker_program_that_comes_up_slowly_is_waited_for)
 {
     char script[4096 + 64], program[4096];
     open_pool_of_copies("1");
     snprintf(program, sizeof program, "%s", build_path("tests/unit/broker/quern-broker"));
-    snprintf(script, sizeof script, "sleep %d; exec '%s' \"$@\"", STALL_BROKER_MS / 1000 + 3, program);
+    snprintf(script, sizeof script, "sleep 1; exec '%s' \"$@\"", program);
     spoil_program("quern-broker", script);
+    struct control_report report = await(ask());
+    ck_assert_msg(report.result == CONTROL_DONE, "%s", report.text);
+    expect_service('b');
+    close_pool();
+}
+END_TEST
+
+/* The pool is without one until then: in seconds it has the one before. */
+START_TEST(a_broker_program_that_hangs_is_taken_back)
+{
+    open_pool_of_copies("1");
+    spoil_program("quern-broker", "exec sleep 1000");
+    uint64_t began = clock_ns();
+    struct control_report report = await(ask());
+    ck_assert_int_eq(report.result, CONTROL_FAILED);
+    ck_assert_msg(strstr(report.text, "stood still and was killed: the one before is started again"), "%s",
+                  report.text);
+    ck_assert_uint_lt(clock_ns() - began, PATIENCE_S * CLOCK_NS_PER_S);
+    expect_service('b');
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_killed_broker_whose_program_hangs_is_started_all_the_same)
+{
+    open_pool_of_copies("1");
+    spoil_program("quern-broker", "exec sleep 1000");
+    ck_assert_int_eq(kill(pool_broker_pid(&the_pool), SIGKILL), 0);
+    expect_service('b');
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_worker_program_that_hangs_is_taken_back_at_once)
+{
+    open_pool_of_copies("2");
+    spoil_program("quern-worker", "exec sleep 1000");
+    uint64_t began = clock_ns();
+    struct control_report report = await(ask());
+    ck_assert_int_eq(report.result, CONTROL_FAILED);
+    ck_assert_msg(strstr(report.text, "made no progress in loading for 10 s"), "%s", report.text);
+    ck_assert_uint_lt(clock_ns() - began, 2 * PATIENCE_S * CLOCK_NS_PER_S);
+    expect_service('b');
+    struct message status = client_status(&client_a);
+    ck_assert_uint_eq(status.status_ok.workers.items[1].incarnation, 1); /* it was not tried */
+    close_pool();
+}
+END_TEST
+
+/* It counts no progress for longer than one that hangs is given, but it is at work. */
+START_TEST(a_worker_program_that_loads_slowly_is_waited_for)
+{
+    char script[4096 + 256], program[4096];
+    open_pool_of_copies("1");
+    snprintf(program, sizeof program, "%s", build_path("tests/unit/broker/quern-worker"));
+    snprintf(script, sizeof script,
+             "end=$(($(date +%%s) + 14)); while [ $(date +%%s) -lt $end ]; do i=0; "
+             "while [ $i -lt 20000 ]; do i=$((i + 1)); done; done; exec '%s' \"$@\"",
+             program);
+    spoil_program("quern-worker", script);
     struct control_report report = await(ask());
     ck_assert_msg(report.result == CONTROL_DONE, "%s", report.text);
     expect_service('b');
@@ -308,6 +367,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_program_that_does_not_come_up_is_taken_back);
     tcase_add_test(tests, a_broker_program_that_does_not_come_up_is_taken_back);
     tcase_add_test(tests, a_broker_program_that_comes_up_slowly_is_waited_for);
+    tcase_add_test(tests, a_broker_program_that_hangs_is_taken_back);
+    tcase_add_test(tests, a_killed_broker_whose_program_hangs_is_started_all_the_same);
+    tcase_add_test(tests, a_worker_program_that_hangs_is_taken_back_at_once);
+    tcase_add_test(tests, a_worker_program_that_loads_slowly_is_waited_for);
     tcase_add_test(tests, a_killed_broker_whose_program_was_spoiled_is_started_all_the_same);
     tcase_add_test(tests, what_is_no_request_or_comes_while_one_is_served_is_refused);
     tcase_add_test(tests, a_reload_ends_with_the_pool);

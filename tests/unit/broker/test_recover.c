@@ -16,6 +16,7 @@
 #define LARGE 20000 /* bytes of a body whose record moves to a small block at its end; no brief one */
 
 static int fd;
+static struct board_slot turns;
 static uint32_t n_workers; /* of the next broker */
 static struct broker *broker;
 static char model[8];             /* that requests name; "": none */
@@ -30,6 +31,7 @@ static struct broker *new_broker(void)
     made->n_workers = n_workers;
     made->journal.limit = JOURNAL_LIMIT_BYTES;
     made->supervisor.boot = 2;
+    made->supervisor.turns = &turns;
     made->now = 1000;
     made->admission.max_queued = ADMISSION_MAX_QUEUED;
     made->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;
@@ -257,6 +259,18 @@ START_TEST(what_runs_takes_a_large_ones_place_only_if_it_is_large)
 }
 END_TEST
 
+/* Or one that has much to take over would be held for one that hangs. */
+START_TEST(each_request_that_is_taken_over_counts_as_progress)
+{
+    enum { N = 50 };
+    for (uint8_t name = 1; name <= N; name++)
+        admit(name, 100);
+    uint64_t before = atomic_load(&turns.steps);
+    take_over();
+    ck_assert_uint_ge(atomic_load(&turns.steps), before + 2 * N);
+}
+END_TEST
+
 static struct client_key alice = {.bytes = {1, 2, [31] = 3}, .number = 5};
 
 START_TEST(a_request_counts_for_its_clients_key_again)
@@ -322,6 +336,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_waits_for_a_real_model_is_told_from_made_up_names_once_a_worker_has_come);
     tcase_add_test(tests, what_runs_takes_a_large_ones_place_only_if_it_is_large);
     tcase_add_test(tests, whether_a_client_has_it_is_known_to_the_next);
+    tcase_add_test(tests, each_request_that_is_taken_over_counts_as_progress);
 }
 
 int main(void)

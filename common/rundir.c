@@ -6,12 +6,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define REMOVE_AGAIN    100
+#define REMOVE_AGAIN_US 10000
 
 int rundir_path(const char *wanted, char ret_path[RUNDIR_PATH_MAX + 1], struct error *err)
 {
@@ -82,15 +86,22 @@ int rundir_temporary(char ret_path[RUNDIR_PATH_MAX + 1], struct error *err)
     return 0;
 }
 
-void rundir_remove(const char *path)
+/* False: it may be possible in a moment. */
+static bool try_remove(const char *path)
 {
     DIR *dir = opendir(path);
     if (!dir)
-        return;
+        return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
     struct dirent *entry;
     while ((entry = readdir(dir)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             unlinkat(dirfd(dir), entry->d_name, 0);
     closedir(dir);
-    rmdir(path);
+    return rmdir(path) == 0 || (errno != ENOTEMPTY && errno != EEXIST);
+}
+
+void rundir_remove(const char *path)
+{
+    for (int i = 0; !try_remove(path) && i < REMOVE_AGAIN; i++)
+        usleep(REMOVE_AGAIN_US);
 }

@@ -33,7 +33,9 @@ int rundir_lock(const char *path, int *ret_fd, struct error *err);
 /* Makes a fresh private directory under $TMPDIR or /tmp, for a pool that ends with its command. */
 int rundir_temporary(char ret_path[RUNDIR_PATH_MAX + 1], struct error *err);
 
-/* Removes what a pool leaves in its run directory (plain files and sockets), then the directory itself. */
+/* Removes what a pool leaves in its run directory (plain files and sockets), then the directory itself. What
+ * stands in the way of that and may pass is waited for, a second at most: a table of descriptors that is
+ * full, a process of the pool that has not seen its end yet and makes something there. */
 void rundir_remove(const char *path);
 
 #endif

@@ -2,10 +2,12 @@
 /* The life of a private pool.
  *
  * The broker is in a process group of its own (a Ctrl-C on the terminal is ours to handle) and bound to us by
- * PR_SET_PDEATHSIG: if this program is killed, the broker gets SIGTERM and drains. Its stderr goes to
- * RUNDIR/log; it is ready when a line there begins with "ready:", lines of its worker say how far that is
- * with the model, and when it dies before, the last line is the reason. The directory is removed when the
- * broker is gone, or by the broker when we are. */
+ * PR_SET_PDEATHSIG: if this program is killed, the broker gets SIGTERM and drains. It is blocked until the
+ * broker takes it in its own way, or one that came earlier would leave the directory to nobody. Its stderr
+ * goes to RUNDIR/log, which we hold open, so that nothing is wanting when it is to be read; it is ready when
+ * a line there begins with "ready:", lines of its worker say how far that is with the model, and when it dies
+ * before, the last line is the reason. The directory is removed when the broker is gone, or by the broker
+ * when we are. */
 
 #include "client/command/private_pool.h"
 
@@ -65,20 +67,23 @@ static int default_model(char ret_path[PATH_MAX], struct error *err)
 }
 
 /* In the child: becomes the broker. */
-static void become_broker(char *const *words, const char *log_path, pid_t parent)
+static void become_broker(char *const *words, const struct private_pool *pool, pid_t parent)
 {
+    sigset_t end;
     int null = open("/dev/null", O_RDWR);
-    int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (null < 0 || log < 0)
-        _exit(126);
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    sigprocmask(SIG_BLOCK, &end, NULL);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) /* died before the line above */
+        rundir_remove(pool->rundir);
+    if (null < 0 || getppid() != parent)
         _exit(126);
     signal(SIGPIPE, SIG_DFL);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
+    dup2(pool->log, STDERR_FILENO);
     execv(words[0], words);
     dprintf(STDERR_FILENO, "%s: %s\n", words[0], strerror(errno));
     _exit(127);
@@ -116,13 +121,17 @@ static int spawn(struct private_pool *pool, const struct pool_options *options, 
     int r = program_sibling("quern-broker", program, err);
     if (r < 0)
         return r;
+    snprintf(log_path, sizeof log_path, "%s/" LOG_NAME, pool->rundir);
+    int log = open(log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (log < 0)
+        return error_set(err, -errno, "%s: %s", log_path, strerror(errno));
+    pool->log = log;
     struct command_line line = {0};
     build_command(&line, program, model, pool, options);
-    snprintf(log_path, sizeof log_path, "%s/" LOG_NAME, pool->rundir);
     char *const *words = command_line_words(&line);
     pid_t self = getpid(), pid = words ? fork() : -1;
     if (pid == 0)
-        become_broker(words, log_path, self);
+        become_broker(words, pool, self);
     if (!words)
         r = error_set(err, -ENOMEM, "out of memory");
     else if (pid < 0)
@@ -133,8 +142,9 @@ static int spawn(struct private_pool *pool, const struct pool_options *options, 
     return r;
 }
 
-/* The broker's log, as far as it is written. */
+/* The broker's log, as far as it was read. */
 struct words {
+    off_t read;
     bool ready;
     char last[LAST_WORDS_MAX]; /* line */
     char doing[32];            /* what a worker does to its model; empty: it has not said how far it is */
@@ -152,30 +162,36 @@ static void read_how_far(const char *line, struct words *words)
     words->percent = percent;
 }
 
-static void read_log(const struct private_pool *pool, struct words *words)
+static void take_line(const char *line, struct words *words)
 {
-    char path[RUNDIR_PATH_MAX + 8], line[1024];
-    *words = (struct words){0};
-    snprintf(path, sizeof path, "%s/" LOG_NAME, pool->rundir);
-    FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = 0;
-        words->ready |= strncmp(line, "ready:", 6) == 0;
-        read_how_far(line, words);
-        if (line[0])
-            snprintf(words->last, LAST_WORDS_MAX, "%.*s", LAST_WORDS_MAX - 1, line);
+    words->ready |= strncmp(line, "ready:", 6) == 0;
+    read_how_far(line, words);
+    if (line[0])
+        snprintf(words->last, LAST_WORDS_MAX, "%.*s", LAST_WORDS_MAX - 1, line);
+}
+
+/* Goes on reading; a line that has not ended is for the next time, but if this is the `last`. */
+static void read_log(const struct private_pool *pool, struct words *words, bool last)
+{
+    char line[1024];
+    ssize_t n;
+    while ((n = pread(pool->log, line, sizeof line - 1, words->read)) > 0) {
+        const char *end = memchr(line, '\n', (size_t)n);
+        if (!end && n < (ssize_t)sizeof line - 1 && !last)
+            return;
+        size_t len = end ? (size_t)(end - line) : (size_t)n;
+        words->read += (off_t)len + (end != NULL);
+        line[len] = 0;
+        take_line(line, words);
     }
-    if (file)
-        fclose(file);
 }
 
 /* Why it ended, without the name that a broker puts before what it says. */
-static int did_not_start(const struct private_pool *pool, struct error *err)
+static int did_not_start(const struct private_pool *pool, struct words *words, struct error *err)
 {
     static const char dress[] = "quern-broker: ";
-    struct words words;
-    read_log(pool, &words);
-    const char *last = words.last;
+    read_log(pool, words, true);
+    const char *last = words->last;
     const char *reason = strncmp(last, dress, sizeof dress - 1) == 0 ? last + sizeof dress - 1 : last;
     return error_set(err, -ECHILD, "the pool did not start: %s", reason[0] ? reason : "it said nothing");
 }
@@ -194,14 +210,14 @@ static void show(struct progress *progress, const struct words *words, const cha
 
 static int wait_until_ready(struct private_pool *pool, const char *model, struct error *err)
 {
-    struct words words;
+    struct words words = {0};
     struct progress progress;
     int r = 0;
     progress_start(&progress);
-    while (r == 0 && (read_log(pool, &words), !words.ready)) {
+    while (r == 0 && (read_log(pool, &words, false), !words.ready)) {
         if (waitpid(pool->pid, NULL, WNOHANG) == pool->pid) {
             pool->pid = 0;
-            r = did_not_start(pool, err);
+            r = did_not_start(pool, &words, err);
         } else if (interrupt_signal()) {
             r = error_set(err, -EINTR, "interrupted");
         } else {
@@ -241,6 +257,8 @@ void private_pool_end(struct private_pool *pool)
             usleep(2000);
         }
     }
+    if (pool->log > 0)
+        close(pool->log);
     if (pool->rundir[0])
         rundir_remove(pool->rundir);
     *pool = (struct private_pool){0};

@@ -11,6 +11,7 @@
 
 struct private_pool {
     pid_t pid;                        /* of the broker; 0: it ended */
+    int log;                          /* what it says; 0: not made */
     char rundir[RUNDIR_PATH_MAX + 1]; /* empty: none was made */
 };
 

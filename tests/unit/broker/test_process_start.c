@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <czmq.h>
@@ -33,6 +34,33 @@ START_TEST(a_pool_starts_where_a_killed_broker_left_its_sockets)
     client_generate(&client_a, 'r', "count 1", NULL);
     ck_assert_uint_gt(client_expect(&client_a, MESSAGE_ACCEPTED).accepted.epoch.boot, 1);
     close_pool();
+}
+END_TEST
+
+/* The signal comes while the program is being loaded; its owner has no child any more to wait for. */
+START_TEST(a_private_pool_whose_owner_died_before_it_began_leaves_nothing)
+{
+    struct pool pool = {0};
+    char model[4096], program[4096], rundir[RUNDIR_PATH_MAX + 1];
+    snprintf(model, sizeof model, "%s", fake_model(&pool, "ok"));
+    snprintf(program, sizeof program, "%s", build_path("tests/unit/broker/quern-broker"));
+    strcpy(rundir, pool.rundir);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        sigset_t end;
+        sigemptyset(&end);
+        sigaddset(&end, SIGTERM);
+        sigprocmask(SIG_BLOCK, &end, NULL); /* as client/command/private_pool.c does */
+        raise(SIGTERM);
+        execl(program, program, "--rundir", rundir, "--workers", "1", "--owner", "1", "--", model, NULL);
+        _exit(127);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFEXITED(status), "%d", status);
+    ck_assert_int_eq(access(rundir, F_OK), -1);
+    pool_forget(&pool);
 }
 END_TEST
 
@@ -321,6 +349,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_pool_starts_where_a_killed_broker_left_its_sockets);
+    tcase_add_test(tests, a_private_pool_whose_owner_died_before_it_began_leaves_nothing);
     tcase_add_test(tests, what_a_pool_makes_is_its_users_alone);
     tcase_add_test(tests, tcp_beyond_this_machine_takes_a_certificate_and_only_those_who_know_it);
     tcase_add_test(tests, clients_are_sent_to_the_public_name);

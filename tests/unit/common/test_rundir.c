@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -96,6 +99,60 @@ START_TEST(a_link_and_a_file_are_no_run_directory)
 }
 END_TEST
 
+static struct rlimit usual;
+
+/* Takes its time: the other thread is to find none. */
+static void *give_descriptors_back(void *arg)
+{
+    usleep(50000);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    return arg;
+}
+
+START_TEST(a_directory_goes_when_there_is_a_descriptor_again)
+{
+    char path[RUNDIR_PATH_MAX + 1];
+    struct error err;
+    pthread_t thread;
+    ck_assert_int_eq(rundir_temporary(path, &err), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = usual.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, give_descriptors_back, NULL), 0);
+    rundir_remove(path);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(access(path, F_OK), -1);
+}
+END_TEST
+
+static void *make_files(void *arg)
+{
+    char name[RUNDIR_PATH_MAX + 16];
+    for (int i = 0; i < 2000; i++) {
+        snprintf(name, sizeof name, "%s/%d", (const char *)arg, i);
+        int fd = creat(name, 0600);
+        if (fd < 0)
+            break; /* it is gone */
+        close(fd);
+    }
+    return NULL;
+}
+
+START_TEST(a_directory_goes_although_something_is_made_in_it_meanwhile)
+{
+    for (int i = 0; i < 20; i++) {
+        char path[RUNDIR_PATH_MAX + 1];
+        struct error err;
+        pthread_t thread;
+        ck_assert_int_eq(rundir_temporary(path, &err), 0);
+        ck_assert_int_eq(pthread_create(&thread, NULL, make_files, path), 0);
+        rundir_remove(path);
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        ck_assert_int_eq(access(path, F_OK), -1);
+    }
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_default_is_under_the_runtime_directory);
@@ -104,6 +161,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_lock_is_not_lost_with_the_files_of_the_directory);
     tcase_add_test(tests, a_directory_that_others_may_enter_is_refused);
     tcase_add_test(tests, a_link_and_a_file_are_no_run_directory);
+    tcase_add_test(tests, a_directory_goes_when_there_is_a_descriptor_again);
+    tcase_add_test(tests, a_directory_goes_although_something_is_made_in_it_meanwhile);
 }
 
 int main(void)

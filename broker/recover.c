@@ -12,8 +12,8 @@
  *
  * Each step counts as a turn of the loop: however much there is, the supervisor sees that it goes on.
  *
- * What is damaged is not believed: a record is dropped, a log is cut off before its first bad frame, and its
- * request goes on from there under a new epoch. */
+ * What is damaged is not believed: a vault is emptied (vault.h), a record is dropped, a log is cut off before
+ * its first bad frame, and its request goes on from there under a new epoch. */
 
 #include "broker/recover.h"
 
@@ -252,6 +252,8 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
 int recover(struct broker *broker, struct error *err)
 {
     struct recovery recovery = {0};
+    if (vault_was_damaged(broker->journal.vault))
+        log_error("what the broker before has left is damaged as a whole: its requests are lost");
     int r = take_stock(broker, &recovery);
     for (size_t i = 0; i < recovery.records.n && r == 0; i++)
         r = restore(broker, &recovery, &recovery.records.items[i]);

@@ -58,8 +58,9 @@ struct vault {
     bool *free;             /* that block is free */
     uint32_t *next, *prev;  /* in its list */
     uint32_t first[ORDERS]; /* free blocks by order; NONE */
-    bool *committed;        /* by granule: it has pages */
+    bool *committed;        /* by granule: it has pages, as we know; it may have some that we do not */
     size_t used;
+    bool was_damaged;
 };
 
 static size_t units_of(size_t bytes)
@@ -195,7 +196,7 @@ static uint32_t next_marked(const struct vault *vault, uint32_t unit, uint32_t e
     return unit;
 }
 
-/* Finds the kept blocks; what lies between is free. */
+/* Finds the kept blocks; what lies between is free. -EINVAL when they cannot be. */
 static int take_inventory(struct vault *vault)
 {
     uint32_t free_from = 0;
@@ -241,6 +242,26 @@ static int map(struct vault *vault)
     return 0;
 }
 
+static void clear_books(struct vault *vault)
+{
+    memset(vault->codes, 0, vault->units);
+    memset(vault->free, 0, vault->units * sizeof *vault->free);
+    for (unsigned order = 0; order < ORDERS; order++)
+        vault->first[order] = NONE;
+    vault->used = 0;
+}
+
+/* Which blocks there were cannot be told any more, so all are gone. Only marks are written to: other pages of
+ * them may not be there. */
+static void empty(struct vault *vault)
+{
+    clear_books(vault);
+    for (uint32_t unit = 0; (unit = next_marked(vault, unit, vault->units)) < vault->units; unit++)
+        atomic_store_explicit(&vault->kept[unit], 0, memory_order_release);
+    release_range(vault, 0, vault->units);
+    vault->was_damaged = true;
+}
+
 static int make_books(struct vault *vault)
 {
     vault->codes = calloc(vault->units, 1);
@@ -282,14 +303,20 @@ int vault_open(int fd, struct vault **ret_vault, struct error *err)
     int r = map(vault);
     if (r == 0)
         r = make_books(vault);
-    if (r == 0)
-        r = take_inventory(vault);
     if (r < 0) {
         vault_close(vault);
         return error_set(err, r, "the shared memory of requests: %s", strerror(-r));
     }
+    if (take_inventory(vault) < 0)
+        empty(vault);
+    vault_trim(vault); /* the process before may have been killed with much that it had given back */
     *ret_vault = vault;
     return 0;
+}
+
+bool vault_was_damaged(const struct vault *vault)
+{
+    return vault->was_damaged;
 }
 
 struct vault *vault_close(struct vault *vault)
@@ -432,20 +459,31 @@ void *vault_next(const struct vault *vault, const void *block, size_t *ret_size)
     return vault->base + unit * VAULT_LEAST_BYTES;
 }
 
+/* Granules of this many bytes behind one another that are free. */
+static void punch(struct vault *vault, size_t at, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    fallocate(vault->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(base_offset(vault->units) + at),
+              (off_t)bytes);
+    memset(vault->committed + at / GRANULE, 0, bytes / GRANULE * sizeof *vault->committed);
+}
+
+/* Free blocks of a granule or more begin where granules do, and smaller ones never cover one. */
 void vault_trim(struct vault *vault)
 {
+    size_t from = 0, to = 0;
     for (uint32_t unit = 0; unit < vault->units; unit += units_in(vault->codes[unit])) {
         size_t at = unit * VAULT_LEAST_BYTES, bytes = bytes_in(vault->codes[unit]);
         if (!vault->free[unit] || bytes < GRANULE)
             continue;
-        for (size_t granule = at / GRANULE; granule < (at + bytes) / GRANULE; granule++) {
-            if (!vault->committed[granule])
-                continue;
-            fallocate(vault->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                      (off_t)(base_offset(vault->units) + granule * GRANULE), (off_t)GRANULE);
-            vault->committed[granule] = false;
+        if (at != to) {
+            punch(vault, from, to - from);
+            from = at;
         }
+        to = at + bytes;
     }
+    punch(vault, from, to - from);
 }
 
 size_t vault_used(const struct vault *vault)

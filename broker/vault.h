@@ -23,9 +23,13 @@ struct vault;
 /* Makes an empty segment for blocks of `bytes` in all. Its descriptor is close-on-exec. 0 or -errno. */
 int vault_create(size_t bytes, int *ret_fd);
 
-/* Maps a segment, as it was made or as an earlier process left it. The descriptor stays with the caller, and
- * open. 0 or -errno with the reason; -EINVAL when it is no vault, or holds blocks that cannot be. */
+/* Maps a segment, as it was made or as an earlier process left it, and gives memory back that no block of it
+ * uses. The descriptor stays with the caller, and open. One that says of blocks what cannot be is emptied. 0
+ * or -errno with the reason; -EINVAL when it is no vault. */
 int vault_open(int fd, struct vault **ret_vault, struct error *err);
+
+/* Whether it was emptied when it was opened. */
+bool vault_was_damaged(const struct vault *vault);
 
 /* Leaves the blocks as they are. Takes NULL; returns NULL. */
 struct vault *vault_close(struct vault *vault);

@@ -4,6 +4,7 @@
 #include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,6 +183,40 @@ START_TEST(what_a_worker_writes_on_the_board_ends_no_pool)
 }
 END_TEST
 
+/* What the supervisor holds for brokers (broker/vault.h). */
+static int open_vault(void)
+{
+    char path[64], target[64];
+    for (int fd = 0; fd < 256; fd++) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)the_pool.supervisor, fd);
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        target[n < 0 ? 0 : n] = 0;
+        if (strstr(target, "quern-vault"))
+            return open(path, O_RDWR | O_CLOEXEC);
+    }
+    return -1;
+}
+
+START_TEST(a_vault_that_was_damaged_costs_what_is_in_it_and_not_the_pool)
+{
+    enum { MARKS = 4096, FREE_UNIT = 100000 };
+    uint64_t count;
+    open_pool(NULL);
+    client_generate(&client_a, 'w', "wait", NULL);
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    int vault = open_vault();
+    ck_assert_int_eq(pwrite(vault, "\xff", 1, MARKS + FREE_UNIT), 1);
+    close(vault);
+    ck_assert_int_eq(kill(pool_broker_pid(&the_pool), SIGKILL), 0);
+    client_close(&client_a);
+    client_open(&client_a, &the_pool, 'a');
+    ck_assert(pool_says(&the_pool, "damaged as a whole: its requests are lost", PATIENCE_S));
+    client_generate(&client_a, 'r', "count 10", NULL);
+    ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
+    close_pool();
+}
+END_TEST
+
 /* The most memory that the pool's broker has had, in MiB. */
 static long broker_peak_mib(void)
 {
@@ -249,6 +284,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_that_sends_garbage_is_killed_and_comes_back);
     tcase_add_test(tests, a_worker_that_makes_no_progress_is_killed_and_the_other_serves_on);
     tcase_add_test(tests, what_a_worker_writes_on_the_board_ends_no_pool);
+    tcase_add_test(tests, a_vault_that_was_damaged_costs_what_is_in_it_and_not_the_pool);
     tcase_add_test(tests, a_worker_whose_message_has_parts_without_end_is_killed);
     tcase_add_test(tests, a_worker_whose_message_on_its_link_has_parts_is_killed);
     tcase_add_test(tests, a_worker_that_begins_messages_on_many_connections_fills_nothing);

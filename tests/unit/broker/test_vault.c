@@ -278,6 +278,30 @@ START_TEST(memory_is_asked_for_and_given_back_in_mebibytes)
 }
 END_TEST
 
+/* A process that is killed has given nothing back; the next one does it. */
+START_TEST(what_an_earlier_process_did_not_give_back_the_next_one_does)
+{
+    const size_t mib = (size_t)1 << 20, header = pages();
+    char *kept = take(mib), *given = take(12 * mib), *lost = take(5 * mib);
+    memset(kept, 1, mib);
+    memset(given, 2, 12 * mib);
+    memset(lost, 3, 5 * mib);
+    vault_keep(vault, kept);
+    vault_keep(vault, given);
+    vault_give(vault, given);
+    ck_assert_uint_eq(pages() - header, 18 * mib);
+    open_again();
+    ck_assert_uint_le(pages() - header, mib + 8192); /* the marks */
+    size_t size;
+    kept = vault_next(vault, NULL, &size);
+    ck_assert(size == mib && kept[0] == 1 && memcmp(kept, kept + 1, mib - 1) == 0);
+    ck_assert(!vault_was_damaged(vault));
+    vault_give(vault, kept); /* of the process before, and not asked for by this one */
+    vault_trim(vault);
+    ck_assert_uint_le(pages() - header, 8192);
+}
+END_TEST
+
 /* The segment begins with its header, of a page; behind that, what stands at each 512 bytes. */
 static void expect_damage(size_t at, const void *bytes, size_t len)
 {
@@ -292,22 +316,50 @@ static void expect_damage(size_t at, const void *bytes, size_t len)
     ck_assert_int_eq(pwrite(fd, before, len, (off_t)at), (ssize_t)len);
 }
 
-START_TEST(a_vault_that_was_damaged_is_refused)
+enum { MARKS = 4096, UNITS = BYTES / VAULT_LEAST_BYTES };
+
+START_TEST(a_vault_whose_header_was_damaged_is_refused)
 {
-    enum { MARKS = 4096, UNITS = BYTES / VAULT_LEAST_BYTES };
     const uint64_t units[] = {0, 1, UNITS - 1, UNITS + 1, UINT32_MAX, UINT64_MAX};
-    /* 4: 512 bytes; 8: 1,024; 16: 4,096 bytes; 13: five eighths of that; 64: 16 MiB; others are no size. */
-    static const uint8_t sizes[] = {1, 2, 3, 5, 6, 7, 9, 10, 11, 65, 255};
     expect_damage(0, "Q", 1);
     expect_damage(4, "\0", 1);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         expect_damage(8, &units[i], sizeof units[i]);
+}
+END_TEST
+
+static void expect_emptied(size_t unit, const void *marks, size_t len)
+{
+    static const char whole[] = "\x0d\0\0\0\0\x04\x08";
+    size_t size;
+    ck_assert_int_eq(pwrite(fd, whole, sizeof whole - 1, MARKS + 64), sizeof whole - 1);
+    ck_assert_int_eq(pwrite(fd, marks, len, (off_t)(MARKS + unit)), (ssize_t)len);
+    open_again();
+    ck_assert_msg(vault_was_damaged(vault), "unit %zu", unit);
+    ck_assert_uint_eq(vault_used(vault), 0);
+    ck_assert_ptr_null(vault_next(vault, NULL, &size));
+    char *all[BYTES / VAULT_MOST_BYTES]; /* all of it can be used */
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        vault_keep(vault, all[i] = take(VAULT_MOST_BYTES));
+    open_again();
+    ck_assert(!vault_was_damaged(vault));
+    ck_assert_uint_eq(vault_used(vault), BYTES);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        vault_give(vault, vault_next(vault, NULL, &size));
+}
+
+START_TEST(a_vault_whose_marks_were_damaged_is_emptied)
+{
+    /* 4: 512 bytes; 8: 1,024; 16: 4,096 bytes; 13: five eighths of that; 64: 16 MiB; others are no size. */
+    static const uint8_t sizes[] = {1, 2, 3, 5, 6, 7, 9, 10, 11, 65, 255};
     for (size_t i = 0; i < sizeof sizes; i++)
-        expect_damage(MARKS, &sizes[i], 1);
-    expect_damage(MARKS + 1, "\x08", 1);       /* where none of its size begins */
-    expect_damage(MARKS + 4, "\x0d", 1);       /* the same */
-    expect_damage(MARKS, "\x08\x04", 2);       /* one in another */
-    expect_damage(MARKS, "\x0d\0\0\0\x04", 5); /* in its last unit */
+        expect_emptied(0, &sizes[i], 1);
+    expect_emptied(UNITS - 1, "\xff", 1);
+    expect_emptied(1, "\x08", 1);           /* where none of its size begins */
+    expect_emptied(4, "\x0d", 1);           /* the same */
+    expect_emptied(0, "\x08\x04", 2);       /* one in another */
+    expect_emptied(0, "\x0d\0\0\0\x04", 5); /* in its last unit */
+    expect_emptied(UNITS - 1, "\x08", 1);   /* beyond the end */
     ck_assert_int_eq(pwrite(fd, "\x0d\0\0\0\0\x04\x08", 7, MARKS), 7);
     open_again();
     ck_assert_uint_eq(vault_used(vault), 5 * 512 + 512 + 1024);
@@ -339,7 +391,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_process_that_is_killed_at_any_moment_leaves_whole_blocks);
     tcase_add_test(tests, memory_that_no_block_uses_goes_back_to_the_machine);
     tcase_add_test(tests, memory_is_asked_for_and_given_back_in_mebibytes);
-    tcase_add_test(tests, a_vault_that_was_damaged_is_refused);
+    tcase_add_test(tests, what_an_earlier_process_did_not_give_back_the_next_one_does);
+    tcase_add_test(tests, a_vault_whose_header_was_damaged_is_refused);
+    tcase_add_test(tests, a_vault_whose_marks_were_damaged_is_emptied);
     tcase_add_test(tests, what_is_no_vault_is_refused);
 }
 

@@ -89,7 +89,6 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     int r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);
     if (r < 0)
         return r;
-    request->body_hash = hash128(arrival->body.data, arrival->body.len, 0);
     if (model.len > 0) {
         size_t at = (size_t)((const uint8_t *)model.data - (const uint8_t *)arrival->body.data);
         request->model = (struct bytes){(const uint8_t *)request->body.data + at, model.len};

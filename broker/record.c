@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Layout and order of stores.
  *
- * What is fixed at admission is under a checksum, body included; it is complete before vault_keep, and not
- * touched afterwards. What changes are single words. The one exception, the session after an attach, has two
- * places and a word that says which counts. Another broker of another build must read it, so a change of the
- * layout is another MAGIC: what is not understood is not taken over. */
+ * What is fixed at admission is under a checksum, and the body's hash is part of it, so what is left when the
+ * body is gone can be checked too; it is complete before vault_keep, and not touched afterwards. What changes
+ * are single words. The one exception, the session after an attach, has two places and a word that says which
+ * counts. Another broker of another build must read it, so a change of the layout is another MAGIC: what is
+ * not understood is not taken over. */
 
 #include "broker/record.h"
 
@@ -14,7 +15,7 @@
 
 #include "common/hash.h"
 
-#define MAGIC      0x32514552u /* "REQ2" */
+#define MAGIC      0x33514552u /* "REQ3" */
 #define LARGE_BODY (16u << 10)
 
 enum { FLAG_CANCELLED = 1, FLAG_ENDED = 2, FLAG_HAS_DIGEST = 4, FLAG_TAKEN = 8 };
@@ -22,7 +23,7 @@ enum { FLAG_CANCELLED = 1, FLAG_ENDED = 2, FLAG_HAS_DIGEST = 4, FLAG_TAKEN = 8 }
 struct request_record {
     uint32_t magic;
     uint32_t body_len;
-    uint64_t check; /* of what is fixed, and of the body */
+    uint64_t check; /* of what is fixed */
 
     struct request_fixed {
         struct request_key home;
@@ -49,7 +50,16 @@ struct request_record {
 
 static uint64_t check_of(const struct request_record *record)
 {
-    return hash64(&record->fixed, sizeof record->fixed, hash64(record->body, record->body_len, MAGIC));
+    return hash64(&record->fixed, sizeof record->fixed, MAGIC);
+}
+
+static bool has_body(const struct request_record *record, size_t size)
+{
+    if (record->body_len > size - sizeof *record ||
+        (uint64_t)record->fixed.model_at + record->fixed.model_len > record->body_len)
+        return false;
+    struct hash128 hash = hash128(record->body, record->body_len, 0);
+    return hash.low == record->fixed.body_hash.low && hash.high == record->fixed.body_hash.high;
 }
 
 static void raise_flag(struct request_record *record, uint32_t flag)
@@ -68,6 +78,7 @@ int record_make(struct vault *vault, struct request *request, const void *body, 
     record->body_len = (uint32_t)len;
     request->record = record;
     request->body = (struct bytes){record->body, len};
+    request->body_hash = hash128(body, len, 0);
     return 0;
 }
 
@@ -206,12 +217,9 @@ static bool has_ended(const struct request_record *record)
 bool record_is_one(const void *block, size_t size, uint64_t *ret_owner)
 {
     const struct request_record *record = block;
-    if (size < sizeof *record || record->magic != MAGIC)
+    if (size < sizeof *record || record->magic != MAGIC || record->check != check_of(record))
         return false;
-    /* The body of one that has ended is gone, and with it the checksum. */
-    if (!has_ended(record) &&
-        (record->body_len > size - sizeof *record || record->check != check_of(record) ||
-         (uint64_t)record->fixed.model_at + record->fixed.model_len > record->body_len))
+    if (!has_ended(record) && !has_body(record, size)) /* it is gone with the end */
         return false;
     *ret_owner = record->fixed.owner;
     return true;

@@ -22,7 +22,7 @@ struct record_holder {
     uint32_t incarnation; /* 0: nobody */
 };
 
-/* Takes a block with a copy of the body, which becomes the request's. Not kept yet. 0; -ENOMEM: the vault is
+/* Takes a block with a copy of the body, which becomes the request's, and its hash. Not kept yet. 0; -ENOMEM: the vault is
  * full. */
 int record_make(struct vault *vault, struct request *request, const void *body, size_t len);
 

@@ -263,7 +263,8 @@ int recover(struct broker *broker, struct error *err)
         log_info("took over from the broker before: %zu requests run, %zu wait, %zu had ended",
                  recovery.running, recovery.queued, recovery.ended);
     if (recovery.damaged > 0)
-        log_error("%zu parts of what it had left were damaged", recovery.damaged);
+        log_error("%zu part%s of what it had left %s damaged and dropped", recovery.damaged,
+                  recovery.damaged == 1 ? "" : "s", recovery.damaged == 1 ? "was" : "were");
     free(recovery.records.items);
     free(recovery.chunks.items);
     return r < 0 ? error_set(err, r, "what the broker before has left: out of memory") : 0;

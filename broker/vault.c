@@ -29,7 +29,7 @@
 #include "common/shm.h"
 
 #define MAGIC   0x544c5641u /* "AVLT" */
-#define VERSION 3u /* also of what brokers keep in it: another layout of records or logs is another one */
+#define VERSION 4u /* also of what brokers keep in it: another layout of records or logs is another one */
 #define ORDERS  16 /* 512 bytes to 16 MiB */
 #define EIGHTHS 3  /* the first order that has any */
 #define LEAST   5  /* eighths; fewer are a smaller order */

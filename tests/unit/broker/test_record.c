@@ -45,7 +45,6 @@ static struct request *admit(uint8_t name, const char *body)
     struct request_key key = {{{name}}, {{name}}};
     struct request *request = ledger_add(&ledger, key);
     ck_assert_int_eq(record_make(journal.vault, request, body, strlen(body)), 0);
-    request->body_hash = hash128(body, strlen(body), 0);
     request->model = (struct bytes){(const char *)request->body.data + 2, 3};
     request->seed = 77;
     request->priority = -3;
@@ -261,6 +260,27 @@ START_TEST(a_damaged_frame_cuts_off_its_log_and_a_damaged_record_is_none)
 }
 END_TEST
 
+/* Nobody would notice: its body is gone, and what it says is given to whoever asks for the answer. */
+START_TEST(a_damaged_record_of_a_request_that_ended_is_none)
+{
+    enum { CHECKED = 8, FIXED = 176 }; /* behind magic and length of the body: what the checksum is of */
+    struct request *request = admit(1, "a body");
+    append(request, 3);
+    ledger_ended(&ledger, &journal, request, 4242);
+    uint8_t *bytes = (uint8_t *)request->record;
+    for (size_t at = CHECKED; at < CHECKED + FIXED; at++) {
+        bytes[at] ^= 0x40;
+        struct after after = die();
+        ck_assert_msg(after.records == 0, "byte %zu", at);
+        forget(&after);
+        bytes[at] ^= 0x40;
+    }
+    struct after after = die();
+    ck_assert_uint_eq(after.records, 1);
+    forget(&after);
+}
+END_TEST
+
 /* Chunks of logs have another. */
 START_TEST(a_block_that_does_not_begin_as_records_do_is_none)
 {
@@ -337,6 +357,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, large_bodies_that_ended_leave_room_for_others);
     tcase_add_test(tests, what_was_not_admitted_to_the_end_was_never_there);
     tcase_add_test(tests, a_damaged_frame_cuts_off_its_log_and_a_damaged_record_is_none);
+    tcase_add_test(tests, a_damaged_record_of_a_request_that_ended_is_none);
     tcase_add_test(tests, a_block_that_does_not_begin_as_records_do_is_none);
     tcase_add_test(tests, all_that_was_fixed_is_found_as_it_was);
     tcase_add_test(tests, who_named_no_model_and_has_no_key_has_none);

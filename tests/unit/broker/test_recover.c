@@ -259,6 +259,23 @@ START_TEST(what_runs_takes_a_large_ones_place_only_if_it_is_large)
 }
 END_TEST
 
+START_TEST(a_damaged_record_of_an_ended_request_is_dropped_and_told)
+{
+    struct logged logged;
+    for (uint8_t name = 1; name <= 2; name++) {
+        struct request *request = admit(name, 100);
+        append_frame(request, true);
+        ledger_ended(&broker->ledger, &broker->journal, request, broker->now);
+        ((uint8_t *)request->record)[20] ^= name == 1; /* of its keys */
+    }
+    logged_begin(&logged);
+    take_over();
+    ck_assert_ptr_nonnull(strstr(logged_end(&logged), "1 part of what it had left was damaged and dropped"));
+    ck_assert_uint_eq(broker->ledger.n, 1);
+    expect_ended(2, 1);
+}
+END_TEST
+
 /* Or one that has much to take over would be held for one that hangs. */
 START_TEST(each_request_that_is_taken_over_counts_as_progress)
 {
@@ -337,6 +354,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_runs_takes_a_large_ones_place_only_if_it_is_large);
     tcase_add_test(tests, whether_a_client_has_it_is_known_to_the_next);
     tcase_add_test(tests, each_request_that_is_taken_over_counts_as_progress);
+    tcase_add_test(tests, a_damaged_record_of_an_ended_request_is_dropped_and_told);
 }
 
 int main(void)

@@ -50,7 +50,7 @@ static char *cut_value(char *text, struct error *err)
     return value + 1;
 }
 
-static int take_line(char *line, config_file_take *take, void *arg, struct error *err)
+static int take_line(char *line, unsigned number, config_file_take *take, void *arg, struct error *err)
 {
     char *name = line + strspn(line, BLANKS);
     if (*name == 0 || *name == '#')
@@ -63,7 +63,7 @@ static int take_line(char *line, config_file_take *take, void *arg, struct error
     if (!value)
         return -EINVAL;
     name[len] = 0;
-    return take(arg, name, value, err);
+    return take(arg, number, name, value, err);
 }
 
 /* Of a text that ends with a zero. */
@@ -72,7 +72,7 @@ static int take_lines(char *text, const char *path, config_file_take *take, void
     char *rest = strncmp(text, MARK, strlen(MARK)) == 0 ? text + strlen(MARK) : text, *line;
     int r = 0;
     for (unsigned number = 1; r == 0 && (line = strsep(&rest, "\n")); number++) {
-        r = take_line(line, take, arg, err);
+        r = take_line(line, number, take, arg, err);
         if (r != 0)
             error_prefix(err, r, "%s:%u", path, number);
     }

@@ -12,9 +12,11 @@
 
 #define CONFIG_FILE_MAX_BYTES ((size_t)256 << 10)
 
-/* Is given each setting, in the order of the file, as often as it stands there; the value may be "". What is
- * not 0 ends the reading, and its reason gets file and line put before it. */
-typedef int config_file_take(void *arg, const char *name, const char *value, struct error *err);
+/* Is given each setting, in the order of the file, as often as it stands there, with its line (the first is
+ * 1); the value may be "". What is not 0 ends the reading, and its reason gets file and line put before it.
+ */
+typedef int config_file_take(void *arg, unsigned line, const char *name, const char *value,
+                             struct error *err);
 
 /* Reads what a file holds; `path` is for the reasons. 0, -EINVAL for what is no such file, -ENOMEM, or what
  * `take` has returned. */

@@ -152,16 +152,37 @@ static int set(struct options *options, const struct setting *setting, const cha
     return set_text(setting->name, value, setting->limit, field, err);
 }
 
-/* config_file_read's call. What only our own processes say to each other is no setting of a file. */
-static int take_setting(void *arg, const char *name, const char *value, struct error *err)
+/* A configuration file being read. */
+struct reading {
+    struct options *options;
+    unsigned lines[N_SETTINGS + 1]; /* of each setting, and of the model; 0: not yet */
+};
+
+/* Two lines that give one setting would hide one of them. */
+static int note_line(struct reading *reading, size_t i, unsigned line, const char *name, struct error *err)
 {
-    struct options *options = arg;
-    if (strcmp(name, "model") == 0)
-        return set_text(name, value, sizeof options->model, options->model, err);
-    for (size_t i = 0; i < N_SETTINGS; i++)
-        if (settings[i].help && strcmp(settings[i].name, name) == 0)
-            return set(options, &settings[i], value, err);
-    return error_set(err, -EINVAL, "there is no setting \"%.80s\"", name);
+    if (reading->lines[i] > 0)
+        return error_set(err, -EINVAL, "%s: line %u gives it already", name, reading->lines[i]);
+    reading->lines[i] = line;
+    return 0;
+}
+
+/* config_file_read's call. What only our own processes say to each other is no setting of a file. */
+static int take_setting(void *arg, unsigned line, const char *name, const char *value, struct error *err)
+{
+    struct reading *reading = arg;
+    struct options *options = reading->options;
+    size_t i = 0;
+    bool is_model = strcmp(name, "model") == 0;
+    while (i < N_SETTINGS && (is_model || !settings[i].help || strcmp(settings[i].name, name) != 0))
+        i++;
+    if (i == N_SETTINGS && !is_model)
+        return error_set(err, -EINVAL, "there is no setting \"%.80s\"", name);
+    int r = note_line(reading, i, line, name, err);
+    if (r < 0)
+        return r;
+    return is_model ? set_text(name, value, sizeof options->model, options->model, err)
+                    : set(options, &settings[i], value, err);
 }
 
 struct walk {
@@ -275,7 +296,8 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     struct walk walk = {&options, true, 0, err};
     argp_parse(&argp, argc, argv, 0, NULL, &walk);
     if (walk.result == 0 && options.config[0])
-        walk.result = config_file_read(options.config, take_setting, &options, err);
+        walk.result =
+            config_file_read(options.config, take_setting, &(struct reading){.options = &options}, err);
     walk.config_only = false;
     if (walk.result == 0)
         argp_parse(&argp, argc, argv, 0, NULL, &walk);

@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 static char seen[4096]; /* "name=value;" of each setting */
+static unsigned last_line;
 static struct error err;
 
-static int note(void *arg, const char *name, const char *value, struct error *reason)
+static int note(void *arg, unsigned line, const char *name, const char *value, struct error *reason)
 {
+    last_line = line;
     size_t len = strlen(seen);
     ck_assert_ptr_eq(arg, seen);
     snprintf(seen + len, sizeof seen - len, "%s=%s;", name, value);
@@ -49,6 +51,7 @@ START_TEST(a_line_is_a_name_and_a_value)
     ck_assert_read("", "");
     ck_assert_read("a = 1", "a=1;");
     ck_assert_read("a=1\n\n \t\nb\t=  two words \t\r\na = 3\n", "a=1;b=two words;a=3;");
+    ck_assert_uint_eq(last_line, 5);
     ck_assert_read("\xef\xbb\xbf"
                    "a = 1\r\n",
                    "a=1;");

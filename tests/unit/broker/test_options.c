@@ -176,6 +176,27 @@ START_TEST(the_command_line_wins_over_the_file)
 }
 END_TEST
 
+START_TEST(a_setting_that_a_file_gives_twice_is_refused_with_both_lines)
+{
+    static const char *const texts[] = {"tcp = 127.0.0.1:5000\n\ntcp = 0.0.0.0:5000\n",
+                                        "model = a\n# and\nmodel = a\n", "ctx = 512\nslots = 2\nctx = 512\n"};
+    struct options options;
+    char rundir[RUNDIR_PATH_MAX + 1], path[RUNDIR_PATH_MAX + 16];
+    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
+    snprintf(path, sizeof path, "%s/conf", rundir);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct error err = {{0}};
+        FILE *file = fopen(path, "w");
+        fputs(texts[i], file);
+        fclose(file);
+        ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--config", path), -EINVAL);
+        ck_assert_msg(strstr(err.text, "conf:3: ") && strstr(err.text, ": line 1 gives it already"), "%s",
+                      err.text);
+    }
+    rundir_remove(rundir);
+}
+END_TEST
+
 START_TEST(what_bears_on_http_takes_http)
 {
     static const char *const names[] = {"--http-keys", "--http-tls-cert", "--http-tls-key", "--http-log"};
@@ -265,6 +286,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, each_number_has_its_bounds);
     tcase_add_test(tests, the_command_line_wins_over_the_file);
     tcase_add_test(tests, a_public_host_is_a_name_or_an_address_of_a_pool_on_tcp);
+    tcase_add_test(tests, a_setting_that_a_file_gives_twice_is_refused_with_both_lines);
     tcase_add_test(tests, what_bears_on_http_takes_http);
     tcase_add_test(tests, only_addresses_of_this_machine_are_loopback);
 }

@@ -332,6 +332,7 @@ int broker_run(struct broker *broker, struct error *err)
         if (!broker->draining && turn.leave_at > 0 && (broker->now >= turn.leave_at || !is_unread(broker)))
             return LOOP_E_LEFT;
         if (!broker->draining && supervisor_all_failed(&broker->supervisor))
-            return error_set(err, -ECHILD, "%s", broker->supervisor.places[0].record.reason);
+            return error_set(err, supervisor_all_unfit(&broker->supervisor) ? LOOP_E_UNFIT : -ECHILD, "%s",
+                             broker->supervisor.places[0].record.reason);
     }
 }

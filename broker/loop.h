@@ -7,10 +7,13 @@
 #include "broker/broker.h"
 #include "common/error.h"
 
-enum { LOOP_E_LEFT = 1 };
+enum {
+    LOOP_E_LEFT = 1,
+    LOOP_E_UNFIT /* the settings of the pool name what there is not */
+};
 
 /* Serves until the supervisor says that it is to end (0) or that another broker takes over (LOOP_E_LEFT), or
- * every worker failed for good (-ECHILD with the reason). */
+ * every worker failed for good (-ECHILD or LOOP_E_UNFIT with the reason). */
 int broker_run(struct broker *broker, struct error *err);
 
 #endif

@@ -190,6 +190,14 @@ bool supervisor_all_failed(const struct supervisor *supervisor)
     return true;
 }
 
+bool supervisor_all_unfit(const struct supervisor *supervisor)
+{
+    for (uint32_t i = 0; i < supervisor->n; i++)
+        if (!supervisor->places[i].record.unfit)
+            return false;
+    return supervisor_all_failed(supervisor);
+}
+
 void supervisor_snapshot(const struct supervisor *supervisor, uint32_t index,
                          struct board_snapshot *ret_snapshot, uint64_t *ret_steps)
 {

@@ -76,6 +76,9 @@ uint32_t supervisor_alive(const struct supervisor *supervisor);
 /* True when every place failed for good. */
 bool supervisor_all_failed(const struct supervisor *supervisor);
 
+/* True when every place failed because the pool's settings name what there is not. */
+bool supervisor_all_unfit(const struct supervisor *supervisor);
+
 /* A consistent copy of a place's slot of the board; zeros when it cannot be read. */
 void supervisor_snapshot(const struct supervisor *supervisor, uint32_t index,
                          struct board_snapshot *ret_snapshot, uint64_t *ret_steps);

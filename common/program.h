@@ -8,10 +8,11 @@
 
 #include "common/error.h"
 
-/* Exit status of a program whose failure is permanent (bad model, no device): it is not started again. */
+/* Exit status of a program whose failure is permanent (a worker's bad model, no device; a pool whose settings
+ * name what there is not): it is not started again. */
 #define PROGRAM_EXIT_PERMANENT 78
 
-/* Exit status of a program that does not understand its command line. */
+/* Exit status of a program that does not understand its command line, names in it included. */
 #define PROGRAM_EXIT_USAGE 2
 
 /* First thing in main. Descriptors 0 to 2, where the caller closed them, are held by files that fail: else

@@ -49,6 +49,13 @@ static int serve(const struct options *options, struct error *err)
     return r;
 }
 
+/* What no other start changes: names that there are not, an address that is none, rights that are missing. */
+static int status_of(int r)
+{
+    bool permanent = r == LOOP_E_UNFIT || r == -EINVAL || r == -EPERM;
+    return permanent ? PROGRAM_EXIT_PERMANENT : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -59,8 +66,10 @@ int main(int argc, char **argv)
     log_init("broker");
     if (options_parse(argc, argv, &options, &err) < 0)
         return fail(PROGRAM_EXIT_USAGE, &err);
-    if (options.supervision_fd > 0)
-        return serve(&options, &err) < 0 ? fail(EXIT_FAILURE, &err) : EXIT_SUCCESS;
+    if (options.supervision_fd > 0) {
+        int r = serve(&options, &err);
+        return r == 0 ? EXIT_SUCCESS : fail(status_of(r), &err);
+    }
     log_init("supervisor");
     int status = supervise(&options, &err);
     if (options.owner != 0 && getppid() != (pid_t)options.owner) /* killed before it could */

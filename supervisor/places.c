@@ -300,6 +300,7 @@ void places_reap(struct places *places, uint64_t now)
         bool permanent = is_permanent(status);
         worker_log_close(&place->log, permanent);
         place->record.left = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        place->record.unfit = WIFEXITED(status) && WEXITSTATUS(status) == PROGRAM_EXIT_USAGE;
         describe_death(place, status);
         after_death(places, place, permanent, now);
     }

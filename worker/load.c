@@ -249,6 +249,33 @@ static void after_part(void *arg, uint64_t done, uint64_t total)
     tell_how_far(arg, "loading", done, total);
 }
 
+static int check_quantize(const char *name, struct error *err)
+{
+    if (!mixture_by_name(name))
+        return error_set(err, -EINVAL, "--quantize: there is no type \"%s\"", name);
+    return 0;
+}
+
+static int read_library_rows(const char *text, uint32_t *ret_rows, struct error *err)
+{
+    int r = library_rows_by_name(text, ret_rows, err);
+    return r < 0 ? error_prefix(err, r, "--cublas") : 0;
+}
+
+int load_check_names(const struct worker_options *options, struct error *err)
+{
+    enum backend_kv_type kv_type;
+    uint32_t rows;
+    int r = backend_check_name(options->device, err);
+    if (r == 0 && options->kv_type)
+        r = kv_type_by_name(options->kv_type, &kv_type, err);
+    if (r == 0 && options->quantize)
+        r = check_quantize(options->quantize, err);
+    if (r == 0 && options->cublas)
+        r = read_library_rows(options->cublas, &rows, err);
+    return r;
+}
+
 static int open_engine(struct load *load, struct error *err)
 {
     const struct worker_options *options = load->options;
@@ -262,9 +289,9 @@ static int open_engine(struct load *load, struct error *err)
     uint32_t library_rows = 0;
     if (r < 0)
         return r;
-    r = options->cublas ? library_rows_by_name(options->cublas, &library_rows, err) : 0;
+    r = options->cublas ? read_library_rows(options->cublas, &library_rows, err) : 0;
     if (r < 0)
-        return error_prefix(err, r, "--cublas");
+        return r;
     const struct engine_config config = {
         .model = load->model,
         .backend = load->backend.ops,
@@ -325,9 +352,9 @@ static int open_model(struct load *load, struct error *err)
     const struct quantize_options quantize = {.n_threads = load->binding.n_threads};
     const struct mixture *mixture = options->quantize ? mixture_by_name(options->quantize) : NULL;
     struct gguf *gguf;
-    if (options->quantize && !mixture)
-        return error_set(err, -EINVAL, "--quantize: there is no type \"%s\"", options->quantize);
-    int r = model_open_files(options->model, &gguf, err);
+    int r = options->quantize ? check_quantize(options->quantize, err) : 0;
+    if (r == 0)
+        r = model_open_files(options->model, &gguf, err);
     if (r < 0)
         return r;
     load->quantizable = bytes_of_tensors(gguf);

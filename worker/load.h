@@ -51,6 +51,10 @@ struct load {
     uint64_t quantized, quantizable; /* bytes of the file that were made smaller, and of all */
 };
 
+/* Whether what was asked for has names that there are: device, KV type, type of weights, cuBLAS. 0 or -EINVAL
+ * with the reason, which no other start changes. Before anything is loaded. */
+int load_check_names(const struct worker_options *options, struct error *err);
+
 /* Everything that can be wrong with the model or the device. -errno with a reason; load_close is due then
  * too. */
 int load_run(struct load *load, struct error *err);

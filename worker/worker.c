@@ -420,6 +420,8 @@ int worker_run(const struct worker_options *options)
     truncation_catch(options->name, EXIT_FAILURE);
     if (report_open(&worker.report, options->board_fd, options->incarnation, &err) < 0)
         return give_up(&worker, EXIT_FAILURE, &err);
+    if (load_check_names(options, &err) < 0)
+        return give_up(&worker, PROGRAM_EXIT_USAGE, &err);
     enter_state(&worker, WORKER_LOADING);
     loading = 1;
     int r = load_run(&worker.load, &err);

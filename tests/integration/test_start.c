@@ -54,8 +54,27 @@ END_TEST
 START_TEST(a_foreign_address_without_keys_is_refused)
 {
     int status = pool_fails(&pool, 60, tiny_model(), "--tcp", "0.0.0.0:39472", NULL);
-    ck_assert_int_eq(status, 1);
+    ck_assert_int_eq(status, 78);
     ck_assert_msg(strstr(pool_log(&pool), "--curve-key"), "%s", pool_log(&pool));
+}
+END_TEST
+
+/* No other start changes that; contrib/systemd/quern.service.in has the status. */
+START_TEST(a_wrong_name_is_one_line_and_a_status_of_its_own)
+{
+    static const struct {
+        const char *option, *value, *text;
+    } wrong[] = {{"--device", "gpu", "there is no device \"gpu\"; there are "},
+                 {"--kv-type", "q9", "there is no KV type \"q9\""},
+                 {"--quantize", "Q9", "--quantize: there is no type \"Q9\""},
+                 {"--cublas", "some", "--cublas: \"some\" is neither off nor auto"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int status = pool_fails(&pool, 60, tiny_model(), wrong[i].option, wrong[i].value, NULL);
+        ck_assert_msg(status == 78, "%d: %s", status, pool_log(&pool));
+        ck_assert_msg(strstr(pool_log(&pool), wrong[i].text), "%s", pool_log(&pool));
+        ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
+        pool_forget(&pool);
+    }
 }
 END_TEST
 
@@ -97,6 +116,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_second_pool_in_the_same_directory_is_refused);
     tcase_add_test(tests, a_port_in_use_is_one_clear_line);
     tcase_add_test(tests, a_foreign_address_without_keys_is_refused);
+    tcase_add_test(tests, a_wrong_name_is_one_line_and_a_status_of_its_own);
     tcase_add_test(tests, a_missing_model_is_one_line_and_no_train_of_restarts);
     tcase_add_test(tests, a_file_that_is_no_model_ends_the_pool_with_its_reason);
     tcase_add_test(tests, workers_of_one_machine_promise_its_memory_once);

@@ -51,19 +51,29 @@ bool backend_fall_back(struct backend_choice *choice, const struct error *why)
     return true;
 }
 
+int backend_check_name(const char *name, struct error *err)
+{
+    static const char *const names[] = {"auto", "cpu", "cuda", "emu", "emu-counting", "null"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return 0;
+    return error_set(err, -EINVAL, "there is no device \"%s\"; there are " QUERN_DEVICES, name);
+}
+
 int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
                    struct error *err)
 {
+    int r = backend_check_name(name, err);
+    if (r < 0)
+        return r;
     if (strcmp(name, "cpu") == 0)
         *ret_choice = (struct backend_choice){.ops = &backend_cpu};
     else if (strcmp(name, "null") == 0)
         *ret_choice = (struct backend_choice){.ops = &backend_null};
     else if (strcmp(name, "auto") == 0)
         *ret_choice = choose_best(model);
-    else if (strcmp(name, "cuda") == 0 || strcmp(name, "emu") == 0 || strcmp(name, "emu-counting") == 0)
-        return load(name, ret_choice, err) < 0 ? error_prefix(err, -ENODEV, "no device \"%s\"", name) : 0;
     else
-        return error_set(err, -EINVAL, "there is no device \"%s\"; there are " QUERN_DEVICES, name);
+        return load(name, ret_choice, err) < 0 ? error_prefix(err, -ENODEV, "no device \"%s\"", name) : 0;
     return 0;
 }
 

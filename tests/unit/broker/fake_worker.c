@@ -2,10 +2,10 @@
 /* A worker without a model, for tests of the broker: it speaks the whole protocol, and misbehaves on demand.
  *
  * The model file's first word says how it starts: "permanent" ends with the status of a permanent failure,
- * "crash" dies at once, "slow" takes two seconds to load, "early" says that it is ready and takes them
- * then, "embeds" says that it makes embeddings of four numbers, "mixed" that worker-0 alone does, "named"
- * that its model has the worker's name, "lone" that the others load for ever, anything else serves. A prompt
- * says what it does with a request:
+ * "unfit" with that of a command line that is not understood, "crash" dies at once, "slow" takes two seconds
+ * to load, "early" says that it is ready and takes them then, "embeds" says that it makes embeddings of four
+ * numbers, "mixed" that worker-0 alone does, "named" that its model has the worker's name, "lone" that the
+ * others load for ever, anything else serves. A prompt says what it does with a request:
  *
  *     count N     N frames of one token, then the end
  *     twice N     the same, each frame published twice
@@ -523,6 +523,10 @@ int main(int argc, char **argv)
     if (strcmp(word, "permanent") == 0) {
         fprintf(stderr, "%s: not a model\n", argv[argc - 1]);
         return PROGRAM_EXIT_PERMANENT;
+    }
+    if (strcmp(word, "unfit") == 0) {
+        fputs("there is no device \"gpu\"\n", stderr);
+        return PROGRAM_EXIT_USAGE;
     }
     if (strcmp(word, "crash") == 0)
         abort();

@@ -191,6 +191,14 @@ START_TEST(a_permanent_failure_is_said_in_one_line_and_not_tried_again)
 }
 END_TEST
 
+/* A service manager starts no pool again that ends with 78. */
+START_TEST(settings_that_name_what_there_is_not_are_told_by_the_exit_status)
+{
+    fails_in_one_line(&the_pool, "unfit", 78, "there is no device \"gpu\"", "--workers", "2", NULL);
+    pool_forget(&the_pool);
+}
+END_TEST
+
 START_TEST(a_second_pool_or_an_open_door_without_a_key_is_one_line)
 {
     struct pool second = {0};
@@ -200,7 +208,7 @@ START_TEST(a_second_pool_or_an_open_door_without_a_key_is_one_line)
     fails_in_one_line(&second, "ok", 1, the_pool.rundir, NULL);
     unlink(second.log);
     struct pool third = {0};
-    fails_in_one_line(&third, "ok", 1, "0.0.0.0:5999", "--tcp", "0.0.0.0:5999", NULL);
+    fails_in_one_line(&third, "ok", 78, "0.0.0.0:5999", "--tcp", "0.0.0.0:5999", NULL);
     pool_forget(&third);
     close_pool();
 }
@@ -355,6 +363,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, clients_are_sent_to_the_public_name);
     tcase_add_test(tests, a_prefix_store_that_does_not_fit_is_refused_by_its_numbers);
     tcase_add_test(tests, a_permanent_failure_is_said_in_one_line_and_not_tried_again);
+    tcase_add_test(tests, settings_that_name_what_there_is_not_are_told_by_the_exit_status);
     tcase_add_test(tests, a_second_pool_or_an_open_door_without_a_key_is_one_line);
     tcase_add_test(tests, requests_made_while_the_model_loads_wait_for_it);
     tcase_add_test(tests, a_wrong_command_line_is_one_line_and_status_2);

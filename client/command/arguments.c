@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "client/command/prompt.h"
 #include "common/number.h"
 #include "worker/engine/kv_type.h"
 #include "worker/engine/library_rows.h"
@@ -45,4 +46,10 @@ int argument_model(int key, char *arg, struct argp_state *state, const char **re
     if (key == ARGP_KEY_ARG)
         *ret_model = arg;
     return key == ARGP_KEY_ARG || key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+void argument_refuse_model(struct argp_state *state, const char *word)
+{
+    if (prompt_names_model(word))
+        argp_error(state, "\"%s\" looks like a model file, not like a prompt: give it with --model", word);
 }

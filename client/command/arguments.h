@@ -24,4 +24,7 @@ uint32_t argument_library_rows(struct argp_state *state, const char *text);
  * 0, or ARGP_ERR_UNKNOWN for any other key. */
 int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model);
 
+/* Refuses a word that is the name of a model file where a prompt is expected (prompt_names_model). */
+void argument_refuse_model(struct argp_state *state, const char *word);
+
 #endif

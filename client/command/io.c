@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/command/interrupt.h"
+#include "common/amount.h"
 #include "common/program.h"
 #include "common/utf8.h"
 
@@ -72,9 +73,12 @@ int io_write_text(const char *data, size_t len)
 static int read_all(int fd, const char *from, struct buffer *ret_data, size_t max, const char *what,
                     struct error *err)
 {
-    int r = buffer_read(ret_data, fd, max);
+    struct pollfd input = {.fd = fd, .events = POLLIN};
+    int r;
+    while ((r = buffer_read(ret_data, fd, max)) == -EAGAIN) /* others may have made it non-blocking */
+        poll(&input, 1, -1);
     if (r == -EFBIG)
-        return error_set(err, -EMSGSIZE, "%s is longer than %zu bytes", what, max);
+        return error_set(err, -EMSGSIZE, "%s is longer than %s", what, amount_of_bytes(max).text);
     if (r == -ENOMEM)
         return error_set(err, r, "out of memory");
     return r < 0 ? error_set(err, r, "%s: %s", from, strerror(-r)) : 0;

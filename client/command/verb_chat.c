@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "client/command/answer.h"
+#include "client/command/arguments.h"
 #include "client/command/interrupt.h"
 #include "client/command/io.h"
 #include "client/command/line_editor.h"
@@ -177,6 +178,9 @@ static int parse(int key, char *arg, struct argp_state *state)
     case KEY_SYSTEM:
         options->system = arg;
         return 0;
+    case ARGP_KEY_ARG:
+        argument_refuse_model(state, arg);
+        return ARGP_ERR_UNKNOWN;
     default:
         return ARGP_ERR_UNKNOWN;
     }

@@ -9,27 +9,40 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/command/answer.h"
 #include "client/command/arguments.h"
 #include "client/command/interrupt.h"
-#include "client/command/io.h"
 #include "client/command/pool.h"
+#include "client/command/prompt.h"
 #include "client/command/request_arguments.h"
 #include "client/command/run_output.h"
 #include "client/command/verbs.h"
 #include <quern.h>
 #include "common/bytes.h"
 
-#define MAX_PROMPT (4u << 20)
-
 struct run_options {
     struct request_arguments common;
-    const char *prompt; /* NULL or "-": stdin */
+    const char *words[2]; /* of the prompt, as prompt_read takes them */
+    size_t n_words;
     bool raw;
     enum run_shape shape;
 };
+
+static bool is_dash(const char *word)
+{
+    return strcmp(word, "-") == 0;
+}
+
+/* A prompt, "-", or one of each. */
+static void take_word(struct run_options *options, const char *word, struct argp_state *state)
+{
+    if (options->n_words > 0)
+        argument_refuse_model(state, options->words[0]);
+    if (options->n_words == 2 || (options->n_words == 1 && is_dash(word) == is_dash(options->words[0])))
+        argp_error(state, "one prompt, please: put it in quotes");
+    options->words[options->n_words++] = word;
+}
 
 enum { KEY_RAW = 256, KEY_IDS, KEY_JSON, KEY_LOGPROBS };
 
@@ -56,13 +69,13 @@ static int parse(int key, char *arg, struct argp_state *state)
             1 + (uint32_t)argument_number(state, "--logprobs", arg, 0, PROTO_MAX_LOGPROBS);
         return 0;
     case ARGP_KEY_ARG:
-        if (state->arg_num > 0)
-            argp_error(state, "one prompt, please: put it in quotes");
-        options->prompt = arg;
+        take_word(options, arg, state);
         return 0;
     case ARGP_KEY_END:
         if (options->common.request.logprobs > 0 && options->shape != RUN_JSON)
             argp_error(state, "--logprobs needs --json");
+        if (options->n_words == 1 && !options->common.pool.model)
+            argument_refuse_model(state, options->words[0]);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -76,26 +89,6 @@ static const struct argp_option known_options[] = {
     {"logprobs", KEY_LOGPROBS, "N", 0, "With --json: log probabilities of each token and its N likeliest", 3},
     {0},
 };
-
-/* The prompt: the argument, or stdin for "-" and where nobody could have typed one. Zero-terminated. */
-static int read_prompt(const struct run_options *options, struct buffer *ret_text, struct error *err)
-{
-    int r;
-    if (options->prompt && strcmp(options->prompt, "-") != 0)
-        r = buffer_append(ret_text, options->prompt, strlen(options->prompt));
-    else if (!options->prompt && isatty(STDIN_FILENO))
-        return error_set(err, -EINVAL, "no prompt: give one as an argument or on stdin");
-    else
-        r = io_read_stdin(ret_text, MAX_PROMPT, "the prompt", err);
-    if (r == 0 && ret_text->len == 0)
-        return error_set(err, -EINVAL, "the prompt is empty");
-    const uint8_t *zero = r == 0 ? memchr(ret_text->data, 0, ret_text->len) : NULL;
-    if (zero)
-        return error_set(err, -EINVAL, "the prompt has a zero byte at %td", zero - ret_text->data);
-    if (r == 0)
-        r = buffer_append(ret_text, "", 1);
-    return r;
-}
 
 static int run_request(struct run_options *options, struct pool *pool, const struct buffer *prompt)
 {
@@ -131,17 +124,20 @@ int verb_run(int argc, char **argv)
         .children = children,
         .options = known_options,
         .parser = parse,
-        .args_doc = "[PROMPT]",
+        .args_doc = "[PROMPT] [-]",
         .doc =
-            "Answers one prompt, given as an argument or on stdin, and prints the answer as it is made. An "
-            "answer that -n cut off is followed by a word about it on stderr."
-            "\vWith neither --connect nor --model: asks the pool that runs, or starts a private one with "
+            "Answers one prompt, given as an argument or on stdin, and prints the answer as it is made. With "
+            "both, the text on stdin follows the argument. An answer that -n cut off is followed by a word "
+            "about it on stderr."
+            "\v\"-\" stands for stdin. Without it a stdin that another process may be reading, such as a "
+            "script's, is not added to the argument, and a line on stderr says so.\n"
+            "With neither --connect nor --model: asks the pool that runs, or starts a private one with "
             "$QUERN_MODEL or the model that is shipped. The model's chat template is applied if it has one."};
     struct buffer prompt = {0};
     struct error err = {0};
     struct pool *pool;
     argp_parse(&argp, argc, argv, 0, NULL, &options);
-    int r = read_prompt(&options, &prompt, &err);
+    int r = prompt_read(options.words, options.n_words, PROMPT_PATIENCE, &prompt, &err);
     if (r == 0) {
         interrupt_catch();
         r = pool_open(&options.common.pool, &pool, &err);

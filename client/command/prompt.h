@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_PROMPT_H
+#define CLIENT_COMMAND_PROMPT_H
+
+/* What `quern run` asks: its arguments, with the text on stdin added to them where stdin is the command's
+ * own.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define PROMPT_MAX_BYTES (4u << 20)
+
+/* How long stdin may say nothing, neither a byte nor its end, while it is not known that anything will come.
+ */
+struct prompt_patience {
+    uint32_t notice_ms; /* then a line on stderr says what is waited for */
+    uint32_t error_ms;  /* then it is an error */
+};
+#define PROMPT_PATIENCE ((struct prompt_patience){2000, 60000})
+
+/* The prompt, zero-terminated, of one or two words; "-" stands for stdin up to its end, which is waited for
+ * as long as it takes. The parts are separated by a newline.
+ *
+ * No word: stdin, unless it is a terminal. One word that is not "-": that, and the text on stdin if stdin was
+ * given to this command alone. Left alone are a terminal, a closed stdin, a file of which somebody has read a
+ * part, and a pipe or socket that the parent process has as its stdin too: there the text may be for somebody
+ * else (`while read line; do quern run "$line"; done <list`). What is left alone without being at its end is
+ * told on stderr.
+ *
+ * -errno with a reason; -EINVAL for a prompt that is empty or no text. */
+int prompt_read(const char *const *words, size_t n_words, struct prompt_patience patience,
+                struct buffer *ret_prompt, struct error *err);
+
+/* Whether a word is the name of a model file, and so probably not meant as a prompt: it ends in .gguf, or it
+ * is the path of a file that begins as GGUF files do. */
+bool prompt_names_model(const char *word);
+
+#endif

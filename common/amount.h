@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_AMOUNT_H
+#define COMMON_AMOUNT_H
+
+/* Amounts as people read them, in messages and on the terminal; JSON, metrics and the protocol have exact
+ * numbers. Each is a text by value, to be used within the same expression:
+ *
+ *     log_info("%s of %s", amount_of(n, "request").text, amount_of_bytes(size).text); */
+
+#include <stdint.h>
+
+struct amount {
+    char text[64];
+};
+
+/* "0 requests", "1 request", "2 requests": what is counted is given in the singular, and its plural ends in
+ * an s. */
+struct amount amount_of(uint64_t n, const char *one);
+
+/* "1 byte", "9999 bytes"; from 10,000 bytes on in KiB, MiB, GiB … with three digits or more: "9.77 KiB",
+ * "64 MiB", "5.25 GiB". What is rounded has a decimal point below 100 ("4.00 MiB" is about that, "4 MiB" is
+ * that). */
+struct amount amount_of_bytes(uint64_t n);
+
+#endif

@@ -6,14 +6,20 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t caught;
+static const char *volatile farewell;
 
 static void on_signal(int number)
 {
-    if (caught)
+    if (caught) {
+        const char *text = farewell;
+        if (text)
+            (void)!write(STDOUT_FILENO, text, strlen(text));
         _exit(128 + number);
+    }
     caught = number;
 }
 
@@ -25,6 +31,11 @@ void interrupt_catch(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+}
+
+void interrupt_farewell(const char *text)
+{
+    farewell = text;
 }
 
 int interrupt_signal(void)

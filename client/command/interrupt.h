@@ -8,6 +8,10 @@
  * it; a second one ends the program at once. SIGPIPE is ignored: a write says EPIPE instead. */
 void interrupt_catch(void);
 
+/* What the second signal writes to stdout before it ends the program; NULL: nothing. The text has to last.
+ * For a state of the terminal that must not outlive the program. */
+void interrupt_farewell(const char *text);
+
 /* The signal that came, or 0. */
 int interrupt_signal(void);
 

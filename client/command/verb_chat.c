@@ -3,8 +3,9 @@
  *
  * The whole conversation goes to the pool with each turn; the model's chat template makes a prompt of it
  * there. What the model said becomes part of it as it was printed, a stopped answer up to where it was
- * stopped. Ctrl-C stops an answer, never the program; Ctrl-D or /exit ends it. Each line is a turn
- * (line_editor.c); while the user thinks, the session with the pool is kept alive. */
+ * stopped. Ctrl-C stops an answer, never the program; Ctrl-D or /exit ends it. Each line is a turn, and what
+ * is pasted or quoted one of several lines (turn.h, line_editor.h); while the user thinks, the session with
+ * the pool is kept alive. */
 
 #include <argp.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include "client/command/line_editor.h"
 #include "client/command/pool.h"
 #include "client/command/request_arguments.h"
+#include "client/command/turn.h"
 #include "client/command/verbs.h"
 #include <quern.h>
 #include "common/bytes.h"
@@ -128,6 +130,9 @@ static int take_turn(struct chat *chat, const char *text, struct error *err)
     return r < 0 ? r : take_answer(chat, before, err);
 }
 
+static const char usage[] = "/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer; "
+                            "\"\"\" opens and closes a turn of several lines";
+
 /* A slash and a word, and nothing else, is meant for us and not for the model. */
 static bool is_command(const char *text)
 {
@@ -135,26 +140,39 @@ static bool is_command(const char *text)
     return n > 0 && text[1 + n] == 0;
 }
 
+/* Does what the turn asks for; false: to end. */
+static bool obey(struct chat *chat, const struct turn *turn, int *ret_r, struct error *err)
+{
+    const char *text = (const char *)turn->text.data;
+    if (!turn->quoted && strcmp(text, "/exit") == 0)
+        return false;
+    if (!turn->quoted && strcmp(text, "/reset") == 0)
+        *ret_r = reset(chat);
+    else if (!turn->quoted && is_command(text))
+        fprintf(stderr, "(there is no %s; %s)\n", text, usage);
+    else if (text[strspn(text, " \t\r\n")])
+        *ret_r = take_turn(chat, text, err);
+    return true;
+}
+
 static int converse(struct chat *chat, struct line_editor *editor, struct error *err)
 {
-    static const char usage[] =
-        "/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer";
-    const char *text;
+    struct turn turn = {0};
     int r = reset(chat);
     if (line_editor_interactive(editor))
         fprintf(stderr, "%s\n", usage);
-    while (r == 0 && chat->status == 0 && (text = line_editor_read(editor))) {
-        if (strcmp(text, "/exit") == 0)
+    while (r == 0 && chat->status == 0) {
+        int got = turn_read(&turn, editor, err);
+        if (got <= 0) {
+            r = got;
             break;
-        if (strcmp(text, "/reset") == 0)
-            r = reset(chat);
-        else if (is_command(text))
-            fprintf(stderr, "(there is no %s; %s)\n", text, usage);
-        else if (text[strspn(text, " \t")])
-            r = take_turn(chat, text, err);
+        }
+        if (!obey(chat, &turn, &r, err))
+            break;
     }
     if (interrupt_signal() && chat->status == 0)
         chat->status = interrupt_status();
+    turn_deinit(&turn);
     return r;
 }
 
@@ -227,8 +245,10 @@ int verb_chat(int argc, char **argv)
         .options = known,
         .parser = parse,
         .doc =
-            "A conversation: each line is a turn. /reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an "
-            "answer; another slash and a word is not sent.\vWith neither --connect nor --model: talks to the "
+            "A conversation: each line is a turn, and so are the lines from one that begins with \"\"\" to "
+            "one that "
+            "ends so, and what is pasted. /reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an answer; "
+            "another slash and a word is not sent.\vWith neither --connect nor --model: talks to the "
             "pool that runs, or starts a private one with $QUERN_MODEL or the model that is shipped."};
     struct error err = {0};
     struct pool *pool;

@@ -2,20 +2,16 @@
 /* quern chat on a terminal of its own, and with its turns from a pipe. */
 
 #include "tests/integration/pool.h"
+#include "tests/integration/terminal.h"
 #include "tests/unit/run.h"
 
 #include "common/bytes.h"
-#include "common/clock.h"
 #include "worker/gguf/gguf.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define WAIT_S 30
@@ -96,80 +92,12 @@ static void tear_down(void)
     rundir_remove(dir);
 }
 
-/* ---- a terminal ---- */
-
-static char screen[1 << 20];
-static size_t shown, looked; /* bytes seen; up to where expect() has looked */
-
-static pid_t start(int *ret_terminal, char *const *argv)
-{
-    char program[4096];
-    snprintf(program, sizeof program, "%s", build_path("quern"));
-    shown = looked = 0;
-    pid_t pid = forkpty(ret_terminal, NULL, NULL, NULL);
-    if (pid < 0) /* no assertion behind it, which the child would run as well: see child.h */
-        ck_abort_msg("forkpty: %s", strerror(errno));
-    if (pid == 0) {
-        setenv("TERM", "dumb", 1);
-        setenv("LANG", "C", 1); /* however little the terminal says it can */
-        unsetenv("LC_ALL");
-        unsetenv("LC_CTYPE");
-        execv(program, argv);
-        _exit(127);
-    }
-    return pid;
-}
-
-/* Reads until `text` has appeared after what was expected before. */
-static void expect(int terminal, const char *text)
-{
-    uint64_t until = clock_ns() + WAIT_S * CLOCK_NS_PER_S;
-    for (;;) {
-        screen[shown] = 0;
-        char *at = strstr(screen + looked, text);
-        if (at) {
-            looked = (size_t)(at - screen) + strlen(text);
-            return;
-        }
-        struct pollfd readable = {.fd = terminal, .events = POLLIN};
-        poll(&readable, 1, 100);
-        ssize_t n = 0;
-        if (readable.revents)
-            n = read(terminal, screen + shown, sizeof screen - shown - 1);
-        if (n < 0 || clock_ns() > until)
-            ck_abort_msg("\"%s\" did not come (%s); the screen ends: %s", text,
-                         n < 0 ? "the program is gone" : "waited", screen + (shown > 300 ? shown - 300 : 0));
-        shown += (size_t)n;
-        if (shown > sizeof screen / 2) { /* a long answer: its end is enough */
-            memmove(screen, screen + shown - 100, 100);
-            shown = 100;
-            looked = 0;
-        }
-    }
-}
-
-static void type(int terminal, const char *text)
-{
-    ck_assert_int_eq(write(terminal, text, strlen(text)), (ssize_t)strlen(text));
-}
-
-static int end_of(pid_t pid, int terminal)
-{
-    int status;
-    /* What is still to be shown must be read, or the program waits for it. */
-    for (ssize_t n = 1; n > 0;)
-        n = read(terminal, screen, sizeof screen - 1);
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    close(terminal);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 START_TEST(a_conversation_goes_on_from_turn_to_turn)
 {
     int terminal;
     char *argv[] = {"quern",  "chat", "--model",  model,       "-n", "8",
                     "--seed", "5",    "--system", "Be brief.", NULL};
-    pid_t pid = start(&terminal, argv);
+    pid_t pid = start(&terminal, "dumb", argv);
     expect(terminal, "> ");
     type(terminal, "Hello\r");
     expect(terminal, "Hello");
@@ -192,7 +120,7 @@ START_TEST(an_interrupt_stops_the_answer_and_not_the_program)
     int terminal;
     char *argv[] = {"quern", "chat",    "--model", model,    "--device", "null",
                     "--ctx", "1000000", "-n",      "900000", NULL};
-    pid_t pid = start(&terminal, argv);
+    pid_t pid = start(&terminal, "dumb", argv);
     expect(terminal, "> ");
     type(terminal, "Talk\r");
     expect(terminal, "Talk\r\n");
@@ -217,7 +145,7 @@ START_TEST(a_refused_turn_does_not_end_the_conversation)
 {
     int terminal;
     char *argv[] = {"quern", "chat", "--model", model, "-n", "4090", NULL};
-    pid_t pid = start(&terminal, argv);
+    pid_t pid = start(&terminal, "dumb", argv);
     expect(terminal, "> ");
     type(terminal, "This is too long for what is left of the context\r");
     expect(terminal, "too_long");
@@ -232,7 +160,7 @@ START_TEST(what_is_typed_is_utf8_whatever_the_locale_says)
 {
     int terminal;
     char *argv[] = {"quern", "chat", "--model", model, "-n", "8", NULL};
-    pid_t pid = start(&terminal, argv);
+    pid_t pid = start(&terminal, "dumb", argv);
     expect(terminal, "> ");
     type(terminal, "Gr\xc3\xbc\xc3\x9f dich\r");
     expect(terminal, "Gr\xc3\xbc\xc3\x9f dich");
@@ -248,7 +176,7 @@ START_TEST(a_conversation_that_is_too_long_says_what_to_do)
     /* Without the end of text (2) an answer is as long as it may be. */
     char *argv[] = {"quern", "chat", "--model",      model,    "--ctx", "96",
                     "-n",    "60",   "--logit-bias", "2:-100", NULL};
-    pid_t pid = start(&terminal, argv);
+    pid_t pid = start(&terminal, "dumb", argv);
     expect(terminal, "> ");
     type(terminal, "One\r");
     expect(terminal, "quern: the answer was cut at 60 tokens");
@@ -267,15 +195,6 @@ START_TEST(a_conversation_that_is_too_long_says_what_to_do)
 }
 END_TEST
 
-/* All that a program shows until it ends, zero-terminated, in `screen`. */
-static void gather_screen(int terminal)
-{
-    ssize_t n;
-    while (shown < sizeof screen - 1 && (n = read(terminal, screen + shown, sizeof screen - 1 - shown)) > 0)
-        shown += (size_t)n;
-    screen[shown] = 0;
-}
-
 START_TEST(what_a_model_says_does_not_drive_the_terminal)
 {
     static char piped[1 << 16];
@@ -286,13 +205,13 @@ START_TEST(what_a_model_says_does_not_drive_the_terminal)
                      0);
     ck_assert_ptr_nonnull(strstr(piped, "\033[7m")); /* a pipe gets the bytes as they are */
     char *argv[] = {"quern", "run", "--model", model, "-n", "60", "--seed", "5", "Hello", NULL};
-    pid_t pid = start(&terminal, argv);
+    pid_t pid = start(&terminal, "dumb", argv);
     gather_screen(terminal);
     ck_assert_ptr_nonnull(strstr(screen, "?[7m"));
     ck_assert_ptr_null(strchr(screen, '\033'));
     ck_assert_int_eq(end_of(pid, terminal), 0);
     char *chat[] = {"quern", "chat", "--model", model, "-n", "60", "--seed", "5", NULL};
-    pid = start(&terminal, chat);
+    pid = start(&terminal, "dumb", chat);
     expect(terminal, "> ");
     type(terminal, "Hello\r");
     expect(terminal, "?[7m");

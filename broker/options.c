@@ -25,6 +25,7 @@
 #include "broker/ledger.h"
 #include "broker/session.h"
 #include "broker/worker.h"
+#include "common/arguments.h"
 #include "common/clock.h"
 #include "common/listen.h"
 #include "common/number.h"
@@ -294,13 +295,13 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     _Static_assert(ALLOWANCE_A_SESSION * SESSION_MAX <= ALLOWANCE_MAX_SUBSCRIPTIONS,
                    "what is not given could be");
     struct walk walk = {&options, true, 0, err};
-    argp_parse(&argp, argc, argv, 0, NULL, &walk);
+    arguments_parse(&argp, argc, argv, &walk);
     if (walk.result == 0 && options.config[0])
         walk.result =
             config_file_read(options.config, take_setting, &(struct reading){.options = &options}, err);
     walk.config_only = false;
     if (walk.result == 0)
-        argp_parse(&argp, argc, argv, 0, NULL, &walk);
+        arguments_parse(&argp, argc, argv, &walk);
     if (walk.result == 0)
         walk.result = rundir_path(options.rundir[0] ? options.rundir : NULL, options.rundir, err);
     if (walk.result == 0 && options.tcp[0])

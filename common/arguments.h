@@ -2,8 +2,8 @@
 #ifndef COMMON_ARGUMENTS_H
 #define COMMON_ARGUMENTS_H
 
-/* What options of a command line set, as a table beside that of argp: a row for each whose value goes as it
- * is into a member of a struct. Whatever needs more than that is the parser's own. */
+/* Command lines: argp(3), and beside it what options set, as a table with a row for each whose value goes as
+ * it is into a member of a struct. Whatever needs more than that is the parser's own. */
 
 #include <argp.h>
 #include <stddef.h>
@@ -27,5 +27,9 @@ struct argument {
  * it is called in `known`, the options of argp. */
 error_t arguments_take(const struct argument *arguments, const struct argp_option *known, int key,
                        const char *text, const struct argp_state *state, void *into);
+
+/* Parses a command line as argp_parse does without flags, and knows -h: it is --help, as -? is. An argp with
+ * an -h of its own keeps it. */
+void arguments_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 #endif

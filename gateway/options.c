@@ -129,6 +129,6 @@ void options_parse(int argc, char **argv, struct options *ret_options)
                               .streams_mb = 96,
                               .max_tokens = 1024,
                               .drain_seconds = 60};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     *ret_options = options;
 }

@@ -137,5 +137,5 @@ void worker_options_parse(int argc, char **argv, struct worker_options *ret_opti
                                            .cached_blocks = UINT32_MAX,
                                            .frame_us = DEFAULT_FRAME_US,
                                            .orphan_s = DEFAULT_ORPHAN_S};
-    argp_parse(&argp, argc, argv, 0, NULL, ret_options);
+    arguments_parse(&argp, argc, argv, ret_options);
 }

@@ -298,7 +298,7 @@ int bench_batch(int argc, char **argv)
                               .n = 32,
                               .depth = 16,
                               .repetitions = 3};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     struct error err = {0};
     struct model *model = NULL;
     struct backend_choice choice;

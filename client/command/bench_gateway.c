@@ -459,6 +459,6 @@ int bench_gateway(int argc, char **argv)
                "streams, "
                "what is added to the first token, and the memory of streams that wait."};
     struct options options = {.streams = 64, .tokens = 4096, .idle = 2000, .probes = 1000, .repetitions = 5};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     return bench_with_model(options.model, "null", run, &options);
 }

@@ -217,7 +217,7 @@ static int bench_model(int argc, char **argv, const char *what, measurement *mea
                                      .args_doc = "MODEL",
                                      .doc = "Measures one sequence on a device, without a pool."};
     struct options options = {.device = "auto", .n = n, .repetitions = 5, .chunk = 512};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     struct error err = {0};
     struct model *model = NULL;
     struct backend_choice backend;

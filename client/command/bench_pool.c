@@ -332,6 +332,6 @@ int bench_pool(int argc, char **argv)
         .doc = "Measures what worker, broker and client cost, with a backend whose tokens are free. Every "
                "token is checked."};
     struct options options = {.requests = 64, .tokens = 4096, .workers = 1, .probes = 1000, .repetitions = 5};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     return bench_with_model(options.model, "null", measure_all, &options);
 }

@@ -136,6 +136,6 @@ int bench_prefix(int argc, char **argv)
         .doc = "Measures what is saved of prompts that begin as others did, beside the goals."};
     struct prefix_options options = {.ids = 2000, .turns = 20, .requests = 2000, .repetitions = 5};
     struct prefix_bench bench = {.options = &options};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     return bench_with_model(options.model, "tiny", measure_all, &bench);
 }

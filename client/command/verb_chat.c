@@ -24,6 +24,7 @@
 #include "client/command/turn.h"
 #include "client/command/verbs.h"
 #include <quern.h>
+#include "common/arguments.h"
 #include "common/bytes.h"
 
 /* Without -n an answer may take a quarter of the context, so that a conversation has room, and no more than
@@ -255,7 +256,7 @@ int verb_chat(int argc, char **argv)
     options.common.request.max_tokens = 0; /* not said */
     request_arguments_describe(&options.common, "max_tokens",
                                "Most tokens of an answer (a quarter of the context, at most 1024)");
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     interrupt_catch();
     int r = pool_open(&options.common.pool, &pool, &err);
     int status = EXIT_FAILURE;

@@ -14,6 +14,7 @@
 #include "client/command/arguments.h"
 #include "client/command/io.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/number.h"
 #include "common/utf8.h"
 #include "worker/model/model.h"
@@ -113,7 +114,7 @@ int verb_detokenize(int argc, char **argv)
                                      NULL};
     struct options options = {0};
     struct error err = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     int r = detokenize(&options, &err);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

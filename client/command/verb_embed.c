@@ -18,6 +18,7 @@
 #include "client/command/pool_arguments.h"
 #include "client/command/verbs.h"
 #include <quern.h>
+#include "common/arguments.h"
 #include "common/bytes.h"
 
 #define MAX_TEXT (4u << 20)
@@ -136,7 +137,7 @@ int verb_embed(int argc, char **argv)
     struct buffer text = {0};
     struct error err = {0};
     struct pool *pool;
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     int r = read_text(&options, &text, &err);
     if (r == 0) {
         interrupt_catch();

@@ -419,7 +419,7 @@ int verb_inspect(int argc, char **argv)
     struct options options = {.sequences = 1};
     struct error err = {0};
     struct gguf *gguf;
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     int r = model_open_files(options.path, &gguf, &err);
     if (r < 0)
         return verb_fail(r, &err);

@@ -11,6 +11,7 @@
 #include <zmq.h>
 
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/certificate.h"
 
 #define SERVER         "quern"
@@ -105,7 +106,7 @@ int verb_keys(int argc, char **argv)
     struct certificate certificate = {0};
     struct error err = {0};
     char name[NAME_MAX_BYTES];
-    argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    arguments_parse(&argp, argc, argv, &arguments);
     snprintf(name, sizeof name, "%s.cert", arguments.client ? arguments.client : SERVER);
     int r = make_keys(arguments.folder, name, &certificate, &err);
     explicit_bzero(certificate.secret_key, sizeof certificate.secret_key);

@@ -187,7 +187,7 @@ int verb_logits(int argc, char **argv)
         .doc = "Writes the logits that follow the given ids, as the device's kernels make them. An "
                "output file is complete or not there."};
     struct options options = {.device = "auto", .chunk = 512};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     struct error err = {0};
     struct model *model = NULL;
     struct backend_choice backend;

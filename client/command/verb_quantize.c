@@ -8,6 +8,7 @@
 
 #include "client/command/arguments.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/clock.h"
 #include "common/utf8.h"
 #include "worker/convert/quantize.h"
@@ -83,7 +84,7 @@ int verb_quantize(int argc, char **argv)
     struct options options = {0};
     struct totals totals = {0};
     struct error err = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     uint64_t start = clock_ns();
     int r = quantize_file(options.in, options.mixture, options.out, &options.quantize, show, &totals, &err);
     if (r < 0)

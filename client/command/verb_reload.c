@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/program.h"
 #include "common/rundir.h"
 #include "common/utf8.h"
@@ -139,7 +140,7 @@ int verb_reload(int argc, char **argv)
             "those, start the pool anew."};
     struct wish wish = {.kind = CONTROL_RELOAD};
     struct error err = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &wish);
+    arguments_parse(&argp, argc, argv, &wish);
     int r = reload(&wish, &err);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

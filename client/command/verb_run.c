@@ -19,6 +19,7 @@
 #include "client/command/run_output.h"
 #include "client/command/verbs.h"
 #include <quern.h>
+#include "common/arguments.h"
 #include "common/bytes.h"
 
 struct run_options {
@@ -136,7 +137,7 @@ int verb_run(int argc, char **argv)
     struct buffer prompt = {0};
     struct error err = {0};
     struct pool *pool;
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     int r = prompt_read(options.words, options.n_words, PROMPT_PATIENCE, &prompt, &err);
     if (r == 0) {
         interrupt_catch();

@@ -11,6 +11,7 @@
 #include "client/command/status_json.h"
 #include "client/command/status_view.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 
 enum { KEY_JSON = 256 };
 
@@ -56,7 +57,7 @@ int verb_status(int argc, char **argv)
     const struct quern_status *status;
     struct quern *client = NULL;
     struct error err = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     int r = pool_connect(options.common.connect, options.common.server_key, options.common.client_key,
                          &client, &err);
     if (r == 0)

@@ -8,6 +8,7 @@
 
 #include "client/command/arguments.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/clock.h"
 #include "worker/convert/synth.h"
 
@@ -82,7 +83,7 @@ int verb_synth(int argc, char **argv)
     struct options options = {.seed = 1};
     struct error err = {0};
     struct stat st;
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     uint64_t start = clock_ns();
     int r = synth_write(options.shape, options.mixture, options.seed, options.path, &err);
     if (r < 0)

@@ -13,6 +13,7 @@
 #include "client/command/arguments.h"
 #include "client/command/io.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "worker/model/model.h"
 #include "worker/tokenizer/tokenizer.h"
 
@@ -84,7 +85,7 @@ int verb_tokenize(int argc, char **argv)
         NULL};
     struct options options = {0};
     struct error err = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    arguments_parse(&argp, argc, argv, &options);
     int r = tokenize(&options, &err);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

@@ -16,6 +16,7 @@
 #include "client/command/pool.h"
 #include "client/command/status_view.h"
 #include "client/command/verbs.h"
+#include "common/arguments.h"
 #include "common/clock.h"
 
 #define REFRESH_NS  CLOCK_NS_PER_S
@@ -109,7 +110,7 @@ int verb_top(int argc, char **argv)
     struct status_arguments arguments = {0};
     struct quern *client = NULL;
     struct error err = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    arguments_parse(&argp, argc, argv, &arguments);
     interrupt_catch();
     int r = pool_connect(arguments.connect, arguments.server_key, arguments.client_key, &client, &err);
     if (r == 0)

@@ -80,10 +80,18 @@ START_TEST(every_verb_has_help)
         ck_assert_str_eq(err, "");
         check_readable(verbs[i], out);
         strcpy(first, out);
-        snprintf(line, sizeof line, "$Q/quern help %.60s", verbs[i]);
-        ck_assert_int_eq(shell(line), 0);
-        ck_assert_str_eq(out, first);
+        static const char *const ways[] = {"$Q/quern help %.60s", "$Q/quern %.60s -h", "$Q/quern %.60s '-?'"};
+        for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+            snprintf(line, sizeof line, ways[way], verbs[i]);
+            ck_assert_msg(shell(line) == 0, "%s: %s", line, err);
+            ck_assert_str_eq(out, first);
+        }
     }
+    /* Not where it is the value of an option, or comes after all of them. */
+    ck_assert_int_eq(shell("$Q/quern run -n -h"), 2);
+    ck_assert(begins(err, "quern run: --max-tokens: \"-h\" is not a number"));
+    ck_assert_int_eq(shell("$Q/quern inspect -- -h"), 1);
+    ck_assert(begins(err, "quern: -h: No such file or directory\n"));
 }
 END_TEST
 
@@ -195,6 +203,11 @@ START_TEST(every_program_tells_its_version)
             snprintf(line, sizeof line, "$Q/%s %s", lines[i], way ? "-V" : "--version");
             ck_assert_int_eq(shell(line), 0);
             ck_assert_str_eq(out, said);
+        }
+        for (int way = 0; way < 2; way++) {
+            snprintf(line, sizeof line, "$Q/%s %s", lines[i], way ? "-h" : "--help");
+            ck_assert_int_eq(shell(line), 0);
+            ck_assert(begins(out, "Usage: quern"));
         }
     }
     ck_assert_int_eq(shell("$Q/quern run --version"), 0);

@@ -317,6 +317,31 @@ def test_a_request_survives_the_death_of_a_process(pool, client, expected, progr
     assert client.chat(HELLO, max_tokens=5).result().end.output_tokens == 5
 
 
+def test_a_client_outlives_a_broker_that_stands_still(pool):
+    broker = pool.child("quern-broker")
+    with quern.Client(pool.rundir, timeout=WAIT, patience=2) as client:
+        stream = client.generate("Hi", max_tokens=900_000)
+        next(stream)
+        os.kill(broker, signal.SIGSTOP)
+        try:
+            with pytest.raises(quern.WorkerLost, match="has not answered for 2"):
+                stream.result()
+            with pytest.raises(quern.Unreachable):
+                client.tokenize("Hi")
+        finally:
+            os.kill(broker, signal.SIGCONT)
+        until(lambda: asked(client), "the client finds its pool again")
+        assert client.chat(HELLO, max_tokens=5).result().end.output_tokens == 5
+        until(lambda: client.status(WAIT).running == 0, "nothing runs that nobody waits for")
+
+
+def asked(client):
+    try:
+        return client.tokenize("Hi", timeout=WAIT)
+    except quern.Unreachable:  # a busy machine: the broker has yet to wake up
+        return None
+
+
 # ---- what the documents show ----
 
 

@@ -77,7 +77,8 @@ class Client(BaseClient):
     or None for the default one. `server_key` is the public key of a pool that encrypts: 40 characters of Z85, or the
     path of a certificate; `client_key` the path of this client's own certificate with its secret key, for a pool that
     lets in only those it knows. `timeout` is how many seconds the opening may take, `patience` for how long a pool that
-    does not answer is waited for later; then everything that runs ends with `WorkerLost`.
+    does not answer is waited for later; then everything that runs ends with `WorkerLost`, and what was not sent yet
+    with `Unreachable`. The client goes on looking for the pool: what is asked after that works when it has come back.
 
     Any number of requests may run at once, from any number of threads. A thread of its own keeps the session alive.
     What the stream loses is asked for again; when the broker restarts the session is opened anew and its requests go

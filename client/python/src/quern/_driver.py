@@ -44,35 +44,49 @@ class Driver:
         self._lock = threading.RLock()  # a stream that is collected in here calls in here
         self._closing = False
         self._waiters: list[Callable[[Error | None], None]] = []
-        self._stream_endpoint: str | None = None
+        self._keys = server_key, client_key
+        self._times_given_up = 0
         self._context = zmq.Context()
-        self._monitor: zmq.Socket[bytes] | None = None
         self._wake_in, self._wake_out = socket.socketpair()
         try:
-            self._dealer = self._socket(zmq.DEALER, server_key, client_key)
-            self._stream = self._socket(zmq.SUB, server_key, client_key)
-            self._stream.rcvhwm = 65536
-            if self.encrypted:
-                self._monitor = self._dealer.get_monitor_socket(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
             self.session = Session(endpoint, time.monotonic(), patience)
-            self._stream.subscribe(self.session.id)
-            self._dealer.connect(endpoint)
+            self._connect()
         except zmq.ZMQError as wrong:
             self._context.destroy(linger=0)
             self._wake_in.close()
             self._wake_out.close()
             raise BadRequest(f"{endpoint}: {wrong.strerror}") from None
-        self._poller = zmq.Poller()
-        for readable in (self._wake_out.fileno(), self._dealer, self._stream):
-            self._poller.register(readable, zmq.POLLIN)
-        if self._monitor is not None:
-            self._poller.register(self._monitor, zmq.POLLIN)
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._thread = threading.Thread(target=self._run, name="quern", daemon=True)
         self._thread.start()
 
-    def _socket(self, kind: int, server_key: str | None, client_key: tuple[str, str] | None) -> zmq.Socket[bytes]:
+    def _connect(self) -> None:
+        """Makes the sockets. The stream is connected to when the broker has told where it is."""
+        self._dealer, self._stream = self._socket(zmq.DEALER), self._socket(zmq.SUB)
+        self._stream.rcvhwm = 65536
+        self._monitor: zmq.Socket[bytes] | None = None
+        if self.encrypted:
+            self._monitor = self._dealer.get_monitor_socket(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+        self._stream.subscribe(self.session.id)
+        self._stream_endpoint: str | None = None
+        self._dealer.connect(self.endpoint)
+        self._poller = zmq.Poller()
+        for readable in (self._wake_out.fileno(), self._dealer, self._stream):
+            self._poller.register(readable, zmq.POLLIN)
+        if self._monitor is not None:
+            self._poller.register(self._monitor, zmq.POLLIN)
+
+    def _disconnect(self, linger: int) -> None:
+        """Closes the sockets; what is to go out has so many milliseconds."""
+        if self._monitor is not None:
+            self._dealer.disable_monitor()
+            self._monitor.close(linger=0)
+        self._dealer.close(linger=linger)
+        self._stream.close(linger=0)
+
+    def _socket(self, kind: int) -> zmq.Socket[bytes]:
+        server_key, client_key = self._keys
         made = self._context.socket(kind)
         made.linger = 0
         made.sndhwm = made.rcvhwm = 4096
@@ -160,12 +174,22 @@ class Driver:
             recv_monitor_message(self._monitor)
             session.forbid(f"the pool at {self.endpoint} does not know this client's key")
         session.tick(time.monotonic())
+        if session.stale:
+            session.stale = False
+            self._disconnect(0)
+            self._connect()
         self._follow_stream()
         self._flush()
         if session.state == "open" or session.broken is not None:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                waiter(session.broken)
+            self._tell_waiters(session.broken)
+        elif self._times_given_up != session.times_given_up:
+            self._tell_waiters(session.given_up)
+        self._times_given_up = session.times_given_up
+
+    def _tell_waiters(self, wrong: Error | None) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter(wrong)
 
     def _take_commands(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -217,15 +241,10 @@ class Driver:
     def _finish(self) -> None:
         self._take_commands()
         self.session.close()
-        for waiter in self._waiters:
-            waiter(self.session.broken)
+        self._tell_waiters(self.session.broken)
         with contextlib.suppress(zmq.ZMQError):
             self._flush()
-        if self._monitor is not None:
-            self._dealer.disable_monitor()
-            self._monitor.close(linger=0)
-        self._dealer.close(linger=GOODBYE)
-        self._stream.close(linger=0)
-        self._context.term()
+            self._disconnect(GOODBYE)
+        self._context.destroy()
         self._wake_in.close()
         self._wake_out.close()

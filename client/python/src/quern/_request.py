@@ -429,6 +429,12 @@ class Request:
         """Cancelled before the pool has heard of it."""
         self._deliver(session, "", (), (), End("cancelled", seed=self.seed))
 
+    def is_orphaned(self) -> bool:
+        """Whether the pool may go on with it for nobody, once this client gives it up: not one that it shall keep, or
+        has from another session."""
+        sent = self.state != "new" and bool(self.wire)
+        return sent and _codec.decode(self.wire)[1].get("on_disconnect") != "keep"
+
     def _lost(self, session: Session) -> None:
         self.fail(session, "worker_lost", f"the pool no longer has the output from token {self.next} on")
 

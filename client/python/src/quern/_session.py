@@ -4,11 +4,16 @@
     hello ──hello_ok──▶ join ──welcome on the stream──▶ open
       ▲                                                  │ hello_required (the broker restarted, or held us for gone)
       └──────────────────────────────────────────────────┘
-    broken: no common version, or silence beyond patience. For good.
+    broken: no common version, a key that the pool does not know, a client that was closed. For good.
 
 The session's identity stays the same over all of it. Nothing is sent twice at once: each step is repeated by its own
 timer until its answer comes. A broker that does not take the first hello is believed; one that had taken it and has no
 room for the moment, as it may after a restart, is asked again while patience lasts.
+
+Patience ends what waits, and not the session: whoever waits hears why, once, and the session goes on saying hello. What
+is asked from then on waits for as long again, and is served when the pool has come back meanwhile. The pool may know
+requests that nobody waits for any more: it is told to cancel them when the session is open again, but for those that
+are to be kept.
 
 There are no sockets and no clock here. Whoever has them (`_driver`; the tests) puts in what came with the time, and
 takes out what is to be sent (`out`, for the DEALER, in order) and where the stream is (`stream_endpoint`).
@@ -22,7 +27,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _codec, _tables
-from ._errors import BadRequest, Error, InternalError, NoAnswer, Overloaded, TooLong, Unreachable, Unsupported, error_of
+from ._errors import (
+    BadRequest,
+    Closed,
+    Error,
+    InternalError,
+    NoAnswer,
+    NotAllowed,
+    Overloaded,
+    TooLong,
+    Unreachable,
+    Unsupported,
+    error_of,
+)
 from ._request import Request, Sink, printable
 from ._types import Model
 from ._values import Malformed
@@ -72,6 +89,9 @@ class Session:
         self.id = os.urandom(16)
         self.state = ""
         self.broken: Error | None = None
+        self.given_up: Error | None = None  # why what waited was ended last; None while the session is open
+        self.times_given_up = 0
+        self.stale = False  # what waits in the sockets for a pool that did not come is void; who has them sets it back
         self.out: deque[bytes] = deque()
         self.stream_endpoint: str | None = None
         self.boot = 0
@@ -87,6 +107,7 @@ class Session:
         self._told: list[bytes] = []  # of these, what a ping said that had no pong yet
         self._taken_at = 0.0
         self._questions: dict[int, _Question] = {}
+        self._orphans: list[bytes] = []  # requests that the pool may know and nobody waits for
         self._last_ref = 0
         self._start()
 
@@ -116,6 +137,7 @@ class Session:
         if self.broken is not None:
             request.fail(self, self.broken.name, str(self.broken))
             return False
+        self._wait_anew()
         self.requests[request.id] = request
         return True
 
@@ -145,6 +167,7 @@ class Session:
         if len(wire) > self.limits["request_bytes"]:
             answer(TooLong(f"the message has {len(wire)} bytes, the pool takes {self.limits['request_bytes']}"))
             return
+        self._wait_anew()
         question = self._questions[self._last_ref] = _Question(wire, answer, now, now + timeout)
         self._press(question)
 
@@ -152,7 +175,7 @@ class Session:
         """Says goodbye and ends everything."""
         if self._opened_before and self.broken is None:
             self.send("bye", {})
-        self._break("closed", "the client was closed")
+        self._break(Closed("the client was closed"))
 
     # ---- what comes ----
 
@@ -273,13 +296,14 @@ class Session:
         ours = (_tables.VERSION_MIN, _tables.VERSION_MAX)
         if low > ours[1] or high < ours[0]:
             text = f"the pool speaks versions {low} to {high} of the protocol, this program {ours[0]} to {ours[1]}"
-            self._break("unsupported", text)
+            self._break(Unsupported(text))
             return
         # No endpoint of another kind: who answers on the network has no business to point at sockets of this machine.
         scheme = self.endpoint[: self.endpoint.index("://") + 3]
         stream = next((each for each in fields["stream"] if each.startswith(scheme)), None)
         if stream is None:
-            self._break("unsupported", f"the pool at {self.endpoint} told no endpoint of its stream that is reached so")
+            text = f"the pool at {self.endpoint} told no endpoint of its stream that is reached so"
+            self._break(Unsupported(text))
             return
         self.stream_endpoint = stream
         self.boot = fields["boot"]
@@ -295,6 +319,10 @@ class Session:
             return
         again, self._opened_before = self._opened_before, True
         self.state = "open"
+        self.given_up = None
+        orphans, self._orphans = self._orphans, []
+        for each in orphans:
+            self.send("cancel", {"id": each})
         self._ping_at = self.now
         self.page_took = 0.0  # by another way, perhaps
         for request in list(self.requests.values()):
@@ -318,9 +346,11 @@ class Session:
             self.state == "join" and fields.get("of") == "join"
         ):
             for_now = fields["error"] in ("overloaded", "draining")
-            if not (for_now and self._opened_before):
-                text = f"the pool refuses: {printable(fields['text'])}"
-                self._break(fields["error"], text, fields["retry_after_ms"])
+            wrong = error_of(fields["error"], f"the pool refuses: {printable(fields['text'])}", fields["retry_after_ms"])
+            if not for_now:
+                self._break(wrong)
+            elif not self._opened_before:
+                self._give_up(wrong)
 
     def _judge_patience(self) -> None:
         """Whoever is silent is not waited for any longer; nor is one who answers, but not what was asked."""
@@ -328,35 +358,59 @@ class Session:
         silent = self.now - self.heard_at
         closed = self.now - self.closed_at if reopens else 0.0
         if silent >= self.patience:
-            self._break("unreachable", f"the broker at {self.endpoint} has not answered for {silent:.1f} s")
+            text = f"the broker at {self.endpoint} has not answered for {silent:.1f} s"
         elif closed >= self.patience:
             text = f"the session at {self.endpoint} was lost, and could not be opened again for {closed:.1f} s"
-            self._break("unreachable", text)
+        else:
+            return
+        self._give_up(Unreachable(text))
+        self.out.clear()
+        self.stale = True
+        self._hello()
 
-    def _break(self, error: str, text: str, retry_after_ms: int = 0) -> None:
+    def _give_up(self, wrong: Error) -> None:
+        """Everything that waits hears of it, and the session begins anew, by a hello in a second."""
+        self.given_up = wrong
+        self.times_given_up += 1
+        self._orphans += [each.id for each in self.requests.values() if each.is_orphaned()]
+        self._end_all(wrong)
+        self.state = "hello"
+        self.heard_at = self.closed_at = self._hello_at = self.now
+
+    def _wait_anew(self) -> None:
+        """Somebody wants something: whoever comes after patience was lost has all of it, not what is left of it."""
+        if self.given_up is not None and not self.requests and not self._questions:
+            self.heard_at = self.closed_at = self.now
+
+    def _break(self, wrong: Error) -> None:
         """For good: everything that waits hears of it."""
         if self.broken is not None:
             return
         self.state = "broken"
-        self.broken = error_of(error, text, retry_after_ms)
-        lost = "worker_lost" if isinstance(self.broken, (Unreachable, Unsupported, Overloaded)) else error
+        self.broken = wrong
+        self._end_all(wrong)
+
+    def _end_all(self, wrong: Error) -> None:
+        away = isinstance(wrong, (Unreachable, Unsupported, Overloaded))
         for request in list(self.requests.values()):
-            request.fail(self, lost, text)
+            lost = "worker_lost" if away and request.state != "new" else wrong.name
+            request.state = "lost"  # so that it is not told to be taken
+            request.fail(self, lost, str(wrong))
         questions, self._questions = self._questions, {}
         for question in questions.values():
-            question.answer(self.broken)
+            question.answer(wrong)
 
     def fall_over(self, reason: BaseException) -> None:
         """A defect of this package, or no memory: nothing goes on, and everybody is told."""
-        self._break(InternalError.name, f"the client failed: {type(reason).__name__}: {reason}")
+        self._break(InternalError(f"the client failed: {type(reason).__name__}: {reason}"))
 
     def lose(self, text: str) -> None:
         """The pool's stream cannot be reached."""
-        self._break("unreachable", text)
+        self._break(Unreachable(text))
 
     def forbid(self, text: str) -> None:
         """The connection was refused for good."""
-        self._break("not_allowed", text)
+        self._break(NotAllowed(text))
 
     def forget(self, request: Request) -> None:
         """A request has ended. That it was taken is told, so that its output need not be kept."""

@@ -60,6 +60,7 @@ class Broker:
         self.embeddings = {}  # id: the frame that has it
         self.counts = Counter()
         self.taken = []
+        self.cancelled = []
         self.generates = []
         self.replies, self.published = deque(), deque()
         self.pages = deque()  # on their way
@@ -206,6 +207,7 @@ class Broker:
         elif self.cancels_lost > 0:
             self.cancels_lost -= 1
         else:
+            self.cancelled.append(fields["id"])
             self.reply("cancel_ok", id=fields["id"])
 
     def on_status(self, fields):

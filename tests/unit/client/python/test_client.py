@@ -294,6 +294,61 @@ def test_a_broker_that_does_not_answer_is_given_up(folder):
         quern.Client(folder, timeout=0.3)
 
 
+def test_a_client_that_lost_patience_works_when_the_pool_is_back(folder):
+    with Served(frames(5), folder) as served, quern.Client(folder, timeout=WAIT, patience=1.5) as client:
+        for _ in range(2):  # and as often as it happens
+            assert client.generate("Hi").text() == whole(5)
+            served.broker.dead = True
+            with pytest.raises(quern.Error) as lost:
+                client.generate("Hi").text()
+            assert lost.type in (quern.WorkerLost, quern.Unreachable)
+            assert "has not answered for" in str(lost.value)
+            assert not client.is_open
+            with pytest.raises(quern.Unreachable):
+                client.tokenize("Hi")  # one error for each that is asked meanwhile
+            served.broker.dead = False
+            assert client.tokenize("Hi") == [4, 5, 6]
+        hellos = served.broker.counts["hello"]
+        assert client.generate("Hi").text() == whole(5)
+        assert served.broker.counts["hello"] == hellos  # none that waited in a socket
+
+
+def test_a_client_that_lost_patience_works_again_in_an_event_loop_too(folder):
+    async def main(served):
+        async with quern.AsyncClient(folder, timeout=WAIT, patience=1.5) as client:
+            assert await client.generate("Hi").text() == whole(5)
+            served.broker.dead = True
+            results = await asyncio.gather(
+                client.generate("Hi").text(), client.tokenize("Hi"), return_exceptions=True
+            )
+            assert isinstance(results[0], quern.WorkerLost | quern.Unreachable)
+            assert isinstance(results[1], quern.Unreachable)
+            served.broker.dead = False
+            assert await client.tokenize("Hi") == [4, 5, 6]
+            assert await client.generate("Hi").text() == whole(5)
+
+    with Served(frames(5), folder) as served:
+        asyncio.run(main(served))
+
+
+def test_a_client_that_was_there_before_its_pool_finds_it(folder):
+    async def main():
+        client = quern.AsyncClient(folder, timeout=WAIT, patience=0.5)
+        with pytest.raises(quern.Unreachable):
+            await client.tokenize("Hi")
+        with Served(frames(5), folder):
+            while True:
+                with contextlib.suppress(quern.Unreachable):
+                    assert await client.tokenize("Hi", timeout=WAIT) == [4, 5, 6]
+                    break
+            assert await client.generate("Hi").text() == whole(5)
+            await client.close()
+
+    folder.chmod(0o700)
+    (folder / "frontend").touch()
+    asyncio.run(asyncio.wait_for(main(), WAIT))
+
+
 def test_a_broker_whose_stream_does_not_answer_is_told_apart(folder):
     with Served(Broker(welcomes_lost=10**6), folder):
         client = quern.AsyncClient(folder)

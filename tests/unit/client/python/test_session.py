@@ -82,16 +82,17 @@ def test_a_pool_that_speaks_our_version_among_others_is_taken():
 def test_a_broker_without_room_is_believed_at_the_first_hello():
     world = World(refuses_first=True, hellos_refused=1)
     world.run(0.1)
-    assert isinstance(world.session.broken, quern.Overloaded)
-    assert world.session.broken.retry_after == pytest.approx(0.07)
+    assert isinstance(world.session.given_up, quern.Overloaded)
+    assert world.session.given_up.retry_after == pytest.approx(0.07)
+    assert world.until(lambda: world.session.state == "open") < 2  # and asked again after a second
 
 
 def test_a_broker_without_room_for_a_listener_is_believed_at_the_first_join():
     world = World(refuses_first=True, joins_refused=1)
     world.run(0.1)
-    assert isinstance(world.session.broken, quern.Overloaded)
-    assert "too many subscriptions" in str(world.session.broken)
-    assert world.session.broken.retry_after == pytest.approx(0.07)
+    assert isinstance(world.session.given_up, quern.Overloaded)
+    assert "too many subscriptions" in str(world.session.given_up)
+    assert world.session.given_up.retry_after == pytest.approx(0.07)
 
 
 def test_a_broker_that_has_no_room_for_a_listener_for_now_is_asked_again():
@@ -107,9 +108,14 @@ def test_a_broker_that_does_not_answer_is_asked_again_and_given_up():
     world = World(dead=True, patience=10)
     world.run(9)
     assert world.broker.counts["hello"] >= 8
-    assert world.session.broken is None
+    assert world.session.given_up is None
+    got, _ = world.send()
     world.run(1.5)
-    assert isinstance(world.session.broken, quern.Unreachable)
+    assert isinstance(world.session.given_up, quern.Unreachable)
+    assert got.end.error == "unreachable"
+    world.broker.dead = False
+    world.open()
+    assert world.session.given_up is None
 
 
 # ---- keeping ----
@@ -192,8 +198,9 @@ def test_a_session_that_cannot_be_opened_again_ends_everything_with_a_reason():
     got, seconds = world.generate()
     assert (got.end.reason, got.end.error) == ("error", "worker_lost")
     assert 7 < seconds < 10
-    assert isinstance(world.session.broken, quern.Unreachable)
+    assert isinstance(world.session.given_up, quern.Unreachable)
     late, _ = world.send()
+    world.until(lambda: late.end is not None)
     assert late.end.error == "unreachable"
 
 
@@ -206,6 +213,42 @@ def test_a_broker_that_falls_silent_ends_everything_with_a_reason():
     assert got.end.error == "worker_lost"
     assert "has not answered for 4." in got.end.text
     assert isinstance(answer.value, quern.Error)
+
+
+def test_a_pool_that_comes_back_after_patience_was_lost_serves_what_is_asked_next():
+    world = World(n_frames=4, script=[0], patience=4, no_replays=True).open()
+    given_up, orphan = world.send()
+    kept, keep = world.send(keep_s=60)
+    world.run(0.1)
+    world.broker.dead = True
+    world.until(lambda: given_up.end is not None and kept.end is not None)
+    assert (given_up.end.error, kept.end.error) == ("worker_lost", "worker_lost")
+    world.run(50)  # as long as it takes: nobody waits
+    world.broker.restart()
+    world.broker.dead = world.broker.no_replays = False
+    world.broker.script = [0, 1, 2, 3]
+    got, _ = world.send(logprobs=2)
+    answer = ask(world)
+    world.until(lambda: got.end is not None)
+    got.check_whole(4)
+    assert answer.value["version"] == "1.2.3"
+    # The pool need not go on with what was given up, but for what it is to keep.
+    assert world.broker.cancelled == [orphan]
+    assert keep not in world.broker.taken
+
+
+def test_who_asks_after_patience_was_lost_has_all_of_it():
+    world = World(n_frames=2, script=[0, 1], patience=8).open()
+    world.broker.dead = True
+    world.run(9.5)
+    assert world.session.given_up is not None
+    world.run(6)
+    late, _ = world.send(logprobs=2)
+    world.run(6)  # beyond the end of the second period
+    assert late.end is None
+    world.broker.dead = False
+    world.until(lambda: late.end is not None)
+    late.check_whole(2)
 
 
 def test_who_was_stopped_for_long_does_not_blame_the_broker():

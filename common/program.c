@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,11 @@ void program_forgo_core_dumps(void)
         return;
     limit.rlim_cur = limit.rlim_max = limit.rlim_max > 1 ? 1 : limit.rlim_max;
     setrlimit(RLIMIT_CORE, &limit);
+}
+
+void program_survive_file_limits(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 void program_error(const char *format, ...)

@@ -23,6 +23,11 @@ void program_hold_standard_files(void);
  * gathers them: what people asked is in their memory. Not where $QUERN_CORE_DUMPS is set. */
 void program_forgo_core_dumps(void);
 
+/* A write beyond the limit of a file's size (ulimit -f, LimitFSIZE) is an error from here on, EFBIG, which is
+ * told like others. Else it is a signal (SIGXFSZ) that ends the process without a word: also where a log has
+ * grown that large, and where shared memory is made, for which the limit counts. */
+void program_survive_file_limits(void);
+
 /* Tells a person on stderr what is wrong: one line "NAME: TEXT", NAME being what this program was called, in
  * one write. What cannot be shown becomes question marks (common/utf8.h). For what ends a command; what
  * happens while a daemon runs goes to its log. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -31,6 +32,12 @@ static bool may_reach(size_t size)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+}
+
+const char *shm_reason(int code)
+{
+    return code == -EFBIG ? "beyond the limit of a file's size, which counts here (ulimit -f, LimitFSIZE)"
+                          : strerror(-code);
 }
 
 int shm_commit(int fd, size_t offset, size_t size)

@@ -19,6 +19,10 @@ int shm_grow(int fd, size_t size);
 int shm_extend(int fd, size_t size);
 int shm_commit(int fd, size_t offset, size_t size);
 
+/* What a code of these functions means, for people: -EFBIG names the limit, all others are as strerror has
+ * them. */
+const char *shm_reason(int code);
+
 /* Maps `size` bytes of the segment, for reading and writing or for reading only. -EINVAL when the segment is
  * smaller than `size`. */
 int shm_map(int fd, size_t size, void **ret_memory);

@@ -199,6 +199,7 @@ int main(int argc, char **argv)
     struct error err = {{0}};
     program_hold_standard_files();
     program_forgo_core_dumps();
+    program_survive_file_limits();
     argp_err_exit_status = PROGRAM_EXIT_USAGE;
     log_init("gateway");
     options_parse(argc, argv, &gateway.options);

@@ -85,7 +85,7 @@ int places_init(struct places *places, const struct options *options, int rundir
         r = board_create(&places->places[i].slot_fd, &places->places[i].slot);
     if (r < 0) {
         places_deinit(places);
-        return error_set(err, r, "shared memory for the board: %s", strerror(-r));
+        return error_set(err, r, "shared memory for the board: %s", shm_reason(r));
     }
     places_prove(places);
     if (options->prefix_store == 0)
@@ -102,7 +102,7 @@ int places_init(struct places *places, const struct options *options, int rundir
     if (r < 0) {
         places_deinit(places);
         return error_set(err, r, "%u MiB of memory for the prefix store: %s", options->prefix_store,
-                         strerror(-r));
+                         shm_reason(r));
     }
     return 0;
 }

@@ -39,6 +39,7 @@
 #include "common/log.h"
 #include "common/program.h"
 #include "common/rundir.h"
+#include "common/shm.h"
 #include "supervisor/boot.h"
 #include "supervisor/control.h"
 #include "supervisor/devices.h"
@@ -532,9 +533,9 @@ static int prepare(struct supervision *self, struct error *err)
     if (r == 0)
         sockets_clear(options->rundir);
     if (r == 0 && (r = vault_create(VAULT_BYTES(options), &self->vault_fd)) < 0)
-        error_set(err, r, "shared memory for requests: %s", strerror(-r));
+        error_set(err, r, "shared memory for requests: %s", shm_reason(r));
     if (r == 0 && (r = board_create(&self->turns_fd, &self->turns)) < 0)
-        error_set(err, r, "shared memory for the board: %s", strerror(-r));
+        error_set(err, r, "shared memory for the board: %s", shm_reason(r));
     if (r == 0)
         r = control_open(&self->control, options->rundir, err);
     if (r == 0)

@@ -16,6 +16,7 @@ int main(int argc, char **argv)
     struct worker_options options;
     program_hold_standard_files();
     program_forgo_core_dumps();
+    program_survive_file_limits();
     worker_options_parse(argc, argv, &options);
     log_init(options.name);
     if (options.count_devices)

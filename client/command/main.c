@@ -53,6 +53,7 @@ int main(int argc, char **argv)
     static const struct verb_table table = {"quern", "verb", "VERB", verbs};
     program_hold_standard_files();
     program_forgo_core_dumps();
+    program_survive_file_limits();
     log_init("quern");
     truncation_catch("quern", EXIT_FAILURE);
     atexit(check_stdout);

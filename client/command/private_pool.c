@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -186,6 +187,13 @@ static void read_log(const struct private_pool *pool, struct words *words, bool 
     }
 }
 
+/* Whether not even a line of its log may be written. */
+static bool may_not_speak(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < LAST_WORDS_MAX;
+}
+
 /* Why it ended, without the name that a broker puts before what it says. */
 static int did_not_start(const struct private_pool *pool, struct words *words, struct error *err)
 {
@@ -193,7 +201,10 @@ static int did_not_start(const struct private_pool *pool, struct words *words, s
     read_log(pool, words, true);
     const char *last = words->last;
     const char *reason = strncmp(last, dress, sizeof dress - 1) == 0 ? last + sizeof dress - 1 : last;
-    return error_set(err, -ECHILD, "the pool did not start: %s", reason[0] ? reason : "it said nothing");
+    if (!reason[0])
+        reason = may_not_speak() ? "nothing may be written to files here, nor to shared memory (ulimit -f)"
+                                 : "it said nothing";
+    return error_set(err, -ECHILD, "the pool did not start: %s", reason);
 }
 
 static void show(struct progress *progress, const struct words *words, const char *model)

@@ -325,6 +325,42 @@ START_TEST(an_error_is_a_line_of_the_command_and_not_of_a_log)
 }
 END_TEST
 
+/* stderr is a pipe here: nothing could be written to a file. */
+START_TEST(a_limit_of_file_sizes_is_told_and_no_signal_ends_the_command)
+{
+    static const struct {
+        const char *words, *said;
+    } cases[] = {
+        {"quern run --model $MODEL x",
+         "quern: the pool did not start: nothing may be written to files here, nor "
+         "to shared memory (ulimit -f)\n1\n"},
+        {"quern serve $MODEL --rundir $D/limited", "quern serve: $D/limited/boot: File too large\n1\n"},
+        {"quern synth tiny Q8_0 $D/model", "quern: $D/model: allocating "},
+        {"quern quantize $MODEL --requantize Q4_0 $D/model", "quern: $D/model: "},
+        {"quern logits $MODEL --tokens 1,2 --out $D/logits", "quern: $D/logits: File too large\n1\n"},
+        {"quern keys $D/keys", "quern: $D/keys/quern.cert_secret: File too large\n1\n"},
+        {"quern bench pool -s 2", "quern: "},
+        {"quern tokenize $MODEL >$D/ids </etc/hostname", "quern: stdout: File too large\n1\n"}};
+    setenv("D", dir, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[512], said[512];
+        snprintf(line, sizeof line, "echo \"%s\"; rm -rf $D/limited $D/ids", cases[i].said);
+        ck_assert_int_eq(shell(line), 0);
+        snprintf(said, sizeof said, "%.*s", (int)strlen(out) - 1, out); /* with the folder's name */
+        snprintf(line, sizeof line, "(ulimit -f 0; $Q/%s; echo $?) 2>&1 | cat", cases[i].words);
+        ck_assert_int_eq(shell(line), 0);
+        char *last = strstr(out, "\n1\n");
+        /* The progress of what is written in part comes first. */
+        char *first = strstr(out, "quern: ");
+        ck_assert_msg(last && !last[3], "%s: %s", cases[i].words, out);
+        ck_assert_msg(strstr(first ? first : out, said), "%s says: %s and not: %s", cases[i].words, out,
+                      said);
+    }
+    ck_assert_int_eq(shell("rm -rf $D/limited $D/keys $D/ids $D/logits; ls -A $D"), 0);
+    ck_assert_msg(!strstr(out, "bench") && !strstr(out, "model"), "left behind: %s", out);
+}
+END_TEST
+
 /* Root may look everywhere: who runs as root becomes nobody for this. */
 START_TEST(a_folder_that_may_not_be_entered_is_no_folder_without_a_pool)
 {
@@ -548,6 +584,7 @@ static void add(TCase *tests)
     if (EMULATED)
         tcase_add_test(tests, a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu);
     tcase_add_test(tests, an_error_is_a_line_of_the_command_and_not_of_a_log);
+    tcase_add_test(tests, a_limit_of_file_sizes_is_told_and_no_signal_ends_the_command);
     tcase_add_test(tests, a_folder_that_may_not_be_entered_is_no_folder_without_a_pool);
     tcase_add_test(tests, text_in_a_pipe_ends_with_a_newline);
     tcase_add_test(tests, an_answer_that_is_cut_says_so_and_json_does_not_say_it_twice);

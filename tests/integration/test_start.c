@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static struct pool pool;
@@ -109,6 +110,37 @@ START_TEST(workers_of_one_machine_promise_its_memory_once)
 }
 END_TEST
 
+/* The limit of a file's size counts for logs and for shared memory. Whatever it forbids is told by those who
+ * can, and no signal ends anybody. */
+START_TEST(a_limit_of_file_sizes_ends_a_pool_with_a_line_before_it_serves_and_not_afterwards)
+{
+    const struct rlimit few = {100000, 100000}, none = {0, 0};
+    struct rlimit before;
+    char out[256];
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    ck_assert_int_eq(prlimit(0, RLIMIT_FSIZE, &(struct rlimit){few.rlim_cur, before.rlim_max}, NULL), 0);
+    int status = pool_fails(&pool, 60, tiny_model(), NULL);
+    ck_assert_int_eq(prlimit(0, RLIMIT_FSIZE, &before, NULL), 0);
+    ck_assert_int_eq(status, 1);
+    ck_assert_msg(strstr(pool_log(&pool), "shared memory for requests: beyond the limit of a file's size"),
+                  "%s", pool_log(&pool));
+    ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
+    pool_forget(&pool);
+
+    pid_t worker;
+    pool = (struct pool){0};
+    pool_start(&pool, tiny_model(), "--workers", "1", NULL);
+    ck_assert_int_eq(pool_worker_pids(&pool, &worker, 1), 1);
+    const pid_t pids[] = {pool.supervisor, pool_broker_pid(&pool), worker};
+    for (size_t i = 0; i < sizeof pids / sizeof *pids; i++)
+        ck_assert_int_eq(prlimit(pids[i], RLIMIT_FSIZE, &none, NULL), 0);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "Once", "--raw", "-n", "3", "--connect",
+                                 pool.frontend, NULL),
+                     0);
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0); /* which they say in their log, or would */
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
@@ -120,6 +152,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_missing_model_is_one_line_and_no_train_of_restarts);
     tcase_add_test(tests, a_file_that_is_no_model_ends_the_pool_with_its_reason);
     tcase_add_test(tests, workers_of_one_machine_promise_its_memory_once);
+    tcase_add_test(tests, a_limit_of_file_sizes_ends_a_pool_with_a_line_before_it_serves_and_not_afterwards);
 }
 
 int main(void)

@@ -32,9 +32,13 @@ static uint64_t embedding_bytes(const struct broker *broker)
     return sizeof(float) * (uint64_t)(largest > 0 ? largest : PROTO_MAX_EMBEDDING);
 }
 
+/* No worker makes more tokens than its context has, however many are asked for with fit_context. */
 static uint64_t worst_case(const struct broker *broker, const struct generation *generation)
 {
-    return journal_worst_case(admission_most_tokens(generation), generation->logprobs, generation->pieces,
+    uint32_t most = admission_most_tokens(generation), context = largest_context(broker);
+    if (context > 0 && most > context)
+        most = context;
+    return journal_worst_case(most, generation->logprobs, generation->pieces,
                               request_overhead() + (generation->embed ? embedding_bytes(broker) : 0));
 }
 
@@ -60,7 +64,7 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     if (none)
         return refuse_model(generation->model, &verdict->reason);
     uint32_t context = largest_context(broker);
-    if (context > 0 && generation->max_tokens > context)
+    if (context > 0 && generation->max_tokens > context && !generation->fit_context)
         return error_set(&verdict->reason, PROTO_TOO_LONG, "max_tokens %u is above the context length %u",
                          generation->max_tokens, context);
     const struct id128 *client = session_client(arrival->session);

@@ -52,14 +52,19 @@ static inline const char *gateway_model(const struct gateway *gateway, const cha
     return found ? found->name : model ? model : "";
 }
 
-/* Most tokens of an answer where a request does not say: what the option has, but no more than half of the
- * model's context. Where the pool has not told that, no more than what it takes itself where nothing is said:
- * 256. */
-static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model)
+/* Most tokens of each of n answers to a request that does not say: what the option has, but no more than the
+ * model's context and what its key may ever have. Whether the prompt leaves room for as many, the worker
+ * knows: such a request is sent with fit_context. */
+static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model,
+                                          const struct key *key, uint32_t n)
 {
     const struct pool_model *found = pool_model(&gateway->pool, model);
-    uint32_t half = found && found->context > 1 ? found->context / 2 : 256;
-    return half < gateway->options.max_tokens ? half : gateway->options.max_tokens;
+    uint32_t most = gateway->options.max_tokens;
+    if (found && found->context > 0 && found->context < most)
+        most = found->context;
+    if (key && key->most_tokens >= n && key->most_tokens / n < most)
+        most = (uint32_t)(key->most_tokens / n);
+    return most;
 }
 
 #endif

@@ -384,8 +384,11 @@ static void begin(struct body_reading *reading)
     struct asked *asked = (struct asked *)reading;
     struct exchange *exchange = reading->exchange;
     struct parameters *parameters = &asked->parameters;
-    if (exchange && !parameters->has_max_tokens)
-        parameters->request.max_tokens = gateway_max_tokens(exchange->gateway, parameters->request.model);
+    if (exchange && !parameters->has_max_tokens) {
+        parameters->request.max_tokens = gateway_max_tokens(exchange->gateway, parameters->request.model,
+                                                            exchange->key, parameters->n);
+        parameters->request.fit_context = true;
+    }
     if (exchange)
         start(exchange, parameters, asked->dialect);
     parameters_deinit(parameters);

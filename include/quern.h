@@ -137,6 +137,7 @@ struct quern_request {
 
     const char *model;                         /* NULL: any */
     uint32_t max_tokens;                       /* 0: 256, or as many as the context has room for */
+    bool fit_context;                          /* max_tokens is lowered to the room that the prompt leaves */
     double temperature;                        /* 0.8; 0 = greedy */
     uint32_t top_k;                            /* 40; 0 = off */
     double top_p;                              /* 0.95; 1 = off */

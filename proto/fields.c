@@ -54,6 +54,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
     {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "most tokens to make; left out: 256, or what there is room for")}, \
+    {KEY("fit_context", FIELD_BOOL, GIVEN(fit_context)), HELP("lower max_tokens to what the prompt leaves of the context, where it would be refused")}, \
     SAMPLING_PARAMETERS(SAMPLING_REAL, SAMPLING_COUNT) \
     {KEY("logit_bias", FIELD_BIASES, GIVEN(sampling.logit_bias)), .high = SAMPLING_MAX_BIASES, .real_low = -SAMPLING_MAX_BIAS, .real_high = SAMPLING_MAX_BIAS, HELP("is added to the logit of these ids; an id that stands twice gets both")}, \
     {KEY("seed", FIELD_U64, GIVEN(sampling.seed)), .present = GIVEN(has_seed), .high = UINT64_MAX, OPTION("N", "same seed, same request: same output; left out: a random one")}, \

@@ -225,6 +225,7 @@ struct generation {
     struct bytes tools;  /* PROMPT_CHAT: JSON, an array of tools as OpenAI's clients write them; "" = none */
     struct bytes model;  /* "" = any */
     uint32_t max_tokens; /* 0: not said; PROTO_MAX_TOKENS_UNSAID, or as many as there is room for */
+    bool fit_context;    /* max_tokens is lowered to the room that the prompt leaves; else refused */
     struct sampling sampling; /* its list points into the decoder's memory */
     bool has_seed;            /* sampling.seed was chosen by the client */
     struct text_list stop;

@@ -283,12 +283,19 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .uncached = !generation->cache_prompt || generation->embed};
 }
 
-/* What nobody said is no reason to refuse a prompt that fits: it is cut to the room that is left. */
-static uint32_t most_to_make(const struct engine *engine, uint32_t said, uint32_t n_prompt)
+/* What nobody said, or said with fit_context, is no reason to refuse a prompt that fits: it is lowered to the
+ * room that is left. What a move brings along was made already, and counts. */
+static uint32_t most_to_make(const struct engine *engine, const struct generation *generation,
+                             uint32_t n_prompt, size_t n_output)
 {
     uint32_t context = engine_context(engine), cache = engine_max_tokens_in_cache(engine);
     uint32_t most = context < cache ? context : cache, left = n_prompt < most ? most - n_prompt : 1;
-    return said ? said : left < PROTO_MAX_TOKENS_UNSAID ? left : PROTO_MAX_TOKENS_UNSAID;
+    uint32_t wanted = generation->max_tokens ? generation->max_tokens : PROTO_MAX_TOKENS_UNSAID;
+    if (generation->max_tokens && !generation->fit_context)
+        return wanted;
+    if (left < n_output)
+        left = (uint32_t)n_output;
+    return wanted < left ? wanted : left;
 }
 
 static enum proto_error error_of_submit(int r)
@@ -311,10 +318,10 @@ static void start(struct request *request)
                                                                      ? generation->prompt.ids
                                                                      : (struct id_list){ids->data, ids->len});
     wanted.tag = (uint64_t)(uintptr_t)request;
-    if (!wanted.embed)
-        wanted.max_tokens = most_to_make(assignments->engine, generation->max_tokens, wanted.n_prompt);
     wanted.output = assign->assign.output.items;
     wanted.n_output = (uint32_t)assign->assign.output.n;
+    if (!wanted.embed)
+        wanted.max_tokens = most_to_make(assignments->engine, generation, wanted.n_prompt, wanted.n_output);
     wanted.text_offset = assign->assign.off;
     wanted.deadline_ns = request->deadline_ns;
     if (generation->tools.len > 0) {

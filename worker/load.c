@@ -345,6 +345,14 @@ static void after_tensor(void *arg, const struct quantize_step *step)
     load->quantized += step->from->size;
 }
 
+/* What was asked for is not what clients are told. */
+static void log_cut_context(const struct load *load)
+{
+    if (load_most_tokens(load) < engine_context(load->engine))
+        log_warn("the context is %u tokens instead of %u: the KV cache holds no more", load_most_tokens(load),
+                 engine_context(load->engine));
+}
+
 /* The model, its weights made smaller if that is asked for. */
 static int open_model(struct load *load, struct error *err)
 {
@@ -509,6 +517,7 @@ int load_run(struct load *load, struct error *err)
         return r;
     model_let_go(load->model);
     prompt_encoder_bound(&load->encoder, load_most_tokens(load));
+    log_cut_context(load);
     log_binding(load); /* now, because what cannot be loaded is to be one line */
     return 0;
 }

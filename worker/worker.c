@@ -338,7 +338,7 @@ static struct message introduction(const struct worker *worker)
     message.register_.stream = bytes_of_string(worker->stream.endpoint);
     message.register_.model = bytes_of_string(model->params.name);
     message.register_.digest = (struct bytes){model->digest, sizeof model->digest};
-    message.register_.context = engine_context(worker->load.engine);
+    message.register_.context = load_most_tokens(&worker->load);
     message.register_.chat = worker->load.encoder.chat != NULL;
     message.register_.tools =
         bytes_of_string(worker->load.encoder.tools ? worker->load.encoder.tools->name : "");

@@ -113,7 +113,7 @@ GOOD = [
         {"role": "tool", "content": "no", "name": "rain", "tool_call_id": "a"}],
         "tools": '[{"type":"function","function":{"name":"rain"}}]', **FIXED}),
     ("generate, every key", {
-        "k": "generate", "id": ID, "prompt": "<|x|>", "special": True, "model": "demo", "max_tokens": 1,
+        "k": "generate", "id": ID, "prompt": "<|x|>", "special": True, "model": "demo", "max_tokens": 1, "fit_context": True,
         "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.25,
         "presence_penalty": -2.0, "frequency_penalty": 0.5, "logit_bias": [[2, F32(-100.0)], [70000, F32(1.5)]], "seed": 0,
         "stop": ["\n", "END"], "stop_ids": [2, 32000], "grammar": "root ::= \"a\"\n", "grammar_kind": "regex", "logprobs": 21, "pieces": True, "priority": -8, "deadline_ms": 1500,

@@ -79,6 +79,48 @@ START_TEST(max_tokens_is_how_many_are_made)
 }
 END_TEST
 
+/* How many tokens a prompt of 40 ids gets in a context of 64; 0 and ret_error: it was refused. */
+static uint32_t made_of(struct quern *client, uint32_t max_tokens, bool fit_context, char ret_error[64])
+{
+    struct answer answer = {0};
+    int32_t prompt[40];
+    struct quern_request request = endless(NULL, max_tokens);
+    for (int i = 0; i < 40; i++)
+        prompt[i] = 260 + i;
+    request.ids = prompt;
+    request.n_ids = 40;
+    request.fit_context = fit_context;
+    send_request(client, &request, &answer);
+    await_answers(client, &answer, 1, 60);
+    const uint32_t made = answer.output_tokens;
+    snprintf(ret_error, 64, "%s", answer.error);
+    answer_deinit(&answer);
+    return made;
+}
+
+START_TEST(fit_context_lowers_max_tokens_to_what_the_prompt_leaves)
+{
+    struct pool small = {0};
+    pool_start(&small, tiny_model(), "--kv-blocks", "2", NULL); /* fewer tokens than the model's context */
+    struct quern *client = connect_to(small.rundir);
+    char error[64];
+    size_t n;
+    ck_assert_uint_eq(quern_models(client, &n)[0].context, 64);
+    ck_assert_uint_eq(made_of(client, 10, true, error), 10);
+    ck_assert_uint_eq(made_of(client, 24, false, error), 24);
+    ck_assert_uint_eq(made_of(client, 25, true, error), 24);
+    ck_assert_uint_eq(made_of(client, INT32_MAX, true, error), 24);
+    ck_assert_uint_eq(made_of(client, 0, false, error), 24);
+    ck_assert_uint_eq(made_of(client, 25, false, error), 0);
+    ck_assert_str_eq(error, "too_long");
+    ck_assert_uint_eq(made_of(client, INT32_MAX, false, error), 0);
+    ck_assert_str_eq(error, "too_long");
+    quern_free(client);
+    ck_assert_int_eq(pool_stop(&small, SIGTERM, 60), 0);
+    pool_forget(&small);
+}
+END_TEST
+
 START_TEST(temperature_0_is_greedy_and_a_high_one_is_not)
 {
     struct outcome greedy = IDS("--temp", "0", "--seed", "1");
@@ -434,6 +476,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_unchecked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, max_tokens_is_how_many_are_made);
+    tcase_add_test(tests, fit_context_lowers_max_tokens_to_what_the_prompt_leaves);
     tcase_add_test(tests, temperature_0_is_greedy_and_a_high_one_is_not);
     tcase_add_test(tests, a_seed_repeats_an_answer_and_another_one_changes_it);
     tcase_add_test(tests, each_filter_at_its_narrowest_leaves_the_likeliest_alone);

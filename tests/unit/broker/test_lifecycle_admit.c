@@ -178,6 +178,20 @@ START_TEST(what_frames_tell_beside_tokens_is_reserved_too)
 }
 END_TEST
 
+static void ask_for_what_fits(struct generation *generation)
+{
+    generation->max_tokens = INT32_MAX;
+    generation->fit_context = true;
+}
+
+START_TEST(more_than_the_context_may_be_asked_for_where_the_worker_lowers_it)
+{
+    broker->workers[0].context = broker->workers[1].context = 4096;
+    struct request *request = inside_admit(0, 'r', ask_for_what_fits);
+    ck_assert_uint_eq(request->log.reserved, journal_worst_case(4096, 0, false, request_overhead()));
+}
+END_TEST
+
 START_TEST(who_is_refused_for_want_of_room_is_told_when_to_come_back)
 {
     broker->admission.max_client_requests = 1;
@@ -243,6 +257,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_same_message_twice_is_one_request_and_another_under_its_id_is_none);
     tcase_add_test(tests, a_request_that_ended_is_answered_with_its_end);
     tcase_add_test(tests, what_no_worker_could_ever_do_is_refused_at_the_door);
+    tcase_add_test(tests, more_than_the_context_may_be_asked_for_where_the_worker_lowers_it);
     tcase_add_test(tests, as_many_tokens_as_the_context_has_may_be_asked_for);
     tcase_add_test(tests, an_embedding_has_room_for_the_largest_that_there_may_be);
     tcase_add_test(tests, what_frames_tell_beside_tokens_is_reserved_too);

@@ -4,38 +4,38 @@
 #include "gateway/gateway.h"
 #include "tests/unit/run.h"
 
-START_TEST(an_answer_is_no_longer_than_half_of_the_context)
+START_TEST(an_answer_is_no_longer_than_the_context)
 {
-    struct pool_model models[] = {{.name = (char *)"small", .context = 1024},
-                                  {.name = (char *)"large", .context = 131072}};
+    struct pool_model models[] = {{.name = (char *)"small", .context = 128},
+                                  {.name = (char *)"large", .context = 131072},
+                                  {.name = (char *)"loading"}};
     static struct gateway gateway;
     gateway.options.max_tokens = 1024;
     gateway.pool.models = models;
-    gateway.pool.n_models = 2;
-    ck_assert_uint_eq(gateway_max_tokens(&gateway, "small"), 512);
-    ck_assert_uint_eq(gateway_max_tokens(&gateway, "large"), 1024);
-    ck_assert_uint_eq(gateway_max_tokens(&gateway, NULL), 512);
+    gateway.pool.n_models = 3;
+    ck_assert_uint_eq(gateway_max_tokens(&gateway, "small", NULL, 1), 128);
+    ck_assert_uint_eq(gateway_max_tokens(&gateway, "large", NULL, 1), 1024);
+    ck_assert_uint_eq(gateway_max_tokens(&gateway, NULL, NULL, 1), 128);
+    ck_assert_uint_eq(gateway_max_tokens(&gateway, "loading", NULL, 1), 1024);
 }
 END_TEST
 
-START_TEST(an_answer_is_short_while_no_context_is_known)
+START_TEST(what_nobody_asked_for_is_no_more_than_the_key_may_have)
 {
-    struct pool_model loading[] = {{.name = (char *)"small"}};
+    const struct key key = {.most_tokens = 300}, free_key = {.most_requests = 1};
     static struct gateway gateway;
     gateway.options.max_tokens = 1024;
-    ck_assert_uint_eq(gateway_max_tokens(&gateway, NULL), 256);
-    gateway.pool.models = loading;
-    gateway.pool.n_models = 1;
-    ck_assert_uint_eq(gateway_max_tokens(&gateway, "small"), 256);
-    gateway.options.max_tokens = 100;
-    ck_assert_uint_eq(gateway_max_tokens(&gateway, "small"), 100);
+    ck_assert_uint_eq(gateway_max_tokens(&gateway, NULL, &free_key, 1), 1024);
+    ck_assert_uint_eq(gateway_max_tokens(&gateway, NULL, &key, 1), 300);
+    ck_assert_uint_eq(gateway_max_tokens(&gateway, NULL, &key, 7), 42);
+    ck_assert_uint_eq(gateway_max_tokens(&gateway, NULL, &key, 301), 1024); /* refused: not one each */
 }
 END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_test(tests, an_answer_is_no_longer_than_half_of_the_context);
-    tcase_add_test(tests, an_answer_is_short_while_no_context_is_known);
+    tcase_add_test(tests, an_answer_is_no_longer_than_the_context);
+    tcase_add_test(tests, what_nobody_asked_for_is_no_more_than_the_key_may_have);
 }
 
 int main(void)

@@ -45,6 +45,7 @@ KINDS: dict[str, Table] = {
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="most tokens to make; left out: 256, or what there is room for"),
+        Field("fit_context", BOOL, help="lower max_tokens to what the prompt leaves of the context, where it would be refused"),
         Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divides the logits: above 1 is more varied; 0 = greedy"),
         Field("top_k", INT, always=True, high=2147483647, initial=40, help="sample from the K most likely; 0 = off, 1 = greedy"),
         Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the most likely that sum to P; 1 = off"),
@@ -280,6 +281,7 @@ KINDS: dict[str, Table] = {
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="most tokens to make; left out: 256, or what there is room for"),
+        Field("fit_context", BOOL, help="lower max_tokens to what the prompt leaves of the context, where it would be refused"),
         Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divides the logits: above 1 is more varied; 0 = greedy"),
         Field("top_k", INT, always=True, high=2147483647, initial=40, help="sample from the K most likely; 0 = off, 1 = greedy"),
         Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the most likely that sum to P; 1 = off"),
@@ -332,6 +334,8 @@ class Parameters(TypedDict, total=False):
     """which model, by name; empty: any"""
     max_tokens: int
     """most tokens to make; left out: 256, or what there is room for"""
+    fit_context: bool
+    """lower max_tokens to what the prompt leaves of the context, where it would be refused"""
     temperature: float
     """divides the logits: above 1 is more varied; 0 = greedy (default 0.8)"""
     top_k: int

@@ -31,7 +31,7 @@ def test_a_prompt_is_a_text_or_ids_or_messages():
 
 
 def test_every_parameter_arrives_as_it_was_given():
-    given = {"tools": "[]", "special": True, "model": "m", "max_tokens": 5,
+    given = {"tools": "[]", "special": True, "model": "m", "max_tokens": 5, "fit_context": True,
              "temperature": 0.5, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1.5, "presence_penalty": 0.5, "frequency_penalty": -0.5, "logit_bias": {3: -1.0},
              "grammar": "a+", "grammar_kind": "regex",

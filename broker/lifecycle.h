@@ -26,7 +26,8 @@ struct verdict {
 };
 
 /* Why a request with `embed` is refused where workers make tokens alone. */
-#define LIFECYCLE_NO_EMBEDDINGS "embed: the device of this pool's workers makes no embeddings"
+#define LIFECYCLE_NO_EMBEDDINGS                                                                              \
+    "embed: this pool's workers make no embeddings: their device does not, or their model only ranks"
 
 void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
 

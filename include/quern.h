@@ -243,7 +243,8 @@ int quern_generate_wait(struct quern *client, const struct quern_request *reques
 
 /* The embedding of a text or of ids: sends the request as if its `embed` was set, and dispatches until it has
  * ended. *ret_embedding, [*ret_n], is of length one (Euclidean) and lives until the next call with this
- * client; it points where the mean of the model's final states does. *ret_end, which may be NULL, has
+ * client; it points where the mean of the model's final states does, or the one that the
+ * model says. *ret_end, which may be NULL, has
  * what was counted, its texts "". -EREMOTEIO: the pool ended it otherwise, and the text says how. */
 int quern_embed_wait(struct quern *client, const struct quern_request *request, const float **ret_embedding,
                      size_t *ret_n, struct quern_end *ret_end, struct quern_error *err);

@@ -345,9 +345,12 @@ static void after_tensor(void *arg, const struct quantize_step *step)
     load->quantized += step->from->size;
 }
 
-/* What was asked for is not what clients are told. */
-static void log_cut_context(const struct load *load)
+/* What clients are told is not what was asked for, or what the model is made for. */
+static void log_shortfalls(const struct load *load)
 {
+    if (load->model->params.pooling == POOLING_RANK)
+        log_warn("the model ranks pairs of texts (pooling_type rank), which is not served; it makes no "
+                 "embeddings");
     if (load_most_tokens(load) < engine_context(load->engine))
         log_warn("the context is %u tokens instead of %u: the KV cache holds no more", load_most_tokens(load),
                  engine_context(load->engine));
@@ -517,7 +520,7 @@ int load_run(struct load *load, struct error *err)
         return r;
     model_let_go(load->model);
     prompt_encoder_bound(&load->encoder, load_most_tokens(load));
-    log_cut_context(load);
+    log_shortfalls(load);
     log_binding(load); /* now, because what cannot be loaded is to be one line */
     return 0;
 }

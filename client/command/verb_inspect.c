@@ -228,6 +228,7 @@ static void understand(const struct options *options, struct understood *ret, st
     if (p->n_experts > 0)
         json_object_update_new(json, experts_json(p));
     json_object_set_new(json, "window", json_integer((json_int_t)p->window));
+    json_object_set_new(json, "pooling", json_string(pooling_name(p->pooling)));
     json_object_set_new(json, "chat_template", json_boolean(model->chat_template.len > 0));
     json_object_set_new(json, "traits", traits_json(model));
     ret->hyperparameters = json;

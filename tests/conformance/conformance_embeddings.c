@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Embeddings against float64 references computed from the same files by another program.
  *
- * NAME.embeddings.f32 holds, for each prompt of NAME.case.json, the mean of the final states, of length one.
+ * NAME.embeddings.f32 holds, for each prompt of NAME.case.json, the mean of the final states, or what else
+ * the file says to pool, of length one. NAME.pooled.f32 has the same before it gets that length. In a folder
+ * with such files cases without one are passed over, and so are models of architectures that are not
+ * supported. Those whose pooling is a rank must not be opened, or refuse to embed.
  * A case passes when the square of the distance between that and ours is within the bound of the file's
  * formats for every prompt, on every build of the kernels; with float activations the bound is that of the
  * arithmetic alone. Of quantized mixtures the worst prompt does not count: rounding to 8 bits can tip the
  * choice of an expert. $1 is the folder. */
 
+#include <errno.h>
 #include <glob.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/conformance/reference.h"
 #include "worker/cpu/kernels.h"
@@ -131,6 +137,67 @@ static size_t read_prompts(const json_t *test, struct prompt prompts[MOST_PROMPT
     return n < MOST_PROMPTS ? n : MOST_PROMPTS;
 }
 
+/* A file of `n` floats: of length one, or to be brought to it in rows of `width`. */
+static bool read_expected(const char *folder, const char *name, size_t n, uint32_t width, float *ret_rows)
+{
+    char path[4400];
+    bool pooled = false;
+    snprintf(path, sizeof path, "%s/%s.embeddings.f32", folder, name);
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        pooled = true;
+        snprintf(path, sizeof path, "%s/%s.pooled.f32", folder, name);
+        file = fopen(path, "rb");
+    }
+    const bool whole = file && fread(ret_rows, sizeof *ret_rows, n, file) == n && fgetc(file) == EOF;
+    if (!whole)
+        printf("%s: not %zu numbers   FAILED\n", path, n);
+    if (file)
+        fclose(file);
+    for (size_t at = 0; whole && pooled && at < n; at += width) {
+        double squares = 0;
+        for (uint32_t i = 0; i < width; i++)
+            squares += (double)ret_rows[at + i] * (double)ret_rows[at + i];
+        for (uint32_t i = 0; i < width; i++)
+            ret_rows[at + i] = (float)((double)ret_rows[at + i] / sqrt(squares));
+    }
+    return whole;
+}
+
+static bool is_there(const char *folder, const char *name, const char *end)
+{
+    char path[4400];
+    snprintf(path, sizeof path, "%s/%s%s", folder, name, end);
+    return access(path, R_OK) == 0;
+}
+
+/* A model that ranks refuses to embed. */
+static bool check_rank(const char *name, const struct model *model)
+{
+    const struct backend_config config = {.model = model, .n_slots = 1, .n_context = 64, .n_blocks = 2};
+    const struct backend_slot slot = {
+        .sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX, .embeds = true};
+    struct backend *backend = NULL;
+    struct error err = {0};
+    bool refuses =
+        backend_cpu.open(&config, &backend, &err) == 0 && backend_cpu.slot_open(backend, 0, &slot) == -EINVAL;
+    if (backend)
+        backend_cpu.close(backend);
+    printf("%-24s ranks, and does not embed   %s\n", name, refuses ? "passed" : "FAILED");
+    return refuses;
+}
+
+/* A folder with *.pooled.f32 has cases that are about something else, or are of other architectures. */
+static bool is_passed_over(const char *folder, const char *name, const char *reason)
+{
+    if (!is_there(folder, name, ".embeddings.f32") && !is_there(folder, name, ".pooled.f32"))
+        return true;
+    if (!reason || !strstr(reason, "is not supported (these are:"))
+        return false;
+    printf("%-24s passed over: %s\n", name, reason);
+    return true;
+}
+
 static bool check_file(const char *folder, const char *case_path)
 {
     static struct prompt prompts[MOST_PROMPTS];
@@ -141,32 +208,35 @@ static bool check_file(const char *folder, const char *case_path)
     bool passed = false;
     memset(prompts, 0, sizeof prompts);
     snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - strlen(".case.json")), base);
+    if (is_passed_over(folder, name, NULL))
+        return true;
     json_t *test = json_load_file(case_path, 0, NULL);
     const size_t n_prompts = read_prompts(test, prompts);
     snprintf(path, sizeof path, "%s/%s", folder, json_string_value(json_object_get(test, "model")));
+    const char *pooling = json_string_value(json_object_get(test, "pooling"));
+    const bool ranks = pooling && strcmp(pooling, "rank") == 0;
+    json_decref(test);
     if (model_open(path, false, &model, &err) < 0) {
+        if (ranks)
+            printf("%-24s ranks, and is refused: %s\n", name, err.text);
+        if (ranks || is_passed_over(folder, name, err.text))
+            return true;
         printf("%-24s refused: %s   FAILED\n", name, err.text);
-        json_decref(test);
         return false;
     }
     const size_t n = n_prompts * model->params.n_embd;
     float *expected = calloc(n, sizeof *expected);
-    snprintf(path, sizeof path, "%s/%s.embeddings.f32", folder, name);
-    FILE *file = fopen(path, "rb");
-    if (file && expected && n > 0 && fread(expected, sizeof *expected, n, file) == n) {
+    if (model->params.pooling == POOLING_RANK || ranks) {
+        passed = check_rank(name, model);
+    } else if (expected && read_expected(folder, name, n, model->params.n_embd, expected)) {
         const struct kernels *kernels;
         passed = true;
         for (uint32_t i = 0; (kernels = kernels_at(i)); i++)
             for (int plain = 0; plain < 2; plain++)
                 passed &= check_model(name, kernels->name, plain, model, prompts, n_prompts, expected);
-    } else {
-        printf("%s: not %zu numbers   FAILED\n", path, n);
     }
-    if (file)
-        fclose(file);
     free(expected);
     model_free(model);
-    json_decref(test);
     return passed;
 }
 

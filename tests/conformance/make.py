@@ -6,7 +6,7 @@ Weights are random bits in each format's own blocks (number_formats.py); what th
 bytes, and a forward pass in float64 (reference_model.py) gives logits, greedy continuations and embeddings. Nothing here
 is shared with Quern's code, so that agreement means something. NAME.gguf is the model, NAME.case.json its prompts, greedy
 ids and the margins of their steps in standard deviations of the logits, NAME.logits.f32 the logits after each prompt,
-NAME.embeddings.f32 the means of their final states, of length one. conformance_logits.c and conformance_embeddings.c
+NAME.embeddings.f32 the means of their final states, or what else the file says to pool, of length one. conformance_logits.c and conformance_embeddings.c
 compare them; their first comments say when a case passes. The folder-… cases are models as Hugging Face publishes them,
 twin-… the same ones as GGUF files (model_files.py).
 
@@ -67,6 +67,14 @@ SCALED = {
 }
 
 
+# What embeddings are made of, where the file says so.
+POOLED = {
+    "qwen3-last-F32": ("qwen3", dict(form="F32", pooling="last", theta=1e6, dim=16, tied=True,
+                                     layer=lambda i: Layer(theta=1e6, qk_norm=True))),
+    "llama-cls-F16": ("llama", dict(pooling="cls", layer=lambda i: Layer(rotary="pairs"))),
+}
+
+
 # ---- the same as Hugging Face's folders ----
 
 
@@ -95,6 +103,9 @@ FOLDERS = {
                               layer=lambda i: Layer(stretch=2.0, theta=20.0))),
     "folder-qwen3-F32": (3, {"head_dim": 16}, "qwen3",
                          dict(form="F32", theta=1e6, dim=16, layer=lambda i: Layer(theta=1e6, qk_norm=True))),
+    "folder-qwen3-last-F32": (1, {"head_dim": 16}, "qwen3",
+                              dict(form="F32", pooling="last", theta=1e6, dim=16,
+                                   layer=lambda i: Layer(theta=1e6, qk_norm=True))),
 }
 
 
@@ -110,6 +121,8 @@ def models():
                                  layer=lambda i: Layer(qk_norm=True, experts=4))
     for seed, (name, (architecture, numbers)) in enumerate(SCALED.items()):
         yield name, Model(architecture, 400 + seed, **numbers)
+    for seed, (name, (architecture, numbers)) in enumerate(POOLED.items()):
+        yield name, Model(architecture, 600 + seed, **numbers)
 
 
 def case_of(name, model):

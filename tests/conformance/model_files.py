@@ -106,5 +106,12 @@ def write_folder(out, model, shards, extra):
              "generation_config.json": {"eos_token_id": [47, 46]}}
     if shards > 1:
         files["model.safetensors.index.json"] = {"weight_map": {t[0]: names[i % shards] for i, t in enumerate(tensors)}}
+    if model.pooling:  # as sentence-transformers says it
+        files["1_Pooling/config.json"] = {
+            "word_embedding_dimension": model.embd, "pooling_mode_cls_token": model.pooling == "cls",
+            "pooling_mode_mean_tokens": model.pooling == "mean", "pooling_mode_max_tokens": False,
+            "pooling_mode_mean_sqrt_len_tokens": False, "pooling_mode_weightedmean_tokens": False,
+            "pooling_mode_lasttoken": model.pooling == "last", "include_prompt": True}
+        (out / "1_Pooling").mkdir(exist_ok=True)
     for name, content in files.items():
         (out / name).write_text(json.dumps(content, ensure_ascii=False) + "\n")

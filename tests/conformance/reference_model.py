@@ -34,7 +34,7 @@ class Model:
         self.layer = lambda i: Layer()
         self.biases, self.fused_qkv, self.fused_gate_up, self.positions, self.scaled = (), False, False, False, False
         self.epsilon, self.epsilon_key = 1e-5, "attention.layer_norm_rms_epsilon"
-        self.short_vectors = False
+        self.short_vectors, self.pooling = False, None
         self.__dict__.update(numbers)
         self.rope_dims = self.rope_dims or self.dim
         self.trained = self.trained or self.context
@@ -132,6 +132,8 @@ class Model:
             p[a + "attn_logit_softcapping"] = float(self.score_cap)
         if self.logit_cap:
             p[a + "final_logit_softcapping"] = float(self.logit_cap)
+        if self.pooling:
+            p[a + "pooling_type"] = {"mean": 1, "cls": 2, "last": 3}[self.pooling]
         if self.experts:
             p |= {a + "expert_count": self.experts, a + "expert_used_count": self.used,
                   a + "expert_feed_forward_length": self.expert_ff}
@@ -241,8 +243,9 @@ class Model:
         return self.normed("output_norm", x, self.layer(0).norm)
 
     def embedding(self, ids):
-        mean = self.states(ids).mean(0)
-        return mean / np.sqrt((mean * mean).sum())
+        states = self.states(ids)
+        pooled = {"mean": states.mean(0), "cls": states[0], "last": states[-1]}[self.pooling or "mean"]
+        return pooled / np.sqrt((pooled * pooled).sum())
 
     def logits(self, ids):
         x = self.states(ids)

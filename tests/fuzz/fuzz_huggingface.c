@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a folder with SafeTensors holds, whatever its bytes, is parsed or refused with a reason. The first
  * byte picks the file: a SafeTensors file, whose tensors must lie inside it; config.json, whose numbers must
- * be such that names and shapes can be made of them; tokenizer.json, whose translation must be metadata that
- * parses. For libFuzzer the sources are worker/huggingface, worker/gguf, worker/tokenizer and common. */
+ * be such that names and shapes can be made of them, and the same bytes as 1_Pooling/config.json;
+ * tokenizer.json, whose translation must be metadata that parses. For libFuzzer the sources are
+ * worker/huggingface, worker/gguf, worker/tokenizer and common. */
 
 #include "tests/fuzz/driver.h"
 
@@ -12,6 +13,7 @@
 
 #include "worker/huggingface/config.h"
 #include "worker/huggingface/names.h"
+#include "worker/huggingface/pooling.h"
 #include "worker/huggingface/safetensors.h"
 #include "worker/huggingface/tokens.h"
 #include "worker/tokenizer/tokenizer.h"
@@ -85,6 +87,17 @@ static void try_config(struct bytes bytes, struct gguf_writer *writer)
         assemble(writer);
 }
 
+static void try_pooling(struct bytes bytes)
+{
+    struct error err = {0};
+    uint32_t type = 0;
+    int r = pooling_parse(bytes, &type, &err);
+    if (r != 0)
+        check_refusal(r, &err);
+    else if (type < 1 || type > 3)
+        abort();
+}
+
 static void try_tokens(struct bytes bytes, struct gguf_writer *writer)
 {
     const struct tokens_files files = {.tokenizer = bytes,
@@ -103,12 +116,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (len == 0 || gguf_writer_new(&writer) < 0)
         return 0;
     const struct bytes rest = {data + 1, len - 1};
-    if (data[0] % 3 == 0)
+    switch (data[0] % 3) {
+    case 0:
         try_tensors(rest);
-    else if (data[0] % 3 == 1)
+        break;
+    case 1:
         try_config(rest, writer);
-    else
+        try_pooling(rest);
+        break;
+    default:
         try_tokens(rest, writer);
+    }
     gguf_writer_free(writer);
     return 0;
 }

@@ -15,6 +15,8 @@ static const char *const texts[] = {
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"rms_norm_eps\":1e-6,"
     "\"max_position_embeddings\":64,\"tie_word_embeddings\":true,\"rope_parameters\":{\"rope_theta\":1e6,"
     "\"rope_type\":\"yarn\",\"factor\":4.0,\"attention_factor\":1.1}}",
+    "1{\"word_embedding_dimension\":32,\"pooling_mode_cls_token\":false,\"pooling_mode_lasttoken\":true}",
+    "1{\"pooling_mode\":\"mean\"}",
     "2{\"added_tokens\":[{\"id\":6,\"content\":\"<|end|>\",\"special\":true}],\"normalizer\":null,"
     "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true},"
     "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<|end|>\"}},"

@@ -208,8 +208,11 @@ static void lay_out(struct stepper *stepper, const struct backend_step *step, st
             stepper->rows[pass->n_rows + j] =
                 (struct forward_row){set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->tables};
         pass->n_segments += cut_segments(s, stepper->segments + pass->n_segments);
+        uint32_t first = 0, n = 0;
         if (slot->sums && s->n_rows > 0)
-            stepper->sums[pass->n_sums++] = (struct forward_sum){s->first_row, s->n_rows, slot->sums};
+            n = backend_pooled_rows(stepper->model->params.pooling, set, &first);
+        if (n > 0)
+            stepper->sums[pass->n_sums++] = (struct forward_sum){s->first_row + first, n, slot->sums};
         if (set->output == BACKEND_SUM_LAST)
             s->result->sums = slot->sums;
         pass->n_rows += s->n_rows;

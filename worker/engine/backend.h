@@ -33,11 +33,12 @@
  * lacks them, any number of the group stands for them in the table. A backend may keep layers with different
  * windows in one group: its window is then the widest of them.
  *
- * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of its rows, which is what the
- * head would read: the last layer's output after the output norm. In double, from 0, in the order of
- * positions, each row by itself: so the sums are the same bits however its rows are cut into sets and
- * whatever else a step has. It begins at position 0 with nothing filled, is fed by ids alone, and never
- * trimmed. Its sets have BACKEND_OUTPUT_NONE or BACKEND_SUM_LAST.
+ * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of the rows that the model's
+ * pooling takes (model/description.h): of all, of the one at position 0, or of the last one of the set with
+ * BACKEND_SUM_LAST. A final state is what the head would read: the last layer's output after the output norm.
+ * Sums are in double, from 0, in the order of positions, each row by itself: so the sums are the same bits
+ * however its rows are cut into sets and whatever else a step has. It begins at position 0 with nothing
+ * filled, is fed by ids alone, and never trimmed. Its sets have BACKEND_OUTPUT_NONE or BACKEND_SUM_LAST.
  *
  * ABANDONED STEPS. When progress says so the oldest step in flight, the one that submit is starting included,
  * is abandoned: poll gives -ECANCELED. A device that cannot stop it any more drops what it makes. It samples
@@ -62,6 +63,7 @@
 
 #include "common/error.h"
 #include "worker/engine/sampling.h"
+#include "worker/model/description.h"
 
 struct model;
 struct weight_store;
@@ -228,7 +230,7 @@ struct backend_slot {
     const int32_t *history;
     uint32_t n_history;
     uint32_t n_prompt;
-    bool embeds; /* its final states are summed; not where info.n_embedding is 0 */
+    bool embeds; /* final states are summed; not where info.n_embedding is 0 or the pooling is a rank */
 };
 
 /* ---- steps ---- */
@@ -241,7 +243,7 @@ enum backend_output {
     BACKEND_SAMPLE_ALL,
     BACKEND_LOGITS_LAST, /* float logits of the last row to `logits` */
     BACKEND_LOGITS_ALL,
-    BACKEND_SUM_LAST /* the sums of all rows of a slot that embeds, those of this set the last */
+    BACKEND_SUM_LAST /* the sums of a slot that embeds: this set has its prompt's last rows */
 };
 
 struct backend_blocks { /* appended to one of a slot's tables before the step */
@@ -277,6 +279,15 @@ struct backend_row_set { /* one sequence's part of a step; a slot is in one set 
     struct backend_blocks
         blocks[BACKEND_MOST_GROUPS]; /* [info.n_groups]: then position + n_ids are covered */
 };
+
+/* How many rows of a set of a slot that embeds are summed, from *ret_first on. */
+static inline uint32_t backend_pooled_rows(enum pooling_kind pooling, const struct backend_row_set *set,
+                                           uint32_t *ret_first)
+{
+    const bool last = set->output == BACKEND_SUM_LAST;
+    *ret_first = pooling == POOLING_LAST ? set->n_ids - 1 : 0;
+    return pooling == POOLING_LAST ? last : pooling == POOLING_FIRST ? set->position == 0 : set->n_ids;
+}
 
 struct backend_step {
     const struct backend_row_set *sets; /* [n_sets], ≥ 1 */

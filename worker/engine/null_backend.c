@@ -305,11 +305,13 @@ static void verify(const struct backend *backend, struct null_slot *slot, const 
     }
 }
 
-/* Adds the final states of the set's rows: numbers from −0.5 to 0.5. */
+/* Adds the final states of the set's rows, or of those that the pooling takes: numbers from −0.5 to 0.5. */
 static void sum_rows(const struct backend *backend, const struct null_slot *slot,
                      const struct backend_row_set *set)
 {
-    for (uint32_t row = 0; row < set->n_ids; row++)
+    uint32_t first = 0;
+    const uint32_t n = backend_pooled_rows(backend->config.model->params.pooling, set, &first);
+    for (uint32_t row = first; row < first + n; row++)
         for (uint32_t i = 0; i < backend->config.model->params.n_embd; i++)
             slot->sums[i] += (double)(mix(((uint64_t)set->ids[row] << 32) + i) >> 11) * 0x1p-53 - 0.5;
 }

@@ -19,6 +19,7 @@
 #include "worker/huggingface/config.h"
 #include "worker/huggingface/json_values.h"
 #include "worker/huggingface/names.h"
+#include "worker/huggingface/pooling.h"
 #include "worker/huggingface/safetensors.h"
 #include "worker/huggingface/tokens.h"
 
@@ -98,6 +99,21 @@ static int read_config(struct folder *folder)
     const char *start = slash ? slash + 1 : folder->path;
     utf8_printable((struct bytes){start, (size_t)(folder->path + len - start)}, sizeof name, name);
     return config_write(&folder->config, name, folder->writer);
+}
+
+static int read_pooling(struct folder *folder)
+{
+    struct bytes text = {0};
+    uint32_t pooling;
+    char key[64];
+    int r = map_optional(folder, HUGGINGFACE_POOLING, &text);
+    if (r < 0 || !text.data)
+        return r;
+    r = pooling_parse(text, &pooling, folder->err);
+    if (r < 0)
+        return error_prefix(folder->err, r, HUGGINGFACE_POOLING);
+    snprintf(key, sizeof key, "%s.pooling_type", folder->config.architecture);
+    return gguf_writer_u32(folder->writer, key, pooling);
 }
 
 static int read_tokens(struct folder *folder)
@@ -386,6 +402,8 @@ int huggingface_open(const char *path, struct gguf **ret_gguf, struct error *err
         r = gguf_writer_new(&folder.writer);
     if (r == 0)
         r = read_config(&folder);
+    if (r == 0)
+        r = read_pooling(&folder);
     if (r == 0)
         r = read_tokens(&folder);
     if (r == 0)

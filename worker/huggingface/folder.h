@@ -3,7 +3,8 @@
 #define WORKER_HUGGINGFACE_FOLDER_H
 
 /* Models as they are published: a folder with config.json, SafeTensors files (model.safetensors, or shards
- * that model.safetensors.index.json lists), tokenizer.json and what belongs to it.
+ * that model.safetensors.index.json lists), tokenizer.json and what belongs to it. Where
+ * sentence-transformers says how an embedding is made, in 1_Pooling/config.json, that is read as well.
  *
  * What comes out is a struct gguf like any other: its tensors are those of the files, under GGUF's names, in
  * F32, F16 or BF16 as they are there; vectors are F32. Only the rows of a llama's queries and keys stand in
@@ -11,6 +12,9 @@
 
 #include "common/error.h"
 #include "worker/gguf/gguf.h"
+
+/* The one file that is not in the folder itself, but in one below it. */
+#define HUGGINGFACE_POOLING "1_Pooling/config.json"
 
 /* Is PATH a folder? */
 bool huggingface_is_folder(const char *path);

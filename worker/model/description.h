@@ -33,6 +33,18 @@ enum norm_kind { NORM_KINDS(ROW) };
 enum activation { ACTIVATIONS(ROW) };
 #undef ROW
 
+/* What an embedding is made of: the final states of which rows of a prompt, added. The numbers are GGUF's. */
+enum pooling_kind {
+    POOLING_UNSAID, /* "none", or nothing is said: all rows, as POOLING_MEAN */
+    POOLING_MEAN,   /* all rows: an embedding has length one, so the sum is as good as the mean */
+    POOLING_FIRST,  /* "cls" */
+    POOLING_LAST,
+    POOLING_RANK /* a score of a pair of texts by a head of its own: no embedding can be made */
+};
+
+/* "mean", "cls", …; of POOLING_UNSAID what becomes of it: "mean". */
+const char *pooling_name(enum pooling_kind pooling);
+
 struct model_params {
     char architecture[32]; /* as the file names it */
     char name[128];        /* general.name, or the file's base name */
@@ -59,6 +71,7 @@ struct model_params {
     uint32_t n_experts, n_experts_used, n_shared_experts, n_expert_ff;
     enum rotary_scaling rope_scaling;
     bool rope_halves; /* halves turn, even where the architecture's files have pairs */
+    enum pooling_kind pooling;
 };
 
 /* The length before rotary scaling. */

@@ -98,6 +98,8 @@ static int add_folder(struct model_files *files, const char *path)
             snprintf(file, sizeof file, "%s/%s", path, entry->d_name) < (int)sizeof file)
             r = add(files, file, ends_with(file, ".safetensors"));
     closedir(dir);
+    if (r == 0 && snprintf(file, sizeof file, "%s/" HUGGINGFACE_POOLING, path) < (int)sizeof file)
+        r = add(files, file, false);
     if (files->n > 0) /* in an order of their own: whoever looks comes to the same key */
         qsort(files->paths, files->n, sizeof *files->paths, compare_paths);
     return r;

@@ -24,9 +24,9 @@ struct model_files {
 };
 
 /* PATH is a GGUF file, the first of its parts by its name too, or a folder, all of whose plain files count
- * but hidden ones. What is not there, or cannot be looked at, is left out: who opens the model says what is
- * wrong. `variant`: what is to be made of the files while they are read (the name of a mixture); NULL:
- * nothing. 0, or -ENOMEM with a reason; model_files_deinit is due then too. */
+ * but hidden ones, and HUGGINGFACE_POOLING below it. What is not there, or cannot be looked at, is left out:
+ * who opens the model says what is wrong. `variant`: what is to be made of the files while they are read (the
+ * name of a mixture); NULL: nothing. 0, or -ENOMEM with a reason; model_files_deinit is due then too. */
 int model_files_find(const char *path, const char *variant, struct model_files *ret_files, struct error *err);
 void model_files_deinit(struct model_files *files);
 

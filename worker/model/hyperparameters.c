@@ -68,6 +68,7 @@ static const struct key {
     KEY("embedding_scale", embedding_scale, REAL, false),
     KEY("residual_scale", residual_scale, REAL, false),
     KEY("logit_scale", logit_scale, REAL, false),
+    KEY("pooling_type", pooling, COUNT_OR_OFF, false), /* an enum of as many bytes */
     KEY("expert_count", n_experts, COUNT_OR_OFF, false),
     KEY("expert_used_count", n_experts_used, COUNT_OR_OFF, false),
     KEY("expert_shared_count", n_shared_experts, COUNT_OR_OFF, false),
@@ -238,6 +239,25 @@ static int read_rope_scaling(const struct source *source, struct model_params *p
     return 0;
 }
 
+_Static_assert(sizeof(enum pooling_kind) == sizeof(uint32_t), "the table writes it as a count");
+
+const char *pooling_name(enum pooling_kind pooling)
+{
+    static const char *const names[] = {"mean", "mean", "cls", "last", "rank"};
+    return names[pooling];
+}
+
+static int check_pooling(const struct source *source, const struct model_params *params)
+{
+    if (params->pooling <= POOLING_RANK)
+        return 0;
+    return error_set(
+        source->err, -EINVAL,
+        "hyperparameter %s.pooling_type is %u, which is not known (0 none, 1 mean, 2 cls, 3 last "
+        "and 4 rank are)",
+        source->architecture, (unsigned)params->pooling);
+}
+
 /* Only models that were not read from GGUF files say so: rows of queries and keys stand as in training. */
 static int read_rope_halves(const struct source *source, struct model_params *params)
 {
@@ -406,6 +426,8 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
     r = refuse_unknown(&source);
     if (r == 0)
         r = read_keys(&source, architecture, &params);
+    if (r == 0)
+        r = check_pooling(&source, &params);
     if (r == 0)
         r = read_rope_scaling(&source, &params);
     if (r == 0)

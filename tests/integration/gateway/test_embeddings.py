@@ -13,7 +13,9 @@ import struct
 import subprocess
 import tempfile
 
-from pool import BUILD, WAIT, Base, go_on, main, read_all, until
+from pool import BUILD, WAIT, Base, Process, go_on, main, read_all, until
+
+POOLED = pathlib.Path(__file__).parents[2] / "conformance/models/folder-qwen3-last-F32"  # of which the last state counts
 
 
 class Embeddings(Base):
@@ -187,6 +189,20 @@ class Unread(Base):
             until(lambda: self.embed(self.ADA, "a")[0] == 200, "both have room again")
         status, _, answer = self.embed(self.BOB, [[5]] * 2048)
         self.assertEqual((status, len(answer["data"])), (200, 2048))
+
+
+class Pooled(Base):
+    @classmethod
+    def start_broker(cls):
+        cls.broker = Process(cls.folder, "quern-broker", str(POOLED), "--device", "cpu", "--rundir", cls.rundir)
+        cls.broker.says("ready:")
+
+    def test_an_embedding_is_what_the_model_says(self):
+        prompts = json.loads(POOLED.with_name(POOLED.name + ".case.json").read_text())["prompts"]
+        expected = struct.iter_unpack("<32f", POOLED.with_name(POOLED.name + ".embeddings.f32").read_bytes())
+        answer = self.gateway.post("/v1/embeddings", input=prompts)[2]
+        for each, vector in zip(answer["data"], expected, strict=True):
+            self.assertLess(sum((a - b) ** 2 for a, b in zip(each["embedding"], vector, strict=True)), 1e-5)
 
 
 if __name__ == "__main__":

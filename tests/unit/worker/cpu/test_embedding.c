@@ -131,6 +131,48 @@ START_TEST(sums_are_the_same_bytes_however_a_prompt_is_cut)
 }
 END_TEST
 
+/* Of one row only, wherever the prompt is cut: the first, or the last. */
+START_TEST(a_pooling_takes_the_rows_that_it_names)
+{
+    static const uint32_t chunks[] = {1, 7, 512};
+    struct model *model = make_model(&small_shape, "F32");
+    double all[N_EMBD], first[N_EMBD], last[N_EMBD], again[N_EMBD];
+    int32_t ids[N_IDS], one[N_IDS];
+    fill_ids(ids);
+    for (uint32_t i = 0; i < 3; i++) {
+        static const enum pooling_kind kinds[] = {POOLING_UNSAID, POOLING_MEAN, POOLING_FIRST, POOLING_LAST};
+        double *const sums[] = {i == 0 ? all : again, again, i == 0 ? first : again, i == 0 ? last : again};
+        double *const expected[] = {all, all, first, last};
+        for (uint32_t k = 0; k < 4; k++) {
+            struct rig rig = open_rig(model, 2);
+            model->params.pooling = kinds[k];
+            open_slot(&rig, 0, true);
+            feed(&rig, ids, chunks[i], false, sums[k]);
+            must_be_equal(expected[k], sums[k], pooling_name(kinds[k]));
+            backend_cpu.close(rig.backend);
+        }
+    }
+    /* The first row of a causal model knows nothing of what follows, the last one does. */
+    fill_ids(one);
+    one[N_IDS - 1] = ids[N_IDS - 1] ^ 1;
+    for (int k = 0; k < 2; k++) {
+        struct rig rig = open_rig(model, 2);
+        model->params.pooling = k == 0 ? POOLING_FIRST : POOLING_LAST;
+        open_slot(&rig, 0, true);
+        feed(&rig, one, 32, false, again);
+        ck_assert_int_eq(memcmp(again, k == 0 ? first : last, sizeof again) == 0, k == 0);
+        backend_cpu.close(rig.backend);
+    }
+    ck_assert_int_ne(memcmp(all, first, sizeof all), 0);
+    struct rig rig = open_rig(model, 1);
+    const struct backend_slot ranks = {.end_position = 100, .embeds = true};
+    model->params.pooling = POOLING_RANK;
+    ck_assert_int_eq(backend_cpu.slot_open(rig.backend, 0, &ranks), -EINVAL);
+    backend_cpu.close(rig.backend);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(a_slot_that_is_opened_again_sums_from_nothing)
 {
     struct model *model = make_model(&small_shape, "Q8_0");
@@ -182,6 +224,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, sums_are_the_same_bytes_however_a_prompt_is_cut, 0, 2);
+    tcase_add_test(tests, a_pooling_takes_the_rows_that_it_names);
     tcase_add_test(tests, a_slot_that_is_opened_again_sums_from_nothing);
     tcase_add_test(tests, what_a_slot_was_not_opened_for_is_refused);
 }

@@ -135,6 +135,11 @@ START_TEST(an_embedding_goes_with_nothing_else)
     const struct backend_info none = {.most_stop_ids = 3};
     ck_assert_int_eq(engine_check_request(&request, &fake_model, &none, 10, 10, &err), ENGINE_E_INVALID);
     ck_assert_str_eq(err.text, "embed: this device makes no embeddings");
+    const struct backend_info some = {.most_stop_ids = 3, .n_embedding = 8};
+    struct model ranks = fake_model;
+    ranks.params.pooling = POOLING_RANK;
+    ck_assert_int_eq(engine_check_request(&request, &ranks, &some, 10, 10, &err), ENGINE_E_INVALID);
+    ck_assert_msg(strstr(err.text, "pooling_type rank"), "%s", err.text);
 }
 END_TEST
 

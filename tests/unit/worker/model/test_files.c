@@ -106,7 +106,8 @@ END_TEST
 
 START_TEST(a_folder_is_all_its_plain_files_and_those_that_links_lead_to)
 {
-    static const char *const names[] = {"config.json", "model.safetensors", "notes.txt"};
+    static const char *const names[] = {"1_Pooling/config.json", "config.json", "model.safetensors",
+                                        "notes.txt"};
     char blob[sizeof dir + 8];
     snprintf(blob, sizeof blob, "%s.blob", dir);
     close(open(blob, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -114,15 +115,21 @@ START_TEST(a_folder_is_all_its_plain_files_and_those_that_links_lead_to)
     make("config.json", 10);
     make("notes.txt", 20);
     make(".hidden", 30);
+    ck_assert_int_eq(mkdir(path_of("1_Pooling"), 0700), 0);
+    make("1_Pooling/config.json", 40);
+    make("1_Pooling/other.json", 50);
     ck_assert_int_eq(symlink(blob, path_of("model.safetensors")), 0);
     ck_assert_int_eq(symlink("nowhere", path_of("broken.json")), 0);
     struct model_files files = find(dir, NULL);
-    check_names(&files, names, 3);
+    check_names(&files, names, 4);
     ck_assert_uint_eq(files.bytes, 1000);
     ck_assert_int_eq(truncate(blob, 1001), 0);
     ck_assert(model_files_changed(&files));
     model_files_deinit(&files);
     unlink(blob);
+    unlink(path_of("1_Pooling/config.json"));
+    unlink(path_of("1_Pooling/other.json"));
+    rmdir(path_of("1_Pooling"));
 }
 END_TEST
 

@@ -180,6 +180,20 @@ START_TEST(defaults_fill_in_for_what_files_leave_out)
 }
 END_TEST
 
+START_TEST(a_model_says_what_its_embeddings_are_made_of)
+{
+    struct model *model = open_edited(&(struct edit){.key = "general.name", .text = "x"});
+    ck_assert_int_eq(model->params.pooling, POOLING_UNSAID);
+    model_free(model);
+    for (uint32_t i = POOLING_UNSAID; i <= POOLING_RANK; i++) {
+        model = open_edited(&(struct edit){.key = "llama.pooling_type", .number = i});
+        ck_assert_uint_eq(model->params.pooling, i);
+        model_free(model);
+    }
+    ck_assert_str_eq(pooling_name(POOLING_LAST), "last");
+}
+END_TEST
+
 START_TEST(linear_rope_scaling_is_read_from_each_of_its_keys)
 {
     struct model *model =
@@ -240,6 +254,9 @@ START_TEST(a_hyperparameter_without_sense_is_named)
          .key = "llama.attention.head_count",
          .number = 6,
          .says = "embedding length 64 is no multiple of 6 heads"},
+        {.key = "llama.pooling_type", .number = 5, .says = "llama.pooling_type is 5, which is not known"},
+        {.key = "llama.pooling_type", .number = 4294967295u, .says = "pooling_type is 4294967295"},
+        {.key = "llama.pooling_type", .text = "last", .says = "pooling_type has type string"},
         {.key = "llama.expert_weights_norm", .number = 0, .says = "expert_weights_norm has type u32"},
         {.key = "llama.rope.halves", .number = 1, .says = "llama.rope.halves has type u32"},
         {.key = "llama.rope.dimension_count", .number = 15, .says = "15 rotary dimensions"},
@@ -552,6 +569,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_good_model_opens_with_all_its_parts);
     tcase_add_test(tests, defaults_fill_in_for_what_files_leave_out);
+    tcase_add_test(tests, a_model_says_what_its_embeddings_are_made_of);
     tcase_add_test(tests, linear_rope_scaling_is_read_from_each_of_its_keys);
     tcase_add_test(tests, a_missing_hyperparameter_is_named);
     tcase_add_test(tests, a_hyperparameter_without_sense_is_named);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_HUGGINGFACE_POOLING_H
+#define WORKER_HUGGINGFACE_POOLING_H
+
+/* 1_Pooling/config.json of sentence-transformers: what an embedding is made of. */
+
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+/* *ret_type: GGUF's number, 1 mean, 2 cls, 3 last. -EINVAL with a reason that names the key: a pooling that
+ * is none of these, several at once, or none. */
+int pooling_parse(struct bytes text, uint32_t *ret_type, struct error *err);
+
+#endif

@@ -98,6 +98,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     worker->chat = message->register_.chat;
     worker->embedding = message->register_.embedding;
     copy_text(worker->tools, sizeof worker->tools, message->register_.tools);
+    worker->thinks = message->register_.thinks;
     if (worker_of_peer(broker, peer) != worker) { /* else it only asks again */
         worker->state = WORKER_LOADING;
         worker->under_way = 0; /* what was sent to another routing id is not seen any more */

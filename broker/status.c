@@ -34,6 +34,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .device = bytes_of_string(worker->device),
         .model = bytes_of_string(worker->model),
         .tools = bytes_of_string(worker->tools),
+        .thinks = worker->thinks,
         .embedding = worker->embedding,
         .state = worker->state == WORKER_READY && broker->draining ? WORKER_DRAINING : worker->state,
         .pid = record->pid,

@@ -40,6 +40,7 @@ struct worker {
     uint32_t embedding; /* numbers of an embedding; 0: it makes none */
     bool chat;
     char tools[PROTO_MAX_NAME_BYTES + 1];
+    bool thinks;
 
     struct peer link; /* the connection to its process, as we call it; len 0: there is none */
     struct peer peer; /* the same once it has registered; len 0: it has not, or is given up */

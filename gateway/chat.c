@@ -9,6 +9,7 @@
 #include "gateway/gateway.h"
 #include "gateway/grammar.h"
 #include "gateway/openai.h"
+#include "gateway/thinking.h"
 #include "gateway/tool_choice.h"
 #include "gateway/tools.h"
 
@@ -18,7 +19,8 @@
 const struct json_row chat_rows[] = {
     {"messages", conversation_messages, NULL, 0},
     OPENAI_ROWS,
-    {"max_completion_tokens", parameters_max_tokens, NULL, 0},
+    NEUTRAL_CHAT_ROWS,
+    {"max_completion_tokens", parameters_max_tokens, "-1 is as many as there is room for", 0},
     {"store", json_in_ignore, NULL, 0},
     {"service_tier", json_in_ignore, NULL, 0},
     {"safety_identifier", json_in_ignore, NULL, 0},
@@ -27,13 +29,13 @@ const struct json_row chat_rows[] = {
     {"tools", tools_take, NULL, 0},
     {"tool_choice", tool_choice_openai, NULL, 0},
     {"functions", json_in_unsupported, NULL, 0},
-    {"function_call", json_in_unsupported, "none", 0},
+    {"function_call", neutral_only, "none auto", 0}, /* there are no functions */
     GRAMMAR_ROWS,
     {"logprobs", json_in_bool, NULL, offsetof(struct parameters, wants_logprobs)},
     {"top_logprobs", parameters_top_logprobs, NULL, 0},
     {"audio", json_in_unsupported, NULL, 0},
     {"prediction", json_in_unsupported, NULL, 0},
-    {"reasoning_effort", json_in_unsupported, "none", 0},
+    {"reasoning_effort", thinking_effort, NULL, 0},
     {"web_search_options", json_in_unsupported, NULL, 0},
     {0},
 };

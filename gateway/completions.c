@@ -9,15 +9,6 @@
 #define PREFIX "cmpl-"
 #define OBJECT "text_completion"
 
-/* As many answers as are returned: the best of one is itself. */
-static int take_best_of(void *into, const struct json_row *row, const char *path, json_t *value,
-                        struct refusal *refusal)
-{
-    if (json_is_integer(value) && json_integer_value(value) == 1)
-        return 0;
-    return json_in_unsupported(into, row, path, value, refusal);
-}
-
 /* A number, where chat has two parameters: how many of the most likely. */
 static int take_logprobs(void *into, const struct json_row *row, const char *path, json_t *value,
                          struct refusal *refusal)
@@ -32,8 +23,9 @@ const struct json_row completions_rows[] = {
     {"prompt", parameters_prompt, NULL, 0},
     OPENAI_ROWS,
     GRAMMAR_ROWS,
-    {"best_of", take_best_of, NULL, 0},
-    {"echo", json_in_unsupported, NULL, 0},
+    {"best_of", neutral_only, "1", 0}, /* the best of one is itself */
+    {"echo", neutral_only, "false", 0},
+    {"add_special_tokens", neutral_only, "true", 0},
     {"suffix", json_in_unsupported, NULL, 0},
     {"logprobs", take_logprobs, NULL, 0},
     {0},

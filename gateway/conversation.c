@@ -98,6 +98,8 @@ static int take_content(void *into, const struct json_row *row, const char *path
                         struct refusal *refusal)
 {
     struct message_in *message = into;
+    if (json_is_array(value) && json_array_size(value) == 0)
+        return 0; /* as good as none */
     return conversation_content(message->parameters, path, value, &message->message->content, refusal);
 }
 
@@ -139,6 +141,20 @@ static const struct json_row message_rows[] = {
     {0},
 };
 
+/* Only a message that calls tools needs no content, which is "" then. */
+static int check_content(struct quern_message *message, const char *path, struct refusal *refusal)
+{
+    char where[sizeof refusal->param];
+    if (message->content)
+        return 0;
+    message->content = "";
+    if (message->tool_calls && strcmp(message->role, "assistant") == 0)
+        return 0;
+    snprintf(where, sizeof where, "%s.content", path);
+    return refuse_value(refusal, where, "%s is missing: a message of the role \"%s\" needs one", where,
+                        message->role);
+}
+
 int conversation_messages(void *into, const struct json_row *row, const char *path, json_t *value,
                           struct refusal *refusal)
 {
@@ -157,7 +173,6 @@ int conversation_messages(void *into, const struct json_row *row, const char *pa
         char where[64];
         struct message_in message = {parameters, &messages[i]};
         json_t *object = json_array_get(value, i);
-        messages[i] = (struct quern_message){.content = ""};
         snprintf(where, sizeof where, "%s[%zu]", path, i);
         if (!json_is_object(object))
             return refuse_value(refusal, where, "%s is %s, not an object", where, json_in_kind(object));
@@ -165,6 +180,8 @@ int conversation_messages(void *into, const struct json_row *row, const char *pa
             return REFUSED;
         if (!messages[i].role)
             return refuse_value(refusal, where, "%s has no role", where);
+        if (check_content(&messages[i], where, refusal) != 0)
+            return REFUSED;
     }
     parameters->request.messages = messages;
     parameters->request.n_messages = n;

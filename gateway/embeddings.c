@@ -17,6 +17,7 @@
 
 #include "common/clock.h"
 #include "gateway/gateway.h"
+#include "gateway/neutral.h"
 
 #define MOST_AT_ONCE   32
 #define MAX_BODY_BYTES (64u << 20) /* of one answer */
@@ -264,6 +265,7 @@ static void on_output(void *arg, const struct quern_output *output)
     e->prefill_ms = output->end->prefill_ms > e->prefill_ms ? output->end->prefill_ms : e->prefill_ms;
     if (e->exchange && !output->embedding) {
         refusal_of_end(output->end, &refusal);
+        embeddings_name_input(&e->in, (size_t)(item - e->items), &refusal);
         fail(e, &refusal);
     } else if (e->exchange && keep(e, (size_t)(item - e->items), output, &refusal) != 0) {
         if (e->exchange) /* else it was refused when room was made */
@@ -380,6 +382,11 @@ const struct json_row embeddings_rows[] = {
     {"encoding_format", embeddings_format, NULL, 0},
     {"dimensions", embeddings_dimensions, NULL, 0},
     {"user", json_in_ignore, NULL, 0},
+    {"add_special_tokens", neutral_only, "true", 0},
+    {"normalize", neutral_only, "true", 0},
+    {"embd_normalize", neutral_only, "2", 0}, /* Euclidean */
+    {"truncate_prompt_tokens", neutral_only, "", 0},
+    {"priority", neutral_only, "0", 0},
     {0},
 };
 

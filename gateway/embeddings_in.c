@@ -63,3 +63,20 @@ int embeddings_dimensions(void *into, const struct json_row *row, const char *pa
     ((struct embeddings_in *)into)->dimensions = (uint32_t)number;
     return 0;
 }
+
+void embeddings_name_input(const struct embeddings_in *in, size_t index, struct refusal *refusal)
+{
+    static const char *const words[] = {"prompt", "the prompt"}; /* "prompt[5] is …", "the prompt has …" */
+    char input[32], text[sizeof refusal->text];
+    const char *rest = NULL;
+    for (size_t i = 0; i < 2 && !rest; i++)
+        if (strncmp(refusal->text, words[i], strlen(words[i])) == 0)
+            rest = refusal->text + strlen(words[i]);
+    if (!rest || refusal->status != 400)
+        return;
+    snprintf(input, sizeof input, in->n > 1 ? "input[%zu]" : "input", index);
+    snprintf(text, sizeof text, "%.*s", (int)(sizeof text - sizeof input), rest);
+    const int of_id = text[0] == '[' ? (int)strcspn(text, "]") + 1 : 0;
+    snprintf(refusal->param, sizeof refusal->param, "%s%.*s", input, of_id < 32 ? of_id : 0, text);
+    snprintf(refusal->text, sizeof refusal->text, "%s%.*s", input, (int)(sizeof text - sizeof input), text);
+}

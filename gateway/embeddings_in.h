@@ -22,6 +22,9 @@ struct embeddings_in {
     uint32_t dimensions; /* that were asked for; 0: it was not said */
 };
 
+/* Has an error of the pool say "input[3]" where it says "prompt", the word for it there. */
+void embeddings_name_input(const struct embeddings_in *in, size_t index, struct refusal *refusal);
+
 /* ---- takers, whose `into` is a struct embeddings_in ---- */
 
 json_row_take embeddings_input;      /* a text, ids, or an array of either */

@@ -321,6 +321,7 @@ void exchange_refuse(struct exchange *exchange, const struct refusal *refusal)
     struct json_out out = {0};
     refusal_write(refusal, exchange->family, &out);
     exchange->retry_after_s = refusal->retry_after_s;
+    request_record_error(&exchange->record, refusal->code, refusal->param, refusal->text);
     exchange_reply_json(exchange, refusal->status, &out);
 }
 

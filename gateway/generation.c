@@ -19,6 +19,7 @@
 #include "gateway/answer.h"
 #include "gateway/body_reader.h"
 #include "gateway/gateway.h"
+#include "gateway/thinking.h"
 #include "gateway/tool_choice.h"
 #include "gateway/tool_grammar.h"
 
@@ -88,6 +89,7 @@ static void fail(struct generation *generation, const struct refusal *refusal)
         exchange_refuse(exchange, refusal);
         return;
     }
+    request_record_error(&exchange->record, refusal->code, refusal->param, refusal->text);
     json_out_reset(&generation->out);
     generation->dialect->fail(generation, refusal, &generation->out);
     if (exchange_write(exchange, generation->out.buffer.data, generation->out.buffer.len))
@@ -327,6 +329,11 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
     struct refusal refusal;
     struct quern_error err = {.text = ""};
     if (gateway_check(exchange->gateway, parameters->request.model, &refusal) != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    const struct pool_model *model = pool_model(&exchange->gateway->pool, parameters->request.model);
+    if (thinking_check(parameters, model && model->thinks, &refusal) != 0) {
         exchange_refuse(exchange, &refusal);
         return;
     }

@@ -8,6 +8,7 @@
 #include "gateway/answer.h"
 #include "gateway/generation.h"
 #include "gateway/messages_in.h"
+#include "gateway/thinking.h"
 #include "gateway/tool_choice.h"
 #include "gateway/tools.h"
 
@@ -33,7 +34,9 @@ const struct json_row messages_rows[] = {
     {"service_tier", json_in_ignore, NULL, 0},
     {"tools", tools_take_anthropic, NULL, 0},
     {"tool_choice", tool_choice_anthropic, NULL, 0},
-    {"thinking", json_in_unsupported, NULL, 0},
+    {"thinking", thinking_anthropic, NULL, 0},
+    {"cache_control", json_in_ignore, NULL, 0},
+    {"context_management", json_in_unsupported, NULL, 0},
     {"mcp_servers", json_in_unsupported, NULL, 0},
     {"container", json_in_unsupported, NULL, 0},
     {0},

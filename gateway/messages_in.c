@@ -52,7 +52,9 @@ static int take_result(struct reading *reading, const char *path, json_t *block,
     message->tool_call_id = parameters_keep(reading->parameters, id);
     if (!message->tool_call_id)
         return parameters_out_of_memory(refusal);
-    return content ? conversation_content(reading->parameters, path, content, &message->content, refusal) : 0;
+    if (!content || json_is_null(content))
+        return 0;
+    return conversation_content(reading->parameters, path, content, &message->content, refusal);
 }
 
 static int take_blocks(struct reading *reading, const char *path, json_t *blocks, bool assistant,
@@ -88,6 +90,8 @@ static int take_message(struct reading *reading, const char *path, json_t *objec
         return refuse_value(refusal, where, "%s is none of user and assistant", where);
     }
     snprintf(where, sizeof where, "%s.content", path);
+    if (json_is_array(content) && json_array_size(content) == 0)
+        return refuse_value(refusal, where, "%s is empty", where);
     size_t before = reading->n;
     json_array_clear(reading->texts);
     json_array_clear(reading->calls);

@@ -13,6 +13,8 @@
 #include "gateway/gateway.h"
 #include "gateway/generation.h"
 #include "gateway/grammar.h"
+#include "gateway/neutral.h"
+#include "gateway/thinking.h"
 #include "gateway/tools.h"
 
 #define LATEST ":latest" /* what its clients put behind the name of a model */
@@ -38,7 +40,7 @@ static int take_model(void *into, const struct json_row *row, const char *path, 
 static const struct json_row option_rows[] = {
     {"num_predict", parameters_max_tokens, "-1 is as many as there is room for", 0},
     {"temperature", parameters_number, "temperature", 0},
-    {"top_k", parameters_number, "top_k", 0},
+    {"top_k", neutral_top_k, NULL, 0},
     {"top_p", parameters_number, "top_p", 0},
     {"min_p", parameters_number, "min_p", 0},
     {"repeat_penalty", parameters_number, "repetition_penalty", 0},
@@ -57,8 +59,11 @@ static const struct json_row option_rows[] = {
     {"use_mlock", json_in_ignore, NULL, 0},
     {"numa", json_in_ignore, NULL, 0},
     {"low_vram", json_in_ignore, NULL, 0},
-    {"repeat_last_n", json_in_ignore, NULL, 0},
-    {"mirostat", json_in_unsupported, NULL, 0},
+    {"num_gqa", json_in_ignore, NULL, 0},
+    {"f16_kv", json_in_ignore, NULL, 0},
+    {"logits_all", json_in_ignore, NULL, 0},
+    {"embedding_only", json_in_ignore, NULL, 0},
+    NEUTRAL_OLLAMA_OPTIONS,
     {0},
 };
 /* clang-format on */
@@ -71,12 +76,16 @@ static int take_options(void *into, const struct json_row *row, const char *path
     return json_in_take(into, option_rows, path, value, refusal);
 }
 
+/* A prompt that does not fit is refused, and an answer ends with the context, whatever truncate and shift
+ * say. */
 #define COMMON_ROWS                                                                                          \
     {"model", take_model, NULL, 0}, {"options", take_options, NULL, 0},                                      \
         {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                 \
         {"keep_alive", json_in_ignore, NULL, 0}, {"format", grammar_format, NULL, 0},                        \
+        {"think", thinking_ollama, NULL, 0}, {"logprobs", neutral_only, "false", 0},                         \
+        {"top_logprobs", neutral_only, "0", 0}, {"truncate", neutral_bool, NULL, 0},                         \
     {                                                                                                        \
-        "think", json_in_unsupported, NULL, 0                                                                \
+        "shift", neutral_bool, NULL, 0                                                                       \
     }
 
 const struct json_row ollama_chat_rows[] = {
@@ -102,7 +111,7 @@ const struct json_row ollama_embed_rows[] = {
     {"model", take_model, NULL, 0},
     {"input", embeddings_input, NULL, 0},
     {"dimensions", embeddings_dimensions, NULL, 0},
-    {"truncate", json_in_unsupported, NULL, 0},
+    {"truncate", neutral_bool, NULL, 0}, /* what does not fit is refused either way */
     {"options", take_options, NULL, 0},
     {"keep_alive", json_in_ignore, NULL, 0},
     {0},

@@ -6,6 +6,7 @@
 
 #include "common/sampling.h"
 #include "gateway/generation.h"
+#include "gateway/neutral.h"
 
 /* "data: {…}\n\n", in two halves. */
 void openai_event_open(struct json_out *out);
@@ -31,11 +32,12 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
 /* A parameter of sampling under its own name. */
 #define OPENAI_NUMBER(name, ...) {#name, parameters_number, #name, 0},
 
-/* Rows that both have. */
+/* Rows that both have. That of top_k stands before the list's own, which takes no -1. */
 /* clang-format off */
 #define OPENAI_ROWS                                                                                          \
     {"model", parameters_model, NULL, 0},                                                                    \
-    {"max_tokens", parameters_max_tokens, NULL, 0},                                                          \
+    {"max_tokens", parameters_max_tokens, "-1 is as many as there is room for", 0},                          \
+    {"top_k", neutral_top_k, NULL, 0},                                                                       \
     SAMPLING_PARAMETERS(OPENAI_NUMBER, OPENAI_NUMBER)                                                        \
     {"repeat_penalty", parameters_number, "repetition_penalty", 0},                                          \
     {"seed", parameters_seed, NULL, 0},                                                                      \
@@ -46,7 +48,8 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
     {"stream_options", parameters_stream_options, NULL, 0},                                                  \
     {"user", json_in_ignore, NULL, 0},                                                                       \
     {"metadata", json_in_ignore, NULL, 0},                                                                   \
-    {"cache_prompt", json_in_ignore, NULL, 0}
+    {"cache_prompt", json_in_ignore, NULL, 0},                                                               \
+    NEUTRAL_OPENAI_ROWS
 /* clang-format on */
 
 #endif

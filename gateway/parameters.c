@@ -109,7 +109,8 @@ int parameters_max_tokens(void *into, const struct json_row *row, const char *pa
                           struct refusal *refusal)
 {
     struct parameters *parameters = into;
-    if (json_is_integer(value) && json_integer_value(value) < 0 && row->name)
+    if (json_is_integer(value) && row->name &&
+        (json_integer_value(value) == -1 || json_integer_value(value) == -2))
         return 0; /* "as many as there is room for": the default */
     int64_t number;
     if (json_in_integer(path, value, 1, INT32_MAX, &number, refusal) != 0)
@@ -318,10 +319,24 @@ static int finish_logprobs(struct parameters *parameters, struct refusal *refusa
     return 0;
 }
 
+static int finish_penalties(const struct parameters *parameters, struct refusal *refusal)
+{
+    const struct quern_request *request = &parameters->request;
+    const double none[] = {request->repetition_penalty - 1, request->presence_penalty,
+                           request->frequency_penalty};
+    for (size_t i = 0; i < sizeof none / sizeof *none && parameters->other_penalties; i++)
+        if (none[i] < 0 || none[i] > 0)
+            return refuse(refusal, 400, "unsupported_parameter", parameters->other_penalties,
+                          "%s is not supported beside penalties: they look at all of prompt and answer",
+                          parameters->other_penalties);
+    return 0;
+}
+
 int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal)
 {
     struct quern_request *request = &parameters->request;
-    if (finish_logprobs(parameters, refusal) != 0 || finish_tools(parameters, refusal) != 0)
+    if (finish_logprobs(parameters, refusal) != 0 || finish_tools(parameters, refusal) != 0 ||
+        finish_penalties(parameters, refusal) != 0)
         return REFUSED;
     bool as_user = parameters->chat && !parameters->raw && request->text;
     if (!request->text && !request->ids && !request->messages)

@@ -138,6 +138,7 @@ static void on_status(void *arg, const struct quern_answer *answer)
             pool->ready_ns = clock_ns();
         }
         model->context = worker->context;
+        model->thinks = worker->thinks;
         if (worker->embedding > 0)
             model->embedding = worker->embedding;
         if (worker->tools[0])

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/utf8.h"
 
 static int open_file(const char *path)
 {
@@ -103,6 +104,17 @@ static void write_record(struct json_out *out, const struct request_record *reco
     real(out, ",\"decode_ms\":", record->decode_ms);
 }
 
+void request_record_error(struct request_record *record, const char *code, const char *param,
+                          const char *message)
+{
+    /* Where a body is no JSON, the parser tells the text that it stopped at: that is the client's. */
+    const char *quoted = strstr(message, " near '");
+    const size_t len = quoted ? (size_t)(quoted - message) : strlen(message);
+    record->code = code;
+    utf8_printable(bytes_of_string(param), sizeof record->param, record->param);
+    utf8_printable((struct bytes){message, len}, sizeof record->message, record->message);
+}
+
 static void write_line(struct json_out *out, const struct request_line *line)
 {
     json_out_text(out, "{\"time\":");
@@ -116,6 +128,11 @@ static void write_line(struct json_out *out, const struct request_line *line)
     json_out_text(out, ",\"client_gone\":");
     json_out_bool(out, line->gone);
     real(out, ",\"duration_ms\":", line->seconds * 1e3);
+    if (line->record->message[0]) {
+        name(out, ",\"code\":", line->record->code);
+        name(out, ",\"param\":", line->record->param);
+        name(out, ",\"message\":", line->record->message);
+    }
     if (line->record->choices > 0)
         write_record(out, line->record);
     json_out_text(out, "}\n");

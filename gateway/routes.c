@@ -53,10 +53,23 @@ static bool method_fits(const struct route *route, const char *method)
            (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
+/* Where nothing is served a client is told so in the form of those whose paths look like this. */
+static enum family family_of(const char *path)
+{
+    static const struct {
+        const char *prefix;
+        enum family family;
+    } families[] = {{"/api/", FAMILY_OLLAMA}, {"/v1/messages/", FAMILY_ANTHROPIC}};
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (strncmp(path, families[i].prefix, strlen(families[i].prefix)) == 0)
+            return families[i].family;
+    return FAMILY_OPENAI;
+}
+
 int routes_find(const char *method, const char *path, const struct route **ret_route, const char **ret_rest,
                 enum family *ret_family, char ret_allowed[32], struct refusal *refusal)
 {
-    *ret_family = FAMILY_OPENAI;
+    *ret_family = family_of(path);
     ret_allowed[0] = 0;
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         const struct route *route = &routes[i];

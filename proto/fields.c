@@ -313,6 +313,7 @@ static const struct field register_fields[] = {
     U32("context", IN(register_.context)),
     FLAG("chat", IN(register_.chat)),
     NAME_OR_0("tools", IN(register_.tools)),
+    FLAG("thinks", IN(register_.thinks)),
     U32_OR_0("kv_blocks", IN(register_.kv_blocks)),
     U32_OR_0("max_prompt", IN(register_.max_prompt)),
     {KEY("embedding", FIELD_U32, IN(register_.embedding)), .high = PROTO_MAX_EMBEDDING},

@@ -331,6 +331,7 @@ struct model_info {
 #define WORKER_STATUS_FIELDS(ROW)                                                                             \
     ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
     ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
+    ROW(FLAG, thinks)                              /* before it answers, as far as its template shows it */   \
     ROW(STATE, state)                                                                                         \
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
     ROW(U32_OR_0, active) ROW(U32_OR_0, waiting) ROW(U32_OR_0, slots)                                         \
@@ -494,6 +495,7 @@ struct message {
             uint32_t context;
             bool chat;
             struct bytes tools;             /* the form in which its model calls tools; "" = it has none */
+            bool thinks;                    /* its model thinks before it answers */
             uint32_t kv_blocks, max_prompt; /* told, and not needed: it is the worker that judges prompts */
             uint32_t embedding;             /* numbers of an embedding; 0: it makes none */
             struct bytes device;

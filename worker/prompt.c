@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "common/utf8.h"
+#include "worker/template/thinking.h"
 
 bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
 {
@@ -70,6 +71,7 @@ int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *mode
     if (r < 0)
         return error_set(err, r, "%s", encoder->no_chat.text);
     encoder->tools = encoder->chat ? tool_form_of(model->chat_template) : NULL;
+    encoder->thinks = encoder->chat && thinking_of(encoder->chat);
     find_marks(encoder);
     return 0;
 }

@@ -29,6 +29,7 @@ struct prompt_encoder {
     struct chat_template *chat;          /* NULL: none, or none that can be used */
     struct error no_chat;                /* then: why */
     struct bytes system;                 /* message of conversations that bring none; "": none */
+    bool thinks;                         /* the model does, as far as its template shows it */
     const struct tool_form *tools;       /* in which the model calls them; NULL: it does not */
     int32_t marks[TOOL_FORM_MOST_MARKS]; /* [n_marks] control tokens that are written out in calls */
     uint32_t n_marks;

@@ -342,6 +342,7 @@ static struct message introduction(const struct worker *worker)
     message.register_.chat = worker->load.encoder.chat != NULL;
     message.register_.tools =
         bytes_of_string(worker->load.encoder.tools ? worker->load.encoder.tools->name : "");
+    message.register_.thinks = worker->load.encoder.thinks;
     message.register_.kv_blocks = stats.blocks_total;
     message.register_.max_prompt = load_most_tokens(&worker->load) - 1;
     const uint32_t n_embedding = engine_backend_info(worker->load.engine)->n_embedding;

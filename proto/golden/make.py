@@ -148,7 +148,7 @@ GOOD = [
     ("attach_ok", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4}),
     ("status_ok", {"k": "status_ok", "ref": 5, "boot": 7, "draining": True, "version": "0.1.0", "sessions": 1, "queued": 2,
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "workers": [
-                       {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "tools": "hermes", "state": "ready", "pid": 77,
+                       {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "tools": "hermes", "thinks": True, "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "active": 3, "waiting": 4, "slots": 16, "kv_free": 10,
                         "kv_total": 512, "kv_block_bytes": 32768, "context": 4096, "embedding": 576, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
                         "prefill_tokens": 36, "evictions": 14, "kv_cached": 15, "restores": 16, "hit_rate": 0.25},
@@ -172,7 +172,7 @@ GOOD = [
                              "embedding": Bin(struct.pack("<4f", 0.5, -0.5, 0.5, -0.5)), "wseq": 4, "end": {**END, "reason": "stop"}}),
     ("frame, failed", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "", "end": FAILED}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
-                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes",
+                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes", "thinks": True,
                   "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "device": "cpu", "wseq": 5, "acked": 3}),
     ("register, what it needs", {"k": "register", "proto": [1, 1], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048}),

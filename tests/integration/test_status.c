@@ -91,7 +91,9 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
     snprintf(template, sizeof template, "%s/template", folder);
     FILE *file = fopen(template, "w");
     ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs("{% if tools %}<tool_call></tool_call>{% endif %}", file), 0);
+    ck_assert_int_ge(
+        fputs("{% if tools %}<tool_call></tool_call>{% endif %}{{ enable_thinking | default(true) }}", file),
+        0);
     ck_assert_int_eq(fclose(file), 0);
     pool_start(&pool, model, "--workers", "2", "--slots", "3", "--kv-blocks", "300", "--ctx", "2048",
                "--chat-template", template, NULL);
@@ -116,6 +118,7 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_str_eq(text(w, "state"), "ready");
         ck_assert_str_eq(text(w, "reason"), "");
         ck_assert_str_eq(text(w, "tools"), "hermes"); /* as the template writes calls */
+        ck_assert(json_is_true(json_object_get(w, "thinks")));
         ck_assert_int_eq(number(w, "context"), 2048);
         ck_assert_int_eq(number(w, "embedding"), 256);
         ck_assert_int_eq(number(w, "pid"), pids[i]);

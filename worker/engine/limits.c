@@ -53,6 +53,9 @@ int engine_check_request(const struct engine_request *request, const struct mode
     if (request->max_tokens == 0 && !request->embed)
         return error_set(err, ENGINE_E_INVALID, "max_tokens is 0");
     uint64_t total = (uint64_t)request->n_prompt + request->max_tokens;
+    if (request->embed && (total > n_context || total > n_cache))
+        return error_set(err, ENGINE_E_TOO_LONG, "prompt has %u tokens; the %s holds %u", request->n_prompt,
+                         total > n_context ? "context" : "KV cache", total > n_context ? n_context : n_cache);
     if (total > n_context)
         return error_set(err, ENGINE_E_TOO_LONG,
                          "prompt (%u) + max_tokens (%u) = %llu tokens; the context holds %u",

@@ -176,7 +176,7 @@ KINDS: dict[str, Table] = {
         Field("moved", INT, high=18446744073709551615),
         Field("tokens", INT, high=18446744073709551615),
         Field("journal_bytes", INT, high=18446744073709551615),
-        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("tools", NAME, high=128), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("kv_cached", INT, high=4294967295), Field("restores", INT, high=18446744073709551615), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("kv_cached", INT, high=4294967295), Field("restores", INT, high=18446744073709551615), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
         max_bytes=6881280,
     ),
     "tokenize_ok": table(
@@ -230,6 +230,7 @@ KINDS: dict[str, Table] = {
         Field("context", INT, required=True, always=True, high=4294967295),
         Field("chat", BOOL),
         Field("tools", NAME, high=128),
+        Field("thinks", BOOL),
         Field("kv_blocks", INT, high=4294967295),
         Field("max_prompt", INT, high=4294967295),
         Field("embedding", INT, high=32768),

@@ -118,6 +118,8 @@ class Worker:
     model: str
     tools: str
     """The form in which its model calls tools; empty: it has none."""
+    thinks: bool
+    """The model thinks before it answers, as far as its chat template shows it."""
     state: str
     """`absent`, `starting`, `loading`, `ready`, `draining` or `failed`."""
     pid: int

@@ -95,7 +95,8 @@ class Embeddings(Base):
         self.assertEqual(said["prompt_eval_count"], answer["usage"]["prompt_tokens"])
         self.assertGreaterEqual(said["total_duration"], 0)
         self.assertEqual(self.gateway.post("/api/embed", input="Hello")[2]["embeddings"], vectors[:1])
-        self.assertIsInstance(self.gateway.post("/api/embed", input="a", truncate=True)[2]["error"], str)
+        self.assertEqual(self.gateway.post("/api/embed", input="Hello", truncate=True)[2]["embeddings"], vectors[:1])
+        self.assertIsInstance(self.gateway.post("/api/embed", input="a", truncate=1)[2]["error"], str)
 
     def counted(self, name):
         return self.gateway.metrics()[name]

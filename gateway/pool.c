@@ -137,8 +137,10 @@ static void on_status(void *arg, const struct quern_answer *answer)
             model->ready++;
             pool->ready_ns = clock_ns();
         }
-        model->context = worker->context;
-        model->thinks = worker->thinks;
+        /* What is told fits wherever a request goes. */
+        if (worker->context > 0 && (model->context == 0 || worker->context < model->context))
+            model->context = worker->context;
+        model->thinks |= worker->thinks;
         if (worker->embedding > 0)
             model->embedding = worker->embedding;
         if (worker->tools[0])

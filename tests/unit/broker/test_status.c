@@ -227,7 +227,9 @@ START_TEST(workers_with_one_digest_serve_one_model)
     ck_assert(models[1].chat);
     serve(2, WORKER_READY, "a", 1, 8); /* the largest counts, whoever comes first */
     broker->workers[0].embedding = 64;
+    broker->workers[2].context = 90; /* and of contexts the smallest: what is told fits in either */
     ck_assert_uint_eq(status_models(broker, models), 2);
+    ck_assert_uint_eq(models[0].context, 90);
     ck_assert_uint_eq(models[0].embedding, 64);
 }
 END_TEST

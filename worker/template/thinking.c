@@ -41,8 +41,9 @@ bool thinking_of(const struct chat_template *chat_template)
                              "thinking_budget", 0, "reasoning_effort", "none");
     bool thinks = none && render(chat_template, NULL, &usual) == 0;
     if (thinks && !ends_with_thought(&usual.text))
-        thinks = render(chat_template, none, &without) != 0 || usual.text.len != without.text.len ||
-                 memcmp(usual.text.data, without.text.data, usual.text.len) != 0;
+        thinks = render(chat_template, none, &without) != 0 ||
+                 !bytes_equal((struct bytes){usual.text.data, usual.text.len},
+                              (struct bytes){without.text.data, without.text.len});
     chat_text_deinit(&usual);
     chat_text_deinit(&without);
     json_decref(none);

@@ -27,7 +27,7 @@ struct verdict {
 
 /* Why a request with `embed` is refused where workers make tokens alone. */
 #define LIFECYCLE_NO_EMBEDDINGS                                                                              \
-    "embed: this pool's workers make no embeddings: their device does not, or their model only ranks"
+    "embed: no worker of this pool makes embeddings: its device cannot, or its model only ranks"
 
 void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
 

@@ -32,7 +32,7 @@ static uint64_t embedding_bytes(const struct broker *broker)
     return sizeof(float) * (uint64_t)(largest > 0 ? largest : PROTO_MAX_EMBEDDING);
 }
 
-/* No worker makes more tokens than its context has, however many are asked for with fit_context. */
+/* With fit_context a request may ask for more than any context holds; no worker makes more than that. */
 static uint64_t worst_case(const struct broker *broker, const struct generation *generation)
 {
     uint32_t most = admission_most_tokens(generation), context = largest_context(broker);

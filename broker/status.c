@@ -104,7 +104,7 @@ size_t status_models(const struct broker *broker, struct model_info models[WORKE
                                               .digest = {worker->digest, sizeof worker->digest},
                                               .context = worker->context,
                                               .chat = worker->chat};
-        if (worker->context < models[m].context) /* what is told fits wherever a request goes */
+        if (worker->context < models[m].context) /* the smallest: what fits it fits everywhere */
             models[m].context = worker->context;
         models[m].workers += worker_is_serving(worker);
         if (worker->embedding > models[m].embedding)

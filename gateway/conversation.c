@@ -99,7 +99,7 @@ static int take_content(void *into, const struct json_row *row, const char *path
 {
     struct message_in *message = into;
     if (json_is_array(value) && json_array_size(value) == 0)
-        return 0; /* as good as none */
+        return 0; /* the same as none */
     return conversation_content(message->parameters, path, value, &message->message->content, refusal);
 }
 
@@ -141,7 +141,7 @@ static const struct json_row message_rows[] = {
     {0},
 };
 
-/* Only a message that calls tools needs no content, which is "" then. */
+/* Every message needs content, except an assistant's that calls tools: its content is "" if left out. */
 static int check_content(struct quern_message *message, const char *path, struct refusal *refusal)
 {
     char where[sizeof refusal->param];

@@ -22,7 +22,7 @@ struct embeddings_in {
     uint32_t dimensions; /* that were asked for; 0: it was not said */
 };
 
-/* Has an error of the pool say "input[3]" where it says "prompt", the word for it there. */
+/* Makes an error of the pool name the client's parameter: "input[3]" where it says "prompt". */
 void embeddings_name_input(const struct embeddings_in *in, size_t index, struct refusal *refusal);
 
 /* ---- takers, whose `into` is a struct embeddings_in ---- */

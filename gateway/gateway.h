@@ -52,9 +52,9 @@ static inline const char *gateway_model(const struct gateway *gateway, const cha
     return found ? found->name : model ? model : "";
 }
 
-/* Most tokens of each of n answers to a request that does not say: what the option has, but no more than the
- * model's context and what its key may ever have. Whether the prompt leaves room for as many, the worker
- * knows: such a request is sent with fit_context. */
+/* Most tokens of each of n answers when the request does not say: the option's value, but no more than the
+ * model's context, and in all no more than the key may have at once. Only the worker knows how much room the
+ * prompt leaves, so such a request is sent with fit_context. */
 static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model,
                                           const struct key *key, uint32_t n)
 {

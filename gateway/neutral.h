@@ -2,29 +2,29 @@
 #ifndef GATEWAY_NEUTRAL_H
 #define GATEWAY_NEUTRAL_H
 
-/* Parameters of other servers that clients send with the value they have anyway. What asks for what happens
- * in any case is accepted, and anything else is refused by name. */
+/* Parameters that clients of other servers send with their defaults. A value that asks for what happens
+ * anyway is accepted; any other is refused by name. */
 
 #include "gateway/parameters.h"
 
-/* Accepted where it is one of the values in row->name, which stand there with spaces between them: "1",
- * "auto default", "true". Numbers are compared as such; of an array all members must be among the values. */
+/* Accepts the values listed in row->name, separated by spaces ("1", "none auto", "true"), and "no value": ""
+ * and []. Numbers are compared by value. An array is accepted if all its members are listed. */
 json_row_take neutral_only;
 
-/* A boolean, and both of them come to the same. */
+/* A boolean that changes nothing either way. */
 json_row_take neutral_bool;
 
-/* What of the text penalties look at. Values in row->name, as above, are what happens; others are accepted as
- * long as there are no penalties, which parameters_finish sees. */
+/* Which part of the text penalties count. Values in row->name are accepted, as above; any other is accepted
+ * only if the request sets no penalty, which parameters_finish checks. */
 json_row_take neutral_penalties;
 
-/* A number of which less than 1 means "off", as 0 does here: top_k. */
+/* top_k, where -1 means off, as 0 does. */
 json_row_take neutral_top_k;
 
 /* ---- tables of rows ---- */
 
-/* Of OpenAI's forms, as vLLM, SGLang, llama.cpp's server and others have extended them. What belongs to a
- * method that is off has no effect, whatever it is. */
+/* OpenAI's forms, as extended by vLLM, SGLang, llama.cpp's server and others. Settings of a method that is
+ * off (mirostat_tau, dry_base) have no effect and are ignored. */
 /* clang-format off */
 #define NEUTRAL_OPENAI_ROWS                                                                                  \
     {"use_beam_search", neutral_only, "false", 0},                                                           \

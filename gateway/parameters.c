@@ -327,7 +327,7 @@ static int finish_penalties(const struct parameters *parameters, struct refusal 
     for (size_t i = 0; i < sizeof none / sizeof *none && parameters->other_penalties; i++)
         if (none[i] < 0 || none[i] > 0)
             return refuse(refusal, 400, "unsupported_parameter", parameters->other_penalties,
-                          "%s is not supported beside penalties: they look at all of prompt and answer",
+                          "%s is not supported beside penalties, which count the whole text",
                           parameters->other_penalties);
     return 0;
 }

@@ -46,8 +46,8 @@ struct parameters {
     size_t n_allowed;
     bool schema_is_object; /* of a grammar that is a schema: it is an object of JSON */
     bool wants_logprobs;   /* of each id */
-    /* Names of parameters that are refused where they would change something; NULL: none is there. The first
-     * has penalties look at other text than they do, the next ask for thinking, and for none. */
+    /* Names of parameters that are refused later if they would change something; NULL: not given. They ask
+     * for penalties over another part of the text, for thinking, and for no thinking. */
     const char *other_penalties, *with_thinking, *without_thinking;
     uint32_t top_logprobs;
 };

@@ -137,7 +137,7 @@ static void on_status(void *arg, const struct quern_answer *answer)
             model->ready++;
             pool->ready_ns = clock_ns();
         }
-        /* What is told fits wherever a request goes. */
+        /* The smallest: what fits it fits on every worker. */
         if (worker->context > 0 && (model->context == 0 || worker->context < model->context))
             model->context = worker->context;
         model->thinks |= worker->thinks;

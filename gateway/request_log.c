@@ -107,7 +107,7 @@ static void write_record(struct json_out *out, const struct request_record *reco
 void request_record_error(struct request_record *record, const char *code, const char *param,
                           const char *message)
 {
-    /* Where a body is no JSON, the parser tells the text that it stopped at: that is the client's. */
+    /* If the body is not JSON, the parser quotes the text at which it stopped, which is the client's. */
     const char *quoted = strstr(message, " near '");
     const size_t len = quoted ? (size_t)(quoted - message) : strlen(message);
     record->code = code;

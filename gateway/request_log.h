@@ -3,8 +3,8 @@
 #define GATEWAY_REQUEST_LOG_H
 
 /* A JSON line for each request, in a file: who asked what kind of thing when, how it ended, and how long each
- * phase took. Nothing of what was asked or answered is in it, but for what an error names: a parameter, a
- * model, a short piece of a value that is wrong.
+ * phase took. Nothing of what was asked or answered is in it, except what an error quotes: the name of a
+ * parameter or model, or a short piece of a bad value.
  *
  * A line is one write to the end of the file. One that cannot be written is counted, and said in the log when
  * that begins and when it ends; requests go on. */
@@ -34,11 +34,11 @@ struct request_record {
     double queue_ms, prefill_ms, prepare_ms, wait_ms, lookup_ms, decode_ms;
     double first_token_ms; /* from the request's beginning here; 0: none */
     /* Why it failed; message "": it did not. */
-    const char *code; /* lives for good; NULL: none */
+    const char *code; /* a constant; NULL: none */
     char param[64], message[200];
 };
 
-/* Notes why a request failed. `code` lives for good, or is NULL; the others are cut to fit. */
+/* Notes why a request failed. `code` is a constant or NULL; the other texts are cut to fit. */
 void request_record_error(struct request_record *record, const char *code, const char *param,
                           const char *message);
 

@@ -53,7 +53,7 @@ static bool method_fits(const struct route *route, const char *method)
            (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-/* Where nothing is served a client is told so in the form of those whose paths look like this. */
+/* The family whose form a 404 has, by the path's prefix. */
 static enum family family_of(const char *path)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See thinking.h. Thoughts stand in the text of an answer, and no form tells them apart: so to ask for them
- * by Ollama's and Anthropic's parameters, which have them apart, is refused in any case. */
+/* See thinking.h. Thoughts are part of the answer's text. Ollama's and Anthropic's parameters ask for them in
+ * a field of their own, which is not supported, so turning thinking on is always refused. */
 
 #include "gateway/thinking.h"
 
@@ -65,8 +65,10 @@ int thinking_check(const struct parameters *parameters, bool thinks, struct refu
     const char *without = parameters->without_thinking, *with = parameters->with_thinking;
     if (without && thinks)
         return refuse(refusal, 400, "unsupported_parameter", without,
-                      "%s: the model thinks before it answers, and that cannot be switched off", without);
+                      "%s: this model thinks before it answers; switching that off is not supported",
+                      without);
     if (with && !thinks)
-        return refuse(refusal, 400, "unsupported_parameter", with, "%s: the model does not think", with);
+        return refuse(refusal, 400, "unsupported_parameter", with,
+                      "%s: this model does not think before it answers", with);
     return 0;
 }

@@ -283,8 +283,9 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .uncached = !generation->cache_prompt || generation->embed};
 }
 
-/* What nobody said, or said with fit_context, is no reason to refuse a prompt that fits: it is lowered to the
- * room that is left. What a move brings along was made already, and counts. */
+/* Most tokens to make. A limit that was not given, or came with fit_context, is lowered to the room that the
+ * prompt leaves, so that it is no reason to refuse one that fits. Ids that a move brings along count as made.
+ */
 static uint32_t most_to_make(const struct engine *engine, const struct generation *generation,
                              uint32_t n_prompt, size_t n_output)
 {

@@ -345,12 +345,12 @@ static void after_tensor(void *arg, const struct quantize_step *step)
     load->quantized += step->from->size;
 }
 
-/* What clients are told is not what was asked for, or what the model is made for. */
+/* Warns where clients get less than was asked for, or than the model is made for. */
 static void log_shortfalls(const struct load *load)
 {
     if (load->model->params.pooling == POOLING_RANK)
-        log_warn("the model ranks pairs of texts (pooling_type rank), which is not served; it makes no "
-                 "embeddings");
+        log_warn("the model is made to rank pairs of texts (pooling_type rank), which is not supported; it "
+                 "makes no embeddings either");
     if (load_most_tokens(load) < engine_context(load->engine))
         log_warn("the context is %u tokens instead of %u: the KV cache holds no more", load_most_tokens(load),
                  engine_context(load->engine));

@@ -44,9 +44,8 @@ int engine_check_request(const struct engine_request *request, const struct mode
     if (request->embed && info->n_embedding == 0)
         return error_set(err, ENGINE_E_INVALID, "embed: this device makes no embeddings");
     if (request->embed && model->params.pooling == POOLING_RANK)
-        return error_set(
-            err, ENGINE_E_INVALID,
-            "embed: the model ranks pairs of texts (pooling_type rank), and makes no embeddings");
+        return error_set(err, ENGINE_E_INVALID,
+                         "embed: the model ranks pairs of texts (pooling_type rank) and makes no embeddings");
     if (request->embed && !is_plain(request))
         return error_set(err, ENGINE_E_INVALID,
                          "embed goes without tokens, stops, log probabilities, grammar and cache");

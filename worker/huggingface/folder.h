@@ -13,7 +13,7 @@
 #include "common/error.h"
 #include "worker/gguf/gguf.h"
 
-/* The one file that is not in the folder itself, but in one below it. */
+/* The only file that is read from a folder below. */
 #define HUGGINGFACE_POOLING "1_Pooling/config.json"
 
 /* Is PATH a folder? */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A flag for each way there is to pool, or in newer files the way's name. Several at once put their vectors
- * one behind the other, which is refused, as are ways that nothing here computes. An embedding has length
- * one, so the mean over the root of the length is the mean. */
+/* The file has a flag for each way to pool, or in newer versions the name of one. Several flags mean that the
+ * vectors are concatenated, which is not supported. Embeddings here have length one, so a mean that is scaled
+ * by the root of the length is the mean. */
 
 #include "worker/huggingface/pooling.h"
 
@@ -13,7 +13,7 @@
 
 #define MOST_BYTES ((size_t)1 << 20)
 
-enum { MEAN = 1, CLS = 2, LAST = 3 }; /* 0: it cannot be done */
+enum { MEAN = 1, CLS = 2, LAST = 3 }; /* 0: not supported */
 
 static const struct {
     const char *flag, *name;
@@ -38,8 +38,8 @@ static int find_by_flag(const json_t *json, struct error *err)
         if (r < 0)
             return r;
         if (set && found >= 0)
-            return error_set(err, -EINVAL, "%s and %s are both set: only one of them can be",
-                             ways[found].flag, ways[i].flag);
+            return error_set(err, -EINVAL, "%s and %s are both set; only one is supported", ways[found].flag,
+                             ways[i].flag);
         if (set)
             found = (int)i;
     }

@@ -33,16 +33,16 @@ enum norm_kind { NORM_KINDS(ROW) };
 enum activation { ACTIVATIONS(ROW) };
 #undef ROW
 
-/* What an embedding is made of: the final states of which rows of a prompt, added. The numbers are GGUF's. */
+/* Which rows of a prompt an embedding is made of: their final states are added. The numbers are GGUF's. */
 enum pooling_kind {
-    POOLING_UNSAID, /* "none", or nothing is said: all rows, as POOLING_MEAN */
-    POOLING_MEAN,   /* all rows: an embedding has length one, so the sum is as good as the mean */
+    POOLING_UNSAID, /* "none", or not said: as POOLING_MEAN */
+    POOLING_MEAN,   /* all rows; an embedding is scaled to length one, so the sum will do */
     POOLING_FIRST,  /* "cls" */
     POOLING_LAST,
-    POOLING_RANK /* a score of a pair of texts by a head of its own: no embedding can be made */
+    POOLING_RANK /* the model scores pairs of texts and makes no embeddings */
 };
 
-/* "mean", "cls", …; of POOLING_UNSAID what becomes of it: "mean". */
+/* "mean", "cls", …; "mean" for POOLING_UNSAID, which is treated so. */
 const char *pooling_name(enum pooling_kind pooling);
 
 struct model_params {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* See thinking.h. The template is asked: rendered as requests are, and again with the variables by which
- * templates are told not to think. */
+/* See thinking.h. The template is rendered as for a request, and again with the variables that tell templates
+ * not to think; the two texts are compared. */
 
 #include "worker/template/thinking.h"
 
 #include <string.h>
 
-/* What the prompts of models end with that always think. */
+/* How prompts end if the model always thinks. */
 static const char *const openings[] = {"<think>", "<|START_THINKING|>", "<seed:think>", "[THINK]",
                                        "<thought>"};
 

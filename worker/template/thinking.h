@@ -8,9 +8,9 @@
 
 #include "worker/template/chat_template.h"
 
-/* True where the template opens the assistant's turn with the beginning of a thought, or writes another
- * prompt when it is told that there is to be none. So a request not to think would have to change something.
- * False for templates that neither do so nor take such a request, and where they fail on a short question. */
+/* True if the template opens the assistant's turn with a thought, or renders another prompt when it is told
+ * not to think: then a request not to think would have to change something. False for all other templates,
+ * and for those that fail on a short question. */
 bool thinking_of(const struct chat_template *chat_template);
 
 #endif

@@ -120,8 +120,8 @@ class Thinks(Base):
                                    ("/v1/messages", "thinking", {"type": "disabled"}), ("/api/chat", "think", False)):
             status, _, answer = self.gateway.post(path, messages=HI, **{param: value})
             text = answer["error"] if path == "/api/chat" else answer["error"]["message"]
-            self.assertEqual((status, text), (400, f"{param}: the model thinks before it answers, and that cannot be "
-                                                   "switched off"))
+            self.assertEqual((status, text), (400, f"{param}: this model thinks before it answers; switching that off is "
+                                                   "not supported"))
         self.assertEqual(self.gateway.post("/v1/chat/completions", messages=HI, max_tokens=3, reasoning_effort="medium")[0],
                          200)
 

@@ -11,13 +11,21 @@ void fuzz_seeds(void)
         "{\"model\": \"m\", \"messages\": [{\"role\": \"system\", \"content\": \"a\"}, {\"role\": \"user\", "
         "\"content\": [{\"type\": \"text\", \"text\": \"b\\u00e9\\ud83d\\ude00\"}], \"name\": \"n\"}, "
         "{\"role\": "
-        "\"assistant\", \"content\": null}], \"max_completion_tokens\": 7, \"temperature\": 0.5, \"top_p\": "
+        "\"assistant\", \"content\": \"\"}], \"max_completion_tokens\": 7, \"temperature\": 0.5, \"top_p\": "
         "1, "
         "\"top_k\": 3, \"min_p\": 5e-1, \"seed\": -1, \"stop\": [\"x\", \"y\"], \"n\": 2, \"logit_bias\": "
         "{\"5\": "
         "-100, \"6\": 1.5}, \"stream\": true, \"stream_options\": {\"include_usage\": true}, \"tools\": []}",
         "{\"prompt\": [1, 2, 3], \"max_tokens\": 5, \"presence_penalty\": -2, \"frequency_penalty\": 2, "
         "\"repetition_penalty\": 1.5, \"echo\": false, \"best_of\": 1}",
+        "{\"prompt\": \"a\", \"repeat_last_n\": 9, \"penalize_nl\": false, \"mirostat\": 0, \"typical_p\": "
+        "1.0, "
+        "\"top_k\": -1, \"max_tokens\": -1, \"stop_token_ids\": [], \"repeat_penalty\": 1.1}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": []}], \"modalities\": [\"text\"], "
+        "\"reasoning_effort\": \"none\", \"chat_template_kwargs\": {}}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"think\": false, \"truncate\": true, "
+        "\"options\": {\"tfs_z\": 1, \"repeat_last_n\": 64, \"penalize_newline\": true}}",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"thinking\": {\"type\": \"disabled\"}}",
         "{\"prompt\": \"a\", \"stop\": \"b\", \"user\": \"c\", \"stream\": false}",
         "{\"model\": \"m:latest\", \"prompt\": \"a\", \"system\": \"b\", \"raw\": true, \"stream\": false, "
         "\"keep_alive\": "

@@ -162,6 +162,9 @@ struct quern_request {
     uint32_t keep_s;                 /* 0: ends with the session; else lives so many seconds without it */
     const char *cache_salt;          /* NULL: cached prefixes are shared with everybody */
     bool cache_prompt; /* true; false: nothing of it is looked up in the prefix cache, or kept there */
+    /* For whom a program asks that serves several people: a name of at most 128 bytes. The pool's turns and
+     * shares are divided between tenants. NULL: the session is one of its own. */
+    const char *tenant;
 };
 
 /* Sets the defaults named above. */

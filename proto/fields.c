@@ -70,6 +70,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("keep_s", FIELD_U32, GIVEN(keep_s)), .high = 86400, HELP("seconds, for `keep`")}, \
     {KEY("cache_salt", FIELD_NAME, GIVEN(cache_salt)), .high = PROTO_MAX_NAME_BYTES, HELP("cached prefixes are shared with requests of the same salt only")}, \
     {KEY("cache_prompt", FIELD_BOOL, GIVEN(cache_prompt)), .initial = true, HELP("false: nothing of it is looked up in the prefix cache, and nothing kept there")}, \
+    {KEY("tenant", FIELD_NAME, GIVEN(tenant)), .high = PROTO_MAX_NAME_BYTES, HELP("for whom the client asks: turns and shares are divided between tenants")}, \
     {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features without which the request makes no sense")}
 
 /* ---- parts ---- */

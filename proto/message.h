@@ -40,7 +40,7 @@
 #define PROTO_MAX_LOGPROBS      20    /* alternatives a token */
 #define PROTO_MAX_PIECE_BYTES   256   /* bytes of one token that a frame tells; of a longer one, so many */
 #define PROTO_MAX_FEATURES      32    /* of hello, register, require */
-#define PROTO_MAX_NAME_BYTES    128   /* model, worker, feature, device, salt */
+#define PROTO_MAX_NAME_BYTES    128   /* model, worker, feature, device, salt, tenant */
 #define PROTO_MAX_TEXT_BYTES    1024  /* an error text */
 #define PROTO_MAX_FRAME_IDS     4096  /* ids of one frame */
 #define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
@@ -239,6 +239,7 @@ struct generation {
     uint32_t keep_s;          /* DISCONNECT_KEEP: seconds */
     struct bytes cache_salt;  /* separates prefix caches; "" = shared */
     bool cache_prompt;        /* false: no prefix cache is used for it */
+    struct bytes tenant;      /* for whom the client asks; "" = for itself */
     struct text_list require; /* features without which the request makes no sense */
 };
 

@@ -98,6 +98,7 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->sampling.logit_bias = (struct logit_bias_list){converted->biases, from->n_logit_bias};
     to->on_disconnect = from->keep_s > 0 ? DISCONNECT_KEEP : DISCONNECT_CANCEL;
     to->cache_salt = optional_text(from->cache_salt);
+    to->tenant = optional_text(from->tenant);
     /* A pool that does not know it would make tokens. */
     static const struct bytes embeds = {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1};
     if (from->embed)

@@ -117,7 +117,7 @@ GOOD = [
         "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.25,
         "presence_penalty": -2.0, "frequency_penalty": 0.5, "logit_bias": [[2, F32(-100.0)], [70000, F32(1.5)]], "seed": 0,
         "stop": ["\n", "END"], "stop_ids": [2, 32000], "grammar": "root ::= \"a\"\n", "grammar_kind": "regex", "logprobs": 21, "pieces": True, "priority": -8, "deadline_ms": 1500,
-        "on_disconnect": "keep", "keep_s": 30, "cache_salt": "tenant", "cache_prompt": False, "require": ["grammar"]}),
+        "on_disconnect": "keep", "keep_s": 30, "cache_salt": "salt", "cache_prompt": False, "tenant": "alice", "require": ["grammar"]}),
     ("generate, any JSON", {"k": "generate", "id": ID, "prompt": "Once", **FIXED, "grammar_kind": "json"}),
     ("generate, a schema", {"k": "generate", "id": ID, "prompt": "Once", **FIXED, "grammar": '{"type":"größe"}', "grammar_kind": "schema"}),
     ("generate, an embedding", {"k": "generate", "id": ID, "prompt": "Once", "embed": True, **{k: v for k, v in FIXED.items() if k != "max_tokens"},

@@ -209,6 +209,7 @@ static void note_request(struct fake_broker *b, const struct generation *generat
     note_text(out, ", salt ", generation->cache_salt);
     if (!generation->cache_prompt)
         fprintf(out, ", not cached");
+    note_text(out, ", for ", generation->tenant);
     note_text(out, ", tools ", generation->tools);
     if (generation->pieces)
         fprintf(out, ", pieces");

@@ -111,7 +111,8 @@ START_TEST(a_prompt_is_a_text_or_ids_or_messages)
     request.keep_s = 30;
     request.cache_salt = "mine";
     request.cache_prompt = false;
-    expect_prompt(&request, "text Hi t, keep 30, salt mine, not cached");
+    request.tenant = "ann";
+    expect_prompt(&request, "text Hi t, keep 30, salt mine, not cached, for ann");
     request.ids = ids;
     request.n_ids = 3;
     expect_prompt(&request, "ids 7 0 9, cancel");

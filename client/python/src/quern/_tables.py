@@ -67,6 +67,7 @@ KINDS: dict[str, Table] = {
         Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
         Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only"),
         Field("cache_prompt", BOOL, initial=1, help="false: nothing of it is looked up in the prefix cache, and nothing kept there"),
+        Field("tenant", NAME, high=128, help="for whom the client asks: turns and shares are divided between tenants"),
         Field("require", TEXTS, high=32, item_high=128, help="features without which the request makes no sense"),
         max_bytes=6881280,
     ),
@@ -304,6 +305,7 @@ KINDS: dict[str, Table] = {
         Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
         Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only"),
         Field("cache_prompt", BOOL, initial=1, help="false: nothing of it is looked up in the prefix cache, and nothing kept there"),
+        Field("tenant", NAME, high=128, help="for whom the client asks: turns and shares are divided between tenants"),
         Field("require", TEXTS, high=32, item_high=128, help="features without which the request makes no sense"),
         max_bytes=6881280,
     ),
@@ -377,5 +379,7 @@ class Parameters(TypedDict, total=False):
     """cached prefixes are shared with requests of the same salt only"""
     cache_prompt: bool
     """false: nothing of it is looked up in the prefix cache, and nothing kept there"""
+    tenant: str
+    """for whom the client asks: turns and shares are divided between tenants"""
     require: str | Sequence[str]
     """features without which the request makes no sense"""

@@ -36,7 +36,8 @@ def test_every_parameter_arrives_as_it_was_given():
              "repetition_penalty": 1.5, "presence_penalty": 0.5, "frequency_penalty": -0.5, "logit_bias": {3: -1.0},
              "grammar": "a+", "grammar_kind": "regex",
              "seed": 2**64 - 1, "stop": ["a", "b"], "stop_ids": [7], "logprobs": 2, "pieces": True, "priority": -3,
-             "deadline_ms": 1000, "keep_s": 9, "cache_salt": "mine", "cache_prompt": False, "require": ["x"]}
+             "deadline_ms": 1000, "keep_s": 9, "cache_salt": "mine", "cache_prompt": False, "tenant": "ann",
+             "require": ["x"]}
     assert set(given) == set(_tables.Parameters.__annotations__), "a parameter is not tried here"
     fields = encoded([{"role": "user", "content": "Hi"}], **given)
     assert fields.pop("logit_bias") == [(3, -1.0)]

@@ -27,13 +27,59 @@
 
 /* ---- room ---- */
 
-/* What a client without requests has. */
+/* What somebody without requests has. */
 static const struct share nothing;
 
-static const struct share *share_of(const struct admission *admission, const struct id128 *client)
+/* What a party has: its client, and its tenant. */
+struct holdings {
+    const struct share *client, *tenant;
+};
+
+static const struct share *share_of(const struct admission *admission, const struct id128 *id)
 {
-    const struct share *share = share_find(&admission->shares, client);
+    const struct share *share = share_find(&admission->shares, id);
     return share ? share : &nothing;
+}
+
+static struct holdings holdings_of(const struct admission *admission, const struct party *party)
+{
+    const struct tenancy *tenancy = party->tenancy;
+    return (struct holdings){.client = share_of(admission, party->client),
+                             .tenant = tenancy->named ? share_of(admission, &tenancy->id) : &nothing};
+}
+
+/* Something that is shared, and how much of it is asked for. */
+struct claim {
+    uint64_t client_had, tenant_had; /* by the client, its tenants' included; by the tenant */
+    uint64_t more, left, limit;
+    bool may_be_long; /* more than a share, for who has nothing */
+};
+
+static bool allows(const struct claim *claim, uint64_t had)
+{
+    return claim->may_be_long ? share_allows_first(had, claim->more, claim->left, claim->limit)
+                              : share_allows(had, claim->more, claim->left);
+}
+
+/* Whose share does not allow it; *ret_had is what that one has. NULL: it may be had. */
+static const char *whose_is_full(const struct party *party, const struct claim *claim, uint64_t *ret_had)
+{
+    const struct tenancy *tenancy = party->tenancy;
+    uint64_t others = claim->limit / SHARE_OTHERS;
+    *ret_had = claim->tenant_had;
+    if (tenancy->alone && !allows(claim, claim->tenant_had))
+        return "tenant";
+    if (tenancy->named && !tenancy->alone && claim->client_had > 0) {
+        uint64_t most = share_most(claim->client_had, claim->left);
+        /* Of little it is to have something. */
+        if (!share_allows_first(claim->tenant_had, claim->more, most, claim->client_had + most) &&
+            allows(claim, claim->client_had))
+            return "tenant";
+    }
+    *ret_had = claim->client_had;
+    if (tenancy->alone)
+        return claim->client_had + claim->more > claim->limit - others ? "session" : NULL;
+    return allows(claim, claim->client_had) ? NULL : "session";
 }
 
 /* A returned request is queued whatever the bound is. */
@@ -42,100 +88,161 @@ static size_t left(size_t limit, size_t used)
     return used < limit ? limit - used : 0;
 }
 
-enum proto_error admission_check_queue(const struct admission *admission, const struct id128 *client,
+static enum proto_error check_client_requests(const struct admission *admission, const struct party *party,
+                                              const struct holdings *holdings, struct error *reason)
+{
+    const size_t most = admission->max_client_requests;
+    const struct share *share = party->tenancy->alone ? holdings->tenant : holdings->client;
+    if (most == 0)
+        return PROTO_OK;
+    if (share->requests >= most)
+        return error_set(reason, PROTO_OVERLOADED,
+                         "this %s has %zu requests that have not ended, and may have %zu (client-requests)",
+                         party->tenancy->alone ? "tenant" : "client", share->requests, most);
+    if (party->tenancy->named && !party->tenancy->alone &&
+        !share_allows_first(holdings->tenant->requests, 1, most - share->requests, most))
+        return error_set(reason, PROTO_OVERLOADED,
+                         "this tenant has %zu requests that have not ended, of %zu that its client has and "
+                         "%zu that it may have (client-requests)",
+                         holdings->tenant->requests, share->requests, most);
+    return PROTO_OK;
+}
+
+enum proto_error admission_check_queue(const struct admission *admission, const struct party *party,
                                        size_t bytes, struct error *reason)
 {
-    const struct share *share = share_of(admission, client);
+    const struct holdings holdings = holdings_of(admission, party);
     size_t requests_left = left(admission->max_queued, admission->queued);
     size_t bytes_left = left(admission->max_queued_bytes, admission->queued_bytes);
-    if (admission->max_client_requests > 0 && share->requests >= admission->max_client_requests)
-        return error_set(
-            reason, PROTO_OVERLOADED,
-            "this client has %zu requests that have not ended, and may have %zu (client-requests)",
-            share->requests, admission->max_client_requests);
+    const struct claim requests = {.client_had = holdings.client->queued,
+                                   .tenant_had = holdings.tenant->queued,
+                                   .more = 1,
+                                   .left = requests_left,
+                                   .limit = admission->max_queued};
+    const struct claim message = {.client_had = holdings.client->queued_bytes,
+                                  .tenant_had = holdings.tenant->queued_bytes,
+                                  .more = bytes,
+                                  .left = bytes_left,
+                                  .limit = admission->max_queued_bytes};
+    const char *whose;
+    uint64_t had;
+    enum proto_error no = check_client_requests(admission, party, &holdings, reason);
+    if (no != PROTO_OK)
+        return no;
     if (requests_left == 0 || bytes_left < bytes)
         return error_set(reason, PROTO_OVERLOADED,
                          "the queue is full: %zu requests of %zu bytes wait, and %zu of %zu bytes may",
                          admission->queued, admission->queued_bytes, admission->max_queued,
                          admission->max_queued_bytes);
-    if (!share_allows(share->queued, 1, requests_left))
+    if ((whose = whose_is_full(party, &requests, &had)))
         return error_set(reason, PROTO_OVERLOADED,
-                         "this session's share of the queue is full: %zu requests of it wait, of %zu in all, "
+                         "this %s's share of the queue is full: %zu requests of it wait, of %zu in all, "
                          "and there is room for %zu more",
-                         share->queued, admission->queued, requests_left);
-    if (!share_allows(share->queued_bytes, bytes, bytes_left))
+                         whose, (size_t)had, admission->queued, requests_left);
+    if ((whose = whose_is_full(party, &message, &had)))
         return error_set(reason, PROTO_OVERLOADED,
-                         "this session's share of the queue is full: %zu bytes of prompts wait, and %zu more "
+                         "this %s's share of the queue is full: %zu bytes of prompts wait, and %zu more "
                          "are too many now that there is room for %zu",
-                         share->queued_bytes, bytes, bytes_left);
+                         whose, (size_t)had, bytes, bytes_left);
     return PROTO_OK;
 }
 
-/* One long request may need more than a share, and would never find the journal empty enough; it gets what it
- * needs if its session has nothing else, and something is left for others. */
-static bool journal_allows(uint64_t had, uint64_t more, uint64_t left, uint64_t limit)
-{
-    uint64_t others = limit / ADMISSION_OTHERS_OF_JOURNAL;
-    return share_allows(had, more, left) || (had == 0 && left > others && more <= left - others);
-}
-
-enum proto_error admission_check_journal(const struct admission *admission, const struct id128 *client,
+enum proto_error admission_check_journal(const struct admission *admission, const struct party *party,
                                          uint64_t bytes, const struct journal *journal, struct error *reason)
 {
-    uint64_t had = share_of(admission, client)->journal_bytes;
-    uint64_t left = journal_free(journal);
-    if (!journal_allows(0, bytes, journal->limit, journal->limit))
+    const struct holdings holdings = holdings_of(admission, party);
+    const struct claim claim = {.client_had = holdings.client->journal_bytes,
+                                .tenant_had = holdings.tenant->journal_bytes,
+                                .more = bytes,
+                                .left = journal_free(journal),
+                                .limit = journal->limit,
+                                .may_be_long = true};
+    const char *whose;
+    uint64_t had;
+    if (!share_allows_first(0, bytes, journal->limit, journal->limit))
         return error_set(
             reason, PROTO_TOO_LONG,
             "max_tokens and logprobs could take %llu bytes of the journal, a request has at most "
             "%llu",
-            (unsigned long long)bytes,
-            (unsigned long long)(journal->limit - journal->limit / ADMISSION_OTHERS_OF_JOURNAL));
+            (unsigned long long)bytes, (unsigned long long)(journal->limit - journal->limit / SHARE_OTHERS));
     if (!journal_could_hold(journal, bytes))
         return error_set(
             reason, PROTO_OVERLOADED,
             "the journal is full of requests that run or wait, and of answers that their clients have not "
             "read: %llu bytes are wanted, and %llu of %llu left",
-            (unsigned long long)bytes, (unsigned long long)left, (unsigned long long)journal->limit);
-    if (!journal_allows(had, bytes, left, journal->limit))
+            (unsigned long long)bytes, (unsigned long long)claim.left, (unsigned long long)journal->limit);
+    if ((whose = whose_is_full(party, &claim, &had)))
         return error_set(reason, PROTO_OVERLOADED,
-                         "this session's share of the journal is full: its requests could take %llu bytes, "
+                         "this %s's share of the journal is full: its requests could take %llu bytes, "
                          "and %llu more are too many now that %llu of %llu are left",
-                         (unsigned long long)had, (unsigned long long)bytes, (unsigned long long)left,
-                         (unsigned long long)journal->limit);
+                         whose, (unsigned long long)had, (unsigned long long)bytes,
+                         (unsigned long long)claim.left, (unsigned long long)journal->limit);
     return PROTO_OK;
 }
 
 int admission_entered(struct admission *admission, struct request *request)
 {
-    request->share = share_take(&admission->shares, request_client(request));
+    const struct party party = request_party(request);
+    request->share = share_take(&admission->shares, party.client);
     if (!request->share)
         return -ENOMEM;
+    if (party.tenancy->named &&
+        !(request->tenant_share = share_take(&admission->shares, &party.tenancy->id))) {
+        share_release(&admission->shares, request->share);
+        request->share = NULL;
+        return -ENOMEM;
+    }
     request->share->journal_bytes += request->log.reserved;
+    if (request->tenant_share)
+        request->tenant_share->journal_bytes += request->log.reserved;
     return 0;
+}
+
+static void withdraw(struct admission *admission, const struct request *request, struct share **share)
+{
+    if (!*share)
+        return;
+    (*share)->journal_bytes -= request->log.reserved;
+    share_release(&admission->shares, *share);
+    *share = NULL;
 }
 
 void admission_withdrawn(struct admission *admission, struct request *request)
 {
-    request->share->journal_bytes -= request->log.reserved;
-    share_release(&admission->shares, request->share);
-    request->share = NULL;
+    withdraw(admission, request, &request->share);
+    withdraw(admission, request, &request->tenant_share);
+}
+
+static void count_queued(struct share *share, const struct request *request)
+{
+    if (!share)
+        return;
+    share->queued++;
+    share->queued_bytes += request->body.len;
+}
+
+static void count_dequeued(struct share *share, const struct request *request)
+{
+    if (!share)
+        return;
+    share->queued--;
+    share->queued_bytes -= request->body.len;
 }
 
 void admission_queued(struct admission *admission, const struct request *request)
 {
     admission->queued++;
     admission->queued_bytes += request->body.len;
-    request->share->queued++;
-    request->share->queued_bytes += request->body.len;
+    count_queued(request->share, request);
+    count_queued(request->tenant_share, request);
 }
 
 void admission_dequeued(struct admission *admission, const struct request *request)
 {
     admission->queued--;
     admission->queued_bytes -= request->body.len;
-    request->share->queued--;
-    request->share->queued_bytes -= request->body.len;
+    count_dequeued(request->share, request);
+    count_dequeued(request->tenant_share, request);
 }
 
 /* ---- the estimate ---- */

@@ -5,7 +5,9 @@
 /* Whether a request may enter, and when to come back if not.
  *
  * The queue is bounded in requests and in bytes of what was asked, the journal in bytes of what may be made;
- * of each a session has a share of its own (share.h). Beyond, a client is told `overloaded` with what is
+ * of each a session has a share of its own (share.h). A client divides its share between the tenants that it
+ * names; one that stands alone (request.h) has a share as a session has, but all that one session names leave
+ * an eighth for others. Beyond, a client is told `overloaded` with what is
  * full, and a time to wait that is estimated from how fast requests end. */
 
 #include <stddef.h>
@@ -19,9 +21,6 @@
 #define ADMISSION_MAX_QUEUED       8192
 #define ADMISSION_MAX_QUEUED_BYTES ((size_t)64 << 20)
 
-/* One in so many bytes of the journal is left for others by a session's first request, however long. */
-#define ADMISSION_OTHERS_OF_JOURNAL 8
-
 struct admission { /* zeroed but for the limits, the secret and the shares' seed: idle */
     size_t max_queued, max_queued_bytes;
     size_t max_client_requests; /* of one client, that have not ended; 0: no bound */
@@ -34,17 +33,16 @@ struct admission { /* zeroed but for the limits, the secret and the shares' seed
     uint32_t window_ended;
 };
 
-/* Whether the client (session_client) may queue a message of `bytes`: PROTO_OK, or PROTO_OVERLOADED with what
- * is full. */
-enum proto_error admission_check_queue(const struct admission *admission, const struct id128 *client,
+/* Whether the party may queue a message of `bytes`: PROTO_OK, or PROTO_OVERLOADED with what is full. */
+enum proto_error admission_check_queue(const struct admission *admission, const struct party *party,
                                        size_t bytes, struct error *reason);
 
 /* The same of `bytes` of the journal; PROTO_TOO_LONG when no client could ever have them. */
-enum proto_error admission_check_journal(const struct admission *admission, const struct id128 *client,
+enum proto_error admission_check_journal(const struct admission *admission, const struct party *party,
                                          uint64_t bytes, const struct journal *journal, struct error *reason);
 
-/* The request, whose room in the journal is reserved, counts for its client: until admission_ended, or until
- * admission_withdrawn, if it never was queued. 0 or -ENOMEM. */
+/* The request, whose room in the journal is reserved, counts for its client and its tenant: until
+ * admission_ended, or until admission_withdrawn, if it never was queued. 0 or -ENOMEM. */
 int admission_entered(struct admission *admission, struct request *request);
 void admission_withdrawn(struct admission *admission, struct request *request);
 

@@ -95,12 +95,12 @@ static bool is_near(const struct origin *from)
 
 /* Of its streams a client on the network is told those that it could reach: where others lie is no business
  * of its. */
-static void send_hello_ok(struct broker *broker, struct session *session, bool is_near)
+static void send_hello_ok(struct broker *broker, struct session *session)
 {
     struct bytes stream[2];
     size_t n_streams = 0;
     for (size_t i = 0; i < broker->endpoints.n_streams; i++)
-        if (is_near || strncmp(broker->endpoints.streams[i], "ipc://", 6) != 0)
+        if (session->near || strncmp(broker->endpoints.streams[i], "ipc://", 6) != 0)
             stream[n_streams++] = bytes_of_string(broker->endpoints.streams[i]);
     struct model_info models[WORKER_MAX];
     struct message ok = {.kind = MESSAGE_HELLO_OK};
@@ -145,9 +145,10 @@ static void hello(struct broker *broker, const struct origin *from, const struct
     }
     if (!counted)
         lifecycle_enter_key(broker, session, key);
+    session->near = is_near(from);
     session->tells = has_name(&message->hello.features, bytes_of_string(TELLS_TAKEN));
     lifecycle_adopt(broker, session);
-    send_hello_ok(broker, session, is_near(from));
+    send_hello_ok(broker, session);
 }
 
 static void join(struct broker *broker, struct session *session, const struct message *message,

@@ -50,6 +50,13 @@ static enum proto_error refuse_model(struct bytes model, struct error *err)
                      (const char *)model.data);
 }
 
+static struct tenancy tenancy_of_arrival(const struct broker *broker, const struct arrival *arrival)
+{
+    const struct session *session = arrival->session;
+    return tenancy_of(arrival->generation->tenant, session_client(session),
+                      session->near && session->key == 0, broker->secret);
+}
+
 static enum proto_error may_enter(struct broker *broker, const struct arrival *arrival,
                                   struct verdict *verdict)
 {
@@ -67,15 +74,16 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     if (context > 0 && generation->max_tokens > context && !generation->fit_context)
         return error_set(&verdict->reason, PROTO_TOO_LONG, "max_tokens %u is above the context length %u",
                          generation->max_tokens, context);
-    const struct id128 *client = session_client(arrival->session);
+    const struct tenancy tenancy = tenancy_of_arrival(broker, arrival);
+    const struct party party = {session_client(arrival->session), &tenancy};
     struct client_key *key = client_keys_of(&broker->client_keys, arrival->session->key);
     enum proto_error no =
         allowance_check_tokens(&broker->allowance, key, broker->now, &verdict->retry_ms, &verdict->reason);
     if (no != PROTO_OK)
         return no;
-    no = admission_check_queue(&broker->admission, client, arrival->body.len, &verdict->reason);
+    no = admission_check_queue(&broker->admission, &party, arrival->body.len, &verdict->reason);
     if (no == PROTO_OK)
-        no = admission_check_journal(&broker->admission, client, worst_case(broker, generation),
+        no = admission_check_journal(&broker->admission, &party, worst_case(broker, generation),
                                      &broker->journal, &verdict->reason);
     if (no == PROTO_OVERLOADED)
         verdict->retry_ms = admission_retry_ms(&broker->admission, broker->now);
@@ -88,6 +96,7 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     struct bytes model = arrival->generation->model;
     request->key = arrival->session->key;
     request->client = arrival->session->client;
+    request->tenancy = tenancy_of_arrival(broker, arrival);
     request->embed = arrival->generation->embed;
     request->model_known = scheduler_knows(broker->workers, broker->n_workers, model);
     int r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Heaps of heaps.
  *
- *     class, want ──▶ groups, by (turn, first request) ──▶ requests of one session, by (due, arrival)
+ *     class, want ──▶ groups, by (turn, first request) ──▶ requests of one session, its tenants in turn
  *
  * A lane is all that a session has in one class, its groups are what of that wants the same.
  *
@@ -32,31 +32,6 @@
 
 /* ---- order ---- */
 
-/* When it is to start, in terms of the middle class. */
-static int64_t due(const struct request *request)
-{
-    uint64_t ns = request->arrived_ns + QUEUE_PRESSING_NS;
-    if (request->deadline_ns < ns)
-        ns = request->deadline_ns;
-    return (int64_t)ns - request->priority * QUEUE_CLASS_NS;
-}
-
-static bool presses_more(const struct request *a, const struct request *b)
-{
-    int64_t x = due(a), y = due(b);
-    return x != y ? x < y : a->queue_order < b->queue_order;
-}
-
-static struct request *request_of(const struct heap_node *node)
-{
-    return HEAP_ITEM(node, struct request, queue_node);
-}
-
-static bool request_before(const struct heap_node *a, const struct heap_node *b)
-{
-    return presses_more(request_of(a), request_of(b));
-}
-
 static bool deadline_before(const struct heap_node *a, const struct heap_node *b)
 {
     return HEAP_ITEM(a, struct request, deadline_node)->deadline_ns <
@@ -70,13 +45,13 @@ static struct queue_group *group_of(const struct heap_node *node)
 
 static struct request *first_in(const struct queue_group *group)
 {
-    return request_of(heap_first(&group->requests));
+    return tenants_first(&group->requests);
 }
 
 /* Neither is empty. */
 static bool is_before(const struct queue_group *a, const struct queue_group *b)
 {
-    return a->turn != b->turn ? a->turn < b->turn : presses_more(first_in(a), first_in(b));
+    return a->turn != b->turn ? a->turn < b->turn : request_presses_more(first_in(a), first_in(b));
 }
 
 static bool group_before(const struct heap_node *a, const struct heap_node *b)
@@ -94,7 +69,8 @@ static unsigned hash_of(const struct queue *queue, const struct queue_lane_key *
 static struct queue_lane_key key_of(const struct request *request)
 {
     _Static_assert(sizeof(struct queue_lane_key) == sizeof(struct id128) + sizeof(int32_t), "no padding");
-    return (struct queue_lane_key){*request_client(request), request->queued_class};
+    const struct party party = request_party(request);
+    return (struct queue_lane_key){*party_in_turn(&party), request->queued_class};
 }
 
 static struct queue_lane *find_lane(const struct queue *queue, const struct queue_lane_key *key)
@@ -143,7 +119,7 @@ static void free_group(struct queue_group *group)
     while (*at != group)
         at = &(*at)->next;
     *at = group->next;
-    heap_deinit(&group->requests);
+    tenants_deinit(&group->requests);
     free(group);
 }
 
@@ -162,15 +138,15 @@ static int add_group(struct queue *queue, struct queue_lane *lane, struct reques
     struct queue_group *group = calloc(1, sizeof *group);
     if (!group)
         return -ENOMEM;
-    *group = (struct queue_group){.lane = lane,
-                                  .next = lane->groups,
-                                  .want = request->queued_want,
-                                  .requests.before = request_before,
-                                  .turn = turn_to_enter(queue, lane)};
+    *group = (struct queue_group){
+        .lane = lane, .next = lane->groups, .want = request->queued_want, .turn = turn_to_enter(queue, lane)};
     lane->groups = group;
-    int r = heap_push(&group->requests, &request->queue_node);
-    if (r == 0)
-        r = heap_push(heap_of(queue, group), &group->node);
+    tenants_init(&group->requests);
+    int r = tenants_push(&group->requests, &queue->lines, request);
+    if (r == 0 && (r = heap_push(heap_of(queue, group), &group->node)) < 0) {
+        tenants_leave(&group->requests, request);
+        tenant_line_tidy(&queue->lines, request->queued_line);
+    }
     if (r == 0)
         lane->turn = group->turn;
     else
@@ -182,18 +158,19 @@ static int add_group(struct queue *queue, struct queue_lane *lane, struct reques
 static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct request *request)
 {
     struct queue_group *group = find_group(lane, request->queued_want);
-    int r = group ? heap_push(&group->requests, &request->queue_node) : add_group(queue, lane, request);
+    int r = group ? tenants_push(&group->requests, &queue->lines, request) : add_group(queue, lane, request);
     if (r == 0 && group)
         heap_settle(heap_of(queue, group), &group->node);
     return r;
 }
 
-/* Takes a request out of its group, which is out of its class as long as it is empty. */
+/* Takes a request out of its group, which is out of its class as long as it is empty; its line is tidied
+ * later. */
 static void leave_group(struct queue *queue, struct queue_group *group, struct request *request)
 {
     if (group->requests.n == 1) /* before that: it is ordered by what the group has */
         heap_remove(heap_of(queue, group), &group->node);
-    heap_remove(&group->requests, &request->queue_node);
+    tenants_leave(&group->requests, request);
     if (group->requests.n > 0)
         heap_settle(heap_of(queue, group), &group->node);
 }
@@ -201,7 +178,7 @@ static void leave_group(struct queue *queue, struct queue_group *group, struct r
 /* Puts it back there, for which there is the memory still. */
 static void enter_group_again(struct queue *queue, struct queue_group *group, struct request *request)
 {
-    heap_push(&group->requests, &request->queue_node);
+    tenants_push_again(&group->requests, request);
     if (group->requests.n == 1)
         heap_push(heap_of(queue, group), &group->node);
     else
@@ -212,7 +189,7 @@ static void enter_group_again(struct queue *queue, struct queue_group *group, st
 
 void queue_init(struct queue *queue, uint64_t seed)
 {
-    *queue = (struct queue){.seed = seed, .deadlines.before = deadline_before};
+    *queue = (struct queue){.seed = seed, .lines.seed = seed, .deadlines.before = deadline_before};
     for (int i = 0; i < QUEUE_CLASSES; i++)
         for (int want = 0; want < WANTS_MAX; want++)
             queue->classes[i].groups[want].before = group_before;
@@ -273,7 +250,7 @@ struct request *queue_first(const struct queue *queue, uint64_t wants)
         if (queue->classes[i].n == 0)
             continue;
         struct request *request = first_of_class(queue, i, wants);
-        if (request && (!best || due(request) < due(best)))
+        if (request && (!best || request_due(request) < request_due(best)))
             best = request;
     }
     return best;
@@ -308,6 +285,7 @@ void queue_remove(struct queue *queue, struct request *request)
     queue->n--;
     queue->classes[key.class].n--;
     leave_group(queue, group, request);
+    tenant_line_tidy(&queue->lines, request->queued_line);
     if (group->requests.n == 0)
         free_group(group);
     if (!lane->groups)
@@ -318,12 +296,14 @@ void queue_remove(struct queue *queue, struct request *request)
  * changed. */
 static int know_one(struct queue *queue, struct queue_group *unknown, struct request *request)
 {
+    struct tenant_line *line = request->queued_line;
     request->model_known = true;
     request->queued_want = wants_enter(&queue->wants, request);
     bool is_new = !find_group(unknown->lane, request->queued_want);
     leave_group(queue, unknown, request);
     int r = add_to_lane(queue, unknown->lane, request);
     if (r < 0) {
+        request->queued_line = line;
         enter_group_again(queue, unknown, request);
         wants_leave(&queue->wants, request->queued_want);
         request->model_known = false;
@@ -339,19 +319,36 @@ static int know_one(struct queue *queue, struct queue_group *unknown, struct req
     return 0;
 }
 
-/* Some of the group's requests for the model. A heap is not in the order of its array once one has left it,
- * so it may take a few rounds until there are no more. False: there are none, or no memory for them. */
-static bool know_some(struct queue *queue, struct queue_group *unknown, struct bytes model)
+/* Some of the requests for the model that stand in a line of the group, which is tidied. A heap is not in the
+ * order of its array once one has left it, so it may take a few rounds until there are no more. Their number,
+ * or -ENOMEM. */
+static int know_in_line(struct queue *queue, struct queue_group *unknown, struct tenant_line *line,
+                        struct bytes model)
 {
     int n = 0, r = 0;
-    for (size_t i = unknown->requests.n; r == 0 && i-- > 0;) {
-        struct request *request = request_of(unknown->requests.nodes[i]);
+    for (size_t i = line->requests.n; r == 0 && i-- > 0;) {
+        struct request *request = HEAP_ITEM(line->requests.nodes[i], struct request, queue_node);
         if (!bytes_equal(request->model, model))
             continue;
         r = know_one(queue, unknown, request);
         n += r == 0;
     }
-    return r == 0 && n > 0;
+    tenant_line_tidy(&queue->lines, line);
+    return r < 0 ? r : n;
+}
+
+/* The same of the lines of a group. False: there are none, or no memory for them. */
+static bool know_some(struct queue *queue, struct queue_group *unknown, struct bytes model)
+{
+    const struct heap *lines = &unknown->requests.lines;
+    int n = 0, r = 0;
+    for (size_t i = lines->n; r >= 0 && i-- > 0;) {
+        if (i >= lines->n) /* more than one has left */
+            continue;
+        r = know_in_line(queue, unknown, HEAP_ITEM(lines->nodes[i], struct tenant_line, node), model);
+        n += r;
+    }
+    return r >= 0 && n > 0;
 }
 
 void queue_know(struct queue *queue, struct bytes model)
@@ -395,7 +392,10 @@ static void move_on(struct queue *queue, const struct queue_group *giving, uint6
 void queue_take(struct queue *queue, struct request *request, uint64_t wants)
 {
     struct queue_lane_key key = key_of(request);
-    move_on(queue, find_group(find_lane(queue, &key), request->queued_want), wants);
+    struct queue_group *group = find_group(find_lane(queue, &key), request->queued_want);
+    tenants_give(&group->requests, request);
+    heap_settle(heap_of(queue, group), &group->node);
+    move_on(queue, group, wants);
     queue_remove(queue, request);
 }
 
@@ -412,4 +412,5 @@ void queue_deinit(struct queue *queue)
         for (int want = 0; want < WANTS_MAX; want++)
             heap_deinit(&queue->classes[i].groups[want]);
     heap_deinit(&queue->deadlines);
+    tenant_lines_deinit(&queue->lines);
 }

@@ -5,7 +5,9 @@
 /* The queue of admitted requests: who is next. It borrows the requests.
  *
  * Within a priority class sessions share in turn: in one turn each session that waits there gives one
- * request, its most pressing. A request presses the more the sooner it is due: 30 s after it came, or at its
+ * request, its most pressing. What is said here of sessions goes for a client that is a key, with all of its
+ * sessions, and for a tenant that stands alone; who has other tenants gives for each of them in turn
+ * (request_party, tenants.h). A request presses the more the sooner it is due: 30 s after it came, or at its
  * deadline if that is sooner. Within a turn the most pressing goes first, and so it does between classes,
  * each class higher being worth 30 s. So every moment is passed by what comes later, and nobody waits for
  * ever, whatever others ask for.
@@ -25,8 +27,8 @@
 #include <uthash.h>
 
 #include "broker/request.h"
+#include "broker/tenants.h"
 #include "broker/wants.h"
-#include "common/clock.h"
 #include "common/heap.h"
 
 #define QUEUE_PRIORITY_MIN (-8)
@@ -34,12 +36,8 @@
 #define QUEUE_BEGUN        (QUEUE_PRIORITY_MAX - QUEUE_PRIORITY_MIN + 1) /* the class of what was begun */
 #define QUEUE_CLASSES      (QUEUE_BEGUN + 1)
 
-/* What a priority class and a deadline are worth; a worker's engine orders its own by the same. */
-#define QUEUE_CLASS_NS    (30 * (int64_t)CLOCK_NS_PER_S)
-#define QUEUE_PRESSING_NS (30 * CLOCK_NS_PER_S)
-
 struct queue_lane_key {
-    struct id128 session; /* who asked first */
+    struct id128 party; /* whose turns they are */
     int32_t class;
 };
 
@@ -47,7 +45,7 @@ struct queue_group { /* of what one session has waiting in one class: that of on
     struct queue_lane *lane;
     struct queue_group *next; /* of the lane */
     uint32_t want;
-    struct heap requests; /* the most pressing first */
+    struct tenants requests;
     struct heap_node node;
     uint64_t turn; /* of its first one: its lane's, or an earlier one, in which it was passed over */
 };
@@ -70,7 +68,8 @@ struct queue {
     struct queue_class classes[QUEUE_CLASSES];
     struct wants wants;
     struct queue_lane *by_key;
-    struct heap deadlines; /* requests that have one */
+    struct tenant_lines lines; /* of all groups */
+    struct heap deadlines;     /* requests that have one */
     size_t n;
     uint64_t order;
 };

@@ -33,7 +33,8 @@ struct request_record {
         uint32_t model_at, model_len; /* in the body */
         int32_t priority;
         uint32_t on_disconnect;
-        uint64_t has_client_key;
+        uint32_t has_client_key;
+        uint32_t stands_alone; /* its tenant, if it names one */
         uint8_t client_key[CLIENT_KEY_BYTES];
     } fixed;
 
@@ -106,6 +107,7 @@ void record_keep(struct vault *vault, const struct request *request,
         .priority = request->priority,
         .on_disconnect = request->on_disconnect,
         .has_client_key = client_key != NULL,
+        .stands_alone = request->tenancy.alone,
     };
     if (client_key)
         memcpy(record->fixed.client_key, client_key, CLIENT_KEY_BYTES);
@@ -266,6 +268,7 @@ void record_restore(struct request *request, void *block, struct restored *ret_r
         .reserved = fixed->reserved,
         .taken = flags & FLAG_TAKEN,
         .has_client_key = fixed->has_client_key != 0,
+        .stands_alone = fixed->stands_alone != 0,
     };
     memcpy(ret_restored->client_key, fixed->client_key, CLIENT_KEY_BYTES);
 }

@@ -62,6 +62,7 @@ struct restored {
     struct id128 session; /* who has it now */
     uint64_t reserved;    /* of the journal */
     bool taken;           /* its client has all of it */
+    bool stands_alone;    /* the tenant that it names, if it does */
     bool has_client_key;
     uint8_t client_key[CLIENT_KEY_BYTES];
 };

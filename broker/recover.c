@@ -160,13 +160,15 @@ static int queue_again(struct broker *broker, struct request *request)
 
 /* A request that has not ended goes on. */
 static int go_on(struct broker *broker, struct recovery *recovery, struct request *request,
-                 struct record_holder holder)
+                 const struct restored *restored)
 {
     bool cancelled = request->state == REQUEST_CANCELLING;
     uint64_t grace = SESSION_GRACE_MS * CLOCK_NS_PER_MS;
     struct message asked;
     if (message_decode(broker->request_decoder, request->body.data, request->body.len, &asked, NULL) == 0) {
         request->embed = asked.generate.generation.embed;
+        request->tenancy = tenancy_of(asked.generate.generation.tenant, request_client(request),
+                                      restored->stands_alone, broker->secret);
         routing_admit(&broker->routing, request, &asked.generate.generation);
     }
     int r = admission_entered(&broker->admission, request);
@@ -174,7 +176,7 @@ static int go_on(struct broker *broker, struct recovery *recovery, struct reques
         return r;
     session_abandon(&broker->sessions, request,
                     broker->now + (request->keep_ns > grace ? request->keep_ns : grace));
-    if (give_to_holder(broker, request, holder)) {
+    if (give_to_holder(broker, request, restored->holder)) {
         request->state = cancelled ? REQUEST_CANCELLING : REQUEST_RUNNING;
         request->cancelled_ns = broker->now;
         recovery->running++;
@@ -246,7 +248,7 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
     }
     if (!whole)
         restored.holder.incarnation = 0;
-    return go_on(broker, recovery, request, restored.holder);
+    return go_on(broker, recovery, request, &restored);
 }
 
 int recover(struct broker *broker, struct error *err)

@@ -3,6 +3,8 @@
 
 #include "broker/request.h"
 
+#include <string.h>
+
 static const char *const state_names[] = {
     [REQUEST_QUEUED] = "queued",
     [REQUEST_RUNNING] = "running",
@@ -22,6 +24,31 @@ bool request_same_body(const struct request *request, const void *body, size_t l
         return false;
     /* Without the body, after the end, the hash alone decides: a client could only deceive itself. */
     return request->state == REQUEST_ENDED || bytes_equal((struct bytes){body, len}, request->body);
+}
+
+struct tenancy tenancy_of(struct bytes name, const struct id128 *client, bool near, uint64_t secret)
+{
+    struct tenancy tenancy = {.named = name.len > 0, .alone = name.len > 0 && near};
+    if (!tenancy.named)
+        return tenancy;
+    uint64_t seed = near ? secret : hash64(client, sizeof *client, secret);
+    const struct hash128 hash = hash128(name.data, name.len, seed);
+    memcpy(&tenancy.id, &hash, sizeof tenancy.id);
+    return tenancy;
+}
+
+int64_t request_due(const struct request *request)
+{
+    uint64_t ns = request->arrived_ns + REQUEST_PRESSING_NS;
+    if (request->deadline_ns < ns)
+        ns = request->deadline_ns;
+    return (int64_t)ns - request->priority * REQUEST_CLASS_NS;
+}
+
+bool request_presses_more(const struct request *a, const struct request *b)
+{
+    int64_t x = request_due(a), y = request_due(b);
+    return x != y ? x < y : a->queue_order < b->queue_order;
 }
 
 uint64_t request_overhead(void)

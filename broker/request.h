@@ -16,6 +16,7 @@
 
 #include "broker/journal.h"
 #include "common/bytes.h"
+#include "common/clock.h"
 #include "common/hash.h"
 #include "common/heap.h"
 #include "proto/message.h"
@@ -43,15 +44,25 @@ struct prompt_pieces;
 struct request_record;
 struct session;
 struct share;
+struct tenant_line;
 struct worker;
+
+/* The tenant that a client names for a request. Its id is a hash, and all that is known of it: that of a
+ * tenant who stands alone is the same whoever names it, that of another is its client's own. */
+struct tenancy {
+    struct id128 id; /* zeros: none is named */
+    bool named;
+    bool alone; /* it has turns and shares as a client has, and not of its client's (request_party) */
+};
 
 struct request {
     struct request_key home;    /* who asked first */
     struct request_key current; /* who has it now; differs from home only after an attach */
     enum request_state state;
     struct epoch epoch;
-    struct id128 client; /* for whom it counts, if that is a key (session_client) */
-    uint32_t key;        /* its number; 0: it counts for its home's session */
+    struct id128 client;    /* for whom it counts, if that is a key (session_client) */
+    uint32_t key;           /* its number; 0: it counts for its home's session */
+    struct tenancy tenancy; /* for whom the client asks */
 
     /* What was asked. The message is kept as it came, to be compared with repeats and decoded again for the
      * worker; only its hash outlives the end. */
@@ -69,12 +80,14 @@ struct request {
     uint64_t keep_ns; /* DISCONNECT_KEEP: how long it runs on alone */
 
     /* Where it is. */
-    struct share *share;                        /* until it ends */
+    struct share *share;                        /* its client's, until it ends */
+    struct share *tenant_share;                 /* and its tenant's; NULL: none is named */
     struct heap_node queue_node, deadline_node; /* in the queue */
     uint64_t queue_order;                       /* order of arrival there */
     int32_t queued_class;                       /* there */
     uint32_t queued_kind;                       /* its kind when it came there (enum request_kind) */
     uint32_t queued_want;                       /* and the number of what it wants there (wants.h) */
+    struct tenant_line *queued_line;            /* and where it stands there (tenants.h) */
     struct worker *worker;                      /* while assigned */
     struct prompt_pieces *pieces; /* of the prompt, to find who has it; NULL: none; until it ends */
     uint32_t n_found;             /* of those, how many its worker is believed to have had */
@@ -104,11 +117,46 @@ struct request {
     UT_hash_handle by_home, by_current;
 };
 
-/* For whom it counts in queue and journal. */
+/* Its client: its key, or the session that asked first. */
 static inline const struct id128 *request_client(const struct request *request)
 {
     return request->key ? &request->client : &request->home.session;
 }
+
+/* For whom a request counts in queue and journal: its client, and the tenant that this names.
+ *
+ * Who comes from the pool's own user, by a socket in the run directory and without a key, may open as many
+ * sessions as he likes. So a tenant that he names is like a session: it stands alone, with turns and shares
+ * of its own, and is one however many sessions name it. A gateway beside the pool so gives each of its keys
+ * what a program of its own would have. Anybody else has his turns and shares whatever he names, and divides
+ * them between his tenants. */
+struct party {
+    const struct id128 *client;
+    const struct tenancy *tenancy;
+};
+
+static inline struct party request_party(const struct request *request)
+{
+    return (struct party){request_client(request), &request->tenancy};
+}
+
+/* Whose turn it is when it gives. */
+static inline const struct id128 *party_in_turn(const struct party *party)
+{
+    return party->tenancy->alone ? &party->tenancy->id : party->client;
+}
+
+/* The tenancy of what a client asks for under this name ("": none). `near`: by a socket of the run directory,
+ * without a key. The secret keeps the ids of tenants from being chosen. */
+struct tenancy tenancy_of(struct bytes name, const struct id128 *client, bool near, uint64_t secret);
+
+/* When it is to start, in terms of the middle class: 30 s after it came, or at its deadline if that is
+ * sooner, and each priority is worth 30 s. A worker's engine orders its own by the same. Which of two presses
+ * more: the one that is due first, or else the one that came first. */
+#define REQUEST_CLASS_NS    (30 * (int64_t)CLOCK_NS_PER_S)
+#define REQUEST_PRESSING_NS (30 * CLOCK_NS_PER_S)
+int64_t request_due(const struct request *request);
+bool request_presses_more(const struct request *a, const struct request *b);
 
 /* Whether a message asks for what this request was asked for. */
 bool request_same_body(const struct request *request, const void *body, size_t len);

@@ -41,6 +41,7 @@ struct session {
     bool doomed;          /* to be closed at the end of this turn of the loop */
     bool unreachable;     /* its connection is gone, which may have been cut, or memory was short for it */
     bool tells;           /* its client says what it has taken */
+    bool near;            /* it came by a socket in the run directory, which is the pool's user's own */
     struct id128 client;  /* with a key: its first half, for which requests count */
     uint32_t key;         /* number of the key that it was opened with last; 0: none, on the run directory */
     struct request *requests; /* those that have not ended; list by session_prev/next */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A table by session. A request is counted for the session that asked for it first, from admission until it
- * ends, wherever it is attached meanwhile and whether its session is open or not: closing a session and
- * opening it again gains nothing. */
+/* One table: nobody can choose a session with the id of a tenant, which is a hash with a secret. A request is
+ * counted for the client that asked for it first, and for its tenant, from admission until it ends, wherever
+ * it is attached meanwhile and whether its session is open or not: closing a session and opening it again
+ * gains nothing. */
 
 #include "broker/share.h"
 
@@ -9,28 +10,27 @@
 
 #include "common/hash.h"
 
-static unsigned hash_of(const struct shares *shares, const struct id128 *session)
+static unsigned hash_of(const struct shares *shares, const struct id128 *id)
 {
-    return (unsigned)hash64(session, sizeof *session, shares->seed);
+    return (unsigned)hash64(id, sizeof *id, shares->seed);
 }
 
-struct share *share_find(const struct shares *shares, const struct id128 *session)
+struct share *share_find(const struct shares *shares, const struct id128 *id)
 {
     struct share *share;
-    HASH_FIND_BYHASHVALUE(hh, shares->by_session, session, sizeof *session, hash_of(shares, session), share);
+    HASH_FIND_BYHASHVALUE(hh, shares->by_id, id, sizeof *id, hash_of(shares, id), share);
     return share;
 }
 
-struct share *share_take(struct shares *shares, const struct id128 *session)
+struct share *share_take(struct shares *shares, const struct id128 *id)
 {
-    struct share *share = share_find(shares, session);
+    struct share *share = share_find(shares, id);
     if (!share) {
         share = calloc(1, sizeof *share);
         if (!share)
             return NULL;
-        share->session = *session;
-        HASH_ADD_BYHASHVALUE(hh, shares->by_session, session, sizeof share->session, hash_of(shares, session),
-                             share);
+        share->id = *id;
+        HASH_ADD_BYHASHVALUE(hh, shares->by_id, id, sizeof share->id, hash_of(shares, id), share);
     }
     share->requests++;
     return share;
@@ -40,6 +40,6 @@ void share_release(struct shares *shares, struct share *share)
 {
     if (--share->requests > 0)
         return;
-    HASH_DEL(shares->by_session, share);
+    HASH_DEL(shares->by_id, share);
     free(share);
 }

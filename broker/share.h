@@ -2,7 +2,8 @@
 #ifndef BROKER_SHARE_H
 #define BROKER_SHARE_H
 
-/* What each session has of that which all of them share: the queue and the journal.
+/* What each session has of that which all of them share: the queue and the journal. The same is counted for
+ * a client that is a key, over all of its sessions, and for each tenant that a client names.
  *
  * The rule is the same for everything that is shared: with what it asks for a session may have as much as
  * then is left free. One alone gets half of it, each of n a part in n + 1, and there is always something free
@@ -17,8 +18,8 @@
 
 #include "proto/message.h"
 
-struct share { /* of the session that asked first; there while a request of it has not ended */
-    struct id128 session;
+struct share { /* of a client or a tenant; there while a request of it has not ended */
+    struct id128 id;
     size_t requests;             /* that have not ended */
     size_t queued, queued_bytes; /* of those, which wait */
     uint64_t journal_bytes;      /* reserved for those that have not ended */
@@ -27,14 +28,14 @@ struct share { /* of the session that asked first; there while a request of it h
 
 struct shares {    /* zeroed but for the seed: nobody has anything */
     uint64_t seed; /* of the hash */
-    struct share *by_session;
+    struct share *by_id;
 };
 
-/* The share of a session; NULL when it has nothing. */
-struct share *share_find(const struct shares *shares, const struct id128 *session);
+/* Whose share this is; NULL when it has nothing. */
+struct share *share_find(const struct shares *shares, const struct id128 *id);
 
-/* Counts a request of the session; NULL when memory is short. */
-struct share *share_take(struct shares *shares, const struct id128 *session);
+/* Counts a request of it; NULL when memory is short. */
+struct share *share_take(struct shares *shares, const struct id128 *id);
 
 /* Counts it no more; the last one takes the share along. */
 void share_release(struct shares *shares, struct share *share);
@@ -43,6 +44,21 @@ void share_release(struct shares *shares, struct share *share);
 static inline bool share_allows(uint64_t had, uint64_t more, uint64_t free)
 {
     return more <= free && had <= free - more && more <= free - more - had;
+}
+
+/* The most that it allows: what a client divides between its tenants. */
+static inline uint64_t share_most(uint64_t had, uint64_t free)
+{
+    return free > had ? (free - had) / 2 : 0;
+}
+
+/* The same for what may be longer than a share, and would never find enough free: who has nothing gets what
+ * it needs, if a part of the limit is left for others. */
+#define SHARE_OTHERS 8
+static inline bool share_allows_first(uint64_t had, uint64_t more, uint64_t free, uint64_t limit)
+{
+    uint64_t others = limit / SHARE_OTHERS;
+    return share_allows(had, more, free) || (had == 0 && free > others && more <= free - others);
 }
 
 #endif

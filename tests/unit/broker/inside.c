@@ -299,7 +299,7 @@ static void free_books(void)
     lifecycle_clear(broker);
     ck_assert_uint_eq(broker->journal.used, 0);
     ck_assert_uint_eq(broker->admission.queued, 0);
-    ck_assert_ptr_null(broker->admission.shares.by_session);
+    ck_assert_ptr_null(broker->admission.shares.by_id);
     queue_deinit(&broker->queue);
     routing_deinit(&broker->routing);
     vault_close(broker->journal.vault);

@@ -28,6 +28,7 @@ static void empty(void)
         queue_remove(&queue, queue_first(&queue, QUEUE_ALL));
     ck_assert_uint_eq(queue.n, 0);
     ck_assert_ptr_null(queue.by_key);
+    ck_assert_ptr_null(queue.lines.by_key);
     ck_assert_uint_eq(queue_next_deadline(&queue), UINT64_MAX);
 }
 

@@ -26,13 +26,28 @@ static void end(struct admission *admission, struct request *request)
     admission_ended(admission, request, CLOCK_NS_PER_S);
 }
 
+/* Who names nobody. */
+static struct party naming_nobody(const struct id128 *session)
+{
+    static const struct tenancy none;
+    return (struct party){session, &none};
+}
+
 /* What the refusal of a message of so many bytes says; "" when there is room. */
 static const char *refusal(const struct admission *admission, struct id128 session, size_t bytes)
 {
     static struct error reason;
-    enum proto_error error = admission_check_queue(admission, &session, bytes, &reason);
+    const struct party party = naming_nobody(&session);
+    enum proto_error error = admission_check_queue(admission, &party, bytes, &reason);
     ck_assert(error == PROTO_OK || error == PROTO_OVERLOADED);
     return error == PROTO_OK ? "" : reason.text;
+}
+
+static enum proto_error ask_journal(const struct admission *admission, const struct id128 *session,
+                                    uint64_t bytes, const struct journal *journal, struct error *reason)
+{
+    const struct party party = naming_nobody(session);
+    return admission_check_journal(admission, &party, bytes, journal, reason);
 }
 
 #define FULL                           "the queue is full: "
@@ -63,7 +78,7 @@ START_TEST(of_the_queue_a_session_has_as_much_as_it_leaves_free)
     ck_assert_begins(refusal(&admission, ann, 1), SHARE_FULL "3 requests"); /* others want it now */
     for (int i = 1; i < 7; i++)
         end(&admission, &requests[i]);
-    ck_assert_ptr_null(admission.shares.by_session);
+    ck_assert_ptr_null(admission.shares.by_id);
     ck_assert_uint_eq(admission.queued, 0);
 }
 END_TEST
@@ -98,20 +113,20 @@ START_TEST(of_the_journal_a_session_has_as_much_as_it_leaves_free)
     struct error reason;
     ck_assert_int_eq(journal_reserve(&journal, &request.log, 400), 0);
     enter(&admission, &request);
-    ck_assert_int_eq(admission_check_journal(&admission, &ann, 100, &journal, &reason), PROTO_OK);
-    ck_assert_int_eq(admission_check_journal(&admission, &ann, 101, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_int_eq(ask_journal(&admission, &ann, 100, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(ask_journal(&admission, &ann, 101, &journal, &reason), PROTO_OVERLOADED);
     ck_assert_begins(reason.text,
                      "this session's share of the journal is full: its requests could take 400 bytes, and "
                      "101 more are too many now that 600 of 1000 are left");
-    ck_assert_int_eq(admission_check_journal(&admission, &bob, 300, &journal, &reason), PROTO_OK);
-    ck_assert_int_eq(admission_check_journal(&admission, &bob, 601, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_int_eq(ask_journal(&admission, &bob, 300, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(ask_journal(&admission, &bob, 601, &journal, &reason), PROTO_OVERLOADED);
     ck_assert_begins(reason.text, "the journal is full");
     ck_assert_ptr_nonnull(strstr(reason.text, "601 bytes are wanted, and 600 of 1000 left"));
     end(&admission, &request);
     journal_settle(&journal, &request.log, 400);
-    ck_assert_int_eq(admission_check_journal(&admission, &ann, 500, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_int_eq(ask_journal(&admission, &ann, 500, &journal, &reason), PROTO_OVERLOADED);
     journal_taken(&journal, &request.log); /* what has ended and was read makes room */
-    ck_assert_int_eq(admission_check_journal(&admission, &ann, 500, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(ask_journal(&admission, &ann, 500, &journal, &reason), PROTO_OK);
     journal_release(&journal, &request.log);
 }
 END_TEST
@@ -122,13 +137,13 @@ START_TEST(a_first_request_may_be_long_but_leaves_an_eighth_of_the_journal)
     struct journal journal = {.limit = 800};
     struct request request = make(ann, 1, 0);
     struct error reason;
-    ck_assert_int_eq(admission_check_journal(&admission, &ann, 701, &journal, &reason), PROTO_TOO_LONG);
-    ck_assert_int_eq(admission_check_journal(&admission, &ann, 700, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(ask_journal(&admission, &ann, 701, &journal, &reason), PROTO_TOO_LONG);
+    ck_assert_int_eq(ask_journal(&admission, &ann, 700, &journal, &reason), PROTO_OK);
     ck_assert_int_eq(journal_reserve(&journal, &request.log, 600), 0);
     enter(&admission, &request);
-    ck_assert_int_eq(admission_check_journal(&admission, &ann, 1, &journal, &reason), PROTO_OVERLOADED);
-    ck_assert_int_eq(admission_check_journal(&admission, &bob, 101, &journal, &reason), PROTO_OVERLOADED);
-    ck_assert_int_eq(admission_check_journal(&admission, &bob, 100, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(ask_journal(&admission, &ann, 1, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_int_eq(ask_journal(&admission, &bob, 101, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_int_eq(ask_journal(&admission, &bob, 100, &journal, &reason), PROTO_OK);
     end(&admission, &request);
     journal_release(&journal, &request.log);
 }
@@ -333,6 +348,164 @@ START_TEST(each_drawn_seed_is_another)
 }
 END_TEST
 
+/* ---- tenants ---- */
+
+/* A request of this session for this tenant. */
+static struct request for_tenant(struct id128 session, const char *name, bool near)
+{
+    struct request request = make(session, 1, 1);
+    request.tenancy = tenancy_of(bytes_of_string(name), &session, near, 7);
+    return request;
+}
+
+/* The refusal of one more; "" when it may enter. */
+static const char *refusal_of(const struct admission *admission, const struct request *request)
+{
+    static struct error reason;
+    const struct party party = request_party(request);
+    return admission_check_queue(admission, &party, 1, &reason) == PROTO_OK ? "" : reason.text;
+}
+
+/* Enters as many as may. */
+static size_t fill(struct admission *admission, struct request *requests, const struct request *like)
+{
+    size_t n = 0;
+    for (; refusal_of(admission, like)[0] == 0; n++) {
+        requests[n] = *like;
+        enter(admission, &requests[n]);
+    }
+    return n;
+}
+
+START_TEST(a_tenant_that_stands_alone_has_the_share_of_a_session)
+{
+    static struct request requests[64];
+    struct admission admission = {.max_queued = 64, .max_queued_bytes = 1 << 20};
+    const struct request x = for_tenant(ann, "x", true), y = for_tenant(ann, "y", true),
+                         again = for_tenant(bob, "x", true), other = make(eve, 1, 1);
+    size_t of_x = fill(&admission, requests, &x);
+    ck_assert_uint_eq(of_x, 32);
+    ck_assert_begins(refusal_of(&admission, &x),
+                     "this tenant's share of the queue is full: 32 requests of it");
+    ck_assert_begins(refusal_of(&admission, &again), "this tenant's share"); /* from another session, too */
+    size_t of_y = fill(&admission, requests + of_x, &y);
+    ck_assert_uint_eq(of_y, 16);
+    size_t of_other = fill(&admission, requests + of_x + of_y, &other);
+    ck_assert_uint_eq(of_other, 8);
+    for (size_t i = 0; i < of_x + of_y + of_other; i++)
+        end(&admission, &requests[i]);
+    ck_assert_ptr_null(admission.shares.by_id);
+}
+END_TEST
+
+START_TEST(names_that_a_session_makes_up_leave_an_eighth_to_others)
+{
+    static struct request requests[64];
+    struct admission admission = {.max_queued = 64, .max_queued_bytes = 1 << 20};
+    const struct request other = make(eve, 1, 1);
+    char name[16];
+    size_t n = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "made up %u", i);
+        struct request request = for_tenant(ann, name, true);
+        if (refusal_of(&admission, &request)[0])
+            continue;
+        requests[n] = request;
+        enter(&admission, &requests[n++]);
+    }
+    ck_assert_uint_eq(n, 56);
+    const struct request one_more = for_tenant(ann, "one more", true);
+    ck_assert_begins(refusal_of(&admission, &one_more), SHARE_FULL "56 requests of it wait");
+    ck_assert_str_eq(refusal_of(&admission, &other), "");
+    for (size_t i = 0; i < n; i++)
+        end(&admission, &requests[i]);
+    ck_assert_ptr_null(admission.shares.by_id);
+}
+END_TEST
+
+START_TEST(other_tenants_divide_what_their_client_has)
+{
+    static struct request requests[64];
+    struct admission admission = {.max_queued = 64, .max_queued_bytes = 1 << 20};
+    const struct request x = for_tenant(ann, "x", false), y = for_tenant(ann, "y", false),
+                         unnamed = make(ann, 1, 1), namesake = for_tenant(bob, "x", false);
+    size_t n = fill(&admission, requests, &x);
+    ck_assert_uint_ge(n, 15);
+    ck_assert_uint_le(n, 17); /* half of the half that the client may have */
+    ck_assert_begins(refusal_of(&admission, &x), "this tenant's share of the queue is full");
+    size_t of_y = fill(&admission, requests + n, &y);
+    ck_assert_uint_ge(of_y, 7);
+    ck_assert_uint_le(of_y, 9);
+    n += of_y;
+    char name[16];
+    for (unsigned i = 0; i < 1000; i++) { /* however many names: no more than the client's share */
+        snprintf(name, sizeof name, "made up %u", i);
+        struct request request = for_tenant(ann, name, false);
+        if (refusal_of(&admission, &request)[0])
+            continue;
+        requests[n] = request;
+        enter(&admission, &requests[n++]);
+    }
+    ck_assert_uint_eq(n, 31);
+    ck_assert_str_eq(refusal_of(&admission, &unnamed), "");
+    requests[n] = unnamed;
+    enter(&admission, &requests[n++]);
+    ck_assert_begins(refusal_of(&admission, &unnamed), SHARE_FULL "32 requests");
+    ck_assert_str_eq(refusal_of(&admission, &namesake), ""); /* of another client is another */
+    for (size_t i = 0; i < n; i++)
+        end(&admission, &requests[i]);
+    ck_assert_ptr_null(admission.shares.by_id);
+}
+END_TEST
+
+START_TEST(of_little_every_tenant_may_have_something)
+{
+    struct admission admission = {.max_queued = 2, .max_queued_bytes = 2};
+    struct request x = for_tenant(ann, "x", false), y = for_tenant(bob, "y", true);
+    ck_assert_str_eq(refusal_of(&admission, &x), "");
+    ck_assert_str_eq(refusal_of(&admission, &y), "");
+    admission.max_client_requests = 2;
+    admission.max_queued = admission.max_queued_bytes = 100;
+    enter(&admission, &x);
+    ck_assert_begins(
+        refusal_of(&admission, &x),
+        "this tenant has 1 requests that have not ended, of 1 that its client has and 2 that it");
+    struct request z = for_tenant(ann, "z", false);
+    ck_assert_str_eq(refusal_of(&admission, &z), "");
+    enter(&admission, &z);
+    ck_assert_begins(refusal_of(&admission, &z), "this client has 2 requests that have not ended");
+    end(&admission, &x);
+    end(&admission, &z);
+}
+END_TEST
+
+START_TEST(a_long_request_of_a_tenant_is_not_refused_for_ever)
+{
+    struct admission admission = {.max_queued = 100, .max_queued_bytes = 1000};
+    struct journal journal = {.limit = 800};
+    struct request x = for_tenant(ann, "x", false), y = for_tenant(bob, "y", true);
+    struct error reason;
+    const struct party of_x = request_party(&x), of_y = request_party(&y);
+    ck_assert_int_eq(admission_check_journal(&admission, &of_x, 700, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(admission_check_journal(&admission, &of_y, 700, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(admission_check_journal(&admission, &of_y, 701, &journal, &reason), PROTO_TOO_LONG);
+    x.log = y.log = (struct journal_log){0};
+    ck_assert_int_eq(journal_reserve(&journal, &x.log, 200), 0);
+    enter(&admission, &x);
+    struct request z = for_tenant(ann, "z", false);
+    const struct party of_z = request_party(&z);
+    /* Its client may have 200 more; one that has nothing leaves an eighth of what that has in all. */
+    ck_assert_int_eq(admission_check_journal(&admission, &of_z, 150, &journal, &reason), PROTO_OK);
+    ck_assert_int_eq(admission_check_journal(&admission, &of_z, 151, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_begins(reason.text,
+                     "this tenant's share of the journal is full: its requests could take 0 bytes");
+    ck_assert_int_eq(admission_check_journal(&admission, &of_x, 1, &journal, &reason), PROTO_OVERLOADED);
+    ck_assert_begins(reason.text, "this tenant's share of the journal is full: its requests could take 200");
+    end(&admission, &x);
+    journal_release(&journal, &x.log);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, of_the_queue_a_session_has_as_much_as_it_leaves_free);
@@ -350,6 +523,11 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_rate_of_ends_is_halved_by_each_second);
     tcase_add_test(tests, what_was_asked_for_is_fixed_in_its_units);
     tcase_add_test(tests, each_drawn_seed_is_another);
+    tcase_add_test(tests, a_tenant_that_stands_alone_has_the_share_of_a_session);
+    tcase_add_test(tests, names_that_a_session_makes_up_leave_an_eighth_to_others);
+    tcase_add_test(tests, other_tenants_divide_what_their_client_has);
+    tcase_add_test(tests, of_little_every_tenant_may_have_something);
+    tcase_add_test(tests, a_long_request_of_a_tenant_is_not_refused_for_ever);
 }
 
 int main(void)

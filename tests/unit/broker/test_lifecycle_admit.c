@@ -104,6 +104,28 @@ START_TEST(the_same_message_twice_is_one_request_and_another_under_its_id_is_non
 }
 END_TEST
 
+static void ask_for_ann(struct generation *generation)
+{
+    generation->tenant = BYTES_LITERAL("ann");
+}
+
+START_TEST(a_tenant_stands_alone_if_its_client_is_near_and_has_no_key)
+{
+    sessions[0]->near = sessions[1]->near = true;
+    const struct request *one = inside_admit(0, 'a', ask_for_ann), *other = inside_admit(1, 'b', ask_for_ann);
+    ck_assert(one->tenancy.alone);
+    ck_assert_ptr_eq(one->tenant_share, other->tenant_share); /* whichever session names it */
+    ck_assert_ptr_ne(one->share, other->share);
+    ck_assert_uint_eq(one->tenant_share->queued, 2);
+    sessions[0]->near = false;
+    const struct request *far = inside_admit(0, 'c', ask_for_ann);
+    ck_assert(far->tenancy.named && !far->tenancy.alone);
+    ck_assert_ptr_ne(far->tenant_share, one->tenant_share);
+    ck_assert_uint_eq(far->share->queued, 2);
+    ck_assert_ptr_null(inside_admit(1, 'd', NULL)->tenant_share);
+}
+END_TEST
+
 START_TEST(a_request_that_ended_is_answered_with_its_end)
 {
     struct request *request = inside_admit(0, 'r', NULL);
@@ -256,6 +278,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_admitted_is_complete);
     tcase_add_test(tests, the_same_message_twice_is_one_request_and_another_under_its_id_is_none);
     tcase_add_test(tests, a_request_that_ended_is_answered_with_its_end);
+    tcase_add_test(tests, a_tenant_stands_alone_if_its_client_is_near_and_has_no_key);
     tcase_add_test(tests, what_no_worker_could_ever_do_is_refused_at_the_door);
     tcase_add_test(tests, more_than_the_context_may_be_asked_for_where_the_worker_lowers_it);
     tcase_add_test(tests, as_many_tokens_as_the_context_has_may_be_asked_for);

@@ -11,9 +11,9 @@
 
 #include <zmq.h>
 
-/* Sends a generate under a number; numbers below 2^16 give distinct ids. */
-static void generate(struct client *client, unsigned number, const char *prompt, uint32_t max_tokens,
-                     uint32_t logprobs)
+/* Sends a generate for a tenant under a number; numbers below 2^16 give distinct ids. */
+static void generate_for(struct client *client, unsigned number, const char *tenant, const char *prompt,
+                         uint32_t max_tokens, uint32_t logprobs)
 {
     struct message generate = {.kind = MESSAGE_GENERATE};
     memcpy(&generate.generate.id, &number, sizeof number);
@@ -21,7 +21,14 @@ static void generate(struct client *client, unsigned number, const char *prompt,
     generate.generate.generation.prompt.text = bytes_of_string(prompt);
     generate.generate.generation.max_tokens = max_tokens;
     generate.generate.generation.logprobs = logprobs;
+    generate.generate.generation.tenant = bytes_of_string(tenant);
     client_send(client, &generate);
+}
+
+static void generate(struct client *client, unsigned number, const char *prompt, uint32_t max_tokens,
+                     uint32_t logprobs)
+{
+    generate_for(client, number, "", prompt, max_tokens, logprobs);
 }
 
 /* Reads verdicts on `n` requests: how many were accepted. All others are `overloaded` and say `reason`. */
@@ -68,6 +75,54 @@ START_TEST(a_session_with_one_request_does_not_wait_behind_all_of_another)
     ck_assert_int_eq(client_read(&client_b, 'b', &count, NULL), END_LENGTH);
     ck_assert_uint_eq(count, 3);
     ck_assert_uint_gt(client_status(&client_b).status_ok.queued, FLOOD - 20);
+    client_close(&client_b);
+    close_pool();
+}
+END_TEST
+
+static void of_bob(struct generation *generation)
+{
+    generation->tenant = BYTES_LITERAL("bob");
+}
+
+START_TEST(a_tenant_with_one_request_does_not_wait_behind_all_of_another)
+{
+    enum { FLOOD = 2000 };
+    uint64_t count;
+    open_pool(NULL);
+    for (unsigned i = 0; i < FLOOD; i++)
+        generate_for(&client_a, i, "ann", "wait", 1, 0);
+    ck_assert_uint_eq(read_verdicts(&client_a, FLOOD, ""), FLOOD);
+    client_generate(&client_a, 'b', "count 3", of_bob); /* of the same session */
+    client_expect(&client_a, MESSAGE_ACCEPTED);
+    cancel(&client_a, 0);
+    cancel(&client_a, 1);
+    ck_assert_int_eq(client_read(&client_a, 'b', &count, NULL), END_LENGTH);
+    ck_assert_uint_eq(count, 3);
+    ck_assert_uint_gt(client_status(&client_a).status_ok.queued, FLOOD - 20);
+    close_pool();
+}
+END_TEST
+
+START_TEST(a_session_that_makes_up_names_leaves_room_for_others)
+{
+    enum { FLOOD = 9000, MOST = 8192 - 8192 / 8 };
+    char name[16];
+    open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
+    for (unsigned i = 0; i < FLOOD; i++) {
+        struct message ping = {.kind = MESSAGE_PING};
+        snprintf(name, sizeof name, "n%u", i);
+        generate_for(&client_a, i, name, "wait", 1, 0);
+        if (i % 500 == 0)
+            client_send(&client_b, &ping);
+    }
+    unsigned accepted = read_verdicts(&client_a, FLOOD, "this session's share of the queue is full");
+    ck_assert_uint_ge(accepted, MOST);
+    ck_assert_uint_le(accepted, MOST + 20); /* those that run */
+    for (unsigned i = 0; i < 500; i++)
+        generate(&client_b, i, "wait", 1, 0);
+    ck_assert_uint_eq(read_verdicts(&client_b, 500, ""), 500);
     client_close(&client_b);
     close_pool();
 }
@@ -405,6 +460,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_was_begun_goes_on_before_all_that_waits);
     tcase_add_test(tests, a_worker_has_one_large_question_and_answers_brief_ones_meanwhile);
     tcase_add_test(tests, a_session_with_one_request_does_not_wait_behind_all_of_another);
+    tcase_add_test(tests, a_tenant_with_one_request_does_not_wait_behind_all_of_another);
+    tcase_add_test(tests, a_session_that_makes_up_names_leaves_room_for_others);
     tcase_add_test(tests, one_session_does_not_fill_the_queue);
     tcase_add_test(tests, one_session_does_not_fill_the_journal);
     tcase_add_test(tests, clients_that_ask_for_pages_and_read_none_hold_little);

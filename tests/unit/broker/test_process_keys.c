@@ -275,6 +275,46 @@ static void open_again(struct client *client)
     }
 }
 
+static char made_up[16];
+
+static void for_a_made_up_name(struct generation *generation)
+{
+    generation->tenant = bytes_of_string(made_up);
+}
+
+START_TEST(a_key_that_makes_up_tenants_gets_no_more_turns)
+{
+    enum { FLOOD = 120 };
+    uint64_t count;
+    let_in(alice, "alice");
+    open_guarded_pool(NULL);
+    open_tcp(&client_a, alice, 'a');
+    for (unsigned i = 0; i < FLOOD; i++) {
+        snprintf(made_up, sizeof made_up, "n%u", i);
+        client_generate(&client_a, (uint8_t)i, "wait", for_a_made_up_name);
+    }
+    for (unsigned i = 0; i < FLOOD; i++)
+        client_expect(&client_a, MESSAGE_ACCEPTED);
+    client_generate(&client_b, 1, "count 3", NULL);
+    client_generate(&client_b, 2, "count 3", NULL);
+    client_expect(&client_b, MESSAGE_ACCEPTED);
+    client_expect(&client_b, MESSAGE_ACCEPTED);
+    uint32_t running = client_status(&client_b).status_ok.running;
+    /* Four slots are given up: two for the key, two for the other. Each tenant of a turn of its own would
+     * take them all. */
+    for (uint8_t i = 0; i < 4; i++) {
+        struct message message = named(MESSAGE_CANCEL, i);
+        client_send(&client_a, &message);
+        client_expect(&client_a, MESSAGE_END);
+    }
+    ck_assert_int_eq(client_read(&client_b, 1, &count, NULL), END_LENGTH);
+    ck_assert_int_eq(client_read(&client_b, 2, &count, NULL), END_LENGTH);
+    ck_assert_uint_le(client_status(&client_b).status_ok.running, running);
+    ck_assert_uint_gt(client_status(&client_b).status_ok.queued, FLOOD - running - 10);
+    close_all(&client_a);
+}
+END_TEST
+
 START_TEST(the_limits_of_a_key_outlive_the_broker)
 {
     let_in(alice, "alice");
@@ -531,6 +571,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_key_has_its_limits_over_all_of_its_sessions);
     tcase_add_test(tests, the_largest_message_that_is_allowed_arrives_encrypted_too);
     tcase_add_test(tests, texts_to_tokenize_count_as_tokens_of_the_key);
+    tcase_add_test(tests, a_key_that_makes_up_tenants_gets_no_more_turns);
     tcase_add_test(tests, the_limits_of_a_key_outlive_the_broker);
     tcase_add_test(tests, a_key_has_so_many_subscriptions_over_all_of_its_connections);
     tcase_add_test(tests, subscriptions_of_one_connection_count_each);

@@ -4,6 +4,7 @@
 
 #include "tests/unit/broker/queued.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 START_TEST(a_class_is_worth_thirty_seconds_and_no_more)
@@ -214,6 +215,110 @@ START_TEST(a_priority_beyond_the_classes_is_that_of_the_last_one)
 }
 END_TEST
 
+/* A request for a tenant of the session; one that stands `alone` is that of all sessions. */
+static struct request make_for(uint8_t session, uint8_t tenant, bool alone)
+{
+    struct request request = make(session, 0, 0);
+    request.tenancy = (struct tenancy){{{100, tenant, alone ? 0 : session}}, true, alone};
+    return request;
+}
+
+START_TEST(a_tenant_that_stands_alone_has_turns_as_a_session_has)
+{
+    enum { MANY = 500 };
+    static struct request flood[MANY];
+    struct request small = make_for(1, 2, true), elsewhere = make_for(3, 1, true), plain = make(4, 0, 9 * S);
+    for (int i = 0; i < MANY; i++) {
+        flood[i] = make_for(1, 1, true);
+        push(&flood[i]);
+    }
+    ck_assert_ptr_eq(take(), &flood[0]);
+    push(&small);
+    push(&plain);
+    push(&elsewhere); /* of the flood's tenant by another session: it waits behind the flood */
+    ck_assert_ptr_eq(take(), &flood[1]);
+    ck_assert_ptr_eq(take(), &small);
+    ck_assert_ptr_eq(take(), &plain);
+    for (int i = 2; i < MANY; i++)
+        ck_assert_ptr_eq(take(), &flood[i]);
+    ck_assert_ptr_eq(take(), &elsewhere);
+    empty();
+}
+END_TEST
+
+START_TEST(other_tenants_share_their_clients_turn)
+{
+    enum { EACH = 40 };
+    static struct request of[3][EACH]; /* two tenants of session 1, one of them with much; session 2 */
+    unsigned taken[3] = {0};
+    for (int i = 0; i < EACH; i++) {
+        of[0][i] = make_for(1, 1, false);
+        push(&of[0][i]);
+    }
+    for (int i = 0; i < EACH; i++) {
+        of[1][i] = make_for(1, 2, false);
+        of[2][i] = make(2, 0, 0);
+        push(&of[1][i]);
+        push(&of[2][i]);
+    }
+    for (int i = 0; i < EACH; i++) {
+        const struct request *request = take();
+        for (int who = 0; who < 3; who++)
+            taken[who] += request >= of[who] && request < of[who] + EACH;
+        ck_assert_int_le(abs((int)taken[0] - (int)taken[1]), 1);
+        ck_assert_int_le(abs((int)(taken[0] + taken[1]) - (int)taken[2]), 1);
+    }
+    empty();
+}
+END_TEST
+
+START_TEST(names_that_are_made_up_get_a_client_no_more_turns)
+{
+    enum { MANY = 200 };
+    static struct request made_up[MANY], others[MANY];
+    unsigned n_made_up = 0, n_others = 0;
+    for (int i = 0; i < MANY; i++) {
+        made_up[i] = make_for(1, (uint8_t)i, false);
+        others[i] = make(2, 0, 0);
+        push(&made_up[i]);
+        push(&others[i]);
+    }
+    for (int i = 0; i < MANY; i++) {
+        if (take()->home.session.bytes[0] == 1)
+            n_made_up++;
+        else
+            n_others++;
+        ck_assert_int_le(abs((int)n_made_up - (int)n_others), 1);
+    }
+    empty();
+}
+END_TEST
+
+START_TEST(a_model_that_becomes_known_is_known_for_every_tenant)
+{
+    enum { N = 60 };
+    static struct request requests[N];
+    for (int i = 0; i < N; i++) { /* more names than have numbers, some of them of the model to come */
+        static char names[N][16];
+        snprintf(names[i], sizeof names[i], i < 12 || i % 3 ? "no-%d" : "real", i);
+        requests[i] = make_for(1, (uint8_t)(i % 7), false);
+        requests[i].model = bytes_of_string(names[i]);
+        requests[i].model_known = false;
+        push(&requests[i]);
+    }
+    queue_know(&queue, BYTES_LITERAL("real"));
+    for (int i = 0; i < N; i++) {
+        bool real = i >= 12 && i % 3 == 0;
+        ck_assert_int_eq(requests[i].model_known, real);
+        if (real)
+            ck_assert_uint_lt(requests[i].queued_want, WANTS_SHARED_UNKNOWN);
+    }
+    for (int i = 0; i < N; i++)
+        ck_assert_ptr_nonnull(take());
+    empty();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -228,6 +333,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_expired_request_is_found_wherever_it_stands);
     tcase_add_test(tests, each_turn_gives_every_session_that_waits_one_request);
     tcase_add_test(tests, a_priority_beyond_the_classes_is_that_of_the_last_one);
+    tcase_add_test(tests, a_tenant_that_stands_alone_has_turns_as_a_session_has);
+    tcase_add_test(tests, other_tenants_share_their_clients_turn);
+    tcase_add_test(tests, names_that_are_made_up_get_a_client_no_more_turns);
+    tcase_add_test(tests, a_model_that_becomes_known_is_known_for_every_tenant);
 }
 
 int main(void)

@@ -20,6 +20,8 @@ static struct board_slot turns;
 static uint32_t n_workers; /* of the next broker */
 static struct broker *broker;
 static char model[8];             /* that requests name; "": none */
+static struct bytes tenant;       /* that they name; "": none */
+static bool near;                 /* by a socket of the run directory */
 static const uint8_t *client_key; /* that requests are admitted with; NULL: none */
 static struct client_key *known;  /* to the next broker; NULL: nobody */
 
@@ -81,6 +83,8 @@ static void free_books(struct broker *dead)
 static void begin(void)
 {
     model[0] = 0;
+    tenant = (struct bytes){"", 0};
+    near = false;
     client_key = NULL;
     known = NULL;
     n_workers = 0;
@@ -126,6 +130,8 @@ static struct request *admit(uint8_t name, size_t bytes)
     generation_defaults(&generate.generate.generation);
     generate.generate.generation.prompt.text = (struct bytes){prompt, bytes};
     generate.generate.generation.model = bytes_of_string(model);
+    generate.generate.generation.tenant = tenant;
+    request->tenancy = tenancy_of(tenant, &request->home.session, near, broker->secret);
 
     struct buffer body = encoded(&generate);
     ck_assert_int_eq(record_make(broker->journal.vault, request, body.data, body.len), 0);
@@ -305,8 +311,8 @@ START_TEST(a_request_counts_for_its_clients_key_again)
     ck_assert_ptr_eq(request_client(found(2)), &found(2)->home.session);
     struct error reason;
     broker->admission.max_client_requests = 1;
-    ck_assert_int_eq(admission_check_queue(&broker->admission, request_client(request), 10, &reason),
-                     PROTO_OVERLOADED);
+    const struct party party = request_party(request);
+    ck_assert_int_eq(admission_check_queue(&broker->admission, &party, 10, &reason), PROTO_OVERLOADED);
     broker->allowance.tokens = 100;
     alice.filled_ns = 0;
     lifecycle_charge(broker, request, 30);
@@ -343,12 +349,51 @@ START_TEST(what_waits_for_a_real_model_is_told_from_made_up_names_once_a_worker_
 }
 END_TEST
 
+START_TEST(a_request_counts_for_its_tenant_again)
+{
+    const uint64_t secret = 77; /* of the next broker: each has its own */
+    tenant = BYTES_LITERAL("ann");
+    near = true;
+    admit(1, 100);
+    admit(2, 100);
+    near = false;
+    admit(3, 100);
+    record_assigned(admit(4, 100), (struct record_holder){0, 7});
+    tenant = (struct bytes){"", 0};
+    admit(5, 100);
+    n_workers = 1;
+    free_books(broker);
+    broker = new_broker();
+    broker->secret = secret;
+    ck_assert_int_eq(recover(broker, &(struct error){{0}}), 0);
+    const struct tenancy stands_alone = tenancy_of(BYTES_LITERAL("ann"), NULL, true, secret);
+    for (uint8_t name = 1; name <= 2; name++) {
+        ck_assert(found(name)->tenancy.alone);
+        ck_assert_mem_eq(&found(name)->tenancy.id, &stands_alone.id, sizeof stands_alone.id);
+    }
+    for (uint8_t name = 3; name <= 4; name++) {
+        const struct tenancy own =
+            tenancy_of(BYTES_LITERAL("ann"), &found(name)->home.session, false, secret);
+        ck_assert(found(name)->tenancy.named && !found(name)->tenancy.alone);
+        ck_assert_mem_eq(&found(name)->tenancy.id, &own.id, sizeof own.id);
+    }
+    ck_assert(!found(5)->tenancy.named);
+    ck_assert_uint_eq(found(1)->tenant_share->queued, 2);
+    ck_assert_uint_eq(found(3)->tenant_share->queued, 1);
+    ck_assert_uint_eq(found(4)->tenant_share->queued, 0); /* it runs */
+    ck_assert_uint_eq(found(4)->tenant_share->requests, 1);
+    ck_assert_ptr_null(found(5)->tenant_share);
+    ck_assert_ptr_eq(queue_first(&broker->queue, QUEUE_ALL), found(1));
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, of_a_record_that_was_caught_on_its_move_one_is_left);
     tcase_add_test(tests, twins_stand_in_nobodys_way);
     tcase_add_test(tests, a_request_counts_for_its_clients_key_again);
+    tcase_add_test(tests, a_request_counts_for_its_tenant_again);
     tcase_add_test(tests, of_a_key_that_was_taken_away_a_request_counts_for_its_session);
     tcase_add_test(tests, what_waits_for_a_real_model_is_told_from_made_up_names_once_a_worker_has_come);
     tcase_add_test(tests, what_runs_takes_a_large_ones_place_only_if_it_is_large);

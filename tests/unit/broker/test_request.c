@@ -72,6 +72,35 @@ START_TEST(it_counts_for_its_key_or_else_for_its_session)
 }
 END_TEST
 
+START_TEST(a_tenant_is_one_for_all_who_may_name_it_alone_and_else_its_clients_own)
+{
+    const struct id128 ann = {{1}}, bob = {{2}};
+    const struct bytes name = BYTES_LITERAL("x"), other = BYTES_LITERAL("y");
+    const struct tenancy near = tenancy_of(name, &ann, true, 7), same = tenancy_of(name, &bob, true, 7),
+                         far = tenancy_of(name, &ann, false, 7), bobs = tenancy_of(name, &bob, false, 7);
+    ck_assert(near.named && near.alone && far.named && !far.alone);
+    ck_assert_mem_eq(&near.id, &same.id, sizeof near.id);
+    const struct tenancy others[] = {far, bobs, tenancy_of(other, &ann, true, 7),
+                                     tenancy_of(name, &ann, true, 8)};
+    for (size_t i = 0; i < 4; i++)
+        for (size_t j = 0; j <= i; j++)
+            ck_assert_mem_ne(&others[i].id, j == i ? &near.id : &others[j].id, sizeof near.id);
+    ck_assert(!tenancy_of(BYTES_LITERAL(""), &ann, true, 7).named);
+    ck_assert(!tenancy_of(BYTES_LITERAL(""), &ann, true, 7).alone);
+}
+END_TEST
+
+START_TEST(turns_are_the_tenants_if_it_stands_alone_and_else_the_clients)
+{
+    struct request request = {.home.session = {{1}}, .tenancy = {{{5}}, true, true}};
+    struct party party = request_party(&request);
+    ck_assert_ptr_eq(party.client, &request.home.session);
+    ck_assert_ptr_eq(party_in_turn(&party), &request.tenancy.id);
+    request.tenancy.alone = false;
+    ck_assert_ptr_eq(party_in_turn(&party), &request.home.session);
+}
+END_TEST
+
 START_TEST(every_state_has_a_name)
 {
     static const char *const names[] = {"queued", "running", "cancelling", "ended", "unknown"};
@@ -95,6 +124,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, of_one_that_ended_the_hash_is_all_there_is);
     tcase_add_test(tests, its_kind_is_what_a_worker_must_have_for_it);
     tcase_add_test(tests, it_counts_for_its_key_or_else_for_its_session);
+    tcase_add_test(tests, a_tenant_is_one_for_all_who_may_name_it_alone_and_else_its_clients_own);
+    tcase_add_test(tests, turns_are_the_tenants_if_it_stands_alone_and_else_the_clients);
     tcase_add_test(tests, every_state_has_a_name);
     tcase_add_test(tests, what_it_costs_beside_its_frames_is_more_than_the_struct);
 }

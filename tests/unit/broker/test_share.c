@@ -46,7 +46,7 @@ START_TEST(a_share_is_there_while_its_session_has_requests)
     share_release(&shares, share);
     ck_assert_ptr_null(share_find(&shares, &a));
     share_release(&shares, share_find(&shares, &b));
-    ck_assert_ptr_null(shares.by_session);
+    ck_assert_ptr_null(shares.by_id);
 }
 END_TEST
 

@@ -233,6 +233,7 @@ static int send_some(struct embeddings *e, struct quern_error *err)
         quern_request_init(&request); /* what else may have been said means nothing here */
         request.model = e->in.parameters.request.model;
         request.embed = true;
+        request.tenant = key_tenant(e->key);
         request.text = input->text.data;
         request.text_len = input->text.len;
         request.ids = input->ids;

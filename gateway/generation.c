@@ -284,6 +284,7 @@ static int send_requests(struct generation *generation, const struct parameters 
         struct choice *choice = &generation->choices[i];
         struct quern_request request;
         parameters_seed_choice(parameters, i, &request);
+        request.tenant = key_tenant(generation->key);
         choice->generation = generation;
         choice->index = i;
         if (form && answer_expect_calls(choice, form) < 0)

@@ -4,10 +4,12 @@
 #include "gateway/keys.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "common/number.h"
 #include "common/secret_file.h"
 
@@ -40,6 +42,8 @@ static int take_line(char *line, struct key *ret_key, struct error *err)
                          ret_key->secret_len, KEY_BYTES_LEAST, KEY_BYTES_MOST);
     strcpy(ret_key->name, name);
     strcpy(ret_key->secret, secret);
+    const struct hash128 hash = hash128(name, strlen(name), 0);
+    snprintf(ret_key->tenant, sizeof ret_key->tenant, "%016" PRIx64 "%016" PRIx64, hash.high, hash.low);
     while (r == 0 && (word = strtok_r(NULL, blank, &rest)))
         r = take_bound(ret_key, word, err);
     return r;

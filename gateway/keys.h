@@ -8,9 +8,10 @@
  *
  *     NAME KEY [requests=N] [tokens=N]
  *
- * NAME is for the log. `requests` bounds how many of its requests are answered at a time, until clients have
- * taken the answers, `tokens` how many tokens they may ask for together (max_tokens times n); without them
- * there is no bound. Empty lines and those that begin with # are passed over. */
+ * NAME is for the log, and keys of one name are one tenant of the pool, also at several gateways: the pool's
+ * turns and shares are divided between tenants. `requests` bounds how many of its requests are answered at a
+ * time, until clients have taken the answers, `tokens` how many tokens they may ask for together (max_tokens
+ * times n); without them there is no bound. Empty lines and those that begin with # are passed over. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@
 
 struct key {
     char name[64];
+    char tenant[33]; /* what the pool is told: a hash of the name, in hexadecimal */
     char secret[KEY_BYTES_MOST + 1];
     size_t secret_len;
     uint64_t most_requests, most_tokens; /* at once; 0: no bound */
@@ -54,6 +56,12 @@ void keys_share(struct keys *keys, struct budget *bodies, size_t one_body);
 /* The key with these bytes, or NULL. Every key is compared whole: the time does not tell how much of one was
  * right. */
 struct key *keys_find(const struct keys *keys, struct bytes secret);
+
+/* For whom the pool is asked; NULL, without a key: for the gateway itself. */
+static inline const char *key_tenant(const struct key *key)
+{
+    return key ? key->tenant : NULL;
+}
 
 /* Takes a place for a request that may make so many tokens: 0, or REFUSED with 429. NULL has no bounds. */
 int key_take(struct key *key, uint64_t tokens, struct refusal *refusal);

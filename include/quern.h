@@ -230,15 +230,31 @@ struct quern_output {
     const struct quern_end *end; /* in the last output, else NULL */
 };
 
-/* Called inside quern_dispatch. It may call quern_generate, quern_cancel and quern_attach, nothing else: what
- * waits is -EBUSY here. */
+/* Called inside quern_dispatch. It may call quern_encode, quern_generate, quern_cancel, quern_attach and the
+ * other forms of these that do not wait, nothing else: what waits is -EBUSY here. */
 typedef void quern_output_fn(void *arg, const struct quern_output *output);
 
 /* Sends a request; everything is copied. 0, and outputs will come until an end; a refusal by the pool is an
  * end too, with the reason QUERN_ERROR. -EINVAL: a value is out of range, the text names it; -EMSGSIZE:
- * larger than the pool takes; -EAGAIN: too much is under way already, dispatch first. */
+ * larger than the pool takes. A few MiB of large requests are on their way to the pool at a time; the others
+ * wait in the client until the pool has accepted some, and go in turn between tenants. -EAGAIN: too many
+ * bytes wait like this already, 32 MiB, or for one of n tenants a part in n + 1 of 64 MiB; quern_dispatch
+ * returns when there is room again. */
 int quern_generate(struct quern *client, const struct quern_request *request, quern_output_fn *fn, void *arg,
                    struct quern_id *ret_id, struct quern_error *err);
+
+/* A request as it is sent, to be sent several times: for several outputs of one prompt, of which there is one
+ * copy in memory then, however many requests use it. quern_encode checks the request and copies everything;
+ * errors as above. quern_encoded_free takes NULL and returns NULL, and may come before the outputs do. */
+struct quern_encoded;
+int quern_encode(struct quern *client, const struct quern_request *request,
+                 struct quern_encoded **ret_encoded, struct quern_error *err);
+struct quern_encoded *quern_encoded_free(struct quern_encoded *encoded);
+
+/* Sends it, as quern_generate does. `seed`: of this output; NULL: the request's, or a random one where that
+ * has none. */
+int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, const uint64_t *seed,
+                           quern_output_fn *fn, void *arg, struct quern_id *ret_id, struct quern_error *err);
 
 /* Sends a request and dispatches until it has ended. Other requests make progress meanwhile. */
 int quern_generate_wait(struct quern *client, const struct quern_request *request, quern_output_fn *fn,

@@ -231,3 +231,15 @@ int message_decode(struct message_decoder *decoder, const void *data, size_t len
     }
     return r;
 }
+
+bool message_find(struct bytes encoded, const char *key, struct bytes *ret_value)
+{
+    struct reader reader = {encoded.data, (const uint8_t *)encoded.data + encoded.len};
+    if (!find_key(&reader, key))
+        return false;
+    const uint8_t *value = reader.at;
+    if (!reader_skip(&reader, 8))
+        return false;
+    *ret_value = (struct bytes){value, (size_t)(reader.at - value)};
+    return true;
+}

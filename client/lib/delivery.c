@@ -135,6 +135,7 @@ bool delivery_frame(struct quern *client, struct request *request, const struct 
     request->next += output.n_ids;
     request->off += output.text_len;
     request->fruitless = 0;
+    state_drop_encoded(request);
     if (frame->has_end) {
         delivery_set_end(request, &frame->end);
         output.end = &request->end;

@@ -13,6 +13,7 @@
 #include "client/lib/incoming.h"
 #include "client/lib/question.h"
 #include "client/lib/request.h"
+#include "client/lib/sending.h"
 #include "client/lib/session.h"
 
 #define TIMERS_NS (20 * CLOCK_NS_PER_MS) /* how often timers are looked at */
@@ -42,6 +43,7 @@ int loop_round(struct quern *client, int64_t wait_ms)
     client->seen = items[2].revents != 0;
     client->now = clock_ns();
     incoming_take(client);
+    sending_go_on(client);
     if (client->now - client->timers_ns >= TIMERS_NS || client->delivered == before)
         run_timers(client);
     if (client->state == SESSION_BROKEN)
@@ -67,7 +69,7 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *ret
     client->delivered = 0;
     uint64_t start = clock_ns();
     r = loop_round(client, 0);
-    while (r == 0 && client->delivered == 0 && !client->seen) {
+    while (r == 0 && client->delivered == 0 && !client->seen && !sending_has_room_again(client)) {
         /* In short waits, for the timers of requests and of the opening. */
         int64_t left =
             timeout_ms < 0 ? INT64_MAX : timeout_ms - (int64_t)((clock_ns() - start) / CLOCK_NS_PER_MS);

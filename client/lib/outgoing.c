@@ -8,6 +8,8 @@
 #include "client/lib/outgoing.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <zmq.h>
 
 int outgoing_check_size(const struct quern *client, size_t len, struct error *err)
@@ -17,6 +19,14 @@ int outgoing_check_size(const struct quern *client, size_t len, struct error *er
                      : 0;
 }
 
+/* The socket did not take a message. */
+static int say_unsent(const struct quern *client, struct error *err)
+{
+    if (errno == EAGAIN)
+        return error_set(err, -EAGAIN, "too many messages to %s are under way already", client->endpoint);
+    return error_set(err, -errno, "%s: %s", client->endpoint, zmq_strerror(errno));
+}
+
 int outgoing_bytes(struct quern *client, const struct buffer *bytes, struct error *err)
 {
     int r = outgoing_check_size(client, bytes->len, err);
@@ -24,9 +34,68 @@ int outgoing_bytes(struct quern *client, const struct buffer *bytes, struct erro
         return r;
     if (zmq_send(client->dealer, bytes->data, bytes->len, ZMQ_DONTWAIT) >= 0)
         return 0;
-    if (errno == EAGAIN)
-        return error_set(err, -EAGAIN, "too many messages to %s are under way already", client->endpoint);
-    return error_set(err, -errno, "%s: %s", client->endpoint, zmq_strerror(errno));
+    return say_unsent(client, err);
+}
+
+/* A large message while libzmq has it: counted, so that no more of them are made than it passes on. */
+struct piped {
+    _Atomic size_t *total; /* of the client, which outlives its sockets */
+    size_t len;
+    uint8_t bytes[];
+};
+
+/* Called by libzmq's thread, too. */
+static void free_piped(void *data, void *hint)
+{
+    struct piped *piped = hint;
+    *piped->total -= piped->len;
+    free(piped);
+}
+
+static void write_generate(const struct request *request, uint8_t *to)
+{
+    const struct quern_encoded *encoded = request->encoded;
+    memcpy(to, encoded->bytes.data, encoded->bytes.len);
+    if (encoded->id_at > 0)
+        memcpy(to + encoded->id_at, request->id.bytes, sizeof request->id);
+    for (unsigned i = 0; encoded->seed_at > 0 && i < 8; i++)
+        to[encoded->seed_at + i] = (uint8_t)(request->seed >> (56 - 8 * i));
+}
+
+static int send_large(struct quern *client, const struct request *request, struct error *err)
+{
+    const size_t len = request->encoded->bytes.len;
+    struct piped *piped = malloc(sizeof *piped + len);
+    zmq_msg_t part;
+    if (!piped)
+        return error_set(err, -ENOMEM, "out of memory");
+    piped->total = &client->piped;
+    piped->len = len;
+    write_generate(request, piped->bytes);
+    if (zmq_msg_init_data(&part, piped->bytes, len, free_piped, piped) < 0) {
+        free(piped);
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    client->piped += len;
+    if (zmq_msg_send(&part, client->dealer, ZMQ_DONTWAIT) >= 0)
+        return 0;
+    int r = say_unsent(client, err);
+    zmq_msg_close(&part);
+    return r;
+}
+
+int outgoing_generate(struct quern *client, const struct request *request, struct error *err)
+{
+    const size_t len = request->encoded->bytes.len;
+    int r = outgoing_check_size(client, len, err);
+    if (r < 0 || len > BRIEF_BYTES)
+        return r < 0 ? r : send_large(client, request, err);
+    client->out.len = 0;
+    if (buffer_reserve(&client->out, len) < 0)
+        return error_set(err, -ENOMEM, "out of memory");
+    write_generate(request, client->out.data);
+    client->out.len = len;
+    return outgoing_bytes(client, &client->out, err);
 }
 
 int outgoing_message(struct quern *client, const struct message *message, struct error *err)

@@ -12,6 +12,8 @@
 int outgoing_message(struct quern *client, const struct message *message, struct error *err);
 /* One that is encoded already. */
 int outgoing_bytes(struct quern *client, const struct buffer *bytes, struct error *err);
+/* The generate of a request, with its id and seed. */
+int outgoing_generate(struct quern *client, const struct request *request, struct error *err);
 /* The broker drops larger messages without a word. 0 or -EMSGSIZE. */
 int outgoing_check_size(const struct quern *client, size_t len, struct error *err);
 

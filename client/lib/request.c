@@ -6,8 +6,9 @@
  *   LIVE ──session opened again──▶ ATTACHING ──attach_ok──▶ LIVE
  *                                      └──unknown, nothing received──▶ SENT
  *
- * The encoded generate is kept as long as the request lives, so that it can be sent again byte for byte: the
- * pool takes the same bytes under the same id for the same request. */
+ * What waits in NEW, and in which order it goes, sending.c says. The encoded generate is kept until the
+ * output has begun, so that it can be sent again byte for byte: the pool takes the same bytes under the same
+ * id for the same request. After that nobody may begin it anew. */
 
 #include "client/lib/request.h"
 
@@ -20,47 +21,49 @@
 #include "client/lib/delivery.h"
 #include "client/lib/outgoing.h"
 #include "client/lib/request_encode.h"
+#include "client/lib/sending.h"
 #include "client/lib/stream.h"
 
 #define SILENCE_NS (1 * CLOCK_NS_PER_S)    /* without a frame: ask */
 #define END_NS     (100 * CLOCK_NS_PER_MS) /* from the DEALER's end to the last frame */
 
-static int send_generate(struct quern *client, struct request *request, struct error *err)
-{
-    int r = outgoing_bytes(client, &request->wire, err);
-    request->sent_ns = request->heard_ns = client->now;
-    if (r == 0)
-        request->state = REQUEST_SENT;
-    return r;
-}
-
-/* The same for one that is here for a while. A pool that takes less than it did, or than was thought before
- * it had told, never takes it: that is its end, and it is freed. A full socket is no harm: the timer sends
- * again. */
-static void send_again(struct quern *client, struct request *request)
+int quern_encode(struct quern *client, const struct quern_request *request,
+                 struct quern_encoded **ret_encoded, struct quern_error *ret_err)
 {
     struct error err = {0};
-    if (send_generate(client, request, &err) == -EMSGSIZE)
-        delivery_fail(client, request, proto_error_name(PROTO_TOO_LONG), bytes_of_string(err.text), 0);
+    struct quern_encoded *encoded = NULL;
+    int r = request_encode(&client->limits, request, &encoded, &err);
+    if (r == 0)
+        r = outgoing_check_size(client, encoded->bytes.len, &err);
+    if (r < 0) {
+        quern_encoded_free(encoded);
+        return state_say(ret_err, r, &err);
+    }
+    *ret_encoded = encoded;
+    return 0;
 }
 
-int quern_generate(struct quern *client, const struct quern_request *from, quern_output_fn *fn, void *arg,
-                   struct quern_id *ret_id, struct quern_error *ret_err)
+int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, const uint64_t *seed,
+                           quern_output_fn *fn, void *arg, struct quern_id *ret_id,
+                           struct quern_error *ret_err)
 {
     struct error err = {0};
     if (client->state == SESSION_BROKEN)
         return state_say(ret_err, client->broken, &client->broken_err);
+    int r = sending_check(client, encoded, &err);
+    if (r < 0)
+        return state_say(ret_err, r, &err);
     struct request *request = state_add_request(client, state_random_id(), fn, arg);
     if (!request)
         return state_say(ret_err, -ENOMEM, NULL);
     client->now = clock_ns();
-    request->embeds = from->embed;
-    int r = request_encode(&client->limits, &request->id, from, &request->wire, &request->seed, &err);
+    encoded->refs++;
+    request->encoded = encoded;
+    request->embeds = encoded->embeds;
+    request->seed = seed ? *seed : encoded->has_seed ? encoded->seed : state_random_u64();
+    r = state_request_waits(client, request);
     if (r == 0)
-        r = outgoing_check_size(client, request->wire.len, &err);
-    /* Otherwise it is sent when the session is open again. */
-    if (r == 0 && client->state == SESSION_OPEN)
-        r = send_generate(client, request, &err);
+        r = sending_begin(client, request, &err);
     if (r < 0) {
         state_remove_request(client, request);
         return state_say(ret_err, r, &err);
@@ -68,6 +71,20 @@ int quern_generate(struct quern *client, const struct quern_request *from, quern
     if (ret_id)
         memcpy(ret_id->bytes, request->id.bytes, 16);
     return 0;
+}
+
+int quern_generate(struct quern *client, const struct quern_request *from, quern_output_fn *fn, void *arg,
+                   struct quern_id *ret_id, struct quern_error *ret_err)
+{
+    struct quern_encoded *encoded;
+    if (client->state == SESSION_BROKEN)
+        return state_say(ret_err, client->broken, &client->broken_err);
+    int r = quern_encode(client, from, &encoded, ret_err);
+    if (r < 0)
+        return r;
+    r = quern_generate_encoded(client, encoded, NULL, fn, arg, ret_id, ret_err);
+    quern_encoded_free(encoded);
+    return r;
 }
 
 /* Says cancel, to a pool that knows the request; again by the timer until it is acknowledged. */
@@ -95,6 +112,16 @@ int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *r
     client->now = clock_ns();
     press_cancel(client, request);
     return 0;
+}
+
+/* To a pool that has not answered: the same bytes under the same id. A full socket is no harm: the timer
+ * sends again. One that takes less than it did never takes it: that is its end, and it is freed. */
+static void send_again(struct quern *client, struct request *request)
+{
+    struct error err = {0};
+    request->sent_ns = request->heard_ns = client->now;
+    if (outgoing_generate(client, request, &err) == -EMSGSIZE)
+        delivery_fail(client, request, proto_error_name(PROTO_TOO_LONG), bytes_of_string(err.text), 0);
 }
 
 static int send_attach(struct quern *client, struct request *request, struct error *err)
@@ -161,10 +188,11 @@ void requests_opened(struct quern *client, bool again)
     {
         request->cancels = 0; /* their answers went with the session */
         if (request->state == REQUEST_NEW || request->state == REQUEST_SENT)
-            send_again(client, request);
+            state_request_waits(client, request);
         else if (again || request->state == REQUEST_ATTACHING)
             send_attach(client, request, NULL);
     }
+    sending_go_on(client);
 }
 
 static void request_timer(struct quern *client, struct request *request)
@@ -173,12 +201,13 @@ static void request_timer(struct quern *client, struct request *request)
     press_cancel(client, request);
     switch (request->state) {
     case REQUEST_NEW:
-        if (now - request->sent_ns >= SILENCE_NS)
-            send_again(client, request);
+        sending_end_unwanted(client, request);
         break;
     case REQUEST_SENT:
-        /* Not to a broker that is silent altogether: large prompts would pile up on the way to it. */
-        if (now - request->sent_ns >= SILENCE_NS && client->heard_ns > request->sent_ns)
+        /* Not to a broker that is silent altogether, nor while the last one has not left yet: large prompts
+         * would pile up on the way to it. */
+        if (now - request->sent_ns >= SILENCE_NS && client->heard_ns > request->sent_ns &&
+            sending_is_through(client, request))
             send_again(client, request);
         break;
     case REQUEST_ATTACHING:
@@ -205,6 +234,14 @@ void requests_timers(struct quern *client)
     {
         request_timer(client, request);
     }
+    sending_go_on(client);
+}
+
+/* The pool has it. */
+static void become_live(struct quern *client, struct request *request)
+{
+    state_request_settled(client, request);
+    request->state = REQUEST_LIVE;
 }
 
 void request_accepted(struct quern *client, const struct message *message)
@@ -213,7 +250,7 @@ void request_accepted(struct quern *client, const struct message *message)
     if (!request)
         return;
     if (request->state == REQUEST_SENT)
-        request->state = REQUEST_LIVE;
+        become_live(client, request);
     request->seed = message->accepted.seed;
     if (epoch_compare(message->accepted.epoch, request->epoch) > 0)
         request->epoch = message->accepted.epoch;
@@ -252,7 +289,7 @@ void request_frame(struct quern *client, const struct frame *frame, const void *
         return;
     request->heard_ns = client->now;
     if (request->state == REQUEST_SENT)
-        request->state = REQUEST_LIVE; /* `accepted` is on its way, on another socket */
+        become_live(client, request); /* `accepted` is on its way, on another socket */
     stream_frame(client, request, frame, data, len);
 }
 
@@ -271,7 +308,7 @@ void request_end_told(struct quern *client, const struct message *message)
     if (!request)
         return;
     if (request->state == REQUEST_SENT)
-        request->state = REQUEST_LIVE;
+        become_live(client, request);
     delivery_set_end(request, &message->end.end);
     request->end_told = true;
     request->end_count = message->end.count;
@@ -287,7 +324,9 @@ static void begin_anew(struct quern *client, struct request *request)
     request->replaying = false;
     request->fruitless = 0;
     state_drop_held(request);
-    send_again(client, request);
+    if (state_request_waits(client, request) < 0)
+        delivery_fail(client, request, "internal", BYTES_LITERAL("out of memory to send it again"), 0);
+    sending_go_on(client);
 }
 
 /* The broker does not know the request, though it had accepted it once. */
@@ -295,7 +334,7 @@ static void request_forgotten(struct quern *client, struct request *request)
 {
     if (request->end_told && request->next == request->end_count) {
         delivery_close(client, request);
-    } else if (request->wire.len > 0 && request->next == 0 && request->off == 0 && !request->end_told) {
+    } else if (request->encoded && request->next == 0 && request->off == 0 && !request->end_told) {
         begin_anew(client, request);
     } else {
         char text[128];

@@ -2,12 +2,13 @@
 /* A request as the program gives it, made into the bytes of a generate.
  *
  * All that can be seen to be wrong is refused here, before anything is sent: what is no request at all, what
- * the protocol bounds, what the pool said it takes. The seed is chosen here and not left to the broker: the
- * same bytes, sent again to another broker, make the same output. */
+ * the protocol bounds, what the pool said it takes. The seed is chosen by the client and not left to the
+ * broker: the same bytes, sent again to another broker, make the same output. */
 
 #include "client/lib/request_encode.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,8 +93,6 @@ static int convert(const struct quern_request *from, struct generation *to, stru
         (struct grammar_text){(enum grammar_text_kind)from->grammar_kind, optional_text(from->grammar)};
     to->model = optional_text(from->model);
     parameters_to_generation(from, to);
-    if (!from->has_seed)
-        to->sampling.seed = state_random_u64();
     to->has_seed = true;
     to->sampling.logit_bias = (struct logit_bias_list){converted->biases, from->n_logit_bias};
     to->on_disconnect = from->keep_s > 0 ? DISCONNECT_KEEP : DISCONNECT_CANCEL;
@@ -135,20 +134,64 @@ static int check_limits(const struct limits *limits, const struct generation *ge
     return 0;
 }
 
-int request_encode(const struct limits *limits, const struct id128 *id, const struct quern_request *from,
-                   struct buffer *ret_wire, uint64_t *ret_seed, struct error *err)
+/* Where ids and seeds go. The seed is one that takes the longest form, so that any other fits. */
+static int find_places(struct quern_encoded *encoded, struct error *err)
+{
+    const struct bytes all = {encoded->bytes.data, encoded->bytes.len};
+    struct bytes id, seed;
+    if (!message_find(all, "id", &id) || id.len != 2 + sizeof(struct id128) ||
+        !message_find(all, "seed", &seed) || seed.len != 1 + sizeof(uint64_t))
+        return error_set(err, -EINVAL, "generate: it has no id and seed where they were written");
+    encoded->id_at = (size_t)((const uint8_t *)id.data - encoded->bytes.data) + 2;
+    encoded->seed_at = (size_t)((const uint8_t *)seed.data - encoded->bytes.data) + 1;
+    return 0;
+}
+
+/* Gives back what the buffer has beyond its bytes: it is kept for as long as its requests. */
+static void trim(struct buffer *buffer)
+{
+    uint8_t *data = realloc(buffer->data, buffer->len);
+    if (!data)
+        return;
+    buffer->data = data;
+    buffer->cap = buffer->len;
+}
+
+static int encode(const struct limits *limits, const struct quern_request *from,
+                  struct quern_encoded *encoded, struct error *err)
 {
     struct message message = {.kind = MESSAGE_GENERATE};
     struct converted converted = {0};
-    message.generate.id = *id;
     int r = convert(from, &message.generate.generation, &converted, err);
+    message.generate.generation.sampling.seed = UINT64_MAX;
     if (r == 0)
-        r = message_encode_or_say(&message, ret_wire, err);
+        r = message_encode_or_say(&message, &encoded->bytes, err);
     if (r == 0)
         r = check_limits(limits, &message.generate.generation, err);
-    *ret_seed = message.generate.generation.sampling.seed;
     free(converted.messages);
     free(converted.stop);
     free(converted.biases);
+    if (r == 0)
+        r = find_places(encoded, err);
     return r;
+}
+
+int request_encode(const struct limits *limits, const struct quern_request *from,
+                   struct quern_encoded **ret_encoded, struct error *err)
+{
+    struct quern_encoded *encoded = calloc(1, sizeof *encoded);
+    if (!encoded)
+        return error_set(err, -ENOMEM, "out of memory");
+    *encoded = (struct quern_encoded){
+        .refs = 1, .embeds = from->embed, .has_seed = from->has_seed, .seed = from->seed};
+    int r = encode(limits, from, encoded, err);
+    if (r < 0) {
+        quern_encoded_free(encoded);
+        return r;
+    }
+    if (from->tenant) /* a name: it was encoded */
+        snprintf(encoded->tenant, sizeof encoded->tenant, "%s", from->tenant);
+    trim(&encoded->bytes);
+    *ret_encoded = encoded;
+    return 0;
 }

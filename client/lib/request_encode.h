@@ -8,9 +8,11 @@
 #include "common/error.h"
 #include "proto/message.h"
 
-/* Appends the encoded generate to ret_wire and tells the seed it has. -EINVAL names what is out of range,
- * -EMSGSIZE what is beyond the pool's limits; -ENOMEM. What was appended until then is of no use. */
-int request_encode(const struct limits *limits, const struct id128 *id, const struct quern_request *from,
-                   struct buffer *ret_wire, uint64_t *ret_seed, struct error *err);
+struct quern_encoded;
+
+/* The generate without its id and seed. -EINVAL names what is out of range, -EMSGSIZE what is beyond the
+ * pool's limits; -ENOMEM. */
+int request_encode(const struct limits *limits, const struct quern_request *from,
+                   struct quern_encoded **ret_encoded, struct error *err);
 
 #endif

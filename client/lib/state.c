@@ -5,10 +5,13 @@
 
 #include "client/lib/state.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include <utlist.h>
 
 int state_say(struct quern_error *ret, int code, const struct error *err)
 {
@@ -63,9 +66,121 @@ struct request *state_add_request(struct quern *client, struct id128 id, quern_o
 void state_remove_request(struct quern *client, struct request *request)
 {
     HASH_DEL(client->requests, request);
+    state_request_settled(client, request);
+    state_drop_encoded(request);
     state_drop_held(request);
-    buffer_deinit(&request->wire);
     free(request);
+}
+
+struct quern_encoded *quern_encoded_free(struct quern_encoded *encoded)
+{
+    if (encoded && --encoded->refs == 0) {
+        buffer_deinit(&encoded->bytes);
+        free(encoded);
+    }
+    return NULL;
+}
+
+void state_drop_encoded(struct request *request)
+{
+    if (!request->sender)
+        request->encoded = quern_encoded_free(request->encoded);
+}
+
+/* ---- what the pool has not accepted ---- */
+
+/* The tenant's sender, made if need be; NULL when memory is short. */
+static struct sender *sender_for(struct quern *client, const char *tenant)
+{
+    struct sender *sender;
+    HASH_FIND_STR(client->senders, tenant, sender);
+    if (sender || !(sender = calloc(1, sizeof *sender)))
+        return sender;
+    strcpy(sender->tenant, tenant);
+    HASH_ADD_STR(client->senders, tenant, sender);
+    if (!sender->hh.tbl) {
+        free(sender);
+        return NULL;
+    }
+    return sender;
+}
+
+static void count(struct quern *client, struct sender *sender, size_t more, size_t less)
+{
+    sender->bytes = sender->bytes + more - less;
+    client->unaccepted = client->unaccepted + more - less;
+}
+
+/* Counts the request among its tenant's. 0 or -ENOMEM. */
+static int enter(struct quern *client, struct request *request)
+{
+    struct quern_encoded *encoded = request->encoded;
+    struct sender *sender = sender_for(client, encoded->tenant);
+    if (!sender)
+        return -ENOMEM;
+    request->sender = sender;
+    sender->n++;
+    count(client, sender, sizeof *request + (encoded->pending++ == 0 ? encoded->bytes.len : 0), 0);
+    return 0;
+}
+
+static void leave_unsent(struct quern *client, struct request *request)
+{
+    struct sender *sender = request->sender;
+    if (!request->unsent)
+        return;
+    request->unsent = false;
+    DL_DELETE2(sender->unsent, request, unsent_prev, unsent_next);
+    if (!sender->unsent)
+        DL_DELETE(client->turns, sender);
+}
+
+static void leave_way(struct quern *client, struct request *request)
+{
+    client->under_way -= request->under_way;
+    request->under_way = 0;
+}
+
+int state_request_waits(struct quern *client, struct request *request)
+{
+    int r = request->sender ? 0 : enter(client, request);
+    request->state = REQUEST_NEW;
+    if (r < 0 || request->unsent)
+        return r;
+    struct sender *sender = request->sender;
+    leave_way(client, request);
+    if (!sender->unsent)
+        DL_APPEND(client->turns, sender);
+    DL_APPEND2(sender->unsent, request, unsent_prev, unsent_next);
+    request->unsent = true;
+    return 0;
+}
+
+void state_request_sent(struct quern *client, struct request *request)
+{
+    size_t len = request->encoded->bytes.len;
+    leave_unsent(client, request);
+    leave_way(client, request);
+    request->state = REQUEST_SENT;
+    request->was_sent = true;
+    request->under_way = len > BRIEF_BYTES ? len : 0;
+    client->under_way += request->under_way;
+}
+
+void state_request_settled(struct quern *client, struct request *request)
+{
+    struct sender *sender = request->sender;
+    if (!sender)
+        return;
+    struct quern_encoded *encoded = request->encoded;
+    leave_unsent(client, request);
+    leave_way(client, request);
+    count(client, sender, 0, sizeof *request + (--encoded->pending == 0 ? encoded->bytes.len : 0));
+    request->sender = NULL;
+    if (--sender->n > 0)
+        return;
+    HASH_DEL(client->senders, sender);
+    free(sender);
 }
 
 void state_note_taken(struct quern *client, const struct request *request)

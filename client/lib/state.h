@@ -14,6 +14,7 @@
  *   session   the states of the session
  *   question  answers that are waited for
  *   request   the states of a request; request_encode makes its bytes, parameters its numbers
+ *   sending   requests that the pool has not accepted: which go out when
  *   stream    a request's frames: order, gaps, replay
  *   delivery  callbacks, and the end
  *   outgoing  messages to the broker
@@ -42,8 +43,14 @@ enum session_state {
     SESSION_BROKEN /* no common version, or the broker was silent for too long: nothing works any more */
 };
 
+/* What the pool has not accepted: at most so many bytes are kept, and of large messages so many are on their
+ * way. Shorter messages delay nobody, and always go. */
+#define UNACCEPTED_MAX_BYTES ((size_t)64 << 20)
+#define UNDER_WAY_MAX_BYTES  ((size_t)8 << 20)
+#define BRIEF_BYTES          ((size_t)16 << 10)
+
 enum request_state {
-    REQUEST_NEW,       /* made while the session was not open: not sent yet */
+    REQUEST_NEW,       /* not sent yet, or to be sent again: the session is not open, or it is not its turn */
     REQUEST_SENT,      /* generate sent, no verdict yet */
     REQUEST_ATTACHING, /* attach sent, no answer yet */
     REQUEST_LIVE
@@ -55,6 +62,27 @@ struct held_frame {
     uint8_t data[];
 };
 
+/* A generate; requests that use it have an id and a seed each. Counted references. */
+struct quern_encoded {
+    unsigned refs;
+    unsigned pending; /* of the requests that use it, those that the pool has not accepted */
+    struct buffer bytes;
+    size_t id_at, seed_at; /* where the 16 bytes of an id go, and the 8 of a seed; 0: nowhere */
+    bool embeds, has_seed;
+    uint64_t seed; /* of who brings none */
+    char tenant[PROTO_MAX_NAME_BYTES + 1];
+};
+
+/* A tenant's requests that the pool has not accepted: in REQUEST_NEW or REQUEST_SENT. There while there are
+ * any. */
+struct sender {
+    char tenant[PROTO_MAX_NAME_BYTES + 1];
+    size_t n, bytes;            /* of them; what several share counts once */
+    struct request *unsent;     /* those in REQUEST_NEW; list by unsent_prev/next, in order */
+    struct sender *prev, *next; /* in turn, while it has such */
+    UT_hash_handle hh;
+};
+
 struct request {
     struct id128 id;
     UT_hash_handle hh;
@@ -62,7 +90,12 @@ struct request {
     quern_output_fn *fn;
     void *arg;
     uint64_t seed;
-    struct buffer wire;   /* the encoded generate, to send again; empty for an attached one */
+    struct quern_encoded *encoded; /* to send it again; NULL: it is attached, or its output has begun */
+    struct sender *sender;         /* while the pool has not accepted it */
+    bool unsent;                   /* it is in its list */
+    bool was_sent;                 /* once: the pool may know it */
+    size_t under_way;              /* bytes of it that are counted in the client */
+    struct request *unsent_prev, *unsent_next;
     bool embeds;          /* it asked for an embedding */
     struct id128 session; /* attached: the session that owned it */
     bool attached;
@@ -125,6 +158,12 @@ struct quern {
     uint64_t page_ns; /* from the asking until a page came: the last full one, or a slower one since */
 
     struct request *requests; /* hash by id */
+    struct sender *senders;   /* hash by tenant */
+    struct sender *turns;     /* those with something unsent; list, the one whose turn it is first */
+    size_t unaccepted;        /* bytes of all senders */
+    size_t under_way;         /* bytes of large messages that were sent and not accepted */
+    _Atomic size_t piped;     /* and of those that libzmq has not passed on; its thread counts them down */
+    size_t room_mark;         /* what `unaccepted` was when a request found no room; 0: none did */
     struct buffer taken;      /* ids of those whose last frame was delivered, to be told to the broker */
     uint64_t taken_ns;        /* when the first of these was */
     bool dispatching;
@@ -152,6 +191,15 @@ struct request *state_find_request(struct quern *client, const struct id128 *id)
 struct request *state_add_request(struct quern *client, struct id128 id, quern_output_fn *fn, void *arg);
 /* Out of the table, and freed. */
 void state_remove_request(struct quern *client, struct request *request);
+
+/* The pool has not accepted it, and it is to be sent, after the others of its tenant: it becomes REQUEST_NEW.
+ * 0 or -ENOMEM. Then: it was sent, and becomes REQUEST_SENT. Then: it is no concern of a sender any more. */
+int state_request_waits(struct quern *client, struct request *request);
+void state_request_sent(struct quern *client, struct request *request);
+void state_request_settled(struct quern *client, struct request *request);
+
+/* Its output has begun, or it is over: it is never sent again. */
+void state_drop_encoded(struct request *request);
 
 /* The broker is to be told that this request, which it had accepted, needs it no more. */
 void state_note_taken(struct quern *client, const struct request *request);

@@ -121,7 +121,14 @@ struct request *bare_request(enum request_state state, struct told *told)
 {
     struct request *request = state_add_request(client, state_random_id(), bare_output, told);
     ck_assert_ptr_nonnull(request);
-    ck_assert_int_eq(buffer_append(&request->wire, BARE_WIRE, sizeof BARE_WIRE - 1), 0);
+    request->encoded = calloc(1, sizeof *request->encoded);
+    ck_assert_ptr_nonnull(request->encoded);
+    request->encoded->refs = 1;
+    ck_assert_int_eq(buffer_append(&request->encoded->bytes, BARE_WIRE, sizeof BARE_WIRE - 1), 0);
+    if (state == REQUEST_NEW || state == REQUEST_SENT)
+        ck_assert_int_eq(state_request_waits(client, request), 0);
+    if (state == REQUEST_SENT)
+        state_request_sent(client, request);
     request->state = state;
     request->sent_ns = request->heard_ns = client->now;
     return request;

@@ -284,7 +284,7 @@ static void refuse(const struct refusal *row)
     request->epoch.boot = 9;
     request->fruitless = 1;
     if (row->is & NO_WIRE)
-        request->wire.len = 0;
+        request->encoded = quern_encoded_free(request->encoded);
     state_hold_frame(request, "x", 1);
     no.error.has_id = true;
     no.error.id = request->id;

@@ -207,22 +207,40 @@ END_TEST
 
 START_TEST(a_request_without_a_verdict_is_sent_again_each_second)
 {
-    static const enum request_state states[] = {REQUEST_NEW, REQUEST_SENT};
+    struct told told = {0};
     bare_open();
-    for (int i = 0; i < 2; i++) {
-        struct told told = {0};
-        struct request *request = bare_request(states[i], &told);
-        for (int times = 0; times < 2; times++) {
-            client->ping_ns = client->now;
-            pass(1 * S - 1);
-            ck_assert_says_none();
-            client->ping_ns = client->now;
-            pass(1);
-            ck_assert(bare_next_is_generate());
-            ck_assert_int_eq(request->state, REQUEST_SENT);
-        }
-        state_remove_request(client, request);
+    struct request *request = bare_request(REQUEST_NEW, &told);
+    client->ping_ns = client->now;
+    pass(0); /* the first time at once */
+    ck_assert(bare_next_is_generate());
+    for (int times = 0; times < 2; times++) {
+        ck_assert_int_eq(request->state, REQUEST_SENT);
+        client->ping_ns = client->now;
+        pass(1 * S - 1);
+        ck_assert_says_none();
+        client->ping_ns = client->now;
+        pass(1);
+        ck_assert(bare_next_is_generate());
     }
+    ck_assert_int_eq(request->state, REQUEST_SENT);
+}
+END_TEST
+
+START_TEST(a_request_that_is_wanted_no_more_before_it_was_sent_is_never_sent)
+{
+    struct told told = {0}, sent_once = {0};
+    bare_open();
+    bare_request(REQUEST_NEW, &told)->cancel_wanted = true;
+    struct request *known = bare_request(REQUEST_SENT, &sent_once);
+    known->cancel_wanted = true;
+    state_request_waits(client, known); /* the session was opened again, and the pool may know it */
+    pass(0);
+    ck_assert_int_eq(told.ends, 1);
+    ck_assert_int_eq(told.end.reason, QUERN_CANCELLED);
+    ck_assert(bare_next_is_generate());
+    ck_assert_int_eq(sent_once.ends, 0);
+    pass(1);
+    ck_assert_says(MESSAGE_CANCEL);
 }
 END_TEST
 
@@ -338,7 +356,7 @@ START_TEST(a_cancel_is_repeated_each_second_where_the_request_is_known)
     static const struct {
         enum request_state state;
         bool says;
-    } rows[] = {{REQUEST_NEW, false}, {REQUEST_SENT, true}, {REQUEST_ATTACHING, false}, {REQUEST_LIVE, true}};
+    } rows[] = {{REQUEST_SENT, true}, {REQUEST_ATTACHING, false}, {REQUEST_LIVE, true}};
     bare_open();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct told told = {0};
@@ -438,6 +456,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, who_did_not_call_for_two_seconds_calls_nobody_silent);
     tcase_add_test(tests, a_session_is_open_while_its_broker_was_heard_lately);
     tcase_add_test(tests, a_request_without_a_verdict_is_sent_again_each_second);
+    tcase_add_test(tests, a_request_that_is_wanted_no_more_before_it_was_sent_is_never_sent);
     tcase_add_test(tests, a_request_is_not_sent_again_to_a_broker_that_is_silent);
     tcase_add_test(tests, an_attach_is_repeated_each_second);
     tcase_add_test(tests, a_request_that_is_silent_for_a_second_is_asked_about);

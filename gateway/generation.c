@@ -275,24 +275,30 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     return generation;
 }
 
-/* Sends the requests. 0 or the code of what failed; some may run then. */
+/* Sends the requests, which share one copy of the prompt: the client passes them on as the pool accepts them.
+ * 0 or the code of what failed; some may run then. */
 static int send_requests(struct generation *generation, const struct parameters *parameters,
                          const struct tool_form *form, struct quern_error *err)
 {
-    int r = 0;
+    struct quern_encoded *encoded = NULL;
+    struct quern_request request = parameters->request;
+    request.tenant = key_tenant(generation->key);
+    int r = quern_encode(generation->client, &request, &encoded, err);
     for (uint32_t i = 0; i < generation->n && r == 0; i++) {
         struct choice *choice = &generation->choices[i];
-        struct quern_request request;
         parameters_seed_choice(parameters, i, &request);
-        request.tenant = key_tenant(generation->key);
         choice->generation = generation;
         choice->index = i;
-        if (form && answer_expect_calls(choice, form) < 0)
-            return -ENOMEM;
-        r = quern_generate(generation->client, &request, on_output, choice, &choice->id, err);
+        if (form && answer_expect_calls(choice, form) < 0) {
+            r = -ENOMEM;
+            break;
+        }
+        r = quern_generate_encoded(generation->client, encoded, request.has_seed ? &request.seed : NULL,
+                                   on_output, choice, &choice->id, err);
         choice->running = r == 0;
         generation->running += r == 0;
     }
+    quern_encoded_free(encoded);
     return r;
 }
 

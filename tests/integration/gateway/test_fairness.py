@@ -7,11 +7,12 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import unittest
 
-from pool import MODEL, WAIT, Base, Process, go_on, main, until
+from pool import MODEL, WAIT, Base, Process, child_of, go_on, main, until
 
 ADA, BOB = "sk-0123456789abcdef", "sk-fedcba9876543210"
 SLOTS = 2
@@ -33,7 +34,7 @@ class Fairness(Base):
 
     @classmethod
     def start_broker(cls):
-        cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "null", "--ctx", "100000", "--frame-us", "0",
+        cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "null", "--ctx", "1000000", "--frame-us", "0",
                              "--slots", str(SLOTS), "--journal", "1024", "--rundir", cls.rundir)
         cls.broker.says("ready:")
 
@@ -68,6 +69,45 @@ class Fairness(Base):
         self.nothing_runs()
         self.assertEqual((status, answer["usage"]["completion_tokens"]), (200, 5), answer)
         self.assertLess(ended - before, PASSED)
+
+    def test_turns_outlive_the_broker(self):
+        worker = self.hold_worker()
+        flood = self.begin(ADA, n=CHOICES, max_tokens=1000)
+        until(lambda: self.at_work() == CHOICES, "all choices wait or run")
+        os.kill(child_of(self.broker.process.pid, "quern-broker"), signal.SIGKILL)
+        until(lambda: self.status_or_none(CHOICES), "the next broker knows all of them")
+        answers = []
+        asking = threading.Thread(target=lambda: answers.append((self.ask(BOB, max_tokens=5), self.status()["ended"])))
+        before = self.status()["ended"]
+        asking.start()
+        until(lambda: self.at_work() == CHOICES + 1, "the other key's request waits")
+        go_on(worker)
+        asking.join(WAIT)
+        (status, _, answer), ended = answers[0]
+        flood.close()
+        self.nothing_runs()
+        self.assertEqual((status, answer["usage"]["completion_tokens"]), (200, 5), answer)
+        self.assertLess(ended - before, CHOICES * 3 // 4)
+
+    def status_or_none(self, at_work):
+        try:
+            return self.at_work() == at_work
+        except subprocess.CalledProcessError:
+            return False  # there is no broker at the moment
+
+    def test_however_many_choices_a_prompt_is_in_memory_once(self):
+        before = self.resident_mb("VmRSS")
+        prompt = "hello world " * (1000000 // 12)
+        status, _, answer = self.ask(ADA, prompt=prompt, n=16, max_tokens=2)
+        self.assertEqual((status, len(answer["choices"])), (200, 16))
+        # More than the pool's queue takes; 256 MB were seen where each choice had its own, and libzmq another.
+        self.assertEqual(self.ask(ADA, prompt=prompt, n=128, max_tokens=2)[0], 429)
+        self.assertEqual(self.ask(BOB, max_tokens=2)[0], 200)
+        self.assertLess(self.resident_mb("VmHWM") - before, 100)
+
+    def resident_mb(self, what):
+        with open(f"/proc/{self.gateway.process.pid}/status") as status:
+            return next(int(line.split()[1]) / 1000 for line in status if line.startswith(what))
 
 
 if __name__ == "__main__":

@@ -379,7 +379,7 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
 /* ---- from the body to the requests ---- */
 
 /* What a handler was asked, while the body is being read. */
-struct asked {
+struct generation_reading {
     struct body_reading reading;
     struct parameters parameters;
     const char *missing;
@@ -388,19 +388,19 @@ struct asked {
 
 static int finish(struct body_reading *reading, struct refusal *refusal)
 {
-    const struct asked *asked = (const struct asked *)reading;
+    const struct generation_reading *asked = (const struct generation_reading *)reading;
     int r = parameters_finish(reading->into, asked->missing, refusal);
     return r == 0 ? tool_choice_finish(reading->into, refusal) : r;
 }
 
 static void begin(struct body_reading *reading)
 {
-    struct asked *asked = (struct asked *)reading;
+    struct generation_reading *asked = (struct generation_reading *)reading;
     struct exchange *exchange = reading->exchange;
     struct parameters *parameters = &asked->parameters;
     if (exchange && !parameters->has_max_tokens) {
-        parameters->request.max_tokens = gateway_max_tokens(exchange->gateway, parameters->request.model,
-                                                            exchange->key, parameters->n);
+        parameters->request.max_tokens =
+            gateway_max_tokens(exchange->gateway, parameters->request.model, exchange->key, parameters->n);
         parameters->request.fit_context = true;
     }
     if (exchange)
@@ -413,7 +413,7 @@ void generation_handle(struct exchange *exchange, const struct json_row *rows, c
                        const struct dialect *dialect)
 {
     struct refusal refusal;
-    struct asked *asked = calloc(1, sizeof *asked);
+    struct generation_reading *asked = calloc(1, sizeof *asked);
     if (!asked) {
         parameters_out_of_memory(&refusal);
         exchange_refuse(exchange, &refusal);

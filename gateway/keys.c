@@ -199,3 +199,38 @@ void key_release(struct key *key, uint64_t tokens)
     key->requests--;
     key->tokens -= tokens;
 }
+
+static bool is_share(size_t had, size_t more, size_t all, size_t most)
+{
+    return all + more <= most && had + more <= most - all - more;
+}
+
+int keys_ask(struct keys *keys, struct key *key, size_t bytes, struct refusal *refusal)
+{
+    struct asked *all = &keys->asked;
+    if (!key)
+        return 0;
+    if (!is_share(key->asked.n, 1, all->n, KEYS_MOST_ASKED) ||
+        (key->asked.n > 0 && !is_share(key->asked.bytes, bytes, all->bytes, KEYS_MOST_ASKED_BYTES))) {
+        refuse(refusal, 429, "rate_limit_exceeded", NULL,
+               "%zu questions of this key, of %zu bytes, wait for a tokenizer already", key->asked.n,
+               key->asked.bytes);
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    key->asked.n++;
+    key->asked.bytes += bytes;
+    all->n++;
+    all->bytes += bytes;
+    return 0;
+}
+
+void keys_answered(struct keys *keys, struct key *key, size_t bytes)
+{
+    if (!key)
+        return;
+    key->asked.n--;
+    key->asked.bytes -= bytes;
+    keys->asked.n--;
+    keys->asked.bytes -= bytes;
+}

@@ -25,6 +25,14 @@
 #define KEY_BYTES_MOST  256 /* of one key */
 #define KEY_BYTES_LEAST 16  /* a shorter one is guessed */
 
+/* Questions for a tokenizer that have no answer yet, and bytes of them. The pool takes so many of one
+ * session, and 16 MiB; of these a key may have, with what it asks for, as much as is left then. */
+struct asked {
+    size_t n, bytes;
+};
+#define KEYS_MOST_ASKED       128
+#define KEYS_MOST_ASKED_BYTES ((size_t)16 << 20)
+
 struct key {
     char name[64];
     char tenant[33]; /* what the pool is told: a hash of the name, in hexadecimal */
@@ -33,11 +41,13 @@ struct key {
     uint64_t most_requests, most_tokens; /* at once; 0: no bound */
     uint64_t requests, tokens;           /* now */
     struct budget bodies;                /* of its requests: a part of all bodies, see keys_share */
+    struct asked asked;                  /* questions for a tokenizer, now */
 };
 
 struct keys { /* zeroed: none, and everybody may */
     struct key *list;
     size_t n;
+    struct asked asked; /* by all keys */
 };
 
 /* Parses the text of a file; `name` is for errors, which also have the line. -EINVAL, -ENOMEM; nothing is to
@@ -62,6 +72,11 @@ static inline const char *key_tenant(const struct key *key)
 {
     return key ? key->tenant : NULL;
 }
+
+/* Counts a question of so many bytes: 0, or REFUSED with 429 where it is more than the key's share. NULL is
+ * not counted. */
+int keys_ask(struct keys *keys, struct key *key, size_t bytes, struct refusal *refusal);
+void keys_answered(struct keys *keys, struct key *key, size_t bytes);
 
 /* Takes a place for a request that may make so many tokens: 0, or REFUSED with 429. NULL has no bounds. */
 int key_take(struct key *key, uint64_t tokens, struct refusal *refusal);

@@ -36,6 +36,9 @@ static const struct json_row rows[] = {
 
 struct question {
     struct exchange *exchange; /* NULL: gone */
+    struct keys *keys;
+    struct key *key;
+    size_t bytes;
 };
 
 static void on_gone(void *arg)
@@ -74,6 +77,7 @@ static void on_answer(void *arg, const struct quern_answer *answer)
         refusal_of_code(answer->code, answer->text, &refusal);
         exchange_refuse(question->exchange, &refusal);
     }
+    keys_answered(question->keys, question->key, question->bytes);
     free(question);
 }
 
@@ -83,16 +87,21 @@ static int ask(struct exchange *exchange, const struct quern_request *request, s
     const struct quern_text text = {request->model, request->text, request->text_len, request->special};
     const struct quern_ids ids = {request->model, request->ids, request->n_ids, request->special};
     struct quern_error err = {.text = ""};
+    struct keys *keys = &exchange->gateway->keys;
+    const size_t bytes = request->text ? request->text_len : request->n_ids * sizeof *request->ids;
+    if (keys_ask(keys, exchange->key, bytes, refusal) != 0)
+        return REFUSED;
     struct question *question = calloc(1, sizeof *question);
     int r = -ENOMEM;
     if (question) {
-        question->exchange = exchange;
+        *question = (struct question){exchange, keys, exchange->key, bytes};
         exchange_when_gone(exchange, on_gone, question);
         r = request->text ? quern_ask_tokenize(client, &text, ANSWER_MS, on_answer, question, &err)
                           : quern_ask_detokenize(client, &ids, ANSWER_MS, on_answer, question, &err);
     }
     if (r == 0)
         return 0;
+    keys_answered(keys, exchange->key, bytes);
     exchange_when_gone(exchange, NULL, NULL);
     free(question);
     refusal_of_code(r, err.text, refusal);
@@ -100,7 +109,7 @@ static int ask(struct exchange *exchange, const struct quern_request *request, s
 }
 
 /* A question while its body is being read. */
-struct asked {
+struct text_reading {
     struct body_reading reading;
     struct parameters parameters;
     bool ids;           /* it is about ids */
@@ -109,42 +118,42 @@ struct asked {
 
 static int finish(struct body_reading *reading, struct refusal *refusal)
 {
-    const struct asked *asked = (const struct asked *)reading;
-    const struct quern_request *request = &asked->parameters.request;
-    if (asked->ids ? (const void *)request->ids : request->text)
+    const struct text_reading *text = (const struct text_reading *)reading;
+    const struct quern_request *request = &text->parameters.request;
+    if (text->ids ? (const void *)request->ids : request->text)
         return 0;
-    return refuse_value(refusal, asked->wanted, "%s is missing, or no %s", asked->wanted,
-                        asked->ids ? "array of token ids" : "text");
+    return refuse_value(refusal, text->wanted, "%s is missing, or no %s", text->wanted,
+                        text->ids ? "array of token ids" : "text");
 }
 
 static void begin(struct body_reading *reading)
 {
-    struct asked *asked = (struct asked *)reading;
+    struct text_reading *text = (struct text_reading *)reading;
     struct exchange *exchange = reading->exchange;
-    const struct quern_request *request = &asked->parameters.request;
+    const struct quern_request *request = &text->parameters.request;
     struct refusal refusal;
     if (exchange && (gateway_check(exchange->gateway, request->model, &refusal) != 0 ||
                      ask(exchange, request, &refusal) != 0))
         exchange_refuse(exchange, &refusal);
-    parameters_deinit(&asked->parameters);
-    free(asked);
+    parameters_deinit(&text->parameters);
+    free(text);
 }
 
 static void handle(struct exchange *exchange, const struct json_row *known, bool ids, const char *wanted)
 {
     struct refusal refusal;
-    struct asked *asked = calloc(1, sizeof *asked);
-    if (!asked) {
+    struct text_reading *text = calloc(1, sizeof *text);
+    if (!text) {
         parameters_out_of_memory(&refusal);
         exchange_refuse(exchange, &refusal);
         return;
     }
-    parameters_init(&asked->parameters);
-    asked->ids = ids;
-    asked->wanted = wanted;
-    asked->reading =
-        (struct body_reading){.rows = known, .into = &asked->parameters, .finish = finish, .then = begin};
-    body_read(exchange, &asked->reading);
+    parameters_init(&text->parameters);
+    text->ids = ids;
+    text->wanted = wanted;
+    text->reading =
+        (struct body_reading){.rows = known, .into = &text->parameters, .finish = finish, .then = begin};
+    body_read(exchange, &text->reading);
 }
 
 void tokenize_handle(struct exchange *exchange)

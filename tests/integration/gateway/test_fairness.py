@@ -7,12 +7,13 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
 import unittest
 
-from pool import MODEL, WAIT, Base, Process, child_of, go_on, main, until
+from pool import MODEL, WAIT, Base, Process, child_of, go_on, main, read_all, until
 
 ADA, BOB = "sk-0123456789abcdef", "sk-fedcba9876543210"
 SLOTS = 2
@@ -88,6 +89,24 @@ class Fairness(Base):
         self.nothing_runs()
         self.assertEqual((status, answer["usage"]["completion_tokens"]), (200, 5), answer)
         self.assertLess(ended - before, CHOICES * 3 // 4)
+
+    def test_a_key_with_many_questions_leaves_others_room(self):
+        worker = self.hold_worker()
+        flood = [self.begin(ADA, "/tokenize", content="x") for _ in range(160)]
+        until(lambda: any(self.is_refused(connection) for connection in flood), "the key has its share")
+        other = self.begin(BOB, "/tokenize", content="x")
+        go_on(worker)
+        self.assertIn(b" 200 OK", read_all(other))
+        for connection in flood:
+            connection.close()
+
+    @staticmethod
+    def is_refused(connection):
+        connection.setblocking(False)
+        try:
+            return b" 429 " in connection.recv(64, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
 
     def status_or_none(self, at_work):
         try:

@@ -93,6 +93,44 @@ START_TEST(a_key_has_no_more_at_once_than_it_may)
 }
 END_TEST
 
+START_TEST(keys_of_one_name_are_one_tenant_at_every_gateway)
+{
+    char tenant[sizeof keys.list[0].tenant];
+    ck_assert_int_eq(parse("ada " ONE "\nbob " TWO "\nada 0123456789abcdeh\n"), 0);
+    ck_assert_uint_eq(strspn(key_tenant(&keys.list[0]), "0123456789abcdef"), 32);
+    ck_assert_str_eq(key_tenant(&keys.list[0]), key_tenant(&keys.list[2]));
+    ck_assert_str_ne(key_tenant(&keys.list[0]), key_tenant(&keys.list[1]));
+    strcpy(tenant, key_tenant(&keys.list[1]));
+    ck_assert_int_eq(parse("bob " ONE), 0); /* in another file, with another key */
+    ck_assert_str_eq(key_tenant(&keys.list[0]), tenant);
+    ck_assert_ptr_null(key_tenant(NULL));
+}
+END_TEST
+
+START_TEST(a_key_with_many_questions_leaves_room_for_those_of_others)
+{
+    struct refusal refusal;
+    size_t n = 0;
+    ck_assert_int_eq(parse("ada " ONE "\nbob " TWO), 0);
+    struct key *ada = &keys.list[0], *bob = &keys.list[1];
+    while (keys_ask(&keys, ada, 10, &refusal) == 0)
+        n++;
+    ck_assert_uint_eq(n, KEYS_MOST_ASKED / 2);
+    ck_assert_int_eq(refusal.status, 429);
+    ck_assert_uint_eq(refusal.retry_after_s, 1);
+    ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), 0); /* one may be as large as it is */
+    ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), 0);
+    ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), REFUSED);
+    ck_assert_int_eq(keys_ask(&keys, NULL, SIZE_MAX, &refusal), 0);
+    keys_answered(&keys, NULL, SIZE_MAX);
+    for (size_t i = 0; i < n; i++)
+        keys_answered(&keys, ada, 10);
+    for (size_t i = 0; i < 2; i++)
+        keys_answered(&keys, bob, 3 << 20);
+    ck_assert_uint_eq(keys.asked.n + keys.asked.bytes + ada->asked.n + bob->asked.bytes, 0);
+}
+END_TEST
+
 START_TEST(a_file_that_everybody_can_read_is_refused)
 {
     char path[] = "/tmp/quern-keys-XXXXXX";
@@ -159,6 +197,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_key_is_found_and_nothing_else);
     tcase_add_test(tests, a_line_that_makes_no_sense_is_named);
     tcase_add_test(tests, a_key_has_no_more_at_once_than_it_may);
+    tcase_add_test(tests, keys_of_one_name_are_one_tenant_at_every_gateway);
+    tcase_add_test(tests, a_key_with_many_questions_leaves_room_for_those_of_others);
     tcase_add_test(tests, a_file_that_everybody_can_read_is_refused);
     tcase_add_test(tests, no_memory_is_given_back_with_a_key_in_it);
 }

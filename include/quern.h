@@ -281,10 +281,10 @@ size_t quern_active(const struct quern *client);
 
 /* Takes what has come, calls callbacks, keeps the session alive. Waits at most timeout_ms (0: not at all; -1:
  * for as long as it takes) for something to come. Call it at least every second, or the pool takes the client
- * for gone. The number of callbacks made, 0 also when a signal cut the wait short, or when there is room again
- * after quern_generate had said -EAGAIN; or a negative code, which
- * then comes at every call: -ETIMEDOUT when the broker has not answered for the patience, or has not opened a
- * lost session again; -EPROTO when it speaks no version that we do. Every request has got its end before. */
+ * for gone. The number of callbacks made, 0 also when a signal cut the wait short, or when there is room
+ * again after quern_generate had said -EAGAIN; or a negative code, which then comes at every call: -ETIMEDOUT
+ * when the broker has not answered for the patience, or has not opened a lost session again; -EPROTO when it
+ * speaks no version that we do. Every request has got its end before. */
 int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *err);
 
 /* From now on quern_dispatch also returns when this descriptor can be read: an epoll(7) with whatever else

@@ -29,7 +29,8 @@ int sending_check(struct quern *client, const struct quern_encoded *encoded, str
     size_t left = client->unaccepted < UNACCEPTED_MAX_BYTES ? UNACCEPTED_MAX_BYTES - client->unaccepted : 0;
     if (more <= left && had <= left - more && more <= left - more - had)
         return 0;
-    client->room_mark = client->unaccepted;
+    client->room_wanted = true;
+    client->room_made = false;
     return error_set(err, -EAGAIN,
                      "too much is under way already: %zu bytes of requests that the pool has not "
                      "accepted, and %zu more are too many",
@@ -38,10 +39,10 @@ int sending_check(struct quern *client, const struct quern_encoded *encoded, str
 
 bool sending_has_room_again(struct quern *client)
 {
-    if (client->room_mark == 0 || client->unaccepted >= client->room_mark)
-        return false;
-    client->room_mark = 0;
-    return true;
+    bool made = client->room_made;
+    client->room_wanted &= !made;
+    client->room_made = false;
+    return made;
 }
 
 static bool is_brief(const struct request *request)

@@ -26,7 +26,7 @@ bool sending_end_unwanted(struct quern *client, struct request *request);
  * still. */
 bool sending_is_through(const struct quern *client, const struct request *request);
 
-/* True once after sending_check had found no room and there is more now. */
+/* True once when sending_check had found no room and the pool has accepted or refused something since. */
 bool sending_has_room_again(struct quern *client);
 
 #endif

@@ -177,6 +177,7 @@ void state_request_settled(struct quern *client, struct request *request)
     leave_way(client, request);
     count(client, sender, 0, sizeof *request + (--encoded->pending == 0 ? encoded->bytes.len : 0));
     request->sender = NULL;
+    client->room_made = client->room_wanted;
     if (--sender->n > 0)
         return;
     HASH_DEL(client->senders, sender);

@@ -163,7 +163,8 @@ struct quern {
     size_t unaccepted;        /* bytes of all senders */
     size_t under_way;         /* bytes of large messages that were sent and not accepted */
     _Atomic size_t piped;     /* and of those that libzmq has not passed on; its thread counts them down */
-    size_t room_mark;         /* what `unaccepted` was when a request found no room; 0: none did */
+    bool room_wanted;         /* a request found no room */
+    bool room_made;           /* and since then others were accepted */
     struct buffer taken;      /* ids of those whose last frame was delivered, to be told to the broker */
     uint64_t taken_ns;        /* when the first of these was */
     bool dispatching;

@@ -72,8 +72,11 @@ struct generation {
     struct arena arena;                                   /* what lives as long */
     const char *const *tool_names;                        /* [n_tools] that may be called */
     size_t n_tools;
-    size_t body_bytes; /* of an answer that is one body, so far */
-    uint32_t running, n;
+    size_t body_bytes;             /* of an answer that is one body, so far */
+    struct quern_encoded *encoded; /* what is asked for each choice; NULL once the last was sent */
+    bool has_seed; /* of the first choice; the others have those that follow, or one choice would be all */
+    uint64_t seed;
+    uint32_t sent, running, n; /* choices that were sent, those that have not ended, sent or not, and all */
     struct choice choices[];
 };
 

@@ -25,6 +25,10 @@
 
 #define MAX_BODY_BYTES (64u << 20) /* of one answer that is not streamed */
 
+/* Requests of one answer are sent up to so many bytes at a time, or one; the next when one has ended. All
+ * choices of a prompt of megabytes are more than the pool's queue takes. */
+#define MOST_BYTES_AT_ONCE ((size_t)16 << 20)
+
 static void free_generation(struct generation *generation)
 {
     for (uint32_t i = 0; i < generation->n; i++) {
@@ -35,6 +39,7 @@ static void free_generation(struct generation *generation)
     arena_deinit(&generation->arena);
     json_out_deinit(&generation->out);
     key_release(generation->key, generation->asked_tokens);
+    quern_encoded_free(generation->encoded);
     free(generation->model);
     free(generation);
 }
@@ -61,10 +66,12 @@ static void note(struct generation *generation, const char *finish)
         record->first_token_ms = (double)(generation->first_ns - generation->begun_ns) / CLOCK_NS_PER_MS;
 }
 
-/* Nobody wants it any more: asks for the end of what runs. */
+/* Nobody wants it any more: asks for the end of what runs, and sends no more. */
 static void abandon(struct generation *generation)
 {
     generation->exchange = NULL;
+    generation->running -= generation->n - generation->sent;
+    generation->sent = generation->n;
     for (uint32_t i = 0; i < generation->n; i++)
         if (generation->choices[i].running)
             quern_cancel(generation->client, generation->choices[i].id, NULL);
@@ -73,7 +80,7 @@ static void abandon(struct generation *generation)
 static void on_gone(void *arg)
 {
     struct generation *generation = arg;
-    log_debug("%s: gone; %u requests are cancelled", generation->exchange->peer, generation->running);
+    log_debug("%s: gone; %u choices are cancelled", generation->exchange->peer, generation->running);
     generation->gateway->counters.abandoned++;
     note(generation, NULL);
     abandon(generation);
@@ -208,6 +215,45 @@ static void tell_whole(struct choice *choice, const struct quern_output *output)
     exchange_reply_json(generation->exchange, 200, &body);
 }
 
+static void on_output(void *arg, const struct quern_output *output);
+
+/* Sends the requests that may be under way. 0 or the code of what failed; some may run then. */
+static int send_some(struct generation *generation, struct quern_error *err)
+{
+    const uint32_t n = generation->n;
+    size_t most = generation->encoded ? MOST_BYTES_AT_ONCE / quern_encoded_bytes(generation->encoded) : 0;
+    while (generation->sent < n) {
+        struct choice *choice = &generation->choices[generation->sent];
+        const uint32_t under_way = generation->running - (n - generation->sent);
+        const uint64_t seed = generation->seed + generation->sent;
+        if (under_way > 0 && under_way >= most)
+            return 0;
+        int r =
+            quern_generate_encoded(generation->client, generation->encoded,
+                                   generation->has_seed ? &seed : NULL, on_output, choice, &choice->id, err);
+        if (r == -EAGAIN && under_way > 0)
+            return 0; /* when one of those has ended */
+        if (r < 0)
+            return r;
+        choice->running = true;
+        generation->sent++;
+    }
+    generation->encoded = quern_encoded_free(generation->encoded);
+    return 0;
+}
+
+/* One has ended. */
+static void send_more(struct generation *generation)
+{
+    struct refusal refusal;
+    struct quern_error err = {.text = ""};
+    int r = send_some(generation, &err);
+    if (r == 0)
+        return;
+    refusal_of_code(r, err.text, &refusal);
+    fail(generation, &refusal);
+}
+
 static void on_output(void *arg, const struct quern_output *output)
 {
     struct choice *choice = arg;
@@ -235,6 +281,8 @@ static void on_output(void *arg, const struct quern_output *output)
             tell_whole(choice, output);
         }
     }
+    if (output->end)
+        send_more(generation);
     if (generation->exchange && generation->running == 0) {
         note(generation, choice_calls(choice)             ? "tool_calls"
                          : choice->reason == QUERN_LENGTH ? "length"
@@ -264,7 +312,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     generation->include_usage = parameters->include_usage;
     generation->created = time(NULL);
     generation->begun_ns = clock_ns();
-    generation->n = parameters->n;
+    generation->n = generation->running = parameters->n;
     generation->model = strdup(gateway_model(exchange->gateway, parameters->request.model));
     if (getrandom(random, sizeof random, 0) != sizeof random || !generation->model) {
         free_generation(generation);
@@ -275,31 +323,23 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     return generation;
 }
 
-/* Sends the requests, which share one copy of the prompt: the client passes them on as the pool accepts them.
- * 0 or the code of what failed; some may run then. */
-static int send_requests(struct generation *generation, const struct parameters *parameters,
-                         const struct tool_form *form, struct quern_error *err)
+/* Encodes what the choices have in common, and sends the first of them. As send_some. */
+static int begin(struct generation *generation, const struct parameters *parameters,
+                 const struct tool_form *form, struct quern_error *err)
 {
-    struct quern_encoded *encoded = NULL;
     struct quern_request request = parameters->request;
     request.tenant = key_tenant(generation->key);
-    int r = quern_encode(generation->client, &request, &encoded, err);
-    for (uint32_t i = 0; i < generation->n && r == 0; i++) {
+    generation->has_seed = request.has_seed;
+    generation->seed = request.seed;
+    for (uint32_t i = 0; i < generation->n; i++) {
         struct choice *choice = &generation->choices[i];
-        parameters_seed_choice(parameters, i, &request);
         choice->generation = generation;
         choice->index = i;
-        if (form && answer_expect_calls(choice, form) < 0) {
-            r = -ENOMEM;
-            break;
-        }
-        r = quern_generate_encoded(generation->client, encoded, request.has_seed ? &request.seed : NULL,
-                                   on_output, choice, &choice->id, err);
-        choice->running = r == 0;
-        generation->running += r == 0;
+        if (form && answer_expect_calls(choice, form) < 0)
+            return -ENOMEM;
     }
-    quern_encoded_free(encoded);
-    return r;
+    int r = quern_encode(generation->client, &request, &generation->encoded, err);
+    return r < 0 ? r : send_some(generation, err);
 }
 
 /* The form in which the model of a request calls tools, after gateway_check. 0 or REFUSED. */
@@ -367,7 +407,7 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
     generation->key = exchange->key;
     generation->asked_tokens = tokens;
     exchange_when_gone(exchange, on_gone, generation);
-    int r = send_requests(generation, parameters, form, &err);
+    int r = begin(generation, parameters, form, &err);
     if (r == 0)
         return;
     refusal_of_code(r, err.text, &refusal);

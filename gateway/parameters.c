@@ -49,13 +49,6 @@ int parameters_read(struct parameters *parameters, const struct json_row *rows, 
     return r;
 }
 
-void parameters_seed_choice(const struct parameters *parameters, uint32_t index,
-                            struct quern_request *ret_request)
-{
-    *ret_request = parameters->request;
-    ret_request->seed += index;
-}
-
 int parameters_out_of_memory(struct refusal *refusal)
 {
     return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");

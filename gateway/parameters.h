@@ -68,10 +68,6 @@ int parameters_read(struct parameters *parameters, const struct json_row *rows, 
  * several parameters. 0 or REFUSED. */
 int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal);
 
-/* The same seed gives the same answer, but each choice one of its own. */
-void parameters_seed_choice(const struct parameters *parameters, uint32_t index,
-                            struct quern_request *ret_request);
-
 /* ---- takers, whose `into` is a struct parameters ---- */
 
 /* A number of the request, called row->name there. */

@@ -250,6 +250,7 @@ struct quern_encoded;
 int quern_encode(struct quern *client, const struct quern_request *request,
                  struct quern_encoded **ret_encoded, struct quern_error *err);
 struct quern_encoded *quern_encoded_free(struct quern_encoded *encoded);
+size_t quern_encoded_bytes(const struct quern_encoded *encoded); /* of the message that is sent each time */
 
 /* Sends it, as quern_generate does. `seed`: of this output; NULL: the request's, or a random one where that
  * has none. */

@@ -81,6 +81,11 @@ struct quern_encoded *quern_encoded_free(struct quern_encoded *encoded)
     return NULL;
 }
 
+size_t quern_encoded_bytes(const struct quern_encoded *encoded)
+{
+    return encoded->bytes.len;
+}
+
 void state_drop_encoded(struct request *request)
 {
     if (!request->sender)

@@ -428,42 +428,42 @@ struct generation_reading {
 
 static int finish(struct body_reading *reading, struct refusal *refusal)
 {
-    const struct generation_reading *asked = (const struct generation_reading *)reading;
-    int r = parameters_finish(reading->into, asked->missing, refusal);
+    const struct generation_reading *prompt = (const struct generation_reading *)reading;
+    int r = parameters_finish(reading->into, prompt->missing, refusal);
     return r == 0 ? tool_choice_finish(reading->into, refusal) : r;
 }
 
-static void begin(struct body_reading *reading)
+static void on_read(struct body_reading *reading)
 {
-    struct generation_reading *asked = (struct generation_reading *)reading;
+    struct generation_reading *prompt = (struct generation_reading *)reading;
     struct exchange *exchange = reading->exchange;
-    struct parameters *parameters = &asked->parameters;
+    struct parameters *parameters = &prompt->parameters;
     if (exchange && !parameters->has_max_tokens) {
         parameters->request.max_tokens =
             gateway_max_tokens(exchange->gateway, parameters->request.model, exchange->key, parameters->n);
         parameters->request.fit_context = true;
     }
     if (exchange)
-        start(exchange, parameters, asked->dialect);
+        start(exchange, parameters, prompt->dialect);
     parameters_deinit(parameters);
-    free(asked);
+    free(prompt);
 }
 
 void generation_handle(struct exchange *exchange, const struct json_row *rows, const char *missing, bool chat,
                        const struct dialect *dialect)
 {
     struct refusal refusal;
-    struct generation_reading *asked = calloc(1, sizeof *asked);
-    if (!asked) {
+    struct generation_reading *prompt = calloc(1, sizeof *prompt);
+    if (!prompt) {
         parameters_out_of_memory(&refusal);
         exchange_refuse(exchange, &refusal);
         return;
     }
-    parameters_init(&asked->parameters);
-    asked->parameters.chat = asked->parameters.stream = chat;
-    asked->missing = missing;
-    asked->dialect = dialect;
-    asked->reading =
-        (struct body_reading){.rows = rows, .into = &asked->parameters, .finish = finish, .then = begin};
-    body_read(exchange, &asked->reading);
+    parameters_init(&prompt->parameters);
+    prompt->parameters.chat = prompt->parameters.stream = chat;
+    prompt->missing = missing;
+    prompt->dialect = dialect;
+    prompt->reading =
+        (struct body_reading){.rows = rows, .into = &prompt->parameters, .finish = finish, .then = on_read};
+    body_read(exchange, &prompt->reading);
 }

@@ -125,6 +125,7 @@ static const struct setting {
     {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
      SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
     {"supervision-fd", "FD", NULL, SETTING_NUMBER, offsetof(struct options, supervision_fd), INT32_MAX, 1},
+    {"said-by", "NAME", NULL, SETTING_TEXT, offsetof(struct options, said_by), OPTIONS_TEXT_MAX + 1, 0},
 };
 #define N_SETTINGS (sizeof settings / sizeof *settings)
 
@@ -356,7 +357,7 @@ void options_write(const struct options *options, struct command_line *line)
         char name[40];
         snprintf(name, sizeof name, "--%s", setting->name);
         if (setting->type == SETTING_TEXT)
-            command_line_option(line, name, *(const char *)field ? field : NULL);
+            command_line_option(line, name, *(const char *)field && field != options->said_by ? field : NULL);
         else if (is_given(options, setting) && setting->argument)
             command_line_number(line, name, *(const uint32_t *)field);
         else if (is_given(options, setting))

@@ -53,6 +53,7 @@ struct options {
     uint32_t drain_seconds;                  /* from the first signal until what has not ended is ended */
     uint32_t owner;          /* process that made the run directory and removes it; 0 = nobody does */
     uint32_t supervision_fd; /* set by the supervisor for its broker: the connection between them; else 0 */
+    char said_by[OPTIONS_TEXT_MAX + 1]; /* the same: in whose name the broker speaks; else empty */
 };
 
 /* Fills in defaults, then the file named by --config, then the command line, which wins. Exits through argp
@@ -60,8 +61,8 @@ struct options {
  * or a value is out of range. */
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err);
 
-/* Adds what options_parse would read the same from, but for what concerns one process only: `owner` and
- * `supervision_fd`. */
+/* Adds what options_parse would read the same from, but for what concerns one process only: `owner`,
+ * `supervision_fd` and `said_by`. */
 void options_write(const struct options *options, struct command_line *line);
 
 /* Splits HOST:PORT (a v6 host in brackets); "*" is the wildcard. -EINVAL. *ret_loopback: the host names this

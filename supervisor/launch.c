@@ -147,8 +147,11 @@ int launch_broker(const char *program, const struct options *options, const int 
                   pid_t *ret_pid, struct error *err)
 {
     struct command_line line = {0};
-    command_line_add(&line, program_invocation_name); /* what it says is said in our name */
+    char ours[OPTIONS_TEXT_MAX + 1];
+    snprintf(ours, sizeof ours, "%s", program_invocation_short_name);
+    command_line_add(&line, "quern-broker"); /* for ps(1), whatever the program is called */
     command_line_number(&line, "--supervision-fd", fds[0]);
+    command_line_option(&line, "--said-by", ours[0] ? ours : NULL);
     options_write(options, &line);
     char *const *words = command_line_words(&line);
     int r = words ? spawn(program, words, fds, n_fds, -1, ret_pid) : -ENOMEM;

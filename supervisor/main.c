@@ -4,7 +4,9 @@
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "broker/loop.h"
@@ -22,9 +24,13 @@ static int fail(int status, const struct error *err)
     return status;
 }
 
-/* The broker's part. Signals are the supervisor's business, in whose process group we are. */
-static int serve(const struct options *options, struct error *err)
+/* The broker's part. Signals are the supervisor's business, in whose process group we are, and in whose name
+ * we speak. */
+static int serve(struct options *options, struct error *err)
 {
+    prctl(PR_SET_NAME, "quern-broker"); /* it may have been started as /proc/self/exe */
+    if (options->said_by[0])
+        program_invocation_short_name = options->said_by;
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);

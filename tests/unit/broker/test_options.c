@@ -45,7 +45,8 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_int_eq(PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x",
                            "--frame-us", "0", "--tcp", "127.0.0.1:5000", "--drain-seconds=0",
                            "--cached-blocks", "0", "--kv-type=q8_0", "--cublas=auto", "--prefix-store", "64",
-                           "--no-sandbox", "--owner", "7", "--supervision-fd", "9", "--", "-odd name"),
+                           "--no-sandbox", "--owner", "7", "--supervision-fd", "9", "--said-by", "x y", "--",
+                           "-odd name"),
                      0);
     command_line_add(&line, "quern-broker");
     command_line_add(&second, "quern-broker");
@@ -59,7 +60,9 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_str_eq(again.cublas, "auto");
     ck_assert_uint_eq(again.prefix_store, 64);
     ck_assert_uint_eq(again.drain_seconds, 0);
-    ck_assert_uint_eq(again.owner, 0); /* these two are the first process's alone */
+    ck_assert_str_eq(options.said_by, "x y");
+    ck_assert_str_eq(again.said_by, ""); /* these three are the first process's alone */
+    ck_assert_uint_eq(again.owner, 0);
     ck_assert_uint_eq(again.supervision_fd, 0);
     options_write(&again, &second);
     ck_assert_uint_eq(second.n, line.n);

@@ -206,6 +206,22 @@ START_TEST(a_worker_program_that_does_not_come_up_is_taken_back)
 }
 END_TEST
 
+/* What ps(1) shows: the name of the process, and the first word of its command line. */
+static void expect_name(pid_t pid, const char *name)
+{
+    static const char *const files[] = {"comm", "cmdline"};
+    for (int i = 0; i < 2; i++) {
+        char path[64], text[256] = "";
+        snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, files[i]);
+        FILE *file = fopen(path, "r");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_uint_gt(fread(text, 1, sizeof text - 1, file), 0);
+        fclose(file);
+        text[strcspn(text, "\n")] = 0;
+        ck_assert_str_eq(text, name);
+    }
+}
+
 START_TEST(a_broker_program_that_does_not_come_up_is_taken_back)
 {
     uint64_t count;
@@ -217,7 +233,8 @@ START_TEST(a_broker_program_that_does_not_come_up_is_taken_back)
     ck_assert_int_eq(report.result, CONTROL_FAILED);
     ck_assert_msg(strstr(report.text, "the one before is started again"), "%s", report.text);
     expect_service('b');
-    struct message replay = named(MESSAGE_REPLAY, 'r'); /* from before */
+    expect_name(pool_broker_pid(&the_pool), "quern-broker"); /* although it is /proc/self/exe */
+    struct message replay = named(MESSAGE_REPLAY, 'r');      /* from before */
     client_send(&client_a, &replay);
     ck_assert_uint_eq(client_expect(&client_a, MESSAGE_REPLAY_OK).replay_ok.next, 10);
     close_pool();

@@ -7,6 +7,8 @@
 
 #include "broker/status.h"
 
+#include <unistd.h>
+
 #define MOST_TOKENS_PER_S 1e12 /* that the message takes */
 
 /* Of the tokens that prompts had, how many were found. */
@@ -82,6 +84,9 @@ void status_fill(const struct broker *broker, uint64_t ref, struct worker_status
     ok.status_ok.moved = broker->counters.moved;
     ok.status_ok.tokens = broker->counters.tokens;
     ok.status_ok.journal_bytes = broker->journal.used;
+    ok.status_ok.supervisor_pid = (uint32_t)getppid();
+    ok.status_ok.broker_pid = (uint32_t)getpid();
+    ok.status_ok.gateway_pid = broker->supervisor.gateway_pid;
     ok.status_ok.workers.items = workers;
     ok.status_ok.workers.n = broker->n_workers;
     *ret_message = ok;

@@ -110,6 +110,8 @@ bool supervisor_take(struct supervisor *supervisor, struct supervisor_change *re
             supervisor->signals = news.signals;
         else if (r == 0 && news.kind == NEWS_LEAVE)
             supervisor->leave = true;
+        else if (r == 0 && news.kind == NEWS_GATEWAY)
+            supervisor->gateway_pid = news.gateway_pid;
         else if (r == 0 && news.kind == NEWS_PLACE && take_place(supervisor, &news.place, ret_change))
             return true;
     }

@@ -30,6 +30,8 @@ struct supervisor {
     /* The board: our own slot, and those of the workers. */
     struct board_slot *turns;
     const struct board_slot *slots[WORKER_MAX];
+    /* 0: there is none. */
+    uint32_t gateway_pid;
     uint32_t n;
     struct supervisor_place places[WORKER_MAX];
     bool serving_due, stop_due; /* orders that could not be given yet */

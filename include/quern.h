@@ -321,6 +321,8 @@ struct quern_status {
     uint64_t admitted, ended, rejected;
     uint64_t moved; /* to another worker, after theirs had died or ended */
     uint64_t tokens, journal_bytes;
+    uint32_t supervisor_pid, broker_pid;
+    uint32_t gateway_pid; /* of the one that the pool started; 0: it serves no HTTP, or none is there now */
     const struct quern_worker *workers;
     size_t n_workers;
 };

@@ -348,7 +348,8 @@ struct model_info {
     ROW(U64, boot) ROW(FLAG, draining) ROW(NAME_OR_0, version)                                                \
     ROW(U32_OR_0, sessions) ROW(U32_OR_0, queued) ROW(U32_OR_0, running)                                      \
     ROW(U64_OR_0, admitted) ROW(U64_OR_0, ended) ROW(U64_OR_0, rejected)                                      \
-    ROW(U64_OR_0, moved) ROW(U64_OR_0, tokens) ROW(U64_OR_0, journal_bytes)
+    ROW(U64_OR_0, moved) ROW(U64_OR_0, tokens) ROW(U64_OR_0, journal_bytes)                                   \
+    ROW(U32_OR_0, supervisor_pid) ROW(U32_OR_0, broker_pid) ROW(U32_OR_0, gateway_pid) /* 0: it has none */
 /* clang-format on */
 
 /* The type of a member of those lists. */

@@ -8,6 +8,7 @@
  *     supervisor ──welcome, then what every place is like, and again at each change──▶ broker
  *                ◀──serving · ready · kill · stop───────────────────────────────────
  *                ──leave: another broker takes over (a reload)────────────────────▶
+ *                ──the gateway's process, for the status──────────────────────────▶
  *
  * A record says how things are, not what happened: when several changes meet, the last one is told. So
  * nothing piles up for a broker that stands still, and one that was started again learns all there is. The
@@ -18,7 +19,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define SUPERVISION_VERSION      4u
+#define SUPERVISION_VERSION      5u
 #define SUPERVISION_PLACES_MAX   64
 #define SUPERVISION_ENDPOINT_MAX 128
 #define SUPERVISION_REASON_MAX   512
@@ -40,7 +41,7 @@ struct place_record {
     uint32_t pid;         /* 0: none, or it is being made */
     uint32_t left;        /* its last process ended by itself, with status 0: somebody told it to */
     uint32_t unfit;       /* it did not understand what it was told: the settings name what there is not */
-    uint64_t start_at; /* clock_ns */
+    uint64_t start_at;    /* clock_ns */
     char
         link[SUPERVISION_ENDPOINT_MAX]; /* endpoint of the incarnation's link, to which the broker connects */
     char stream[SUPERVISION_ENDPOINT_MAX]; /* and of its stream */
@@ -51,7 +52,8 @@ enum news_kind {
     NEWS_WELCOME,
     NEWS_PLACE,
     NEWS_END,
-    NEWS_LEAVE /* the broker ends by itself, with status 0 and all as it is: the next one takes over */
+    NEWS_LEAVE,  /* the broker ends by itself, with status 0 and all as it is: the next one takes over */
+    NEWS_GATEWAY /* another process is the gateway, or none is */
 };
 
 struct news { /* to the broker */
@@ -66,7 +68,8 @@ struct news { /* to the broker */
             int32_t rundir_fd, vault_fd, turns_fd, slot_fds[SUPERVISION_PLACES_MAX];
         } welcome; /* always first */
         struct place_record place;
-        uint32_t signals; /* NEWS_END: how often the pool was told to end */
+        uint32_t signals;     /* NEWS_END: how often the pool was told to end */
+        uint32_t gateway_pid; /* NEWS_GATEWAY; 0: none. No broker was told of one before */
     };
 };
 

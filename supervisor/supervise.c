@@ -91,6 +91,7 @@ struct supervision {
     bool stalled; /* killed by us, for that */
     enum broker_change change;
     bool leave_told;
+    pid_t gateway_told; /* to the broker; 0 is what it takes for granted */
     uint64_t change_by; /* BROKER_LEAVING: when it is killed instead */
     bool use_own;       /* what stands at its path does not come up: we are started as the broker */
 
@@ -173,6 +174,11 @@ static void tell_changes(struct supervision *self)
     const struct news end_news = {.kind = NEWS_END, .version = SUPERVISION_VERSION, .signals = self->signals};
     if (self->signals > 0 && !self->signals_told)
         self->signals_told = tell(self, &end_news);
+    const struct news gateway_news = {.kind = NEWS_GATEWAY,
+                                      .version = SUPERVISION_VERSION,
+                                      .gateway_pid = (uint32_t)self->gateway.current.pid};
+    if (self->gateway_told != self->gateway.current.pid && tell(self, &gateway_news))
+        self->gateway_told = self->gateway.current.pid;
     const struct news leave_news = {.kind = NEWS_LEAVE, .version = SUPERVISION_VERSION};
     if (self->change == BROKER_LEAVING && !self->leave_told)
         self->leave_told = tell(self, &leave_news);
@@ -181,6 +187,7 @@ static void tell_changes(struct supervision *self)
 static bool has_more_to_tell(const struct supervision *self)
 {
     bool more = !self->welcomed || (self->signals > 0 && !self->signals_told) ||
+                self->gateway_told != self->gateway.current.pid ||
                 (self->change == BROKER_LEAVING && !self->leave_told);
     for (uint32_t i = 0; i < self->places.n; i++)
         more |= self->places.places[i].changed;
@@ -231,6 +238,7 @@ static void start_broker(struct supervision *self)
     self->link = pair[0];
     self->welcomed = self->signals_told = self->leave_told = self->stalled = false;
     self->stall = (struct stall){0};
+    self->gateway_told = 0;
     for (uint32_t i = 0; i < self->places.n; i++)
         self->places.places[i].changed = true;
 }

@@ -193,6 +193,17 @@ static void print_line(const struct quern_worker *worker, const size_t widths[N_
     printf("%.*s\n", n, line);
 }
 
+/* Whom to signal, and whom to look at in top(1). A broker of an earlier version says nothing of that. */
+static void print_processes(const struct quern_status *status)
+{
+    if (status->supervisor_pid == 0)
+        return;
+    printf("processes: supervisor %u, broker %u", status->supervisor_pid, status->broker_pid);
+    if (status->gateway_pid > 0)
+        printf(", gateway %u", status->gateway_pid);
+    printf("\n");
+}
+
 /* Tokens of prompts, of all workers together, since they were started. The sums are real
  * numbers, since a worker that was taken over may say the largest counters there are. */
 static void print_prompts(const struct quern_status *status)
@@ -214,12 +225,14 @@ static void print_prompts(const struct quern_status *status)
 void status_print(const struct quern_status *status, size_t columns)
 {
     size_t widths[N_COLUMNS];
-    printf("broker %s%s, boot %" PRIu64 ": %u session%s, %u queued, %u running\n"
-           "%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved\n%" PRIu64
+    printf("broker %s%s, boot %" PRIu64 ": %u session%s, %u queued, %u running\n", status->version,
+           status->draining ? ", draining" : "", status->boot, status->sessions,
+           status->sessions == 1 ? "" : "s", status->queued, status->running);
+    print_processes(status);
+    printf("%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved\n%" PRIu64
            " tokens; journal %.1f MiB\n",
-           status->version, status->draining ? ", draining" : "", status->boot, status->sessions,
-           status->sessions == 1 ? "" : "s", status->queued, status->running, status->admitted, status->ended,
-           status->rejected, status->moved, status->tokens, (double)status->journal_bytes / (1 << 20));
+           status->admitted, status->ended, status->rejected, status->moved, status->tokens,
+           (double)status->journal_bytes / (1 << 20));
     print_prompts(status);
     fit(status, columns, widths);
     print_line(NULL, widths);

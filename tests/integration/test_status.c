@@ -107,6 +107,9 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
     for (size_t i = 0; i < sizeof zero / sizeof *zero; i++)
         ck_assert_int_eq(number(json, zero[i]), 0);
     ck_assert_int_ge(number(json, "journal_bytes"), 0);
+    ck_assert_int_eq(number(json, "supervisor_pid"), pool.supervisor);
+    ck_assert_int_eq(number(json, "broker_pid"), pool_broker_pid(&pool));
+    ck_assert_int_eq(number(json, "gateway_pid"), 0); /* it serves no HTTP */
     ck_assert_uint_eq(json_array_size(json_object_get(json, "workers")), 2);
     for (size_t i = 0; i < 2; i++) {
         const json_t *w = worker(json, i);

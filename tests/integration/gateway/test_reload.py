@@ -367,6 +367,27 @@ class Reload(unittest.TestCase):
         self.assertNotEqual(self.gateway(), before)
         self.assertEqual(self.pool.end(), 0, self.pool.log())
 
+    def gateway_in_status(self):
+        said = subprocess.run([str(BUILD / "quern"), "status", "--json", "--connect", self.rundir], capture_output=True,
+                              timeout=WAIT, check=True)
+        return json.loads(said.stdout)["gateway_pid"]
+
+    def test_the_status_names_the_process(self):
+        self.serve()
+        before = self.gateway()
+        until(lambda: self.gateway_in_status() == before, "the first one is known")
+        said = self.reload()
+        self.assertEqual(said.returncode, 0, said.stderr + self.pool.log())
+        self.one_gateway()
+        self.assertNotEqual(self.gateway(), before)
+        until(lambda: self.gateway_in_status() == self.gateway(), "the next one is known, to the next broker too")
+        os.kill(self.gateway(), signal.SIGKILL)
+        until(lambda: self.gateways() and self.gateway_in_status() == self.gateway(), "the one after that is known")
+        shown = subprocess.run([str(BUILD / "quern"), "status", "--connect", self.rundir], capture_output=True, text=True,
+                               timeout=WAIT, check=True).stdout
+        self.assertIn(f"processes: supervisor {self.parent}, broker {child_of(self.parent, 'quern-broker')}, gateway ", shown)
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
     def test_a_pool_without_http_has_no_gateway_to_replace(self):
         self.pool = Process(self.folder, "quern-broker", MODEL, "--device", "null", "--rundir", self.rundir)
         self.pool.says("ready:")

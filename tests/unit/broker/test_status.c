@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define N 3
 
@@ -47,6 +48,7 @@ START_TEST(the_pool_is_counted)
     broker->workers[0].n_requests = 6;
     broker->workers[2].n_requests = 7;
     broker->journal.used = 8;
+    broker->supervisor.gateway_pid = 15;
     broker->counters = (struct broker_counters){9, 10, 11, 12, 13};
     status_fill(broker, 14, workers, &message);
     ck_assert_int_eq(message.kind, MESSAGE_STATUS_OK);
@@ -56,6 +58,9 @@ START_TEST(the_pool_is_counted)
     ck_assert_uint_eq(message.status_ok.queued, 5);
     ck_assert_uint_eq(message.status_ok.running, 13);
     ck_assert_uint_eq(message.status_ok.journal_bytes, 8);
+    ck_assert_uint_eq(message.status_ok.supervisor_pid, (uint32_t)getppid());
+    ck_assert_uint_eq(message.status_ok.broker_pid, (uint32_t)getpid());
+    ck_assert_uint_eq(message.status_ok.gateway_pid, 15);
     ck_assert_uint_eq(message.status_ok.admitted, 9);
     ck_assert_uint_eq(message.status_ok.ended, 10);
     ck_assert_uint_eq(message.status_ok.rejected, 11);

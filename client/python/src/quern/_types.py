@@ -164,4 +164,8 @@ class Status:
     moved: int
     tokens: int
     journal_bytes: int
+    supervisor_pid: int
+    broker_pid: int
+    gateway_pid: int
+    """Of the gateway that the pool started; 0: it serves no HTTP, or none is there now."""
     workers: tuple[Worker, ...]

@@ -301,6 +301,12 @@ int sockets_bind(struct broker *broker, struct error *err)
     return r;
 }
 
+static bool is_of_a_pool(const char *name)
+{
+    return strncmp(name, "worker-", 7) == 0 || strncmp(name, "link-", 5) == 0 ||
+           strcmp(name, "frontend") == 0 || strcmp(name, "stream") == 0;
+}
+
 void sockets_clear(const char *rundir)
 {
     DIR *dir = opendir(rundir);
@@ -308,8 +314,7 @@ void sockets_clear(const char *rundir)
         return;
     struct dirent *entry;
     while ((entry = readdir(dir)))
-        if ((strncmp(entry->d_name, "worker-", 7) == 0 || strncmp(entry->d_name, "link-", 5) == 0) &&
-            is_socket(dirfd(dir), entry->d_name))
+        if (is_of_a_pool(entry->d_name) && is_socket(dirfd(dir), entry->d_name))
             unlinkat(dirfd(dir), entry->d_name, 0);
     closedir(dir);
 }

@@ -12,8 +12,8 @@
  * reason ("tcp://…: Address already in use"). */
 int sockets_bind(struct broker *broker, struct error *err);
 
-/* Removes sockets of workers (supervisor/doors.h) that a killed pool left in the run directory, which must be
- * locked. Its workers, if any still live, have nothing more to say to us. */
+/* Removes sockets of a broker and of workers (supervisor/doors.h) that were killed from the run directory,
+ * which must be locked. The workers, if any still live, have nothing more to say to us. */
 void sockets_clear(const char *rundir);
 
 /* Removes the ipc sockets that were bound, while the run directory is still locked: from that directory,

@@ -576,6 +576,7 @@ int supervise(struct options *options, struct error *err)
         gateway_child_end(&self->gateway);
         places_stop(&self->places, SIGKILL);
         places_deinit(&self->places);
+        sockets_clear(options->rundir); /* of a broker that had to be killed */
     }
     control_close(&self->control, self->lock_fd);
     notify_deinit(&self->notify);

@@ -4,7 +4,10 @@
 #include "tests/unit/broker/client.h"
 #include "tests/unit/run.h"
 
+#include <dirent.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -160,6 +163,35 @@ START_TEST(a_worker_that_ends_alone_has_its_time_and_the_next_one_goes_on)
 }
 END_TEST
 
+static int n_sockets(void)
+{
+    char path[RUNDIR_PATH_MAX + 300];
+    struct stat st;
+    int n = 0;
+    DIR *dir = opendir(the_pool.rundir);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        snprintf(path, sizeof path, "%s/%s", the_pool.rundir, entry->d_name);
+        n += lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+    }
+    closedir(dir);
+    return n;
+}
+
+START_TEST(a_pool_whose_broker_stands_still_leaves_no_socket_behind)
+{
+    open_pool(NULL);
+    ck_assert_int_gt(n_sockets(), 2);
+    ck_assert_int_eq(kill(pool_broker_pid(&the_pool), SIGSTOP), 0);
+    kill(the_pool.broker, SIGTERM);
+    kill(the_pool.broker, SIGINT); /* the same one twice may be one */
+    ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 1);
+    ck_assert_int_eq(n_sockets(), 0);
+    client_close(&client_a);
+    pool_forget(&the_pool);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_worker_that_ends_hands_over_what_it_has_however_often_that_happens);
@@ -170,6 +202,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_waits_in_the_queue_ends_too_when_the_time_is_up);
     tcase_add_test(tests, a_draining_broker_finishes_what_takes_less_than_its_time);
     tcase_add_test(tests, a_client_that_never_reads_does_not_keep_a_draining_broker);
+    tcase_add_test(tests, a_pool_whose_broker_stands_still_leaves_no_socket_behind);
 }
 
 int main(void)

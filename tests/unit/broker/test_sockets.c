@@ -172,18 +172,22 @@ START_TEST(a_file_in_the_way_is_left_there_and_named)
 }
 END_TEST
 
-START_TEST(only_sockets_of_workers_are_cleared)
+START_TEST(only_sockets_of_broker_and_workers_are_cleared)
 {
     make_socket("worker-0-1-1");
     make_socket("worker-12-3-4");
     make_socket("link-12-3-4");
     make_socket("frontend");
+    make_socket("stream");
+    make_socket("control");
     make_file("worker-notes");
     sockets_clear(rundir);
     ck_assert(!is_there("worker-0-1-1"));
     ck_assert(!is_there("worker-12-3-4"));
     ck_assert(!is_there("link-12-3-4"));
-    ck_assert(is_there("frontend"));
+    ck_assert(!is_there("frontend"));
+    ck_assert(!is_there("stream"));
+    ck_assert(is_there("control"));
     ck_assert(is_there("worker-notes"));
     sockets_clear("/nowhere/at/all");
 }
@@ -304,7 +308,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_broker_that_bound_nothing_removes_nothing);
     tcase_add_test(tests, what_anyone_may_send_and_leave_unread_is_bounded);
     tcase_add_test(tests, a_file_in_the_way_is_left_there_and_named);
-    tcase_add_test(tests, only_sockets_of_workers_are_cleared);
+    tcase_add_test(tests, only_sockets_of_broker_and_workers_are_cleared);
     tcase_add_test(tests, clients_are_told_the_port_behind_and_a_name_that_leads_here);
     tcase_add_test(tests, beyond_this_machine_both_sides_have_keys_or_nothing_is_bound);
     tcase_add_test(tests, a_pool_with_keys_guards_each_socket_of_tcp);

@@ -217,12 +217,26 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     return 0;
 }
 
-static int check_tcp(const char *tcp, struct error *err)
+int options_check_guarded(const struct options *options, struct error *err)
+{
+    if (options->curve_key[0] == 0)
+        return error_set(err, -EPERM, "tcp: %s is not a loopback address: give --curve-key or use 127.0.0.1",
+                         options->tcp);
+    if (options->client_keys[0] == 0 && !options->any_client)
+        return error_set(err, -EPERM,
+                         "tcp: %s is not a loopback address: give --client-keys, the folder of keys that it "
+                         "lets in, or let in whoever knows the server's (--any-client)",
+                         options->tcp);
+    return 0;
+}
+
+static int check_tcp(const struct options *options, struct error *err)
 {
     char host[OPTIONS_TEXT_MAX + 1];
     uint16_t port;
     bool loopback;
-    return options_split_tcp(tcp, host, &port, &loopback, err);
+    int r = options_split_tcp(options->tcp, host, &port, &loopback, err);
+    return r < 0 || loopback ? r : options_check_guarded(options, err);
 }
 
 /* What bears on HTTP takes HTTP. */
@@ -306,7 +320,7 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     if (walk.result == 0)
         walk.result = rundir_path(options.rundir[0] ? options.rundir : NULL, options.rundir, err);
     if (walk.result == 0 && options.tcp[0])
-        walk.result = check_tcp(options.tcp, err);
+        walk.result = check_tcp(&options, err);
     if (walk.result == 0 && options.public_host[0])
         walk.result = check_public_host(options.public_host, err);
     if (walk.result == 0 && options.public_host[0] && !options.tcp[0])

@@ -65,6 +65,9 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
  * `supervision_fd` and `said_by`. */
 void options_write(const struct options *options, struct command_line *line);
 
+/* Whether TCP may be served beyond this machine as it is asked for: 0, or -EPERM with what is missing. */
+int options_check_guarded(const struct options *options, struct error *err);
+
 /* Splits HOST:PORT (a v6 host in brackets); "*" is the wildcard. -EINVAL. *ret_loopback: the host names this
  * machine only. */
 int options_split_tcp(const char *tcp, char ret_host[OPTIONS_TEXT_MAX + 1], uint16_t *ret_port,

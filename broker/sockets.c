@@ -224,20 +224,6 @@ static int set_guard(struct broker *broker, struct error *err)
     return r;
 }
 
-/* Beyond this machine. */
-static int check_guarded(const struct options *options, struct error *err)
-{
-    if (options->curve_key[0] == 0)
-        return error_set(err, -EPERM, "tcp: %s is not a loopback address: give --curve-key or use 127.0.0.1",
-                         options->tcp);
-    if (options->client_keys[0] == 0 && !options->any_client)
-        return error_set(err, -EPERM,
-                         "tcp: %s is not a loopback address: give --client-keys, the folder of keys that it "
-                         "lets in, or let in whoever knows the server's (--any-client)",
-                         options->tcp);
-    return 0;
-}
-
 static int bind_tcp(struct broker *broker, struct error *err)
 {
     char host[OPTIONS_TEXT_MAX + 1];
@@ -247,7 +233,7 @@ static int bind_tcp(struct broker *broker, struct error *err)
     if (r < 0)
         return r;
     if (!loopback)
-        r = check_guarded(&broker->options, err);
+        r = options_check_guarded(&broker->options, err);
     if (r == 0 && broker->options.curve_key[0])
         r = set_keys(broker, err);
     if (r == 0 && broker->options.client_keys[0])

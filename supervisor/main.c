@@ -4,7 +4,6 @@
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -55,13 +54,6 @@ static int serve(struct options *options, struct error *err)
     return r;
 }
 
-/* What no other start changes: names that there are not, an address that is none, rights that are missing. */
-static int status_of(int r)
-{
-    bool permanent = r == LOOP_E_UNFIT || r == -EINVAL || r == -EPERM;
-    return permanent ? PROGRAM_EXIT_PERMANENT : EXIT_FAILURE;
-}
-
 int main(int argc, char **argv)
 {
     struct options options;
@@ -75,7 +67,9 @@ int main(int argc, char **argv)
         return fail(PROGRAM_EXIT_USAGE, &err);
     if (options.supervision_fd > 0) {
         int r = serve(&options, &err);
-        return r == 0 ? EXIT_SUCCESS : fail(status_of(r), &err);
+        if (r == LOOP_E_UNFIT) /* no other start changes that */
+            return fail(PROGRAM_EXIT_PERMANENT, &err);
+        return r == 0 ? EXIT_SUCCESS : fail(EXIT_FAILURE, &err);
     }
     log_init("supervisor");
     int status = supervise(&options, &err);

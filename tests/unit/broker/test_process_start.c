@@ -208,7 +208,7 @@ START_TEST(a_second_pool_or_an_open_door_without_a_key_is_one_line)
     fails_in_one_line(&second, "ok", 1, the_pool.rundir, NULL);
     unlink(second.log);
     struct pool third = {0};
-    fails_in_one_line(&third, "ok", 78, "0.0.0.0:5999", "--tcp", "0.0.0.0:5999", NULL);
+    fails_in_one_line(&third, "ok", 2, "0.0.0.0:5999", "--tcp", "0.0.0.0:5999", NULL);
     pool_forget(&third);
     close_pool();
 }

@@ -26,6 +26,10 @@
 #define ACK_EVERY_FRAMES 256
 #define ACK_WITHIN_MS    20
 
+/* Old frames behind one another. A worker repeats what is not acknowledged, when it is asked to, which is a
+ * thirtieth of that at most (its window). */
+#define REPEATS_MOST (1u << 20)
+
 int frames_open(struct broker *broker, struct worker *worker, const struct id128 *subscription,
                 struct error *err)
 {
@@ -35,9 +39,8 @@ int frames_open(struct broker *broker, struct worker *worker, const struct id128
     worker_intake_expect(worker->index, WORKER_DOOR_STREAM, worker->endpoint);
     int unlimited = 0, linger = 0;
     int64_t largest = PROTO_MAX_WORKER_BYTES;
-    /* Bounded by the window of the acknowledgements instead, and if that is not kept by worker_intake.h.
-     * Everything is subscribed first; then the mark by
-     * which the worker knows that it is. */
+    /* Bounded by the window of the acknowledgements instead, and if that is not kept, by worker_intake.h.
+     * Everything is subscribed first; then the mark by which the worker knows that it is. */
     if (zmq_setsockopt(socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited) < 0 ||
         zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
         zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) < 0 ||
@@ -147,12 +150,13 @@ static int take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, 
         return error_set(err, -EBADMSG, "a %s on its stream", message_kind_name(message.kind));
     const struct frame *frame = &message.frame;
     if (frame->wseq <= worker->wseq)
-        return 0;
+        return ++worker->repeats <= REPEATS_MOST ? 0 : error_set(err, -EBADMSG, "old frames without end");
     if (frame->wseq != worker->wseq + 1) {
         worker_link_ask_resend(&broker->worker_link, worker, broker->now);
         return 0;
     }
     worker->wseq = frame->wseq;
+    worker->repeats = 0;
     worker->resend_asked = 0;
     if (!take_frame(broker, worker, frame, topic, payload)) {
         worker->wseq--; /* it is not here: a `finished` that counts on it ends nothing */

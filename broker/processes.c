@@ -42,6 +42,7 @@ static void forget_registration(struct broker *broker, struct worker *worker)
     frames_close(worker);
     worker->wseq = worker->acked_wseq = worker->ack_due = worker->resend_asked = 0;
     worker->promised_wseq = worker->adopted_wseq = 0;
+    worker->repeats = 0;
     worker->adopted = worker->settled = worker->relieved = false;
     worker->ending_ns = 0;
 }

@@ -22,8 +22,8 @@ struct record_holder {
     uint32_t incarnation; /* 0: nobody */
 };
 
-/* Takes a block with a copy of the body, which becomes the request's, and its hash. Not kept yet. 0; -ENOMEM: the vault is
- * full. */
+/* Takes a block with a copy of the body, which becomes the request's, and its hash. Not kept yet. 0; -ENOMEM:
+ * the vault is full. */
 int record_make(struct vault *vault, struct request *request, const void *body, size_t len);
 
 /* Writes down all of the request, which is admitted, and keeps it. `client_key`: the bytes of the key for

@@ -57,6 +57,7 @@ struct worker {
     uint64_t acked_wseq;    /* frames up to here were acknowledged */
     uint64_t ack_due;       /* clock_ns when the rest is; 0: nothing to acknowledge */
     uint64_t resend_asked;  /* clock_ns of the last resend; 0: no gap */
+    uint32_t repeats;       /* frames that came again since the last new one */
     uint64_t promised_wseq; /* made, by its last heartbeat but possibly still under way */
     bool drained;           /* nothing more was there when its stream was last read */
     bool adopted;           /* an earlier broker had it */

@@ -27,7 +27,8 @@ struct backend_choice {
 int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
                    struct error *err);
 
-/* Whether there is a device of that name at all, in any build. 0, or -EINVAL with the names that there are. */
+/* Whether there is a device of that name at all, in any build. 0, or -EINVAL with the names that there are.
+ */
 int backend_check_name(const char *name, struct error *err);
 
 /* After open has refused, for `why`: where "auto" chose a device the CPU takes its place, and the note says

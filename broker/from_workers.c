@@ -3,7 +3,8 @@
  *
  * The supervisor started a worker's process and said where it is reached, and we connected to it there: so
  * whose word it is the connection tells, and a worker can be nobody but itself. A registration whose name,
- * incarnation, pid or stream is another's is refused, and who says it is told to finish and go. A
+ * incarnation, pid or stream is another's is refused, and who says it is told to finish and go. One of ours
+ * whose model has the alias of another as its name is refused with `conflict`, and ends by itself. A
  * registration connects to the worker's stream; once the worker saw that subscription it says `ready`, and
  * only then requests are assigned, so no frame can be published into the void. Every other message counts
  * only from a peer that registered; a foreign one gets an error and is ignored. */
@@ -73,6 +74,47 @@ static struct worker *expected(struct broker *broker, const struct peer *peer, c
     return is_itself ? worker : NULL;
 }
 
+/* A worker of another model for which clients ask by the name of this one, as an alias; or NULL. Then that
+ * name would mean two models. */
+static const struct worker *rival(const struct broker *broker, const struct worker *self, struct bytes model)
+{
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        const struct worker *other = &broker->workers[i];
+        if (other != self && other->model[0] && other->state != WORKER_ABSENT &&
+            other->state != WORKER_FAILED && !bytes_equal(model, bytes_of_string(other->model)) &&
+            worker_answers_to(other, model))
+            return other;
+    }
+    return NULL;
+}
+
+static void refuse_model(struct broker *broker, const struct peer *peer, const struct worker *worker,
+                         struct bytes model, const struct worker *other)
+{
+    struct error err;
+    error_set(&err, 0, "model \"%.*s\": its name is an alias of another model of this pool, \"%s\"",
+              (int)model.len, (const char *)model.data, other->model);
+    utf8_clean(err.text);
+    if (worth_a_line(broker))
+        log_error("%s is refused: %s", worker->name, err.text);
+    refuse(broker, peer, PROTO_CONFLICT, err.text);
+}
+
+/* What clients may call its model. */
+static void take_names(struct broker *broker, struct worker *worker, struct bytes model)
+{
+    copy_text(worker->model, sizeof worker->model, model);
+    queue_know(&broker->queue, bytes_of_string(worker->model));
+    worker->n_aliases = 0;
+    for (uint32_t i = 0; i < broker->options.n_aliases; i++) {
+        struct bytes alias = bytes_of_string(broker->options.aliases[i]);
+        if (bytes_equal(alias, model))
+            continue;
+        worker->aliases[worker->n_aliases++] = alias;
+        queue_know(&broker->queue, alias);
+    }
+}
+
 static void registered(struct broker *broker, const struct peer *peer, const struct message *message)
 {
     struct worker *worker = expected(broker, peer, message);
@@ -89,8 +131,12 @@ static void registered(struct broker *broker, const struct peer *peer, const str
         refuse(broker, peer, PROTO_UNSUPPORTED, "register: no protocol version in common");
         return;
     }
-    copy_text(worker->model, sizeof worker->model, message->register_.model);
-    queue_know(&broker->queue, bytes_of_string(worker->model));
+    const struct worker *other = rival(broker, worker, message->register_.model);
+    if (other) {
+        refuse_model(broker, peer, worker, message->register_.model, other);
+        return;
+    }
+    take_names(broker, worker, message->register_.model);
     copy_text(worker->device, sizeof worker->device, message->register_.device);
     memcpy(worker->digest, message->register_.digest.data, sizeof worker->digest);
     worker->context = message->register_.context;

@@ -27,8 +27,11 @@
 #include "broker/worker.h"
 #include "common/arguments.h"
 #include "common/clock.h"
+#include "common/default_model.h"
 #include "common/listen.h"
 #include "common/number.h"
+#include "common/program.h"
+#include "common/utf8.h"
 #include "proto/launch.h"
 
 #define DRAIN_S     60 /* with the time to stop, within the 90 s that service managers give */
@@ -37,95 +40,140 @@
 #define JOURNAL_MAX_MIB 4096
 #define RETENTION_MAX_S 86400
 
-enum setting_type { SETTING_TEXT, SETTING_NUMBER };
+enum setting_type {
+    SETTING_TEXT,   /* char [limit] */
+    SETTING_NUMBER, /* uint32_t */
+    SETTING_ALIASES /* options.aliases, which each mention adds to */
+};
+
+/* Under which heading --help shows it, in this order. */
+enum setting_group {
+    GROUP_NONE,
+    GROUP_MODEL,
+    GROUP_WORKERS,
+    GROUP_POOL,
+    GROUP_NETWORK,
+    GROUP_HTTP,
+    GROUP_CLIENTS,
+    N_GROUPS
+};
+
+static const char *const headings[N_GROUPS] = {
+    [GROUP_MODEL] = "Model:", [GROUP_WORKERS] = "Workers and memory:",
+    [GROUP_POOL] = "Pool:",   [GROUP_NETWORK] = "Network:",
+    [GROUP_HTTP] = "HTTP:",   [GROUP_CLIENTS] = "Limits of a client:",
+};
 
 static const struct setting {
+    enum setting_group group;
     const char *name;
     const char *argument; /* NULL: the option has none, and is 1 in the file */
     const char *help;     /* NULL: nobody needs to know */
     enum setting_type type;
-    size_t offset;
+    size_t offset;  /* of the member */
     uint32_t limit; /* texts: bytes with the zero; numbers: the largest */
     uint32_t least; /* numbers */
 } settings[] = {
-    {"workers", "N", "Worker processes (default: one for each GPU, without one 1)", SETTING_NUMBER,
-     offsetof(struct options, workers), WORKER_MAX, 1},
-    {"device", "D", QUERN_DEVICES " (default auto)", SETTING_TEXT, offsetof(struct options, device),
-     OPTIONS_TEXT_MAX + 1, 0},
-    {"tcp", "HOST:PORT", "Also listen on TCP; token streams on PORT + 1", SETTING_TEXT,
-     offsetof(struct options, tcp), OPTIONS_TEXT_MAX + 1, 0},
-    {"public-host", "NAME", "The name or address by which clients reach --tcp (default: its HOST)",
-     SETTING_TEXT, offsetof(struct options, public_host), OPTIONS_TEXT_MAX + 1, 0},
-    {"curve-key", "FILE", "Encrypt TCP with this CURVE certificate (its secret file)", SETTING_TEXT,
-     offsetof(struct options, curve_key), PATH_MAX, 0},
-    {"client-keys", "DIR", "Let in over TCP only clients whose public certificates are in DIR", SETTING_TEXT,
-     offsetof(struct options, client_keys), PATH_MAX, 0},
-    {"any-client", NULL, "Let in over TCP whoever knows the public key of --curve-key", SETTING_NUMBER,
-     offsetof(struct options, any_client), 1, 0},
-    {"http", "HOST:PORT", "Also serve HTTP there, with a quern-gateway", SETTING_TEXT,
-     offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
-    {"http-keys", "FILE", "Who may use it: lines of NAME KEY, see quern-gateway(1)", SETTING_TEXT,
-     offsetof(struct options, http_keys), PATH_MAX, 0},
-    {"http-tls-cert", "FILE", "Serve HTTPS with this certificate and its chain (PEM)", SETTING_TEXT,
-     offsetof(struct options, http_tls_cert), PATH_MAX, 0},
-    {"http-tls-key", "FILE", "The private key of that certificate (PEM)", SETTING_TEXT,
-     offsetof(struct options, http_tls_key), PATH_MAX, 0},
-    {"http-log", "FILE", "Write a line of JSON there for each HTTP request", SETTING_TEXT,
-     offsetof(struct options, http_log), PATH_MAX, 0},
-    {"rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", SETTING_TEXT,
-     offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
-    {"ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
+    {GROUP_MODEL, "alias", "NAME", "Another name that the model answers to; may be given several times",
+     SETTING_ALIASES, offsetof(struct options, aliases), 0, 0},
+    {GROUP_MODEL, "chat-template", "FILE",
+     "How conversations are written out (default: the model's own template)", SETTING_TEXT,
+     offsetof(struct options, chat_template), PATH_MAX, 0},
+    {GROUP_MODEL, "ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
      offsetof(struct options, context), LAUNCH_MAX_CONTEXT, 1},
-    {"slots", "N", "Sequences that a worker decodes at once (default 32; on a GPU up to 64)", SETTING_NUMBER,
-     offsetof(struct options, slots), LAUNCH_MAX_SLOTS, 1},
-    {"kv-blocks", "N",
-     "KV cache of a worker, in blocks of 32 tokens (default: what the slots need, if there is room)",
-     SETTING_NUMBER, offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
-    {"kv-type", "TYPE", "What keys and values are kept in: f16 or q8_0 (default f16)", SETTING_TEXT,
-     offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
-    {"quantize", "TYPE",
+    {GROUP_MODEL, "kv-type", "TYPE", "What keys and values are kept in: f16 or q8_0 (default f16)",
+     SETTING_TEXT, offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_MODEL, "quantize", "TYPE",
      "Make weights in F32, F16 or BF16 smaller while loading: Q8_0, Q4_K_M ... (default no)", SETTING_TEXT,
      offsetof(struct options, quantize), OPTIONS_TEXT_MAX + 1, 0},
-    {"chat-template", "FILE", "How conversations are written out (default: the model's own template)",
-     SETTING_TEXT, offsetof(struct options, chat_template), PATH_MAX, 0},
-    {"system", "TEXT", "The system message of conversations that bring none", SETTING_TEXT,
+    {GROUP_MODEL, "system", "TEXT", "The system message of conversations that bring none", SETTING_TEXT,
      offsetof(struct options, system), OPTIONS_SYSTEM_MAX + 1, 0},
-    {"cached-blocks", "N", "KV blocks that the prefix cache keeps at most; 0: none (default all)",
-     SETTING_NUMBER, offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
-    {"prefix-store", "MIB", "Memory in which workers share the KV blocks of prompts (default none)",
-     SETTING_NUMBER, offsetof(struct options, prefix_store), LAUNCH_MAX_PREFIX_STORE, 1},
-    {"threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
+    {GROUP_WORKERS, "workers", "N", "Worker processes (default: one for each GPU, without one 1)",
+     SETTING_NUMBER, offsetof(struct options, workers), WORKER_MAX, 1},
+    {GROUP_WORKERS, "device", "D", QUERN_DEVICES " (default auto)", SETTING_TEXT,
+     offsetof(struct options, device), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_WORKERS, "slots", "N", "Sequences that a worker decodes at once (default 32; on a GPU up to 64)",
+     SETTING_NUMBER, offsetof(struct options, slots), LAUNCH_MAX_SLOTS, 1},
+    {GROUP_WORKERS, "kv-blocks", "N",
+     "KV cache of a worker, in blocks of 32 tokens (default: what the slots need, if there is room)",
+     SETTING_NUMBER, offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
+    {GROUP_WORKERS, "cached-blocks", "N",
+     "KV blocks that the prefix cache keeps at most; 0: none (default all)", SETTING_NUMBER,
+     offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
+    {GROUP_WORKERS, "prefix-store", "MIB",
+     "Memory in which workers share the KV blocks of prompts (default none)", SETTING_NUMBER,
+     offsetof(struct options, prefix_store), LAUNCH_MAX_PREFIX_STORE, 1},
+    {GROUP_WORKERS, "threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
      offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
-    {"frame-us", "N", "Put tokens made within so many microseconds into one frame; 0: never (default 250)",
-     SETTING_NUMBER, offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
-    {"client-requests", "N",
-     "Most requests of a client, its key or session, that have not ended (default: its share)",
-     SETTING_NUMBER, offsetof(struct options, client_requests), ADMISSION_MAX_QUEUED, 1},
-    {"client-sessions", "N", "Most sessions of a client with a key (default 4096)", SETTING_NUMBER,
-     offsetof(struct options, client_sessions), SESSION_MAX, 1},
-    {"client-subscriptions", "N",
-     "Most subscriptions of the stream of a client with a key (default 8192, or two for each session)",
-     SETTING_NUMBER, offsetof(struct options, client_subscriptions), ALLOWANCE_MAX_SUBSCRIPTIONS, 1},
-    {"client-tokens", "N", "Most tokens a minute of a client with a key, read and made (default: no bound)",
-     SETTING_NUMBER, offsetof(struct options, client_tokens), INT32_MAX, 1},
-    {"journal", "MIB", "Memory for answers that may be asked for again (default 256)", SETTING_NUMBER,
-     offsetof(struct options, journal), JOURNAL_MAX_MIB, 16},
-    {"retention", "SECONDS", "Keep answers for so long after their end, if there is room (default 60)",
-     SETTING_NUMBER, offsetof(struct options, retention), RETENTION_MAX_S, 1},
-    {"drain-seconds", "N", "When told to end, end what is not finished after so many seconds (default 60)",
-     SETTING_NUMBER, offsetof(struct options, drain_seconds), DRAIN_MAX_S, 0},
-    {"invariant", NULL, "Answers that do not depend on what else runs, on a GPU too; slower there",
-     SETTING_NUMBER, offsetof(struct options, invariant), 1, 0},
-    {"cublas", "ROWS",
+    {GROUP_WORKERS, "invariant", NULL,
+     "Answers that do not depend on what else runs, on a GPU too; slower there", SETTING_NUMBER,
+     offsetof(struct options, invariant), 1, 0},
+    {GROUP_WORKERS, "cublas", "ROWS",
      "Multiply steps of ROWS rows or more that read a prompt by cuBLASLt on a GPU: off, auto or a number "
      "(default off)",
      SETTING_TEXT, offsetof(struct options, cublas), OPTIONS_TEXT_MAX + 1, 0},
-    {"no-sandbox", NULL, "Let workers keep all rights of the user, to debug", SETTING_NUMBER,
+    {GROUP_POOL, "rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
+     SETTING_TEXT, offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
+    {GROUP_POOL, "frame-us", "N",
+     "Put tokens made within so many microseconds into one frame; 0: never (default 250)", SETTING_NUMBER,
+     offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
+    {GROUP_POOL, "journal", "MIB", "Memory for answers that may be asked for again (default 256)",
+     SETTING_NUMBER, offsetof(struct options, journal), JOURNAL_MAX_MIB, 16},
+    {GROUP_POOL, "retention", "SECONDS",
+     "Keep answers for so long after their end, if there is room (default 60)", SETTING_NUMBER,
+     offsetof(struct options, retention), RETENTION_MAX_S, 1},
+    {GROUP_POOL, "drain-seconds", "N",
+     "When told to end, end what is not finished after so many seconds (default 60)", SETTING_NUMBER,
+     offsetof(struct options, drain_seconds), DRAIN_MAX_S, 0},
+    {GROUP_POOL, "no-sandbox", NULL, "Let workers keep all rights of the user, to debug", SETTING_NUMBER,
      offsetof(struct options, no_sandbox), 1, 0},
-    {"owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
+    {GROUP_POOL, "owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
      SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
-    {"supervision-fd", "FD", NULL, SETTING_NUMBER, offsetof(struct options, supervision_fd), INT32_MAX, 1},
-    {"said-by", "NAME", NULL, SETTING_TEXT, offsetof(struct options, said_by), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_POOL, "supervision-fd", "FD", NULL, SETTING_NUMBER, offsetof(struct options, supervision_fd),
+     INT32_MAX, 1},
+    {GROUP_POOL, "said-by", "NAME", NULL, SETTING_TEXT, offsetof(struct options, said_by),
+     OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_NETWORK, "tcp", "HOST:PORT", "Also listen on TCP; token streams on PORT + 1", SETTING_TEXT,
+     offsetof(struct options, tcp), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_NETWORK, "public-host", "NAME",
+     "The name or address by which clients reach --tcp (default: its HOST)", SETTING_TEXT,
+     offsetof(struct options, public_host), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_NETWORK, "curve-key", "FILE", "Encrypt TCP with this CURVE certificate (its secret file)",
+     SETTING_TEXT, offsetof(struct options, curve_key), PATH_MAX, 0},
+    {GROUP_NETWORK, "client-keys", "DIR", "Let in over TCP only clients whose public certificates are in DIR",
+     SETTING_TEXT, offsetof(struct options, client_keys), PATH_MAX, 0},
+    {GROUP_NETWORK, "any-client", NULL, "Let in over TCP whoever knows the public key of --curve-key",
+     SETTING_NUMBER, offsetof(struct options, any_client), 1, 0},
+    {GROUP_HTTP, "http", "HOST:PORT",
+     "Also serve HTTP there, with a quern-gateway; auto: 127.0.0.1:8080, or another port if it is taken",
+     SETTING_TEXT, offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_HTTP, "http-keys", "FILE", "Who may use it: lines of NAME KEY, see quern-gateway(1)", SETTING_TEXT,
+     offsetof(struct options, http_keys), PATH_MAX, 0},
+    {GROUP_HTTP, "http-tls-cert", "FILE", "Serve HTTPS with this certificate and its chain (PEM)",
+     SETTING_TEXT, offsetof(struct options, http_tls_cert), PATH_MAX, 0},
+    {GROUP_HTTP, "http-tls-key", "FILE", "The private key of that certificate (PEM)", SETTING_TEXT,
+     offsetof(struct options, http_tls_key), PATH_MAX, 0},
+    {GROUP_HTTP, "http-log", "FILE", "Write a line of JSON there for each HTTP request", SETTING_TEXT,
+     offsetof(struct options, http_log), PATH_MAX, 0},
+    {GROUP_HTTP, "http-cors", "ORIGIN", "Let pages of ORIGIN use it: https://HOST, or * for all",
+     SETTING_TEXT, offsetof(struct options, http_cors), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_HTTP, "http-open", NULL, "Serve other machines without keys, whoever asks", SETTING_NUMBER,
+     offsetof(struct options, http_open), 1, 0},
+    {GROUP_HTTP, "http-max-tokens", "N", "Tokens of an answer where a request does not say (default 1024)",
+     SETTING_NUMBER, offsetof(struct options, http_max_tokens), INT32_MAX, 1},
+    {GROUP_HTTP, "http-body-kb", "N", "Most of the body of a request, in KiB (default 8192)", SETTING_NUMBER,
+     offsetof(struct options, http_body_kb), 1 << 20, 1},
+    {GROUP_CLIENTS, "client-requests", "N",
+     "Most requests of a client, its key or session, that have not ended (default: its share)",
+     SETTING_NUMBER, offsetof(struct options, client_requests), ADMISSION_MAX_QUEUED, 1},
+    {GROUP_CLIENTS, "client-sessions", "N", "Most sessions of a client with a key (default 4096)",
+     SETTING_NUMBER, offsetof(struct options, client_sessions), SESSION_MAX, 1},
+    {GROUP_CLIENTS, "client-subscriptions", "N",
+     "Most subscriptions of the stream of a client with a key (default 8192, or two for each session)",
+     SETTING_NUMBER, offsetof(struct options, client_subscriptions), ALLOWANCE_MAX_SUBSCRIPTIONS, 1},
+    {GROUP_CLIENTS, "client-tokens", "N",
+     "Most tokens a minute of a client with a key, read and made (default: no bound)", SETTING_NUMBER,
+     offsetof(struct options, client_tokens), INT32_MAX, 1},
 };
 #define N_SETTINGS (sizeof settings / sizeof *settings)
 
@@ -140,6 +188,25 @@ static int set_text(const char *name, const char *value, size_t size, char *ret_
     return 0;
 }
 
+/* Adds a name to those that the model answers to. */
+static int add_alias(struct options *options, const char *name, const char *value, struct error *err)
+{
+    struct bytes text = bytes_of_string(value);
+    if (options->n_aliases == PROTO_MAX_ALIASES)
+        return error_set(err, -EINVAL, "%s: more than %d names", name, PROTO_MAX_ALIASES);
+    for (uint32_t i = 0; i < options->n_aliases; i++)
+        if (strcmp(options->aliases[i], value) == 0)
+            return error_set(err, -EINVAL, "%s: \"%.80s\" is given twice", name, value);
+    for (const char *at = value; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            return error_set(err, -EINVAL, "%s: \"%.80s\" has a control character", name, value);
+    if (utf8_valid(text) < text.len)
+        return error_set(err, -EINVAL, "%s: \"%.80s\" is not UTF-8", name, value);
+    int r = set_text(name, value, sizeof options->aliases[0], options->aliases[options->n_aliases], err);
+    options->n_aliases += r == 0;
+    return r;
+}
+
 static int set(struct options *options, const struct setting *setting, const char *value, struct error *err)
 {
     void *field = (char *)options + setting->offset;
@@ -151,6 +218,8 @@ static int set(struct options *options, const struct setting *setting, const cha
         int r = number_read_u32(value, setting->least, setting->limit, field, err);
         return r < 0 ? error_prefix(err, r, "%s", setting->name) : 0;
     }
+    if (setting->type == SETTING_ALIASES)
+        return add_alias(options, setting->name, value, err);
     return set_text(setting->name, value, setting->limit, field, err);
 }
 
@@ -190,15 +259,26 @@ static int take_setting(void *arg, unsigned line, const char *name, const char *
 struct walk {
     struct options *options;
     bool config_only;
+    bool aliases; /* the line has said one: those of the file do not count */
     int result;
     struct error *err;
 };
 
+static int take_value(struct walk *walk, const struct setting *setting, const char *value)
+{
+    if (setting->type == SETTING_ALIASES && !walk->aliases) {
+        walk->aliases = true;
+        walk->options->n_aliases = 0;
+    }
+    return set(walk->options, setting, value ? value : "1", walk->err);
+}
+
 static error_t take_option(int key, char *value, struct argp_state *state)
 {
     struct walk *walk = state->input;
-    if (key == ARGP_KEY_END && !walk->config_only && walk->result == 0 && walk->options->model[0] == 0)
-        argp_error(state, "no MODEL given");
+    if (key == ARGP_KEY_END && !walk->config_only && walk->result == 0 && walk->options->model[0] == 0 &&
+        walk->options->config[0])
+        argp_error(state, "no MODEL given, and %s names none", walk->options->config);
     if (key == ARGP_KEY_ARG && state->arg_num > 0)
         argp_error(state, "one MODEL only; \"%s\" is one too many", value);
     bool known = key == ARGP_KEY_ARG || key == KEY_CONFIG ||
@@ -213,7 +293,7 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     else if (key == KEY_CONFIG)
         walk->result = set_text("config", value, sizeof options->config, options->config, walk->err);
     else
-        walk->result = set(options, &settings[key - KEY_SETTING], value ? value : "1", walk->err);
+        walk->result = take_value(walk, &settings[key - KEY_SETTING], value);
     return 0;
 }
 
@@ -247,13 +327,18 @@ static int check_http(const struct options *options, struct error *err)
     } parts[] = {{"http-keys", options->http_keys},
                  {"http-tls-cert", options->http_tls_cert},
                  {"http-tls-key", options->http_tls_key},
-                 {"http-log", options->http_log}};
+                 {"http-log", options->http_log},
+                 {"http-cors", options->http_cors},
+                 {"http-open", options->http_open ? "1" : ""},
+                 {"http-max-tokens", options->http_max_tokens ? "1" : ""},
+                 {"http-body-kb", options->http_body_kb ? "1" : ""}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !options->http[0]; i++)
         if (parts[i].value[0])
             return error_set(err, -EINVAL, "%s: it is for HTTP, and no http is given", parts[i].name);
     if (!options->http_tls_cert[0] != !options->http_tls_key[0])
         return error_set(err, -EINVAL, "http-tls-cert and http-tls-key go together");
-    int r = options->http[0] ? listen_check(options->http, err) : 0;
+    bool named = options->http[0] && strcmp(options->http, OPTIONS_HTTP_AUTO) != 0;
+    int r = named ? listen_check(options->http, err) : 0;
     return r < 0 ? error_prefix(err, r, "http") : 0;
 }
 
@@ -282,21 +367,44 @@ static uint32_t subscriptions_for(uint32_t sessions)
     return n > ALLOWANCE_SUBSCRIPTIONS ? n : ALLOWANCE_SUBSCRIPTIONS;
 }
 
+/* The options as argp takes them, with the headings of their groups. */
+static void fill_table(struct argp_option *ret_table)
+{
+    struct argp_option *row = ret_table;
+    for (int group = 0; group < N_GROUPS; group++)
+        if (headings[group])
+            *row++ = (struct argp_option){.doc = headings[group], .group = group};
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        *row++ = (struct argp_option){settings[i].name,     KEY_SETTING + (int)i,
+                                      settings[i].argument, settings[i].help ? 0 : OPTION_HIDDEN,
+                                      settings[i].help,     settings[i].group};
+    *row++ = (struct argp_option){
+        "config", KEY_CONFIG, "FILE", 0, "Read settings from FILE: lines of NAME = VALUE", GROUP_POOL};
+}
+
+/* No model was named: the demo model is served, by HTTP too where that was built. */
+static int serve_demo(struct options *options, struct error *err)
+{
+    char gateway[PATH_MAX];
+    int r = default_model(options->model, err);
+    if (r < 0)
+        return error_prefix(err, r, "no MODEL given");
+    options->model_is_default = true;
+    if (options->http[0] || program_sibling("quern-gateway", gateway, NULL) < 0)
+        return 0;
+    return set_text("http", OPTIONS_HTTP_AUTO, sizeof options->http, options->http, err);
+}
+
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err)
 {
-    struct argp_option table[N_SETTINGS + 2] = {{0}};
-    for (size_t i = 0; i < N_SETTINGS; i++)
-        table[i] = (struct argp_option){settings[i].name,     KEY_SETTING + (int)i,
-                                        settings[i].argument, settings[i].help ? 0 : OPTION_HIDDEN,
-                                        settings[i].help,     0};
-    table[N_SETTINGS] = (struct argp_option){
-        "config", KEY_CONFIG, "FILE", 0, "Read settings from FILE: lines of NAME = VALUE", 0};
+    struct argp_option table[N_SETTINGS + N_GROUPS + 2] = {{0}};
+    fill_table(table);
     const struct argp argp = {
         table,
         take_option,
-        "MODEL",
+        "[MODEL]",
         "Serves MODEL, a GGUF file or a folder with SafeTensors, to the clients of the run directory with a "
-        "pool of worker processes.\v"
+        "pool of worker processes. Without MODEL and --config: the demo model, by HTTP too.\v"
         "Ctrl-C or SIGTERM finishes what was asked and refuses new requests; after --drain-seconds, or at a "
         "second one, what is not finished ends.",
         NULL,
@@ -309,7 +417,7 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
                               .drain_seconds = DRAIN_S};
     _Static_assert(ALLOWANCE_A_SESSION * SESSION_MAX <= ALLOWANCE_MAX_SUBSCRIPTIONS,
                    "what is not given could be");
-    struct walk walk = {&options, true, 0, err};
+    struct walk walk = {.options = &options, .config_only = true, .err = err};
     arguments_parse(&argp, argc, argv, &walk);
     if (walk.result == 0 && options.config[0])
         walk.result =
@@ -317,6 +425,8 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     walk.config_only = false;
     if (walk.result == 0)
         arguments_parse(&argp, argc, argv, &walk);
+    if (walk.result == 0 && options.model[0] == 0)
+        walk.result = serve_demo(&options, err);
     if (walk.result == 0)
         walk.result = rundir_path(options.rundir[0] ? options.rundir : NULL, options.rundir, err);
     if (walk.result == 0 && options.tcp[0])
@@ -370,6 +480,10 @@ void options_write(const struct options *options, struct command_line *line)
         const void *field = (const char *)options + setting->offset;
         char name[40];
         snprintf(name, sizeof name, "--%s", setting->name);
+        for (uint32_t j = 0; setting->type == SETTING_ALIASES && j < options->n_aliases; j++)
+            command_line_option(line, name, options->aliases[j]);
+        if (setting->type == SETTING_ALIASES)
+            continue;
         if (setting->type == SETTING_TEXT)
             command_line_option(line, name, *(const char *)field && field != options->said_by ? field : NULL);
         else if (is_given(options, setting) && setting->argument)

@@ -11,12 +11,17 @@
 #include "common/command_line.h"
 #include "common/error.h"
 #include "common/rundir.h"
+#include "proto/message.h"
 
 #define OPTIONS_TEXT_MAX   255
 #define OPTIONS_SYSTEM_MAX 4095
+#define OPTIONS_HTTP_AUTO  "auto" /* 127.0.0.1:8080, or a free port where that is taken */
 
 struct options {
     char model[PATH_MAX];
+    bool model_is_default;                                     /* none was named */
+    char aliases[PROTO_MAX_ALIASES][PROTO_MAX_NAME_BYTES + 1]; /* [n_aliases] other names of it */
+    uint32_t n_aliases;
     uint32_t workers;                    /* 0 = not given: one for each device */
     char device[OPTIONS_TEXT_MAX + 1];   /* handed to the workers */
     char kv_type[OPTIONS_TEXT_MAX + 1];  /* the same; "" = not given */
@@ -26,14 +31,18 @@ struct options {
     char system[OPTIONS_SYSTEM_MAX + 1]; /* the same */
     char tcp[OPTIONS_TEXT_MAX + 1];      /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
     char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
-    char http[OPTIONS_TEXT_MAX + 1];        /* HOST:PORT where a gateway serves HTTP; "" = nowhere */
-    char http_keys[PATH_MAX];               /* file of its keys; "" = none */
-    char http_tls_cert[PATH_MAX];           /* files with which it serves HTTPS; "" = HTTP */
+    char http[OPTIONS_TEXT_MAX +
+              1];             /* HOST:PORT where a gateway serves HTTP, or OPTIONS_HTTP_AUTO; "" = nowhere */
+    char http_keys[PATH_MAX]; /* file of its keys; "" = none */
+    char http_tls_cert[PATH_MAX]; /* files with which it serves HTTPS; "" = HTTP */
     char http_tls_key[PATH_MAX];
-    char http_log[PATH_MAX];    /* file of its request log; "" = none */
-    char curve_key[PATH_MAX];   /* certificate file of the server; "" = none */
-    char client_keys[PATH_MAX]; /* folder of the public keys of clients; "" = none */
-    uint32_t any_client;        /* 1: tcp lets in whoever knows the server's key */
+    char http_log[PATH_MAX];                /* file of its request log; "" = none */
+    char http_cors[OPTIONS_TEXT_MAX + 1];   /* origin of pages that may use it; "" = none */
+    uint32_t http_open;                     /* 1: it serves other machines without keys */
+    uint32_t http_max_tokens, http_body_kb; /* handed to it; 0 = not given */
+    char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
+    char client_keys[PATH_MAX];             /* folder of the public keys of clients; "" = none */
+    uint32_t any_client;                    /* 1: tcp lets in whoever knows the server's key */
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];
     /* Handed to the workers; 0 = not given. */

@@ -13,7 +13,7 @@
 
 static bool serves(const struct worker *worker, struct bytes model)
 {
-    return model.len == 0 || bytes_equal(model, bytes_of_string(worker->model));
+    return model.len == 0 || worker_answers_to(worker, model);
 }
 
 static bool fulfils(const struct worker *worker, const struct scheduler_wish *wish)

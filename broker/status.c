@@ -35,6 +35,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .name = bytes_of_string(worker->name),
         .device = bytes_of_string(worker->device),
         .model = bytes_of_string(worker->model),
+        .aliases = {worker->aliases, worker->n_aliases},
         .tools = bytes_of_string(worker->tools),
         .thinks = worker->thinks,
         .embedding = worker->embedding,

@@ -23,6 +23,16 @@ void worker_is_ending(struct worker *worker, uint64_t now)
     worker->ending_ns = now;
 }
 
+bool worker_answers_to(const struct worker *worker, struct bytes name)
+{
+    if (bytes_equal(name, bytes_of_string(worker->model)))
+        return true;
+    for (uint32_t i = 0; i < worker->n_aliases; i++)
+        if (bytes_equal(name, worker->aliases[i]))
+            return true;
+    return false;
+}
+
 uint32_t worker_capacity(const struct worker *worker)
 {
     return worker->slots + worker->slots / 8 + 1;

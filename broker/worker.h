@@ -41,6 +41,8 @@ struct worker {
     bool chat;
     char tools[PROTO_MAX_NAME_BYTES + 1];
     bool thinks;
+    struct bytes aliases[PROTO_MAX_ALIASES]; /* [n_aliases] of the pool's options: not its own name */
+    uint32_t n_aliases;
 
     struct peer link; /* the connection to its process, as we call it; len 0: there is none */
     struct peer peer; /* the same once it has registered; len 0: it has not, or is given up */
@@ -81,6 +83,9 @@ bool worker_is_serving(const struct worker *worker);
 
 /* It says that it is ending: nothing more is assigned to it. */
 void worker_is_ending(struct worker *worker, uint64_t now);
+
+/* Whether its model has this name, as its own or as an alias. */
+bool worker_answers_to(const struct worker *worker, struct bytes name);
 
 /* How many requests it may have at once: its slots, and a few more to refill them without a round trip. */
 uint32_t worker_capacity(const struct worker *worker);

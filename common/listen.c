@@ -82,8 +82,8 @@ static int check_reach(const struct sockaddr *address, bool open, const char *na
         return 0;
     return error_set(err, -EPERM,
                      "%s can be reached from other machines, and anybody there could use the pool: "
-                     "give a file of keys (--keys; with serve, --http-keys), or, if that is meant, start "
-                     "quern-gateway by itself with --open",
+                     "give a file of keys (--keys; with serve, --http-keys), or, if that is meant, --open "
+                     "(with serve, --http-open)",
                      name);
 }
 

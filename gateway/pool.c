@@ -114,6 +114,24 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* What a worker says of its model, under one of the names that it answers to. */
+static void take_model(struct pool *pool, const struct quern_worker *worker, const char *name)
+{
+    struct pool_model *model = model_entry(pool, name);
+    if (!model)
+        return;
+    model->workers++;
+    model->ready += strcmp(worker->state, "ready") == 0;
+    /* The smallest: what fits it fits on every worker. */
+    if (worker->context > 0 && (model->context == 0 || worker->context < model->context))
+        model->context = worker->context;
+    model->thinks |= worker->thinks;
+    if (worker->embedding > 0)
+        model->embedding = worker->embedding;
+    if (worker->tools[0])
+        snprintf(model->tools, sizeof model->tools, "%s", worker->tools);
+}
+
 static void on_status(void *arg, const struct quern_answer *answer)
 {
     struct pool *pool = arg;
@@ -129,22 +147,13 @@ static void on_status(void *arg, const struct quern_answer *answer)
     pool->draining = answer->status->draining;
     for (size_t i = 0; i < answer->status->n_workers; i++) {
         const struct quern_worker *worker = &answer->status->workers[i];
-        struct pool_model *model = serves(worker) ? model_entry(pool, worker->model) : NULL;
-        if (!model)
+        if (!serves(worker))
             continue;
-        model->workers++;
-        if (strcmp(worker->state, "ready") == 0) {
-            model->ready++;
+        if (strcmp(worker->state, "ready") == 0)
             pool->ready_ns = clock_ns();
-        }
-        /* The smallest: what fits it fits on every worker. */
-        if (worker->context > 0 && (model->context == 0 || worker->context < model->context))
-            model->context = worker->context;
-        model->thinks |= worker->thinks;
-        if (worker->embedding > 0)
-            model->embedding = worker->embedding;
-        if (worker->tools[0])
-            snprintf(model->tools, sizeof model->tools, "%s", worker->tools);
+        take_model(pool, worker, worker->model);
+        for (size_t j = 0; worker->aliases[j]; j++)
+            take_model(pool, worker, worker->aliases[j]);
     }
 }
 

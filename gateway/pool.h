@@ -15,7 +15,7 @@
 #include "gateway/refusal.h"
 
 struct pool_model {
-    char *name;
+    char *name;              /* its own, or another that it answers to: one of these for each */
     uint32_t workers, ready; /* that serve it, and of them those that take work now */
     uint32_t context;        /* tokens; 0: not known */
     uint32_t embedding;      /* numbers of an embedding; 0: none are made, or it is not known */

@@ -27,9 +27,19 @@ static void of_real(struct json_out *out, double real)
     json_out_real(out, real);
 }
 
+static void of_texts(struct json_out *out, const char *const *texts)
+{
+    json_out_text(out, "[");
+    for (size_t i = 0; texts[i]; i++) {
+        json_out_text(out, i ? "," : "");
+        json_out_name(out, texts[i]);
+    }
+    json_out_text(out, "]");
+}
+
 #define WRITE_VALUE(out, value)                                                                              \
-    _Generic((value), const char *: of_text, bool: of_flag, uint32_t: of_number, uint64_t: of_number,        \
-             double: of_real)(out, value)
+    _Generic((value), const char *: of_text, const char *const *: of_texts, bool: of_flag,                   \
+             uint32_t: of_number, uint64_t: of_number, double: of_real)(out, value)
 
 /* A member, behind what stands before it: an opening brace, then commas. */
 #define WRITE_MEMBER(from, name)                                                                             \

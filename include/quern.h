@@ -296,6 +296,7 @@ void quern_watch(struct quern *client, int fd);
 
 struct quern_worker {
     const char *name, *device, *model;
+    const char *const *aliases; /* other names of its model; a NULL ends them */
     const char *tools; /* the form in which its model calls tools: "hermes", "mistral"…; "": it has none */
     bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */

@@ -30,6 +30,7 @@
 #define NAME(k, o)         {KEY(k, FIELD_NAME, o), REQUIRED, .high = PROTO_MAX_NAME_BYTES}
 #define NAME_OR_0(k, o)    {KEY(k, FIELD_NAME, o), .high = PROTO_MAX_NAME_BYTES}
 #define TEXT_OR_0(k, o)    {KEY(k, FIELD_TEXT, o), .high = PROTO_MAX_TEXT_BYTES}
+#define ALIASES(k, o)      {KEY(k, FIELD_NAMES, o), .low = 1, .high = PROTO_MAX_ALIASES, .item_high = PROTO_MAX_NAME_BYTES}
 #define FEATURES(k, o)     {KEY(k, FIELD_NAMES, o), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES}
 #define MILLISECONDS(k, o) {KEY(k, FIELD_REAL, o), ALWAYS, .real_high = 1e15}
 #define MILLISECONDS_OR_0(k, o) {KEY(k, FIELD_REAL, o), .real_high = 1e15}

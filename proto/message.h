@@ -41,6 +41,7 @@
 #define PROTO_MAX_PIECE_BYTES   256   /* bytes of one token that a frame tells; of a longer one, so many */
 #define PROTO_MAX_FEATURES      32    /* of hello, register, require */
 #define PROTO_MAX_NAME_BYTES    128   /* model, worker, feature, device, salt, tenant */
+#define PROTO_MAX_ALIASES       8     /* other names of a model */
 #define PROTO_MAX_TEXT_BYTES    1024  /* an error text */
 #define PROTO_MAX_FRAME_IDS     4096  /* ids of one frame */
 #define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
@@ -331,6 +332,7 @@ struct model_info {
 /* clang-format off */
 #define WORKER_STATUS_FIELDS(ROW)                                                                             \
     ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
+    ROW(ALIASES, aliases)                          /* other names of its model */                             \
     ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
     ROW(FLAG, thinks)                              /* before it answers, as far as its template shows it */   \
     ROW(STATE, state)                                                                                         \
@@ -356,6 +358,7 @@ struct model_info {
 #define STATUS_NAME               struct bytes
 #define STATUS_NAME_OR_0          struct bytes
 #define STATUS_TEXT_OR_0          struct bytes
+#define STATUS_ALIASES            struct text_list
 #define STATUS_STATE              enum worker_state
 #define STATUS_FLAG               bool
 #define STATUS_U32_OR_0           uint32_t

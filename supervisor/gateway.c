@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/listen.h"
 #include "common/log.h"
 #include "common/program.h"
 #include "common/utf8.h"
@@ -37,6 +36,8 @@
 #define END_NS          (3 * CLOCK_NS_PER_S)
 #define END_AGAIN_US    10000
 #define LISTEN_NS       (2 * CLOCK_NS_PER_S)
+#define AUTO_ADDRESS    "127.0.0.1:8080"
+#define AUTO_OTHER      "127.0.0.1:0"
 #define LISTEN_AGAIN_US 20000
 
 int gateway_child_init(struct gateway_child *child, const struct options *options, struct error *err)
@@ -51,24 +52,43 @@ int gateway_child_init(struct gateway_child *child, const struct options *option
                : r;
 }
 
+/* Waits a moment for an address that another pool is about to leave. The descriptor, or -errno. */
+static int listen_soon(const char *host_port, bool open, char ret_address[LISTEN_ADDRESS], struct error *err)
+{
+    uint64_t until = clock_ns() + LISTEN_NS;
+    int fd;
+    while ((fd = listen_on(host_port, open, ret_address, err)) == -EADDRINUSE && clock_ns() < until)
+        usleep(LISTEN_AGAIN_US);
+    return fd;
+}
+
+static int listen_auto(bool open, char ret_address[LISTEN_ADDRESS], struct error *err)
+{
+    int fd = listen_soon(AUTO_ADDRESS, open, ret_address, err);
+    if (fd != -EADDRINUSE)
+        return fd;
+    fd = listen_on(AUTO_OTHER, open, ret_address, err);
+    if (fd >= 0)
+        log_warn("%s is taken: HTTP is on %s instead", AUTO_ADDRESS, ret_address);
+    return fd;
+}
+
 int gateway_child_listen(struct gateway_child *child, struct error *err)
 {
     const struct options *options = child->options;
-    bool open = options->http_keys[0]; /* whether there is a key in it is for the gateway to see */
-    uint64_t until = clock_ns() + LISTEN_NS;
-    char address[LISTEN_ADDRESS];
+    bool open = options->http_open || options->http_keys[0]; /* the gateway sees whether a key is in it */
     int fd, r = listen_passed(&fd, err);
     if (r < 0 || (fd < 0 && !options->http[0]))
         return r;
     if (!options->http[0])
         return error_set(err, -EINVAL,
                          "LISTEN_FDS: a socket was passed, and no http is given to serve on it");
-    if (fd >= 0) {
-        r = listen_adopt(fd, open, address, err);
-    } else {
-        while ((fd = r = listen_on(options->http, open, address, err)) == -EADDRINUSE && clock_ns() < until)
-            usleep(LISTEN_AGAIN_US);
-    }
+    if (fd >= 0)
+        r = listen_adopt(fd, open, child->address, err);
+    else if (strcmp(options->http, OPTIONS_HTTP_AUTO) == 0)
+        fd = r = listen_auto(open, child->address, err);
+    else
+        fd = r = listen_soon(options->http, open, child->address, err);
     if (r < 0)
         return r;
     child->listen_fd = fd;

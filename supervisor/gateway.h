@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "broker/options.h"
+#include "common/listen.h"
 #include "proto/gateway_report.h"
 #include "supervisor/restart.h"
 
@@ -38,7 +39,8 @@ enum gateway_trial {
 struct gateway_child {
     const struct options *options;
     char program[PATH_MAX];
-    int listen_fd; /* -1: HTTP is not wanted */
+    int listen_fd;                /* -1: HTTP is not wanted */
+    char address[LISTEN_ADDRESS]; /* where that listens in truth */
     struct gateway_process current, next;
     struct gateway_retired {
         pid_t pid;           /* 0: none */

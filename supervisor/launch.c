@@ -164,6 +164,8 @@ int launch_gateway(const char *program, const struct options *options, int liste
 {
     struct command_line line = {0};
     command_line_add(&line, program);
+    if (strcmp(options->http, OPTIONS_HTTP_AUTO) != 0) /* by which name it is asked */
+        command_line_option(&line, "--listen", options->http);
     command_line_number(&line, "--listen-fd", listen_fd);
     command_line_number(&line, "--report-fd", report_fd);
     command_line_number(&line, "--drain-seconds", options->drain_seconds);
@@ -171,6 +173,13 @@ int launch_gateway(const char *program, const struct options *options, int liste
     command_line_option(&line, "--tls-cert", options->http_tls_cert[0] ? options->http_tls_cert : NULL);
     command_line_option(&line, "--tls-key", options->http_tls_key[0] ? options->http_tls_key : NULL);
     command_line_option(&line, "--request-log", options->http_log[0] ? options->http_log : NULL);
+    command_line_option(&line, "--cors", options->http_cors[0] ? options->http_cors : NULL);
+    if (options->http_open)
+        command_line_add(&line, "--open");
+    if (options->http_max_tokens > 0)
+        command_line_number(&line, "--max-tokens", options->http_max_tokens);
+    if (options->http_body_kb > 0)
+        command_line_number(&line, "--body-kb", options->http_body_kb);
     command_line_option(&line, "--connect", options->rundir);
     command_line_number(&line, "--parent", getpid());
     char *const *words = command_line_words(&line);

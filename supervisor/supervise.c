@@ -517,6 +517,16 @@ static int lock(struct supervision *self, struct error *err)
     return r;
 }
 
+/* To who named no model, and need not know of HTTP. */
+static void say_what_is_served(const struct supervision *self)
+{
+    const struct options *options = self->options;
+    log_info("no MODEL given: serving %s", options->model);
+    if (self->gateway.listen_fd >= 0)
+        log_info("a page to chat with it: %s://%s/", options->http_tls_cert[0] ? "https" : "http",
+                 self->gateway.address);
+}
+
 static int prepare(struct supervision *self, struct error *err)
 {
     struct options *options = self->options;
@@ -536,6 +546,8 @@ static int prepare(struct supervision *self, struct error *err)
         r = lock(self, err);
     if (r == 0)
         r = gateway_child_listen(&self->gateway, err);
+    if (r == 0 && options->model_is_default)
+        say_what_is_served(self);
     if (r == 0)
         r = boot_raise(&self->boot, options->rundir, err);
     if (r == 0)

@@ -187,7 +187,10 @@ static void take_register_ok(struct link *link, const struct message *message)
 
 static void take_error(struct link *link, const struct message *message)
 {
-    if (message->error.error != PROTO_HELLO_REQUIRED) {
+    if (message->error.error == PROTO_CONFLICT && !link->registered) {
+        error_set(&link->refusal, 0, "%.*s", (int)message->error.text.len,
+                  (const char *)message->error.text.data);
+    } else if (message->error.error != PROTO_HELLO_REQUIRED) {
         log_warn("the broker says: %.*s", (int)message->error.text.len,
                  (const char *)message->error.text.data);
     } else if (link->registered) {

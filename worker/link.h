@@ -38,8 +38,9 @@ struct link {
 
     bool alone; /* there was no broker to register with */
     bool registered, ready;
-    bool listened;     /* somebody heard everything when it became ready */
-    struct id128 mark; /* the subscription that the broker said it makes */
+    struct error refusal; /* why the pool takes no worker of this model; text "": it has not said so */
+    bool listened;        /* somebody heard everything when it became ready */
+    struct id128 mark;    /* the subscription that the broker said it makes */
     uint64_t boot;
     uint64_t heartbeat_ns; /* between heartbeats */
     uint64_t next_register_ns, next_heartbeat_ns;

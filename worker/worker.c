@@ -283,6 +283,8 @@ static void check_preparation(struct worker *worker, uint64_t now)
 /* Whether nothing is left to do but to end. */
 static bool is_over(struct worker *worker, uint64_t now)
 {
+    if (worker->link.refusal.text[0])
+        return true;
     if (asked_to_end)
         drain(worker, "asked to end");
     if (asked_to_end && parent_is_gone(worker->options)) { /* nor does a broker stay that would take frames */
@@ -434,6 +436,8 @@ int worker_run(const struct worker_options *options)
         return give_up(&worker, EXIT_FAILURE, &err);
     load_confine_calls(&worker.load);
     run_loop(&worker);
+    if (worker.link.refusal.text[0])
+        return give_up(&worker, PROGRAM_EXIT_PERMANENT, &worker.link.refusal);
     log_info("ended");
     bool failed = worker.state == WORKER_FAILED;
     if (!failed)

@@ -27,45 +27,12 @@
 #include "client/command/progress.h"
 #include "common/clock.h"
 #include "common/command_line.h"
+#include "common/default_model.h"
 #include "common/program.h"
 
-#define DEFAULT_MODEL  "models/quern-demo-Q8_0.gguf"
 #define STOP_NS        (5 * CLOCK_NS_PER_S) /* from SIGTERM to SIGKILL */
 #define LOG_NAME       "log"
 #define LAST_WORDS_MAX 400
-
-/* $QUERN_MODEL, or the model that is shipped: beside the source's build folder, or where it is installed,
- * which is first looked for from this program on, so that an installed tree can be moved. */
-static int default_model(char ret_path[PATH_MAX], struct error *err)
-{
-    static const char *const places[] = {"../" DEFAULT_MODEL, "../share/quern/" DEFAULT_MODEL,
-                                         QUERN_DATA "/" DEFAULT_MODEL};
-    const char *named = getenv("QUERN_MODEL");
-    char folder[PATH_MAX];
-    if (named && *named) {
-        snprintf(ret_path, PATH_MAX, "%s", named);
-        return 0;
-    }
-    ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (n < 0)
-        return error_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
-    folder[n] = 0;
-    *strrchr(folder, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char path[2 * PATH_MAX];
-        bool absolute = places[i][0] == '/';
-        snprintf(path, sizeof path, "%s/%s", absolute ? "" : folder, places[i]);
-        if (strlen(path) < PATH_MAX && access(path, R_OK) == 0) {
-            strcpy(ret_path, path);
-            return 0;
-        }
-    }
-    return error_set(
-        err, -ENOENT,
-        "no pool runs, and there is no model to start one with: name one with --model or $QUERN_MODEL, or "
-        "start a pool with quern serve (looked for %s beside %s and in %s)",
-        DEFAULT_MODEL, folder, QUERN_DATA);
-}
 
 /* In the child: becomes the broker. */
 static void become_broker(char *const *words, const struct private_pool *pool, pid_t parent)
@@ -246,8 +213,10 @@ int private_pool_start(struct private_pool *pool, const struct pool_options *opt
     int r = 0;
     if (options->model)
         snprintf(model, sizeof model, "%s", options->model);
-    else
-        r = default_model(model, err);
+    else if ((r = default_model(model, err)) < 0)
+        error_prefix(err, r,
+                     "no pool runs, and there is no model to start one with: name one with --model or "
+                     "$QUERN_MODEL, or start a pool with quern serve");
     if (r == 0 && access(model, R_OK) < 0)
         r = error_set(err, -errno, "%s: %s", model, strerror(errno));
     if (r == 0)

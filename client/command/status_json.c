@@ -26,9 +26,17 @@ static json_t *of_real(double real)
     return json_real(real);
 }
 
+static json_t *of_texts(const char *const *texts)
+{
+    json_t *json = json_array();
+    while (*texts)
+        json_array_append_new(json, json_string(*texts++));
+    return json;
+}
+
 #define JSON_OF(value)                                                                                       \
-    _Generic((value), const char *: of_text, bool: of_flag, uint32_t: of_number, uint64_t: of_number,        \
-             double: of_real)(value)
+    _Generic((value), const char *: of_text, const char *const *: of_texts, bool: of_flag,                   \
+             uint32_t: of_number, uint64_t: of_number, double: of_real)(value)
 
 static json_t *json_of_worker(const struct quern_worker *worker)
 {

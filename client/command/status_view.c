@@ -222,6 +222,23 @@ static void print_prompts(const struct quern_status *status)
     printf("\nKV caches of %.1f MiB, %.1f of them kept for prompts\n\n", bytes / (1 << 20), kept / (1 << 20));
 }
 
+/* Once for all workers of a model. */
+static void print_aliases(const struct quern_status *status, size_t i)
+{
+    const struct quern_worker *worker = &status->workers[i];
+    char text[1024];
+    if (!worker->aliases || !worker->aliases[0])
+        return;
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(status->workers[j].model, worker->model) == 0)
+            return;
+    printf("\n%s answers to", utf8_printable(bytes_of_string(worker->model), sizeof text, text));
+    for (size_t j = 0; worker->aliases[j]; j++)
+        printf("%s%s", j > 0 ? ", " : " ",
+               utf8_printable(bytes_of_string(worker->aliases[j]), sizeof text, text));
+    printf(" too\n");
+}
+
 void status_print(const struct quern_status *status, size_t columns)
 {
     size_t widths[N_COLUMNS];
@@ -238,6 +255,8 @@ void status_print(const struct quern_status *status, size_t columns)
     print_line(NULL, widths);
     for (size_t i = 0; i < status->n_workers; i++)
         print_line(&status->workers[i], widths);
+    for (size_t i = 0; i < status->n_workers; i++)
+        print_aliases(status, i);
     for (size_t i = 0; i < status->n_workers; i++) {
         const struct quern_worker *w = &status->workers[i];
         char reason[1024];

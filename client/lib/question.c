@@ -27,45 +27,83 @@ static const char *keep(char **memory, struct bytes text)
     return kept;
 }
 
-/* How a value of the message becomes one of the public struct, and what room it takes in memory for texts. */
+/* The same of a list, whose pointers go into `*pointers`: they end with a NULL. */
+static const char *const *keep_list(const char ***pointers, char **memory, struct text_list list)
+{
+    const char **kept = *pointers;
+    for (size_t i = 0; i < list.n; i++)
+        kept[i] = keep(memory, list.items[i]);
+    kept[list.n] = NULL;
+    *pointers += list.n + 1;
+    return kept;
+}
+
+/* How a value of the message becomes one of the public struct, what room it takes in memory for texts, and
+ * how many pointers to them. */
 #define KEEP_NAME(value)      keep(&texts, value)
 #define KEEP_NAME_OR_0(value) keep(&texts, value)
 #define KEEP_TEXT_OR_0(value) keep(&texts, value)
+#define KEEP_ALIASES(value)   keep_list(&pointers, &texts, value)
 #define KEEP_STATE(value)     worker_state_name(value)
 #define KEEP_FLAG(value)      (value)
 #define KEEP_U32_OR_0(value)  (value)
 #define KEEP_U64(value)       (value)
 #define KEEP_U64_OR_0(value)  (value)
 #define KEEP_REAL(value)      (value)
-#define ROOM_OF(value)        _Generic((value), struct bytes : room_of_text(&(value)), default : 0)
+#define ROOM_OF(value)                                                                                       \
+    _Generic((value), struct bytes                                                                           \
+             : room_of_text, struct text_list                                                                \
+             : room_of_list, default                                                                         \
+             : no_room)(&(value))
+#define POINTERS_OF(value) _Generic((value), struct text_list : pointers_of_list, default : no_room)(&(value))
+
+static size_t no_room(const void *value)
+{
+    return 0;
+}
 
 static size_t room_of_text(const void *text)
 {
     return ((const struct bytes *)text)->len + 1;
 }
 
-static size_t room_of_worker(const struct worker_status *from)
+static size_t room_of_list(const void *list)
 {
+    const struct text_list *texts = list;
     size_t room = 0;
-#define ADD_ROOM(type, name) room += ROOM_OF(from->name);
-    WORKER_STATUS_FIELDS(ADD_ROOM)
+    for (size_t i = 0; i < texts->n; i++)
+        room += texts->items[i].len + 1;
     return room;
+}
+
+static size_t pointers_of_list(const void *list)
+{
+    return ((const struct text_list *)list)->n + 1;
+}
+
+static void add_room_of_worker(const struct worker_status *from, size_t *room, size_t *n_pointers)
+{
+#define ADD_ROOM(type, name)                                                                                 \
+    *room += ROOM_OF(from->name);                                                                            \
+    *n_pointers += POINTERS_OF(from->name);
+    WORKER_STATUS_FIELDS(ADD_ROOM)
 }
 
 /* False when memory is short: it is asked again. */
 static bool keep_status(struct quern *client, const struct message *message)
 {
-    size_t n = message->status_ok.workers.n, room = message->status_ok.version.len + 1;
+    size_t n = message->status_ok.workers.n, room = message->status_ok.version.len + 1, n_pointers = 0;
     const struct worker_status *from = message->status_ok.workers.items;
     for (size_t i = 0; i < n; i++)
-        room += room_of_worker(&from[i]);
-    char *memory = calloc(1, n * sizeof(struct quern_worker) + room);
+        add_room_of_worker(&from[i], &room, &n_pointers);
+    char *memory = calloc(1, n * sizeof(struct quern_worker) + n_pointers * sizeof(char *) + room);
     if (!memory)
         return false;
     free(client->status_memory);
     client->status_memory = memory;
     struct quern_worker *workers = (struct quern_worker *)(void *)memory;
-    char *texts = memory + n * sizeof *workers;
+    const char **pointers = (const char **)(void *)(workers + n);
+    char *texts = (char *)(void *)(pointers + n_pointers);
 #define KEEP_OF_WORKER(type, name) workers[i].name = KEEP_##type(from[i].name);
     for (size_t i = 0; i < n; i++) {
         WORKER_STATUS_FIELDS(KEEP_OF_WORKER)

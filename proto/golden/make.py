@@ -149,7 +149,8 @@ GOOD = [
     ("status_ok", {"k": "status_ok", "ref": 5, "boot": 7, "draining": True, "version": "0.1.0", "sessions": 1, "queued": 2,
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
-                       {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo", "tools": "hermes", "thinks": True, "state": "ready", "pid": 77,
+                       {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
+                        "aliases": ["gpt-4o", "größe"], "tools": "hermes", "thinks": True, "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "active": 3, "waiting": 4, "slots": 16, "kv_free": 10,
                         "kv_total": 512, "kv_block_bytes": 32768, "context": 4096, "embedding": 576, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
                         "prefill_tokens": 36, "evictions": 14, "kv_cached": 15, "restores": 16, "hit_rate": 0.25},

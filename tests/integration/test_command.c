@@ -312,7 +312,9 @@ START_TEST(an_error_is_a_line_of_the_command_and_not_of_a_log)
         {"$Q/quern serve /nowhere.gguf", 1, "quern serve: /nowhere.gguf: No such file or directory\n"},
         {"$Q/quern-broker /nowhere.gguf", 1, "quern-broker: /nowhere.gguf: No such file or directory\n"},
         {"$Q/quern serve --workers 0 \"$MODEL\"", 2, "quern serve: "},
-        {"$Q/quern serve", 2, "quern serve: "},
+        {"QUERN_MODEL=/nowhere.gguf $Q/quern serve", 1,
+         "quern serve: /nowhere.gguf: No such file or directory\n"},
+        {"$Q/quern serve --config /dev/null", 2, "quern serve: no MODEL given, and /dev/null names none\n"},
         {"$Q/quern logits \"$MODEL\"", 2, "quern logits: "},
         {"$Q/quern run a b", 2, "quern run: "},
         {"$Q/quern --version >/dev/full", 1, "quern: stdout: No space left on device\n"}};

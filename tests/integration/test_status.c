@@ -96,7 +96,7 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         0);
     ck_assert_int_eq(fclose(file), 0);
     pool_start(&pool, model, "--workers", "2", "--slots", "3", "--kv-blocks", "300", "--ctx", "2048",
-               "--chat-template", template, NULL);
+               "--chat-template", template, "--alias", "gpt-4o", "--alias", "llama", NULL);
     ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
     json_t *json = status_now();
     ck_assert_int_eq(number(json, "boot"), 1);
@@ -118,6 +118,9 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_str_eq(text(w, "name"), name);
         ck_assert_int_eq(strncmp(text(w, "device"), "cpu ", 4), 0);
         ck_assert_int_eq(strncmp(text(w, "model"), "tiny", 4), 0);
+        const json_t *aliases = json_object_get(w, "aliases");
+        ck_assert_uint_eq(json_array_size(aliases), 2);
+        ck_assert_str_eq(json_string_value(json_array_get(aliases, 1)), "llama");
         ck_assert_str_eq(text(w, "state"), "ready");
         ck_assert_str_eq(text(w, "reason"), "");
         ck_assert_str_eq(text(w, "tools"), "hermes"); /* as the template writes calls */

@@ -72,6 +72,120 @@ class Served(unittest.TestCase):
         for wrong in (("--http-log", log), ("--http", "127.0.0.1:0", "--http-tls-cert", cert)):
             self.assertEqual(self.serve(*wrong).process.wait(WAIT), 2)
 
+    def ask(self, url, path, body=None, headers={}):
+        """The status, the headers and the JSON of an answer."""
+        request = urllib.request.Request(url + path, body and json.dumps(body).encode(), headers)
+        try:
+            with urllib.request.urlopen(request, timeout=WAIT) as answer:
+                return answer.status, answer.headers, json.load(answer)
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.headers, json.load(refused)
+
+    def test_its_bounds_and_origins_reach_it_from_line_and_file(self):
+        conf = self.folder / "conf"
+        conf.write_text("http-body-kb = 1\nhttp-max-tokens = 3\nhttp-cors = https://a.example\n")
+        pool = self.serve("--http", "127.0.0.1:0", "--config", str(conf), "--http-max-tokens", "5")
+        url = until(lambda: self.addresses(pool), "the gateway listens")[0]
+        until(lambda: self.get(url) == 200, "it serves")
+        status, headers, answer = self.ask(url, "/v1/completions", {"prompt": "x"}, {"Origin": "https://a.example"})
+        self.assertEqual((status, answer["usage"]["completion_tokens"]), (200, 5), answer)
+        self.assertEqual(headers["Access-Control-Allow-Origin"], "https://a.example")
+        self.assertEqual(self.ask(url, "/v1/completions", {"prompt": 2000 * "x"})[0], 413)
+        self.assertEqual(pool.end(), 0, pool.log())
+
+    def test_other_machines_come_in_without_keys_only_where_that_is_said(self):
+        pool = self.serve("--http", "0.0.0.0:0")
+        self.assertEqual(pool.process.wait(WAIT), 1)
+        self.assertIn("--http-open", pool.log())
+        pool = self.serve("--http", "0.0.0.0:0", "--http-open")
+        pool.says("ready: http://0.0.0.0:")
+        self.assertEqual(pool.end(), 0, pool.log())
+        for wrong in (("--http-open",), ("--http-cors", "*"), ("--http-max-tokens", "1"), ("--http-body-kb", "1")):
+            pool = self.serve(*wrong)
+            self.assertEqual(pool.process.wait(WAIT), 2)
+            self.assertIn(f"{wrong[0][2:]}: it is for HTTP, and no http is given", pool.log()[pool.begun:])
+
+    def test_a_model_answers_to_its_other_names_everywhere(self):
+        names = ["gpt-4o", "größe 2"]
+        pool = self.serve("--http", "127.0.0.1:0", "--workers", "2", "--alias", names[0], "--alias", names[1])
+        url = until(lambda: self.addresses(pool), "the gateway listens")[0]
+        until(lambda: self.get(url) == 200, "it serves")
+
+        def check():
+            listed = [model["id"] for model in self.ask(url, "/v1/models")[2]["data"]]
+            self.assertEqual(listed[1:], names)
+            self.assertEqual([model["name"] for model in self.ask(url, "/api/tags")[2]["models"]], listed)
+            self.assertEqual([worker["aliases"] for worker in self.ask(url, "/status")[2]["workers"]], [names, names])
+            self.assertEqual(self.ask(url, "/v1/models/gpt-4o")[2]["id"], "gpt-4o")
+            for name in listed:
+                status, _, answer = self.ask(url, "/v1/completions", {"prompt": "x", "model": name, "max_tokens": 2})
+                self.assertEqual((status, answer.get("model")), (200, name), answer)
+            body = {"model": names[0] + ":latest", "prompt": "x", "raw": True, "stream": False,
+                    "options": {"num_predict": 2}}
+            self.assertEqual(self.ask(url, "/api/generate", body)[2].get("model"), names[0])
+            status, _, answer = self.ask(url, "/v1/completions", {"prompt": "x", "model": "gpt-4"})
+            self.assertEqual((status, answer["error"]["code"]), (404, "model_not_found"))
+
+        check()
+        said = subprocess.run([BUILD / "quern", "status", "--connect", self.rundir], capture_output=True, text=True,
+                              timeout=WAIT)
+        self.assertIn("\nQuern demo answers to gpt-4o, größe 2 too\n", said.stdout)
+        subprocess.run([BUILD / "quern", "reload", "--rundir", self.rundir], check=True, timeout=WAIT,
+                       capture_output=True)
+        check()
+        self.assertEqual(pool.end(), 0, pool.log())
+
+    def test_a_reload_makes_no_name_mean_two_models(self):
+        model = self.folder / "model.gguf"
+        shutil.copy(BUILD / "tests/integration/tiny.gguf", model)
+        pool = Process(self.folder, "quern-broker", str(model), "--rundir", self.rundir, "--workers", "2", "--alias",
+                       "Quern demo")
+        pool.says("ready: ipc:")
+        shutil.copy(MODEL, self.folder / "other")
+        os.rename(self.folder / "other", model)
+        said = subprocess.run([BUILD / "quern", "reload", "--rundir", self.rundir], timeout=WAIT, text=True,
+                              capture_output=True)
+        self.assertEqual(said.returncode, 1)
+        self.assertIn('model "Quern demo": its name is an alias of another model of this pool, "tiny', said.stderr)
+        answer = subprocess.run([BUILD / "quern", "run", "x", "--raw", "-n", "1", "--connect", self.rundir],
+                                timeout=WAIT, capture_output=True)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertEqual(pool.end(), 0, pool.log())
+
+    def test_without_a_model_the_demo_model_is_served_and_by_http(self):
+        """On port 8080, unless that is taken, by the test or by somebody else: the answer comes in either case."""
+        for taken in (True, False):
+            with socket.socket() as ours:
+                ours.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    ours.bind(("127.0.0.1", 8080))
+                    ours.listen()
+                except OSError:
+                    taken = True
+                if not taken:
+                    ours.close()
+                pool = Process(self.folder, "quern", "serve", "--rundir", self.rundir, "--workers", "1")
+                pool.says("gateway info ready: http")
+                url, said = self.addresses(pool)[-1], pool.log()[pool.begun:]
+                self.assertRegex(said, "no MODEL given: serving .*quern-demo-Q8_0.gguf\n")
+                self.assertIn(f"a page to chat with it: {url}/\n", said)
+                if taken:
+                    self.assertIn(f"127.0.0.1:8080 is taken: HTTP is on {url[7:]} instead\n", said)
+                until(lambda: self.get(url) == 200, "it serves")
+                body = {"messages": [{"role": "user", "content": "What is 2 plus 3?"}], "seed": 1}
+                answer = self.ask(url, "/v1/chat/completions", body)[2]
+                self.assertEqual(answer["model"], "Quern demo")
+                self.assertIn("5", answer["choices"][0]["message"]["content"])
+                self.assertEqual(pool.end(), 0, pool.log())
+
+    def test_a_file_of_settings_has_to_name_its_model(self):
+        conf = self.folder / "conf"
+        conf.write_text("workers = 1\n")
+        pool = Process(self.folder, "quern", "serve", "--rundir", self.rundir, "--config", str(conf))
+        self.assertEqual(pool.process.wait(WAIT), 2)
+        self.assertIn(f"no MODEL given, and {conf} names none\n", pool.log())
+
     def test_what_cannot_be_served_ends_the_pool_with_the_reason(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             pool = self.serve("--http", f"127.0.0.1:{taken.getsockname()[1]}")

@@ -10,6 +10,7 @@
 
 #include "broker/frames.h"
 #include "broker/lifecycle.h"
+#include "broker/status.h"
 #include "common/clock.h"
 
 #define S  CLOCK_NS_PER_S
@@ -139,6 +140,78 @@ START_TEST(what_was_asked_before_a_worker_told_its_model_waits_for_no_made_up_na
     ck_assert_int_eq(worker_hears(1).kind, MESSAGE_ASSIGN);
     for (int i = 0; i <= WANTS_UNKNOWN_EACH; i++) /* worker 0 may have them */
         ck_assert_int_eq(made_up[i]->state, REQUEST_QUEUED);
+}
+END_TEST
+
+/* A request for an alias waits while workers start, behind made-up names, and goes to the worker whose model
+ * has it. */
+START_TEST(what_was_asked_by_an_alias_goes_to_its_worker)
+{
+    struct message message = registration();
+    strcpy(broker->options.aliases[0], "other"); /* its own name, which is none */
+    strcpy(broker->options.aliases[1], "gpt-4o");
+    strcpy(broker->options.aliases[2], "llama");
+    broker->options.n_aliases = 3;
+    for (int i = 0; i < INSIDE_WORKERS; i++) {
+        broker->workers[i].model[0] = 0;
+        broker->workers[i].state = WORKER_STARTING;
+    }
+    for (uint8_t i = 0; i <= WANTS_UNKNOWN_EACH; i++) {
+        char model[] = "made-up-0";
+        model[8] = (char)('0' + i);
+        admit_for((uint8_t)('0' + i), model);
+    }
+    struct request *request = admit_for('a', "llama");
+    ck_assert_int_eq(request->state, REQUEST_QUEUED);
+    ck_assert(!request->model_known);
+    worker_says(0, &message);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_REGISTER_OK);
+    ck_assert(request->model_known);
+    first->state = WORKER_READY;
+    lifecycle_dispatch(broker);
+    ck_assert_int_eq(request->state, REQUEST_RUNNING);
+    ck_assert_ptr_eq(request->worker, first);
+    struct message status;
+    static struct worker_status workers[WORKER_MAX];
+    status_fill(broker, 1, workers, &status);
+    ck_assert_uint_eq(workers[0].aliases.n, 2);
+    ck_assert_text(workers[0].aliases.items[1], "llama");
+    ck_assert_uint_eq(workers[1].aliases.n, 0);
+}
+END_TEST
+
+/* Worker 1 has the model "m", which is asked for as "other" too: the own name of the model of worker 0. */
+START_TEST(a_name_that_would_mean_two_models_is_refused)
+{
+    struct message message = registration();
+    const struct bytes alias = BYTES_LITERAL("other");
+    broker->workers[1].aliases[0] = alias;
+    broker->workers[1].n_aliases = 1;
+    worker_says(0, &message);
+    struct message no = worker_hears(0);
+    ck_assert_int_eq(no.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(no.error.error, PROTO_CONFLICT);
+    ck_assert_text(no.error.text,
+                   "model \"other\": its name is an alias of another model of this pool, \"m\"");
+    ck_assert_str_ne(first->model, "other");
+    broker->workers[1].state = WORKER_FAILED; /* nobody asks that one */
+    worker_says(0, &message);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_REGISTER_OK);
+}
+END_TEST
+
+/* As while a reload puts one in the place of the other. */
+START_TEST(two_models_may_share_an_alias)
+{
+    struct message message = registration();
+    const struct bytes alias = BYTES_LITERAL("gpt-4o");
+    strcpy(broker->options.aliases[0], "gpt-4o");
+    broker->options.n_aliases = 1;
+    broker->workers[1].aliases[0] = alias;
+    broker->workers[1].n_aliases = 1;
+    worker_says(0, &message);
+    ck_assert_int_eq(worker_hears(0).kind, MESSAGE_REGISTER_OK);
+    ck_assert(worker_answers_to(first, alias));
 }
 END_TEST
 
@@ -560,6 +633,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_is_what_it_registers);
     tcase_add_test(tests, who_comes_with_another_address_begins_anew);
     tcase_add_test(tests, what_was_asked_before_a_worker_told_its_model_waits_for_no_made_up_names);
+    tcase_add_test(tests, what_was_asked_by_an_alias_goes_to_its_worker);
+    tcase_add_test(tests, a_name_that_would_mean_two_models_is_refused);
+    tcase_add_test(tests, two_models_may_share_an_alias);
     tcase_add_test(tests, nobody_registers_for_another);
     tcase_add_test(tests, who_knows_all_of_another_worker_is_still_himself);
     tcase_add_test(tests, a_worker_of_another_version_is_refused);

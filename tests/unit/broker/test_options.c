@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PARSE(options, err, ...)                                                                             \
@@ -45,8 +46,9 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_int_eq(PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x",
                            "--frame-us", "0", "--tcp", "127.0.0.1:5000", "--drain-seconds=0",
                            "--cached-blocks", "0", "--kv-type=q8_0", "--cublas=auto", "--prefix-store", "64",
-                           "--no-sandbox", "--owner", "7", "--supervision-fd", "9", "--said-by", "x y", "--",
-                           "-odd name"),
+                           "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto",
+                           "--http-open", "--http-cors=*", "--http-max-tokens=3", "--http-body-kb=4",
+                           "--owner", "7", "--supervision-fd", "9", "--said-by", "x y", "--", "-odd name"),
                      0);
     command_line_add(&line, "quern-broker");
     command_line_add(&second, "quern-broker");
@@ -58,6 +60,11 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert(again.has_cached_blocks);
     ck_assert_str_eq(again.kv_type, "q8_0");
     ck_assert_str_eq(again.cublas, "auto");
+    ck_assert_uint_eq(again.n_aliases, 2);
+    ck_assert_str_eq(again.aliases[0], "-x");
+    ck_assert_str_eq(again.aliases[1], "two words");
+    ck_assert_uint_eq(again.http_open, 1);
+    ck_assert_uint_eq(again.http_max_tokens, 3);
     ck_assert_uint_eq(again.prefix_store, 64);
     ck_assert_uint_eq(again.drain_seconds, 0);
     ck_assert_str_eq(options.said_by, "x y");
@@ -202,7 +209,8 @@ END_TEST
 
 START_TEST(what_bears_on_http_takes_http)
 {
-    static const char *const names[] = {"--http-keys", "--http-tls-cert", "--http-tls-key", "--http-log"};
+    static const char *const names[] = {"--http-keys", "--http-tls-cert", "--http-tls-key", "--http-log",
+                                        "--http-cors"};
     struct options options;
     struct error err = {{0}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -215,11 +223,93 @@ START_TEST(what_bears_on_http_takes_http)
     ck_assert_str_eq(options.http_tls_cert, "c");
     ck_assert_str_eq(options.http_tls_key, "k");
     ck_assert_str_eq(options.http_log, "l");
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-open"), -EINVAL);
+    ck_assert_str_eq(err.text, "http-open: it is for HTTP, and no http is given");
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-max-tokens", "9"), -EINVAL);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-body-kb", "9"), -EINVAL);
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--http", "auto", "--http-open", "--http-max-tokens",
+                           "7", "--http-body-kb", "9", "--http-cors", "*"),
+                     0);
+    ck_assert_str_eq(options.http, OPTIONS_HTTP_AUTO);
+    ck_assert_str_eq(options.http_cors, "*");
+    ck_assert_uint_eq(options.http_open, 1);
+    ck_assert_uint_eq(options.http_max_tokens, 7);
+    ck_assert_uint_eq(options.http_body_kb, 9);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http", "automatic"), -EINVAL);
     for (size_t i = 1; i < 3; i++) {
         ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http", "127.0.0.1:1", (char *)names[i], "file"),
                          -EINVAL);
         ck_assert_msg(strstr(err.text, "go together"), "%s", err.text);
     }
+}
+END_TEST
+
+START_TEST(names_of_the_line_replace_those_of_the_file)
+{
+    char rundir[RUNDIR_PATH_MAX + 1], path[RUNDIR_PATH_MAX + 8];
+    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
+    snprintf(path, sizeof path, "%s/conf", rundir);
+    FILE *file = fopen(path, "w");
+    fputs("alias = one\nalias = \"two words\"\n", file);
+    fclose(file);
+    struct options options;
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--config", path), 0);
+    ck_assert_uint_eq(options.n_aliases, 2);
+    ck_assert_str_eq(options.aliases[0], "one");
+    ck_assert_str_eq(options.aliases[1], "two words");
+    ck_assert_int_eq(
+        PARSE(&options, NULL, "--alias", "two words", "m.gguf", "--config", path, "--alias=three"), 0);
+    ck_assert_uint_eq(options.n_aliases, 2);
+    ck_assert_str_eq(options.aliases[0], "two words");
+    ck_assert_str_eq(options.aliases[1], "three");
+    rundir_remove(rundir);
+}
+END_TEST
+
+START_TEST(a_name_that_cannot_be_an_alias_is_named)
+{
+    char longest[PROTO_MAX_NAME_BYTES + 1], longer[PROTO_MAX_NAME_BYTES + 2];
+    struct options options;
+    struct error err = {{0}};
+    memset(longest, 'n', sizeof longest);
+    longest[sizeof longest - 1] = 0;
+    memset(longer, 'n', sizeof longer);
+    longer[sizeof longer - 1] = 0;
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--alias", longest), 0);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--alias", longer), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "is too long"));
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--alias", ""), -EINVAL);
+    ck_assert_str_eq(err.text, "alias: \"\" is empty");
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--alias=a", "--alias=b", "--alias=a"), -EINVAL);
+    ck_assert_str_eq(err.text, "alias: \"a\" is given twice");
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--alias", "a\tb"), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "has a control character"));
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--alias", "a\x7f"), -EINVAL);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--alias", "\xff"), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "is not UTF-8"));
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--alias=1", "--alias=2", "--alias=3", "--alias=4",
+                           "--alias=5", "--alias=6", "--alias=7", "--alias=8"),
+                     0);
+    ck_assert_uint_eq(options.n_aliases, PROTO_MAX_ALIASES);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--alias=1", "--alias=2", "--alias=3", "--alias=4",
+                           "--alias=5", "--alias=6", "--alias=7", "--alias=8", "--alias=9"),
+                     -EINVAL);
+    ck_assert_str_eq(err.text, "alias: more than 8 names");
+}
+END_TEST
+
+START_TEST(without_a_model_it_is_the_default_one)
+{
+    struct options options;
+    ck_assert_int_eq(setenv("QUERN_MODEL", "/models/mine.gguf", 1), 0);
+    ck_assert_int_eq(PARSE(&options, NULL, "--workers", "1"), 0);
+    ck_assert(options.model_is_default);
+    ck_assert_str_eq(options.model, "/models/mine.gguf");
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf"), 0);
+    ck_assert(!options.model_is_default);
+    ck_assert_str_eq(options.http, "");
+    ck_assert_int_eq(PARSE(&options, NULL, "--http", "127.0.0.1:1"), 0);
+    ck_assert_str_eq(options.http, "127.0.0.1:1");
 }
 END_TEST
 
@@ -291,6 +381,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_public_host_is_a_name_or_an_address_of_a_pool_on_tcp);
     tcase_add_test(tests, a_setting_that_a_file_gives_twice_is_refused_with_both_lines);
     tcase_add_test(tests, what_bears_on_http_takes_http);
+    tcase_add_test(tests, names_of_the_line_replace_those_of_the_file);
+    tcase_add_test(tests, a_name_that_cannot_be_an_alias_is_named);
+    tcase_add_test(tests, without_a_model_it_is_the_default_one);
     tcase_add_test(tests, only_addresses_of_this_machine_are_loopback);
 }
 

@@ -31,6 +31,20 @@ START_TEST(one_that_is_ready_may_say_that_it_ends)
 }
 END_TEST
 
+START_TEST(a_model_has_its_own_name_and_its_aliases)
+{
+    struct worker worker = {.model = "m", .aliases = {BYTES_LITERAL("gpt-4o"), BYTES_LITERAL("llama")}};
+    worker.n_aliases = 2;
+    ck_assert(worker_answers_to(&worker, BYTES_LITERAL("m")));
+    ck_assert(worker_answers_to(&worker, BYTES_LITERAL("gpt-4o")));
+    ck_assert(worker_answers_to(&worker, BYTES_LITERAL("llama")));
+    ck_assert(!worker_answers_to(&worker, BYTES_LITERAL("gpt-4")));
+    ck_assert(!worker_answers_to(&worker, BYTES_LITERAL("")));
+    worker.n_aliases = 1;
+    ck_assert(!worker_answers_to(&worker, BYTES_LITERAL("llama")));
+}
+END_TEST
+
 START_TEST(a_worker_has_a_few_more_than_its_slots)
 {
     struct worker worker = {.slots = 1};
@@ -132,6 +146,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, one_serves_that_is_ready_and_can_be_sent_to);
     tcase_add_test(tests, one_that_is_ready_may_say_that_it_ends);
+    tcase_add_test(tests, a_model_has_its_own_name_and_its_aliases);
     tcase_add_test(tests, a_worker_has_a_few_more_than_its_slots);
     tcase_add_test(tests, large_requests_go_one_by_one_and_leave_half_of_the_places);
     tcase_add_test(tests, load_is_what_is_still_to_be_done);

@@ -345,7 +345,9 @@ static void on_join(struct fake_broker *b, uint64_t nonce)
 
 static void on_status(struct fake_broker *b, uint64_t ref)
 {
+    static const struct bytes aliases[] = {BYTES_LITERAL("one"), BYTES_LITERAL("t\nwo")};
     struct worker_status worker = {.name = BYTES_LITERAL("worker-0"), .state = WORKER_FAILED};
+    worker.aliases = (struct text_list){aliases, 2};
     struct message m = {.kind = MESSAGE_STATUS_OK};
     worker.reason = BYTES_LITERAL("no such file");
     m.status_ok.ref = ref;

@@ -314,6 +314,9 @@ START_TEST(questions_are_answered)
     ck_assert_str_eq(status->workers[0].name, "worker-0");
     ck_assert_str_eq(status->workers[0].state, "failed");
     ck_assert_str_eq(status->workers[0].reason, "no such file");
+    ck_assert_str_eq(status->workers[0].aliases[0], "one");
+    ck_assert_str_eq(status->workers[0].aliases[1], "t?wo");
+    ck_assert_ptr_null(status->workers[0].aliases[2]);
     ck_assert_int_eq(
         quern_tokenize(client, &(struct quern_text){.text = "a", .len = 1}, 20000, &ids, &n, &err), 0);
     ck_assert_uint_eq(n, 3);

@@ -249,6 +249,25 @@ START_TEST(a_broker_that_knows_the_worker_not_is_told_again_soon)
 }
 END_TEST
 
+START_TEST(a_pool_that_takes_no_worker_of_this_model_says_why)
+{
+    become_ready(1000 * MS, 100);
+    struct message message = {.kind = MESSAGE_ERROR};
+    message.error.error = PROTO_CONFLICT;
+    message.error.text = BYTES_LITERAL("model \"m\": its name is an alias");
+    say(&message);
+    link_takes();
+    ck_assert_str_eq(worker.refusal.text, ""); /* it has been taken already */
+    message.error.error = PROTO_HELLO_REQUIRED;
+    say(&message);
+    link_takes();
+    message.error.error = PROTO_CONFLICT;
+    say(&message);
+    link_takes();
+    ck_assert_str_eq(worker.refusal.text, "model \"m\": its name is an alias");
+}
+END_TEST
+
 START_TEST(a_listener_to_everything_that_goes_is_noticed)
 {
     tend(1000 * MS);
@@ -509,6 +528,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_registration_is_repeated_until_it_is_answered);
     tcase_add_test(tests, a_worker_is_ready_when_its_stream_is_heard);
     tcase_add_test(tests, a_broker_that_knows_the_worker_not_is_told_again_soon);
+    tcase_add_test(tests, a_pool_that_takes_no_worker_of_this_model_says_why);
     tcase_add_test(tests, a_listener_to_everything_that_goes_is_noticed);
     tcase_add_test(tests, without_a_broker_nothing_waits_and_nothing_ends);
     tcase_add_test(tests, heartbeats_tell_of_the_work_in_hand);

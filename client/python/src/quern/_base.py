@@ -24,7 +24,8 @@ def status_of(fields: Mapping[str, Any]) -> Status:
     workers = []
     for each in fields["workers"]:
         texts = {key: for_people(value) for key, value in each.items() if isinstance(value, str)}
-        workers.append(Worker(**{**each, **texts}))
+        aliases = tuple(map(for_people, each["aliases"]))
+        workers.append(Worker(**{**each, **texts, "aliases": aliases}))
     return Status(**{**known, "version": for_people(known["version"])}, workers=tuple(workers))
 
 

@@ -116,6 +116,8 @@ class Worker:
     name: str
     device: str
     model: str
+    aliases: tuple[str, ...]
+    """Other names of its model."""
     tools: str
     """The form in which its model calls tools; empty: it has none."""
     thinks: bool

@@ -53,6 +53,23 @@ START_TEST(workers_are_added_up)
 }
 END_TEST
 
+START_TEST(other_names_of_a_model_are_told_once)
+{
+    static const char *const names[] = {"gpt-4o", "llama", NULL}, *const none[] = {NULL};
+    struct quern_worker worker = {
+        .name = "worker-0", .state = "ready", .model = "m", .device = "", .reason = "", .aliases = names};
+    struct quern_worker workers[] = {worker, worker, worker};
+    const struct quern_status status = {.version = "1", .workers = workers, .n_workers = 3};
+    workers[2].model = "other";
+    workers[2].aliases = none;
+    char *text = shown(&status);
+    const char *told = strstr(text, "\nm answers to gpt-4o, llama too\n");
+    ck_assert_ptr_nonnull(told);
+    ck_assert_ptr_null(strstr(told + strlen("\nm answers to"), "answers to"));
+    free(text);
+}
+END_TEST
+
 START_TEST(no_sum_of_counters_wraps)
 {
     struct quern_worker worker = {
@@ -69,6 +86,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, workers_are_added_up);
+    tcase_add_test(tests, other_names_of_a_model_are_told_once);
     tcase_add_test(tests, no_sum_of_counters_wraps);
 }
 

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_DEFAULT_MODEL_H
+#define COMMON_DEFAULT_MODEL_H
+
+/* The model that is taken where nobody names one. */
+
+#include <limits.h>
+
+#include "common/error.h"
+
+/* Writes the path: $QUERN_MODEL, or the demo model that is shipped. -ENOENT where that is not there; the
+ * reason says where it was looked for. */
+int default_model(char ret_path[PATH_MAX], struct error *err);
+
+#endif

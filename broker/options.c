@@ -249,7 +249,8 @@ static int take_setting(void *arg, unsigned line, const char *name, const char *
         i++;
     if (i == N_SETTINGS && !is_model)
         return error_set(err, -EINVAL, "there is no setting \"%.80s\"", name);
-    int r = note_line(reading, i, line, name, err);
+    bool may_repeat = !is_model && settings[i].type == SETTING_ALIASES;
+    int r = may_repeat ? 0 : note_line(reading, i, line, name, err);
     if (r < 0)
         return r;
     return is_model ? set_text(name, value, sizeof options->model, options->model, err)

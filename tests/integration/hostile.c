@@ -28,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +35,7 @@
 #include <quern.h>
 #include "common/clock.h"
 #include "tests/integration/hostile.h"
+#include "tests/integration/hostile_children.h"
 
 /* Sanitizers take address space by the terabyte, and keep freed memory on purpose. */
 #ifdef __SANITIZE_ADDRESS__
@@ -168,20 +168,6 @@ static void be_good(struct quern *client, struct good *good)
 
 /* ---- what the broker holds ---- */
 
-static long status_kib(pid_t pid, const char *key)
-{
-    char path[64], line[256];
-    long value = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, key, strlen(key)) == 0)
-            value = atol(line + strlen(key) + 1);
-    if (file)
-        fclose(file);
-    return value;
-}
-
 static long open_files(pid_t pid)
 {
     char path[64];
@@ -269,15 +255,6 @@ static struct quern *connect_by(const struct door *door)
     return client;
 }
 
-static pid_t fork_child(void)
-{
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return pid;
-}
-
 static void start_attackers(const struct hostile_case *c, const struct door *doors, struct score *score,
                             pid_t *ret_pids)
 {
@@ -289,24 +266,6 @@ static void start_attackers(const struct hostile_case *c, const struct door *doo
         c->attack(&doors[i], score);
         _exit(0);
     }
-}
-
-/* False when one had to be killed. */
-static bool end_children(pid_t *pids, size_t n, uint64_t patience_s)
-{
-    bool ended = true;
-    uint64_t until = clock_ns() + patience_s * CLOCK_NS_PER_S;
-    for (size_t i = 0; i < n; i++) {
-        int status;
-        while (waitpid(pids[i], &status, WNOHANG) == 0) {
-            if (clock_ns() > until) {
-                ended = false;
-                kill(pids[i], SIGKILL);
-            }
-            usleep(5000);
-        }
-    }
-    return ended;
 }
 
 /* Asks the pool to end: its status, 128 + the signal that ended it, or -1 when it does not. */
@@ -335,16 +294,6 @@ static double percentile_ms(struct good *good, double part)
         return 0;
     qsort(good->latencies_us, (size_t)good->n, sizeof *good->latencies_us, compare);
     return good->latencies_us[(long)(part * (double)(good->n - 1))] / 1e3;
-}
-
-static void *shared(size_t size)
-{
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        perror("mmap");
-        exit(1);
-    }
-    return memory;
 }
 
 struct trial {
@@ -431,7 +380,7 @@ static void attack_for(struct trial *t, double seconds, struct quern *watcher)
 /* True when it went well. */
 static bool run_case(const struct hostile_case *c, const struct options *options)
 {
-    struct trial t = {.c = c, .score = shared(sizeof *t.score), .good = shared(sizeof *t.good)};
+    struct trial t = {.c = c, .score = shared_memory(sizeof *t.score), .good = shared_memory(sizeof *t.good)};
     start(&t.pool, c, options, &t.keys);
     make_doors(&t, options->attackers);
     pid_t good = fork_child();
@@ -508,16 +457,6 @@ static bool is_chosen(const struct options *options, const struct hostile_case *
             return true;
     bool makes_sense = options->attackers != DOOR_UNKNOWN_KEY || !(c->is & INSIDER);
     return options->n_chosen == 0 && makes_sense && !(c->is & LONG);
-}
-
-/* The attackers need more than the usual 1,024. */
-static void raise_files(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 int main(int argc, char **argv)

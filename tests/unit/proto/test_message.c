@@ -399,6 +399,30 @@ START_TEST(every_truncation_of_a_message_is_refused)
 }
 END_TEST
 
+START_TEST(the_value_of_a_key_is_found_where_it_stands)
+{
+    struct message sent = a_generate();
+    struct bytes value;
+    sent.generate.generation.has_seed = true;
+    sent.generate.generation.sampling.seed = UINT64_MAX;
+    /* A text that looks like the key with its value is none. */
+    sent.generate.generation.prompt.text = BYTES_LITERAL("¤seed\xcf\xbf");
+    sent_and_received(&sent);
+    const struct bytes all = {wire.data, wire.len};
+    ck_assert(message_find(all, "id", &value));
+    ck_assert_uint_eq(value.len, 18);
+    ck_assert_mem_eq((const uint8_t *)value.data + 2, &sent.generate.id, 16);
+    ck_assert(message_find(all, "seed", &value));
+    ck_assert(bytes_equal(value, BYTES_LITERAL("\xcf\xff\xff\xff\xff\xff\xff\xff\xff")));
+    ck_assert(message_find(all, "prompt", &value));
+    ck_assert_uint_eq(value.len, 1 + sent.generate.generation.prompt.text.len);
+    ck_assert(!message_find(all, "stop", &value));
+    for (size_t len = 0; len < wire.len; len++)
+        if (message_find((struct bytes){wire.data, len}, "min_p", &value))
+            ck_assert((const uint8_t *)value.data + value.len <= wire.data + len);
+}
+END_TEST
+
 START_TEST(epochs_are_ordered_by_boot_then_move)
 {
     ck_assert_int_lt(epoch_compare((struct epoch){1, 9}, (struct epoch){2, 0}), 0);
@@ -457,6 +481,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_would_not_decode_is_not_encoded);
     tcase_add_test(tests, a_frame_above_its_bound_is_refused_both_ways);
     tcase_add_test(tests, every_truncation_of_a_message_is_refused);
+    tcase_add_test(tests, the_value_of_a_key_is_found_where_it_stands);
     tcase_add_test(tests, epochs_are_ordered_by_boot_then_move);
     tcase_add_test(tests, lists_of_maps_come_back);
 }

@@ -27,7 +27,7 @@
 
 /* ---- room ---- */
 
-/* What somebody without requests has. */
+/* The share of anybody without requests. */
 static const struct share nothing;
 
 /* What a party has: its client, and its tenant. */
@@ -48,11 +48,11 @@ static struct holdings holdings_of(const struct admission *admission, const stru
                              .tenant = tenancy->named ? share_of(admission, &tenancy->id) : &nothing};
 }
 
-/* Something that is shared, and how much of it is asked for. */
+/* A claim to something that is shared. */
 struct claim {
-    uint64_t client_had, tenant_had; /* by the client, its tenants' included; by the tenant */
+    uint64_t client_had, tenant_had; /* what the client has, its tenants included; what the tenant has */
     uint64_t more, left, limit;
-    bool may_be_long; /* more than a share, for who has nothing */
+    bool may_be_long; /* who has nothing may have more than a share */
 };
 
 static bool allows(const struct claim *claim, uint64_t had)
@@ -61,7 +61,7 @@ static bool allows(const struct claim *claim, uint64_t had)
                               : share_allows(had, claim->more, claim->left);
 }
 
-/* Whose share does not allow it; *ret_had is what that one has. NULL: it may be had. */
+/* Whose share is too small for the claim, and in *ret_had what that one has. NULL: the claim is granted. */
 static const char *whose_is_full(const struct party *party, const struct claim *claim, uint64_t *ret_had)
 {
     const struct tenancy *tenancy = party->tenancy;
@@ -71,7 +71,7 @@ static const char *whose_is_full(const struct party *party, const struct claim *
         return "tenant";
     if (tenancy->named && !tenancy->alone && claim->client_had > 0) {
         uint64_t most = share_most(claim->client_had, claim->left);
-        /* Of little it is to have something. */
+        /* Small shares: a tenant that has nothing gets at least one request. */
         if (!share_allows_first(claim->tenant_had, claim->more, most, claim->client_had + most) &&
             allows(claim, claim->client_had))
             return "tenant";

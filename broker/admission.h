@@ -5,10 +5,10 @@
 /* Whether a request may enter, and when to come back if not.
  *
  * The queue is bounded in requests and in bytes of what was asked, the journal in bytes of what may be made;
- * of each a session has a share of its own (share.h). A client divides its share between the tenants that it
- * names; one that stands alone (request.h) has a share as a session has, but all that one session names leave
- * an eighth for others. Beyond, a client is told `overloaded` with what is
- * full, and a time to wait that is estimated from how fast requests end. */
+ * of each a session has a share of its own (share.h). A client's tenants divide its share. A tenant that
+ * stands alone (struct party) has a share like a session's, but all tenants of one session together leave an
+ * eighth to others. Beyond, a client is told `overloaded` with what is full, and a time to wait that is
+ * estimated from how fast requests end. */
 
 #include <stddef.h>
 #include <stdint.h>

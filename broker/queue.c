@@ -164,8 +164,8 @@ static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct requ
     return r;
 }
 
-/* Takes a request out of its group, which is out of its class as long as it is empty; its line is tidied
- * later. */
+/* Takes a request out of its group, which is out of its class while it is empty. The caller tidies its line.
+ */
 static void leave_group(struct queue *queue, struct queue_group *group, struct request *request)
 {
     if (group->requests.n == 1) /* before that: it is ordered by what the group has */
@@ -319,9 +319,8 @@ static int know_one(struct queue *queue, struct queue_group *unknown, struct req
     return 0;
 }
 
-/* Some of the requests for the model that stand in a line of the group, which is tidied. A heap is not in the
- * order of its array once one has left it, so it may take a few rounds until there are no more. Their number,
- * or -ENOMEM. */
+/* Moves requests for the model out of a line of the group and tidies the line. Removing an entry reorders the
+ * heap's array, so it may take several rounds to find all of them. Their number, or -ENOMEM. */
 static int know_in_line(struct queue *queue, struct queue_group *unknown, struct tenant_line *line,
                         struct bytes model)
 {
@@ -337,13 +336,13 @@ static int know_in_line(struct queue *queue, struct queue_group *unknown, struct
     return r < 0 ? r : n;
 }
 
-/* The same of the lines of a group. False: there are none, or no memory for them. */
+/* The same for all lines of a group. False: none was found, or memory is short. */
 static bool know_some(struct queue *queue, struct queue_group *unknown, struct bytes model)
 {
     const struct heap *lines = &unknown->requests.lines;
     int n = 0, r = 0;
     for (size_t i = lines->n; r >= 0 && i-- > 0;) {
-        if (i >= lines->n) /* more than one has left */
+        if (i >= lines->n) /* more than one line has left */
             continue;
         r = know_in_line(queue, unknown, HEAP_ITEM(lines->nodes[i], struct tenant_line, node), model);
         n += r;

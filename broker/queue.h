@@ -5,12 +5,12 @@
 /* The queue of admitted requests: who is next. It borrows the requests.
  *
  * Within a priority class sessions share in turn: in one turn each session that waits there gives one
- * request, its most pressing. What is said here of sessions goes for a client that is a key, with all of its
- * sessions, and for a tenant that stands alone; who has other tenants gives for each of them in turn
- * (request_party, tenants.h). A request presses the more the sooner it is due: 30 s after it came, or at its
- * deadline if that is sooner. Within a turn the most pressing goes first, and so it does between classes,
- * each class higher being worth 30 s. So every moment is passed by what comes later, and nobody waits for
- * ever, whatever others ask for.
+ * request, its most pressing. "Session" here also means a client with a key, which is one for all of its
+ * sessions, and a tenant that stands alone. Within a client, its other tenants take turns (struct party,
+ * tenants.h). A request presses the more the sooner it is due: 30 s after it came, or at its deadline if that
+ * is sooner. Within a turn the most pressing goes first, and so it does between classes, each class higher
+ * being worth 30 s. So every moment is passed by what comes later, and nobody waits for ever, whatever others
+ * ask for.
  *
  * What was begun and has lost its worker goes before all that was not: its client is reading. Of these there
  * are never more than workers had, and sessions share in turn there too.

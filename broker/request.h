@@ -47,12 +47,12 @@ struct share;
 struct tenant_line;
 struct worker;
 
-/* The tenant that a client names for a request. Its id is a hash, and all that is known of it: that of a
- * tenant who stands alone is the same whoever names it, that of another is its client's own. */
+/* The tenant that a request names. Only a hash of the name is kept. For a tenant that stands alone the hash
+ * is the same whoever names it; otherwise it also covers the client. */
 struct tenancy {
     struct id128 id; /* zeros: none is named */
     bool named;
-    bool alone; /* it has turns and shares as a client has, and not of its client's (request_party) */
+    bool alone; /* it has turns and shares of its own, not a part of its client's (struct party) */
 };
 
 struct request {
@@ -123,13 +123,13 @@ static inline const struct id128 *request_client(const struct request *request)
     return request->key ? &request->client : &request->home.session;
 }
 
-/* For whom a request counts in queue and journal: its client, and the tenant that this names.
+/* For whom a request counts in queue and journal: its client and its tenant.
  *
- * Who comes from the pool's own user, by a socket in the run directory and without a key, may open as many
- * sessions as he likes. So a tenant that he names is like a session: it stands alone, with turns and shares
- * of its own, and is one however many sessions name it. A gateway beside the pool so gives each of its keys
- * what a program of its own would have. Anybody else has his turns and shares whatever he names, and divides
- * them between his tenants. */
+ * A client in the run directory without a key runs as the pool's own user and could open any number of
+ * sessions. So each tenant that it names is treated as a session: it stands alone, with its own turns and
+ * shares, and is the same tenant in every such session. A gateway beside the pool thereby gives each of its
+ * keys what a program of its own would get. Any other client has one turn and one share whatever it names,
+ * and its tenants divide them. */
 struct party {
     const struct id128 *client;
     const struct tenancy *tenancy;
@@ -140,19 +140,19 @@ static inline struct party request_party(const struct request *request)
     return (struct party){request_client(request), &request->tenancy};
 }
 
-/* Whose turn it is when it gives. */
+/* Whose turn a request of this party takes. */
 static inline const struct id128 *party_in_turn(const struct party *party)
 {
     return party->tenancy->alone ? &party->tenancy->id : party->client;
 }
 
-/* The tenancy of what a client asks for under this name ("": none). `near`: by a socket of the run directory,
- * without a key. The secret keeps the ids of tenants from being chosen. */
+/* The tenancy for a name ("": none). `near`: the client came by a socket in the run directory, without a key.
+ * The secret keeps clients from choosing ids. */
 struct tenancy tenancy_of(struct bytes name, const struct id128 *client, bool near, uint64_t secret);
 
-/* When it is to start, in terms of the middle class: 30 s after it came, or at its deadline if that is
- * sooner, and each priority is worth 30 s. A worker's engine orders its own by the same. Which of two presses
- * more: the one that is due first, or else the one that came first. */
+/* When a request is due, in terms of the middle class: 30 s after it came, or at its deadline if that is
+ * sooner; each priority is worth 30 s. A worker's engine uses the same order. Of two requests the one that is
+ * due first presses more; on a tie the one that came first. */
 #define REQUEST_CLASS_NS    (30 * (int64_t)CLOCK_NS_PER_S)
 #define REQUEST_PRESSING_NS (30 * CLOCK_NS_PER_S)
 int64_t request_due(const struct request *request);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One table: nobody can choose a session with the id of a tenant, which is a hash with a secret. A request is
- * counted for the client that asked for it first, and for its tenant, from admission until it ends, wherever
- * it is attached meanwhile and whether its session is open or not: closing a session and opening it again
- * gains nothing. */
+/* One table for all. A tenant's id is a keyed hash, so no client can choose a session id that equals it. A
+ * request is counted for the client that asked for it first, and for its tenant, from admission until it
+ * ends, wherever it is attached meanwhile and whether its session is open or not: closing a session and
+ * opening it again gains nothing. */
 
 #include "broker/share.h"
 

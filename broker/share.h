@@ -2,8 +2,8 @@
 #ifndef BROKER_SHARE_H
 #define BROKER_SHARE_H
 
-/* What each session has of that which all of them share: the queue and the journal. The same is counted for
- * a client that is a key, over all of its sessions, and for each tenant that a client names.
+/* What each session has of that which all of them share: the queue and the journal. A client with a key has
+ * one share for all of its sessions; each tenant has one, too.
  *
  * The rule is the same for everything that is shared: with what it asks for a session may have as much as
  * then is left free. One alone gets half of it, each of n a part in n + 1, and there is always something free
@@ -46,14 +46,14 @@ static inline bool share_allows(uint64_t had, uint64_t more, uint64_t free)
     return more <= free && had <= free - more && more <= free - more - had;
 }
 
-/* The most that it allows: what a client divides between its tenants. */
+/* The most that the rule still allows: what a client's tenants divide. */
 static inline uint64_t share_most(uint64_t had, uint64_t free)
 {
     return free > had ? (free - had) / 2 : 0;
 }
 
-/* The same for what may be longer than a share, and would never find enough free: who has nothing gets what
- * it needs, if a part of the limit is left for others. */
+/* The rule for what may be larger than a share and would otherwise never fit: who has nothing gets what it
+ * needs, as long as a part of the limit stays free for others. */
 #define SHARE_OTHERS 8
 static inline bool share_allows_first(uint64_t had, uint64_t more, uint64_t free, uint64_t limit)
 {

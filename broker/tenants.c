@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A heap of heaps, as the queue around it (queue.c), and with its rule: who gave, or is new, stands in the
- * next turn, so names that are made up anew for each request find those who wait before them. */
+/* A heap of heaps with the rule of the queue around it (queue.c): a tenant that gave a request, or is new,
+ * enters in the next turn. So a client that makes up a name for each request does not overtake tenants that
+ * were waiting before. */
 
 #include "broker/tenants.h"
 

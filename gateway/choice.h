@@ -73,10 +73,10 @@ struct generation {
     const char *const *tool_names;                        /* [n_tools] that may be called */
     size_t n_tools;
     size_t body_bytes;             /* of an answer that is one body, so far */
-    struct quern_encoded *encoded; /* what is asked for each choice; NULL once the last was sent */
-    bool has_seed; /* of the first choice; the others have those that follow, or one choice would be all */
+    struct quern_encoded *encoded; /* the request, the same for each choice; NULL once the last was sent */
+    bool has_seed;                 /* `seed` is the first choice's; the others use the numbers after it */
     uint64_t seed;
-    uint32_t sent, running, n; /* choices that were sent, those that have not ended, sent or not, and all */
+    uint32_t sent, running, n; /* choices: sent; not ended, unsent ones included; in all */
     struct choice choices[];
 };
 

@@ -25,8 +25,8 @@
 
 #define MAX_BODY_BYTES (64u << 20) /* of one answer that is not streamed */
 
-/* Requests of one answer are sent up to so many bytes at a time, or one; the next when one has ended. All
- * choices of a prompt of megabytes are more than the pool's queue takes. */
+/* The requests of one answer that are under way have at most so many bytes, or there is one of them; the next
+ * is sent when one ends. The pool's queue does not take all choices of a prompt of megabytes at once. */
 #define MOST_BYTES_AT_ONCE ((size_t)16 << 20)
 
 static void free_generation(struct generation *generation)
@@ -217,7 +217,7 @@ static void tell_whole(struct choice *choice, const struct quern_output *output)
 
 static void on_output(void *arg, const struct quern_output *output);
 
-/* Sends the requests that may be under way. 0 or the code of what failed; some may run then. */
+/* Sends as many requests as may be under way. 0, or the code of a failure, when some may be running. */
 static int send_some(struct generation *generation, struct quern_error *err)
 {
     const uint32_t n = generation->n;
@@ -232,7 +232,7 @@ static int send_some(struct generation *generation, struct quern_error *err)
             quern_generate_encoded(generation->client, generation->encoded,
                                    generation->has_seed ? &seed : NULL, on_output, choice, &choice->id, err);
         if (r == -EAGAIN && under_way > 0)
-            return 0; /* when one of those has ended */
+            return 0; /* send_more goes on */
         if (r < 0)
             return r;
         choice->running = true;
@@ -242,7 +242,7 @@ static int send_some(struct generation *generation, struct quern_error *err)
     return 0;
 }
 
-/* One has ended. */
+/* One has ended: sends the next. */
 static void send_more(struct generation *generation)
 {
     struct refusal refusal;
@@ -323,7 +323,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     return generation;
 }
 
-/* Encodes what the choices have in common, and sends the first of them. As send_some. */
+/* Encodes the request that all choices share, and sends it for the first of them. Returns as send_some. */
 static int begin(struct generation *generation, const struct parameters *parameters,
                  const struct tool_form *form, struct quern_error *err)
 {

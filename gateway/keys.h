@@ -8,10 +8,11 @@
  *
  *     NAME KEY [requests=N] [tokens=N]
  *
- * NAME is for the log, and keys of one name are one tenant of the pool, also at several gateways: the pool's
- * turns and shares are divided between tenants. `requests` bounds how many of its requests are answered at a
- * time, until clients have taken the answers, `tokens` how many tokens they may ask for together (max_tokens
- * times n); without them there is no bound. Empty lines and those that begin with # are passed over. */
+ * NAME is for the log. The pool divides its turns and shares between names (the `tenant` of a request): keys
+ * with the same name are one, also at several gateways. `requests` bounds how many of its requests are
+ * answered at a time, until clients have taken the answers, `tokens` how many tokens they may ask for
+ * together (max_tokens times n); without them there is no bound. Empty lines and those that begin with # are
+ * passed over. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,8 +26,8 @@
 #define KEY_BYTES_MOST  256 /* of one key */
 #define KEY_BYTES_LEAST 16  /* a shorter one is guessed */
 
-/* Questions for a tokenizer that have no answer yet, and bytes of them. The pool takes so many of one
- * session, and 16 MiB; of these a key may have, with what it asks for, as much as is left then. */
+/* Questions for a tokenizer that have no answer yet, and their bytes. The pool accepts so many of one
+ * session; a key may have, together with the new question, as many as it leaves free. */
 struct asked {
     size_t n, bytes;
 };
@@ -35,7 +36,7 @@ struct asked {
 
 struct key {
     char name[64];
-    char tenant[33]; /* what the pool is told: a hash of the name, in hexadecimal */
+    char tenant[33]; /* told to the pool: a hash of the name, in hexadecimal */
     char secret[KEY_BYTES_MOST + 1];
     size_t secret_len;
     uint64_t most_requests, most_tokens; /* at once; 0: no bound */
@@ -67,14 +68,14 @@ void keys_share(struct keys *keys, struct budget *bodies, size_t one_body);
  * right. */
 struct key *keys_find(const struct keys *keys, struct bytes secret);
 
-/* For whom the pool is asked; NULL, without a key: for the gateway itself. */
+/* The tenant of a key's requests; NULL without a key. */
 static inline const char *key_tenant(const struct key *key)
 {
     return key ? key->tenant : NULL;
 }
 
-/* Counts a question of so many bytes: 0, or REFUSED with 429 where it is more than the key's share. NULL is
- * not counted. */
+/* Counts a question of so many bytes: 0, or REFUSED with 429 beyond the key's share. Without a key nothing is
+ * counted. */
 int keys_ask(struct keys *keys, struct key *key, size_t bytes, struct refusal *refusal);
 void keys_answered(struct keys *keys, struct key *key, size_t bytes);
 

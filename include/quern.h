@@ -162,8 +162,8 @@ struct quern_request {
     uint32_t keep_s;                 /* 0: ends with the session; else lives so many seconds without it */
     const char *cache_salt;          /* NULL: cached prefixes are shared with everybody */
     bool cache_prompt; /* true; false: nothing of it is looked up in the prefix cache, or kept there */
-    /* For whom a program asks that serves several people: a name of at most 128 bytes. The pool's turns and
-     * shares are divided between tenants. NULL: the session is one of its own. */
+    /* For a program that serves several people: a name for the one it asks for, at most 128 bytes. The pool
+     * divides turns and shares between tenants. NULL: the request counts for the session. */
     const char *tenant;
 };
 
@@ -236,24 +236,23 @@ typedef void quern_output_fn(void *arg, const struct quern_output *output);
 
 /* Sends a request; everything is copied. 0, and outputs will come until an end; a refusal by the pool is an
  * end too, with the reason QUERN_ERROR. -EINVAL: a value is out of range, the text names it; -EMSGSIZE:
- * larger than the pool takes. A few MiB of large requests are on their way to the pool at a time; the others
- * wait in the client until the pool has accepted some, and go in turn between tenants. -EAGAIN: too many
- * bytes wait like this already, 32 MiB, or for one of n tenants a part in n + 1 of 64 MiB; quern_dispatch
- * returns when there is room again. */
+ * larger than the pool takes. Of large requests only a few MiB are sent at a time; the others wait in the
+ * client until the pool has accepted some, and tenants take turns. -EAGAIN: too many bytes of this tenant
+ * wait already. One tenant alone may have 32 MiB, each of n a part in n + 1 of 64 MiB; quern_dispatch returns
+ * when there is room again. */
 int quern_generate(struct quern *client, const struct quern_request *request, quern_output_fn *fn, void *arg,
                    struct quern_id *ret_id, struct quern_error *err);
 
-/* A request as it is sent, to be sent several times: for several outputs of one prompt, of which there is one
- * copy in memory then, however many requests use it. quern_encode checks the request and copies everything;
- * errors as above. quern_encoded_free takes NULL and returns NULL, and may come before the outputs do. */
+/* An encoded request that can be sent several times, for several outputs of one prompt: all of them share one
+ * copy in memory. quern_encode checks the request and copies everything; errors are those of quern_generate.
+ * quern_encoded_free takes NULL, returns NULL, and may be called while outputs are still to come. */
 struct quern_encoded;
 int quern_encode(struct quern *client, const struct quern_request *request,
                  struct quern_encoded **ret_encoded, struct quern_error *err);
 struct quern_encoded *quern_encoded_free(struct quern_encoded *encoded);
-size_t quern_encoded_bytes(const struct quern_encoded *encoded); /* of the message that is sent each time */
+size_t quern_encoded_bytes(const struct quern_encoded *encoded); /* of the message sent for each */
 
-/* Sends it, as quern_generate does. `seed`: of this output; NULL: the request's, or a random one where that
- * has none. */
+/* Sends it, as quern_generate does. `seed` is for this output; NULL: that of the request, or a random one. */
 int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, const uint64_t *seed,
                            quern_output_fn *fn, void *arg, struct quern_id *ret_id, struct quern_error *err);
 

@@ -572,7 +572,7 @@ bool message_decoder_failed_id(const struct message_decoder *decoder, struct id1
 /* Its kind; MESSAGE_NONE when that could not be read. */
 enum message_kind message_decoder_failed_kind(const struct message_decoder *decoder);
 
-/* The value of a key in an encoded message, as it stands there; false when there is none. */
+/* The encoded value of a key in an encoded message; false when there is none. */
 bool message_find(struct bytes encoded, const char *key, struct bytes *ret_value);
 
 /* Appends the encoded message to `out`. 0, -ENOMEM, or -EINVAL for a message that would not decode again (a

@@ -37,14 +37,14 @@ int outgoing_bytes(struct quern *client, const struct buffer *bytes, struct erro
     return say_unsent(client, err);
 }
 
-/* A large message while libzmq has it: counted, so that no more of them are made than it passes on. */
+/* A large message while libzmq holds it. Its bytes are counted to bound what waits there. */
 struct piped {
-    _Atomic size_t *total; /* of the client, which outlives its sockets */
+    _Atomic size_t *total; /* in the client, which outlives its sockets */
     size_t len;
     uint8_t bytes[];
 };
 
-/* Called by libzmq's thread, too. */
+/* May be called by libzmq's thread. */
 static void free_piped(void *data, void *hint)
 {
     struct piped *piped = hint;

@@ -6,9 +6,9 @@
  *   LIVE ──session opened again──▶ ATTACHING ──attach_ok──▶ LIVE
  *                                      └──unknown, nothing received──▶ SENT
  *
- * What waits in NEW, and in which order it goes, sending.c says. The encoded generate is kept until the
- * output has begun, so that it can be sent again byte for byte: the pool takes the same bytes under the same
- * id for the same request. After that nobody may begin it anew. */
+ * sending.c decides when a request in NEW is sent. The encoded generate is kept until the output begins, so
+ * that it can be sent again byte for byte: the pool takes the same bytes under the same id for the same
+ * request. After that it is never sent again. */
 
 #include "client/lib/request.h"
 
@@ -114,8 +114,8 @@ int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *r
     return 0;
 }
 
-/* To a pool that has not answered: the same bytes under the same id. A full socket is no harm: the timer
- * sends again. One that takes less than it did never takes it: that is its end, and it is freed. */
+/* Sends the same bytes under the same id to a pool that has not answered. If the socket is full, the timer
+ * tries again. A request that is too large for the pool now ends, and is freed. */
 static void send_again(struct quern *client, struct request *request)
 {
     struct error err = {0};

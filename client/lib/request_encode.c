@@ -134,7 +134,7 @@ static int check_limits(const struct limits *limits, const struct generation *ge
     return 0;
 }
 
-/* Where ids and seeds go. The seed is one that takes the longest form, so that any other fits. */
+/* Finds where ids and seeds go. The encoded seed has the longest form, so any other fits in its place. */
 static int find_places(struct quern_encoded *encoded, struct error *err)
 {
     const struct bytes all = {encoded->bytes.data, encoded->bytes.len};
@@ -147,7 +147,7 @@ static int find_places(struct quern_encoded *encoded, struct error *err)
     return 0;
 }
 
-/* Gives back what the buffer has beyond its bytes: it is kept for as long as its requests. */
+/* Frees the unused end of the buffer, which may be kept for long. */
 static void trim(struct buffer *buffer)
 {
     uint8_t *data = realloc(buffer->data, buffer->len);
@@ -189,7 +189,7 @@ int request_encode(const struct limits *limits, const struct quern_request *from
         quern_encoded_free(encoded);
         return r;
     }
-    if (from->tenant) /* a name: it was encoded */
+    if (from->tenant) /* encoding it has checked its length */
         snprintf(encoded->tenant, sizeof encoded->tenant, "%s", from->tenant);
     trim(&encoded->bytes);
     *ret_encoded = encoded;

@@ -4,10 +4,11 @@
  *   waiting, by tenant ──its turn, and room──▶ under way ──accepted or refused──▶ no concern of this file
  *        ▲────────────the session was opened again──┘
  *
- * Messages to the broker stand in one line. So few large ones are put there at a time, or all that is said
- * behind them, pings too, would wait for them; libzmq would keep a copy of each, and a prompt of megabytes
- * that is sent for a hundred outputs would be in memory a hundred times. Tenants give one each in turn. A
- * brief message is not held up: only its own tenant's go before it. */
+ * All messages to the broker go through one socket, in order. If many large ones were put there at once,
+ * everything after them would be late, pings included, and libzmq would hold a copy of each: a prompt of
+ * megabytes that is sent for a hundred outputs would be in memory a hundred times. So only a few are under
+ * way at a time, and tenants take turns. Brief messages are sent at once, behind those of their own tenant.
+ */
 
 #include "client/lib/sending.h"
 
@@ -50,7 +51,7 @@ static bool is_brief(const struct request *request)
     return request->encoded->bytes.len <= BRIEF_BYTES;
 }
 
-/* Whether it may be put on its way now. A single one may always. */
+/* Whether it may be sent now. With nothing else under way it always may. */
 static bool may_go(const struct quern *client, const struct request *request)
 {
     size_t piped = client->piped;
@@ -94,8 +95,8 @@ bool sending_end_unwanted(struct quern *client, struct request *request)
     return true;
 }
 
-/* The first of the tenant whose turn it is. A full socket, or memory that is short, is no harm: the next
- * round tries again. False: nothing can go now. */
+/* Sends the first request of the tenant whose turn it is. If the socket is full or memory is short, the next
+ * round tries again. False: nothing can be sent now. */
 static bool send_next(struct quern *client)
 {
     struct sender *sender = client->turns;
@@ -108,7 +109,7 @@ static bool send_next(struct quern *client)
     if (!may_go(client, request))
         return false;
     int r = send_it(client, request, &err);
-    if (r == -EMSGSIZE) { /* a pool that takes less than it did, or than was thought before it had told */
+    if (r == -EMSGSIZE) { /* the pool takes less than it did, or than was assumed before it had said */
         delivery_fail(client, request, proto_error_name(PROTO_TOO_LONG), bytes_of_string(err.text), 0);
         return true;
     }

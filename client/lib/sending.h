@@ -2,31 +2,31 @@
 #ifndef CLIENT_LIB_SENDING_H
 #define CLIENT_LIB_SENDING_H
 
-/* When requests go out. The states of those that the pool has not accepted are changed by state.h; here is
- * how many bytes of them there may be, and whose turn it is. */
+/* When requests are sent, and how many bytes may wait. The bookkeeping of requests that the pool has not
+ * accepted is in state.h. */
 
 #include "client/lib/state.h"
 
-/* Whether one more request of this may be made: 0, or -EAGAIN with the reason when too much waits already. Of
- * the bound a tenant may have, with what it asks for, as much as is left then. */
+/* Whether one more request of this encoding may be made: 0, or -EAGAIN with the reason when too much waits
+ * already. A tenant may have, together with the new request, as much as it leaves free. */
 int sending_check(struct quern *client, const struct quern_encoded *encoded, struct error *err);
 
-/* A request that is new and waits: sends it, unless it has to wait for others. 0; what else than that it
- * cannot go now, as outgoing_generate. */
+/* Sends a request that has just been made, unless it has to wait its turn. 0, or an error of
+ * outgoing_generate other than -EAGAIN. */
 int sending_begin(struct quern *client, struct request *request, struct error *err);
 
-/* Sends what may go of what waits. Only where callbacks may be made: what the pool never takes is ended. */
+/* Sends what may be sent. Makes callbacks: a request that is too large for the pool, or was cancelled before
+ * it was sent, ends here. */
 void sending_go_on(struct quern *client);
 
-/* Ends a request that waits, was never sent, and is wanted no more; it is freed then. False: it is no such.
- */
+/* Ends and frees a request that was cancelled before it was ever sent. False: it is not one. */
 bool sending_end_unwanted(struct quern *client, struct request *request);
 
-/* Whether a request that was sent a while ago may be sent again: it is brief, or no large one is on its way
- * still. */
+/* Whether a request that got no answer may be sent again: it is brief, or libzmq has passed on all large
+ * messages. */
 bool sending_is_through(const struct quern *client, const struct request *request);
 
-/* True once when sending_check had found no room and the pool has accepted or refused something since. */
+/* True, once, if sending_check found no room and the pool has accepted or refused a request since. */
 bool sending_has_room_again(struct quern *client);
 
 #endif

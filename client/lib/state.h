@@ -43,14 +43,14 @@ enum session_state {
     SESSION_BROKEN /* no common version, or the broker was silent for too long: nothing works any more */
 };
 
-/* What the pool has not accepted: at most so many bytes are kept, and of large messages so many are on their
- * way. Shorter messages delay nobody, and always go. */
+/* Bounds on requests that the pool has not accepted: bytes kept of all, and bytes of large messages that are
+ * under way. Brief messages are not counted as under way. */
 #define UNACCEPTED_MAX_BYTES ((size_t)64 << 20)
 #define UNDER_WAY_MAX_BYTES  ((size_t)8 << 20)
 #define BRIEF_BYTES          ((size_t)16 << 10)
 
 enum request_state {
-    REQUEST_NEW,       /* not sent yet, or to be sent again: the session is not open, or it is not its turn */
+    REQUEST_NEW,       /* waits to be sent, or sent again: the session is not open, or it is not its turn */
     REQUEST_SENT,      /* generate sent, no verdict yet */
     REQUEST_ATTACHING, /* attach sent, no answer yet */
     REQUEST_LIVE
@@ -62,24 +62,24 @@ struct held_frame {
     uint8_t data[];
 };
 
-/* A generate; requests that use it have an id and a seed each. Counted references. */
+/* An encoded generate without id and seed, which each request that uses it adds. References are counted. */
 struct quern_encoded {
     unsigned refs;
-    unsigned pending; /* of the requests that use it, those that the pool has not accepted */
+    unsigned pending; /* requests that use it and are not accepted yet */
     struct buffer bytes;
-    size_t id_at, seed_at; /* where the 16 bytes of an id go, and the 8 of a seed; 0: nowhere */
+    size_t id_at, seed_at; /* offsets of the id's 16 bytes and the seed's 8; 0: none */
     bool embeds, has_seed;
-    uint64_t seed; /* of who brings none */
+    uint64_t seed; /* for requests that bring none */
     char tenant[PROTO_MAX_NAME_BYTES + 1];
 };
 
-/* A tenant's requests that the pool has not accepted: in REQUEST_NEW or REQUEST_SENT. There while there are
- * any. */
+/* The requests of one tenant that the pool has not accepted (REQUEST_NEW, REQUEST_SENT). Exists while there
+ * are any. */
 struct sender {
     char tenant[PROTO_MAX_NAME_BYTES + 1];
-    size_t n, bytes;            /* of them; what several share counts once */
+    size_t n, bytes;            /* requests, and their bytes; a shared encoding counts once */
     struct request *unsent;     /* those in REQUEST_NEW; list by unsent_prev/next, in order */
-    struct sender *prev, *next; /* in turn, while it has such */
+    struct sender *prev, *next; /* list of turns, while `unsent` is not empty */
     UT_hash_handle hh;
 };
 
@@ -90,11 +90,11 @@ struct request {
     quern_output_fn *fn;
     void *arg;
     uint64_t seed;
-    struct quern_encoded *encoded; /* to send it again; NULL: it is attached, or its output has begun */
+    struct quern_encoded *encoded; /* kept to send it again; NULL: attached, or its output has begun */
     struct sender *sender;         /* while the pool has not accepted it */
     bool unsent;                   /* it is in its list */
-    bool was_sent;                 /* once: the pool may know it */
-    size_t under_way;              /* bytes of it that are counted in the client */
+    bool was_sent;                 /* the pool may know it */
+    size_t under_way;              /* bytes of it that are counted in client->under_way */
     struct request *unsent_prev, *unsent_next;
     bool embeds;          /* it asked for an embedding */
     struct id128 session; /* attached: the session that owned it */
@@ -159,12 +159,12 @@ struct quern {
 
     struct request *requests; /* hash by id */
     struct sender *senders;   /* hash by tenant */
-    struct sender *turns;     /* those with something unsent; list, the one whose turn it is first */
+    struct sender *turns;     /* list of those with unsent requests, next one first */
     size_t unaccepted;        /* bytes of all senders */
     size_t under_way;         /* bytes of large messages that were sent and not accepted */
-    _Atomic size_t piped;     /* and of those that libzmq has not passed on; its thread counts them down */
-    bool room_wanted;         /* a request found no room */
-    bool room_made;           /* and since then others were accepted */
+    _Atomic size_t piped;     /* bytes of large messages that libzmq holds; its thread counts down */
+    bool room_wanted;         /* a request was refused for lack of room */
+    bool room_made;           /* and the pool has accepted or refused others since */
     struct buffer taken;      /* ids of those whose last frame was delivered, to be told to the broker */
     uint64_t taken_ns;        /* when the first of these was */
     bool dispatching;
@@ -193,13 +193,14 @@ struct request *state_add_request(struct quern *client, struct id128 id, quern_o
 /* Out of the table, and freed. */
 void state_remove_request(struct quern *client, struct request *request);
 
-/* The pool has not accepted it, and it is to be sent, after the others of its tenant: it becomes REQUEST_NEW.
- * 0 or -ENOMEM. Then: it was sent, and becomes REQUEST_SENT. Then: it is no concern of a sender any more. */
+/* Bookkeeping of a request that the pool has not accepted. _waits: it is to be sent after the others of its
+ * tenant, and becomes REQUEST_NEW; 0 or -ENOMEM. _sent: it becomes REQUEST_SENT. _settled: the pool has
+ * answered, or the request ends; it is counted no longer. */
 int state_request_waits(struct quern *client, struct request *request);
 void state_request_sent(struct quern *client, struct request *request);
 void state_request_settled(struct quern *client, struct request *request);
 
-/* Its output has begun, or it is over: it is never sent again. */
+/* Frees the encoding of a request that will not be sent again: its output has begun, or it ends. */
 void state_drop_encoded(struct request *request);
 
 /* The broker is to be told that this request, which it had accepted, needs it no more. */

@@ -18,9 +18,7 @@ from pool import MODEL, WAIT, Base, Process, child_of, go_on, main, read_all, un
 ADA, BOB = "sk-0123456789abcdef", "sk-fedcba9876543210"
 SLOTS = 2
 CHOICES, TIMES = 100, 8
-# Of the others so many may end before a request that finds them all waiting: those that the worker has, and what it is
-# given while that one's answer is on its way. 12 were seen, and 801 where the keys were one session.
-PASSED = CHOICES * TIMES // 4
+TOKENS = 5000  # of each choice: all of them take seconds
 
 
 class Fairness(Base):
@@ -36,7 +34,7 @@ class Fairness(Base):
     @classmethod
     def start_broker(cls):
         cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "null", "--ctx", "1000000", "--frame-us", "0",
-                             "--slots", str(SLOTS), "--journal", "1024", "--rundir", cls.rundir)
+                             "--slots", str(SLOTS), "--journal", "2048", "--rundir", cls.rundir)
         cls.broker.says("ready:")
 
     def begin(self, key, path="/v1/completions", **body):
@@ -53,66 +51,61 @@ class Fairness(Base):
         self.addCleanup(go_on, worker)
         return worker
 
-    def test_a_key_with_800_choices_leaves_others_their_turn(self):
-        worker = self.hold_worker()
-        flood = [self.begin(ADA, n=CHOICES, max_tokens=1000) for _ in range(TIMES)]
-        until(lambda: self.at_work() == CHOICES * TIMES, "all choices wait or run")
+    def check_turn(self, worker, flood):
+        """Of choices that all wait before a short request of another key comes, 12 were seen to end before it, and all
+        of them where the keys were one session. An answer has a hundred of them."""
         answers = []
-        asking = threading.Thread(target=lambda: answers.append((self.ask(BOB, max_tokens=5), self.status()["ended"])))
-        before = self.status()["ended"]
+        asking = threading.Thread(target=lambda: answers.append(self.ask(BOB, max_tokens=5)))
+        waiting = self.at_work()
         asking.start()
-        until(lambda: self.at_work() == CHOICES * TIMES + 1, "the other key's request waits")
+        until(lambda: self.at_work() == waiting + 1, "the other key's request waits")
         go_on(worker)
         asking.join(WAIT)
-        (status, _, answer), ended = answers[0]
+        answered = [connection for connection in flood if self.has_answer(connection)]
         for connection in flood:
             connection.close()
-        self.nothing_runs()
+        status, _, answer = answers[0]
         self.assertEqual((status, answer["usage"]["completion_tokens"]), (200, 5), answer)
-        self.assertLess(ended - before, PASSED)
+        self.assertEqual(answered, [])
+        self.nothing_runs()
+
+    def test_a_key_with_800_choices_leaves_others_their_turn(self):
+        worker = self.hold_worker()
+        flood = [self.begin(ADA, n=CHOICES, max_tokens=TOKENS) for _ in range(TIMES)]
+        until(lambda: self.at_work() == CHOICES * TIMES, "all choices wait or run")
+        self.check_turn(worker, flood)
 
     def test_turns_outlive_the_broker(self):
         worker = self.hold_worker()
-        flood = self.begin(ADA, n=CHOICES, max_tokens=1000)
+        flood = [self.begin(ADA, n=CHOICES, max_tokens=TOKENS)]
         until(lambda: self.at_work() == CHOICES, "all choices wait or run")
         os.kill(child_of(self.broker.process.pid, "quern-broker"), signal.SIGKILL)
-        until(lambda: self.status_or_none(CHOICES), "the next broker knows all of them")
-        answers = []
-        asking = threading.Thread(target=lambda: answers.append((self.ask(BOB, max_tokens=5), self.status()["ended"])))
-        before = self.status()["ended"]
-        asking.start()
-        until(lambda: self.at_work() == CHOICES + 1, "the other key's request waits")
-        go_on(worker)
-        asking.join(WAIT)
-        (status, _, answer), ended = answers[0]
-        flood.close()
-        self.nothing_runs()
-        self.assertEqual((status, answer["usage"]["completion_tokens"]), (200, 5), answer)
-        self.assertLess(ended - before, CHOICES * 3 // 4)
+        until(lambda: self.knows(CHOICES), "the next broker knows all of them")
+        self.check_turn(worker, flood)
+
+    def knows(self, at_work):
+        try:
+            return self.at_work() == at_work
+        except subprocess.CalledProcessError:
+            return False  # there is no broker at the moment
+
+    @staticmethod
+    def has_answer(connection, what=b" "):
+        connection.setblocking(False)
+        try:
+            return what in connection.recv(64, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
 
     def test_a_key_with_many_questions_leaves_others_room(self):
         worker = self.hold_worker()
         flood = [self.begin(ADA, "/tokenize", content="x") for _ in range(160)]
-        until(lambda: any(self.is_refused(connection) for connection in flood), "the key has its share")
+        until(lambda: any(self.has_answer(connection, b" 429 ") for connection in flood), "the key has its share")
         other = self.begin(BOB, "/tokenize", content="x")
         go_on(worker)
         self.assertIn(b" 200 OK", read_all(other))
         for connection in flood:
             connection.close()
-
-    @staticmethod
-    def is_refused(connection):
-        connection.setblocking(False)
-        try:
-            return b" 429 " in connection.recv(64, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-
-    def status_or_none(self, at_work):
-        try:
-            return self.at_work() == at_work
-        except subprocess.CalledProcessError:
-            return False  # there is no broker at the moment
 
     def test_however_many_choices_a_prompt_is_in_memory_once(self):
         before = self.resident_mb("VmRSS")
@@ -121,13 +114,17 @@ class Fairness(Base):
         # were seen with 128.
         status, _, answer = self.ask(ADA, prompt=prompt, n=50, max_tokens=2, seed=7)
         self.assertEqual((status, len(answer["choices"])), (200, 50), answer)
-        self.assertLess(self.resident_mb("VmHWM") - before, 60)
+        self.check_memory(before)
         leaving = self.begin(ADA, prompt=prompt, n=128, max_tokens=2)
         until(lambda: self.at_work() > 0, "some of its choices wait or run")
         leaving.close()
         self.nothing_runs()
         self.assertEqual(self.ask(BOB, max_tokens=2)[0], 200)
-        self.assertLess(self.resident_mb("VmHWM") - before, 60)
+        self.check_memory(before)
+
+    def check_memory(self, before):
+        if "QUERN_TEST_SCALE" not in os.environ:  # a sanitizer keeps what was freed
+            self.assertLess(self.resident_mb("VmHWM") - before, 60)
 
     def resident_mb(self, what):
         with open(f"/proc/{self.gateway.process.pid}/status") as status:

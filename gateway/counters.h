@@ -25,7 +25,8 @@ void histogram_add(struct histogram *histogram, double seconds);
 struct counters {
     uint64_t answers[COUNTERS_CODES]; /* by status */
     uint64_t prompt_tokens, cached_tokens, output_tokens;
-    uint64_t abandoned; /* generations whose clients went away */
+    uint64_t abandoned;                              /* generations whose clients went away */
+    uint64_t connections_ended, connections_refused; /* for new ones; as their address had enough */
     struct histogram first_token, between_tokens, queue, generation;
 };
 

@@ -90,6 +90,11 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
     single(out, "quern_http_requests_in_flight", "gauge", "Requests that are being answered.",
            gateway->working);
     write_answers(counters, out);
+    single(out, "quern_connections_ended_total", "counter",
+           "Connections without a request that were ended for new ones.",
+           (double)counters->connections_ended);
+    single(out, "quern_connections_refused_total", "counter",
+           "Connections of addresses that had enough of them.", (double)counters->connections_refused);
     single(out, "quern_streams_cut_total", "counter", "Streams whose clients read too slowly.",
            (double)gateway->streams.cut);
     single(out, "quern_stream_unread_bytes", "gauge", "What waits to be read, of all answers.",

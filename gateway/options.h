@@ -9,6 +9,8 @@
 
 #include "common/error.h"
 
+#define OPTIONS_HALF UINT32_MAX
+
 struct options {
     const char *listen;             /* HOST:PORT */
     const char *connect;            /* endpoint or run directory of the pool; NULL: the default one */
@@ -23,6 +25,7 @@ struct options {
     uint32_t report_fd;             /* where the parent is told whether it serves; 0: nowhere */
     bool open;                      /* anybody who reaches it may use it */
     uint32_t connections;           /* most at once */
+    uint32_t address_connections;   /* of one address; 0: no limit; OPTIONS_HALF: half of those */
     uint32_t request_seconds; /* from a connection's beginning, or its last answer, to the end of a request */
     uint32_t body_kb, bodies_mb;    /* most of one request's body, of all that are being received */
     uint32_t stream_kb, streams_mb; /* most that waits to be read, of one stream, of all */

@@ -123,7 +123,7 @@ static struct exchange *begin(struct receiver *receiver, struct MHD_Connection *
     exchange->method = method;
     say_peer(connection, exchange->peer, sizeof exchange->peer);
     traceparent_take(exchange_request_header(exchange, "traceparent"), exchange->traceparent);
-    known->exchange = exchange;
+    connection_asked(known, exchange);
     return exchange;
 }
 
@@ -177,7 +177,7 @@ static void answer(struct receiver *receiver, struct exchange *exchange)
 {
     struct connection *known = connection_of(exchange->connection);
     if (known)
-        known->since_ns = 0;
+        connection_whole(known);
     exchange->state = EXCHANGE_WORKING;
     receiver->gateway->working++;
     exchange->counted = true;
@@ -220,6 +220,12 @@ static enum MHD_Result queue(struct exchange *exchange)
     exchange->response = NULL;
     exchange->queued = true;
     return r;
+}
+
+enum MHD_Result receive_accept(void *cls, const struct sockaddr *from, socklen_t len)
+{
+    struct receiver *receiver = cls;
+    return connections_admit(&receiver->connections, from) ? MHD_YES : MHD_NO;
 }
 
 enum MHD_Result receive_access(void *cls, struct MHD_Connection *connection, const char *url,
@@ -294,9 +300,13 @@ void receive_connection(void *cls, struct MHD_Connection *connection, void **soc
 {
     struct receiver *receiver = cls;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        /* Taken one after the other: a later call may reuse what an earlier one returned. */
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *socket_context = info ? connection_new(&receiver->connections, info->connect_fd) : NULL;
+        int fd = info ? info->connect_fd : -1;
+        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        const struct sockaddr *from = info ? info->client_addr : NULL;
+        *socket_context = fd >= 0 ? connection_new(&receiver->connections, fd, from) : NULL;
     } else {
         connection_free(&receiver->connections, *socket_context);
         *socket_context = NULL;

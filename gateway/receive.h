@@ -14,8 +14,9 @@ struct receiver {
     struct connections connections;
 };
 
-/* MHD_AccessHandlerCallback, MHD_RequestCompletedCallback and MHD_NotifyConnectionCallback; cls is the
- * receiver. */
+/* MHD_AcceptPolicyCallback, MHD_AccessHandlerCallback, MHD_RequestCompletedCallback and
+ * MHD_NotifyConnectionCallback; cls is the receiver. */
+enum MHD_Result receive_accept(void *cls, const struct sockaddr *from, socklen_t len);
 enum MHD_Result receive_access(void *cls, struct MHD_Connection *connection, const char *url,
                                const char *method, const char *version, const char *data, size_t *len,
                                void **exchange);

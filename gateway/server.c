@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -96,15 +97,20 @@ static int start_daemon(struct server *server, struct error *err)
     if (r < 0)
         return r;
     unsigned flags = options->tls_cert ? MHD_USE_TLS : 0;
+    struct connections *connections = &server->receiver.connections;
+    connections->counters = &server->receiver.gateway->counters;
+    connections->most = room_for(options->connections);
+    connections->addresses.most = options->address_connections == OPTIONS_HALF ? (connections->most + 1) / 2
+                                                                               : options->address_connections;
     /* clang-format off */
     server->daemon = MHD_start_daemon(
         flags | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
-        NULL, NULL, receive_access, &server->receiver,
+        receive_accept, &server->receiver, receive_access, &server->receiver,
         MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
         MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
         MHD_OPTION_NOTIFY_COMPLETED, receive_completed, &server->receiver,
         MHD_OPTION_NOTIFY_CONNECTION, receive_connection, &server->receiver,
-        MHD_OPTION_CONNECTION_LIMIT, room_for(options->connections),
+        MHD_OPTION_CONNECTION_LIMIT, connections->most,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
         MHD_OPTION_ARRAY, tls,
@@ -149,6 +155,8 @@ int server_start(struct gateway *gateway, struct server **ret_server, struct err
     server->receiver.gateway = gateway;
     server->receiver.connections.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     server->listen_fd = take_socket(gateway, server->address, err);
+    if (getrandom(&server->receiver.connections.addresses.seed, sizeof(uint64_t), 0) < 0)
+        server->receiver.connections.addresses.seed = clock_ns();
     int r = server->listen_fd;
     if (server->receiver.connections.epoll_fd < 0)
         r = error_set(err, -errno, "epoll: %s", strerror(errno));
@@ -241,8 +249,11 @@ int server_run(struct server *server)
     exchange_make_on(streams);
     for (int round = 0; timeout_ms == 0 && round < ROUNDS && clock_ns() - begun < ROUNDS_NS; round++) {
         MHD_UNSIGNED_LONG_LONG left;
+        bool full = connections->n >= connections->most;
         MHD_run(server->daemon);
         timeout_ms = MHD_get_timeout(server->daemon, &left) == MHD_YES && left < 1000 ? (int)left : 1000;
+        if (full && connections->n < connections->most)
+            timeout_ms = 0; /* it listens again when it runs the next time, and nothing else would wake us */
     }
     exchange_cut_late(streams, timeout_ms > 0);
     connections_expire(connections, begun, server->receiver.gateway->options.request_seconds);

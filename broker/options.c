@@ -149,6 +149,8 @@ static const struct setting {
      SETTING_TEXT, offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
     {GROUP_HTTP, "http-keys", "FILE", "Who may use it: lines of NAME KEY, see quern-gateway(1)", SETTING_TEXT,
      offsetof(struct options, http_keys), PATH_MAX, 0},
+    {GROUP_HTTP, "http-hosts", "NAME,...", "Without keys: further names under which browsers reach it",
+     SETTING_TEXT, offsetof(struct options, http_hosts), OPTIONS_TEXT_MAX + 1, 0},
     {GROUP_HTTP, "http-tls-cert", "FILE", "Serve HTTPS with this certificate and its chain (PEM)",
      SETTING_TEXT, offsetof(struct options, http_tls_cert), PATH_MAX, 0},
     {GROUP_HTTP, "http-tls-key", "FILE", "The private key of that certificate (PEM)", SETTING_TEXT,
@@ -326,6 +328,7 @@ static int check_http(const struct options *options, struct error *err)
     const struct {
         const char *name, *value;
     } parts[] = {{"http-keys", options->http_keys},
+                 {"http-hosts", options->http_hosts},
                  {"http-tls-cert", options->http_tls_cert},
                  {"http-tls-key", options->http_tls_key},
                  {"http-log", options->http_log},

@@ -34,7 +34,8 @@ struct options {
     char http[OPTIONS_TEXT_MAX +
               1];             /* HOST:PORT where a gateway serves HTTP, or OPTIONS_HTTP_AUTO; "" = nowhere */
     char http_keys[PATH_MAX]; /* file of its keys; "" = none */
-    char http_tls_cert[PATH_MAX]; /* files with which it serves HTTPS; "" = HTTP */
+    char http_hosts[OPTIONS_TEXT_MAX + 1]; /* further names of it, as browsers have them; "" = none */
+    char http_tls_cert[PATH_MAX];          /* files with which it serves HTTPS; "" = HTTP */
     char http_tls_key[PATH_MAX];
     char http_log[PATH_MAX];                /* file of its request log; "" = none */
     char http_cors[OPTIONS_TEXT_MAX + 1];   /* origin of pages that may use it; "" = none */

@@ -34,6 +34,8 @@ struct connection {
     uint64_t bytes_used;       /* received up to the end of the last one; with TLS, of its records */
     struct exchange *exchange; /* NULL: between two */
     struct address *address;   /* where it is counted; NULL: nowhere */
+    const char *target_fault;  /* of the request that comes (framing.h); NULL: none */
+    size_t target_len;
 };
 
 struct connections {

@@ -62,9 +62,9 @@ struct exchange {
     struct gateway *gateway;
     struct MHD_Connection *connection;
     struct stream_limits *limits;
-    const char *method, *path; /* the client's; they live as long as the exchange */
-    const char *rest;          /* of the path, behind the route's prefix */
-    char peer[64];             /* who asks, for the log: address and port */
+    const char *method, *path, *version; /* the client's; they live as long as the exchange */
+    const char *rest;                    /* of the path, behind the route's prefix */
+    char peer[64];                       /* who asks, for the log: address and port */
     enum family family;
     exchange_handler *handler;
     uint64_t begun_ns;
@@ -79,6 +79,7 @@ struct exchange {
     size_t body_counted; /* bytes of it that count in exchange_bodies */
     size_t received;     /* bytes of it, dropped ones included */
     bool refused;        /* before the body has come: by this */
+    bool last;           /* no other request is read from its connection */
     struct refusal refusal;
 
     bool suspended;

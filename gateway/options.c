@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "common/arguments.h"
+#include "gateway/origin.h"
 
 enum {
     KEY_LISTEN = 256,
@@ -15,6 +16,7 @@ enum {
     KEY_CLIENT_KEY,
     KEY_KEYS,
     KEY_CORS,
+    KEY_HOSTS,
     KEY_OPEN,
     KEY_REQUEST_LOG,
     KEY_TLS_CERT,
@@ -44,6 +46,8 @@ static const struct argp_option known[] = {
      0},
     {"keys", KEY_KEYS, "FILE", 0, "Serve only who has a key: lines of NAME KEY [requests=N] [tokens=N]", 0},
     {"cors", KEY_CORS, "ORIGIN", 0, "Let pages of ORIGIN use it: https://HOST, or * for all", 0},
+    {"hosts", KEY_HOSTS, "NAME,...", 0,
+     "Without keys: further names under which browsers reach it, or * for any", 0},
     {"open", KEY_OPEN, NULL, 0, "Serve other machines too, whoever asks", 0},
     {"request-log", KEY_REQUEST_LOG, "FILE", 0,
      "Write a line of JSON for each request there; SIGHUP opens it anew", 0},
@@ -77,6 +81,7 @@ static const struct argument arguments[] = {
     {KEY_CLIENT_KEY, ARGUMENT_TEXT, offsetof(struct options, client_key), 0, 0},
     {KEY_KEYS, ARGUMENT_TEXT, offsetof(struct options, keys), 0, 0},
     {KEY_CORS, ARGUMENT_TEXT, offsetof(struct options, cors), 0, 0},
+    {KEY_HOSTS, ARGUMENT_TEXT, offsetof(struct options, hosts), 0, 0},
     {KEY_OPEN, ARGUMENT_FLAG, offsetof(struct options, open), 0, 0},
     {KEY_REQUEST_LOG, ARGUMENT_TEXT, offsetof(struct options, request_log), 0, 0},
     {KEY_TLS_CERT, ARGUMENT_TEXT, offsetof(struct options, tls_cert), 0, 0},
@@ -102,6 +107,9 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     case ARGP_KEY_END:
         if (!options->tls_cert != !options->tls_key)
             argp_error(state, "--tls-cert and --tls-key go together");
+        if (options->hosts && !origin_hosts_are_valid(options->hosts))
+            argp_error(state, "--hosts: \"%s\" is not a list of names (NAME[:PORT],...) or *",
+                       options->hosts);
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "\"%s\" is one too many", value);

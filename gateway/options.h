@@ -17,6 +17,7 @@ struct options {
     const char *server_key;         /* CURVE; NULL: none */
     const char *client_key;         /* its own certificate at the pool; NULL: none */
     const char *keys;               /* file of keys; NULL: none */
+    const char *hosts;              /* further names of it, as pages have them, or "*"; NULL: none */
     const char *cors;               /* origin that pages may come from, or "*"; NULL: none */
     const char *request_log;        /* file; NULL: none */
     const char *tls_cert, *tls_key; /* files of PEM; NULL: HTTP without TLS */

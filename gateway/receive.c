@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/number.h"
 #include "common/utf8.h"
+#include "gateway/head.h"
 #include "gateway/routes.h"
 
 #define DROPPED_TIMES                                                                                        \
@@ -87,23 +88,32 @@ static void preflight(struct exchange *exchange)
 }
 
 /* Judges the head. *ret_at_once: the body is not to be waited for. */
-static void judge(struct exchange *exchange, bool *ret_at_once)
+static void judge(const struct receiver *receiver, struct exchange *exchange, bool *ret_at_once)
 {
     const struct route *route;
     uint64_t length = 0;
     const char *said = exchange_request_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
     if (said && number_read(said, 0, UINT64_MAX, &length, NULL) < 0)
         length = 0; /* libmicrohttpd has refused what is no number */
-    if (exchange->gateway->options.cors && strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) == 0)
+    /* Before the head is judged, since what is refused is told in the form of a family. */
+    char allowed[sizeof exchange->allowed];
+    int missing = routes_find(exchange->method, exchange->path, &route, &exchange->rest, &exchange->family,
+                              allowed, &exchange->refusal);
+    if (head_judge(exchange, connection_of(exchange->connection), &receiver->origins) != 0) {
+        exchange->refused = true;
+    } else if (exchange->gateway->options.cors && strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) == 0) {
         exchange->handler = preflight;
-    else if (routes_find(exchange->method, exchange->path, &route, &exchange->rest, &exchange->family,
-                         exchange->allowed, &exchange->refusal) != 0)
+    } else if (missing != 0) {
+        memcpy(exchange->allowed, allowed, sizeof allowed);
         exchange->refused = true;
-    else if (!route->free && authenticate(exchange, &exchange->refusal) != 0)
+    } else if (!route->free && authenticate(exchange, &exchange->refusal) != 0) {
         exchange->refused = true;
-    else
+    } else {
         exchange->handler = route->handler;
-    if (length > most_bytes(exchange)) {
+    }
+    if (exchange->refused && exchange->last) {
+        *ret_at_once = true; /* where a body would end is not known */
+    } else if (length > most_bytes(exchange)) {
         refuse_size(exchange->gateway, &exchange->refusal);
         exchange->refused = true;
         *ret_at_once = length > DROPPED_TIMES * most_bytes(exchange) ||
@@ -112,7 +122,7 @@ static void judge(struct exchange *exchange, bool *ret_at_once)
 }
 
 static struct exchange *begin(struct receiver *receiver, struct MHD_Connection *connection, const char *url,
-                              const char *method)
+                              const char *method, const char *version)
 {
     struct connection *known = connection_of(connection);
     struct exchange *exchange = known ? exchange_new(connection, &receiver->gateway->streams) : NULL;
@@ -121,6 +131,7 @@ static struct exchange *begin(struct receiver *receiver, struct MHD_Connection *
     exchange->gateway = receiver->gateway;
     exchange->path = url;
     exchange->method = method;
+    exchange->version = version;
     say_peer(connection, exchange->peer, sizeof exchange->peer);
     traceparent_take(exchange_request_header(exchange, "traceparent"), exchange->traceparent);
     connection_asked(known, exchange);
@@ -209,7 +220,7 @@ static enum MHD_Result queue(struct exchange *exchange)
     allow_origin(exchange);
     if (exchange->status < COUNTERS_CODES)
         exchange->gateway->counters.answers[exchange->status]++;
-    if (exchange->gateway->retired)
+    if (exchange->gateway->retired || exchange->last)
         MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_CONNECTION, "close");
     if (exchange->status == 401)
         MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
@@ -236,10 +247,10 @@ enum MHD_Result receive_access(void *cls, struct MHD_Connection *connection, con
     struct exchange *exchange = *ret_exchange;
     if (!exchange) {
         bool at_once = false;
-        *ret_exchange = exchange = begin(receiver, connection, url, method);
+        *ret_exchange = exchange = begin(receiver, connection, url, method, version);
         if (!exchange)
             return MHD_NO;
-        judge(exchange, &at_once);
+        judge(receiver, exchange, &at_once);
         if (!at_once)
             return MHD_YES;
         answer(receiver, exchange);

@@ -8,10 +8,12 @@
 
 #include "gateway/connection.h"
 #include "gateway/gateway.h"
+#include "gateway/origin.h"
 
 struct receiver {
     struct gateway *gateway;
     struct connections connections;
+    struct origin_rules origins;
 };
 
 /* MHD_AcceptPolicyCallback, MHD_AccessHandlerCallback, MHD_RequestCompletedCallback and

@@ -8,6 +8,7 @@
 #include "gateway/server.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "common/listen.h"
 #include "common/log.h"
 #include "gateway/body_reader.h"
+#include "gateway/head.h"
 #include "gateway/receive.h"
 #include "gateway/tls.h"
 
@@ -37,7 +39,8 @@ struct server {
     int mhd_epoll, listen_fd;
     bool listens;
     char address[LISTEN_ADDRESS];
-    struct tls tls; /* libmicrohttpd keeps pointers to it */
+    char machine[HOST_NAME_MAX + 1]; /* its name */
+    struct tls tls;                  /* libmicrohttpd keeps pointers to it */
     uint64_t rested_ns;
     struct receiver receiver;
 };
@@ -110,6 +113,8 @@ static int start_daemon(struct server *server, struct error *err)
         MHD_OPTION_LISTEN_SOCKET, server->listen_fd,
         MHD_OPTION_NOTIFY_COMPLETED, receive_completed, &server->receiver,
         MHD_OPTION_NOTIFY_CONNECTION, receive_connection, &server->receiver,
+        MHD_OPTION_URI_LOG_CALLBACK, head_target, NULL,
+        MHD_OPTION_STRICT_FOR_CLIENT, head_strictness(),
         MHD_OPTION_CONNECTION_LIMIT, connections->most,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
@@ -147,6 +152,21 @@ static int take_socket(const struct gateway *gateway, char ret_address[LISTEN_AD
     return r < 0 ? r : fd;
 }
 
+/* The names under which it is reached, for requests from browsers. */
+static void know_names(struct server *server)
+{
+    const struct options *options = &server->receiver.gateway->options;
+    struct origin_authority address;
+    if (gethostname(server->machine, sizeof server->machine - 1) < 0)
+        server->machine[0] = 0;
+    server->receiver.origins = (struct origin_rules){
+        .cors = options->cors,
+        .hosts = options->hosts,
+        .listen = options->listen,
+        .machine = server->machine[0] ? server->machine : NULL,
+        .loopback = origin_parse(bytes_of_string(server->address), &address) && address.loopback};
+}
+
 int server_start(struct gateway *gateway, struct server **ret_server, struct error *err)
 {
     struct server *server = calloc(1, sizeof *server);
@@ -157,6 +177,7 @@ int server_start(struct gateway *gateway, struct server **ret_server, struct err
     server->listen_fd = take_socket(gateway, server->address, err);
     if (getrandom(&server->receiver.connections.addresses.seed, sizeof(uint64_t), 0) < 0)
         server->receiver.connections.addresses.seed = clock_ns();
+    know_names(server);
     int r = server->listen_fd;
     if (server->receiver.connections.epoll_fd < 0)
         r = error_set(err, -errno, "epoll: %s", strerror(errno));

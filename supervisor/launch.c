@@ -170,6 +170,7 @@ int launch_gateway(const char *program, const struct options *options, int liste
     command_line_number(&line, "--report-fd", report_fd);
     command_line_number(&line, "--drain-seconds", options->drain_seconds);
     command_line_option(&line, "--keys", options->http_keys[0] ? options->http_keys : NULL);
+    command_line_option(&line, "--hosts", options->http_hosts[0] ? options->http_hosts : NULL);
     command_line_option(&line, "--tls-cert", options->http_tls_cert[0] ? options->http_tls_cert : NULL);
     command_line_option(&line, "--tls-key", options->http_tls_key[0] ? options->http_tls_key : NULL);
     command_line_option(&line, "--request-log", options->http_log[0] ? options->http_log : NULL);

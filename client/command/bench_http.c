@@ -40,7 +40,8 @@ int bench_http_status(const struct sockaddr_in *address, const char *path)
     int fd = connect_to(address), status = 0;
     if (fd < 0)
         return 0;
-    int len = snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+    int len =
+        snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
     ssize_t n = send(fd, text, (size_t)len, MSG_NOSIGNAL) == len ? recv(fd, text, sizeof text - 1, 0) : 0;
     text[n > 0 ? n : 0] = 0;
     close(fd);
@@ -68,9 +69,9 @@ int bench_http_ask(struct bench_http *http, unsigned number, unsigned tokens, st
                             "{\"prompt\": [3, 4, 5, %u], \"max_tokens\": %u, \"seed\": %u, \"stream\": true, "
                             "\"stream_options\": {\"include_usage\": true}}",
                             6 + number % 64, tokens, number);
-    int len =
-        snprintf(request, sizeof request,
-                 "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", body_len, body);
+    int len = snprintf(request, sizeof request,
+                       "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
+                       body_len, body);
     http->bytes = http->events = http->left = 0;
     http->whole = false;
     http->place = HEAD;

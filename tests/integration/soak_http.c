@@ -76,7 +76,7 @@ static bool send_request(const struct exchange *exchange, int kind, int tokens)
              "\"stream\": %s}",
              kind + 1, kind % 2, tokens, kind / 2 ? "true" : "false");
     int len = snprintf(request, sizeof request,
-                       "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
+                       "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
                        strlen(body), body);
     return send(exchange->fd, request, (size_t)len, MSG_NOSIGNAL) == len;
 }

@@ -120,7 +120,7 @@ static int begin_stream(void)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     int len = snprintf(request, sizeof request,
-                       "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
+                       "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
                        strlen(body), body);
     ck_assert_int_eq(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
     ck_assert_int_gt(recv(fd, head, sizeof head, 0), 12);

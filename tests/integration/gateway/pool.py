@@ -162,7 +162,7 @@ def read_all(connection):
 
 def long_request(**more):
     body = json.dumps({"prompt": "x", "max_tokens": 300000, **more})
-    return f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+    return f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
 class Base(unittest.TestCase):

@@ -264,14 +264,14 @@ class Answers(Base):
 
     def test_requests_that_come_together_are_answered_in_turn(self):
         body = json.dumps({"prompt": "a", "max_tokens": 2})
-        one = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-        last = "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        one = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        last = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         connection = self.gateway.raw((3 * one + last).encode())
         self.assertEqual(read_all(connection).count(b"HTTP/1.1 200 OK"), 4)
 
     def test_a_body_may_come_in_small_pieces(self):
         body = json.dumps({"prompt": "a", "max_tokens": 2}).encode()
-        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                                       b"Transfer-Encoding: chunked\r\n\r\n")
         for byte in body:
             connection.sendall(b"1\r\n%c\r\n" % byte)

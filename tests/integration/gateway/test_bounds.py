@@ -42,7 +42,7 @@ class Bounds(Base):
         self.assertNotIn(b"[DONE]", read_all(slow))
 
     def test_a_body_that_does_not_come_is_not_waited_for(self):
-        head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
         waiting = [self.gateway.raw(head), self.gateway.raw(b"POST /v1/comp"), self.gateway.raw(b"")]
         for connection in waiting:
             self.assertEqual(read_all(connection), b"")
@@ -51,16 +51,16 @@ class Bounds(Base):
     def test_a_large_body_is_413(self):
         status, _, answer = self.gateway.ask("POST", "/v1/completions", "x" * 100000)
         self.assertEqual((status, answer["error"]["type"]), (413, "invalid_request_error"))
-        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                                       b"Content-Length: 100000\r\n\r\n")
         self.assertIn(b" 413 ", read_all(connection).split(b"\r\n")[0])
-        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
                                       b"Content-Length: 1000000000000\r\n\r\n")
         self.assertIn(b" 413 ", read_all(connection).split(b"\r\n")[0])
         self.still_serves()
 
     def test_a_body_without_end_is_cut_off(self):
-        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+        connection = self.gateway.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
                                       b"Transfer-Encoding: chunked\r\n\r\n")
         with self.assertRaises(OSError):
             for _ in range(100000):
@@ -74,8 +74,8 @@ class Bounds(Base):
                      b"GET /" + b"a" * 1000000 + b" HTTP/1.1\r\n\r\n",
                      b"\0\1\2\3" * 1000 + b"\r\n\r\n",
                      b"GET /health HTTP/9.9\r\n\r\n",
-                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: odd\r\n\r\n"):
+                     b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: odd\r\n\r\n"):
             try:
                 answer = read_all(self.gateway.raw(head))
             except OSError:
@@ -226,7 +226,7 @@ class Keys(Base):
         os.kill(worker, signal.SIGSTOP)
         try:
             body = json.dumps({"prompt": "x", "max_tokens": 50})
-            first = self.gateway.raw(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+            first = self.gateway.raw(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
                                      f"{self.SECRET}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
             until(lambda: self.status()["running"] == 1, "the request runs")
             status, headers, _ = self.ask(self.SECRET)
@@ -244,7 +244,7 @@ class Keys(Base):
             unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             unread.settimeout(WAIT)
             unread.connect((self.gateway.host, self.gateway.port))
-            unread.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "
+            unread.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer "
                            f"{self.CYD}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
             self.assertIn(b"200 OK", unread.recv(15))
             status, headers, answer = self.ask(self.CYD)
@@ -295,7 +295,7 @@ class Tls(Base):
 
     def test_who_does_not_shake_hands_is_not_waited_for(self):
         silent, half = self.gateway.raw(b""), self.gateway.raw(b"\x16\x03\x01\x02\x00\x01")
-        plain = self.gateway.raw(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        plain = self.gateway.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for connection in (silent, half, plain):
             self.assertNotIn(b"200 OK", read_all(connection))
         self.assertEqual(self.gateway.ask("GET", "/health")[0], 200)

@@ -123,7 +123,7 @@ class Embeddings(Base):
         body = json.dumps({"input": ["x"] * 100})
         os.kill(worker, signal.SIGSTOP)  # so that none ends by itself
         try:
-            connection = self.gateway.raw(f"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+            connection = self.gateway.raw(f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
                                           f"\r\n\r\n{body}".encode())
             until(lambda: self.at_work() >= 16, "some wait or run")
             connection.close()
@@ -171,7 +171,7 @@ class Unread(Base):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(WAIT)
         connection.connect((self.gateway.host, self.gateway.port))
-        connection.sendall(f"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "
+        connection.sendall(f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer "
                            f"{self.ADA}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         self.assertIn(b"200 OK", connection.recv(15))
         return connection

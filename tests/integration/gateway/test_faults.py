@@ -57,7 +57,7 @@ class Faulty(Gateway):
             return "ended"
         try:
             with socket.create_connection((self.host, self.port), timeout=60) as probe:
-                probe.sendall(b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                probe.sendall(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 return "serves" if probe.recv(1) else None
         except OSError:
             return None

@@ -56,16 +56,25 @@ class Served(unittest.TestCase):
     def test_its_options_reach_it(self):
         cert, key, log = (str(self.folder / name) for name in ("cert.pem", "key.pem", "requests"))
         make_certificate(cert, key)
-        pool = self.serve("--http", "127.0.0.1:0", "--http-tls-cert", cert, "--http-tls-key", key, "--http-log", log)
+        pool = self.serve("--http", "127.0.0.1:0", "--http-tls-cert", cert, "--http-tls-key", key, "--http-log", log,
+                          "--http-hosts", "chat.example")
         url = until(lambda: self.addresses(pool), "the gateway listens")[0]
         self.assertTrue(url.startswith("https://"), url)
         context = ssl.create_default_context(cafile=cert)
         with self.assertRaises(urllib.error.HTTPError) as missing:
             urllib.request.urlopen(url + "/missing", timeout=WAIT, context=context)
         missing.exception.close()
-        line = json.loads(until(lambda: pathlib.Path(log).read_text(), "a line of the log"))
+        for host, status in (("chat.example", 200), ("evil.example", 403)):
+            asked = urllib.request.Request(url + "/health/live", headers={"Host": host})
+            try:
+                got = urllib.request.urlopen(asked, timeout=WAIT, context=context).status
+            except urllib.error.HTTPError as error:
+                got = error.code
+                error.close()
+            self.assertEqual(got, status, host)
+        line = json.loads(until(lambda: pathlib.Path(log).read_text(), "a line of the log").splitlines()[0])
         self.assertEqual((line["path"], line["status"]), ("/missing", 404))
-        os.rename(log, log + ".1")
+        os.rename(log, log + ".1")  # with the lines of the two that followed
         os.kill(child_of(pool.process.pid, "quern-gateway"), signal.SIGHUP)
         until(lambda: os.path.exists(log), "the log is opened anew")
         self.assertEqual(pool.end(), 0, pool.log())

@@ -439,7 +439,7 @@ class Retired(Base):
             for connection in (idle, silent):
                 self.assertEqual(connection.sock.recv(1), b"")
                 if connection is idle:  # what is between two requests has ended, and not what is amid one
-                    begun.sock.sendall(b"st: it\r\n\r\n")
+                    begun.sock.sendall(b"st: localhost\r\n\r\n")
                     answer = http.client.HTTPResponse(begun.sock)
                     answer.begin()
                     self.assertEqual((answer.status, answer.getheader("Connection").lower()), (200, "close"))

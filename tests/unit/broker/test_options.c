@@ -209,8 +209,8 @@ END_TEST
 
 START_TEST(what_bears_on_http_takes_http)
 {
-    static const char *const names[] = {"--http-keys", "--http-tls-cert", "--http-tls-key", "--http-log",
-                                        "--http-cors"};
+    static const char *const names[] = {"--http-keys", "--http-tls-cert", "--http-tls-key",
+                                        "--http-log",  "--http-cors",     "--http-hosts"};
     struct options options;
     struct error err = {{0}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -218,11 +218,13 @@ START_TEST(what_bears_on_http_takes_http)
         ck_assert_msg(strstr(err.text, names[i] + 2) && strstr(err.text, "no http"), "%s", err.text);
     }
     ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--http", "127.0.0.1:1", "--http-tls-cert", "c",
-                           "--http-tls-key", "k", "--http-log", "l", "--http-keys", "n"),
+                           "--http-tls-key", "k", "--http-log", "l", "--http-keys", "n", "--http-hosts",
+                           "a,b"),
                      0);
     ck_assert_str_eq(options.http_tls_cert, "c");
     ck_assert_str_eq(options.http_tls_key, "k");
     ck_assert_str_eq(options.http_log, "l");
+    ck_assert_str_eq(options.http_hosts, "a,b");
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-open"), -EINVAL);
     ck_assert_str_eq(err.text, "http-open: it is for HTTP, and no http is given");
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-max-tokens", "9"), -EINVAL);

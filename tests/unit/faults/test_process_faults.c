@@ -162,7 +162,7 @@ static void expect_shut(const struct door *door, const char *what)
 /* The status of an answer by HTTP; 0: none came. */
 static int ask_by_http(void)
 {
-    static const char request[] = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    static const char request[] = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                                   "Content-Length: 35\r\n\r\n{\"prompt\":\"count 3\",\"max_tokens\":3}";
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)setup.http)};
     const struct timeval patience = {.tv_sec = PATIENCE_S};

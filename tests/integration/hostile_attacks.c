@@ -227,10 +227,12 @@ static void ended(void *arg, const struct quern_output *output)
 }
 
 /* As many as the library takes, over several sessions. */
-static void flood(const struct door *door, struct score *score, size_t len, uint32_t max_tokens)
+static void flood(const struct door *door, struct score *score, size_t n_sessions, size_t len,
+                  uint32_t max_tokens)
 {
-    enum { SESSIONS = 4 };
-    struct quern *clients[SESSIONS] = {NULL};
+    enum { MOST_SESSIONS = 32 };
+    struct quern *clients[MOST_SESSIONS] = {NULL};
+    struct quern_encoded *encoded[MOST_SESSIONS] = {NULL};
     struct quern_request request;
     char *text = malloc(len);
     if (text)
@@ -239,13 +241,15 @@ static void flood(const struct door *door, struct score *score, size_t len, uint
     request.text = text;
     request.text_len = len;
     request.max_tokens = max_tokens;
-    for (size_t i = 0; text && !score_over(score); i = (i + 1) % SESSIONS) {
+    for (size_t i = 0; text && !score_over(score); i = (i + 1) % n_sessions) {
         if (!clients[i] && door_connect(door, 5000, &clients[i], NULL) != 0)
             continue;
         score->let_in = 1;
+        if (!encoded[i] && quern_encode(clients[i], &request, &encoded[i], NULL) != 0)
+            continue;
         for (int j = 0; j < 16; j++)
             if (quern_active(clients[i]) < (4u << 20) / len + 16)
-                quern_generate(clients[i], &request, ended, score, NULL, NULL);
+                quern_generate_encoded(clients[i], encoded[i], NULL, ended, score, NULL, NULL);
         if (quern_dispatch(clients[i], 1, NULL) < 0)
             clients[i] = quern_free(clients[i]);
     }
@@ -253,14 +257,15 @@ static void flood(const struct door *door, struct score *score, size_t len, uint
     _exit(0); /* without a goodbye */
 }
 
+/* The library has 8 MiB of one session on their way at a time: 256 MiB of these. */
 void attack_prompts(const struct door *door, struct score *score)
 {
-    flood(door, score, PROTO_MAX_REQUEST_BYTES - 4096, 1);
+    flood(door, score, 32, PROTO_MAX_REQUEST_BYTES - 4096, 1);
 }
 
 void attack_requests(const struct door *door, struct score *score)
 {
-    flood(door, score, 100, 64);
+    flood(door, score, 4, 100, 64);
 }
 
 static struct id128 random_session(void)

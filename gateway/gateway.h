@@ -20,6 +20,7 @@ struct gateway {
     struct stream_limits streams;
     struct budget bodies; /* of requests: as they come, and what was read of them and is still needed */
     struct body_reader *body_reader;
+    struct question *questions; /* for a tokenizer, not answered yet (tokenize.h) */
     struct request_log request_log;
     int64_t started;  /* seconds since 1970 */
     bool draining;    /* no new work is taken */

@@ -27,6 +27,7 @@
 #include "common/program.h"
 #include "gateway/body_reader.h"
 #include "gateway/server.h"
+#include "gateway/tokenize.h"
 #include "proto/gateway_report.h"
 #include "proto/supervision.h"
 
@@ -224,6 +225,7 @@ int main(int argc, char **argv)
     pool_watch(&gateway.pool, -1);
     await_ends(&gateway);
     pool_deinit(&gateway.pool);
+    tokenize_forget_all(&gateway);
     keys_deinit(&gateway.keys);
     request_log_close(&gateway.request_log);
     return EXIT_SUCCESS;

@@ -11,6 +11,8 @@
 #include "gateway/gateway.h"
 #include "gateway/parameters.h"
 
+#include <utlist.h>
+
 #define ANSWER_MS 15000 /* a worker gives up after ten seconds */
 
 static int take_special(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -36,10 +38,24 @@ static const struct json_row rows[] = {
 
 struct question {
     struct exchange *exchange; /* NULL: gone */
-    struct keys *keys;
+    struct gateway *gateway;
+    struct question *next, *prev; /* in gateway.questions */
     struct key *key;
     size_t bytes;
 };
+
+static void free_question(struct question *question)
+{
+    DL_DELETE(question->gateway->questions, question);
+    keys_answered(&question->gateway->keys, question->key, question->bytes);
+    free(question);
+}
+
+void tokenize_forget_all(struct gateway *gateway)
+{
+    while (gateway->questions)
+        free_question(gateway->questions);
+}
 
 static void on_gone(void *arg)
 {
@@ -77,8 +93,7 @@ static void on_answer(void *arg, const struct quern_answer *answer)
         refusal_of_code(answer->code, answer->text, &refusal);
         exchange_refuse(question->exchange, &refusal);
     }
-    keys_answered(question->keys, question->key, question->bytes);
-    free(question);
+    free_question(question);
 }
 
 static int ask(struct exchange *exchange, const struct quern_request *request, struct refusal *refusal)
@@ -94,16 +109,19 @@ static int ask(struct exchange *exchange, const struct quern_request *request, s
     struct question *question = calloc(1, sizeof *question);
     int r = -ENOMEM;
     if (question) {
-        *question = (struct question){exchange, keys, exchange->key, bytes};
+        *question = (struct question){exchange, exchange->gateway, .key = exchange->key, .bytes = bytes};
+        DL_APPEND(exchange->gateway->questions, question);
         exchange_when_gone(exchange, on_gone, question);
         r = request->text ? quern_ask_tokenize(client, &text, ANSWER_MS, on_answer, question, &err)
                           : quern_ask_detokenize(client, &ids, ANSWER_MS, on_answer, question, &err);
     }
     if (r == 0)
         return 0;
-    keys_answered(keys, exchange->key, bytes);
     exchange_when_gone(exchange, NULL, NULL);
-    free(question);
+    if (question)
+        free_question(question);
+    else
+        keys_answered(keys, exchange->key, bytes);
     refusal_of_code(r, err.text, refusal);
     return REFUSED;
 }

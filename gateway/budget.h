@@ -44,7 +44,7 @@ static inline void budget_give(struct budget *budget, size_t bytes)
  * could use. Then a new peak begins. */
 static inline bool budget_rest(struct budget *budget)
 {
-    const size_t large = (size_t)8 << 20;
+    const size_t large = (size_t)4 << 20;
     bool rested = budget->peak > large && budget->used < budget->peak / 4;
     if (rested)
         budget->peak = budget->used;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The backends of a worker whose device fails at its tenth step: "gone" for good, "broken" so that another
- * process may try again. Or already when it is opened: "faulty", "still" and "wrong". Stands in for
- * worker/engine/backends.c. */
+ * process may try again. Or already when it is opened: "faulty", "still" and "wrong". Linked with --wrap of
+ * what it stands in for in worker/engine/backends.c. */
 
 #include <errno.h>
 #include <string.h>
@@ -44,8 +44,20 @@ static int failure_to_open(const char *name)
     return 0;
 }
 
-int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
-                   struct error *err)
+int __wrap_backend_check_name(const char *name, struct error *err);
+int __wrap_backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
+                          struct error *err);
+bool __wrap_backend_fall_back(struct backend_choice *choice, const struct error *why);
+uint32_t __wrap_backend_share(const struct backend_choice *choice, uint32_t i, uint32_t n,
+                              uint32_t *ret_n_sharers);
+
+int __wrap_backend_check_name(const char *name, struct error *err)
+{
+    return 0;
+}
+
+int __wrap_backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
+                          struct error *err)
 {
     ops = backend_null;
     ops.poll = failing_poll;
@@ -58,12 +70,13 @@ int backend_choose(const char *name, const struct model *model, struct backend_c
     return 0;
 }
 
-bool backend_fall_back(struct backend_choice *choice, const struct error *why)
+bool __wrap_backend_fall_back(struct backend_choice *choice, const struct error *why)
 {
     return false;
 }
 
-uint32_t backend_share(const struct backend_choice *choice, uint32_t i, uint32_t n, uint32_t *ret_n_sharers)
+uint32_t __wrap_backend_share(const struct backend_choice *choice, uint32_t i, uint32_t n,
+                              uint32_t *ret_n_sharers)
 {
     *ret_n_sharers = n;
     return 0;

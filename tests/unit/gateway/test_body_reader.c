@@ -18,7 +18,7 @@
 static struct gateway gateway;
 
 /* One body, and what became of it. */
-struct asked {
+struct one {
     struct body_reading reading;
     struct parameters parameters;
     struct exchange *exchange;
@@ -31,7 +31,7 @@ static unsigned ends;
 
 static void then(struct body_reading *reading)
 {
-    struct asked *asked = (struct asked *)reading;
+    struct one *asked = (struct one *)reading;
     asked->ended++;
     asked->answered = reading->exchange != NULL;
     asked->order = ++ends;
@@ -53,9 +53,9 @@ static void tear_down(void)
     ck_assert_uint_eq(gateway.streams.unread.budget.used, 0);
 }
 
-static void submit(struct asked *asked, const char *body, size_t len)
+static void submit(struct one *asked, const char *body, size_t len)
 {
-    *asked = (struct asked){.exchange = exchange_new(NULL, &gateway.streams)};
+    *asked = (struct one){.exchange = exchange_new(NULL, &gateway.streams)};
     asked->exchange->gateway = &gateway;
     asked->exchange->state = EXCHANGE_WORKING;
     ck_assert_int_eq(buffer_append(&asked->exchange->body, body, len), 0);
@@ -67,7 +67,7 @@ static void submit(struct asked *asked, const char *body, size_t len)
     body_read(asked->exchange, &asked->reading);
 }
 
-static void await(const struct asked *asked)
+static void await(const struct one *asked)
 {
     struct pollfd wakes = {.fd = body_reader_fd(gateway.body_reader), .events = POLLIN};
     while (asked->ended == 0) {
@@ -77,7 +77,7 @@ static void await(const struct asked *asked)
     ck_assert_uint_eq(asked->ended, 1);
 }
 
-static void end(struct asked *asked)
+static void end(struct one *asked)
 {
     parameters_deinit(&asked->parameters);
     exchange_free(asked->exchange);
@@ -113,7 +113,7 @@ static char *list_of(const char *item, size_t n)
 
 START_TEST(a_small_body_is_read_at_once)
 {
-    struct asked asked;
+    struct one asked;
     submit(&asked, "{\"prompt\": \"Hi\"}", 16);
     ck_assert_uint_eq(asked.ended, 1);
     ck_assert(asked.answered);
@@ -126,7 +126,7 @@ END_TEST
 
 START_TEST(many_small_bodies_of_one_turn_go_to_the_thread)
 {
-    struct asked asked[8];
+    struct one asked[8];
     char *body = prompt_of(16u << 10);
     unsigned at_once = 0;
     for (size_t i = 0; i < 8; i++) {
@@ -148,7 +148,7 @@ END_TEST
 
 START_TEST(a_large_body_is_read_beside_the_loop_and_is_gone_then)
 {
-    struct asked asked;
+    struct one asked;
     char *body = prompt_of(MB);
     submit(&asked, body, MB);
     ck_assert_uint_eq(asked.ended, 0);
@@ -164,7 +164,7 @@ END_TEST
 
 START_TEST(a_small_body_does_not_wait_for_all_large_ones)
 {
-    struct asked large[6], small[5];
+    struct one large[6], small[5];
     char *body = prompt_of(4 * MB);
     char *little = prompt_of(16u << 10);
     for (size_t i = 0; i < 6; i++)
@@ -184,7 +184,7 @@ START_TEST(a_small_body_does_not_wait_for_all_large_ones)
 }
 END_TEST
 
-static void is_refused(struct asked *asked, unsigned status, const char *what)
+static void is_refused(struct one *asked, unsigned status, const char *what)
 {
     await(asked);
     ck_assert(!asked->answered);
@@ -197,7 +197,7 @@ static void is_refused(struct asked *asked, unsigned status, const char *what)
 
 START_TEST(a_tree_that_is_too_large_is_refused)
 {
-    struct asked asked;
+    struct one asked;
     char *body = list_of("{}", 1000000);
     submit(&asked, body, strlen(body));
     is_refused(&asked, 413, "too many values");
@@ -213,7 +213,7 @@ END_TEST
 
 START_TEST(a_large_body_that_is_wrong_is_refused_by_what_is_wrong)
 {
-    struct asked asked;
+    struct one asked;
     char *body = prompt_of(MB);
     body[MB - 1] = ' ';
     submit(&asked, body, MB);
@@ -224,7 +224,7 @@ END_TEST
 
 START_TEST(what_was_read_has_to_fit_into_the_budget)
 {
-    struct asked asked;
+    struct one asked;
     char *body = list_of("1", 100000); /* 200 kB that become 400 */
     gateway.bodies.most = strlen(body);
     submit(&asked, body, strlen(body));
@@ -236,7 +236,7 @@ END_TEST
 
 START_TEST(a_client_that_leaves_is_not_answered_and_all_is_given_back)
 {
-    struct asked asked;
+    struct one asked;
     char *body = prompt_of(MB);
     submit(&asked, body, MB);
     exchange_lost(asked.exchange);
@@ -250,7 +250,7 @@ END_TEST
 
 START_TEST(what_is_under_way_at_the_end_is_handed_over)
 {
-    struct asked asked[3];
+    struct one asked[3];
     struct error err;
     char *body = prompt_of(MB);
     for (size_t i = 0; i < 3; i++) {

@@ -245,7 +245,7 @@ static void expect_flood_to_end(const char *prompt, const char *reason)
         ck_assert_msg(pool_says(&the_pool, reason, PATIENCE_S), "%s", pool_log(&the_pool));
     client_generate(&client_a, 'r', "count 10", NULL);
     ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
-    ck_assert_int_lt(broker_peak_mib(), 200);
+    ck_assert_int_lt(broker_peak_mib(), test_is_scaled() ? 600 : 200); /* a sanitizer keeps what is freed */
     close_pool();
 }
 

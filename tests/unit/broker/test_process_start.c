@@ -2,6 +2,7 @@
 /* The broker as a process, from its sockets: how the broker starts and stops. */
 
 #include "tests/unit/broker/client.h"
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <dirent.h>
@@ -45,8 +46,7 @@ START_TEST(a_private_pool_whose_owner_died_before_it_began_leaves_nothing)
     snprintf(model, sizeof model, "%s", fake_model(&pool, "ok"));
     snprintf(program, sizeof program, "%s", build_path("tests/unit/broker/quern-broker"));
     strcpy(rundir, pool.rundir);
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
+    pid_t pid = fork_child();
     if (pid == 0) {
         sigset_t end;
         sigemptyset(&end);

@@ -278,6 +278,7 @@ START_TEST(a_damaged_record_of_a_request_that_ended_is_none)
     struct after after = die();
     ck_assert_uint_eq(after.records, 1);
     forget(&after);
+    ledger_remove(&ledger, &journal, request);
 }
 END_TEST
 

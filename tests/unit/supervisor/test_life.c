@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes that do something and processes that do not, on a clock of our own. */
 
+#include "tests/unit/child.h"
 #include "tests/unit/run.h"
 
 #include <signal.h>
@@ -17,8 +18,7 @@ static pid_t child;
 
 static void begin(bool spins)
 {
-    child = fork();
-    ck_assert_int_ge(child, 0);
+    child = fork_child();
     if (child > 0)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -293,9 +293,12 @@ static bool is_of_a_pool(const char *name)
            strcmp(name, "frontend") == 0 || strcmp(name, "stream") == 0;
 }
 
-void sockets_clear(const char *rundir)
+void sockets_clear(int rundir_fd)
 {
-    DIR *dir = opendir(rundir);
+    int fd = openat(rundir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir && fd >= 0)
+        close(fd);
     if (!dir)
         return;
     struct dirent *entry;

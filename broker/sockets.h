@@ -14,7 +14,7 @@ int sockets_bind(struct broker *broker, struct error *err);
 
 /* Removes sockets of a broker and of workers (supervisor/doors.h) that were killed from the run directory,
  * which must be locked. The workers, if any still live, have nothing more to say to us. */
-void sockets_clear(const char *rundir);
+void sockets_clear(int rundir_fd);
 
 /* Removes the ipc sockets that were bound, while the run directory is still locked: from that directory,
  * wherever it was moved, for another pool may have its sockets at the path now. */

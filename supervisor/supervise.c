@@ -551,7 +551,7 @@ static int prepare(struct supervision *self, struct error *err)
     if (r == 0)
         r = boot_raise(&self->boot, options->rundir, err);
     if (r == 0)
-        sockets_clear(options->rundir);
+        sockets_clear(self->lock_fd);
     if (r == 0 && (r = vault_create(VAULT_BYTES(options), &self->vault_fd)) < 0)
         error_set(err, r, "shared memory for requests: %s", shm_reason(r));
     if (r == 0 && (r = board_create(&self->turns_fd, &self->turns)) < 0)
@@ -588,7 +588,7 @@ int supervise(struct options *options, struct error *err)
         gateway_child_end(&self->gateway);
         places_stop(&self->places, SIGKILL);
         places_deinit(&self->places);
-        sockets_clear(options->rundir); /* of a broker that had to be killed */
+        sockets_clear(self->lock_fd); /* of a broker that had to be killed */
     }
     control_close(&self->control, self->lock_fd);
     notify_deinit(&self->notify);

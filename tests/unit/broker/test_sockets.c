@@ -181,7 +181,9 @@ START_TEST(only_sockets_of_broker_and_workers_are_cleared)
     make_socket("stream");
     make_socket("control");
     make_file("worker-notes");
-    sockets_clear(rundir);
+    int fd = open(rundir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    sockets_clear(fd);
+    close(fd);
     ck_assert(!is_there("worker-0-1-1"));
     ck_assert(!is_there("worker-12-3-4"));
     ck_assert(!is_there("link-12-3-4"));
@@ -189,7 +191,7 @@ START_TEST(only_sockets_of_broker_and_workers_are_cleared)
     ck_assert(!is_there("stream"));
     ck_assert(is_there("control"));
     ck_assert(is_there("worker-notes"));
-    sockets_clear("/nowhere/at/all");
+    sockets_clear(-1);
 }
 END_TEST
 

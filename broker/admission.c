@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/hash.h"
 
@@ -130,20 +131,21 @@ enum proto_error admission_check_queue(const struct admission *admission, const 
     if (no != PROTO_OK)
         return no;
     if (requests_left == 0 || bytes_left < bytes)
-        return error_set(reason, PROTO_OVERLOADED,
-                         "the queue is full: %zu requests of %zu bytes wait, and %zu of %zu bytes may",
-                         admission->queued, admission->queued_bytes, admission->max_queued,
-                         admission->max_queued_bytes);
+        return error_set(reason, PROTO_OVERLOADED, "the queue is full: %s of %s waiting, and %zu of %s may",
+                         amount_of(admission->queued, "request").text,
+                         amount_of_bytes(admission->queued_bytes).text, admission->max_queued,
+                         amount_of_bytes(admission->max_queued_bytes).text);
     if ((whose = whose_is_full(party, &requests, &had)))
         return error_set(reason, PROTO_OVERLOADED,
-                         "this %s's share of the queue is full: %zu requests of it wait, of %zu in all, "
+                         "this %s's share of the queue is full: %s of it waiting, of %zu in all, "
                          "and there is room for %zu more",
-                         whose, (size_t)had, admission->queued, requests_left);
+                         whose, amount_of((size_t)had, "request").text, admission->queued, requests_left);
     if ((whose = whose_is_full(party, &message, &had)))
-        return error_set(reason, PROTO_OVERLOADED,
-                         "this %s's share of the queue is full: %zu bytes of prompts wait, and %zu more "
-                         "are too many now that there is room for %zu",
-                         whose, (size_t)had, bytes, bytes_left);
+        return error_set(
+            reason, PROTO_OVERLOADED,
+            "this %s's share of the queue is full: %s of prompts waiting, and %s more is too much "
+            "now that there is room for %s",
+            whose, amount_of_bytes(had).text, amount_of_bytes(bytes).text, amount_of_bytes(bytes_left).text);
     return PROTO_OK;
 }
 
@@ -160,23 +162,23 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
     const char *whose;
     uint64_t had;
     if (!share_allows_first(0, bytes, journal->limit, journal->limit))
-        return error_set(
-            reason, PROTO_TOO_LONG,
-            "max_tokens and logprobs could take %llu bytes of the journal, a request has at most "
-            "%llu",
-            (unsigned long long)bytes, (unsigned long long)(journal->limit - journal->limit / SHARE_OTHERS));
+        return error_set(reason, PROTO_TOO_LONG,
+                         "max_tokens and logprobs could take %s of the journal; a request has at most %s",
+                         amount_of_bytes(bytes).text,
+                         amount_of_bytes(journal->limit - journal->limit / SHARE_OTHERS).text);
     if (!journal_could_hold(journal, bytes))
         return error_set(
             reason, PROTO_OVERLOADED,
             "the journal is full of requests that run or wait, and of answers that their clients have not "
-            "read: %llu bytes are wanted, and %llu of %llu left",
-            (unsigned long long)bytes, (unsigned long long)claim.left, (unsigned long long)journal->limit);
+            "read: %s wanted, %s of %s left",
+            amount_of_bytes(bytes).text, amount_of_bytes(claim.left).text,
+            amount_of_bytes(journal->limit).text);
     if ((whose = whose_is_full(party, &claim, &had)))
         return error_set(reason, PROTO_OVERLOADED,
-                         "this %s's share of the journal is full: its requests could take %llu bytes, "
-                         "and %llu more are too many now that %llu of %llu are left",
-                         whose, (unsigned long long)had, (unsigned long long)bytes,
-                         (unsigned long long)claim.left, (unsigned long long)journal->limit);
+                         "this %s's share of the journal is full: its requests could take %s, and %s more is "
+                         "too much now that %s of %s is left",
+                         whose, amount_of_bytes(had).text, amount_of_bytes(bytes).text,
+                         amount_of_bytes(claim.left).text, amount_of_bytes(journal->limit).text);
     return PROTO_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "broker/allowance.h"
 
+#include "common/amount.h"
 #include "common/clock.h"
 
 #define MINUTE_NS (60 * CLOCK_NS_PER_S)
@@ -14,8 +15,8 @@ enum proto_error allowance_check_session(const struct allowance *allowance, cons
     if (!key || allowance->sessions == 0 || key->sessions < allowance->sessions)
         return PROTO_OK;
     return error_set(reason, PROTO_OVERLOADED,
-                     "this client's key has %u sessions open, and may have %u (client-sessions)",
-                     key->sessions, allowance->sessions);
+                     "this client's key has %s open, and may have %u (client-sessions)",
+                     amount_of(key->sessions, "session").text, allowance->sessions);
 }
 
 enum proto_error allowance_check_subscription(const struct allowance *allowance, const struct client_key *key,
@@ -23,10 +24,9 @@ enum proto_error allowance_check_subscription(const struct allowance *allowance,
 {
     if (!key || allowance->subscriptions == 0 || subscriptions < allowance->subscriptions)
         return PROTO_OK;
-    return error_set(
-        reason, PROTO_OVERLOADED,
-        "this client's key has %u subscriptions of the stream, and may have %u (client-subscriptions)",
-        subscriptions, allowance->subscriptions);
+    return error_set(reason, PROTO_OVERLOADED,
+                     "this client's key has %s of the stream, and may have %u (client-subscriptions)",
+                     amount_of(subscriptions, "subscription").text, allowance->subscriptions);
 }
 
 /* Brings the bucket up to date. */

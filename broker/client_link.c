@@ -10,6 +10,7 @@
 #include <utlist.h>
 #include <zmq.h>
 
+#include "common/amount.h"
 #include "common/log.h"
 
 static void give_up(struct client_link *link, struct session *session, int reason)
@@ -86,8 +87,8 @@ void client_link_shed(struct client_link *link)
         session_doom(link->sessions, session);
         doomed++;
     }
-    log_warn("%zu bytes wait for clients who do not read: %zu of them are closed", link->credit.waiting,
-             doomed);
+    log_warn("%s wait for clients who do not read: %s closed", amount_of_bytes(link->credit.waiting).text,
+             amount_of(doomed, "connection").text);
 }
 
 void client_link_deinit(struct client_link *link)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "broker/handshake.h"
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -72,7 +73,7 @@ void intake_log_turn(struct intake_log *log, uint64_t now)
                      (unsigned long long)(closed[i] - log->said[i]),
                      describe((enum intake_reason)i, text, sizeof text));
     }
-    log_warn("closed %llu connections for what they did (%llu in all): %s", (unsigned long long)more,
+    log_warn("closed %s for what they did (%llu in all): %s", amount_of(more, "connection").text,
              (unsigned long long)all, line);
     memcpy(log->said, closed, sizeof log->said);
     log->said_ns = now;

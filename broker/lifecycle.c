@@ -20,6 +20,7 @@
 
 #include "broker/record.h"
 #include "broker/resume.h"
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/utf8.h"
@@ -355,12 +356,12 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
             n_moved++;
             move(broker, request, "its worker died");
         } else {
-            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; it had lost %u workers before",
-                           worker->name, reason, request->n_lost);
+            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; it had lost %s before",
+                           worker->name, reason, amount_of(request->n_lost, "worker").text);
         }
     }
     if (n_moved > 0)
-        log_info("%s had %u requests: they are moved", worker->name, n_moved);
+        log_info("moving %s of %s", amount_of(n_moved, "request").text, worker->name);
     routing_lost(&broker->routing, worker);
 }
 
@@ -388,7 +389,8 @@ void lifecycle_relieve(struct broker *broker)
         bool late = !broker->draining && broker->now - worker->ending_ns >= patience;
         if (!late && !has_deputy(broker, worker))
             continue;
-        log_info("%s is ending: %u requests are handed over", worker->name, worker->n_requests);
+        log_info("%s is ending: handing over %s", worker->name,
+                 amount_of(worker->n_requests, "request").text);
         worker->relieved = true;
         worker_link_send(&broker->worker_link, worker, &drain, NULL);
     }

@@ -36,6 +36,7 @@
 #include "broker/reader.h"
 #include "broker/replay.h"
 #include "broker/tokenize.h"
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -147,7 +148,7 @@ static void take_news(struct broker *broker, struct turn *turn)
         broker->draining = true;
         turn->drain_until = broker->now + broker->options.drain_seconds * CLOCK_NS_PER_S;
         if (broker->supervisor.signals == 1)
-            log_info("draining: %zu requests to finish, within %u s", broker_n_alive(broker),
+            log_info("draining: %s to finish, within %u s", amount_of(broker_n_alive(broker), "request").text,
                      broker->options.drain_seconds);
     }
     if (broker->supervisor.leave && turn->leave_at == 0)
@@ -283,7 +284,7 @@ static bool wind_down(struct broker *broker, struct turn *turn)
     if (broker->supervisor.signals > 1)
         return true;
     if (broker->now >= turn->drain_until && broker_n_alive(broker) > 0) {
-        log_warn("%zu requests are not finished after %u s: they end here", broker_n_alive(broker),
+        log_warn("%s not finished after %u s: ending", amount_of(broker_n_alive(broker), "request").text,
                  broker->options.drain_seconds);
         lifecycle_end_all(broker, "the pool was stopped, and this request took too long to wait for");
     }

@@ -23,6 +23,7 @@
 
 #include "broker/lifecycle.h"
 #include "broker/record.h"
+#include "common/amount.h"
 #include "common/log.h"
 
 struct found { /* a block of the vault */
@@ -262,11 +263,10 @@ int recover(struct broker *broker, struct error *err)
     for (size_t i = recovery.next_chunk; i < recovery.chunks.n && r == 0; i++)
         vault_give(broker->journal.vault, recovery.chunks.items[i].block);
     if (recovery.records.n > 0 || recovery.damaged > 0)
-        log_info("took over from the broker before: %zu requests run, %zu wait, %zu had ended",
+        log_info("took over the requests of the broker before: %zu running, %zu waiting, %zu ended",
                  recovery.running, recovery.queued, recovery.ended);
     if (recovery.damaged > 0)
-        log_error("%zu part%s of what it had left %s damaged and dropped", recovery.damaged,
-                  recovery.damaged == 1 ? "" : "s", recovery.damaged == 1 ? "was" : "were");
+        log_error("of what it had left, %s damaged", amount_of(recovery.damaged, "part").text);
     free(recovery.records.items);
     free(recovery.chunks.items);
     return r < 0 ? error_set(err, r, "what the broker before has left: out of memory") : 0;

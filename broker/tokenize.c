@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "broker/scheduler.h"
+#include "common/amount.h"
 
 #include <utlist.h>
 
@@ -39,13 +40,14 @@ static void refuse(struct broker *broker, const struct tokenize_question *questi
 
 static void refuse_full(struct broker *broker, const struct tokenize_question *question)
 {
-    char text[256];
+    char text[PROTO_MAX_TEXT_BYTES];
     struct tokenize_had had = tokenize_table_had(&broker->tokenize, &question->client);
     snprintf(text, sizeof text,
              "this client has its share of the questions for a tokenizer: %zu of the %zu that wait, of %d at "
-             "most; of the large ones %zu of the %zu bytes that wait, of %zu",
-             had.questions, broker->tokenize.n, TOKENIZE_TABLE_MAX, had.bytes, broker->tokenize.waiting_bytes,
-             TOKENIZE_TABLE_MAX_BYTES);
+             "most; of the large ones %s of the %s that wait, of %s",
+             had.questions, broker->tokenize.n, TOKENIZE_TABLE_MAX, amount_of_bytes(had.bytes).text,
+             amount_of_bytes(broker->tokenize.waiting_bytes).text,
+             amount_of_bytes(TOKENIZE_TABLE_MAX_BYTES).text);
     refuse(broker, question, PROTO_OVERLOADED, text);
 }
 

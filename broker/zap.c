@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -143,8 +144,8 @@ void zap_report(struct zap *zap, uint64_t now)
 {
     if (zap->refused == zap->said || now - zap->said_ns < CLOCK_NS_PER_S)
         return;
-    log_warn("refused %" PRIu64 " connections of clients whose keys are not in %s, the last from %s",
-             zap->refused - zap->said, zap->keys->folder, zap->from);
+    log_warn("refused %s of clients whose keys are not in %s, the last from %s",
+             amount_of(zap->refused - zap->said, "connection").text, zap->keys->folder, zap->from);
     zap->said = zap->refused;
     zap->said_ns = now;
 }

@@ -30,11 +30,7 @@ struct amount amount_of_bytes(uint64_t n)
         snprintf(amount.text, sizeof amount.text, "%" PRIu64 " %s", n >> shift, units[unit]);
     } else {
         double shown = (double)n / (double)(1ull << shift);
-        snprintf(amount.text, sizeof amount.text, "%.*f %s",
-                 shown < 9.995   ? 2
-                 : shown < 99.95 ? 1
-                                 : 0,
-                 shown, units[unit]);
+        snprintf(amount.text, sizeof amount.text, "%.*f %s", shown < 9.995 ? 2 : 1, shown, units[unit]);
     }
     return amount;
 }

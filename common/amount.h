@@ -17,9 +17,9 @@ struct amount {
  * an s. */
 struct amount amount_of(uint64_t n, const char *one);
 
-/* "1 byte", "9999 bytes"; from 10,000 bytes on in KiB, MiB, GiB … with three digits or more: "9.77 KiB",
- * "64 MiB", "5.25 GiB". What is rounded has a decimal point below 100 ("4.00 MiB" is about that, "4 MiB" is
- * that). */
+/* "1 byte", "9999 bytes"; from 10,000 bytes on in KiB, MiB, GiB …: "9.77 KiB", "64 MiB", "244.1 MiB".
+ * What is rounded has decimals ("4.00 MiB" is about that, "4 MiB" is that), so that too much does not look
+ * like the limit that it exceeds. */
 struct amount amount_of_bytes(uint64_t n);
 
 #endif

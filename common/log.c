@@ -7,6 +7,7 @@
  * takes PIPE_BUF bytes whole; a terminal that says yes may be stopped in between, which costs one line's
  * wait. */
 
+#include "common/amount.h"
 #include "common/log.h"
 
 #include <poll.h>
@@ -58,7 +59,8 @@ static void tell_dropped(void)
         return;
     char line[128];
     size_t n = begin_line(line, sizeof line, LOG_WARN);
-    n += (size_t)snprintf(line + n, sizeof line - n, "%u lines were dropped: stderr took nothing\n", dropped);
+    n += (size_t)snprintf(line + n, sizeof line - n, "%s dropped: stderr took nothing\n",
+                          amount_of(dropped, "line").text);
     if (write(STDERR_FILENO, line, n) < 0)
         atomic_fetch_add(&log_dropped, dropped);
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "gateway/gateway.h"
 #include "gateway/neutral.h"
@@ -108,8 +109,8 @@ static int hold(struct embeddings *e, size_t n, struct refusal *refusal)
         return REFUSED;
     if (bytes > most)
         return refuse(refusal, 400, "too_large", "input",
-                      "input has %zu inputs, of %zu numbers each; at most %zu inputs fit into an answer",
-                      e->in.n, n, most / sizeof *e->numbers / n);
+                      "input has %s, of %zu numbers each; at most %zu fit into an answer",
+                      amount_of(e->in.n, "text").text, n, most / sizeof *e->numbers / n);
     if (!exchange_hold(e->exchange, bytes)) {
         refuse(refusal, 429, "rate_limit_exceeded", NULL, "too much waits to be read by clients already");
         refusal->retry_after_s = 1;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "gateway/keys.h"
@@ -127,8 +128,8 @@ const char *exchange_request_header(const struct exchange *exchange, const char 
 /* Ends it before its answer has been taken. */
 static void cut(struct exchange *exchange, const char *what)
 {
-    log_warn("%s: %s %s is cut off: %s, %zu bytes are not taken", exchange->peer, exchange->method,
-             exchange->path, what, exchange->out.len - exchange->taken + exchange->held);
+    log_warn("%s: %s %s is cut off: %s, %s not taken", exchange->peer, exchange->method, exchange->path, what,
+             amount_of_bytes(exchange->out.len - exchange->taken + exchange->held).text);
     exchange->limits->cut++;
     exchange_lost(exchange);
     exchange->unread.state = UNREAD_ENDED;

@@ -14,6 +14,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "gateway/answer.h"
@@ -184,8 +185,8 @@ static bool hold_more(struct generation *generation, const struct quern_output *
         held += logprobs_bytes(&generation->choices[i].logprobs);
     size_t more = held > generation->exchange->held ? held - generation->exchange->held : 0;
     if (held > MAX_BODY_BYTES) {
-        refuse(&refusal, 500, "too_large", NULL, "the answer has more than %u bytes; stream it",
-               MAX_BODY_BYTES);
+        refuse(&refusal, 500, "too_large", NULL, "the answer has more than %s; stream it",
+               amount_of_bytes(MAX_BODY_BYTES).text);
     } else if (exchange_hold(generation->exchange, more)) {
         return true;
     } else {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "common/amount.h"
 #include "common/number.h"
 #include "common/secret_file.h"
 
@@ -173,8 +174,8 @@ int key_take(struct key *key, uint64_t tokens, struct refusal *refusal)
     if (!key)
         return 0;
     if (key->most_requests && key->requests >= key->most_requests)
-        r = refuse(refusal, 429, "rate_limit_exceeded", NULL,
-                   "%llu requests of this key are being answered already", (unsigned long long)key->requests);
+        r = refuse(refusal, 429, "rate_limit_exceeded", NULL, "%s of this key under way already",
+                   amount_of(key->requests, "request").text);
     else if (key->most_tokens && tokens > key->most_tokens)
         r = refuse(refusal, 400, "too_many_tokens", NULL,
                    "the request asks for %llu tokens; this key may have %llu at once",

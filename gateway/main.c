@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/program.h"
@@ -86,14 +87,14 @@ static void obey_parent(uint32_t parent)
 
 static void drain(struct gateway *gateway, struct server *server)
 {
-    log_info("no new requests; %u are being answered", gateway->working);
+    log_info("no new requests; %s under way", amount_of(gateway->working, "request").text);
     gateway->draining = true;
     server_refuse_connections(server);
 }
 
 static void retire(struct gateway *gateway, struct server *server)
 {
-    log_info("another gateway takes over; %u requests are being answered", gateway->working);
+    log_info("another gateway takes over; %s under way", amount_of(gateway->working, "request").text);
     gateway->retired = true;
     server_retire(server);
 }
@@ -127,7 +128,7 @@ static void serve(struct gateway *gateway, struct server *server)
         pool_wait(&gateway->pool, timeout_ms);
     }
     if (gateway->working > 0)
-        log_warn("%u requests are not finished", gateway->working);
+        log_warn("%s not finished", amount_of(gateway->working, "request").text);
 }
 
 /* Requests whose clients were cut off have been cancelled, and their ends free what they hold. */

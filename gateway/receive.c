@@ -15,6 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/number.h"
@@ -162,8 +163,8 @@ static bool take(struct receiver *receiver, struct exchange *exchange, const cha
 {
     exchange->received += len;
     if (exchange->received > DROPPED_TIMES * most_bytes(exchange)) {
-        log_info("%s: a body of more than %zu bytes: the connection is closed", exchange->peer,
-                 DROPPED_TIMES * most_bytes(exchange));
+        log_info("%s: a body of more than %s: the connection is closed", exchange->peer,
+                 amount_of_bytes(DROPPED_TIMES * most_bytes(exchange)).text);
         return false;
     }
     if (exchange->refused)

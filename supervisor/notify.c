@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/number.h"
 
@@ -86,9 +87,9 @@ static void tell_state(struct notify *notify, const struct notify_state *state)
     if (!notify->behind && state->ready == told->ready && state->stopping == told->stopping &&
         state->workers_ready == told->workers_ready && state->workers == told->workers)
         return;
-    snprintf(text, sizeof text, "%s%sSTATUS=%s%u of %u workers are ready\n", state->ready ? "READY=1\n" : "",
+    snprintf(text, sizeof text, "%s%sSTATUS=%s%u of %s ready\n", state->ready ? "READY=1\n" : "",
              state->stopping ? "STOPPING=1\n" : "", state->stopping ? "Ends what was asked; " : "",
-             state->workers_ready, state->workers);
+             state->workers_ready, amount_of(state->workers, "worker").text);
     notify->behind = !tell(notify, text);
     if (!notify->behind)
         notify->told = *state;

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/amount.h"
 #include "common/available.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -206,7 +207,7 @@ static int finish_weights(struct load *load, struct error *err)
     if (weight_store_publish(load->weights, &sealing) < 0)
         log_warn("%s", sealing.text);
     const char *whose = weight_store_is_found(load->weights) ? "another worker's" : "shared with others";
-    log_debug("weights: %zu bytes, %s", weight_store_bytes(load->weights), whose);
+    log_debug("weights: %s, %s", amount_of_bytes(weight_store_bytes(load->weights)).text, whose);
     return 0;
 }
 

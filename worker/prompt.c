@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/amount.h"
 #include "common/utf8.h"
 #include "worker/template/thinking.h"
 
@@ -169,8 +170,8 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
             return false;
     } else {
         if (prompt->text.len > encoder->most_bytes)
-            return refuse(ret_refusal, PROTO_TOO_LONG, "the prompt has %zu bytes, at most %zu can fit",
-                          prompt->text.len, encoder->most_bytes);
+            return refuse(ret_refusal, PROTO_TOO_LONG, "the prompt has %s, at most %s can fit",
+                          amount_of_bytes(prompt->text.len).text, amount_of_bytes(encoder->most_bytes).text);
         if (!encode_text(encoder, prompt->text, prompt->special, ret_ids, ret_refusal))
             return false;
     }

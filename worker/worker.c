@@ -25,6 +25,7 @@
 
 #include <zmq.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/program.h"
@@ -129,7 +130,7 @@ static void drain(struct worker *worker, const char *why)
 {
     if (is_ending(worker))
         return;
-    log_info("%s: finishing %u requests", why, worker->assignments.n);
+    log_info("%s: finishing %s", why, amount_of(worker->assignments.n, "request").text);
     assignments_close(&worker->assignments, PROTO_DRAINING, "the worker is shutting down");
     enter_state(worker, WORKER_DRAINING);
     link_hurry(&worker->link);
@@ -140,7 +141,7 @@ static void hand_over(struct worker *worker)
 {
     if (worker->state != WORKER_DRAINING)
         return;
-    log_info("giving back %u requests", worker->assignments.n);
+    log_info("giving back %s", amount_of(worker->assignments.n, "request").text);
     assignments_give_back(&worker->assignments);
 }
 
@@ -274,8 +275,8 @@ static void check_preparation(struct worker *worker, uint64_t now)
     uint64_t since = preparer_busy_since(worker->load.preparer);
     if (since == 0 || now < since + PREPARATION_NS)
         return;
-    log_error("a prompt has been in preparation for %u s: ending with %u requests",
-              (unsigned)(PREPARATION_NS / CLOCK_NS_PER_S), worker->assignments.n);
+    log_error("a prompt has been in preparation for %u s: ending with %s",
+              (unsigned)(PREPARATION_NS / CLOCK_NS_PER_S), amount_of(worker->assignments.n, "request").text);
     enter_state(worker, WORKER_FAILED);
     _exit(EXIT_FAILURE);
 }
@@ -288,12 +289,12 @@ static bool is_over(struct worker *worker, uint64_t now)
     if (asked_to_end)
         drain(worker, "asked to end");
     if (asked_to_end && parent_is_gone(worker->options)) { /* nor does a broker stay that would take frames */
-        log_warn("the pool was killed: ending with %u requests", worker->assignments.n);
+        log_warn("the pool was killed: ending with %s", amount_of(worker->assignments.n, "request").text);
         return true;
     }
     if (now > worker->link.heard_ns + worker->options->orphan_s * CLOCK_NS_PER_S) {
-        log_warn("no word from the broker for %u s: ending with %u requests", worker->options->orphan_s,
-                 worker->assignments.n);
+        log_warn("no word from the broker for %u s: ending with %s", worker->options->orphan_s,
+                 amount_of(worker->assignments.n, "request").text);
         return true;
     }
     if (!is_ending(worker) || worker->assignments.n > 0 || preparer_pending(worker->load.preparer) > 0)

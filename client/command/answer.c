@@ -14,6 +14,7 @@
 
 #include "client/command/interrupt.h"
 #include "client/command/io.h"
+#include "common/amount.h"
 #include "common/clock.h"
 #include "common/program.h"
 
@@ -102,7 +103,8 @@ int answer_report(const struct answer *answer)
     case QUERN_STOP:
         return EXIT_SUCCESS;
     case QUERN_LENGTH:
-        program_error("the answer was cut at %u tokens; -n allows more", answer->output_tokens);
+        program_error("the answer was cut at %s; -n allows more",
+                      amount_of(answer->output_tokens, "token").text);
         return EXIT_SUCCESS;
     case QUERN_DEADLINE:
         program_error("the deadline passed");

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "common/amount.h"
 #include "common/utf8.h"
 
 #define TIMEOUT_MS 5000
@@ -193,6 +194,12 @@ static void print_line(const struct quern_worker *worker, const size_t widths[N_
     printf("%.*s\n", n, line);
 }
 
+/* The integer that is nearest to a sum of them. */
+static uint64_t whole(double sum)
+{
+    return sum < (double)UINT64_MAX ? (uint64_t)sum : UINT64_MAX;
+}
+
 /* Whom to signal, and whom to look at in top(1). A broker of an earlier version says nothing of that. */
 static void print_processes(const struct quern_status *status)
 {
@@ -219,7 +226,8 @@ static void print_prompts(const struct quern_status *status)
     printf("%.0f prompt tokens computed, %.0f found in caches", computed, found);
     if (found > 0)
         printf(": %.0f%%", 100 * found / (found + computed));
-    printf("\nKV caches of %.1f MiB, %.1f of them kept for prompts\n\n", bytes / (1 << 20), kept / (1 << 20));
+    printf("\nKV caches of %s, %s of them kept for prompts\n\n", amount_of_bytes(whole(bytes)).text,
+           amount_of_bytes(whole(kept)).text);
 }
 
 /* Once for all workers of a model. */

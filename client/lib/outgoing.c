@@ -6,6 +6,7 @@
  * word, so it never gets that far. */
 
 #include "client/lib/outgoing.h"
+#include "common/amount.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 int outgoing_check_size(const struct quern *client, size_t len, struct error *err)
 {
     size_t max = client->limits.request_bytes ? client->limits.request_bytes : PROTO_MAX_REQUEST_BYTES;
-    return len > max ? error_set(err, -EMSGSIZE, "the message has %zu bytes, the pool takes %zu", len, max)
+    return len > max ? error_set(err, -EMSGSIZE, "the message has %s, the pool takes %s",
+                                 amount_of_bytes(len).text, amount_of_bytes(max).text)
                      : 0;
 }
 

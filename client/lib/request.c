@@ -23,6 +23,7 @@
 #include "client/lib/request_encode.h"
 #include "client/lib/sending.h"
 #include "client/lib/stream.h"
+#include "common/amount.h"
 
 #define SILENCE_NS (1 * CLOCK_NS_PER_S)    /* without a frame: ask */
 #define END_NS     (100 * CLOCK_NS_PER_MS) /* from the DEALER's end to the last frame */
@@ -338,8 +339,8 @@ static void request_forgotten(struct quern *client, struct request *request)
         begin_anew(client, request);
     } else {
         char text[128];
-        snprintf(text, sizeof text, "the broker no longer knows this request; %" PRIu64 " tokens had come",
-                 request->next);
+        snprintf(text, sizeof text, "the broker no longer knows this request; %s had come",
+                 amount_of(request->next, "token").text);
         delivery_fail(client, request, "worker_lost", bytes_of_string(text), 0);
     }
 }

@@ -9,21 +9,19 @@
 /* The numbers of a line; of what it has not, nothing is added. */
 static void take_line(struct recoveries *recoveries, const char *line)
 {
-    static const char took[] = "took over from the broker before: ", ending[] = " is ending: ",
-                      had[] = " had ";
+    static const char took[] = "took over the requests of the broker before: ",
+                      ending[] = " is ending: handing over ", moving[] = " moving ";
     const char *at;
     long a = 0, b = 0;
     int end = 0;
-    if ((at = strstr(line, took)) &&
-        sscanf(at + sizeof took - 1, "%ld requests run, %ld wait", &a, &b) == 2) {
+    if ((at = strstr(line, took)) && sscanf(at + sizeof took - 1, "%ld running, %ld waiting", &a, &b) == 2) {
         recoveries->taken_over++;
         recoveries->running += a;
         recoveries->waiting += b;
-    } else if ((at = strstr(line, ending)) &&
-               sscanf(at + sizeof ending - 1, "%ld requests are handed over%n", &a, &end) == 1 && end > 0) {
+    } else if ((at = strstr(line, ending)) && sscanf(at + sizeof ending - 1, "%ld request", &a) == 1) {
         recoveries->handed_over += a;
-    } else if ((at = strstr(line, had)) &&
-               sscanf(at + sizeof had - 1, "%ld requests: they are moved%n", &a, &end) == 1 && end > 0) {
+    } else if ((at = strstr(line, moving)) &&
+               sscanf(at + sizeof moving - 1, "%ld request%*[s ]of %n", &a, &end) == 1 && end > 0) {
         recoveries->moved += a;
     }
 }

@@ -66,12 +66,12 @@ static bool hears(const char *text)
 START_TEST(the_manager_hears_of_readiness_and_of_the_end)
 {
     pool_spawn(&pool, tiny_model(), "--workers", "2", NULL);
-    ck_assert_msg(hears("STATUS=0 of 2 workers are ready\n"), "%s", pool_log(&pool));
+    ck_assert_msg(hears("STATUS=0 of 2 workers ready\n"), "%s", pool_log(&pool));
     ck_assert_ptr_null(strstr(last, "READY=1"));
     /* One is enough. On a busy machine the supervisor may hear of both in one turn. */
     ck_assert(hears("STATUS="));
     ck_assert_msg(strncmp(last, "READY=1\nSTATUS=", 15) == 0, "%s", last);
-    ck_assert(strstr(last, "STATUS=2 of 2") || hears("READY=1\nSTATUS=2 of 2 workers are ready\n"));
+    ck_assert(strstr(last, "STATUS=2 of 2") || hears("READY=1\nSTATUS=2 of 2 workers ready\n"));
     ck_assert_int_eq(kill(pool.broker, SIGTERM), 0);
     ck_assert(hears("STOPPING=1\n"));
     ck_assert_int_eq(pool_wait(&pool, 60), 0);
@@ -115,11 +115,11 @@ START_TEST(workers_that_die_make_a_pool_no_less_ready)
 {
     pid_t pid;
     pool_start(&pool, tiny_model(), NULL);
-    ck_assert(hears("READY=1\nSTATUS=1 of 1 workers are ready\n"));
+    ck_assert(hears("READY=1\nSTATUS=1 of 1 worker ready\n"));
     ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 1);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
-    ck_assert(hears("READY=1\nSTATUS=0 of 1 workers are ready\n"));
-    ck_assert(hears("READY=1\nSTATUS=1 of 1 workers are ready\n"));
+    ck_assert(hears("READY=1\nSTATUS=0 of 1 worker ready\n"));
+    ck_assert(hears("READY=1\nSTATUS=1 of 1 worker ready\n"));
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST

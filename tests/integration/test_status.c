@@ -6,6 +6,8 @@
 #include "tests/integration/pool.h"
 #include "tests/unit/run.h"
 
+#include "common/amount.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
@@ -259,9 +261,9 @@ START_TEST(a_pool_shows_what_its_caches_find_keep_and_give_up)
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
     check_shown("%d prompt tokens computed", 7 * PROMPT - CACHED);
     check_shown("%d found in caches", CACHED);
-    const double mib = (double)number(w, "kv_block_bytes") / (1 << 20);
-    check_shown("KV caches of %.1f MiB, %.1f of them kept for prompts", 44 * mib,
-                (double)number(w, "kv_cached") * mib);
+    const uint64_t block = (uint64_t)number(w, "kv_block_bytes");
+    check_shown("KV caches of %s, %s of them kept for prompts", amount_of_bytes(44 * block).text,
+                amount_of_bytes((uint64_t)number(w, "kv_cached") * block).text);
     check_shown("13%%"); /* 288 of 2,240 */
     check_shown("%d", (int)number(w, "kv_cached"));
     check_shown("%d", (int)number(w, "evictions"));

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/amount.h"
 #include "common/topology.h"
 #include "common/utf8.h"
 #include "worker/model/hyperparameters.h"
@@ -276,7 +277,7 @@ int quantize_in_memory(struct gguf *gguf, const struct mixture *mixture,
                 format_bytes(plans[i].format, from->dims[0] * from->dims[1] * from->dims[2] * from->dims[3]));
     }
     if (r == 0 && gguf_add_memory(gguf, size, &memory) < 0)
-        r = error_set(err, -ENOMEM, "no memory for %zu bytes of quantized weights", size);
+        r = error_set(err, -ENOMEM, "no memory for %s of quantized weights", amount_of_bytes(size).text);
     for (size_t i = 0; i < n && r == 0; i++) {
         const struct gguf_tensor from = *plans[i].from;
         if (plans[i].format == from.format)

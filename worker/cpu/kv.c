@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/amount.h"
 #include "common/hash.h"
 #include "worker/engine/kv_groups.h"
 #include "worker/gguf/format.h"
@@ -73,13 +74,14 @@ static int count_blocks(struct kv *kv, const struct kv_config *config, const str
     if (n[0] == 0 || total_bytes(kv, n) > fit)
         return error_set(
             err, -ENOMEM,
-            "%llu KV blocks of %zu bytes for each of %u workers do not fit, %llu do: %s has %llu "
-            "bytes, %llu of them free, %llu are promised to others, %zu taken by this worker, %zu by the "
-            "prefix store and other workers' weights",
-            (unsigned long long)(n[0] ? n[0] : 1), set_bytes, memory->n_sharers ? memory->n_sharers : 1,
-            (unsigned long long)(fit / set_bytes), available.by, (unsigned long long)available.total,
-            (unsigned long long)available.now, (unsigned long long)available.promised,
-            memory->total + memory->shared, memory->reserved);
+            "%s of %s for each of %s do not fit, %llu do: %s has %s, %s of them free, %s "
+            "are promised to others, %s taken by this worker, %s by the prefix store and other workers' "
+            "weights",
+            amount_of(n[0] ? n[0] : 1, "KV block").text, amount_of_bytes(set_bytes).text,
+            amount_of(memory->n_sharers ? memory->n_sharers : 1, "worker").text,
+            (unsigned long long)(fit / set_bytes), available.by, amount_of_bytes(available.total).text,
+            amount_of_bytes(available.now).text, amount_of_bytes(available.promised).text,
+            amount_of_bytes(memory->total + memory->shared).text, amount_of_bytes(memory->reserved).text);
     for (uint32_t g = 0; g < kv->n_groups; g++)
         kv->groups[g].n_blocks = n[g] > UINT32_MAX ? UINT32_MAX : (uint32_t)n[g];
     return 0;
@@ -139,8 +141,8 @@ int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory
         void *pool;
         r = memory_take(memory, group->n_blocks * group->block_bytes, &pool);
         if (r < 0)
-            return error_set(err, r, "no memory for %u KV blocks of %zu bytes", group->n_blocks,
-                             group->block_bytes);
+            return error_set(err, r, "no memory for %u KV blocks of %s", group->n_blocks,
+                             amount_of_bytes(group->block_bytes).text);
         kv->pools[g] = pool;
     }
     return r;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/amount.h"
 #include "worker/engine/weight_store.h"
 
 /* ---- describing ---- */
@@ -227,11 +228,11 @@ static int check_size(size_t bytes, const struct memory *memory, struct error *e
     struct available available;
     if (available_read("", &available) < 0 || bytes <= memory_divided(memory, &available))
         return 0;
-    return error_set(
-        err, -ENOMEM,
-        "%zu bytes of weights do not fit: %s has %llu, %zu of them are the prefix store's and other "
-        "workers' weights",
-        bytes, available.by, (unsigned long long)available.total, memory->reserved);
+    return error_set(err, -ENOMEM,
+                     "%s of weights do not fit: %s has %s, %s of them are the prefix store's and other "
+                     "workers' weights",
+                     amount_of_bytes(bytes).text, available.by, amount_of_bytes(available.total).text,
+                     amount_of_bytes(memory->reserved).text);
 }
 
 /* What the store has to do, for every member of the team. */
@@ -279,7 +280,7 @@ static int take_arena(const struct backend_config *config, const struct placemen
     else if (r == 0)
         memory->shared += wanted->size;
     if (r < 0)
-        return error_set(err, r, "no memory for %zu bytes of weights", wanted->size);
+        return error_set(err, r, "no memory for %s of weights", amount_of_bytes(wanted->size).text);
     *ret_base = base;
     *ret_packed = found;
     return 0;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/amount.h"
 #include "common/clock.h"
 #include "worker/engine/delivery.h"
 #include "worker/engine/limits.h"
@@ -216,7 +217,8 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
         return error_set(err, ENGINE_E_INVALID, "tag %llu is alive already",
                          (unsigned long long)request->tag);
     if (request->n_output == 0 && engine->scheduler.n_waiting >= engine->config.max_waiting)
-        return error_set(err, ENGINE_E_FULL, "%u requests are waiting already", engine->scheduler.n_waiting);
+        return error_set(err, ENGINE_E_FULL, "queue full: %s waiting",
+                         amount_of(engine->scheduler.n_waiting, "request").text);
     r = make_sequence(engine, request, &sequence, err);
     if (r != 0)
         return r;

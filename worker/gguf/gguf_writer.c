@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/amount.h"
 #include "common/output_file.h"
 
 struct planned_tensor {
@@ -249,10 +250,10 @@ static int fill_file(const struct gguf_writer *writer, const struct buffer *head
 {
     int r = -posix_fallocate(fd, 0, (off_t)size);
     if (r < 0)
-        return error_set(err, r, "allocating %zu bytes: %s", size, strerror(-r));
+        return error_set(err, r, "allocating %s: %s", amount_of_bytes(size).text, strerror(-r));
     uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
-        return error_set(err, -errno, "mapping %zu bytes: %s", size, strerror(errno));
+        return error_set(err, -errno, "mapping %s: %s", amount_of_bytes(size).text, strerror(errno));
     memcpy(memory, head->data, head->len);
     size_t offset = head->len;
     for (size_t i = 0; i < writer->n_tensors && r == 0; i++) {

@@ -7,16 +7,18 @@
 #include <errno.h>
 #include <math.h>
 
+#include "common/amount.h"
 #include "common/utf8.h"
 
 int json_object_parse(struct bytes text, size_t most, json_t **ret_object, struct error *err)
 {
     json_error_t reason;
     if (text.len > most)
-        return error_set(err, -EMSGSIZE, "%zu bytes, at most %zu are read", text.len, most);
+        return error_set(err, -EMSGSIZE, "%s, at most %s are read", amount_of_bytes(text.len).text,
+                         amount_of_bytes(most).text);
     json_t *json = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &reason);
     if (!json && json_error_code(&reason) == json_error_out_of_memory)
-        return error_set(err, -ENOMEM, "no memory for %zu bytes of JSON", text.len);
+        return error_set(err, -ENOMEM, "no memory for %s of JSON", amount_of_bytes(text.len).text);
     if (!json)
         return error_set(err, -EINVAL, "line %d is no JSON: %s", reason.line, utf8_clean(reason.text));
     if (!json_is_object(json)) {

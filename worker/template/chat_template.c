@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/amount.h"
 #include "worker/template/jinja/jinja.h"
 
 struct chat_template {
@@ -256,8 +257,8 @@ int chat_template_encode(const struct chat_template *chat_template, const struct
     if (r == 0)
         r = chat_template_render(chat_template, messages, &context, &text, err);
     if (r == 0 && text.text.len > most)
-        r = error_set(err, -E2BIG, "the conversation has %zu bytes, at most %zu can fit", text.text.len,
-                      most);
+        r = error_set(err, -E2BIG, "the conversation has %s, at most %s can fit",
+                      amount_of_bytes(text.text.len).text, amount_of_bytes(most).text);
     if (r == 0)
         r = encode_text(tokenizer, &text, ret_ids, err);
     json_decref(messages);

@@ -64,7 +64,7 @@ START_TEST(of_the_queue_a_session_has_as_much_as_it_leaves_free)
         enter(&admission, &requests[i]);
     }
     ck_assert_begins(refusal(&admission, ann, 1),
-                     SHARE_FULL "4 requests of it wait, of 4 in all, and there is room for 4 more");
+                     SHARE_FULL "4 requests of it waiting, of 4 in all, and there is room for 4 more");
     for (int i = 4; i < 6; i++) {
         ck_assert_str_eq(refusal(&admission, bob, 1), "");
         requests[i] = make(bob, 1, 0);
@@ -87,8 +87,9 @@ START_TEST(of_the_bytes_of_prompts_a_session_has_as_much_as_it_leaves_free)
 {
     struct admission admission = {.max_queued = 100, .max_queued_bytes = 1000};
     struct request a = make(ann, 300, 0), b = make(bob, 349, 0), c = make(eve, 350, 0);
-    ck_assert_begins(refusal(&admission, ann, 501), SHARE_FULL
-                     "0 bytes of prompts wait, and 501 more are too many now that there is room for 1000");
+    ck_assert_begins(
+        refusal(&admission, ann, 501), SHARE_FULL
+        "0 bytes of prompts waiting, and 501 bytes more is too much now that there is room for 1000 bytes");
     ck_assert_str_eq(refusal(&admission, ann, 500), "");
     enter(&admission, &a);
     ck_assert_begins(refusal(&admission, ann, 201), SHARE_FULL);
@@ -97,7 +98,7 @@ START_TEST(of_the_bytes_of_prompts_a_session_has_as_much_as_it_leaves_free)
     enter(&admission, &b);
     enter(&admission, &c); /* as a request that came back from its worker */
     ck_assert_begins(refusal(&admission, eve, 2),
-                     FULL "3 requests of 999 bytes wait, and 100 of 1000 bytes may");
+                     FULL "3 requests of 999 bytes waiting, and 100 of 1000 bytes may");
     end(&admission, &a);
     end(&admission, &b);
     end(&admission, &c);
@@ -121,7 +122,7 @@ START_TEST(of_the_journal_a_session_has_as_much_as_it_leaves_free)
     ck_assert_int_eq(ask_journal(&admission, &bob, 300, &journal, &reason), PROTO_OK);
     ck_assert_int_eq(ask_journal(&admission, &bob, 601, &journal, &reason), PROTO_OVERLOADED);
     ck_assert_begins(reason.text, "the journal is full");
-    ck_assert_ptr_nonnull(strstr(reason.text, "601 bytes are wanted, and 600 of 1000 left"));
+    ck_assert_ptr_nonnull(strstr(reason.text, "601 bytes wanted, and 600 bytes of 1000 bytes left"));
     end(&admission, &request);
     journal_settle(&journal, &request.log, 400);
     ck_assert_int_eq(ask_journal(&admission, &ann, 500, &journal, &reason), PROTO_OVERLOADED);
@@ -244,7 +245,7 @@ START_TEST(a_session_of_bytes_that_fit_is_refused_for_its_share_and_not_for_the_
 {
     struct admission admission = {.max_queued = 2, .max_queued_bytes = 1000};
     ck_assert_begins(refusal(&admission, ann, 1000), SHARE_FULL);
-    ck_assert_begins(refusal(&admission, ann, 1001), FULL "0 requests of 0 bytes wait");
+    ck_assert_begins(refusal(&admission, ann, 1001), FULL "0 requests of 0 bytes waiting");
 }
 END_TEST
 
@@ -257,7 +258,7 @@ START_TEST(a_client_may_have_so_many_requests_that_have_not_ended)
     enter(&admission, &second);
     admission_dequeued(&admission, &second); /* it runs */
     ck_assert_str_eq(refusal(&admission, ann, 1),
-                     "this client has 2 requests that have not ended, and may have 2 (client-requests)");
+                     "this client has 2 requests not ended, and may have 2 (client-requests)");
     ck_assert_str_eq(refusal(&admission, bob, 1), "");
     admission_ended(&admission, &second, CLOCK_NS_PER_S);
     ck_assert_str_eq(refusal(&admission, ann, 1), "");

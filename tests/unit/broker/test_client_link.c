@@ -3,6 +3,7 @@
 
 #include "broker/client_link.h"
 #include "broker/request.h"
+#include "common/amount.h"
 #include "tests/unit/broker/logged.h"
 #include "tests/unit/run.h"
 
@@ -178,8 +179,8 @@ START_TEST(the_log_says_how_much_waits_and_who_was_closed)
     send(&clients[0], CREDIT_MESSAGES + 10);
     send(&clients[1], CREDIT_MESSAGES + 1000);
     link_.most_unread = link_.credit.waiting - 1;
-    snprintf(expected, sizeof expected,
-             "warn %zu bytes wait for clients who do not read: 1 of them are closed\n", link_.credit.waiting);
+    snprintf(expected, sizeof expected, "warn %s wait for clients who do not read: 1 connection closed\n",
+             amount_of_bytes(link_.credit.waiting).text);
     logged_begin(&logged);
     client_link_shed(&link_);
     ck_assert_ptr_nonnull(strstr(logged_end(&logged), expected));

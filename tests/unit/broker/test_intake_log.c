@@ -104,7 +104,7 @@ START_TEST(each_reason_is_told_with_its_bound)
     ck_assert_str_eq(said(10 * SECOND), "");
     ck_assert(!stays_with_parts(INTAKE_MAX_PARTS));
     ck_assert_ptr_nonnull(strstr(said(10 * SECOND),
-                                 "warn closed 1 connections for what they did (1 in all): 1 with a message "
+                                 "warn closed 1 connection for what they did (1 in all): 1 with a message "
                                  "of more than 16 parts\n"));
     ck_assert(!stays(INTAKE_SUBSCRIPTIONS, ping, sizeof ping - 1));
     ck_assert(!stays_with_parts(INTAKE_MAX_PARTS));

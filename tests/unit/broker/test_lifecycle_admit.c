@@ -218,9 +218,8 @@ START_TEST(who_is_refused_for_want_of_room_is_told_when_to_come_back)
 {
     broker->admission.max_client_requests = 1;
     inside_admit(0, 'r', NULL);
-    struct message no =
-        expect_refusal(NULL, PROTO_OVERLOADED,
-                       "this client has 1 requests that have not ended, and may have 1 (client-requests)");
+    struct message no = expect_refusal(
+        NULL, PROTO_OVERLOADED, "this client has 1 request not ended, and may have 1 (client-requests)");
     ck_assert_uint_eq(no.error.retry_after_ms, 1000);
     broker->admission.max_client_requests = 0;
     broker->journal.limit = 1000;

@@ -19,7 +19,7 @@ START_TEST(another_worker_goes_on_where_one_died)
     make(request, 3);
     logged_begin(&logged);
     lifecycle_worker_lost(broker, &broker->workers[0], false, "it died");
-    ck_assert_ptr_nonnull(strstr(logged_end(&logged), "info worker-0 had 1 requests: they are moved\n"));
+    ck_assert_ptr_nonnull(strstr(logged_end(&logged), "info moving 1 request of worker-0\n"));
     ck_assert_int_eq(request->state, REQUEST_QUEUED);
     ck_assert_uint_eq(request->epoch.move, 1);
     ck_assert_uint_eq(request->n_lost, 1);
@@ -126,7 +126,7 @@ static void expect_relief(bool is_relieved)
     struct logged logged;
     logged_begin(&logged);
     lifecycle_relieve(broker);
-    const char *said = strstr(logged_end(&logged), "info worker-0 is ending: 1 requests are handed over\n");
+    const char *said = strstr(logged_end(&logged), "info worker-0 is ending: handing over 1 request\n");
     ck_assert_int_eq(said != NULL, is_relieved);
     struct message drain = worker_hears(0);
     ck_assert_int_eq(drain.kind, is_relieved ? MESSAGE_DRAIN : MESSAGE_NONE);

@@ -31,7 +31,7 @@ START_TEST(what_is_not_finished_when_the_time_is_up_ends_and_the_broker_with_it)
     kill(the_pool.broker, SIGTERM);
     expect_stopped(&client_a, 'd');
     ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);
-    ck_assert(pool_says(&the_pool, "2 requests are not finished after 1 s", 0));
+    ck_assert(pool_says(&the_pool, "2 requests not finished after 1 s", 0));
     close_pool();
 }
 END_TEST
@@ -60,7 +60,7 @@ START_TEST(a_draining_broker_finishes_what_takes_less_than_its_time)
     client_generate(&client_a, 'w', "wait", NULL);
     client_expect(&client_a, MESSAGE_ACCEPTED);
     kill(the_pool.broker, SIGTERM);
-    ck_assert(pool_says(&the_pool, "draining: 1 requests", PATIENCE_S));
+    ck_assert(pool_says(&the_pool, "draining: 1 request to finish", PATIENCE_S));
     client_generate(&client_a, 'n', "count 1", NULL);
     ck_assert_int_eq(expect_error(&client_a), PROTO_DRAINING);
     struct message cancel = named(MESSAGE_CANCEL, 'w');

@@ -245,7 +245,7 @@ START_TEST(a_key_has_its_limits_over_all_of_its_sessions)
     client_generate(&second, '2', "wait", NULL);
     client_expect(&second, MESSAGE_ACCEPTED);
     client_generate(&second, '3', "count 1", NULL);
-    expect_overloaded(&second, "2 requests that have not ended, and may have 2 (client-requests)");
+    expect_overloaded(&second, "2 requests not ended, and may have 2 (client-requests)");
     /* A client of the run directory has its own. */
     client_generate(&client_b, '3', "count 1", NULL);
     client_expect(&client_b, MESSAGE_ACCEPTED);
@@ -329,7 +329,7 @@ START_TEST(the_limits_of_a_key_outlive_the_broker)
     struct client second;
     open_tcp(&second, alice, 's'); /* another session, the same key */
     client_generate(&second, '3', "count 1", NULL);
-    expect_overloaded(&second, "2 requests that have not ended, and may have 2 (client-requests)");
+    expect_overloaded(&second, "2 requests not ended, and may have 2 (client-requests)");
     client_close(&second);
     client_close(&client_b); /* whose session the next broker does not know */
     close_pool();

@@ -130,7 +130,7 @@ START_TEST(what_it_published_before_it_died_counts)
     struct message question = {.kind = MESSAGE_TOKENIZE, .tokenize = {.ref = 3}};
     question.tokenize.text = BYTES_LITERAL("hi");
     client_says(1, &question);
-    ck_assert_said(tell(PLACE_WAITING, 1, false, "it crashed"), "worker-0 had 1 requests: they are moved");
+    ck_assert_said(tell(PLACE_WAITING, 1, false, "it crashed"), "moving 1 request of worker-0");
     ck_assert_uint_eq(request->log.count, 3);
     ck_assert_uint_eq(request->n_lost, 1);
     ck_assert_int_eq(request->state, REQUEST_QUEUED);

@@ -333,7 +333,7 @@ START_TEST(a_client_has_its_share_of_the_questions)
     ask_ids(900, 1);
     expect_refusal(900, MESSAGE_DETOKENIZE, PROTO_OVERLOADED, 100,
                    "this client has its share of the questions for a tokenizer: 128 of the 128 that wait, of "
-                   "256 at most; of the large ones 0 of the 0 bytes that wait, of 33554432");
+                   "256 at most; of the large ones 0 bytes of the 0 bytes that wait, of 32 MiB");
 }
 END_TEST
 

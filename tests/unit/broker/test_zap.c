@@ -177,7 +177,7 @@ START_TEST(the_log_says_once_a_second_who_was_refused)
                                  "the last from 10.0.0.2\n"));
     refuse(1, "10.0.0.3");
     ck_assert_str_eq(report(11 * SECOND - 1), "");
-    ck_assert_ptr_nonnull(strstr(report(11 * SECOND), "warn refused 1 connections of clients"));
+    ck_assert_ptr_nonnull(strstr(report(11 * SECOND), "warn refused 1 connection of clients"));
     ck_assert_str_eq(report(20 * SECOND), "");
 }
 END_TEST

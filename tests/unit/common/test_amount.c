@@ -15,7 +15,7 @@ START_TEST(one_is_singular_and_all_else_is_plural)
 }
 END_TEST
 
-START_TEST(bytes_are_exact_while_they_are_few_and_then_have_three_digits)
+START_TEST(bytes_are_exact_while_they_are_few_and_then_have_a_unit)
 {
     static const struct {
         uint64_t n;
@@ -27,8 +27,8 @@ START_TEST(bytes_are_exact_while_they_are_few_and_then_have_three_digits)
                  {10000, "9.77 KiB"},
                  {65536, "64 KiB"},
                  {65537, "64.0 KiB"},
-                 {250000, "244 KiB"},
-                 {(1 << 20) - 1, "1024 KiB"},
+                 {250000, "244.1 KiB"},
+                 {(1 << 20) - 1, "1024.0 KiB"},
                  {1 << 20, "1 MiB"},
                  {4194304, "4 MiB"},
                  {4194305, "4.00 MiB"},
@@ -54,7 +54,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, one_is_singular_and_all_else_is_plural);
-    tcase_add_test(tests, bytes_are_exact_while_they_are_few_and_then_have_three_digits);
+    tcase_add_test(tests, bytes_are_exact_while_they_are_few_and_then_have_a_unit);
     tcase_add_test(tests, several_may_stand_in_one_expression);
 }
 

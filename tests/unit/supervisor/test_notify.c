@@ -57,18 +57,18 @@ START_TEST(the_manager_hears_each_state_once)
     surroundings(name, NULL, NULL);
     ck_assert_int_eq(notify_init(&notify, NULL), 0);
     notify_turn(&notify, &state, 1);
-    ck_assert_str_eq(heard(manager), "STATUS=0 of 2 workers are ready\n");
+    ck_assert_str_eq(heard(manager), "STATUS=0 of 2 workers ready\n");
     notify_turn(&notify, &state, 2);
     ck_assert_str_eq(heard(manager), "");
     ck_assert_uint_eq(notify_due(&notify, 2), UINT64_MAX);
     state.ready = true;
     state.workers_ready = 1;
     notify_turn(&notify, &state, 3);
-    ck_assert_str_eq(heard(manager), "READY=1\nSTATUS=1 of 2 workers are ready\n");
+    ck_assert_str_eq(heard(manager), "READY=1\nSTATUS=1 of 2 workers ready\n");
     state.stopping = true;
     notify_turn(&notify, &state, 4);
     ck_assert_str_eq(heard(manager),
-                     "READY=1\nSTOPPING=1\nSTATUS=Ends what was asked; 1 of 2 workers are ready\n");
+                     "READY=1\nSTOPPING=1\nSTATUS=Ends what was asked; 1 of 2 workers ready\n");
     notify_turn(&notify, &state, 5);
     ck_assert_str_eq(heard(manager), "");
     notify_deinit(&notify);
@@ -86,7 +86,7 @@ START_TEST(signs_of_life_come_at_half_of_what_the_watchdog_allows)
     surroundings(name, "3000000", pid);
     ck_assert_int_eq(notify_init(&notify, NULL), 0);
     notify_turn(&notify, &state, 1000 * MS);
-    ck_assert_str_eq(heard(manager), "STATUS=0 of 1 workers are ready\n");
+    ck_assert_str_eq(heard(manager), "STATUS=0 of 1 worker ready\n");
     ck_assert_str_eq(heard(manager), "WATCHDOG=1\n");
     ck_assert_uint_eq(notify_due(&notify, 1000 * MS), 2500 * MS);
     notify_turn(&notify, &state, 2499 * MS);
@@ -108,7 +108,7 @@ START_TEST(a_watchdog_of_another_process_gets_no_signs_of_life)
     surroundings(name, "3000000", "1");
     ck_assert_int_eq(notify_init(&notify, NULL), 0);
     notify_turn(&notify, &state, 1000 * MS);
-    ck_assert_str_eq(heard(manager), "STATUS=0 of 1 workers are ready\n");
+    ck_assert_str_eq(heard(manager), "STATUS=0 of 1 worker ready\n");
     ck_assert_str_eq(heard(manager), "");
     notify_deinit(&notify);
     close(manager);
@@ -138,7 +138,7 @@ START_TEST(what_a_full_socket_did_not_take_is_told_later_as_it_is_by_then)
     now += 2000 * MS;
     notify_turn(&notify, &state, now);
     char last[128];
-    snprintf(last, sizeof last, "READY=1\nSTATUS=%u of 1000 workers are ready\n", state.workers_ready);
+    snprintf(last, sizeof last, "READY=1\nSTATUS=%u of 1000 workers ready\n", state.workers_ready);
     ck_assert_str_eq(heard(manager), last);
     ck_assert_str_eq(heard(manager), "WATCHDOG=1\n");
     ck_assert_uint_eq(notify_due(&notify, now), now + 1000 * MS);
@@ -175,7 +175,7 @@ START_TEST(a_manager_that_has_gone_is_no_reason_to_wait_or_end)
     ck_assert(notify.behind);
     int manager = manager_open(name); /* one that was started anew */
     notify_turn(&notify, &state, 2);
-    ck_assert_str_eq(heard(manager), "READY=1\nSTATUS=0 of 0 workers are ready\n");
+    ck_assert_str_eq(heard(manager), "READY=1\nSTATUS=0 of 0 workers ready\n");
     notify_deinit(&notify);
     close(manager);
 }

@@ -145,7 +145,7 @@ START_TEST(a_text_that_cannot_be_a_prompt_is_told_why)
     refused(&prompt, "", PROTO_BAD_REQUEST, "the text is not UTF-8");
     encoder.most_bytes = 3;
     prompt = text_prompt("abcd");
-    refused(&prompt, "", PROTO_TOO_LONG, "the prompt has 4 bytes, at most 3 can fit");
+    refused(&prompt, "", PROTO_TOO_LONG, "the prompt has 4 bytes, at most 3 bytes can fit");
     prompt = text_prompt("abc");
     ck_assert(prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal));
     ids_deinit(&ids);

@@ -4,6 +4,7 @@
  * Whatever costs more than a constant is charged to the run here, so that neither filters nor operators have
  * to think of it. */
 
+#include "common/amount.h"
 #include "worker/template/jinja/value.h"
 
 #include <errno.h>
@@ -30,7 +31,8 @@ int jinja_no_memory(struct jinja_run *run)
 {
     if (run->arena.starved)
         return jinja_fail(run, -ENOMEM, "no memory for what the template makes");
-    return jinja_fail(run, -EMSGSIZE, "the template needs more than %zu bytes", run->arena.limit);
+    return jinja_fail(run, -EMSGSIZE, "the template needs more than %s",
+                      amount_of_bytes(run->arena.limit).text);
 }
 
 int jinja_spend(struct jinja_run *run, size_t steps)

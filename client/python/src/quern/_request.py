@@ -291,7 +291,7 @@ class Request:
             self._take_held()
             self.send(session)
         else:
-            text = f"the broker no longer knows this request; {self.next} tokens had come"
+            text = f"the broker no longer knows this request; {self.next} token{'s' * (self.next != 1)} had come"
             self.fail(session, "worker_lost", text)
 
     # -- coming in, frames --

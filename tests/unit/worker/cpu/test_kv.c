@@ -80,7 +80,7 @@ START_TEST(a_window_without_room_for_one_sequence_is_refused)
 {
     leave(4 * BLOCK); /* the second group alone needs four blocks, and half a block is missing */
     ck_assert_int_eq(take(0), -ENOMEM);
-    expect_beginning("1 KV blocks of 65536 bytes for each of 1 workers do not fit, 1 do: ");
+    expect_beginning("1 KV block of 64 KiB for each of 1 worker do not fit, 1 do: ");
     ck_assert_uint_eq(memory.total, 0);
 }
 END_TEST
@@ -95,7 +95,7 @@ START_TEST(who_asks_for_a_number_gets_it_within_his_part)
     ck_assert_uint_eq(kv.groups[1].n_blocks, 50);
     memory_deinit(&memory);
     ck_assert_int_eq(take(51), -ENOMEM);
-    expect_beginning("51 KV blocks of 65536 bytes for each of 2 workers do not fit, 50 do: ");
+    expect_beginning("51 KV blocks of 64 KiB for each of 2 workers do not fit, 50 do: ");
     memory.total = 2 * BLOCK + 1; /* weights of its own */
     ck_assert_int_eq(take(49), -ENOMEM);
     snprintf(taken, sizeof taken, "65537 taken by this worker, %zu by the prefix store", memory.reserved);

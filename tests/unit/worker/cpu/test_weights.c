@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What stays in memory of a model's file. */
 
+#include "common/amount.h"
 #include "worker/cpu/weights.h"
 #include "tests/unit/run.h"
 #include "tests/unit/worker/cpu/small_model.h"
@@ -135,9 +136,9 @@ START_TEST(weights_that_can_never_fit_are_refused_by_their_numbers)
     ck_assert_int_eq(weights_init(&weights, model, &memory, threads, &config, &err), -ENOMEM);
     ck_assert_ptr_null(weights.layers);
     ck_assert_uint_eq(memory.total, 0);
-    snprintf(says, sizeof says, "%zu bytes of weights do not fit: ", size);
+    snprintf(says, sizeof says, "%s of weights do not fit: ", amount_of_bytes(size).text);
     ck_assert_msg(strncmp(err.text, says, strlen(says)) == 0, "%s", err.text);
-    snprintf(says, sizeof says, "%zu of them are the prefix store's", memory.reserved);
+    snprintf(says, sizeof says, "%s of them are the prefix store's", amount_of_bytes(memory.reserved).text);
     ck_assert_msg(strstr(err.text, says) != NULL, "%s", err.text);
     threads_free(threads);
     model_free(model);

@@ -198,7 +198,7 @@ START_TEST(a_full_queue_says_so)
     }
     struct engine_request request = request_of(4, 4, 4);
     ck_assert_int_eq(engine_submit(h->engine, &request, &err), ENGINE_E_FULL);
-    ck_assert_str_eq(err.text, "3 requests are waiting already");
+    ck_assert_str_eq(err.text, "queue full: 3 requests waiting");
     struct engine_request resumed = request_of(5, 4, 4); /* it had its place already, elsewhere */
     const int32_t output = 'a';
     resumed.output = &output;

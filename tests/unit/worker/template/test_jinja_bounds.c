@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where bounds lie, what they say, and that work is charged by its size. */
 
+#include "common/amount.h"
 #include "tests/unit/worker/template/jinja_examples.h"
 
 START_TEST(what_is_within_the_bounds_is_done)
@@ -347,13 +348,13 @@ START_TEST(memory_is_bounded_by_what_the_template_was_given)
     const struct tm date = {.tm_year = 126};
     ck_assert_int_eq(jinja_template_new(bytes_of_string(source), &jinja, &err), 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char says[80];
+        char says[128];
         json_t *json = json_loads(cases[i].variable, JSON_DECODE_ANY, NULL);
         const struct jinja_variable variables[] = {{"v", json, true}, {"w", json, false}};
         text.len = marks.len = 0;
         ck_assert_int_eq(jinja_render(jinja, variables, 2, &date, &text, &marks, &err), -EMSGSIZE);
-        snprintf(says, sizeof says, "line 1: the template needs more than %u bytes",
-                 (64u << 20) + 64 * 2 * cases[i].bytes);
+        snprintf(says, sizeof says, "line 1: the template needs more than %s",
+                 amount_of_bytes((64u << 20) + 64 * 2 * cases[i].bytes).text);
         ck_assert_str_eq(err.text, says);
         json_decref(json);
     }

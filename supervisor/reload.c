@@ -118,7 +118,8 @@ bool reload_turn(struct reload *reload, struct places *places, struct gateway_ch
         bool another = record->incarnation != reload->incarnation;
         report(reload, control, now);
         if (places_took_back(places)) {
-            reload_failed(reload, control, "%.400s; the program before is started again", record->reason);
+            reload_failed(reload, control, "worker-%u: %.400s; the program before is started again",
+                          reload->index, record->reason);
         } else if (record->state == PLACE_FAILED && another) {
             reload_failed(reload, control, "worker-%u failed for good: %.400s", reload->index,
                           record->reason);

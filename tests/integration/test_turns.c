@@ -6,9 +6,6 @@
 #include "tests/integration/terminal.h"
 #include "tests/unit/run.h"
 
-#include "common/clock.h"
-
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,25 +73,6 @@ static void leave(pid_t pid, int terminal)
 {
     type(terminal, "/exit\r");
     ck_assert_int_eq(end_of(pid, terminal), 0);
-}
-
-/* Ctrl-D until it is heard: one that comes before libedit has switched the terminal is lost in the kernel.
- * All that is shown is in `screen`. */
-static int end_by_ctrl_d(pid_t pid, int terminal)
-{
-    ssize_t n = 1;
-    for (uint64_t until = clock_ns() + WAIT_S * CLOCK_NS_PER_S; n > 0 && clock_ns() < until;) {
-        struct pollfd readable = {.fd = terminal, .events = POLLIN};
-        (void)!write(terminal, "\x04", 1); /* it may have ended */
-        usleep(20000);                     /* or its echo is all that comes */
-        if (poll(&readable, 1, 100) > 0) {
-            n = read(terminal, screen + shown, sizeof screen - shown - 1);
-            shown += n > 0 ? (size_t)n : 0;
-        }
-    }
-    screen[shown] = 0;
-    ck_assert_int_le(n, 0);
-    return end_of(pid, terminal);
 }
 
 START_TEST(what_is_pasted_is_sent_by_enter_as_one_turn)
@@ -186,8 +164,10 @@ START_TEST(a_terminal_is_not_left_with_marks_by_whatever_ends_the_chat)
         int terminal;
         pid_t pid = start_chat(&terminal, "xterm");
         if (way == 0) {
-            ck_assert_int_eq(end_by_ctrl_d(pid, terminal), 0);
+            type(terminal, "/exit\r");
+            gather_screen(terminal);
             ck_assert_ptr_nonnull(strstr(screen, OFF));
+            ck_assert_int_eq(end_of(pid, terminal), 0);
             continue;
         }
         if (way == 1)
@@ -268,11 +248,6 @@ START_TEST(quotes_that_nothing_closes_are_an_error_of_a_pipe)
     char got[8192];
     ck_assert_int_eq(chat_of("\"\"\"What is 2\nplus\n", got, sizeof got), 1);
     ck_assert_str_eq(got, "quern: stdin ends before \"\"\" closes a turn\n");
-    int terminal;
-    pid_t pid = start_chat(&terminal, "xterm");
-    type(terminal, "\"\"\"\r");
-    expect(terminal, "... ");
-    ck_assert_int_eq(end_by_ctrl_d(pid, terminal), 0);
 }
 END_TEST
 

@@ -120,7 +120,7 @@ START_TEST(weights_that_can_never_fit_are_refused_by_their_numbers)
     struct threads *threads;
     struct weights weights;
     struct error err = {0};
-    char says[64];
+    char says[128];
     const struct backend_config config = {0};
     ck_assert_int_eq(available_read("", &available), 0);
     ck_assert_int_eq(threads_new(1, NULL, 0, &threads, NULL), 0);
@@ -136,9 +136,10 @@ START_TEST(weights_that_can_never_fit_are_refused_by_their_numbers)
     ck_assert_int_eq(weights_init(&weights, model, &memory, threads, &config, &err), -ENOMEM);
     ck_assert_ptr_null(weights.layers);
     ck_assert_uint_eq(memory.total, 0);
-    snprintf(says, sizeof says, "%s of weights do not fit: ", amount_of_bytes(size).text);
+    snprintf(says, sizeof says, "%.40s of weights do not fit: ", amount_of_bytes(size).text);
     ck_assert_msg(strncmp(err.text, says, strlen(says)) == 0, "%s", err.text);
-    snprintf(says, sizeof says, "%s of them are the prefix store's", amount_of_bytes(memory.reserved).text);
+    snprintf(says, sizeof says, "%.30s of them are the prefix store's",
+             amount_of_bytes(memory.reserved).text);
     ck_assert_msg(strstr(err.text, says) != NULL, "%s", err.text);
     threads_free(threads);
     model_free(model);

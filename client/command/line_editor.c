@@ -25,6 +25,7 @@
 #include "client/command/io.h"
 
 #define IDLE_MS       500
+#define CTRL_D        4
 #define HISTORY_LINES 1000
 
 #define PASTE_ON    "\033[?2004h"
@@ -74,6 +75,10 @@ static int read_character(EditLine *terminal, wchar_t *ret_character)
             memset(&state, 0, sizeof state);
             continue;
         }
+        /* A Ctrl-D that was typed before the terminal was ours, during an answer, is a NUL when it becomes
+         * that; the key that sends one itself only sets a mark. */
+        if (*ret_character == 0)
+            *ret_character = CTRL_D;
         return 1;
     }
 }
@@ -226,6 +231,7 @@ static const char *read_typed(struct line_editor *editor)
     HistEvent event;
     if (editor->marks) /* again and again: who came to the front meanwhile may have switched it off */
         io_write(PASTE_ON, strlen(PASTE_ON));
+    el_set(editor->terminal, EL_PREP_TERM, 1); /* el_gets does it after the prompt: keys come before that */
     const char *got = el_gets(editor->terminal, &n);
     if (!got && interrupt_signal() == SIGINT) {
         /* The line is given up, the program is not. */

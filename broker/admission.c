@@ -97,15 +97,15 @@ static enum proto_error check_client_requests(const struct admission *admission,
     if (most == 0)
         return PROTO_OK;
     if (share->requests >= most)
-        return error_set(reason, PROTO_OVERLOADED,
-                         "this %s has %zu requests that have not ended, and may have %zu (client-requests)",
-                         party->tenancy->alone ? "tenant" : "client", share->requests, most);
+        return error_set(
+            reason, PROTO_OVERLOADED, "this %s has %s not ended, and may have %zu (client-requests)",
+            party->tenancy->alone ? "tenant" : "client", amount_of(share->requests, "request").text, most);
     if (party->tenancy->named && !party->tenancy->alone &&
         !share_allows_first(holdings->tenant->requests, 1, most - share->requests, most))
         return error_set(reason, PROTO_OVERLOADED,
-                         "this tenant has %zu requests that have not ended, of %zu that its client has and "
-                         "%zu that it may have (client-requests)",
-                         holdings->tenant->requests, share->requests, most);
+                         "this tenant has %s not ended, of %zu that its client has and %zu that it may have "
+                         "(client-requests)",
+                         amount_of(holdings->tenant->requests, "request").text, share->requests, most);
     return PROTO_OK;
 }
 
@@ -170,7 +170,7 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
         return error_set(
             reason, PROTO_OVERLOADED,
             "the journal is full of requests that run or wait, and of answers that their clients have not "
-            "read: %s wanted, %s of %s left",
+            "read: %s wanted, and %s of %s left",
             amount_of_bytes(bytes).text, amount_of_bytes(claim.left).text,
             amount_of_bytes(journal->limit).text);
     if ((whose = whose_is_full(party, &claim, &had)))

@@ -266,7 +266,8 @@ int recover(struct broker *broker, struct error *err)
         log_info("took over the requests of the broker before: %zu running, %zu waiting, %zu ended",
                  recovery.running, recovery.queued, recovery.ended);
     if (recovery.damaged > 0)
-        log_error("of what it had left, %s damaged", amount_of(recovery.damaged, "part").text);
+        log_error("%s of what it had left %s damaged and dropped", amount_of(recovery.damaged, "part").text,
+                  recovery.damaged == 1 ? "was" : "were");
     free(recovery.records.items);
     free(recovery.chunks.items);
     return r < 0 ? error_set(err, r, "what the broker before has left: out of memory") : 0;

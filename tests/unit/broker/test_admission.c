@@ -118,7 +118,7 @@ START_TEST(of_the_journal_a_session_has_as_much_as_it_leaves_free)
     ck_assert_int_eq(ask_journal(&admission, &ann, 101, &journal, &reason), PROTO_OVERLOADED);
     ck_assert_begins(reason.text,
                      "this session's share of the journal is full: its requests could take 400 bytes, and "
-                     "101 more are too many now that 600 of 1000 are left");
+                     "101 bytes more is too much now that 600 bytes of 1000 bytes is left");
     ck_assert_int_eq(ask_journal(&admission, &bob, 300, &journal, &reason), PROTO_OK);
     ck_assert_int_eq(ask_journal(&admission, &bob, 601, &journal, &reason), PROTO_OVERLOADED);
     ck_assert_begins(reason.text, "the journal is full");
@@ -470,11 +470,11 @@ START_TEST(of_little_every_tenant_may_have_something)
     enter(&admission, &x);
     ck_assert_begins(
         refusal_of(&admission, &x),
-        "this tenant has 1 requests that have not ended, of 1 that its client has and 2 that it");
+        "this tenant has 1 request not ended, of 1 that its client has and 2 that it");
     struct request z = for_tenant(ann, "z", false);
     ck_assert_str_eq(refusal_of(&admission, &z), "");
     enter(&admission, &z);
-    ck_assert_begins(refusal_of(&admission, &z), "this client has 2 requests that have not ended");
+    ck_assert_begins(refusal_of(&admission, &z), "this client has 2 requests not ended");
     end(&admission, &x);
     end(&admission, &z);
 }

@@ -2,6 +2,8 @@
 /* How many KV blocks there are: what is wanted, or as much of it as this worker's part of memory holds. */
 
 #include "worker/cpu/kv.h"
+
+#include "common/amount.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -87,7 +89,7 @@ END_TEST
 
 START_TEST(who_asks_for_a_number_gets_it_within_his_part)
 {
-    char taken[64];
+    char taken[192];
     memory.n_sharers = 2;
     leave((uint64_t)100 * 2 * BLOCK);
     ck_assert_int_eq(take(50), 0);
@@ -98,7 +100,8 @@ START_TEST(who_asks_for_a_number_gets_it_within_his_part)
     expect_beginning("51 KV blocks of 64 KiB for each of 2 workers do not fit, 50 do: ");
     memory.total = 2 * BLOCK + 1; /* weights of its own */
     ck_assert_int_eq(take(49), -ENOMEM);
-    snprintf(taken, sizeof taken, "65537 taken by this worker, %zu by the prefix store", memory.reserved);
+    snprintf(taken, sizeof taken, "%s taken by this worker, %s by the prefix store",
+             amount_of_bytes(memory.total).text, amount_of_bytes(memory.reserved).text);
     ck_assert_msg(strstr(err.text, ", 48 do: ") && strstr(err.text, taken), "%s", err.text);
     memory.total = 0;
 }

@@ -105,7 +105,7 @@ START_TEST(a_prompt_far_beyond_the_context_is_refused_before_it_is_split)
     memset(text, 'a', len);
     text[len] = 0;
     struct quern_request request = request_of(text);
-    refused(&request, "too_long", "3145728 bytes");
+    refused(&request, "too_long", "3 MiB");
     free(text);
 }
 END_TEST

@@ -52,11 +52,13 @@ static trait_set traits_of_layer(const struct model_layer *layer)
     const struct layer_traits *t = &layer->traits;
     return traits_of_norm(&t->norm) | traits_of_tensors(layer->tensors, TENSOR_ROLES) |
            when(t->norm_place & NORM_AFTER, TRAIT_NORM_AFTER) | when(t->parallel, TRAIT_PARALLEL) |
-           when(t->residual_scale != 1, TRAIT_SCALES) | TRAIT_BIT(rotaries[t->rotary.kind]) |
-           TRAIT_BIT(scalings[t->rotary.scaling]) | when(t->qk_norm, TRAIT_QK_NORM) |
-           when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) | when(t->window > 0, TRAIT_WINDOW) |
-           TRAIT_BIT(activations[t->activation]) | when(!t->gated, TRAIT_UNGATED) |
-           when(t->experts.n > 0, TRAIT_EXPERTS) | when(t->experts.n_shared > 0, TRAIT_SHARED_EXPERTS);
+           when(t->residual_scale != 1, TRAIT_SCALES) |
+           when(t->rotary.kind != ROTARY_NONE, rotaries[t->rotary.kind]) |
+           when(t->rotary.scaling != ROTARY_UNSCALED, scalings[t->rotary.scaling]) |
+           when(t->qk_norm, TRAIT_QK_NORM) | when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) |
+           when(t->window > 0, TRAIT_WINDOW) | TRAIT_BIT(activations[t->activation]) |
+           when(!t->gated, TRAIT_UNGATED) | when(t->experts.n > 0, TRAIT_EXPERTS) |
+           when(t->experts.n_shared > 0, TRAIT_SHARED_EXPERTS);
 }
 
 trait_set model_traits(const struct model *model)

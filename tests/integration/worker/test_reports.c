@@ -37,8 +37,8 @@ START_TEST(registration_says_what_the_worker_can)
     struct message hello = expect(s, MESSAGE_REGISTER);
     ck_assert_uint_eq(hello.register_.slots, 3);
     ck_assert_uint_eq(hello.register_.kv_blocks, 40);
-    ck_assert_uint_eq(hello.register_.context, 2000);
-    ck_assert_uint_eq(hello.register_.max_prompt, 40 * 32 - 1); /* the cache is less than the context */
+    ck_assert_uint_eq(hello.register_.context, 40 * 32); /* what the cache holds of it */
+    ck_assert_uint_eq(hello.register_.max_prompt, 40 * 32 - 1);
     ck_assert_uint_eq(hello.register_.digest.len, 16);
     ck_assert(bytes_equal(hello.register_.device, BYTES_LITERAL("null")));
     ck_assert_ptr_nonnull(memmem(hello.register_.model.data, hello.register_.model.len, "tiny", 4));

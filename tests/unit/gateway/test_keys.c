@@ -128,6 +128,7 @@ START_TEST(a_key_with_many_questions_leaves_room_for_those_of_others)
     for (size_t i = 0; i < 2; i++)
         keys_answered(&keys, bob, 3 << 20);
     ck_assert_uint_eq(keys.asked.n + keys.asked.bytes + ada->asked.n + bob->asked.bytes, 0);
+    keys_deinit(&keys);
 }
 END_TEST
 

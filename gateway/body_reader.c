@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* See body_reader.h.
  *
- * Two lanes wait for the thread, small bodies and large ones, and it takes from both in turn: neither waits
- * for more than one body of the other. What has been read waits in a third list for the loop, which an
- * eventfd wakes. The lock is held for a few pointers only. */
+ * Three lanes wait for the thread: small bodies, long conversations, and huge ones. It takes from each in
+ * turn, so none waits for more than one body of each other lane. What has been read waits in a third list for
+ * the loop, which an eventfd wakes. The lock is held for a few pointers only. */
 
 #include "gateway/body_reader.h"
 
@@ -21,10 +21,11 @@
 #include <utlist.h>
 
 #define SMALL_BYTES   (16u << 10) /* of a body that may be read on the loop: 2 ms at worst */
+#define MEDIUM_BYTES  (256u << 10)
 #define AT_ONCE_BYTES (64u << 10) /* of all such bodies in one turn of the loop */
 #define SMALL_TREE    (4u << 20)  /* of such a body: the largest needs 1.3 MB */
 
-enum lane { SMALL, LARGE, LANES };
+enum lane { SMALL, MEDIUM, LARGE, LANES };
 
 struct body_reader {
     struct json_memory at_once; /* the loop's own */
@@ -55,13 +56,16 @@ static void read_body(struct body_reading *reading, struct json_memory *memory)
 
 static struct body_reading *take_next(struct body_reader *reader, enum lane *turn)
 {
-    enum lane lane = reader->waiting[*turn] ? *turn : (enum lane)(LANES - 1 - *turn);
-    struct body_reading *next = reader->waiting[lane];
-    if (next) {
+    for (unsigned i = 0; i < LANES; i++) {
+        const unsigned lane = (*turn + i) % LANES;
+        struct body_reading *next = reader->waiting[lane];
+        if (!next)
+            continue;
         DL_DELETE(reader->waiting[lane], next);
-        *turn = (enum lane)(LANES - 1 - lane);
+        *turn = (enum lane)((lane + 1) % LANES);
+        return next;
     }
-    return next;
+    return NULL;
 }
 
 static void *run(void *arg)
@@ -126,6 +130,15 @@ static void hand_over(struct body_reading *reading)
     reading->then(reading);
 }
 
+/* Without reading it: nobody new is served, and whoever is told so gives way to those who were before. */
+static void refuse_drained(struct body_reading *reading)
+{
+    reading->result = refuse(&reading->refusal, 503, "draining", NULL, "the gateway is shutting down");
+    reading->refusal.retry_after_s = 1;
+    buffer_deinit(&reading->body);
+    hand_over(reading);
+}
+
 void body_read(struct exchange *exchange, struct body_reading *reading)
 {
     struct body_reader *reader = exchange->gateway->body_reader;
@@ -136,6 +149,10 @@ void body_read(struct exchange *exchange, struct body_reading *reading)
     reading->counted = exchange->body_counted;
     exchange->body = (struct buffer){0};
     exchange->body_counted = 0;
+    if (exchange->gateway->draining) {
+        refuse_drained(reading);
+        return;
+    }
     if (len <= SMALL_BYTES && reader->read_at_once + len <= AT_ONCE_BYTES) {
         reader->read_at_once += len;
         read_body(reading, &reader->at_once);
@@ -144,7 +161,8 @@ void body_read(struct exchange *exchange, struct body_reading *reading)
     }
     exchange_when_gone(exchange, on_gone, reading);
     pthread_mutex_lock(&reader->lock);
-    DL_APPEND(reader->waiting[len <= SMALL_BYTES ? SMALL : LARGE], reading);
+    const enum lane lane = len <= SMALL_BYTES ? SMALL : len <= MEDIUM_BYTES ? MEDIUM : LARGE;
+    DL_APPEND(reader->waiting[lane], reading);
     pthread_cond_signal(&reader->submitted);
     pthread_mutex_unlock(&reader->lock);
 }

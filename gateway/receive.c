@@ -221,7 +221,7 @@ static enum MHD_Result queue(struct exchange *exchange)
     allow_origin(exchange);
     if (exchange->status < COUNTERS_CODES)
         exchange->gateway->counters.answers[exchange->status]++;
-    if (exchange->gateway->retired || exchange->last)
+    if (exchange->gateway->retired || exchange->gateway->draining || exchange->last)
         MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_CONNECTION, "close");
     if (exchange->status == 401)
         MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
@@ -246,6 +246,8 @@ enum MHD_Result receive_access(void *cls, struct MHD_Connection *connection, con
 {
     struct receiver *receiver = cls;
     struct exchange *exchange = *ret_exchange;
+    if (receiver->closing || (exchange && exchange->gone))
+        return MHD_NO;
     if (!exchange) {
         bool at_once = false;
         *ret_exchange = exchange = begin(receiver, connection, url, method, version);

@@ -14,6 +14,7 @@ struct receiver {
     struct gateway *gateway;
     struct connections connections;
     struct origin_rules origins;
+    bool closing; /* nothing is begun any more: what is suspended when libmicrohttpd stops would end us */
 };
 
 /* MHD_AcceptPolicyCallback, MHD_AccessHandlerCallback, MHD_RequestCompletedCallback and

@@ -199,6 +199,7 @@ struct server *server_stop(struct server *server)
     if (server->daemon) {
         /* Those that are suspended may not be there when it stops. */
         server_refuse_connections(server);
+        server->receiver.closing = true;
         connections_lose_all(&server->receiver.connections);
         MHD_run(server->daemon);
         MHD_stop_daemon(server->daemon);

@@ -261,5 +261,41 @@ class Draining(Base):
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
 
 
+class Stopped(unittest.TestCase):
+    """While clients ask on and on, with bodies that are read beside the loop."""
+    BODY = json.dumps({"prompt": "a" * 14500, "max_tokens": 1})
+    REQUEST = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(BODY)}\r\n\r\n{BODY}".encode()
+
+    def ask_on(self, port):
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=WAIT) as connection:
+                while True:
+                    connection.sendall(self.REQUEST)
+                    if not connection.recv(65536):
+                        return
+        except OSError:
+            pass  # it is gone
+
+    def stop(self, folder, signals):
+        gateway = Process(folder, "quern-gateway", "--listen", "127.0.0.1:0", "--connect", str(folder / "none"))
+        gateway.says("ready: http://")
+        port = int(gateway.log()[gateway.begun:].split("ready: http://127.0.0.1:")[1].split()[0])
+        clients = [threading.Thread(target=self.ask_on, args=(port,)) for _ in range(24)]
+        for client in clients:
+            client.start()
+        for number in signals:
+            gateway.process.send_signal(number)
+        self.assertEqual(gateway.process.wait(WAIT), 0, gateway.log())
+        for client in clients:
+            client.join(WAIT)
+
+    def test_one_signal_or_two_end_it(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
+        for _ in range(8):
+            self.stop(folder, [signal.SIGTERM])
+            self.stop(folder, [signal.SIGTERM, signal.SIGINT])
+        shutil.rmtree(folder)
+
+
 if __name__ == "__main__":
     main()

@@ -248,6 +248,19 @@ START_TEST(a_client_that_leaves_is_not_answered_and_all_is_given_back)
 }
 END_TEST
 
+START_TEST(a_gateway_that_ends_reads_no_more)
+{
+    struct one asked;
+    char *body = prompt_of(MB);
+    gateway.draining = true;
+    submit(&asked, body, MB);
+    ck_assert_uint_eq(asked.ended, 1);
+    ck_assert_uint_eq(gateway.bodies.used, 0);
+    is_refused(&asked, 503, "shutting down");
+    free(body);
+}
+END_TEST
+
 START_TEST(what_is_under_way_at_the_end_is_handed_over)
 {
     struct one asked[3];
@@ -297,6 +310,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_large_body_that_is_wrong_is_refused_by_what_is_wrong);
     tcase_add_test(tests, what_was_read_has_to_fit_into_the_budget);
     tcase_add_test(tests, a_client_that_leaves_is_not_answered_and_all_is_given_back);
+    tcase_add_test(tests, a_gateway_that_ends_reads_no_more);
     tcase_add_test(tests, what_is_under_way_at_the_end_is_handed_over);
     tcase_add_test(tests, memory_of_trees_is_used_again);
 }

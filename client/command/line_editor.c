@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -172,6 +173,8 @@ static void open_terminal(struct line_editor *editor)
     el_set(editor->terminal, EL_EDITOR, "emacs");
     el_set(editor->terminal, EL_SIGNAL, 0);
     el_set(editor->terminal, EL_GETCFN, read_character);
+    /* After the signal of a Ctrl-C the terminal drops what was typed and, perhaps, what we already answer. */
+    el_set(editor->terminal, EL_SETTY, "-d", "+noflsh", NULL);
     if (editor->history) {
         history(editor->history, &event, H_SETSIZE, HISTORY_LINES);
         el_set(editor->terminal, EL_HIST, history, editor->history);
@@ -236,6 +239,7 @@ static const char *read_typed(struct line_editor *editor)
     if (!got && interrupt_signal() == SIGINT) {
         /* The line is given up, the program is not. */
         interrupt_forget();
+        tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before it */
         el_reset(editor->terminal);
         editor->gave_up = true;
         fputs("\n(Ctrl-D or /exit ends the conversation)\n", stderr);

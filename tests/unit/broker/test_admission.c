@@ -468,9 +468,8 @@ START_TEST(of_little_every_tenant_may_have_something)
     admission.max_client_requests = 2;
     admission.max_queued = admission.max_queued_bytes = 100;
     enter(&admission, &x);
-    ck_assert_begins(
-        refusal_of(&admission, &x),
-        "this tenant has 1 request not ended, of 1 that its client has and 2 that it");
+    ck_assert_begins(refusal_of(&admission, &x),
+                     "this tenant has 1 request not ended, of 1 that its client has and 2 that it");
     struct request z = for_tenant(ann, "z", false);
     ck_assert_str_eq(refusal_of(&admission, &z), "");
     enter(&admission, &z);

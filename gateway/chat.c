@@ -53,7 +53,7 @@ static void open_chunk(const struct choice *choice, struct json_out *out)
 static void close_chunk(struct choice *choice, const char *finish_reason, struct json_out *out)
 {
     json_out_text(out, ",\"logprobs\":");
-    logprobs_write_chat(&choice->logprobs, out);
+    logprobs_write(&choice->logprobs, out);
     json_out_text(out, ",\"finish_reason\":");
     if (finish_reason)
         json_out_name(out, finish_reason);
@@ -161,7 +161,7 @@ static void whole(struct generation *generation, struct json_out *out)
         json_out_text(out, ",\"message\":");
         write_message(choice, out);
         json_out_text(out, ",\"logprobs\":");
-        logprobs_write_chat(&choice->logprobs, out);
+        logprobs_write(&choice->logprobs, out);
         json_out_text(out, ",\"finish_reason\":");
         json_out_name(out, openai_finish_reason(choice));
         json_out_text(out, "}");

@@ -51,6 +51,7 @@ struct dialect {
     void (*fail)(struct generation *generation, const struct refusal *refusal, struct json_out *out);
     /* One body. */
     void (*whole)(struct generation *generation, struct json_out *out);
+    enum logprobs_form logprobs;
 };
 
 struct generation {

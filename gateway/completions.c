@@ -39,7 +39,7 @@ static void write_choice(struct choice *choice, struct bytes text, const char *f
     json_out_text(out, ",\"text\":");
     json_out_string(out, text);
     json_out_text(out, ",\"logprobs\":");
-    logprobs_write_completion(&choice->logprobs, out);
+    logprobs_write(&choice->logprobs, out);
     json_out_text(out, ",\"finish_reason\":");
     if (finish_reason)
         json_out_name(out, finish_reason);
@@ -101,6 +101,7 @@ static const struct dialect dialect = {
     .finish = finish,
     .fail = openai_fail,
     .whole = whole,
+    .logprobs = LOGPROBS_COMPLETION,
 };
 
 void completions_handle(struct exchange *exchange)

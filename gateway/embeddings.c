@@ -112,8 +112,7 @@ static int hold(struct embeddings *e, size_t n, struct refusal *refusal)
                       "input has %s, of %zu numbers each; at most %zu fit into an answer",
                       amount_of(e->in.n, "text").text, n, most / sizeof *e->numbers / n);
     if (!exchange_hold(e->exchange, bytes)) {
-        refuse(refusal, 429, "rate_limit_exceeded", NULL, "too much waits to be read by clients already");
-        refusal->retry_after_s = 1;
+        exchange_no_room(refusal);
         return REFUSED;
     }
     e->numbers = malloc(bytes);

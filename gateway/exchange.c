@@ -138,11 +138,16 @@ static void cut(struct exchange *exchange, const char *what)
     release_held(exchange);
 }
 
+void exchange_no_room(struct refusal *refusal)
+{
+    refuse(refusal, 429, "rate_limit_exceeded", NULL, "too much waits to be read by clients");
+    refusal->retry_after_s = 1;
+}
+
 static void refuse_for_room(struct exchange *exchange)
 {
     struct refusal refusal;
-    refuse(&refusal, 503, "overloaded", NULL, "too much waits to be read by clients");
-    refusal.retry_after_s = 1;
+    exchange_no_room(&refusal);
     exchange_refuse(exchange, &refusal);
 }
 

@@ -141,6 +141,9 @@ void exchange_refuse(struct exchange *exchange, const struct refusal *refusal);
  * one to make room, it has been refused, and its on_gone was called. */
 bool exchange_hold(struct exchange *exchange, size_t bytes);
 
+/* What a client is told when it returned false. */
+void exchange_no_room(struct refusal *refusal);
+
 /* Begins a stream: status 200. */
 void exchange_stream(struct exchange *exchange, const char *content_type);
 

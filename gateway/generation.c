@@ -190,8 +190,7 @@ static bool hold_more(struct generation *generation, const struct quern_output *
     } else if (exchange_hold(generation->exchange, more)) {
         return true;
     } else {
-        refuse(&refusal, 503, "overloaded", NULL, "too much waits to be read by clients");
-        refusal.retry_after_s = 1;
+        exchange_no_room(&refusal);
     }
     if (generation->exchange) /* else it was refused when room was made */
         fail(generation, &refusal);
@@ -336,6 +335,7 @@ static int begin(struct generation *generation, const struct parameters *paramet
         struct choice *choice = &generation->choices[i];
         choice->generation = generation;
         choice->index = i;
+        choice->logprobs.form = generation->dialect->logprobs;
         if (form && answer_expect_calls(choice, form) < 0)
             return -ENOMEM;
     }

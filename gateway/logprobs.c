@@ -1,130 +1,98 @@
 /* SPDX-License-Identifier: MIT */
-/* See logprobs.h. Outputs live during their callback only, so pieces are copied. A piece may end inside a
- * character: "token" shows U+FFFD then, and "bytes" has what there is. */
+/* See logprobs.h. A piece may end inside a character: "token" shows U+FFFD then, and "bytes" has what there
+ * is. */
 
 #include "gateway/logprobs.h"
 
-struct logprob_entry {
-    int32_t id;
-    float logprob;
-    size_t at, len; /* of its piece, in the bytes */
+#include <errno.h>
+
+/* The lists of LOGPROBS_COMPLETION. */
+enum { TOKENS, TOKEN_LOGPROBS, TOP_LOGPROBS, TEXT_OFFSET };
+
+#define KEEP_BYTES (16u << 10) /* a larger list that was written gives its memory back */
+
+/* What one token brings: itself, then the most likely ones, best first; n entries. */
+struct token {
+    const struct quern_logprob *entries;
+    const struct quern_piece *pieces; /* [n] or NULL: nothing is known of them */
+    size_t n;
 };
 
-int logprobs_add(struct logprobs *logprobs, const struct quern_output *output)
+static struct bytes piece(const struct token *token, size_t i)
 {
-    size_t n = output->logprobs ? output->n_ids * output->n_logprobs : 0;
-    int r = 0;
-    for (size_t i = 0; i < n && r == 0; i++) {
-        const struct quern_logprob *from = &output->logprobs[i];
-        struct logprob_entry entry = {from->id, from->logprob, logprobs->bytes.len, 0};
-        if (output->pieces) {
-            entry.len = output->pieces[i].len;
-            r = buffer_append(&logprobs->bytes, output->pieces[i].bytes, entry.len);
-        }
-        if (r == 0)
-            r = buffer_append(&logprobs->entries, &entry, sizeof entry);
-    }
-    if (n > 0)
-        logprobs->width = (uint32_t)output->n_logprobs;
-    return r;
+    return token->pieces ? (struct bytes){token->pieces[i].bytes, token->pieces[i].len}
+                         : (struct bytes){NULL, 0};
 }
 
-/* The entries of the i-th token; NULL beyond the last. */
-static const struct logprob_entry *token(const struct logprobs *logprobs, size_t i)
+/* A comma, unless it is the first. */
+static struct json_out *next(struct json_out *list)
 {
-    const struct logprob_entry *entries = (const struct logprob_entry *)(const void *)logprobs->entries.data;
-    size_t n = logprobs->entries.len / sizeof *entries;
-    return logprobs->width > 0 && i < n / logprobs->width ? &entries[i * logprobs->width] : NULL;
-}
-
-static struct bytes piece(const struct logprobs *logprobs, const struct logprob_entry *entry)
-{
-    return (struct bytes){entry->len > 0 ? logprobs->bytes.data + entry->at : NULL, entry->len};
-}
-
-static void forget(struct logprobs *logprobs)
-{
-    logprobs->entries.len = logprobs->bytes.len = 0;
+    if (list->buffer.len > 0)
+        json_out_text(list, ",");
+    return list;
 }
 
 /* ---- /v1/chat/completions ---- */
 
 /* `"token":…,"logprob":…,"bytes":[…]`. */
-static void write_entry(const struct logprobs *logprobs, const struct logprob_entry *entry,
-                        struct json_out *out)
+static void write_entry(const struct token *token, size_t i, struct json_out *out)
 {
-    const struct bytes bytes = piece(logprobs, entry);
+    const struct bytes bytes = piece(token, i);
     json_out_text(out, "\"token\":");
     json_out_string(out, bytes);
     json_out_text(out, ",\"logprob\":");
-    json_out_real(out, (double)entry->logprob);
+    json_out_real(out, (double)token->entries[i].logprob);
     json_out_text(out, ",\"bytes\":[");
-    for (size_t i = 0; i < bytes.len; i++) {
-        json_out_text(out, i ? "," : "");
-        json_out_number(out, ((const uint8_t *)bytes.data)[i]);
+    for (size_t j = 0; j < bytes.len; j++) {
+        json_out_text(out, j ? "," : "");
+        json_out_number(out, ((const uint8_t *)bytes.data)[j]);
     }
     json_out_text(out, "]");
 }
 
-void logprobs_write_chat(struct logprobs *logprobs, struct json_out *out)
+static void add_to_chat(struct logprobs *logprobs, const struct token *token)
 {
-    const struct logprob_entry *entries;
-    if (!logprobs_any(logprobs)) {
-        json_out_text(out, "null");
-        return;
+    struct json_out *out = next(&logprobs->lists[0]);
+    json_out_text(out, "{");
+    write_entry(token, 0, out);
+    json_out_text(out, ",\"top_logprobs\":[");
+    for (size_t i = 1; i < token->n; i++) {
+        json_out_text(out, i > 1 ? ",{" : "{");
+        write_entry(token, i, out);
+        json_out_text(out, "}");
     }
-    json_out_text(out, "{\"content\":[");
-    for (size_t i = 0; (entries = token(logprobs, i)); i++) {
-        json_out_text(out, i ? ",{" : "{");
-        write_entry(logprobs, entries, out);
-        json_out_text(out, ",\"top_logprobs\":[");
-        for (uint32_t j = 1; j < logprobs->width; j++) {
-            json_out_text(out, j > 1 ? ",{" : "{");
-            write_entry(logprobs, &entries[j], out);
-            json_out_text(out, "}");
-        }
-        json_out_text(out, "]}");
-    }
-    json_out_text(out, "],\"refusal\":null}");
-    forget(logprobs);
+    json_out_text(out, "]}");
 }
 
-/* ---- /v1/completions: lists beside one another ---- */
+static void write_chat(struct logprobs *logprobs, struct json_out *out)
+{
+    const struct buffer *content = &logprobs->lists[0].buffer;
+    json_out_text(out, "{\"content\":[");
+    json_out_bytes(out, content->data, content->len);
+    json_out_text(out, "],\"refusal\":null}");
+}
+
+/* ---- /v1/completions ---- */
 
 /* The most likely ones by name, and the token's own where it is none of them. */
-static void write_likely(const struct logprobs *logprobs, const struct logprob_entry *entries,
-                         struct json_out *out)
+static void write_likely(const struct token *token, struct json_out *out)
 {
     bool own = true;
     json_out_text(out, "{");
-    for (uint32_t j = 1; j < logprobs->width; j++) {
-        own = own && entries[j].id != entries[0].id;
-        json_out_text(out, j > 1 ? "," : "");
-        json_out_string(out, piece(logprobs, &entries[j]));
+    for (size_t i = 1; i < token->n; i++) {
+        own = own && token->entries[i].id != token->entries[0].id;
+        json_out_text(out, i > 1 ? "," : "");
+        json_out_string(out, piece(token, i));
         json_out_text(out, ":");
-        json_out_real(out, (double)entries[j].logprob);
+        json_out_real(out, (double)token->entries[i].logprob);
     }
     if (own) {
         json_out_text(out, ",");
-        json_out_string(out, piece(logprobs, &entries[0]));
+        json_out_string(out, piece(token, 0));
         json_out_text(out, ":");
-        json_out_real(out, (double)entries[0].logprob);
+        json_out_real(out, (double)token->entries[0].logprob);
     }
     json_out_text(out, "}");
-}
-
-static void write_list(const struct logprobs *logprobs, const char *name, bool of_logprobs,
-                       struct json_out *out)
-{
-    const struct logprob_entry *entries;
-    json_out_text(out, name);
-    for (size_t i = 0; (entries = token(logprobs, i)); i++) {
-        json_out_text(out, i ? "," : "");
-        if (of_logprobs)
-            json_out_real(out, (double)entries->logprob);
-        else
-            json_out_string(out, piece(logprobs, entries));
-    }
 }
 
 static uint64_t characters(struct bytes piece)
@@ -135,36 +103,73 @@ static uint64_t characters(struct bytes piece)
     return n;
 }
 
-void logprobs_write_completion(struct logprobs *logprobs, struct json_out *out)
+static void add_to_completion(struct logprobs *logprobs, const struct token *token)
 {
-    const struct logprob_entry *entries;
-    if (!logprobs_any(logprobs)) {
-        json_out_text(out, "null");
-        return;
-    }
-    write_list(logprobs, "{\"tokens\":[", false, out);
-    write_list(logprobs, "],\"token_logprobs\":[", true, out);
-    if (logprobs->width > 1) {
-        json_out_text(out, "],\"top_logprobs\":[");
-        for (size_t i = 0; (entries = token(logprobs, i)); i++) {
-            json_out_text(out, i ? "," : "");
-            write_likely(logprobs, entries, out);
+    json_out_string(next(&logprobs->lists[TOKENS]), piece(token, 0));
+    json_out_real(next(&logprobs->lists[TOKEN_LOGPROBS]), (double)token->entries[0].logprob);
+    if (token->n > 1)
+        write_likely(token, next(&logprobs->lists[TOP_LOGPROBS]));
+    json_out_number(next(&logprobs->lists[TEXT_OFFSET]), (int64_t)logprobs->characters);
+    logprobs->characters += characters(piece(token, 0));
+}
+
+static void write_completion(struct logprobs *logprobs, struct json_out *out)
+{
+    static const char *const names[LOGPROBS_LISTS] = {
+        "{\"tokens\":", ",\"token_logprobs\":", ",\"top_logprobs\":", ",\"text_offset\":"};
+    for (int i = 0; i < LOGPROBS_LISTS; i++) {
+        const struct buffer *list = &logprobs->lists[i].buffer;
+        json_out_text(out, names[i]);
+        if (list->len == 0) { /* the most likely ones, which were not asked for */
+            json_out_text(out, "null");
+            continue;
         }
-        json_out_text(out, "],\"text_offset\":[");
-    } else {
-        json_out_text(out, "],\"top_logprobs\":null,\"text_offset\":[");
+        json_out_text(out, "[");
+        json_out_bytes(out, list->data, list->len);
+        json_out_text(out, "]");
     }
-    for (size_t i = 0; (entries = token(logprobs, i)); i++) {
-        json_out_text(out, i ? "," : "");
-        json_out_number(out, (int64_t)logprobs->characters);
-        logprobs->characters += characters(piece(logprobs, entries));
+    json_out_text(out, "}");
+}
+
+/* ---- both ---- */
+
+int logprobs_add(struct logprobs *logprobs, const struct quern_output *output)
+{
+    const size_t width = output->n_logprobs;
+    bool failed = false;
+    for (size_t i = 0; output->logprobs && i < output->n_ids; i++) {
+        const struct token token = {
+            .entries = &output->logprobs[i * width],
+            .pieces = output->pieces ? &output->pieces[i * width] : NULL,
+            .n = width,
+        };
+        if (logprobs->form == LOGPROBS_CHAT)
+            add_to_chat(logprobs, &token);
+        else
+            add_to_completion(logprobs, &token);
     }
-    json_out_text(out, "]}");
-    forget(logprobs);
+    for (int i = 0; i < LOGPROBS_LISTS; i++)
+        failed = failed || logprobs->lists[i].failed;
+    return failed ? -ENOMEM : 0;
+}
+
+void logprobs_write(struct logprobs *logprobs, struct json_out *out)
+{
+    if (!logprobs_any(logprobs))
+        json_out_text(out, "null");
+    else if (logprobs->form == LOGPROBS_CHAT)
+        write_chat(logprobs, out);
+    else
+        write_completion(logprobs, out);
+    for (int i = 0; i < LOGPROBS_LISTS; i++) {
+        if (logprobs->lists[i].buffer.cap > KEEP_BYTES)
+            json_out_deinit(&logprobs->lists[i]);
+        json_out_reset(&logprobs->lists[i]);
+    }
 }
 
 void logprobs_deinit(struct logprobs *logprobs)
 {
-    buffer_deinit(&logprobs->entries);
-    buffer_deinit(&logprobs->bytes);
+    for (int i = 0; i < LOGPROBS_LISTS; i++)
+        json_out_deinit(&logprobs->lists[i]);
 }

@@ -18,8 +18,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "broker/lifecycle.h"
-#include "broker/worker_intake.h"
+#include "broker/core/lifecycle.h"
+#include "broker/wire/worker_intake.h"
 #include "common/clock.h"
 #include "common/log.h"
 

@@ -4,7 +4,7 @@
 
 /* Frames from workers: into the journal, on to the clients, acknowledged. The hot path of the broker. */
 
-#include "broker/broker.h"
+#include "broker/core/broker.h"
 #include "common/error.h"
 
 /* Connects to the stream of a worker that registered. -errno with the reason. */

@@ -11,11 +11,11 @@
 #include <net/if.h>
 #include <string.h>
 
-#include "broker/intake.h"
-#include "broker/lifecycle.h"
-#include "broker/replay.h"
-#include "broker/status.h"
-#include "broker/tokenize.h"
+#include "broker/wire/intake.h"
+#include "broker/core/lifecycle.h"
+#include "broker/core/replay.h"
+#include "broker/core/status.h"
+#include "broker/core/tokenize.h"
 
 /* What a request may `require` of this broker, and a client say of itself: that it tells, in its pings, which
  * answers it has taken. */

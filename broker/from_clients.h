@@ -4,7 +4,7 @@
 
 /* What clients ask on the client link, and who listens on the stream. */
 
-#include "broker/broker.h"
+#include "broker/core/broker.h"
 
 /* Takes up to BROKER_BATCH messages and BROKER_BATCH_BYTES; true when there may be more. */
 bool from_clients_drain(struct broker *broker);

@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "broker/frames.h"
-#include "broker/lifecycle.h"
-#include "broker/tokenize.h"
-#include "broker/worker_intake.h"
+#include "broker/core/lifecycle.h"
+#include "broker/core/tokenize.h"
+#include "broker/wire/worker_intake.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"

@@ -4,7 +4,7 @@
 
 /* What workers say on the worker link: registrations, heartbeats, ends. */
 
-#include "broker/broker.h"
+#include "broker/core/broker.h"
 
 /* Takes up to BROKER_BATCH messages; true when there may be more. */
 bool from_workers_drain(struct broker *broker);

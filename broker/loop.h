@@ -4,7 +4,7 @@
 
 /* The broker's one loop. */
 
-#include "broker/broker.h"
+#include "broker/core/broker.h"
 #include "common/error.h"
 
 enum {

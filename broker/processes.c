@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "broker/frames.h"
-#include "broker/lifecycle.h"
-#include "broker/tokenize.h"
+#include "broker/core/lifecycle.h"
+#include "broker/core/tokenize.h"
 #include "common/clock.h"
 #include "common/log.h"
 

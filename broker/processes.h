@@ -4,7 +4,7 @@
 
 /* Births and deaths of the workers' processes, as the supervisor tells them. */
 
-#include "broker/broker.h"
+#include "broker/core/broker.h"
 
 /* Takes what the supervisor told. Every turn. */
 void processes_take(struct broker *broker);

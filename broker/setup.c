@@ -10,10 +10,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "broker/connections.h"
+#include "broker/wire/connections.h"
 #include "broker/frames.h"
-#include "broker/lifecycle.h"
-#include "broker/recover.h"
+#include "broker/core/lifecycle.h"
+#include "broker/core/recover.h"
 #include "broker/sockets.h"
 #include "common/clock.h"
 

@@ -4,7 +4,7 @@
 
 /* Putting a broker together, and taking it apart. */
 
-#include "broker/broker.h"
+#include "broker/core/broker.h"
 #include "common/error.h"
 
 /* Binds, takes over what an earlier broker has left, and tells the supervisor of `options` that workers may

@@ -21,9 +21,9 @@
 
 #include <zmq.h>
 
-#include "broker/intake.h"
-#include "broker/worker_intake.h"
-#include "common/certificate.h"
+#include "broker/wire/intake.h"
+#include "broker/wire/worker_intake.h"
+#include "common/files/certificate.h"
 
 /* Messages in flight to one client, of which fewer are handed over: a socket learns late what was taken. */
 #define CLIENT_SEND_HIGH_WATER (4 * CREDIT_MESSAGES)
@@ -91,7 +91,7 @@ static int make_routers(struct broker *broker, struct error *err)
                                             {ZMQ_RCVHWM, INTAKE_MAX_AHEAD},
                                             {ZMQ_LINGER, CLIENT_LINGER_MS},
                                             {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS}};
-    /* Workers are bounded by broker/worker_intake.h; and one that loads its model greets when it has. */
+    /* Workers are bounded by broker/wire/worker_intake.h; and one that loads its model greets when it has. */
     const struct number_option workers[] = {
         {ZMQ_ROUTER_MANDATORY, 1}, {ZMQ_SNDHWM, 0},
         {ZMQ_RCVHWM, 0},           {ZMQ_LINGER, WORKER_LINK_LINGER_MS},

@@ -4,7 +4,7 @@
 
 /* Making and binding the broker's sockets. */
 
-#include "broker/broker.h"
+#include "broker/core/broker.h"
 #include "common/error.h"
 
 /* Binds the link of clients and the stream in the run directory, makes the one of workers, and what clients
@@ -12,8 +12,8 @@
  * reason ("tcp://…: Address already in use"). */
 int sockets_bind(struct broker *broker, struct error *err);
 
-/* Removes sockets of a broker and of workers (supervisor/doors.h) that were killed from the run directory,
- * which must be locked. The workers, if any still live, have nothing more to say to us. */
+/* Removes sockets of a broker and of workers (supervisor/children/doors.h) that were killed from the run
+ * directory, which must be locked. The workers, if any still live, have nothing more to say to us. */
 void sockets_clear(int rundir_fd);
 
 /* Removes the ipc sockets that were bound, while the run directory is still locked: from that directory,

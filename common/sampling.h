@@ -7,7 +7,7 @@
  * This list is the one place that names them, their bounds and their defaults. The struct below, the keys of
  * the protocol, libquern's copy from its public struct (quern.h must have a member of the same name, or it
  * does not compile), the options of the command line, their help and the table of PROTOCOL.md all come from
- * it. What they do to the logits, and in which order, is in worker/engine/sampling.h.
+ * it. What they do to the logits, and in which order, is in engine/sampling/sampling.h.
  *
  * A row: name, least, most, default, the letter that stands for a value in --help, what it does. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA backend: the table of functions that the engine drives (worker/engine/backend.h), over a GPU or
+/* The CUDA backend: the table of functions that the engine drives (engine/backend/backend.h), over a GPU or
  * over the emulator.
  *
  * Opening counts first and takes afterwards: the same code says what each part needs, so that a model that
@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/copies.h"
-#include "cuda/gate.h"
-#include "cuda/invariance.h"
-#include "cuda/pools.h"
-#include "cuda/step.h"
-#include "cuda/wait.h"
+#include "cuda/host/memory/copies.h"
+#include "cuda/check/gate.h"
+#include "cuda/check/invariance.h"
+#include "cuda/host/memory/pools.h"
+#include "cuda/host/step.h"
+#include "cuda/device/wait.h"
 
 #define STEP_MS     30
 #define ALONE_MS    250

@@ -4,8 +4,8 @@
 
 /* The backend's table, and what tests and profiling ask of an open one. */
 
-#include "cuda/device.h"
-#include "worker/engine/backend.h"
+#include "cuda/device/device.h"
+#include "engine/backend/backend.h"
 
 extern const struct backend_ops quern_backend;
 

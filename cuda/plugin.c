@@ -2,7 +2,7 @@
 /* What makes a plugin of the backend: the one symbol that programs look for. */
 
 #include "cuda/backend.h"
-#include "worker/engine/plugin.h"
+#include "engine/backend/plugin.h"
 
 extern const struct backend_plugin quern_plugin;
 __attribute__((visibility("default"))) const struct backend_plugin quern_plugin = {

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "gateway/framing.h"
+#include "gateway/http/framing.h"
 
 static bool library_is_lenient(void)
 {

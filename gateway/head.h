@@ -7,9 +7,9 @@
 
 #include <microhttpd.h>
 
-#include "gateway/connection.h"
-#include "gateway/gateway.h"
-#include "gateway/origin.h"
+#include "gateway/core/connection.h"
+#include "gateway/core/gateway.h"
+#include "gateway/http/origin.h"
 
 /* For MHD_OPTION_STRICT_FOR_CLIENT: 1 where libmicrohttpd is strict then. */
 int head_strictness(void);

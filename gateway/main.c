@@ -25,10 +25,10 @@
 #include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/program.h"
-#include "gateway/body_reader.h"
+#include "common/program/program.h"
+#include "gateway/forms/body_reader.h"
 #include "gateway/server.h"
-#include "gateway/tokenize.h"
+#include "gateway/forms/tokenize.h"
 #include "proto/gateway_report.h"
 #include "proto/supervision.h"
 

@@ -6,9 +6,9 @@
 
 #include <microhttpd.h>
 
-#include "gateway/connection.h"
-#include "gateway/gateway.h"
-#include "gateway/origin.h"
+#include "gateway/core/connection.h"
+#include "gateway/core/gateway.h"
+#include "gateway/http/origin.h"
 
 struct receiver {
     struct gateway *gateway;

@@ -6,17 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gateway/chat.h"
-#include "gateway/completions.h"
-#include "gateway/embeddings.h"
-#include "gateway/health.h"
-#include "gateway/messages.h"
-#include "gateway/metrics.h"
-#include "gateway/models.h"
-#include "gateway/ollama.h"
-#include "gateway/page.h"
-#include "gateway/status.h"
-#include "gateway/tokenize.h"
+#include "gateway/forms/openai/chat.h"
+#include "gateway/forms/openai/completions.h"
+#include "gateway/forms/embeddings.h"
+#include "gateway/watch/health.h"
+#include "gateway/forms/anthropic/messages.h"
+#include "gateway/watch/metrics.h"
+#include "gateway/forms/openai/models.h"
+#include "gateway/forms/ollama/ollama.h"
+#include "gateway/page/page.h"
+#include "gateway/watch/status.h"
+#include "gateway/forms/tokenize.h"
 
 static const struct route routes[] = {
     {"POST", "/v1/chat/completions", chat_handle, FAMILY_OPENAI, false, false},

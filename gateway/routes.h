@@ -4,7 +4,7 @@
 
 /* Which handler answers which path and method. */
 
-#include "gateway/exchange.h"
+#include "gateway/http/exchange.h"
 
 struct route {
     const char *method; /* "GET" also answers HEAD */

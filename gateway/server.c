@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/listen.h"
+#include "common/system/listen.h"
 #include "common/log.h"
-#include "gateway/body_reader.h"
+#include "gateway/forms/body_reader.h"
 #include "gateway/head.h"
 #include "gateway/receive.h"
-#include "gateway/tls.h"
+#include "gateway/http/tls.h"
 
 #define CONNECTION_BYTES (32u << 10) /* of libmicrohttpd for one: bounds the head of a request */
 #define IDLE_S           120         /* a client that takes nothing of its answer for so long is cut off */

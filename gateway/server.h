@@ -12,7 +12,7 @@
  * too: so there is one loop, one thread, and no lock. */
 
 #include "common/error.h"
-#include "gateway/gateway.h"
+#include "gateway/core/gateway.h"
 
 struct server;
 

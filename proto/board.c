@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/shm.h"
+#include "common/system/shm.h"
 
 #define BOARD_READ_TRIES 1000
 

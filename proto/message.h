@@ -328,7 +328,8 @@ struct model_info {
 
 /* What status tells, once. The structs here, their tables (fields.c), libquern's copy into its public structs
  * (quern.h must have a member of the same name, or it does not compile) and the JSON of `quern status` come
- * from these lists; broker/status.c says where each value is from. A row: its type in fields.c, its name. */
+ * from these lists; broker/core/status.c says where each value is from. A row: its type in fields.c, its
+ * name. */
 /* clang-format off */
 #define WORKER_STATUS_FIELDS(ROW)                                                                             \
     ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \

@@ -11,8 +11,8 @@
 #include "broker/loop.h"
 #include "broker/setup.h"
 #include "common/log.h"
-#include "common/program.h"
-#include "common/rundir.h"
+#include "common/program/program.h"
+#include "common/files/rundir.h"
 #include "supervisor/supervise.h"
 
 const char *argp_program_version = "quern-broker " QUERN_VERSION;

@@ -29,14 +29,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/available.h"
+#include "common/system/available.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/program.h"
-#include "common/shm.h"
+#include "common/program/program.h"
+#include "common/system/shm.h"
 #include "common/utf8.h"
-#include "supervisor/doors.h"
-#include "supervisor/launch.h"
+#include "supervisor/children/doors.h"
+#include "supervisor/children/launch.h"
 
 #define WANT_RETRY_NS CLOCK_NS_PER_S /* until a start is tried again that failed for want of something */
 

@@ -9,12 +9,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "broker/options.h"
+#include "broker/settings/options.h"
 #include "proto/board.h"
 #include "proto/supervision.h"
-#include "supervisor/life.h"
-#include "supervisor/restart.h"
-#include "supervisor/worker_log.h"
+#include "supervisor/children/life.h"
+#include "supervisor/children/restart.h"
+#include "supervisor/children/worker_log.h"
 
 const char *place_state_name(enum place_state state);
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "supervisor/control.h"
-#include "supervisor/gateway.h"
+#include "supervisor/children/gateway.h"
 #include "supervisor/places.h"
 
 enum reload_stage { RELOAD_NONE, RELOAD_WORKERS, RELOAD_BROKER, RELOAD_GATEWAY };

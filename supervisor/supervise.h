@@ -4,7 +4,7 @@
 
 /* The supervising process: the parent of all others of a pool. */
 
-#include "broker/options.h"
+#include "broker/settings/options.h"
 #include "common/error.h"
 
 /* Runs a pool from its first process to its last: locks the run directory, keeps a broker and the workers

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "proto/message.h"
-#include "worker/engine/engine.h"
-#include "worker/link.h"
+#include "engine/engine.h"
+#include "worker/link/link.h"
 #include "worker/prepare.h"
 #include "worker/publish.h"
 

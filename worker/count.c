@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#include "worker/engine/backends.h"
-#include "worker/model/model.h"
+#include "engine/backend/backends.h"
+#include "model/model.h"
 
 /* Workers on the processor have no numbers, and one of them has all cores: so it matters which "auto" takes.
  * A model that cannot be opened is for one worker to tell. */

@@ -3,12 +3,12 @@
 #define WORKER_GRAMMARS_H
 
 /* The grammars that were used last, so that one which many requests share is read once, and keeps what was
- * found out about it (worker/grammar/grammar.h). Threads share it. */
+ * found out about it (text/grammar/grammar.h). Threads share it. */
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "proto/message.h"
-#include "worker/grammar/grammar.h"
+#include "text/grammar/grammar.h"
 
 #define GRAMMARS_KEPT 32
 

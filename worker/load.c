@@ -18,14 +18,14 @@
 #include <unistd.h>
 
 #include "common/amount.h"
-#include "common/available.h"
+#include "common/system/available.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/utf8.h"
-#include "worker/convert/quantize.h"
-#include "worker/engine/kv_type.h"
-#include "worker/engine/library_rows.h"
-#include "worker/gguf/gguf.h"
+#include "model/convert/quantize.h"
+#include "engine/backend/kv_type.h"
+#include "engine/backend/library_rows.h"
+#include "gguf/gguf.h"
 
 #define MOST_TEMPLATE ((size_t)1 << 20) /* bytes: the largest that are public have thirty thousand */
 

@@ -4,7 +4,7 @@
 #include <argp.h>
 
 #include "common/log.h"
-#include "common/program.h"
+#include "common/program/program.h"
 #include "worker/count.h"
 #include "worker/options.h"
 #include "worker/worker.h"

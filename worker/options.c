@@ -5,8 +5,8 @@
 
 #include <argp.h>
 
-#include "common/arguments.h"
-#include "common/program.h"
+#include "common/program/arguments.h"
+#include "common/program/program.h"
 #include "proto/launch.h"
 
 #define DEFAULT_FRAME_US 250

@@ -15,7 +15,7 @@
 
 #include "common/amount.h"
 #include "common/utf8.h"
-#include "worker/template/thinking.h"
+#include "text/template/thinking.h"
 
 bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
 {

@@ -14,9 +14,9 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "proto/message.h"
-#include "worker/model/model.h"
-#include "worker/template/chat_template.h"
-#include "worker/template/tool_form.h"
+#include "model/model.h"
+#include "text/template/chat_template.h"
+#include "text/template/tool_form.h"
 
 /* Why a request is not served: the name that the protocol has for it, and a line for people. */
 struct refusal {

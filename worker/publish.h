@@ -9,10 +9,10 @@
 
 #include "common/bytes.h"
 #include "proto/message.h"
-#include "worker/engine/engine.h"
-#include "worker/link.h"
-#include "worker/stream.h"
-#include "worker/tokenizer/tokenizer.h"
+#include "engine/engine.h"
+#include "worker/link/link.h"
+#include "worker/link/stream.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* The output of one request; part of the request, and zeroed but for the fields below the blank line. */
 struct output {

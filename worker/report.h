@@ -10,7 +10,7 @@
 
 #include "common/error.h"
 #include "proto/board.h"
-#include "worker/engine/engine.h"
+#include "engine/engine.h"
 
 struct report {
     struct board_slot *slot; /* NULL: no board */

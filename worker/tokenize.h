@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "worker/link.h"
+#include "worker/link/link.h"
 #include "worker/prepare.h"
 
 struct question;

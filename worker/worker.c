@@ -28,14 +28,14 @@
 #include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/program.h"
+#include "common/program/program.h"
 #include "worker/assign.h"
-#include "worker/gguf/truncation.h"
-#include "worker/link.h"
+#include "gguf/truncation.h"
+#include "worker/link/link.h"
 #include "worker/load.h"
 #include "worker/publish.h"
 #include "worker/report.h"
-#include "worker/stream.h"
+#include "worker/link/stream.h"
 #include "worker/tokenize.h"
 
 #define LOOK_NS        (2 * CLOCK_NS_PER_MS) /* between looks at the sockets inside a step */

@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 
-#include "client/command/prompt.h"
+#include "client/command/terminal/prompt.h"
 #include "common/number.h"
-#include "worker/engine/kv_type.h"
-#include "worker/engine/library_rows.h"
+#include "engine/backend/kv_type.h"
+#include "engine/backend/library_rows.h"
 
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,
                          uint64_t max)

@@ -8,7 +8,7 @@
 #include <argp.h>
 #include <stdint.h>
 
-#include "worker/engine/backend.h"
+#include "engine/backend/backend.h"
 
 /* A number within bounds; the reason names the option. */
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,

@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
-#include "worker/engine/kv_groups.h"
-#include "worker/template/chat_template.h"
-#include "worker/tokenizer/tokenizer.h"
+#include "engine/backend/kv_groups.h"
+#include "text/template/chat_template.h"
+#include "text/tokenizer/tokenizer.h"
 
 #define STEP_ROWS 512 /* of a worker on the CPU */
 

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "worker/model/model.h"
+#include "model/model.h"
 
 /* Tokenizer and chat template, or why they cannot be used. The model may be opened without a tokenizer.
  * NULL: out of memory. */

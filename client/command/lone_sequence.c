@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/program.h"
-#include "worker/model/model.h"
+#include "common/program/program.h"
+#include "model/model.h"
 
 struct lone_sequence {
     const struct backend_ops *ops;

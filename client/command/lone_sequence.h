@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "worker/engine/backends.h"
+#include "engine/backend/backends.h"
 
 /* Opens the model at `path` and finds the device of that name. 0 or -errno with a reason. */
 int lone_sequence_open_model(const char *path, const char *device, struct model **ret_model,

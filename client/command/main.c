@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/command/io.h"
+#include "client/command/terminal/io.h"
 #include "client/command/verbs.h"
 #include "common/log.h"
-#include "common/program.h"
-#include "worker/gguf/truncation.h"
+#include "common/program/program.h"
+#include "gguf/truncation.h"
 
 /* What argp answers to --version, of every verb too. */
 const char *argp_program_version = "quern " QUERN_VERSION;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "client/command/arguments.h"
-#include "client/command/io.h"
+#include "client/command/terminal/io.h"
 #include "common/number.h"
 
 enum {

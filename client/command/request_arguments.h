@@ -9,7 +9,7 @@
 
 #include <argp.h>
 
-#include "client/command/pool_arguments.h"
+#include "client/command/pool/pool_arguments.h"
 #include "common/bytes.h"
 #include "common/sampling.h"
 #include "proto/message.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/program.h"
+#include "common/program/program.h"
 
 #define MAX_WORD     32 /* of a name that may have been meant */
 #define MAX_MISTYPED 2

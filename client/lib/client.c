@@ -15,8 +15,8 @@
 #include "client/lib/outgoing.h"
 #include "client/lib/question.h"
 #include "client/lib/session.h"
-#include "common/certificate.h"
-#include "common/rundir.h"
+#include "common/files/certificate.h"
+#include "common/files/rundir.h"
 
 #define PATIENCE_DEFAULT_NS (30 * CLOCK_NS_PER_S)
 #define SILENT_NS           (3 * CLOCK_NS_PER_S) /* without a word a broker counts as away */

@@ -5,7 +5,7 @@
 /* Private to libquern: what a client is, and the folder's plan.
  *
  * What comes in changes states, and the states say what goes out: to the broker, and to the program that uses
- * the library. Each layer calls those below it and none above; scripts/check-includes holds that.
+ * the library. Each layer calls those below it and none above; scripts/check/includes holds that.
  *
  *   client    life: connecting, freeing
  *   waiting   calls that wait: status, tokenize, generate_wait

@@ -13,7 +13,7 @@
 
 #include "cuda/emu/emu.h"
 
-#include "worker/engine/backend.h"
+#include "engine/backend/backend.h"
 
 #define LANES        32
 #define BANKS        32

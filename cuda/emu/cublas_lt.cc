@@ -8,7 +8,7 @@
  * $QUERN_EMU_CUBLAS is "missing", or CALL=STATUS: that call gives that number, each time; with CALL=STATUS:N
  * from its N-th time on. "13: " before it says of which version alone. */
 
-#include "cuda/cublas_lt.h"
+#include "cuda/device/cublas_lt.h"
 
 #include <errno.h>
 #include <stdio.h>

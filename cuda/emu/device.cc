@@ -4,7 +4,7 @@
  * With a seed pieces are of random length, none included, and some run when something is queued: so a host
  * that counts on the queue to be slow is caught too. */
 
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 
 #include <errno.h>
 #include <stdarg.h>

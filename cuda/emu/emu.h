@@ -15,7 +15,7 @@
  * under ThreadSanitizer each thread of a block is a thread, so a barrier that is missing is reported as a
  * race. Blocks, and launches, are in order there too. */
 
-#include "cuda/simt.h"
+#include "cuda/device/simt.h"
 
 /* Runs all blocks of a launch, here and now. */
 void emu_run(const struct emu_launch *launch);

@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "cuda/emu/switch.h"
-#include "worker/engine/backend.h"
+#include "engine/backend/backend.h"
 
 #define MARGIN_BYTES 64   /* behind shared memory, to see who writes there */
 #define MARGIN_BYTE  0x5c /* what it is full of */

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "worker/engine/profile.h"
+#include "engine/backend/profile.h"
 
 static struct profile profile;
 static struct backend_kernel *current;

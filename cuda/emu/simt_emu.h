@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/gguf/format.h"
+#include "gguf/format.h"
 
 #define __global__
 #define __device__

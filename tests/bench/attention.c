@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "tests/unit/worker/cpu/random_weights.h"
-#include "worker/cpu/attention.h"
+#include "tests/unit/cpu/random_weights.h"
+#include "cpu/attention.h"
 
 enum { PAST = 992, GROUP = 4, RUNS = 200 };
 

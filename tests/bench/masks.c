@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "worker/gguf/gguf.h"
-#include "worker/grammar/grammar.h"
+#include "gguf/gguf.h"
+#include "text/grammar/grammar.h"
 
 #define ANSWERS 100
 #define MOST    400

@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "tests/unit/worker/cpu/random_weights.h"
-#include "worker/cpu/matrix.h"
+#include "tests/unit/cpu/random_weights.h"
+#include "cpu/matrix.h"
 
 enum { ROWS = 1024, COLUMNS = 2048, MOST = 128, RUNS = 60, FROM_MEMORY = 128 << 20, FEW = 8 };
 

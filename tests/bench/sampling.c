@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "worker/engine/sampling.h"
+#include "engine/sampling/sampling.h"
 
 enum { ROWS = 60, ROWS_OF_LOGITS = 8 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tests/conformance/reference.h"
-#include "worker/template/chat_template.h"
+#include "text/template/chat_template.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {

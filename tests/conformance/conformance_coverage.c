@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "tests/conformance/reference.h"
-#include "worker/model/architecture.h"
-#include "worker/model/model.h"
+#include "model/architecture.h"
+#include "model/model.h"
 
 #define MOST_ARCHITECTURES 64
 

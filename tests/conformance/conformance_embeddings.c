@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "tests/conformance/reference.h"
-#include "worker/cpu/kernels.h"
-#include "worker/engine/backend.h"
-#include "worker/engine/embedding.h"
-#include "worker/model/model.h"
+#include "cpu/kernels/kernels.h"
+#include "engine/backend/backend.h"
+#include "engine/embedding.h"
+#include "model/model.h"
 
 #define MOST_PROMPTS 8
 #define MOST_IDS     512

@@ -23,10 +23,10 @@
 
 #include "client/command/lone_sequence.h"
 #include "tests/conformance/reference.h"
-#include "worker/cpu/kernels.h"
-#include "worker/engine/backends.h"
-#include "worker/engine/kv_type.h"
-#include "worker/model/model.h"
+#include "cpu/kernels/kernels.h"
+#include "engine/backend/backends.h"
+#include "engine/backend/kv_type.h"
+#include "model/model.h"
 
 #define PLAIN_BOUND 2e-5
 #define CHUNK       64

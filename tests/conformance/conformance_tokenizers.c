@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tests/conformance/reference.h"
-#include "worker/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 static bool equal(const struct ids *ids, const json_t *expected)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/rundir.h"
+#include "common/files/rundir.h"
 
 enum { MAX_TOKENS = 300 };
 

@@ -4,7 +4,7 @@
 
 /* Small tokenizers for fuzz entries; they end the program when they cannot be made. */
 
-#include "worker/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* With a space put before texts, or with user-defined tokens: with both, texts do not come back as they were,
  * because the space also goes behind every such token. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What `quern bench` measures of a model without a pool, and how it says it. */
 
-#include "tests/integration/shell.h"
+#include "tests/integration/support/shell.h"
 #include "tests/unit/run.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whose memory is whose: what of the board each process of a real pool can reach. */
 
-#include "tests/integration/pool.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <dirent.h>

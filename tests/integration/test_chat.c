@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* quern chat on a terminal of its own, and with its turns from a pipe. */
 
-#include "tests/integration/pool.h"
-#include "tests/integration/terminal.h"
+#include "tests/integration/support/pool.h"
+#include "tests/integration/support/terminal.h"
 #include "tests/unit/run.h"
 
 #include "common/bytes.h"
-#include "worker/gguf/gguf.h"
+#include "gguf/gguf.h"
 
 #include <signal.h>
 #include <stdio.h>

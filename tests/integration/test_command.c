@@ -2,8 +2,8 @@
 /* What holds for every verb: help, versions, usage errors, exit statuses, and how an error reads. The verbs
  * are those that --help names, so that a new one is held to it from its first day. */
 
-#include "tests/integration/pool.h"
-#include "tests/integration/shell.h"
+#include "tests/integration/support/pool.h"
+#include "tests/integration/support/shell.h"
 #include "tests/unit/run.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "worker/engine/backends.h"
+#include "engine/backend/backends.h"
 
 #define MAX_VERBS 40
 

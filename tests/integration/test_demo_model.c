@@ -2,8 +2,8 @@
 /* The shipped demo model through a real pool: what it claims to know it answers, alone and among others, and
  * from files in other formats made of it. Skipped where the model is not there. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <jansson.h>

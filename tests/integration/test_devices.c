@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools on several devices, which are emulated: $QUERN_EMU_DEVICES is their number. */
 
-#include "tests/integration/pool.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How a pool ends: told to finish, told twice, or killed. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <netinet/in.h>

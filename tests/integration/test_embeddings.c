@@ -2,8 +2,8 @@
 /* Embeddings through a whole pool: from quern embed and libquern, with workers and brokers that are killed
  * meanwhile. Whatever happens, each request ends once, with the same bits. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

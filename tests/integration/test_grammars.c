@@ -2,8 +2,8 @@
 /* Grammars through a whole pool: every kind from the command and from libquern, refusals by their reason, and
  * an answer that goes on elsewhere when its worker is killed. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <jansson.h>

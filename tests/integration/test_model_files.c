@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The verbs that make and show model files, as a shell would call them. */
 
-#include "tests/integration/pool.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <jansson.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "worker/gguf/gguf.h"
+#include "gguf/gguf.h"
 
 static char dir[RUNDIR_PATH_MAX + 1];
 static char floats[RUNDIR_PATH_MAX + 20], small[RUNDIR_PATH_MAX + 20];

@@ -3,7 +3,7 @@
  * but for the addresses, the model and where the programs are. */
 
 #include "common/bytes.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/child.h"
 #include "tests/unit/run.h"
 

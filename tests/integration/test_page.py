@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The gateway's page in Chromium, before a pool with the demo model. scripts/check-page runs it.
+"""The gateway's page in Chromium, before a pool with the demo model. scripts/check/page runs it.
 
     test_page.py [--screenshots DIR] --chromium FILE BUILD_FOLDER MODEL
 

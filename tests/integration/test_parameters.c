@@ -2,8 +2,8 @@
 /* Each parameter of a request has its effect, from the command line or libquern through the broker and a
  * worker to the sampler: a parameter that is lost on the way fails a test here. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

@@ -27,7 +27,7 @@ import quern
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["QUERN_BUILD"])
-MODEL = TOP / "models/quern-demo-Q8_0.gguf"
+MODEL = TOP / "demo/quern-demo-Q8_0.gguf"
 HELLO = [{"role": "user", "content": "Hello"}]
 SCALE = float(os.environ.get("QUERN_TEST_SCALE", "1"))  # below 1 where a sanitizer makes everything slow
 TOKENS = int(100_000 * SCALE)  # of a long request: a fraction of a second

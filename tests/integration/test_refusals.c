@@ -3,8 +3,8 @@
  * request right after it is answered as if nothing had been. Messages that libquern would not send are
  * written by hand. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* quern run, status, bench pool and bench prefix, as a shell calls them. */
 
-#include "tests/integration/pool.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/child.h"
 #include "tests/unit/run.h"
 

@@ -2,8 +2,8 @@
 /* What quern run asks: its argument, stdin, or both, and whose stdin that may be. What was asked is seen by
  * the answer, which is that to the same text as one argument. */
 
-#include "tests/integration/pool.h"
-#include "tests/integration/shell.h"
+#include "tests/integration/support/pool.h"
+#include "tests/integration/support/shell.h"
 #include "tests/unit/run.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a service manager hears of a real pool, on a socket of the test's own. */
 
-#include "tests/integration/pool.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <signal.h>

@@ -2,7 +2,7 @@
 /* Workers of one model hold its weights once, whatever pool they are of and whoever of them is killed; and
  * what workers that have a device read of the file they read once. */
 
-#include "tests/integration/pool.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/topology.h"
+#include "common/system/topology.h"
 
 static struct pool one, two;
 

@@ -2,9 +2,9 @@
 /* A pool at the end of a slow link: what a client lacks comes once, and what it cannot take yet waits with
  * the broker, which bounds it, and not in the kernel. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
-#include "tests/integration/slow_link.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
+#include "tests/integration/support/slow_link.h"
 #include "tests/unit/run.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools that do not start, and what they say: one line that names what is wrong. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <arpa/inet.h>

@@ -2,8 +2,8 @@
 /* Each field of status has the right value, from where it is known (the supervisor, the registration, the
  * board, the broker's counters) to `quern status`, as JSON and as text. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include "common/amount.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests through a real pool: what streams, what ends, and with which reason. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* Death and return: what a pool does when its processes are killed, stopped or started anew. How a pool
  * starts is asked in test_start.c, how it ends in test_drain.c. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/child.h"
 #include "tests/unit/run.h"
 

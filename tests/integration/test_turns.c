@@ -2,8 +2,8 @@
 /* What is one turn of quern chat: a line, what was pasted, what is quoted. The turn that was sent is seen by
  * its answer, which is that of quern run to the same text. */
 
-#include "tests/integration/pool.h"
-#include "tests/integration/terminal.h"
+#include "tests/integration/support/pool.h"
+#include "tests/integration/support/terminal.h"
 #include "tests/unit/run.h"
 
 #include <signal.h>

@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "common/hash.h"
-#include "common/topology.h"
+#include "common/system/topology.h"
 #include "common/utf8.h"
 
 /* ASCII is all that these tests' errors are made of. */

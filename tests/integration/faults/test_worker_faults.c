@@ -4,9 +4,9 @@
  *
  * A few places of each kind, spread over all that are passed; with $QUERN_FAULTS_ALL each of them. */
 
-#include "tests/integration/answer.h"
-#include "tests/integration/pool.h"
-#include "tests/unit/faults/fault.h"
+#include "tests/integration/support/answer.h"
+#include "tests/integration/support/pool.h"
+#include "tests/processes/faults/fault.h"
 #include "tests/unit/run.h"
 
 #include <signal.h>

@@ -129,10 +129,10 @@ def test_a_model_without_a_form_refuses_tools_and_without_tools_nothing_is_parse
         assert all(not generate["tools"] for generate in gateway.broker.generates)
 
 
-@pytest.mark.skipif("QUERN_SDKS_PYTHON" not in os.environ, reason="scripts/check-sdks runs it")
+@pytest.mark.skipif("QUERN_SDKS_PYTHON" not in os.environ, reason="scripts/check/sdks runs it")
 def test_the_sdks_call_tools(folder):
     with Gateway(folder, "hermes", CALLS["hermes"]) as gateway:
         environment = {**os.environ, "QUERN_SDKS_TOOLS_URL": "http://" + gateway.address}
         environment.pop("PYTHONPATH", None)
-        subprocess.run([os.environ["QUERN_SDKS_PYTHON"], TOP / "scripts/check-sdks"], check=True, timeout=200,
+        subprocess.run([os.environ["QUERN_SDKS_PYTHON"], TOP / "scripts/check/sdks"], check=True, timeout=200,
                        env=environment)

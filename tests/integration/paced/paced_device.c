@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "worker/engine/backends.h"
+#include "engine/backend/backends.h"
 
 #define STEP_NS 4000000
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The backends of a worker whose device fails at its tenth step: "gone" for good, "broken" so that another
  * process may try again. Or already when it is opened: "faulty", "still" and "wrong". Linked with --wrap of
- * what it stands in for in worker/engine/backends.c. */
+ * what it stands in for in engine/backend/backends.c. */
 
 #include <errno.h>
 #include <string.h>
 
-#include "worker/engine/backends.h"
+#include "engine/backend/backends.h"
 
 #define LAST_STEP 10
 

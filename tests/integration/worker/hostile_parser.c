@@ -16,9 +16,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "worker/gguf/gguf_internal.h"
-#include "worker/template/chat_template.h"
-#include "worker/tokenizer/tokenizer.h"
+#include "gguf/gguf_internal.h"
+#include "text/template/chat_template.h"
+#include "text/tokenizer/tokenizer.h"
 
 int __real_gguf_parse_file(struct bytes file, struct gguf *part, struct error *err);
 int __wrap_gguf_parse_file(struct bytes file, struct gguf *part, struct error *err);

@@ -18,9 +18,9 @@
 
 #include "common/clock.h"
 #include "common/utf8.h"
-#include "worker/convert/synth.h"
-#include "worker/gguf/gguf.h"
-#include "worker/tokenizer/tokenizer.h"
+#include "model/convert/synth.h"
+#include "gguf/gguf.h"
+#include "text/tokenizer/tokenizer.h"
 
 #define MOST_EXTRAS 16
 

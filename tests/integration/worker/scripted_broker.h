@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "common/bytes.h"
-#include "common/rundir.h"
+#include "common/files/rundir.h"
 #include "proto/board.h"
 #include "proto/message.h"
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "worker/convert/synth.h"
+#include "model/convert/synth.h"
 
 /* Starts a worker and waits for its end; returns the exit status, or 1000 + the signal. */
 static int load(const char *how, const char *device, const char *reason)

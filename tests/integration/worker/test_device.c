@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "common/program.h"
+#include "common/program/program.h"
 
 #define LAST_STEP 10 /* as in failing_device.c */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/program.h"
+#include "common/program/program.h"
 
 static void wait_for_state(struct scripted *s, enum worker_state state)
 {

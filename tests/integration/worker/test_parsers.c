@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/rundir.h"
+#include "common/files/rundir.h"
 
 static const char *const parsers[] = {"file", "tokenizer", "template"};
 #define N_PARSERS (sizeof parsers / sizeof *parsers)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/rundir.h"
+#include "common/files/rundir.h"
 
 /* Listens until the last heartbeat says so many. */
 static void wait_for_load(struct scripted *s, uint32_t active, uint32_t waiting)

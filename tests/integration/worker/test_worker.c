@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "worker/convert/synth.h"
+#include "model/convert/synth.h"
 
 START_TEST(a_worker_is_ready_only_after_it_saw_the_subscription)
 {

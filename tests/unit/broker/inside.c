@@ -13,7 +13,7 @@
 #include "broker/frames.h"
 #include "broker/from_clients.h"
 #include "broker/from_workers.h"
-#include "broker/lifecycle.h"
+#include "broker/core/lifecycle.h"
 #include "common/clock.h"
 #include "proto/supervision.h"
 

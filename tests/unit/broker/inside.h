@@ -5,7 +5,7 @@
 /* A broker inside the test: all of its parts but the loop and the processes, with a clock that the test sets.
  * The test is its clients and its workers, over sockets within the process, so nothing is ever waited for. */
 
-#include "broker/broker.h"
+#include "broker/core/broker.h"
 
 #include <check.h>
 

@@ -4,7 +4,7 @@
 
 /* Requests that run in a broker inside the test, and how they end. */
 
-#include "broker/lifecycle.h"
+#include "broker/core/lifecycle.h"
 #include "tests/unit/broker/inside.h"
 
 #define ck_assert_text(bytes, text)                                                                          \

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "broker/lifecycle.h"
-#include "broker/replay.h"
+#include "broker/core/lifecycle.h"
+#include "broker/core/replay.h"
 #include "common/clock.h"
 
 #define ck_assert_text(bytes, text)                                                                          \

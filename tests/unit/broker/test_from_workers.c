@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "broker/frames.h"
-#include "broker/lifecycle.h"
-#include "broker/status.h"
+#include "broker/core/lifecycle.h"
+#include "broker/core/status.h"
 #include "common/clock.h"
 
 #define S  CLOCK_NS_PER_S

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "broker/lifecycle.h"
+#include "broker/core/lifecycle.h"
 #include "common/clock.h"
 #include "proto/supervision.h"
 

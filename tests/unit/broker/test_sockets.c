@@ -2,7 +2,7 @@
 /* The broker's sockets: where they are bound, who may reach them, what is refused before anybody can. */
 
 #include "broker/sockets.h"
-#include "tests/integration/pool.h"
+#include "tests/integration/support/pool.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -16,11 +16,11 @@
 
 #include <zmq.h>
 
-#include "broker/intake.h"
+#include "broker/wire/intake.h"
 #include "broker/setup.h"
-#include "broker/zap.h"
-#include "common/certificate.h"
-#include "common/rundir.h"
+#include "broker/links/zap.h"
+#include "common/files/certificate.h"
+#include "common/files/rundir.h"
 
 static struct broker *broker;
 static struct error err;

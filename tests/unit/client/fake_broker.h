@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/rundir.h"
+#include "common/files/rundir.h"
 
 /* Steps of a script: a frame's number (0 …), or one of these. */
 enum {

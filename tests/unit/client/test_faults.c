@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/certificate.h"
-#include "common/rundir.h"
+#include "common/files/certificate.h"
+#include "common/files/rundir.h"
 #include "tests/unit/client/fake_broker.h"
-#include "tests/unit/faults/fault.h"
+#include "tests/processes/faults/fault.h"
 #include "tests/unit/run.h"
 
 #define CLOCK_SPEED 50

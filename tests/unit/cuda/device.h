@@ -5,7 +5,7 @@
 /* A device for one test, and numbers for it. All memory is pinned: kernels and tests read and write it in
  * place, on an emulated device and on a real one. */
 
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 #include "tests/unit/run.h"
 
 #include <string.h>

@@ -6,9 +6,9 @@
  * said and launched. */
 
 #include "cuda/backend.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/small_model.h"
+#include "tests/unit/cpu/small_model.h"
 
 #include <errno.h>
 #include <stdlib.h>

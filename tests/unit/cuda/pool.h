@@ -3,10 +3,10 @@
 #define TESTS_UNIT_CUDA_POOL_H
 
 /* Where a KV block has a key and a value, and what they are rounded to, written a second time from what
- * cuda/kv.h, kv_f16.h and kv_q8.h say. */
+ * cuda/kernels/attention/kv.h, kv_f16.h and kv_q8.h say. */
 
-#include "cuda/kernels.h"
-#include "worker/gguf/format.h"
+#include "cuda/kernels/kernels.h"
+#include "gguf/format.h"
 
 #include <math.h>
 

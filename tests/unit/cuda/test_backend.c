@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The CUDA backend on the emulated device: what it says of itself and refuses, two steps in flight, and the
- * contract of worker/engine/backend.h.
+ * contract of engine/backend/backend.h.
  *
  * With an argument, a type of keys and values, the contract alone, of backends that keep them in it. */
 
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/backend_contract.h"
-#include "tests/unit/worker/cpu/small_model.h"
-#include "worker/engine/kv_type.h"
+#include "tests/unit/engine/backend/backend_contract.h"
+#include "tests/unit/cpu/small_model.h"
+#include "engine/backend/kv_type.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* cublas_lt.h against the library itself, as far as that goes without a GPU: each version that is there has
  * all calls, and takes our descriptions, attributes by attribute. Is skipped where there is none. */
 
-#include "cuda/cublas_lt.h"
+#include "cuda/device/cublas_lt.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

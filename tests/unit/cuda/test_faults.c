@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/small_model.h"
+#include "tests/unit/cpu/small_model.h"
 
 static const struct backend_slot greedy = {.sampling = SAMPLING_GREEDY, .end_position = 90};
 static const int32_t prompt[] = {5, 17, 300, 44};

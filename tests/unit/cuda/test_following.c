@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What products are made into in the same launch, against the two one after the other. */
 
-#include "tests/unit/cuda/inputs.h"
-#include "tests/unit/cuda/matrices.h"
+#include "tests/unit/cuda/kernels/inputs.h"
+#include "tests/unit/cuda/kernels/matrices.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

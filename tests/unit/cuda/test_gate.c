@@ -3,11 +3,11 @@
  * than the file's, is refused, and told by what. */
 
 #include "cuda/backend.h"
-#include "cuda/device.h"
-#include "cuda/reference.h"
+#include "cuda/device/device.h"
+#include "cuda/check/reference.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/activations.h"
-#include "tests/unit/worker/cpu/small_model.h"
+#include "tests/unit/cpu/activations.h"
+#include "tests/unit/cpu/small_model.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /* The library of large steps as it may be: not there, without an algorithm for a shape, failing in a call.
  * What it refuses or lacks is told, and our own products do. */
 
-#include "cuda/large.h"
+#include "cuda/host/large.h"
 #include "tests/unit/cuda/large_backend.h"
 
 START_TEST(without_a_library_our_own_products_do_and_one_line_says_why)

@@ -19,13 +19,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/shm.h"
+#include "common/system/shm.h"
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/small_shapes.h"
-#include "worker/engine/engine.h"
-#include "worker/engine/kv_type.h"
-#include "worker/model/model.h"
+#include "tests/unit/cpu/small_shapes.h"
+#include "engine/engine.h"
+#include "engine/backend/kv_type.h"
+#include "model/model.h"
 
 #define MOST_REQUESTS 10
 #define LOGPROBS      3 /* the id, and the two most likely */

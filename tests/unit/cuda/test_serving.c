@@ -4,7 +4,7 @@
 
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/small_model.h"
+#include "tests/unit/cpu/small_model.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "cuda/backend.h"
 #include "tests/unit/child.h"
 #include "tests/unit/run.h"
-#include "tests/unit/worker/cpu/small_model.h"
-#include "worker/engine/weight_store.h"
+#include "tests/unit/cpu/small_model.h"
+#include "engine/backend/weight_store.h"
 
 #include <errno.h>
 #include <signal.h>

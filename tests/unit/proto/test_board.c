@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/shm.h"
+#include "common/system/shm.h"
 
 static int fd;
 static struct board_slot *slot;

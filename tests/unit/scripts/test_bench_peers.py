@@ -16,11 +16,12 @@ import threading
 import time
 import unittest
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[3] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+TOP = pathlib.Path(__file__).resolve().parents[3]
+SCRIPTS = TOP / "scripts"
+sys.path.insert(0, str(TOP / "tests/bench"))
 sys.dont_write_bytecode = True
-from bench_peers import jobs, llama, quern, rounds, serving, table  # noqa: E402
-from bench_peers.engine import Failure, Variant, run  # noqa: E402
+from peers import jobs, llama, quern, rounds, serving, table  # noqa: E402
+from peers.engine import Failure, Variant, run  # noqa: E402
 
 LLAMA_BENCH = """ggml_something: a line that is no JSON
 [

@@ -2,7 +2,7 @@
 /* The boot number never falls, and is never guessed. */
 
 #include "supervisor/boot.h"
-#include "common/rundir.h"
+#include "common/files/rundir.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A pool that was told no number of workers, and a program that counts devices for it. */
 
-#include "supervisor/devices.h"
+#include "supervisor/children/devices.h"
 #include "tests/unit/run.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The sockets that a worker is started with: where they are, who comes to them, and what is left of them. */
 
-#include "supervisor/doors.h"
+#include "supervisor/children/doors.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/rundir.h"
+#include "common/files/rundir.h"
 
 static char rundir[RUNDIR_PATH_MAX + 1];
 static struct place_record record;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes: what they are told, and what they say. */
 
-#include "supervisor/launch.h"
+#include "supervisor/children/launch.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "supervisor/life.h"
+#include "supervisor/children/life.h"
 
 #define S CLOCK_NS_PER_S
 

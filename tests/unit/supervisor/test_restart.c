@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The restart policy on a clock of our own. */
 
-#include "supervisor/restart.h"
+#include "supervisor/children/restart.h"
 #include "common/clock.h"
 #include "tests/unit/run.h"
 

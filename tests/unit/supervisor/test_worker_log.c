@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a worker says: its last line is remembered, without the dress of a log, fit for a message. */
 
-#include "supervisor/worker_log.h"
+#include "supervisor/children/worker_log.h"
 #include "tests/unit/run.h"
 
 #include <fcntl.h>

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/rundir.h"
-#include "worker/convert/synth.h"
+#include "common/files/rundir.h"
+#include "model/convert/synth.h"
 
 #define WAIT_MS 20000
 #define LONG    (400 * 1000)

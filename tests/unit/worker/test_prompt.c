@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/rundir.h"
-#include "worker/convert/synth.h"
+#include "common/files/rundir.h"
+#include "model/convert/synth.h"
 
 #define SPELL "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
 #define NO_SYSTEM                                                                                            \

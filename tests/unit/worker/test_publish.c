@@ -3,7 +3,7 @@
  * keeps. */
 
 #include "tests/unit/run.h"
-#include "tests/unit/worker/tokenizer/vocabularies.h"
+#include "tests/unit/text/tokenizer/vocabularies.h"
 #include "worker/publish.h"
 
 #include <string.h>

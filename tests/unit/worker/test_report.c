@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/rundir.h"
-#include "worker/convert/synth.h"
-#include "worker/model/model.h"
+#include "common/files/rundir.h"
+#include "model/convert/synth.h"
+#include "model/model.h"
 
 static struct board_slot *slot;
 static struct report report;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An answer in chunks, cut wherever chunks and reads may be cut: what is counted and checked is the same. */
 
-#include "client/command/bench_http.h"
+#include "client/command/bench/http.h"
 #include "tests/unit/run.h"
 
 #include <stdio.h>

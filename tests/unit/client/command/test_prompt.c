@@ -2,7 +2,7 @@
 /* A stdin that says nothing: how long it is waited for. What quern run makes of the rest is in
  * tests/integration/test_run.c. */
 
-#include "client/command/prompt.h"
+#include "client/command/terminal/prompt.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_JOURNAL_H
+#define BROKER_JOURNAL_H
+
+/* The journal: every frame of every request, as it was sent, so that a client can ask for what it missed.
+ *
+ * A `journal` is the bounded purse of the whole broker, a `journal_log` the frames of one request. Admission
+ * reserves a request's worst case; its end gives back what was not used. `used` counts what is allocated,
+ * bookkeeping included. Knows no message: the caller says which tokens and bytes a frame covers.
+ *
+ * Frames lie in the vault, where the next broker finds them: journal_restore. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "broker/books/vault.h"
+#include "common/bytes.h"
+
+#define JOURNAL_LIMIT_BYTES ((uint64_t)256 << 20)
+
+struct journal {
+    struct vault *vault; /* NULL: frames lie on the heap */
+    uint64_t limit;      /* bytes */
+    uint64_t used;       /* bytes charged: per log the larger of its reservation and its memory */
+    /* Of those, charged to logs whose requests ended: what evicting all of them would free. */
+    uint64_t settled;
+    uint64_t unread; /* of those, what clients have not said to have */
+};
+
+struct journal_chunk;
+
+struct journal_log { /* zeroed but for the owner: empty, nothing reserved */
+    uint64_t owner;  /* by which its frames are found again */
+    uint32_t n_chunks;
+    struct journal_chunk *first, *last;
+    uint64_t memory;     /* bytes allocated, overhead included */
+    uint64_t reserved;   /* bytes promised */
+    bool settled;        /* its request ended */
+    bool unread;         /* and its client has not said to have it all */
+    uint64_t count;      /* token ids in it: the seq that comes next */
+    uint64_t text_bytes; /* bytes of text in it: the off that comes next */
+};
+
+enum { JOURNAL_E_FULL = 1 };
+
+/* Worst case of a request: `max_tokens` frames of one token with `logprobs` entries each, which may tell the
+ * bytes of their ids (`pieces`), its end, and `overhead` bytes of the caller's own. A token whose text is
+ * longer than most is paid from the slack of the others, and in the last resort journal_append refuses. */
+uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, bool pieces, uint64_t overhead);
+
+/* What clients have not read yet is not thrown away to admit others, up to this part of the journal; beyond,
+ * a few who read nothing would keep it from everybody. */
+#define JOURNAL_UNREAD_PART 2
+
+/* Whether unread logs may be released to make room for new ones. */
+bool journal_may_drop_unread(const struct journal *journal);
+
+/* What is not taken, were all forgotten that may be for new requests. */
+uint64_t journal_free(const struct journal *journal);
+
+/* Whether `bytes` could be promised then. */
+bool journal_could_hold(const struct journal *journal, uint64_t bytes);
+
+/* Whether `bytes` are neither promised nor in use. */
+bool journal_has_room(const struct journal *journal, uint64_t bytes);
+
+/* What appending a frame of `len` bytes would take from the journal: 0 while the log is within its
+ * reservation. */
+uint64_t journal_growth(const struct journal_log *log, size_t len);
+
+/* Promises `bytes` to a zeroed log. 0 or JOURNAL_E_FULL. */
+int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t bytes);
+
+/* Copies a frame that holds `n_ids` ids and `text_bytes` of text, the next of this log. 0, JOURNAL_E_FULL
+ * when the log outgrew its reservation and nothing is left, or -ENOMEM; then the log is unchanged. */
+int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_ids, uint32_t text_bytes,
+                   const void *frame, size_t len);
+
+/* The request ended, and nothing is appended any more: what was reserved beyond the memory in use goes back,
+ * but for `overhead` bytes. It is unread. */
+void journal_settle(struct journal *journal, struct journal_log *log, uint64_t overhead);
+
+/* The client has all of a settled log. */
+void journal_taken(struct journal *journal, struct journal_log *log);
+
+/* What the log takes of the journal: the larger of its reservation and its memory. */
+uint64_t journal_charge(const struct journal_log *log);
+
+/* Frees the frames and gives everything back; the log is zeroed. */
+void journal_release(struct journal *journal, struct journal_log *log);
+
+/* ---- what an earlier process left ---- */
+
+/* Whether a kept block of the vault is a part of a log, and whose: its place there is *ret_index. */
+bool journal_is_chunk(const void *block, size_t size, uint64_t *ret_owner, uint32_t *ret_index);
+
+/* Appends a block of the vault to the log of its owner: those with index 0, 1, … in turn. Frames that are
+ * damaged, and those that follow them, are cut off: false, and the rest of the log's blocks are of no use. */
+bool journal_restore(struct journal *journal, struct journal_log *log, void *block, size_t size);
+
+/* The frame that was appended last; empty when there is none. */
+struct bytes journal_last(const struct journal_log *log);
+
+/* A page of frames for whoever has the first `next` ids. */
+struct journal_page {
+    struct bytes *items; /* [n], borrowed from the log: valid until it is released */
+    size_t n;
+    size_t cap;
+    size_t bytes;        /* of the frames */
+    uint64_t from, next; /* ids covered */
+    bool done;           /* the page reaches the end of the log */
+};
+
+/* Fills the page with whole frames up to `limit` bytes in all (at least one frame, if there is one), starting
+ * at the first that is not wholly below `next`, or with the last one of a request that ended. The page's
+ * array is reused; a zeroed page is ready. 0 or -ENOMEM. */
+int journal_read(const struct journal_log *log, uint64_t next, size_t limit, struct journal_page *page);
+void journal_page_deinit(struct journal_page *page);
+
+#endif

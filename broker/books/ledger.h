@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_LEDGER_H
+#define BROKER_LEDGER_H
+
+/* The ledger: finds requests, and keeps those that have ended for a while. */
+
+#include "broker/books/journal.h"
+#include "broker/books/request.h"
+#include "common/clock.h"
+#include "common/heap.h"
+
+/* Ended requests are kept for so long, for replays and repeats, unless somebody sets another time; longer if
+ * they were asked to be. */
+#define LEDGER_RETENTION_NS (60 * CLOCK_NS_PER_S)
+
+struct kept { /* what one session has in the journal, unread, of requests that ended; there while it has */
+    struct id128 session; /* who asked first */
+    uint64_t bytes;
+    struct request *requests; /* list by kept_prev/next, oldest end first */
+    struct heap_node node;
+    UT_hash_handle hh;
+};
+
+struct ledger {            /* zeroed but for the seed: empty */
+    uint64_t seed;         /* of the hashes: secret, so that nobody can choose keys that collide */
+    uint64_t retention_ns; /* 0: LEDGER_RETENTION_NS */
+    struct request *by_home;
+    struct request *by_current; /* only those whose current key is not their home */
+    struct request *ended;      /* oldest first */
+    struct request *read;  /* of those, what clients said to have; list by kept_prev/next, oldest first */
+    struct kept *kept;     /* the others, by session */
+    struct heap most_kept; /* the session that has most of it first */
+    size_t n;
+    uint64_t owners; /* of logs: the last one */
+};
+
+/* Adds a request under its home key. NULL when memory is short. The caller has seen that it is free. */
+struct request *ledger_add(struct ledger *ledger, struct request_key key);
+
+/* Finds by home or by current key; NULL when there is none. */
+struct request *ledger_find(struct ledger *ledger, const struct request_key *key);
+
+/* By home key only: what a worker's topic says. */
+struct request *ledger_find_home(struct ledger *ledger, const struct request_key *key);
+
+/* Gives the request to another session. -EEXIST when that session has another request of this id. */
+int ledger_attach(struct ledger *ledger, struct request *request, struct id128 session);
+
+/* Marks it ended: its log is settled, and it may be forgotten to make room. Frees the body, not its hash. */
+void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now);
+
+/* Its client has all of a request that ended. */
+void ledger_taken(struct ledger *ledger, struct journal *journal, struct request *request);
+
+/* The same of all that this session asked for, and still has. */
+void ledger_taken_by(struct ledger *ledger, struct journal *journal, const struct id128 *session);
+
+/* Somebody reads a request that ended: its time begins anew. */
+void ledger_asked(const struct ledger *ledger, struct request *request, uint64_t now);
+
+/* Forgets what ended long ago. */
+void ledger_forget(struct ledger *ledger, struct journal *journal, uint64_t now);
+
+/* Makes room for `bytes` more in the journal, if that can be: forgets ended requests as far as it takes, read
+ * ones first. Of unread ones always the oldest of the session that has most of them in the journal, so who
+ * fills it pushes out his own first; and only while there are many (journal_may_drop_unread), or when
+ * somebody `needs` the room who runs already. */
+void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes, bool needs);
+
+/* Forgets the request and frees it with all it owns; it is in no other list. */
+void ledger_remove(struct ledger *ledger, struct journal *journal, struct request *request);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_RECORD_H
+#define BROKER_RECORD_H
+
+/* The record of a request in the vault: what the next broker has to know of it, besides its frames.
+ *
+ * It is written as a whole at admission, with the body, and then follows the request's life, a single store
+ * for each step, so that whenever this process is killed it says how things were before the step or after it.
+ * A request without a record, as tests have them, is nothing to these functions. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "broker/books/client_keys.h"
+#include "broker/books/request.h"
+#include "broker/books/vault.h"
+
+/* Who has the request. */
+struct record_holder {
+    uint32_t index;       /* place of the worker */
+    uint32_t incarnation; /* 0: nobody */
+};
+
+/* Takes a block with a copy of the body, which becomes the request's, and its hash. Not kept yet. 0; -ENOMEM:
+ * the vault is full. */
+int record_make(struct vault *vault, struct request *request, const void *body, size_t len);
+
+/* Writes down all of the request, which is admitted, and keeps it. `client_key`: the bytes of the key for
+ * which it counts; NULL: none. */
+void record_keep(struct vault *vault, const struct request *request,
+                 const uint8_t client_key[CLIENT_KEY_BYTES]);
+
+/* The steps: assigned, before it is sent; taken back; another epoch, for a worker that died or one that
+ * leaves; a cancel; another session. */
+void record_assigned(const struct request *request, struct record_holder holder);
+void record_returned(const struct request *request);
+void record_moved(const struct request *request);
+void record_cancelled(const struct request *request);
+void record_attached(const struct request *request);
+
+/* Its end is in the log: gives back the body. */
+void record_ended(struct vault *vault, struct request *request);
+
+/* Its client has all of it. */
+void record_taken(const struct request *request);
+
+/* It is forgotten. */
+void record_forget(struct vault *vault, struct request *request);
+
+/* ---- what an earlier process left ---- */
+
+/* Whether a kept block of the vault is a whole record; *ret_owner: the owner of its log, which grows from one
+ * admission to the next. */
+bool record_is_one(const void *block, size_t size, uint64_t *ret_owner);
+
+/* Only its keys: for ledger_add. */
+struct request_key record_key(const void *block);
+
+struct restored {
+    struct record_holder holder;
+    struct id128 session; /* who has it now */
+    uint64_t reserved;    /* of the journal */
+    bool taken;           /* its client has all of it */
+    bool stands_alone;    /* the tenant that it names, if it does */
+    bool has_client_key;
+    uint8_t client_key[CLIENT_KEY_BYTES];
+};
+
+/* Makes a request of its record what it was: everything but what stands in *ret_restored, its log, its place
+ * in lists, its end. */
+void record_restore(struct request *request, void *block, struct restored *ret_restored);
+
+#endif

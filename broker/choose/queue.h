@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_QUEUE_H
+#define BROKER_QUEUE_H
+
+/* The queue of admitted requests: who is next. It borrows the requests.
+ *
+ * Within a priority class sessions share in turn: in one turn each session that waits there gives one
+ * request, its most pressing. "Session" here also means a client with a key, which is one for all of its
+ * sessions, and a tenant that stands alone. Within a client, its other tenants take turns (struct party,
+ * tenants.h). A request presses the more the sooner it is due: 30 s after it came, or at its deadline if that
+ * is sooner. Within a turn the most pressing goes first, and so it does between classes, each class higher
+ * being worth 30 s. So every moment is passed by what comes later, and nobody waits for ever, whatever others
+ * ask for.
+ *
+ * What was begun and has lost its worker goes before all that was not: its client is reading. Of these there
+ * are never more than workers had, and sessions share in turn there too.
+ *
+ * Requests are told apart by what they want of a worker (wants.h). Some wants can be asked for alone, while
+ * no worker has room for the others: these keep their turn, and are first when there is some, and their
+ * sessions give meanwhile what wants something else. So one that waits for one worker holds up none that
+ * another worker could take. What a session gives in a turn that it had kept counts as all else: nothing
+ * waits for ever, whatever its session gives beside, and wanting many things gets no session more. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include "broker/books/request.h"
+#include "broker/choose/tenants.h"
+#include "broker/choose/wants.h"
+#include "common/heap.h"
+
+#define QUEUE_PRIORITY_MIN (-8)
+#define QUEUE_PRIORITY_MAX 8
+#define QUEUE_BEGUN        (QUEUE_PRIORITY_MAX - QUEUE_PRIORITY_MIN + 1) /* the class of what was begun */
+#define QUEUE_CLASSES      (QUEUE_BEGUN + 1)
+
+struct queue_lane_key {
+    struct id128 party; /* whose turns they are */
+    int32_t class;
+};
+
+struct queue_group { /* of what one session has waiting in one class: that of one want */
+    struct queue_lane *lane;
+    struct queue_group *next; /* of the lane */
+    uint32_t want;
+    struct tenants requests;
+    struct heap_node node;
+    uint64_t turn; /* of its first one: its lane's, or an earlier one, in which it was passed over */
+};
+
+struct queue_lane { /* what one session has waiting in one class; there while that is something */
+    struct queue_lane_key key;
+    struct queue_group *groups; /* none is empty */
+    uint64_t turn;              /* in which it gives the next one */
+    UT_hash_handle hh;
+};
+
+struct queue_class {
+    struct heap groups[WANTS_MAX]; /* by want, the one whose turn it is first */
+    size_t n;                      /* requests */
+    uint64_t turn;                 /* the last of which a request was taken */
+};
+
+struct queue {
+    uint64_t seed; /* of the hash: sessions are chosen by clients */
+    struct queue_class classes[QUEUE_CLASSES];
+    struct wants wants;
+    struct queue_lane *by_key;
+    struct tenant_lines lines; /* of all groups */
+    struct heap deadlines;     /* requests that have one */
+    size_t n;
+    uint64_t order;
+};
+
+/* Empty; the caller sets the seed. */
+void queue_init(struct queue *queue, uint64_t seed);
+void queue_deinit(struct queue *queue);
+
+/* Adds; reads home, arrived_ns, priority (clamped into range), deadline_ns and what it wants,
+ * which must not change while it waits. 0 or -ENOMEM. */
+int queue_push(struct queue *queue, struct request *request);
+
+/* A worker told that it has this model. What waits for it among names that nobody knew has a want of its own
+ * from now on, if there is one, and keeps its turn. Where memory is short some stay where they are. */
+void queue_know(struct queue *queue, struct bytes model);
+
+/* A set of wants. */
+#define QUEUE_WANT(want) (UINT64_C(1) << (want))
+#define QUEUE_ALL        UINT64_MAX
+
+/* The request that is next among those that want these, not removed; NULL when there is none. */
+struct request *queue_first(const struct queue *queue, uint64_t wants);
+
+/* A request whose deadline is at or before `now`; NULL when none is. */
+struct request *queue_expired(const struct queue *queue, uint64_t now);
+
+/* The earliest deadline of all, UINT64_MAX when there is none. */
+uint64_t queue_next_deadline(const struct queue *queue);
+
+/* Removes a request that is in the queue: because it is the first of these wants, and there is room for it,
+ * and none for the others. Or without a turn. */
+void queue_take(struct queue *queue, struct request *request, uint64_t wants);
+void queue_remove(struct queue *queue, struct request *request);
+
+#endif

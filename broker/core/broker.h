@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_BROKER_H
+#define BROKER_BROKER_H
+
+/* The broker: everything it holds. One thread runs all of it (loop.h).
+ *
+ *     from_clients      from_workers      frames      processes     what comes in: decoded, checked
+ *           └───────────────┬───────────────┴─────────────┘
+ *                 lifecycle · tokenize · replay                     what follows: states change here alone
+ *           ┌───────────────┼───────────────┐
+ *      client_link     worker_link        stream                    what goes out, without ever waiting
+ *           └───────────────┼───────────────┘
+ *     journal · ledger · queue · admission · sessions · workers     the books: no socket, no message
+ *
+ * Arrows point down only: a file includes nothing of the lines above its own (scripts/check/includes). Books
+ * and links are given what they need; what lies above them takes the whole broker. status reads the books. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/choose/admission.h"
+#include "broker/settings/allowance.h"
+#include "broker/books/client_keys.h"
+#include "broker/links/client_link.h"
+#include "broker/books/journal.h"
+#include "broker/books/ledger.h"
+#include "broker/settings/options.h"
+#include "broker/choose/queue.h"
+#include "broker/books/request.h"
+#include "broker/choose/routing.h"
+#include "broker/books/session.h"
+#include "broker/links/stream.h"
+#include "broker/links/supervisor.h"
+#include "broker/core/tokenize_table.h"
+#include "broker/choose/worker.h"
+#include "broker/links/worker_link.h"
+#include "broker/links/zap.h"
+#include "proto/message.h"
+
+/* Most messages taken from one socket before the loop looks at the others, and most bytes from clients: large
+ * prompts take time to decode. */
+#define BROKER_BATCH       1024
+#define BROKER_BATCH_BYTES ((size_t)8 << 20)
+
+#define BROKER_ENDPOINT_MAX 300
+
+struct broker_counters {
+    uint64_t admitted, ended, rejected, moved, tokens;
+};
+
+struct broker_endpoints {
+    char frontend[BROKER_ENDPOINT_MAX];
+    char streams[2][BROKER_ENDPOINT_MAX]; /* [n_streams], told in hello_ok */
+    size_t n_streams;
+};
+
+struct broker {
+    struct options options;
+    uint64_t secret; /* seeds hashes and drawn seeds */
+    uint64_t now;    /* clock_ns of this turn of the loop */
+    bool draining;
+    bool any_ready;              /* some worker became ready */
+    uint32_t most_connections;   /* beyond, clients are turned away */
+    uint64_t stranger_logged_ns; /* when a stranger on the worker link was last logged */
+
+    void *context;
+    struct broker_endpoints endpoints;
+    struct client_link client_link;
+    struct worker_link worker_link;
+    struct stream stream;
+    struct client_keys client_keys; /* of TCP */
+    struct zap zap;
+
+    struct message_decoder *decoder;         /* of what clients and workers send */
+    struct message_decoder *request_decoder; /* of bodies, while another message is in use */
+    struct message_decoder *frame_decoder;   /* of frames */
+    struct buffer scratch;                   /* a frame or welcome being made for the stream */
+    struct journal_page page;                /* the replay being answered */
+    size_t paged_bytes;                      /* of pages sent in this turn of the loop */
+
+    struct journal journal;
+    struct ledger ledger;
+    struct queue queue;
+    struct admission admission;
+    struct allowance allowance;
+    struct sessions sessions;
+    struct tokenize_table tokenize;
+    struct worker workers[WORKER_MAX];
+    uint32_t n_workers;
+    struct routing routing;
+    struct supervisor supervisor;
+    struct broker_counters counters;
+};
+
+/* Requests that have not ended. */
+static inline size_t broker_n_alive(const struct broker *broker)
+{
+    size_t alive = broker->queue.n;
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        alive += broker->workers[i].n_requests;
+    return alive;
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_LIFECYCLE_H
+#define BROKER_LIFECYCLE_H
+
+/* The life of a request, from admission to the day it is forgotten. Every change of a request's state is made
+ * here, whoever heard of it first. */
+
+#include "broker/core/broker.h"
+#include "common/error.h"
+
+/* ---- admission (lifecycle_admit.c) ---- */
+
+struct arrival { /* a generate as it came */
+    struct session *session;
+    struct id128 id;
+    const struct generation *generation; /* borrows from the body */
+    struct bytes body;                   /* the whole message */
+};
+
+struct verdict {
+    enum proto_error error;
+    struct request *request; /* PROTO_OK: the new or the known one */
+    bool again;              /* PROTO_OK: it was known */
+    uint32_t retry_ms;       /* PROTO_OVERLOADED: when to come back */
+    struct error reason;     /* of an error */
+};
+
+/* Why a request with `embed` is refused where workers make tokens alone. */
+#define LIFECYCLE_NO_EMBEDDINGS                                                                              \
+    "embed: no worker of this pool makes embeddings: its device cannot, or its model only ranks"
+
+void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
+
+/* ---- assignment and ends (lifecycle.c) ---- */
+
+/* Gives queued requests to workers as long as both last. */
+void lifecycle_dispatch(struct broker *broker);
+
+/* Ends a request that has not ended: at once while it is queued, otherwise through its worker. */
+void lifecycle_cancel(struct broker *broker, struct request *request);
+
+/* The frame that holds the end of the request is in the journal. */
+void lifecycle_end(struct broker *broker, struct request *request, const struct ending *ending);
+
+/* Tokens were made for the request, or read: they count for its client's key, if it has one. */
+void lifecycle_charge(struct broker *broker, const struct request *request, uint64_t tokens);
+
+/* The request had ended before this broker began, at its ended_ns, and its client said to have it or not. */
+void lifecycle_had_ended(struct broker *broker, struct request *request, const struct ending *ending,
+                         bool taken);
+
+/* A worker that an earlier broker had is heard: assigns again what it should have. */
+void lifecycle_adopted(struct broker *broker, struct worker *worker);
+
+/* Ends a request here, with a last frame that the broker makes: after what the journal has. */
+void lifecycle_end_here(struct broker *broker, struct request *request, const struct ending *ending);
+void lifecycle_fail(struct broker *broker, struct request *request, enum proto_error error,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* The worker said that a request is finished: ends it if its frames are all here, or remembers. */
+void lifecycle_finished(struct broker *broker, struct worker *worker, const struct message *message,
+                        struct bytes raw);
+
+/* More frames of this worker are here: ends what waited for them. */
+void lifecycle_settle_finished(struct broker *broker, struct worker *worker);
+
+/* The worker gives a request back because it was told to end: the request waits for another worker, which
+ * goes on with what was made of it, or ends, if it was cancelled. However often: nobody died of it. */
+void lifecycle_returned(struct broker *broker, struct request *request);
+
+/* The worker's process is gone: its requests wait for another worker, which goes on where it was; one
+ * that has lost two before ends with worker_lost. When it left (it had been told to end), those that it had
+ * not begun have lost nobody. */
+void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason);
+
+/* Has workers that are ending give back what they have, once another one is there to go on with it, or when
+ * they have had their time. Now and then. */
+void lifecycle_relieve(struct broker *broker);
+
+/* Ends what has waited in the queue beyond its deadline. Every turn. */
+void lifecycle_expire(struct broker *broker);
+
+/* Ends what a worker should have ended by itself, and has not: a cancel it does not heed, a deadline that
+ * passed. Now and then. */
+void lifecycle_end_overdue(struct broker *broker);
+
+/* Ends all that has not ended, with `draining` and the reason: the broker leaves. */
+void lifecycle_end_all(struct broker *broker, const char *reason);
+
+/* The client has the last frame of this request of its session. */
+void lifecycle_taken(struct broker *broker, const struct session *session, struct id128 id);
+
+/* Whether some client that is there has not said yet that it has what is its own. */
+bool lifecycle_is_awaited(const struct broker *broker);
+
+/* Forgets what ended long ago. Now and then. */
+void lifecycle_forget(struct broker *broker);
+
+/* ---- sessions come and go (lifecycle_sessions.c) ---- */
+
+/* A session opened: it gets back what it had left running. */
+void lifecycle_adopt(struct broker *broker, struct session *session);
+
+/* Binds a request to another session. -EEXIST when that has one of this id. */
+int lifecycle_attach(struct broker *broker, struct request *request, struct session *session);
+
+/* The client of this session, open or closed, listens no more. It has left, unless it still has the session
+ * and listens again within a lease. */
+void lifecycle_left(struct broker *broker, const struct id128 *id);
+
+/* Looks after sessions that listen no more: whether they do again, are gone, or have had their time. Now and
+ * then. */
+void lifecycle_watch_deaf(struct broker *broker);
+
+/* Closes the sessions that are doomed or were silent for too long, then cancels what was abandoned and has
+ * had its time. */
+void lifecycle_close_sessions(struct broker *broker);
+
+/* Closes all sessions and forgets all requests, whatever state they are in: the broker is taken apart. */
+void lifecycle_clear(struct broker *broker);
+
+/* The session counts for a key, and no longer for another; 0: for none. */
+void lifecycle_enter_key(struct broker *broker, struct session *session, uint32_t number);
+
+/* Keys of clients were taken away: their sessions are doomed, their connections closed. */
+void lifecycle_keys_gone(struct broker *broker);
+
+/* ---- all that is done now and then (lifecycle.c) ---- */
+
+void lifecycle_tick(struct broker *broker);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Admission: the beginning of a request's life.
+ *
+ * The same generate twice is one request, found again under (session, id). A new one is checked against what
+ * no worker needs to be asked for, its worst case is reserved in the journal, at the cost of requests that
+ * ended, and it is queued with everything fixed that a later worker must not choose anew. Until the last step
+ * succeeded nothing is changed; that step is its record in the vault. */
+
+#include "broker/core/lifecycle.h"
+
+#include "broker/books/record.h"
+#include "broker/choose/scheduler.h"
+#include "common/hash.h"
+
+/* The largest context of all workers; 0 while none has registered. */
+static uint32_t largest_context(const struct broker *broker)
+{
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        if (broker->workers[i].context > largest)
+            largest = broker->workers[i].context;
+    return largest;
+}
+
+/* Bytes of the largest embedding that a worker makes; while none has registered, of any. */
+static uint64_t embedding_bytes(const struct broker *broker)
+{
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        if (broker->workers[i].embedding > largest)
+            largest = broker->workers[i].embedding;
+    return sizeof(float) * (uint64_t)(largest > 0 ? largest : PROTO_MAX_EMBEDDING);
+}
+
+/* With fit_context a request may ask for more than any context holds; no worker makes more than that. */
+static uint64_t worst_case(const struct broker *broker, const struct generation *generation)
+{
+    uint32_t most = admission_most_tokens(generation), context = largest_context(broker);
+    if (context > 0 && most > context)
+        most = context;
+    return journal_worst_case(most, generation->logprobs, generation->pieces,
+                              request_overhead() + (generation->embed ? embedding_bytes(broker) : 0));
+}
+
+static enum proto_error refuse_model(struct bytes model, struct error *err)
+{
+    if (model.len == 0)
+        return error_set(err, PROTO_NO_WORKER, "no worker is left");
+    return error_set(err, PROTO_NO_WORKER, "no worker serves the model \"%.*s\"", (int)model.len,
+                     (const char *)model.data);
+}
+
+static struct tenancy tenancy_of_arrival(const struct broker *broker, const struct arrival *arrival)
+{
+    const struct session *session = arrival->session;
+    return tenancy_of(arrival->generation->tenant, session_client(session),
+                      session->near && session->key == 0, broker->secret);
+}
+
+static enum proto_error may_enter(struct broker *broker, const struct arrival *arrival,
+                                  struct verdict *verdict)
+{
+    struct worker *worker;
+    const struct generation *generation = arrival->generation;
+    if (broker->draining)
+        return error_set(&verdict->reason, PROTO_DRAINING, "the pool is shutting down");
+    const struct scheduler_wish wish = {.model = generation->model, .embed = generation->embed};
+    bool none = scheduler_pick(broker->workers, broker->n_workers, &wish, &worker) == SCHEDULER_E_NO_WORKER;
+    if (none && scheduler_lacks_embeddings(broker->workers, broker->n_workers, &wish))
+        return error_set(&verdict->reason, PROTO_UNSUPPORTED, LIFECYCLE_NO_EMBEDDINGS);
+    if (none)
+        return refuse_model(generation->model, &verdict->reason);
+    uint32_t context = largest_context(broker);
+    if (context > 0 && generation->max_tokens > context && !generation->fit_context)
+        return error_set(&verdict->reason, PROTO_TOO_LONG, "max_tokens %u is above the context length %u",
+                         generation->max_tokens, context);
+    const struct tenancy tenancy = tenancy_of_arrival(broker, arrival);
+    const struct party party = {session_client(arrival->session), &tenancy};
+    struct client_key *key = client_keys_of(&broker->client_keys, arrival->session->key);
+    enum proto_error no =
+        allowance_check_tokens(&broker->allowance, key, broker->now, &verdict->retry_ms, &verdict->reason);
+    if (no != PROTO_OK)
+        return no;
+    no = admission_check_queue(&broker->admission, &party, arrival->body.len, &verdict->reason);
+    if (no == PROTO_OK)
+        no = admission_check_journal(&broker->admission, &party, worst_case(broker, generation),
+                                     &broker->journal, &verdict->reason);
+    if (no == PROTO_OVERLOADED)
+        verdict->retry_ms = admission_retry_ms(&broker->admission, broker->now);
+    return no;
+}
+
+/* Copies what was asked into a fresh request and puts it into the queue. */
+static int enqueue(struct broker *broker, struct request *request, const struct arrival *arrival)
+{
+    struct bytes model = arrival->generation->model;
+    request->key = arrival->session->key;
+    request->client = arrival->session->client;
+    request->tenancy = tenancy_of_arrival(broker, arrival);
+    request->embed = arrival->generation->embed;
+    request->model_known = scheduler_knows(broker->workers, broker->n_workers, model);
+    int r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);
+    if (r < 0)
+        return r;
+    if (model.len > 0) {
+        size_t at = (size_t)((const uint8_t *)model.data - (const uint8_t *)arrival->body.data);
+        request->model = (struct bytes){(const uint8_t *)request->body.data + at, model.len};
+    }
+    admission_fix(request, arrival->generation, admission_draw_seed(&broker->admission), broker->now);
+    routing_admit(&broker->routing, request, arrival->generation);
+    request->epoch = (struct epoch){broker->supervisor.boot, 0};
+    r = admission_entered(&broker->admission, request);
+    if (r < 0)
+        return r;
+    r = queue_push(&broker->queue, request);
+    if (r == 0)
+        admission_queued(&broker->admission, request);
+    else
+        admission_withdrawn(&broker->admission, request);
+    return r;
+}
+
+/* Reserves the worst case, which there is room for, at the cost of requests that ended and were read. */
+static int reserve(struct broker *broker, struct request *request, const struct generation *generation)
+{
+    uint64_t bytes = worst_case(broker, generation);
+    ledger_make_room(&broker->ledger, &broker->journal, bytes, false);
+    return journal_reserve(&broker->journal, &request->log, bytes);
+}
+
+static enum proto_error admit_new(struct broker *broker, struct request_key key,
+                                  const struct arrival *arrival, struct verdict *verdict)
+{
+    struct request *request = ledger_add(&broker->ledger, key);
+    if (!request)
+        return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
+    int r = reserve(broker, request, arrival->generation);
+    if (r == 0)
+        r = enqueue(broker, request, arrival);
+    if (r != 0) {
+        ledger_remove(&broker->ledger, &broker->journal, request);
+        return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
+    }
+    session_bind(&broker->sessions, arrival->session, request);
+    const struct client_key *client = client_keys_of(&broker->client_keys, request->key);
+    record_keep(broker->journal.vault, request, client ? client->bytes : NULL);
+    broker->counters.admitted++;
+    verdict->request = request;
+    return PROTO_OK;
+}
+
+void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict)
+{
+    struct request_key key = {arrival->session->id, arrival->id};
+    struct verdict verdict = {.request = ledger_find(&broker->ledger, &key)};
+    verdict.again = verdict.request != NULL;
+    if (!verdict.again) {
+        verdict.error = may_enter(broker, arrival, &verdict);
+        if (verdict.error == PROTO_OK)
+            verdict.error = admit_new(broker, key, arrival, &verdict);
+    } else if (!request_same_body(verdict.request, arrival->body.data, arrival->body.len)) {
+        verdict.error = error_set(&verdict.reason, PROTO_CONFLICT, "this id was used for another request");
+    }
+    *ret_verdict = verdict;
+}

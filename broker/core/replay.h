@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_REPLAY_H
+#define BROKER_REPLAY_H
+
+/* Replays: a request's frames once more, page by page, as its client asks for them. Pages are the largest
+ * messages that a client is sent, so one is made only when the client has taken what was sent before; until
+ * then it is owed, and the client need not ask again. */
+
+#include "broker/core/broker.h"
+
+/* A client asks for the frames of its request from id number `next` on. */
+void replay_ask(struct broker *broker, struct session *session, struct id128 id, uint64_t next);
+
+/* Sends what is owed to pending sessions that have room now, and takes those off the list for whom nothing
+ * waits any more. True when there is more to send at once. */
+bool replay_send_owed(struct broker *broker);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The status of the pool.
+ *
+ * Three sources for a worker: the supervisor (its process), its registration (model, device, slots), and its
+ * slot of the board (what it does now), which is read without asking it. The board may say anything: what
+ * does not fit into a message would keep the status of the whole pool from being sent. */
+
+#include "broker/core/status.h"
+
+#include <unistd.h>
+
+#define MOST_TOKENS_PER_S 1e12 /* that the message takes */
+
+/* Of the tokens that prompts had, how many were found. */
+static double hit_rate(const struct board_snapshot *board)
+{
+    double all = (double)board->cache_hits + (double)board->prefill_tokens;
+    return all > 0 ? (double)board->cache_hits / all : 0;
+}
+
+/* Written so that NaN is none. */
+static double rate_of(double tokens_per_s)
+{
+    return tokens_per_s >= 0 && tokens_per_s <= MOST_TOKENS_PER_S ? tokens_per_s : 0;
+}
+
+static void fill_worker(const struct broker *broker, uint32_t index, struct worker_status *status)
+{
+    const struct worker *worker = &broker->workers[index];
+    const struct place_record *record = &broker->supervisor.places[index].record;
+    struct board_snapshot board;
+    uint64_t steps;
+    supervisor_snapshot(&broker->supervisor, index, &board, &steps);
+    *status = (struct worker_status){
+        .name = bytes_of_string(worker->name),
+        .device = bytes_of_string(worker->device),
+        .model = bytes_of_string(worker->model),
+        .aliases = {worker->aliases, worker->n_aliases},
+        .tools = bytes_of_string(worker->tools),
+        .thinks = worker->thinks,
+        .embedding = worker->embedding,
+        .state = worker->state == WORKER_READY && broker->draining ? WORKER_DRAINING : worker->state,
+        .pid = record->pid,
+        .incarnation = worker->incarnation,
+        .restarts = worker->incarnation > 0 ? worker->incarnation - 1 : 0,
+        .active = board.active,
+        .waiting = board.waiting,
+        .slots = worker->slots,
+        .kv_free = board.kv_free,
+        .kv_total = board.kv_total,
+        .kv_block_bytes = board.kv_block_bytes,
+        .context = worker->context,
+        .steps = steps,
+        .tokens = board.tokens,
+        .cache_hits = board.cache_hits,
+        .tokens_per_s = rate_of(board.tokens_per_s),
+        .prefill_tokens = board.prefill_tokens,
+        .evictions = board.evictions,
+        .restores = board.restores,
+        .kv_cached = board.kv_cached,
+        .hit_rate = hit_rate(&board),
+        .reason = bytes_of_string(worker->state == WORKER_READY ? "" : record->reason),
+    };
+    /* The board knows that a process is loading before it registers. */
+    if (worker->state == WORKER_STARTING && board.state == WORKER_LOADING)
+        status->state = WORKER_LOADING;
+}
+
+void status_fill(const struct broker *broker, uint64_t ref, struct worker_status workers[WORKER_MAX],
+                 struct message *ret_message)
+{
+    struct message ok = {.kind = MESSAGE_STATUS_OK};
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        fill_worker(broker, i, &workers[i]);
+    ok.status_ok.ref = ref;
+    ok.status_ok.boot = broker->supervisor.boot;
+    ok.status_ok.draining = broker->draining;
+    ok.status_ok.version = BYTES_LITERAL(QUERN_VERSION);
+    ok.status_ok.sessions = (uint32_t)broker->sessions.n;
+    ok.status_ok.queued = (uint32_t)broker->queue.n;
+    ok.status_ok.running = (uint32_t)(broker_n_alive(broker) - broker->queue.n);
+    ok.status_ok.admitted = broker->counters.admitted;
+    ok.status_ok.ended = broker->counters.ended;
+    ok.status_ok.rejected = broker->counters.rejected;
+    ok.status_ok.moved = broker->counters.moved;
+    ok.status_ok.tokens = broker->counters.tokens;
+    ok.status_ok.journal_bytes = broker->journal.used;
+    ok.status_ok.supervisor_pid = (uint32_t)getppid();
+    ok.status_ok.broker_pid = (uint32_t)getpid();
+    ok.status_ok.gateway_pid = broker->supervisor.gateway_pid;
+    ok.status_ok.workers.items = workers;
+    ok.status_ok.workers.n = broker->n_workers;
+    *ret_message = ok;
+}
+
+/* What the workers registered, whether or not they are ready this moment: a model whose only worker is being
+ * started again is still the pool's. */
+size_t status_models(const struct broker *broker, struct model_info models[WORKER_MAX])
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < broker->n_workers; i++) {
+        const struct worker *worker = &broker->workers[i];
+        if (worker->model[0] == 0 || worker->state == WORKER_FAILED)
+            continue;
+        size_t m = 0;
+        while (m < n && memcmp(models[m].digest.data, worker->digest, sizeof worker->digest) != 0)
+            m++;
+        if (m == n)
+            models[n++] = (struct model_info){.name = bytes_of_string(worker->model),
+                                              .digest = {worker->digest, sizeof worker->digest},
+                                              .context = worker->context,
+                                              .chat = worker->chat};
+        if (worker->context < models[m].context) /* the smallest: what fits it fits everywhere */
+            models[m].context = worker->context;
+        models[m].workers += worker_is_serving(worker);
+        if (worker->embedding > models[m].embedding)
+            models[m].embedding = worker->embedding;
+    }
+    return n;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_WORKER_LINK_H
+#define BROKER_WORKER_LINK_H
+
+/* The worker link: a ROUTER, connected to the process of each worker where the supervisor says that it is
+ * reached. Workers connect to nothing. So what comes on a connection is that worker's, whatever it says of
+ * itself, and nobody else is heard.
+ *
+ * Nothing here waits: what a worker does not take at once stays in its outbox. A worker that cannot be sent
+ * to is of no use and is killed: its death is then heard of like any other, and that alone ends its requests,
+ * after what it still had published was taken in. */
+
+#include <stdbool.h>
+
+#include "broker/wire/outbox.h"
+#include "broker/links/supervisor.h"
+#include "broker/choose/worker.h"
+#include "common/bytes.h"
+#include "proto/message.h"
+
+#define WORKER_LINK_LINGER_MS 500 /* for what was sent last to get out */
+
+struct worker_link {
+    void *router;
+    struct supervisor *supervisor; /* who has it killed */
+    struct worker *workers;        /* [n_workers] */
+    uint32_t n_workers;
+    uint64_t n_connected;  /* connections so far: each has a name of its own */
+    struct buffer scratch; /* the message being encoded */
+    bool waiting;          /* something could not be sent at once: worker_link_flush will try */
+};
+
+enum { WORKER_LINK_E_LOST = 1 }; /* the worker cannot be reached: it is killed, and gets nothing more */
+
+/* Connects to the worker's process, and ends that. It need not listen yet: a connection comes about as soon
+ * as that is possible, and again if it breaks; what is sent meanwhile waits. Whoever is disconnected has to
+ * register anew, and what came and was not received is gone. 0 or -errno with the endpoint. */
+int worker_link_connect(struct worker_link *link, struct worker *worker, const char *endpoint,
+                        struct error *err);
+void worker_link_disconnect(struct worker_link *link, struct worker *worker);
+
+/* The worker to whom a connection goes; NULL: it was ended meanwhile. */
+struct worker *worker_link_of(struct worker_link *link, const struct peer *peer);
+
+/* Sends at once, whatever is under way; a message that is not brief is under way until worker_link_taken.
+ * 0, WORKER_LINK_E_LOST, or -errno when the message cannot be encoded, with the reason in `err`, or in
+ * the log when that is NULL. */
+int worker_link_send(struct worker_link *link, struct worker *worker, const struct message *message,
+                     struct error *err);
+
+/* The worker's pong, with its `ref`: it has taken the message before the ping of that. */
+void worker_link_taken(struct worker *worker, uint64_t ref);
+
+/* To whoever has not registered: dropped if it cannot be sent at once. */
+void worker_link_send_stranger(struct worker_link *link, const struct peer *peer,
+                               const struct message *message);
+
+/* Asks the worker to publish again what follows the frames that are here, unless that was done just now. */
+void worker_link_ask_resend(struct worker_link *link, struct worker *worker, uint64_t now);
+
+/* Acknowledges the worker's frames up to here, when that is due. */
+void worker_link_acknowledge(struct worker_link *link, struct worker *worker, uint64_t now);
+
+/* Sends what waits in the outboxes of all workers. */
+void worker_link_flush(struct worker_link *link);
+
+void worker_link_deinit(struct worker_link *link);
+
+#endif

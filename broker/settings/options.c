@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line and the configuration file.
+ *
+ * Both go through one table of settings by name, so that every long option may also stand in the file:
+ *
+ *     model = /models/llama.gguf
+ *     workers = 2
+ *
+ * The command line is walked twice: first for --config alone, so that the file can be read before the rest of
+ * the line is laid over it. */
+
+#include "broker/settings/options.h"
+
+#include <argp.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/choose/admission.h"
+#include "broker/settings/allowance.h"
+#include "broker/settings/config_file.h"
+#include "broker/books/journal.h"
+#include "broker/books/ledger.h"
+#include "broker/books/session.h"
+#include "broker/choose/worker.h"
+#include "common/program/arguments.h"
+#include "common/clock.h"
+#include "common/files/default_model.h"
+#include "common/system/listen.h"
+#include "common/number.h"
+#include "common/program/program.h"
+#include "common/utf8.h"
+#include "proto/launch.h"
+
+#define DRAIN_S     60 /* with the time to stop, within the 90 s that service managers give */
+#define DRAIN_MAX_S 86400
+
+#define JOURNAL_MAX_MIB 4096
+#define RETENTION_MAX_S 86400
+
+enum setting_type {
+    SETTING_TEXT,   /* char [limit] */
+    SETTING_NUMBER, /* uint32_t */
+    SETTING_ALIASES /* options.aliases, which each mention adds to */
+};
+
+/* Under which heading --help shows it, in this order. */
+enum setting_group {
+    GROUP_NONE,
+    GROUP_MODEL,
+    GROUP_WORKERS,
+    GROUP_POOL,
+    GROUP_NETWORK,
+    GROUP_HTTP,
+    GROUP_CLIENTS,
+    N_GROUPS
+};
+
+static const char *const headings[N_GROUPS] = {
+    [GROUP_MODEL] = "Model:", [GROUP_WORKERS] = "Workers and memory:",
+    [GROUP_POOL] = "Pool:",   [GROUP_NETWORK] = "Network:",
+    [GROUP_HTTP] = "HTTP:",   [GROUP_CLIENTS] = "Limits of a client:",
+};
+
+static const struct setting {
+    enum setting_group group;
+    const char *name;
+    const char *argument; /* NULL: the option has none, and is 1 in the file */
+    const char *help;     /* NULL: nobody needs to know */
+    enum setting_type type;
+    size_t offset;  /* of the member */
+    uint32_t limit; /* texts: bytes with the zero; numbers: the largest */
+    uint32_t least; /* numbers */
+} settings[] = {
+    {GROUP_MODEL, "alias", "NAME", "Another name that the model answers to; may be given several times",
+     SETTING_ALIASES, offsetof(struct options, aliases), 0, 0},
+    {GROUP_MODEL, "chat-template", "FILE",
+     "How conversations are written out (default: the model's own template)", SETTING_TEXT,
+     offsetof(struct options, chat_template), PATH_MAX, 0},
+    {GROUP_MODEL, "ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
+     offsetof(struct options, context), LAUNCH_MAX_CONTEXT, 1},
+    {GROUP_MODEL, "kv-type", "TYPE", "What keys and values are kept in: f16 or q8_0 (default f16)",
+     SETTING_TEXT, offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_MODEL, "quantize", "TYPE",
+     "Make weights in F32, F16 or BF16 smaller while loading: Q8_0, Q4_K_M ... (default no)", SETTING_TEXT,
+     offsetof(struct options, quantize), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_MODEL, "system", "TEXT", "The system message of conversations that bring none", SETTING_TEXT,
+     offsetof(struct options, system), OPTIONS_SYSTEM_MAX + 1, 0},
+    {GROUP_WORKERS, "workers", "N", "Worker processes (default: one for each GPU, without one 1)",
+     SETTING_NUMBER, offsetof(struct options, workers), WORKER_MAX, 1},
+    {GROUP_WORKERS, "device", "D", QUERN_DEVICES " (default auto)", SETTING_TEXT,
+     offsetof(struct options, device), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_WORKERS, "slots", "N", "Sequences that a worker decodes at once (default 32; on a GPU up to 64)",
+     SETTING_NUMBER, offsetof(struct options, slots), LAUNCH_MAX_SLOTS, 1},
+    {GROUP_WORKERS, "kv-blocks", "N",
+     "KV cache of a worker, in blocks of 32 tokens (default: what the slots need, if there is room)",
+     SETTING_NUMBER, offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
+    {GROUP_WORKERS, "cached-blocks", "N",
+     "KV blocks that the prefix cache keeps at most; 0: none (default all)", SETTING_NUMBER,
+     offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
+    {GROUP_WORKERS, "prefix-store", "MIB",
+     "Memory in which workers share the KV blocks of prompts (default none)", SETTING_NUMBER,
+     offsetof(struct options, prefix_store), LAUNCH_MAX_PREFIX_STORE, 1},
+    {GROUP_WORKERS, "threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
+     offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
+    {GROUP_WORKERS, "invariant", NULL,
+     "Answers that do not depend on what else runs, on a GPU too; slower there", SETTING_NUMBER,
+     offsetof(struct options, invariant), 1, 0},
+    {GROUP_WORKERS, "cublas", "ROWS",
+     "Multiply steps of ROWS rows or more that read a prompt by cuBLASLt on a GPU: off, auto or a number "
+     "(default off)",
+     SETTING_TEXT, offsetof(struct options, cublas), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_POOL, "rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
+     SETTING_TEXT, offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
+    {GROUP_POOL, "frame-us", "N",
+     "Put tokens made within so many microseconds into one frame; 0: never (default 250)", SETTING_NUMBER,
+     offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
+    {GROUP_POOL, "journal", "MIB", "Memory for answers that may be asked for again (default 256)",
+     SETTING_NUMBER, offsetof(struct options, journal), JOURNAL_MAX_MIB, 16},
+    {GROUP_POOL, "retention", "SECONDS",
+     "Keep answers for so long after their end, if there is room (default 60)", SETTING_NUMBER,
+     offsetof(struct options, retention), RETENTION_MAX_S, 1},
+    {GROUP_POOL, "drain-seconds", "N",
+     "When told to end, end what is not finished after so many seconds (default 60)", SETTING_NUMBER,
+     offsetof(struct options, drain_seconds), DRAIN_MAX_S, 0},
+    {GROUP_POOL, "no-sandbox", NULL, "Let workers keep all rights of the user, to debug", SETTING_NUMBER,
+     offsetof(struct options, no_sandbox), 1, 0},
+    {GROUP_POOL, "owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
+     SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
+    {GROUP_POOL, "supervision-fd", "FD", NULL, SETTING_NUMBER, offsetof(struct options, supervision_fd),
+     INT32_MAX, 1},
+    {GROUP_POOL, "said-by", "NAME", NULL, SETTING_TEXT, offsetof(struct options, said_by),
+     OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_NETWORK, "tcp", "HOST:PORT", "Also listen on TCP; token streams on PORT + 1", SETTING_TEXT,
+     offsetof(struct options, tcp), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_NETWORK, "public-host", "NAME",
+     "The name or address by which clients reach --tcp (default: its HOST)", SETTING_TEXT,
+     offsetof(struct options, public_host), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_NETWORK, "curve-key", "FILE", "Encrypt TCP with this CURVE certificate (its secret file)",
+     SETTING_TEXT, offsetof(struct options, curve_key), PATH_MAX, 0},
+    {GROUP_NETWORK, "client-keys", "DIR", "Let in over TCP only clients whose public certificates are in DIR",
+     SETTING_TEXT, offsetof(struct options, client_keys), PATH_MAX, 0},
+    {GROUP_NETWORK, "any-client", NULL, "Let in over TCP whoever knows the public key of --curve-key",
+     SETTING_NUMBER, offsetof(struct options, any_client), 1, 0},
+    {GROUP_HTTP, "http", "HOST:PORT",
+     "Also serve HTTP there, with a quern-gateway; auto: 127.0.0.1:8080, or another port if it is taken",
+     SETTING_TEXT, offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_HTTP, "http-keys", "FILE", "Who may use it: lines of NAME KEY, see quern-gateway(1)", SETTING_TEXT,
+     offsetof(struct options, http_keys), PATH_MAX, 0},
+    {GROUP_HTTP, "http-hosts", "NAME,...", "Without keys: further names under which browsers reach it",
+     SETTING_TEXT, offsetof(struct options, http_hosts), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_HTTP, "http-tls-cert", "FILE", "Serve HTTPS with this certificate and its chain (PEM)",
+     SETTING_TEXT, offsetof(struct options, http_tls_cert), PATH_MAX, 0},
+    {GROUP_HTTP, "http-tls-key", "FILE", "The private key of that certificate (PEM)", SETTING_TEXT,
+     offsetof(struct options, http_tls_key), PATH_MAX, 0},
+    {GROUP_HTTP, "http-log", "FILE", "Write a line of JSON there for each HTTP request", SETTING_TEXT,
+     offsetof(struct options, http_log), PATH_MAX, 0},
+    {GROUP_HTTP, "http-cors", "ORIGIN", "Let pages of ORIGIN use it: https://HOST, or * for all",
+     SETTING_TEXT, offsetof(struct options, http_cors), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_HTTP, "http-open", NULL, "Serve other machines without keys, whoever asks", SETTING_NUMBER,
+     offsetof(struct options, http_open), 1, 0},
+    {GROUP_HTTP, "http-max-tokens", "N", "Tokens of an answer where a request does not say (default 1024)",
+     SETTING_NUMBER, offsetof(struct options, http_max_tokens), INT32_MAX, 1},
+    {GROUP_HTTP, "http-body-kb", "N", "Most of the body of a request, in KiB (default 8192)", SETTING_NUMBER,
+     offsetof(struct options, http_body_kb), 1 << 20, 1},
+    {GROUP_CLIENTS, "client-requests", "N",
+     "Most requests of a client, its key or session, that have not ended (default: its share)",
+     SETTING_NUMBER, offsetof(struct options, client_requests), ADMISSION_MAX_QUEUED, 1},
+    {GROUP_CLIENTS, "client-sessions", "N", "Most sessions of a client with a key (default 4096)",
+     SETTING_NUMBER, offsetof(struct options, client_sessions), SESSION_MAX, 1},
+    {GROUP_CLIENTS, "client-subscriptions", "N",
+     "Most subscriptions of the stream of a client with a key (default 8192, or two for each session)",
+     SETTING_NUMBER, offsetof(struct options, client_subscriptions), ALLOWANCE_MAX_SUBSCRIPTIONS, 1},
+    {GROUP_CLIENTS, "client-tokens", "N",
+     "Most tokens a minute of a client with a key, read and made (default: no bound)", SETTING_NUMBER,
+     offsetof(struct options, client_tokens), INT32_MAX, 1},
+};
+#define N_SETTINGS (sizeof settings / sizeof *settings)
+
+enum { KEY_CONFIG = 1000, KEY_SETTING };
+
+static int set_text(const char *name, const char *value, size_t size, char *ret_text, struct error *err)
+{
+    size_t len = strlen(value);
+    if (len == 0 || len >= size)
+        return error_set(err, -EINVAL, "%s: \"%.80s\" is %s", name, value, len ? "too long" : "empty");
+    memcpy(ret_text, value, len + 1);
+    return 0;
+}
+
+/* Adds a name to those that the model answers to. */
+static int add_alias(struct options *options, const char *name, const char *value, struct error *err)
+{
+    struct bytes text = bytes_of_string(value);
+    if (options->n_aliases == PROTO_MAX_ALIASES)
+        return error_set(err, -EINVAL, "%s: more than %d names", name, PROTO_MAX_ALIASES);
+    for (uint32_t i = 0; i < options->n_aliases; i++)
+        if (strcmp(options->aliases[i], value) == 0)
+            return error_set(err, -EINVAL, "%s: \"%.80s\" is given twice", name, value);
+    for (const char *at = value; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            return error_set(err, -EINVAL, "%s: \"%.80s\" has a control character", name, value);
+    if (utf8_valid(text) < text.len)
+        return error_set(err, -EINVAL, "%s: \"%.80s\" is not UTF-8", name, value);
+    int r = set_text(name, value, sizeof options->aliases[0], options->aliases[options->n_aliases], err);
+    options->n_aliases += r == 0;
+    return r;
+}
+
+static int set(struct options *options, const struct setting *setting, const char *value, struct error *err)
+{
+    void *field = (char *)options + setting->offset;
+    if (field == &options->frame_us)
+        options->has_frame_us = true;
+    if (field == &options->cached_blocks)
+        options->has_cached_blocks = true;
+    if (setting->type == SETTING_NUMBER) {
+        int r = number_read_u32(value, setting->least, setting->limit, field, err);
+        return r < 0 ? error_prefix(err, r, "%s", setting->name) : 0;
+    }
+    if (setting->type == SETTING_ALIASES)
+        return add_alias(options, setting->name, value, err);
+    return set_text(setting->name, value, setting->limit, field, err);
+}
+
+/* A configuration file being read. */
+struct reading {
+    struct options *options;
+    unsigned lines[N_SETTINGS + 1]; /* of each setting, and of the model; 0: not yet */
+};
+
+/* Two lines that give one setting would hide one of them. */
+static int note_line(struct reading *reading, size_t i, unsigned line, const char *name, struct error *err)
+{
+    if (reading->lines[i] > 0)
+        return error_set(err, -EINVAL, "%s: line %u gives it already", name, reading->lines[i]);
+    reading->lines[i] = line;
+    return 0;
+}
+
+/* config_file_read's call. What only our own processes say to each other is no setting of a file. */
+static int take_setting(void *arg, unsigned line, const char *name, const char *value, struct error *err)
+{
+    struct reading *reading = arg;
+    struct options *options = reading->options;
+    size_t i = 0;
+    bool is_model = strcmp(name, "model") == 0;
+    while (i < N_SETTINGS && (is_model || !settings[i].help || strcmp(settings[i].name, name) != 0))
+        i++;
+    if (i == N_SETTINGS && !is_model)
+        return error_set(err, -EINVAL, "there is no setting \"%.80s\"", name);
+    bool may_repeat = !is_model && settings[i].type == SETTING_ALIASES;
+    int r = may_repeat ? 0 : note_line(reading, i, line, name, err);
+    if (r < 0)
+        return r;
+    return is_model ? set_text(name, value, sizeof options->model, options->model, err)
+                    : set(options, &settings[i], value, err);
+}
+
+struct walk {
+    struct options *options;
+    bool config_only;
+    bool aliases; /* the line has said one: those of the file do not count */
+    int result;
+    struct error *err;
+};
+
+static int take_value(struct walk *walk, const struct setting *setting, const char *value)
+{
+    if (setting->type == SETTING_ALIASES && !walk->aliases) {
+        walk->aliases = true;
+        walk->options->n_aliases = 0;
+    }
+    return set(walk->options, setting, value ? value : "1", walk->err);
+}
+
+static error_t take_option(int key, char *value, struct argp_state *state)
+{
+    struct walk *walk = state->input;
+    if (key == ARGP_KEY_END && !walk->config_only && walk->result == 0 && walk->options->model[0] == 0 &&
+        walk->options->config[0])
+        argp_error(state, "no MODEL given, and %s names none", walk->options->config);
+    if (key == ARGP_KEY_ARG && state->arg_num > 0)
+        argp_error(state, "one MODEL only; \"%s\" is one too many", value);
+    bool known = key == ARGP_KEY_ARG || key == KEY_CONFIG ||
+                 (key >= KEY_SETTING && key < KEY_SETTING + (int)N_SETTINGS);
+    if (!known)
+        return ARGP_ERR_UNKNOWN;
+    if (walk->result != 0 || walk->config_only != (key == KEY_CONFIG))
+        return 0;
+    struct options *options = walk->options;
+    if (key == ARGP_KEY_ARG)
+        walk->result = set_text("model", value, sizeof options->model, options->model, walk->err);
+    else if (key == KEY_CONFIG)
+        walk->result = set_text("config", value, sizeof options->config, options->config, walk->err);
+    else
+        walk->result = take_value(walk, &settings[key - KEY_SETTING], value);
+    return 0;
+}
+
+int options_check_guarded(const struct options *options, struct error *err)
+{
+    if (options->curve_key[0] == 0)
+        return error_set(err, -EPERM, "tcp: %s is not a loopback address: give --curve-key or use 127.0.0.1",
+                         options->tcp);
+    if (options->client_keys[0] == 0 && !options->any_client)
+        return error_set(err, -EPERM,
+                         "tcp: %s is not a loopback address: give --client-keys, the folder of keys that it "
+                         "lets in, or let in whoever knows the server's (--any-client)",
+                         options->tcp);
+    return 0;
+}
+
+static int check_tcp(const struct options *options, struct error *err)
+{
+    char host[OPTIONS_TEXT_MAX + 1];
+    uint16_t port;
+    bool loopback;
+    int r = options_split_tcp(options->tcp, host, &port, &loopback, err);
+    return r < 0 || loopback ? r : options_check_guarded(options, err);
+}
+
+/* What bears on HTTP takes HTTP. */
+static int check_http(const struct options *options, struct error *err)
+{
+    const struct {
+        const char *name, *value;
+    } parts[] = {{"http-keys", options->http_keys},
+                 {"http-hosts", options->http_hosts},
+                 {"http-tls-cert", options->http_tls_cert},
+                 {"http-tls-key", options->http_tls_key},
+                 {"http-log", options->http_log},
+                 {"http-cors", options->http_cors},
+                 {"http-open", options->http_open ? "1" : ""},
+                 {"http-max-tokens", options->http_max_tokens ? "1" : ""},
+                 {"http-body-kb", options->http_body_kb ? "1" : ""}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !options->http[0]; i++)
+        if (parts[i].value[0])
+            return error_set(err, -EINVAL, "%s: it is for HTTP, and no http is given", parts[i].name);
+    if (!options->http_tls_cert[0] != !options->http_tls_key[0])
+        return error_set(err, -EINVAL, "http-tls-cert and http-tls-key go together");
+    bool named = options->http[0] && strcmp(options->http, OPTIONS_HTTP_AUTO) != 0;
+    int r = named ? listen_check(options->http, err) : 0;
+    return r < 0 ? error_prefix(err, r, "http") : 0;
+}
+
+/* What stands in an endpoint before the port. */
+static int check_public_host(const char *host, struct error *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    size_t len = strlen(host);
+    if (host[0] != '[' && host[strspn(host, letters)] == 0)
+        return 0;
+    struct in6_addr address;
+    char inner[OPTIONS_TEXT_MAX + 1] = "";
+    if (host[0] == '[' && host[len - 1] == ']')
+        memcpy(inner, host + 1, len - 2);
+    if (inet_pton(AF_INET6, inner, &address) == 1)
+        return 0;
+    return error_set(err, -EINVAL,
+                     "public-host: \"%.80s\" is neither a name nor an address (those of IPv6 in brackets)",
+                     host);
+}
+
+/* Unless they are given: of a client with so many sessions. */
+static uint32_t subscriptions_for(uint32_t sessions)
+{
+    uint32_t n = ALLOWANCE_A_SESSION * sessions;
+    return n > ALLOWANCE_SUBSCRIPTIONS ? n : ALLOWANCE_SUBSCRIPTIONS;
+}
+
+/* The options as argp takes them, with the headings of their groups. */
+static void fill_table(struct argp_option *ret_table)
+{
+    struct argp_option *row = ret_table;
+    for (int group = 0; group < N_GROUPS; group++)
+        if (headings[group])
+            *row++ = (struct argp_option){.doc = headings[group], .group = group};
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        *row++ = (struct argp_option){settings[i].name,     KEY_SETTING + (int)i,
+                                      settings[i].argument, settings[i].help ? 0 : OPTION_HIDDEN,
+                                      settings[i].help,     settings[i].group};
+    *row++ = (struct argp_option){
+        "config", KEY_CONFIG, "FILE", 0, "Read settings from FILE: lines of NAME = VALUE", GROUP_POOL};
+}
+
+/* No model was named: the demo model is served, by HTTP too where that was built. */
+static int serve_demo(struct options *options, struct error *err)
+{
+    char gateway[PATH_MAX];
+    int r = default_model(options->model, err);
+    if (r < 0)
+        return error_prefix(err, r, "no MODEL given");
+    options->model_is_default = true;
+    if (options->http[0] || program_sibling("quern-gateway", gateway, NULL) < 0)
+        return 0;
+    return set_text("http", OPTIONS_HTTP_AUTO, sizeof options->http, options->http, err);
+}
+
+int options_parse(int argc, char **argv, struct options *ret_options, struct error *err)
+{
+    struct argp_option table[N_SETTINGS + N_GROUPS + 2] = {{0}};
+    fill_table(table);
+    const struct argp argp = {
+        table,
+        take_option,
+        "[MODEL]",
+        "Serves MODEL, a GGUF file or a folder with SafeTensors, to the clients of the run directory with a "
+        "pool of worker processes. Without MODEL and --config: the demo model, by HTTP too.\v"
+        "Ctrl-C or SIGTERM finishes what was asked and refuses new requests; after --drain-seconds, or at a "
+        "second one, what is not finished ends.",
+        NULL,
+        NULL,
+        NULL};
+    struct options options = {.device = "auto",
+                              .client_sessions = ALLOWANCE_SESSIONS,
+                              .journal = JOURNAL_LIMIT_BYTES >> 20,
+                              .retention = LEDGER_RETENTION_NS / CLOCK_NS_PER_S,
+                              .drain_seconds = DRAIN_S};
+    _Static_assert(ALLOWANCE_A_SESSION * SESSION_MAX <= ALLOWANCE_MAX_SUBSCRIPTIONS,
+                   "what is not given could be");
+    struct walk walk = {.options = &options, .config_only = true, .err = err};
+    arguments_parse(&argp, argc, argv, &walk);
+    if (walk.result == 0 && options.config[0])
+        walk.result =
+            config_file_read(options.config, take_setting, &(struct reading){.options = &options}, err);
+    walk.config_only = false;
+    if (walk.result == 0)
+        arguments_parse(&argp, argc, argv, &walk);
+    if (walk.result == 0 && options.model[0] == 0)
+        walk.result = serve_demo(&options, err);
+    if (walk.result == 0)
+        walk.result = rundir_path(options.rundir[0] ? options.rundir : NULL, options.rundir, err);
+    if (walk.result == 0 && options.tcp[0])
+        walk.result = check_tcp(&options, err);
+    if (walk.result == 0 && options.public_host[0])
+        walk.result = check_public_host(options.public_host, err);
+    if (walk.result == 0 && options.public_host[0] && !options.tcp[0])
+        walk.result =
+            error_set(err, -EINVAL, "public-host: it is where clients reach TCP, and no tcp is given");
+    /* Whoever gives a key expects a pool on the network, and an encrypted one. */
+    if (walk.result == 0 && options.curve_key[0] && !options.tcp[0])
+        walk.result = error_set(err, -EINVAL, "curve-key: it encrypts TCP, and no tcp is given");
+    if (walk.result == 0 && options.any_client && options.client_keys[0])
+        walk.result = error_set(err, -EINVAL,
+                                "any-client: it lets in whoever knows the curve-key, and client-keys says "
+                                "who is let in");
+    if (walk.result == 0 && options.client_keys[0] && !options.curve_key[0])
+        walk.result = error_set(err, -EINVAL,
+                                "client-keys: clients have keys where the pool has one, and no "
+                                "curve-key is given");
+    if (walk.result == 0 && options.invariant && options.cublas[0] && strcmp(options.cublas, "off") != 0)
+        walk.result = error_set(err, -EINVAL,
+                                "cublas: its products depend on how many rows a step has, which invariant "
+                                "rules out");
+    if (walk.result == 0)
+        walk.result = check_http(&options, err);
+    if (options.client_subscriptions == 0)
+        options.client_subscriptions = subscriptions_for(options.client_sessions);
+    if (walk.result == 0)
+        *ret_options = options;
+    return walk.result;
+}
+
+/* Whether a number has to be said: 0 stands for "not given" where it is not a value itself. */
+static bool is_given(const struct options *options, const struct setting *setting)
+{
+    const void *field = (const char *)options + setting->offset;
+    if (field == &options->owner || field == &options->supervision_fd)
+        return false;
+    if (field == &options->frame_us)
+        return options->has_frame_us;
+    if (field == &options->cached_blocks)
+        return options->has_cached_blocks;
+    return field == &options->drain_seconds || *(const uint32_t *)field > 0;
+}
+
+void options_write(const struct options *options, struct command_line *line)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        const struct setting *setting = &settings[i];
+        const void *field = (const char *)options + setting->offset;
+        char name[40];
+        snprintf(name, sizeof name, "--%s", setting->name);
+        for (uint32_t j = 0; setting->type == SETTING_ALIASES && j < options->n_aliases; j++)
+            command_line_option(line, name, options->aliases[j]);
+        if (setting->type == SETTING_ALIASES)
+            continue;
+        if (setting->type == SETTING_TEXT)
+            command_line_option(line, name, *(const char *)field && field != options->said_by ? field : NULL);
+        else if (is_given(options, setting) && setting->argument)
+            command_line_number(line, name, *(const uint32_t *)field);
+        else if (is_given(options, setting))
+            command_line_add(line, name);
+    }
+    command_line_add(line, "--"); /* a model may be called -x */
+    command_line_add(line, options->model);
+}
+
+int options_split_tcp(const char *tcp, char ret_host[OPTIONS_TEXT_MAX + 1], uint16_t *ret_port,
+                      bool *ret_loopback, struct error *err)
+{
+    const char *colon = strrchr(tcp, ':');
+    uint32_t port;
+    /* Streams are on the port after it. */
+    if (!colon || colon == tcp || colon - tcp > OPTIONS_TEXT_MAX ||
+        number_read_u32(colon + 1, 1, 65534, &port, NULL) < 0)
+        return error_set(err, -EINVAL, "tcp: \"%.80s\" is not HOST:PORT with a port from 1 to 65534", tcp);
+    size_t len = (size_t)(colon - tcp);
+    memcpy(ret_host, tcp, len);
+    ret_host[len] = 0;
+    *ret_port = (uint16_t)port;
+    /* A name may resolve to anything, so only localhost and addresses count. */
+    struct in_addr address;
+    *ret_loopback = strcmp(ret_host, "localhost") == 0 || strcmp(ret_host, "[::1]") == 0 ||
+                    (inet_pton(AF_INET, ret_host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
+    return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_OPTIONS_H
+#define BROKER_OPTIONS_H
+
+/* What the broker was asked to serve: its command line, and a file that may say the same. */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/program/command_line.h"
+#include "common/error.h"
+#include "common/files/rundir.h"
+#include "proto/message.h"
+
+#define OPTIONS_TEXT_MAX   255
+#define OPTIONS_SYSTEM_MAX 4095
+#define OPTIONS_HTTP_AUTO  "auto" /* 127.0.0.1:8080, or a free port where that is taken */
+
+struct options {
+    char model[PATH_MAX];
+    bool model_is_default;                                     /* none was named */
+    char aliases[PROTO_MAX_ALIASES][PROTO_MAX_NAME_BYTES + 1]; /* [n_aliases] other names of it */
+    uint32_t n_aliases;
+    uint32_t workers;                    /* 0 = not given: one for each device */
+    char device[OPTIONS_TEXT_MAX + 1];   /* handed to the workers */
+    char kv_type[OPTIONS_TEXT_MAX + 1];  /* the same; "" = not given */
+    char cublas[OPTIONS_TEXT_MAX + 1];   /* the same */
+    char quantize[OPTIONS_TEXT_MAX + 1]; /* the same */
+    char chat_template[PATH_MAX];        /* the same */
+    char system[OPTIONS_SYSTEM_MAX + 1]; /* the same */
+    char tcp[OPTIONS_TEXT_MAX + 1];      /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
+    char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
+    char http[OPTIONS_TEXT_MAX +
+              1];             /* HOST:PORT where a gateway serves HTTP, or OPTIONS_HTTP_AUTO; "" = nowhere */
+    char http_keys[PATH_MAX]; /* file of its keys; "" = none */
+    char http_hosts[OPTIONS_TEXT_MAX + 1]; /* further names of it, as browsers have them; "" = none */
+    char http_tls_cert[PATH_MAX];          /* files with which it serves HTTPS; "" = HTTP */
+    char http_tls_key[PATH_MAX];
+    char http_log[PATH_MAX];                /* file of its request log; "" = none */
+    char http_cors[OPTIONS_TEXT_MAX + 1];   /* origin of pages that may use it; "" = none */
+    uint32_t http_open;                     /* 1: it serves other machines without keys */
+    uint32_t http_max_tokens, http_body_kb; /* handed to it; 0 = not given */
+    char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
+    char client_keys[PATH_MAX];             /* folder of the public keys of clients; "" = none */
+    uint32_t any_client;                    /* 1: tcp lets in whoever knows the server's key */
+    char rundir[RUNDIR_PATH_MAX + 1];
+    char config[PATH_MAX];
+    /* Handed to the workers; 0 = not given. */
+    uint32_t context, slots, kv_blocks, threads;
+    bool has_cached_blocks;
+    uint32_t cached_blocks;
+    bool has_frame_us;
+    uint32_t frame_us;
+    uint32_t invariant;                      /* 1: handed to the workers */
+    uint32_t prefix_store;                   /* MiB that they share; 0 = none */
+    uint32_t no_sandbox;                     /* 1: handed to the workers */
+    uint32_t client_requests;                /* of a client that have not ended; 0: no bound of its own */
+    uint32_t client_sessions, client_tokens; /* of a key: open ones; a minute; 0: no bound */
+    uint32_t client_subscriptions;           /* of a key */
+    uint32_t journal;                        /* MiB */
+    uint32_t retention;                      /* seconds that an answer is kept after its end */
+    uint32_t drain_seconds;                  /* from the first signal until what has not ended is ended */
+    uint32_t owner;          /* process that made the run directory and removes it; 0 = nobody does */
+    uint32_t supervision_fd; /* set by the supervisor for its broker: the connection between them; else 0 */
+    char said_by[OPTIONS_TEXT_MAX + 1]; /* the same: in whose name the broker speaks; else empty */
+};
+
+/* Fills in defaults, then the file named by --config, then the command line, which wins. Exits through argp
+ * for --help and --usage, with status 2 for a wrong command line. -errno with the reason when the file is bad
+ * or a value is out of range. */
+int options_parse(int argc, char **argv, struct options *ret_options, struct error *err);
+
+/* Adds what options_parse would read the same from, but for what concerns one process only: `owner`,
+ * `supervision_fd` and `said_by`. */
+void options_write(const struct options *options, struct command_line *line);
+
+/* Whether TCP may be served beyond this machine as it is asked for: 0, or -EPERM with what is missing. */
+int options_check_guarded(const struct options *options, struct error *err);
+
+/* Splits HOST:PORT (a v6 host in brackets); "*" is the wildcard. -EINVAL. *ret_loopback: the host names this
+ * machine only. */
+int options_split_tcp(const char *tcp, char ret_host[OPTIONS_TEXT_MAX + 1], uint16_t *ret_port,
+                      bool *ret_loopback, struct error *err);
+
+#endif

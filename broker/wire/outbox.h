@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_OUTBOX_H
+#define BROKER_OUTBOX_H
+
+/* Messages to one peer of a ROUTER, sent without ever waiting.
+ *
+ * What the socket does not take at once waits here, in order and bounded. A peer whose outbox is full, or
+ * that is gone, is told to the caller, who closes it. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <zmq.h>
+
+#include "broker/wire/credit.h"
+
+#define OUTBOX_MAX_MESSAGES 8192
+#define OUTBOX_MAX_BYTES    ((size_t)8 << 20)
+
+struct peer { /* a routing id, as the ROUTER made it or as the peer chose it */
+    uint8_t len;
+    uint8_t bytes[255];
+};
+
+struct outbox_item;
+
+struct outbox {            /* zeroed: empty */
+    struct credit *credit; /* bounds what is handed to the socket; NULL: only its high-water mark does */
+    struct outbox_item *first;
+    size_t n, bytes;
+};
+
+enum {
+    OUTBOX_E_GONE = 1, /* the peer is not connected */
+    OUTBOX_E_FULL,     /* the peer does not read */
+};
+
+/* Sends one message of one part, or keeps a copy of it. 0, a code above, or -errno of the socket. */
+int outbox_send(struct outbox *outbox, void *router, const struct peer *peer, const void *data, size_t len);
+
+/* Sends what the socket takes now. Same results. */
+int outbox_flush(struct outbox *outbox, void *router, const struct peer *peer);
+
+/* Drops what waits, and the credit: from now on the outbox is that of another connection. */
+void outbox_deinit(struct outbox *outbox);
+
+/* Sends to a peer without an outbox: what is not taken at once is dropped. */
+void outbox_try(void *router, const struct peer *peer, const void *data, size_t len);
+
+/* Takes the next message, without waiting: its sender, and its one part. A message with more or fewer parts
+ * has an empty part, which is no message. False when there is none. */
+bool router_receive(void *router, struct peer *ret_peer, zmq_msg_t *part);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_PING_H
+#define BROKER_PING_H
+
+/* Heartbeats of ZMTP among what a listener sends in the clear.
+ *
+ * libzmq ends a connection when the time that a PING of it has told is over, any number of them in one moment
+ * and without reading: so one with a time is not taken. One without is a heartbeat. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "broker/wire/zmtp.h"
+
+struct ping {            /* zeroed: nothing came */
+    uint8_t left;        /* bytes of a command to look at, which may be a PING */
+    uint64_t allowed_ns; /* when the last one came that does not count */
+};
+
+enum ping_verdict { PING_FINE, PING_NO_ZMTP, PING_TIMED };
+
+/* Looks at the next bytes of the connection, which `zmtp` follows. *ret_free: bytes of those, or of some
+ * before, that do not count as sent: of a heartbeat a second. */
+enum ping_verdict ping_look(struct ping *ping, struct zmtp *zmtp, const uint8_t *bytes, size_t n,
+                            size_t *ret_free);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_WORKER_INTAKE_H
+#define BROKER_WORKER_INTAKE_H
+
+/* What one worker can make this process hold by sending to it.
+ *
+ * A worker reads model files and texts of strangers, so it may have been taken over. The messages of workers
+ * have no high-water mark, since a frame must not be dropped; what bounds them is that a worker waits for
+ * acknowledgements, which one that was taken over need not do. So the bytes that a worker sent and that the
+ * loop has not taken are counted where they are read; beyond the bound nothing more is read from it, and the
+ * loop is told to end it. An honest worker stays below, even when the loop stands still: its window holds
+ * 32,768 frames of some hundred bytes.
+ *
+ * Each worker has two doors, to which the broker connects. Linking this module stands in for connect(2), by
+ * which it learns which descriptors are whose. Any thread may call these functions. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define WORKER_INTAKE_WORKERS 64
+#define WORKER_INTAKE_FILES   65536 /* descriptors from here on are not counted; none is so high */
+#define WORKER_INTAKE_MAX     ((size_t)64 << 20) /* not taken, of both doors together */
+
+/* Beyond its bytes, what libzmq takes for a part that waits (4.3.4: 64 in a pipe, 40 beside the bytes if
+ * there are more than 33, and what malloc adds). It is that little only where libzmq copies small parts out
+ * of the 8 KiB that it reads at once (worker_intake_prepare). */
+#define WORKER_INTAKE_PART_BYTES 128
+
+enum worker_door {
+    WORKER_DOOR_LINK,   /* messages of one part */
+    WORKER_DOOR_STREAM, /* of two: topic and payload */
+    WORKER_DOORS
+};
+
+/* Why a worker has to end. */
+enum worker_intake_verdict {
+    WORKER_INTAKE_FINE,
+    WORKER_INTAKE_BYTES,
+    WORKER_INTAKE_LINK_PARTS,
+    WORKER_INTAKE_STREAM_PARTS,
+    WORKER_INTAKE_NO_ZMTP,
+    WORKER_INTAKE_VERDICTS
+};
+
+/* Has a new context of libzmq copy small messages: one that points into what was read keeps all of that, up
+ * to 18 KiB for 34 bytes. */
+void worker_intake_prepare(void *context);
+
+/* Another process has the place: what came of the one before counts no more. */
+void worker_intake_begin(unsigned worker);
+
+/* From now on connections to this endpoint ("ipc://…") are those of this worker's process. */
+void worker_intake_expect(unsigned worker, enum worker_door door, const char *endpoint);
+
+/* The loop has taken parts of a message with so many bytes in all. */
+void worker_intake_taken(unsigned worker, size_t bytes, unsigned parts);
+
+/* The bytes that are not taken. */
+size_t worker_intake_held(unsigned worker);
+
+/* Whether the worker is to be ended; it is said once for each process. */
+enum worker_intake_verdict worker_intake_judge(unsigned worker);
+
+/* What it did: "a message of more than 2 parts". */
+const char *worker_intake_describe(enum worker_intake_verdict verdict);
+
+/* Whether a connection is a worker's; then recv(2) and close(2), which broker/wire/intake.c stands in for,
+ * are these two. */
+bool worker_intake_has(int fd);
+ssize_t worker_intake_recv(int fd, void *bytes, size_t len, int flags);
+void worker_intake_close(int fd);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_POOL_ARGUMENTS_H
+#define CLIENT_COMMAND_POOL_ARGUMENTS_H
+
+/* The options that verbs share which talk to a pool, or start a private one. */
+
+#include <argp.h>
+
+#include "client/command/pool/pool.h"
+
+/* A child parser for the verb's own: its input is a zeroed struct pool_options. */
+extern const struct argp pool_argp;
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_PRIVATE_POOL_H
+#define CLIENT_COMMAND_PRIVATE_POOL_H
+
+/* A pool that lives as long as a verb: quern-broker, as a child, in a fresh temporary run directory. */
+
+#include <sys/types.h>
+
+#include "client/command/pool/pool.h"
+#include "common/files/rundir.h"
+
+struct private_pool {
+    pid_t pid;                        /* of the broker; 0: it ended */
+    int log;                          /* what it says; 0: not made */
+    char rundir[RUNDIR_PATH_MAX + 1]; /* empty: none was made */
+};
+
+/* Starts one, with the options' model or else the default one, and waits until it is ready. -errno with the
+ * reason, which holds the pool's own last words; -EINTR when the user interrupted. What has been made by then
+ * is in `pool`: end it in any case. */
+int private_pool_start(struct private_pool *pool, const struct pool_options *options, struct error *err);
+
+/* Ends the broker, and removes the directory. A zeroed pool is none. */
+void private_pool_end(struct private_pool *pool);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_PROGRESS_H
+#define CLIENT_COMMAND_PROGRESS_H
+
+/* One line on the terminal that says what is being waited for, and for how long. Nothing is shown where
+ * stderr is no terminal, nor before a fifth of a second has passed. */
+
+#include <stdint.h>
+
+struct progress {
+    uint64_t started_ns, shown_ns; /* shown_ns 0: not yet */
+};
+
+void progress_start(struct progress *progress);
+
+/* Shows "WHAT, 1.2 s", at most five times a second: call it as often as you like. */
+void progress_show(struct progress *progress, const char *what);
+
+/* The same with how much of it is done, 0 to 100 percent: "WHAT [#####---------------] 25%, 1.2 s". */
+void progress_show_part(struct progress *progress, const char *what, uint32_t percent);
+
+/* The same of a model's weights, for a backend's `loaded` (engine/backend/backend.h): bytes of `total`. When
+ * all is done the line is taken away. */
+void progress_loaded(void *progress, uint64_t done, uint64_t total);
+
+/* Takes the line away. */
+void progress_end(struct progress *progress);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* quern chat: a conversation on a terminal.
+ *
+ * The whole conversation goes to the pool with each turn; the model's chat template makes a prompt of it
+ * there. What the model said becomes part of it as it was printed, a stopped answer up to where it was
+ * stopped. Ctrl-C stops an answer, never the program; Ctrl-D or /exit ends it. Each line is a turn, and what
+ * is pasted or quoted one of several lines (turn.h, line_editor.h); while the user thinks, the session with
+ * the pool is kept alive. */
+
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/command/terminal/answer.h"
+#include "client/command/arguments.h"
+#include "client/command/terminal/interrupt.h"
+#include "client/command/terminal/io.h"
+#include "client/command/terminal/line_editor.h"
+#include "client/command/pool/pool.h"
+#include "client/command/request_arguments.h"
+#include "client/command/terminal/turn.h"
+#include "client/command/verbs.h"
+#include <quern.h>
+#include "common/program/arguments.h"
+#include "common/bytes.h"
+
+/* Without -n an answer may take a quarter of the context, so that a conversation has room, and no more than
+ * this. */
+#define LONGEST_ANSWER 1024
+
+struct chat_options {
+    struct request_arguments common;
+    const char *system;
+};
+
+struct chat {
+    const struct chat_options *options;
+    struct quern *client;
+    struct quern_message *turns; /* [n_turns]; their texts are ours */
+    size_t n_turns, cap_turns;
+    struct buffer answer;
+    int status; /* of a conversation that cannot go on; 0 */
+};
+
+/* ---- the conversation ---- */
+
+static void forget_from(struct chat *chat, size_t n)
+{
+    while (chat->n_turns > n)
+        free((char *)chat->turns[--chat->n_turns].content);
+}
+
+static int add_turn(struct chat *chat, const char *role, const char *text, size_t len)
+{
+    if (chat->n_turns == chat->cap_turns) {
+        size_t larger = chat->cap_turns * 2 + 16;
+        struct quern_message *moved = realloc(chat->turns, larger * sizeof *moved);
+        if (!moved)
+            return -ENOMEM;
+        chat->turns = moved;
+        chat->cap_turns = larger;
+    }
+    char *copy = strndup(text, len);
+    if (!copy)
+        return -ENOMEM;
+    chat->turns[chat->n_turns++] = (struct quern_message){.role = role, .content = copy};
+    return 0;
+}
+
+/* To its first state: nothing, or the system's message. */
+static int reset(struct chat *chat)
+{
+    const char *system = chat->options->system;
+    forget_from(chat, 0);
+    return system ? add_turn(chat, "system", system, strlen(system)) : 0;
+}
+
+/* ---- a turn ---- */
+
+/* What was under way when the user had enough is neither shown nor remembered. */
+static int take_piece(void *arg, const struct quern_output *piece)
+{
+    struct chat *chat = arg;
+    if (interrupt_signal())
+        return 0;
+    int r = io_write_text(piece->text, piece->text_len);
+    if (r == -EINTR)
+        return 0;
+    return r < 0 ? r : buffer_append(&chat->answer, piece->text, piece->text_len);
+}
+
+/* The answer to the conversation, printed and added to it; a turn that is refused is forgotten. `before` is
+ * where it began. */
+static int take_answer(struct chat *chat, size_t before, struct error *err)
+{
+    struct quern_request request = chat->options->common.request;
+    struct answer answer;
+    request.messages = chat->turns;
+    request.n_messages = chat->n_turns;
+    chat->answer.len = 0;
+    int r = answer_follow(chat->client, &request, take_piece, chat, &answer, err);
+    if (r < 0)
+        return r;
+    bool failed = answer.reason == QUERN_ERROR;
+    if (answer.unwritten == 0 && (!failed || chat->answer.len > 0))
+        answer.unwritten = io_write("\n", 1);
+    if (answer.interrupted && interrupt_signal() == SIGINT) {
+        interrupt_forget();
+        answer.reason = QUERN_STOP; /* as the user wished */
+        answer.interrupted = false;
+    }
+    int status = answer_report(&answer);
+    if (answer.unwritten < 0 || answer.interrupted)
+        chat->status = status;
+    if (failed) {
+        if (before > 0 && strcmp(answer.error, "too_long") == 0)
+            fputs("(/reset begins a new conversation)\n", stderr);
+        forget_from(chat, before);
+        return 0;
+    }
+    return add_turn(chat, "assistant", (const char *)chat->answer.data, chat->answer.len);
+}
+
+static int take_turn(struct chat *chat, const char *text, struct error *err)
+{
+    size_t before = chat->n_turns;
+    int r = add_turn(chat, "user", text, strlen(text));
+    return r < 0 ? r : take_answer(chat, before, err);
+}
+
+static const char usage[] = "/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer; "
+                            "\"\"\" opens and closes a turn of several lines";
+
+/* A slash and a word, and nothing else, is meant for us and not for the model. */
+static bool is_command(const char *text)
+{
+    size_t n = text[0] == '/' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
+    return n > 0 && text[1 + n] == 0;
+}
+
+/* Does what the turn asks for; false: to end. */
+static bool obey(struct chat *chat, const struct turn *turn, int *ret_r, struct error *err)
+{
+    const char *text = (const char *)turn->text.data;
+    if (!turn->quoted && strcmp(text, "/exit") == 0)
+        return false;
+    if (!turn->quoted && strcmp(text, "/reset") == 0)
+        *ret_r = reset(chat);
+    else if (!turn->quoted && is_command(text))
+        fprintf(stderr, "(there is no %s; %s)\n", text, usage);
+    else if (text[strspn(text, " \t\r\n")])
+        *ret_r = take_turn(chat, text, err);
+    return true;
+}
+
+static int converse(struct chat *chat, struct line_editor *editor, struct error *err)
+{
+    struct turn turn = {0};
+    int r = reset(chat);
+    if (line_editor_interactive(editor))
+        fprintf(stderr, "%s\n", usage);
+    while (r == 0 && chat->status == 0) {
+        int got = turn_read(&turn, editor, err);
+        if (got <= 0) {
+            r = got;
+            break;
+        }
+        if (!obey(chat, &turn, &r, err))
+            break;
+    }
+    if (interrupt_signal() && chat->status == 0)
+        chat->status = interrupt_status();
+    turn_deinit(&turn);
+    return r;
+}
+
+static void keep_alive(void *arg)
+{
+    struct chat *chat = arg;
+    quern_dispatch(chat->client, 0, NULL);
+}
+
+/* ---- the verb ---- */
+
+enum { KEY_SYSTEM = 256 };
+
+static int parse(int key, char *arg, struct argp_state *state)
+{
+    struct chat_options *options = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &options->common;
+        return 0;
+    case KEY_SYSTEM:
+        options->system = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        argument_refuse_model(state, arg);
+        return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static uint32_t answer_limit(const struct quern *client)
+{
+    size_t n;
+    const struct quern_model *models = quern_models(client, &n);
+    uint32_t quarter = n > 0 ? models[0].context / 4 : LONGEST_ANSWER;
+    return quarter < 1 ? 1 : quarter < LONGEST_ANSWER ? quarter : LONGEST_ANSWER;
+}
+
+static int chat_with(struct chat_options *options, struct pool *pool)
+{
+    struct chat chat = {.options = options, .client = pool_client(pool)};
+    struct line_editor *editor = NULL;
+    struct error err = {0};
+    int r;
+    if (options->common.request.max_tokens == 0)
+        options->common.request.max_tokens = answer_limit(chat.client);
+    if (!request_has_chat_template(chat.client))
+        r = error_set(&err, -EINVAL, "the model has no chat template; quern run --raw continues any text");
+    else
+        r = line_editor_new(keep_alive, &chat, &editor, &err);
+    if (r == 0)
+        r = converse(&chat, editor, &err);
+    line_editor_free(editor);
+    forget_from(&chat, 0);
+    free(chat.turns);
+    buffer_deinit(&chat.answer);
+    return r < 0 ? verb_fail(r, &err) : chat.status;
+}
+
+int verb_chat(int argc, char **argv)
+{
+    struct chat_options options = {0};
+    request_arguments_init(&options.common);
+    const struct argp_child children[] = {{&options.common.argp, 0, NULL, 0}, {0}};
+    static const struct argp_option known[] = {
+        {"system", KEY_SYSTEM, "TEXT", 0, "What the model is told before the conversation", 0}, {0}};
+    const struct argp argp = {
+        .children = children,
+        .options = known,
+        .parser = parse,
+        .doc =
+            "A conversation: each line is a turn, and so are the lines from one that begins with \"\"\" to "
+            "one that "
+            "ends so, and what is pasted. /reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an answer; "
+            "another slash and a word is not sent.\vWith neither --connect nor --model: talks to the "
+            "pool that runs, or starts a private one with $QUERN_MODEL or the model that is shipped."};
+    struct error err = {0};
+    struct pool *pool;
+    options.common.request.max_tokens = 0; /* not said */
+    request_arguments_describe(&options.common, "max_tokens",
+                               "Most tokens of an answer (a quarter of the context, at most 1024)");
+    arguments_parse(&argp, argc, argv, &options);
+    interrupt_catch();
+    int r = pool_open(&options.common.pool, &pool, &err);
+    int status = EXIT_FAILURE;
+    if (r == 0) {
+        status = chat_with(&options, pool);
+        pool_close(pool);
+    } else {
+        verb_fail(r, &err);
+        status = r == -EINTR ? interrupt_status() : EXIT_FAILURE;
+    }
+    request_arguments_deinit(&options.common);
+    return status;
+}

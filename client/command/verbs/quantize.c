@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* quern quantize: a model in F32, F16 or BF16 to a smaller one. The work is model/convert/quantize.c. */
+
+#include <argp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/command/arguments.h"
+#include "client/command/verbs.h"
+#include "common/program/arguments.h"
+#include "common/clock.h"
+#include "common/utf8.h"
+#include "model/convert/quantize.h"
+
+struct options {
+    const char *in, *out;
+    const struct mixture *mixture;
+    struct quantize_options quantize;
+};
+
+struct totals {
+    size_t from, to;
+};
+
+static int parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case 't':
+        options->quantize.n_threads = (unsigned)argument_number(state, "--threads", arg, 1, 64);
+        return 0;
+    case 'r':
+        options->quantize.requantize = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num == 0) {
+            options->in = arg;
+        } else if (state->arg_num == 1) {
+            options->mixture = mixture_by_name(arg);
+            if (!options->mixture)
+                argp_error(state, "there is no type \"%s\"", arg);
+        } else if (state->arg_num == 2) {
+            options->out = arg;
+        } else {
+            argp_usage(state);
+        }
+        return 0;
+    case ARGP_KEY_END:
+        if (state->arg_num < 3)
+            argp_usage(state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void show(void *arg, const struct quantize_step *step)
+{
+    struct totals *totals = arg;
+    char name[48];
+    utf8_printable(step->from->name, sizeof name, name);
+    fprintf(stderr, "[%3zu/%zu] %-32s %6" PRIu64 " x %-6" PRIu64 " %4s -> %-4s %8.2f MB\n", step->i + 1,
+            step->n, name, step->from->dims[0], step->from->dims[1], format_traits(step->from->format)->name,
+            format_traits(step->format)->name, (double)step->size / 1e6);
+    totals->from += step->from->size;
+    totals->to += step->size;
+}
+
+int verb_quantize(int argc, char **argv)
+{
+    static const struct argp_option known[] = {
+        {"threads", 't', "N", 0, "Threads (default: one for each core)", 0},
+        {"requantize", 'r', NULL, 0, "Take a file that is quantized already; its loss adds to the new one",
+         0},
+        {0}};
+    static const struct argp argp = {.options = known,
+                                     .parser = parse,
+                                     .args_doc = "IN TYPE OUT.gguf",
+                                     .doc = "Makes a model in F32, F16 or BF16 smaller, a GGUF file or a "
+                                            "folder with SafeTensors.\vTYPE: Q8_0 Q6_K Q5_K_M Q5_K_S Q5_K "
+                                            "Q4_K_M Q4_K_S Q4_K Q5_0 Q4_0, or F32 F16 BF16. _M spends "
+                                            "more bits where they count."};
+    struct options options = {0};
+    struct totals totals = {0};
+    struct error err = {0};
+    arguments_parse(&argp, argc, argv, &options);
+    uint64_t start = clock_ns();
+    int r = quantize_file(options.in, options.mixture, options.out, &options.quantize, show, &totals, &err);
+    if (r < 0)
+        return verb_fail(r, &err);
+    double seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
+    fprintf(stderr, "%s: %.1f MB -> %.1f MB in %.1f s\n", options.out, (double)totals.from / 1e6,
+            (double)totals.to / 1e6, seconds);
+    return EXIT_SUCCESS;
+}

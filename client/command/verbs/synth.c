@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* quern synth: a random-weight model of a real shape. The work is model/convert/synth.c. */
+
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "client/command/arguments.h"
+#include "client/command/verbs.h"
+#include "common/program/arguments.h"
+#include "common/clock.h"
+#include "model/convert/synth.h"
+
+struct options {
+    const struct synth_shape *shape;
+    const struct mixture *mixture;
+    const char *path;
+    uint64_t seed;
+};
+
+static int parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case 's':
+        options->seed = argument_number(state, "--seed", arg, 0, UINT64_MAX);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num == 0) {
+            options->shape = synth_shape_by_name(arg);
+            if (!options->shape)
+                argp_error(state, "there is no shape \"%s\"", arg);
+        } else if (state->arg_num == 1) {
+            options->mixture = mixture_by_name(arg);
+            if (!options->mixture)
+                argp_error(state, "there is no type \"%s\"", arg);
+        } else if (state->arg_num == 2) {
+            options->path = arg;
+        } else {
+            argp_usage(state);
+        }
+        return 0;
+    case ARGP_KEY_END:
+        if (state->arg_num < 3)
+            argp_usage(state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Ends the help with the shapes and types that there are. */
+static char *help(int key, const char *text, void *input)
+{
+    char *list;
+    size_t len;
+    if (key != ARGP_KEY_HELP_POST_DOC)
+        return (char *)text;
+    FILE *out = open_memstream(&list, &len);
+    if (!out)
+        return NULL;
+    fputs("SHAPE:", out);
+    for (const struct synth_shape *shape = synth_shapes; shape->name; shape++)
+        fprintf(out, " %s", shape->name);
+    fputs("\nTYPE:", out);
+    for (const struct mixture *mixture = mixtures; mixture->name; mixture++)
+        fprintf(out, " %s", mixture->name);
+    fclose(out);
+    return list;
+}
+
+int verb_synth(int argc, char **argv)
+{
+    static const struct argp_option known[] = {
+        {"seed", 's', "N", 0, "Another seed gives other weights (default 1)", 0}, {0}};
+    static const struct argp argp = {.options = known,
+                                     .parser = parse,
+                                     .args_doc = "SHAPE TYPE OUT.gguf",
+                                     .doc = "Writes a model of a real shape with random weights, for "
+                                            "benchmarks.\v",
+                                     .help_filter = help};
+    struct options options = {.seed = 1};
+    struct error err = {0};
+    struct stat st;
+    arguments_parse(&argp, argc, argv, &options);
+    uint64_t start = clock_ns();
+    int r = synth_write(options.shape, options.mixture, options.seed, options.path, &err);
+    if (r < 0)
+        return verb_fail(r, &err);
+    double seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
+    if (stat(options.path, &st) == 0)
+        fprintf(stderr, "%s: %.1f MB in %.1f s\n", options.path, (double)st.st_size / 1e6, seconds);
+    return EXIT_SUCCESS;
+}

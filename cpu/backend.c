@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* The CPU backend: the table of functions that the engine drives (engine/backend/backend.h).
+ *
+ * Opening packs the weights, or finds them packed, and takes all memory; closing gives it back. In between a
+ * step runs to its end inside submit, on the threads of one team, whose first member is the calling thread.
+ * What computes is chosen once, in open: kernels.h by the machine, matrix.h by each tensor's format. */
+
+#include "engine/backend/backend.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/step.h"
+
+_Static_assert(KERNELS_TOKENS == BACKEND_BLOCK_TOKENS, "kernels and engine agree on what a KV block is");
+
+#define STEP_MS       100
+#define ALONE_MS      1000
+#define CHUNK_LEAST   8 /* rows of one product: as fast, a row, as any more */
+#define CHUNK_MOST    512
+#define MAX_ROWS      512
+#define MOST_STOP_IDS 1024 /* each is compared with each id sampled */
+
+/* Tickets of copies, which are done when they are given. */
+#define COPY_TICKET (1ull << 63)
+
+struct backend {
+    const struct model *model;
+    struct memory memory;
+    struct threads *threads;
+    struct weights weights;
+    struct kv kv;
+    struct forward forward;
+    struct stepper stepper;
+    struct slot *slots;      /* [n_slots] */
+    struct profile *profile; /* NULL: nobody asked */
+    uint32_t n_slots, n_context;
+    uint64_t copies; /* so far */
+};
+
+/* What this backend cannot do is refused, not ignored. */
+static int check_abilities(const struct backend_config *config, struct error *err)
+{
+    if (config->n_devices > 1 || (config->n_devices == 1 && config->devices[0] != 0))
+        return error_set(err, -ENODEV,
+                         "there is one cpu device, number 0; %u were asked for, the first is %u",
+                         config->n_devices, config->devices[0]);
+    if (config->kv_type == BACKEND_KV_BF16)
+        return error_set(err, -ENOTSUP, "the cpu keeps keys and values in f16 or q8_0, not in bf16");
+    return 0;
+}
+
+static int cpu_check(const struct model *model, struct error *err)
+{
+    return forward_check(model, 0, err);
+}
+
+static int check_config(const struct backend_config *config, struct error *err)
+{
+    int r = check_abilities(config, err);
+    if (r < 0)
+        return r;
+    if (config->n_slots == 0 || config->n_context == 0)
+        return error_set(err, -EINVAL, "slots and context must be at least 1");
+    return forward_check(config->model, config->n_context, err);
+}
+
+static int open_parts(struct backend *backend, const struct backend_config *config, struct error *err)
+{
+    const struct model *model = config->model;
+    const struct kv_config kv = {.model = model,
+                                 .type = config->kv_type,
+                                 .n_blocks = config->n_blocks,
+                                 .n_slots = config->n_slots,
+                                 .n_context = config->n_context,
+                                 .max_rows = backend_rows_for(config, MAX_ROWS)};
+    int r = threads_new(config->cpu.n_threads, config->cpu.cpus, config->cpu.n_cpus, &backend->threads, err);
+    if (r == 0)
+        r = weights_init(&backend->weights, model, &backend->memory, backend->threads, config, err);
+    if (r == 0)
+        r = kv_init(&backend->kv, &kv, &backend->memory, err);
+    if (r < 0)
+        return r;
+
+    /* The variable is for comparing tables on one machine without another build. */
+    const char *wanted = config->cpu.portable ? "portable" : getenv("QUERN_KERNELS");
+    backend->profile = config->profile ? calloc(1, sizeof *backend->profile) : NULL;
+    if (config->profile && !backend->profile)
+        return error_set(err, -ENOMEM, "no memory for a profile");
+    const struct kernels *kernels = kernels_by_name(wanted);
+    if (!kernels)
+        return error_set(err, -EINVAL, "QUERN_KERNELS: this machine has no kernels \"%s\"", wanted);
+    backend->forward = (struct forward){.model = model,
+                                        .kernels = kernels,
+                                        .threads = backend->threads,
+                                        .kv = &backend->kv,
+                                        .weights = &backend->weights,
+                                        .max_rows = backend_rows_for(config, MAX_ROWS),
+                                        .n_context = config->n_context,
+                                        .profile = backend->profile};
+    r = forward_init(&backend->forward, &backend->memory, config->cpu.float_activations, err);
+    if (r < 0)
+        return r;
+
+    backend->slots = calloc(config->n_slots, sizeof *backend->slots);
+    backend->stepper = (struct stepper){.model = model,
+                                        .forward = &backend->forward,
+                                        .slots = backend->slots,
+                                        .n_slots = config->n_slots,
+                                        .max_rows = backend->forward.max_rows,
+                                        .progress = config->progress,
+                                        .progress_arg = config->progress_arg};
+    r = backend->slots ? stepper_init(&backend->stepper) : -ENOMEM;
+    return r < 0 ? error_set(err, r, "no memory for %u slots", config->n_slots) : 0;
+}
+
+static void cpu_close(struct backend *backend)
+{
+    if (!backend)
+        return;
+    if (backend->stepper.forward)
+        stepper_deinit(&backend->stepper);
+    for (uint32_t i = 0; backend->slots && i < backend->n_slots; i++)
+        slot_deinit(&backend->slots[i]);
+    free(backend->slots);
+    free(backend->profile);
+    weights_deinit(&backend->weights);
+    threads_free(backend->threads);
+    memory_deinit(&backend->memory);
+    free(backend);
+}
+
+static int cpu_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
+{
+    int r = check_config(config, err);
+    if (r < 0)
+        return r;
+    struct backend *backend = calloc(1, sizeof *backend);
+    if (!backend)
+        return error_set(err, -ENOMEM, "no memory for the backend");
+    backend->model = config->model;
+    backend->n_slots = config->n_slots;
+    backend->n_context = config->n_context;
+    backend->memory.n_sharers = config->n_sharers;
+    backend->memory.reserved = config->shared_bytes;
+    r = open_parts(backend, config, err);
+    if (r < 0) {
+        cpu_close(backend);
+        return r;
+    }
+    *ret_backend = backend;
+    return 0;
+}
+
+static void cpu_info(const struct backend *backend, struct backend_info *ret_info)
+{
+    uint32_t n_threads = threads_count(backend->threads);
+    *ret_info = (struct backend_info){
+        .n_groups = backend->kv.n_groups,
+        .kv_type = backend->kv.type,
+        .kv_layout = kv_layout(&backend->kv),
+        .weight_bytes =
+            backend->weights.bytes + matrix_row_bytes(backend->model->tensors[TENSOR_EMBEDDING].weight),
+        .weight_layout = backend->weights.layout,
+        .memory_bytes = backend->memory.total + backend->memory.shared,
+        .n_slots = backend->n_slots,
+        .most_flights = 1,
+        .most_stop_ids = MOST_STOP_IDS,
+        .max_rows = backend->forward.max_rows,
+        .n_embedding = backend->model->params.n_embd,
+        .step_ms = STEP_MS,
+        .alone_ms = ALONE_MS,
+        .chunk_least = CHUNK_LEAST,
+        .chunk_most = CHUNK_MOST,
+    };
+    memcpy(ret_info->groups, backend->kv.groups, sizeof ret_info->groups);
+    snprintf(ret_info->device, sizeof ret_info->device, "cpu %s, %u thread%s", backend->forward.kernels->name,
+             n_threads, n_threads == 1 ? "" : "s");
+}
+
+static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
+{
+    if (slot >= backend->n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS ||
+        params->position % BACKEND_BLOCK_TOKENS != 0 || (params->embeds && params->position != 0) ||
+        (params->embeds && backend->model->params.pooling == POOLING_RANK))
+        return -EINVAL;
+    const struct slot_shape shape = {.n_groups = backend->kv.n_groups,
+                                     .table_size = backend_blocks_for(backend->n_context),
+                                     .n_vocab = backend->model->params.n_vocab,
+                                     .n_embd = backend->model->params.n_embd};
+    return slot_init(&backend->slots[slot], params, &shape);
+}
+
+static void cpu_slot_close(struct backend *backend, uint32_t slot)
+{
+    if (slot < backend->n_slots)
+        slot_deinit(&backend->slots[slot]);
+}
+
+static int cpu_submit(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket)
+{
+    return stepper_run(&backend->stepper, step, ret_ticket);
+}
+
+static int cpu_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
+                    const struct backend_result **ret_results, struct error *err)
+{
+    if (ticket - COPY_TICKET - 1 < backend->copies) /* a step's ticket is below, and wraps */
+        return 0;
+    const struct step_results *results = stepper_take(&backend->stepper, ticket);
+    if (!results)
+        return error_set(err, -EINVAL, "no ticket %llu is open", (unsigned long long)ticket);
+    if (results->status < 0)
+        return results->status;
+    *ret_results = results->results;
+    return 0;
+}
+
+static void cpu_trim(struct backend *backend, uint32_t slot, uint32_t position)
+{
+    if (slot < backend->n_slots)
+        slot_trim(&backend->slots[slot], position);
+}
+
+static int copy(struct backend *backend, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)
+{
+    const struct kv *kv = &backend->kv;
+    if (copy->group >= kv->n_groups)
+        return -EINVAL;
+    const size_t bytes = kv->groups[copy->group].block_bytes;
+    for (uint32_t i = 0; i < copy->n; i++)
+        if (copy->blocks[i] >= kv->groups[copy->group].n_blocks)
+            return -EINVAL;
+    for (uint32_t i = 0; i < copy->n; i++) {
+        uint8_t *host = (uint8_t *)copy->host + i * bytes;
+        uint8_t *block = kv_block(kv, copy->group, copy->blocks[i]);
+        if (out)
+            memcpy(host, block, bytes);
+        else
+            memcpy(block, host, bytes);
+    }
+    *ret_ticket = COPY_TICKET + ++backend->copies;
+    return 0;
+}
+
+static int cpu_copy_out(struct backend *backend, const struct backend_copy *what, uint64_t *ret_ticket)
+{
+    return copy(backend, what, true, ret_ticket);
+}
+
+static int cpu_copy_in(struct backend *backend, const struct backend_copy *what, uint64_t *ret_ticket)
+{
+    return copy(backend, what, false, ret_ticket);
+}
+
+/* A CPU that fails takes the process with it. */
+static int cpu_verdict(struct backend *backend, struct error *err)
+{
+    return 0;
+}
+
+static uint32_t cpu_profile(struct backend *backend, const struct backend_kernel **ret_kernels)
+{
+    return backend->profile ? profile_take(backend->profile, ret_kernels) : 0;
+}
+
+static uint64_t cpu_weight_packing(void)
+{
+    return weights_packing;
+}
+
+const struct backend_ops backend_cpu = {
+    .name = "cpu",
+    .self_contained = true,
+    .weight_packing = cpu_weight_packing,
+    .check = cpu_check,
+    .open = cpu_open,
+    .close = cpu_close,
+    .info = cpu_info,
+    .slot_open = cpu_slot_open,
+    .slot_close = cpu_slot_close,
+    .submit = cpu_submit,
+    .poll = cpu_poll,
+    .trim = cpu_trim,
+    .copy_out = cpu_copy_out,
+    .copy_in = cpu_copy_in,
+    .verdict = cpu_verdict,
+    .profile = cpu_profile,
+};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_EXPERTS_H
+#define WORKER_CPU_EXPERTS_H
+
+/* Mixtures of experts: which experts a row goes to, and a pass's rows in the order of experts.
+ *
+ * A *visit* is one row at one of its experts: a row makes n_used of them, visit row · n_used + k being that
+ * to its k-th best expert. Visits to one expert get neighbouring *places*, so that its matrices meet all of
+ * them in one product, and experts that nobody visits are not read. What a row gets from an expert, and the
+ * order in which it is summed, hang on the row alone, not on who else visits. A model without experts has an
+ * empty workspace (workspace.c). */
+
+#include "cpu/weights.h"
+
+struct experts_workspace {
+    uint32_t scores_stride; /* the most experts of a layer, rounded up to 32 */
+    uint32_t ff_stride, embd_stride;
+    float *scores;         /* [max_rows][scores_stride]: what the router says of each expert */
+    uint32_t *experts;     /* [max_visits], by visit */
+    float *weights;        /* [max_visits], by visit */
+    uint32_t *places;      /* [max_visits], by visit */
+    uint32_t *visits;      /* [max_visits], by place */
+    uint32_t *first_place; /* [scores_stride + 1], by expert */
+    /* Products of the experts that are visited: gates and ups, and downs. */
+    struct product *inputs, *outputs;
+    uint32_t n_inputs, n_outputs;
+    /* By place. */
+    struct activations x;         /* [max_visits][embd_stride] */
+    float *gate, *up;             /* [max_visits][ff_stride] */
+    struct activations activated; /* [max_visits][ff_stride] */
+    float *out;                   /* [max_visits][embd_stride] */
+};
+
+/* The best n_used experts of a row by its scores, the first of equals first, and their weights: the softmax
+ * of their scores, which adds up to 1. Where a score is not finite all weights are NaN, so that the fault
+ * stays visible. Overwrites the scores. */
+void experts_choose(const struct experts *experts, float *scores, uint32_t *ret_chosen, float *ret_weights);
+
+/* Gives the visits of rows 0 … n_rows − 1 their places, and lists the products of the experts that have any.
+ * By one thread. */
+void experts_group(struct experts_workspace *work, const struct layer_traits *traits,
+                   const struct weights_layer *layer, uint32_t n_rows);
+
+/* Copies a row of `from`, rounded values included, to the place of x. */
+void experts_gather(const struct experts_workspace *work, const struct activations *from, uint32_t row,
+                    uint32_t place);
+
+/* out[0 … n − 1] = Σ weight · what the row got from its experts, best expert first. */
+void experts_combine(const struct experts_workspace *work, uint32_t n_used, uint32_t row, uint32_t n,
+                     float *out);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_KERNELS_H
+#define WORKER_CPU_KERNELS_H
+
+/* The arithmetic of the CPU backend: a struct of functions per instruction set.
+ *
+ * The kernel sources (kernels_*.c) are written over the eight-lane operations of lanes_*.h and built once per
+ * instruction set (kernels_build.h); another set is another such header, or a struct whose functions are
+ * replaced one by one.
+ *
+ * What every kernel promises: one output is computed by one thread, in one order of summation, whatever other
+ * rows or columns the call covers. So a row's logits are the same bytes alone, in a batch, or in any
+ * chunking. Builds need not agree with each other bit for bit. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gguf/format.h"
+#include "model/description.h"
+
+#define KERNELS_ROWS    8  /* output rows of a group: one lane each */
+#define KERNELS_BLOCK   32 /* activations that share a scale */
+#define KERNELS_TOKENS  32 /* positions of a KV block */
+#define KERNELS_QUERIES 8  /* that attention takes at once, at most */
+#define KERNELS_MANY    16 /* activation rows of a tile, where a build has tiles */
+
+/* The inputs of a product: rows of floats, and the same rounded to 8 bits. `stride` counts elements, is a
+ * multiple of KERNELS_BLOCK, and what lies beyond a row's end is zero. */
+struct activations {
+    uint32_t stride;
+    float *values;      /* [rows][stride] */
+    int8_t *quants;     /* [rows][stride], −127 … 127 */
+    float *scales;      /* [rows][stride / 32]: value ≈ scale · quant */
+    float *sums;        /* [rows][stride / 32]: scale · Σ quant, for formats with a minimum */
+    int16_t *half_sums; /* [rows][stride / 32][2]: Σ quant of 16 each, for formats with an offset */
+
+    /* The quants, scales and sums again, as products of many rows want them, where the build has such; NULL
+     * otherwise, and in a view that does not begin at a row which is a multiple of 16. */
+    int8_t *tiles; /* [rows / 16, rounded up][stride / 32], 16 rows of 32 in an order of the build's own */
+    float *tile_scales, *tile_sums; /* [rows / 16, rounded up][stride / 32][16] */
+};
+
+/* One group of weight rows, or a pair, and the activations that it meets. */
+struct group_product {
+    const uint8_t *group; /* as packing.h lays it out */
+    size_t apart;         /* bytes from there to the second group of a pair */
+    bool from_memory;     /* it was not read lately: worth asking for ahead of its use */
+    uint32_t n_columns;
+    const struct activations *x;
+    float *out; /* [rows of x][out_stride], the group's 8 rows of it, or the pair's 16 */
+    size_t out_stride;
+};
+
+/* out[i · out_stride + r] = Σ_k group[r][k] · x[i][k] for the rows r of the group or pair and i = first …
+ * first + n − 1.
+ */
+typedef void kernel_multiply(const struct group_product *product, uint32_t first, uint32_t n);
+
+/* What a query meets: one KV block of one head, in floats or, where those are NULL, in half precision. */
+struct attended_block {
+    const float *keys;   /* [dim][32 tokens] */
+    const float *values; /* [32 tokens][value_dim] */
+    const uint16_t *half_keys, *half_values;
+    const uint16_t *next_keys, *next_values; /* of the block that comes next, or any: asked for ahead */
+    uint32_t dim, value_dim;                 /* the second a multiple of 8 */
+    uint32_t first, end;                     /* tokens that the query sees; at least one */
+    float cap;                               /* scores become cap · tanh(score / cap); 0: they stay */
+};
+
+/* The softmax of the blocks so far: begin with −∞, 0 and zeros, divide by the sum at the end. */
+struct running_softmax {
+    float largest; /* score */
+    float sum;     /* Σ e^(score − largest) */
+    float *values; /* [value_dim]: Σ e^(score − largest) · value */
+};
+
+/* A query that meets a block, and what it has met so far. */
+struct attending {
+    const float *query; /* [dim] */
+    struct running_softmax *softmax;
+};
+
+struct kernels {
+    const char *name; /* "avx2" */
+
+    /* By format (formats.h), on groups as packing.h lays them out. F32, F16 and BF16 read values, the others
+     * quants. */
+    kernel_multiply *multiply[FORMAT_LIMIT];
+
+    /* The same, the same bits, for two groups at once; NULL where that is no faster than one by one. */
+    kernel_multiply *multiply_pair[FORMAT_LIMIT];
+
+    /* The same for many_groups groups, one or two, and n rows of activations that have tiles, `first` and n
+     * multiples of 16; NULL where there is none. */
+    kernel_multiply *multiply_many[FORMAT_LIMIT];
+    uint32_t many_groups;
+    uint32_t many_rows; /* a multiple of 16: so many in a call repay what it takes to unpack the weights */
+    bool has_tiles;     /* quantize fills the tiles too, of activations that have them */
+
+    /* Rounds one row to 8 bits, a scale per block. A block with an infinity or NaN gets the scale NaN, so
+     * that a fault stays visible in every output. */
+    void (*quantize)(const struct activations *x, uint32_t row);
+
+    /* out = x / √(mean x² + epsilon) · weight; out may be x. */
+    void (*rms_norm)(const float *x, const float *weight, uint32_t n, float epsilon, float *out);
+
+    /* The same of x − mean x, plus bias, which may be NULL. */
+    void (*layer_norm)(const float *x, const float *weight, const float *bias, uint32_t n, float epsilon,
+                       float *out);
+
+    /* By activation: out = activation(x) · factor, n a multiple of 8; factor may be NULL: 1. SiLU is
+     * x / (1 + e^−x); GELU its approximation by tanh, which is what models are trained with. */
+    void (*activate[KINDS_OF(ACTIVATIONS)])(const float *x, const float *factor, uint32_t n, float *out);
+
+    /* x = cap · tanh(x / cap), n a multiple of 8. */
+    void (*soft_cap)(float *x, uint32_t n, float cap);
+
+    /* x += y, n a multiple of 8. */
+    void (*add)(float *x, const float *y, uint32_t n);
+
+    /* Half precision to float and back, n a multiple of 8. */
+    void (*halves_to_floats)(const uint16_t *in, uint32_t n, float *out);
+    void (*floats_to_halves)(const float *in, uint32_t n, uint16_t *out);
+
+    /* Numbers of 8 bits to floats, n a multiple of 8: each by its scale, or all by one. */
+    void (*scale_each)(const int8_t *quants, const float *scales, uint32_t n, float *out);
+    void (*scale_all)(const int8_t *quants, float scale, uint32_t n, float *out);
+
+    /* n queries that see the same tokens of a KV block, each as it would meet it alone; KERNELS_QUERIES at
+     * once share most. Up to `attend_halves` of them are faster on halves than on floats made of them. */
+    void (*attend)(const struct attended_block *block, const struct attending *queries, uint32_t n);
+    uint32_t attend_halves; /* ≤ KERNELS_QUERIES; 0: none */
+};
+
+/* The builds that this machine can run, best first and plain C ("portable") last; NULL beyond. */
+const struct kernels *kernels_at(uint32_t i);
+
+/* The build of that name, or with NULL the best. NULL when this machine has none such. */
+const struct kernels *kernels_by_name(const char *name);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_PACKING_INTERNAL_H
+#define WORKER_CPU_PACKING_INTERNAL_H
+
+/* What the packings of formats share: chunks, and the names that the table is made from. */
+
+#include <string.h>
+
+#include "cpu/kernels/kernels.h"
+#include "cpu/kernels/packing.h"
+
+#define ROWS KERNELS_ROWS
+
+#define PACKINGS(name, id, number, elements, bytes)                                                          \
+    void pack_##id(const uint8_t *const rows[8], uint32_t n_blocks, uint8_t *out);                           \
+    void unpack_##id(const uint8_t *group, uint32_t n_blocks, float *out);
+FORMATS(PACKINGS)
+#undef PACKINGS
+
+/* Where column k of a run of chunks lies for row r. */
+static inline size_t chunk_at(uint32_t k, int r)
+{
+    return (size_t)(k / 4) * 32 + (size_t)r * 4 + k % 4;
+}
+
+/* n columns of one row into a run of chunks. */
+static inline void put_chunks(const void *columns, uint32_t n, int r, uint8_t *chunks)
+{
+    for (uint32_t k = 0; k < n; k += 4)
+        memcpy(chunks + chunk_at(k, r), (const uint8_t *)columns + k, 4);
+}
+
+#endif

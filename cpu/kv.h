@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_KV_H
+#define WORKER_CPU_KV_H
+
+/* The KV pools, one for each group of layers: blocks of 32 positions, in half precision or in 8 bits.
+ *
+ * A block is contiguous: [layer of the group][keys, values][kv head]; keys are [dim][32 tokens], so that a
+ * vector holds one dimension of eight tokens, values [32 tokens][value_dim], value_dim being the head's
+ * rounded up to 8. In 8 bits the same numbers are rounded to −127 … 127, and behind those of a head stand the
+ * scales, in half precision: one for 32 dimensions of a token, keys [⌈dim / 32⌉][32 tokens], values [32
+ * tokens][⌈value_dim / 32⌉]. So what a token's numbers become depends on nothing but themselves. */
+
+#include "common/error.h"
+#include "cpu/kernels/kernels.h"
+#include "cpu/memory.h"
+#include "engine/backend/backend.h"
+#include "model/model.h"
+
+/* Where a layer's keys and values are. */
+struct kv_layer {
+    uint32_t group;
+    size_t offset; /* in a block of it */
+};
+
+struct kv {
+    enum backend_kv_type type; /* BACKEND_KV_F16 or BACKEND_KV_Q8 */
+    uint32_t n_layers, n_heads, dim, value_dim;
+    size_t head_keys, head_values; /* numbers of one head in one block */
+    size_t key_bytes, value_bytes; /* of those, with their scales */
+    size_t layer_bytes;
+    struct backend_group groups[BACKEND_MOST_GROUPS];
+    uint32_t n_groups;
+    uint8_t *pools[BACKEND_MOST_GROUPS]; /* [the group's n_blocks][its block_bytes] */
+    struct kv_layer *layers;             /* [n_layers] */
+};
+
+/* What the pools are made of. */
+struct kv_config {
+    const struct model *model;
+    enum backend_kv_type type; /* BACKEND_KV_DEFAULT: F16 */
+    uint32_t n_blocks;         /* of each group; 0: what these want, cut to memory_share */
+    uint32_t n_slots, n_context, max_rows;
+};
+
+/* Takes the pools. -ENOMEM names what would have been needed, what there is and whose it is. */
+int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err);
+
+/* Tells blocks of another geometry, type or order apart (backend_info.kv_layout). */
+uint64_t kv_layout(const struct kv *kv);
+
+static inline uint8_t *kv_block(const struct kv *kv, uint32_t group, uint32_t block)
+{
+    return kv->pools[group] + block * kv->groups[group].block_bytes;
+}
+
+/* Writes one position: keys and values [n_heads][dim]. A token with a number that is not finite gets scales
+ * that are none in 8 bits, so that the fault stays visible. */
+void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
+              uint32_t offset, const float *keys, const float *values);
+
+/* Reads one head of a block as floats: keys [dim][32 tokens], values [32 tokens][value_dim]. */
+void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
+             uint32_t head, float *ret_keys, float *ret_values);
+
+/* The same where they lie, in half precision. For BACKEND_KV_F16. */
+void kv_halves(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head, const uint16_t **ret_keys,
+               const uint16_t **ret_values);
+
+#endif

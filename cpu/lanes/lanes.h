@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_LANES_H
+#define WORKER_CPU_LANES_H
+
+/* The lanes that the kernels are being compiled for: the build defines which (meson.build), and whether loops
+ * of constant length are unrolled. Plain C and sanitized builds do not: it takes them minutes to compile and
+ * makes them no faster. */
+
+#if defined(LANES_UNROLL)
+#define UNROLLED _Pragma("GCC unroll 8")
+#else
+#define UNROLLED
+#endif
+
+#if defined(LANES_AVX512)
+#include "cpu/lanes/avx512.h"
+#elif defined(LANES_AVXVNNI)
+#include "cpu/lanes/avxvnni.h"
+#elif defined(LANES_AVX2)
+#include "cpu/lanes/avx2.h"
+#elif defined(LANES_NEON)
+#include "cpu/lanes/neon.h"
+#else
+#include "cpu/lanes/portable.h"
+#endif
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_SLOTS_H
+#define WORKER_CPU_SLOTS_H
+
+/* Sequences as the backend sees them: block tables, sampler state, and what ends them. */
+
+#include "engine/backend/backend.h"
+
+struct slot {
+    bool open;
+    bool spoiled;                          /* a step of it was abandoned: good for closing only */
+    struct backend_slot params;            /* sampling and stop_ids are the slot's own; history is not kept */
+    int32_t *stop_ids;                     /* [params.n_stop_ids] */
+    struct token_use *uses;                /* [n_vocab]; NULL while no penalty looks at them */
+    uint32_t *tables[BACKEND_MOST_GROUPS]; /* [n_groups]: [table_size], n_blocks of them in use */
+    uint32_t n_groups, table_size, n_blocks;
+    uint32_t position;    /* ids whose keys and values are computed */
+    int32_t last_id;      /* sampled and not yet fed; −1: none */
+    enum backend_end end; /* what ended the sequence */
+    double *sums;         /* [n_embd] of final states, of one that embeds; else NULL */
+    uint64_t checked;     /* the step that last had a set of it */
+};
+
+/* What all slots of a backend have alike. */
+struct slot_shape {
+    uint32_t n_groups, table_size, n_vocab, n_embd;
+};
+
+/* 0 or -ENOMEM. slot_deinit leaves it closed; closing a closed slot does nothing. */
+int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape);
+void slot_deinit(struct slot *slot);
+
+/* Counts an id of the output for the penalties. Ids outside the vocabulary count nothing. */
+void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id);
+
+/* Appends blocks, so many for each group, to the tables; there is room. */
+void slot_tell(struct slot *slot, const struct backend_blocks *blocks);
+
+/* The sequence, now of `length` ids, ends in `id`, which was sampled: counts it, remembers it, and notes
+ * whether that is the end. */
+void slot_accept(struct slot *slot, uint32_t n_vocab, int32_t id, uint32_t length);
+
+/* As backend_ops.trim. */
+void slot_trim(struct slot *slot, uint32_t position);
+
+#endif

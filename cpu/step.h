@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CPU_STEP_H
+#define WORKER_CPU_STEP_H
+
+/* One step of the backend: row sets in, results out. */
+
+#include "cpu/forward.h"
+#include "cpu/slots.h"
+
+/* A row set while its step runs. */
+struct step_set {
+    struct stepper *stepper;
+    struct slot *slot;
+    const struct backend_row_set *set;
+    uint32_t first_row, n_rows; /* of the pass; no rows when the slot had ended before */
+    uint32_t position;          /* of the first */
+    struct backend_result *result;
+    int32_t *ids;             /* room for what it samples */
+    struct logprob *logprobs; /* the same */
+};
+
+/* The results of the last step. */
+struct step_results {
+    uint64_t ticket;                /* 0 once they were taken */
+    int status;                     /* 0 or -ECANCELED */
+    struct backend_result *results; /* [max_rows] */
+    int32_t *ids;                   /* [max_rows] */
+    struct logprob *logprobs;       /* [logprobs_size], grown as requests ask for more */
+    size_t logprobs_size;
+};
+
+struct stepper {
+    const struct model *model;
+    struct forward *forward;
+    struct slot *slots;
+    uint32_t n_slots, max_rows;
+    struct sampler **samplers; /* [threads] */
+    bool (*progress)(void *arg);
+    void *progress_arg;
+
+    uint64_t tickets; /* given so far */
+    uint64_t checks;  /* steps looked at so far */
+    struct step_results results;
+    struct step_set *sets;            /* [max_rows] */
+    struct forward_row *rows;         /* [max_rows] */
+    struct forward_segment *segments; /* [max_rows] */
+    struct forward_sum *sums;         /* [max_rows] */
+};
+
+/* The first six fields are filled in by the caller. 0 or -ENOMEM. */
+int stepper_init(struct stepper *stepper);
+void stepper_deinit(struct stepper *stepper);
+
+/* Runs a step to its end. 0; -EINVAL when the step contradicts the contract (a closed or spoiled slot, a
+ * position that is not the slot's or beyond its blocks, too many rows, an id outside the vocabulary);
+ * -ENOMEM.
+ */
+int stepper_run(struct stepper *stepper, const struct backend_step *step, uint64_t *ret_ticket);
+
+/* The results of a ticket, once, until the next step runs; NULL when they are gone. */
+const struct step_results *stepper_take(struct stepper *stepper, uint64_t ticket);
+
+#endif

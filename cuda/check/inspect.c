@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* The pass part by part: the stream here, what is inside a layer in inspect_attention.c,
+ * inspect_kv.c and inspect_feed_forward.c. */
+
+#include "cuda/check/inspect.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "cuda/check/inspect_compare.h"
+#include "cuda/check/inspect_parts.h"
+#include "cuda/check/reference.h"
+
+static int check_rows(struct inspection *look)
+{
+    struct step_row rows[INSPECTION_ROWS];
+    int r = inspection_bring(look, look->pass->memory.rows, look->n_rows * sizeof *rows, rows);
+    for (uint32_t i = 0; i < look->n_rows && r == 0; i++) {
+        const struct inspect_site site = {"resolve", NULL, 0, i, 0};
+        if (rows[i].position != look->first + i)
+            return inspect_differ(look, &site, 0, rows[i].position, look->first + i);
+        if (rows[i].id != look->ids[i])
+            return inspect_differ(look, &site, 1, rows[i].id, look->ids[i]);
+    }
+    return r;
+}
+
+static int check_embedding(struct inspection *look)
+{
+    const struct workspace *w = look->pass->workspace;
+    const struct model_params *params = &look->model->params;
+    const struct model_tensor *positions = &look->model->tensors[TENSOR_POSITIONS];
+    int r = inspect_bring_rows(look, w->stream, w->embd_stride * sizeof(float), look->stream);
+    for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
+        const struct model_tensor *table = &look->model->tensors[TENSOR_EMBEDDING];
+        const struct inspect_site site = {"embed", table, 0, look->picked[i], 1e-6};
+        reference_row_of(table, (uint32_t)look->ids[look->picked[i]], look->weights);
+        for (uint32_t k = 0; k < params->n_embd; k++)
+            look->expected[k] = (double)params->embedding_scale * (double)look->weights[k];
+        const uint32_t position = look->first + look->picked[i];
+        if (positions->weight && position < positions->rows) {
+            reference_row_of(positions, position, look->weights);
+            for (uint32_t k = 0; k < params->n_embd; k++)
+                look->expected[k] += (double)look->weights[k];
+        }
+        r = inspect_compare(look, &site, look->stream + (size_t)i * w->embd_stride, look->expected,
+                            params->n_embd);
+    }
+    return r;
+}
+
+/* What the picked rows of the stream are normed to. */
+static int check_norm(struct inspection *look, const char *kernel, uint32_t layer, const struct norm *norm,
+                      const struct model_tensor *vector)
+{
+    const uint32_t n = look->model->params.n_embd;
+    int r = inspect_bring_activations(look, &look->pass->workspace->normed, &look->normed);
+    for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
+        for (uint32_t k = 0; k < n; k++)
+            look->expected[k] = (double)look->stream[(size_t)i * look->normed.stride + k];
+        reference_norm(norm, vector, look->expected, n, look->weights, look->expected);
+        r = inspect_activations(look, kernel, layer, i, &look->normed, look->expected, n);
+    }
+    return r;
+}
+
+/* What delta makes of row i of the stream, into look->expected. */
+static void add_delta(struct inspection *look, uint32_t i, uint32_t layer, enum tensor_role post_norm)
+{
+    const uint32_t n = look->model->params.n_embd, stride = look->pass->workspace->embd_stride;
+    const struct model_layer *from = &look->model->layers[layer];
+    for (uint32_t k = 0; k < n; k++)
+        look->more[k] = (double)look->delta[(size_t)i * stride + k];
+    reference_norm(&from->traits.norm, &from->tensors[post_norm], look->more, n, look->weights, look->more);
+    for (uint32_t k = 0; k < n; k++)
+        look->expected[k] = (double)look->stream[(size_t)i * stride + k] +
+                            (double)from->traits.residual_scale * look->more[k];
+}
+
+/* A half's end: its last product, what that makes of the stream, and the norm of what comes next; `next`
+ * NULL: only the product. */
+static int check_half(struct inspection *look, uint32_t layer, enum tensor_role matrix, const struct held *x,
+                      enum tensor_role post_norm, const struct norm *norm, const struct model_tensor *next)
+{
+    const bool fused =
+        look->n_rows == 1 && !look->pass->invariant && !pass_is_large(look->pass, look->n_rows);
+    const char *kernel = fused && next ? "multiply_norm" : "multiply";
+    const struct workspace *w = look->pass->workspace;
+    const size_t row_bytes = w->embd_stride * sizeof(float);
+    int r = inspect_bring_rows(look, w->delta, row_bytes, look->delta);
+    if (r == 0 && !look->model->layers[layer].tensors[matrix].weight)
+        r = inspect_mixture(look, layer);
+    else if (r == 0)
+        r = inspect_layer_product(look, kernel, layer, matrix, x, look->delta, w->embd_stride);
+    if (r < 0 || !next)
+        return r;
+    for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
+        const struct inspect_site site = {fused ? "multiply_norm" : "norm", NULL, layer, look->picked[i],
+                                          OFF_ROW};
+        float *stream = look->stream + (size_t)i * w->embd_stride;
+        add_delta(look, i, layer, post_norm);
+        r = inspection_bring(look, w->stream + (size_t)look->picked[i] * w->embd_stride, row_bytes, stream);
+        if (r == 0)
+            r = inspect_compare(look, &site, stream, look->expected, look->model->params.n_embd);
+    }
+    return r < 0 ? r : check_norm(look, fused ? "multiply_norm" : "norm", layer, norm, next);
+}
+
+static int check_down(struct inspection *look, uint32_t layer)
+{
+    const struct model *model = look->model;
+    const bool last = layer + 1 == model->params.n_layers;
+    const struct model_layer *next = &model->layers[last ? layer : layer + 1];
+    return check_half(look, layer, TENSOR_DOWN, &look->activated, TENSOR_FFN_POST_NORM, &next->traits.norm,
+                      last ? NULL : &next->tensors[TENSOR_ATTENTION_NORM]);
+}
+
+static int check_attention_output(struct inspection *look, uint32_t layer)
+{
+    static const struct model_tensor none;
+    const struct model_layer *from = &look->model->layers[layer];
+    return check_half(look, layer, TENSOR_ATTENTION_OUTPUT, &look->attended, TENSOR_ATTENTION_POST_NORM,
+                      &from->traits.norm, from->traits.parallel ? &none : &from->tensors[TENSOR_FFN_NORM]);
+}
+
+/* ---- the end of a pass ---- */
+
+/* Output 0 is the pass's last row, which is the last that is picked; from here on it is the only one. */
+static int check_output_norm(struct inspection *look)
+{
+    const struct model_params *params = &look->model->params;
+    add_delta(look, look->n_picked - 1, params->n_layers - 1, TENSOR_FFN_POST_NORM);
+    look->n_rows = look->n_picked = 1;
+    look->picked[0] = 0;
+    int r = inspect_bring_activations(look, &look->pass->workspace->normed, &look->normed);
+    if (r < 0)
+        return r;
+    reference_norm(&look->model->output_norm, &look->model->tensors[TENSOR_OUTPUT_NORM], look->expected,
+                   params->n_embd, look->weights, look->expected);
+    return inspect_activations(look, "norm", params->n_layers, 0, &look->normed, look->expected,
+                               params->n_embd);
+}
+
+static int check_logits(struct inspection *look)
+{
+    const struct workspace *w = look->pass->workspace;
+    int r = inspection_bring(look, w->logits, w->vocab_stride * sizeof(float), look->logits);
+    return r < 0 ? r
+                 : inspect_product(look, "multiply", &look->model->tensors[TENSOR_OUTPUT], &look->normed,
+                                   look->logits, w->vocab_stride);
+}
+
+int inspect_part(void *arg, enum pass_part part, uint32_t layer)
+{
+    struct inspection *look = arg;
+    const struct model_layer *first = &look->model->layers[0];
+    if (look->broken)
+        return 0;
+    switch (part) {
+    case PASS_RESOLVE:
+        return check_rows(look);
+    case PASS_EMBED:
+        return check_embedding(look);
+    case PASS_BEGIN:
+        return check_norm(look, "norm", 0, &first->traits.norm, &first->tensors[TENSOR_ATTENTION_NORM]);
+    case PASS_QKV:
+        return inspect_qkv(look, layer);
+    case PASS_HEADS:
+        return inspect_heads(look, layer);
+    case PASS_ATTENTION:
+        return inspect_attention(look, layer);
+    case PASS_ATTENTION_OUTPUT:
+        return check_attention_output(look, layer);
+    case PASS_ACTIVATE:
+        return look->model->layers[layer].traits.experts.n > 0 ? inspect_experts(look, layer)
+                                                               : inspect_activate(look, layer);
+    case PASS_DOWN:
+        return check_down(look, layer);
+    case PASS_OUTPUT_NORM:
+        return check_output_norm(look);
+    case PASS_LOGITS:
+        return check_logits(look);
+    }
+    return 0;
+}
+
+/* ---- memory ---- */
+
+static void *take(struct inspection *look, size_t n, size_t size)
+{
+    void *memory = calloc(n + 1, size);
+    look->lacking |= memory == NULL;
+    look->taken[look->n_taken++] = memory;
+    return memory;
+}
+
+static void take_held(struct inspection *look, uint32_t stride, struct held *ret_held)
+{
+    const size_t n = (size_t)INSPECTION_PICKED * stride;
+    *ret_held = (struct held){.values = take(look, n, sizeof(float)),
+                              .quants = take(look, n, 1),
+                              .scales = take(look, n / 32, sizeof(float)),
+                              .sums = take(look, n / 32, sizeof(float)),
+                              .stride = stride};
+}
+
+int inspection_init(struct inspection *look, struct steps *steps, const struct pass *pass, struct error *err)
+{
+    const struct workspace *w = pass->workspace;
+    const struct model_params *params = &pass->model->params;
+    const size_t pool =
+        (size_t)INSPECTION_BLOCKS * BACKEND_BLOCK_TOKENS * params->n_kv_heads * params->head_dim;
+    uint32_t most = w->embd_stride > w->q_stride ? w->embd_stride : w->q_stride;
+    most = w->ff_stride > most ? w->ff_stride : most;
+    most = w->experts.ff_stride > most ? w->experts.ff_stride : most;
+    *look = (struct inspection){.steps = steps, .pass = pass, .model = pass->model, .err = err};
+    take_held(look, w->embd_stride, &look->normed);
+    take_held(look, w->q_stride, &look->attended);
+    take_held(look, w->ff_stride, &look->activated);
+    look->stream = take(look, (size_t)INSPECTION_PICKED * w->embd_stride, sizeof(float));
+    look->delta = take(look, (size_t)INSPECTION_PICKED * w->embd_stride, sizeof(float));
+    look->q = take(look, (size_t)INSPECTION_PICKED * w->q_stride, sizeof(float));
+    look->turned = take(look, (size_t)INSPECTION_PICKED * w->q_stride, sizeof(float));
+    look->k = take(look, (size_t)INSPECTION_PICKED * w->kv_stride, sizeof(float));
+    look->v = take(look, (size_t)INSPECTION_PICKED * w->kv_stride, sizeof(float));
+    look->gate = take(look, (size_t)INSPECTION_PICKED * w->ff_stride, sizeof(float));
+    look->up = take(look, (size_t)INSPECTION_PICKED * w->ff_stride, sizeof(float));
+    look->scores = take(look, (size_t)INSPECTION_PICKED * w->experts.scores_stride, sizeof(float));
+    look->visit_gate = take(look, w->experts.ff_stride, sizeof(float));
+    look->visit_up = take(look, w->experts.ff_stride, sizeof(float));
+    look->visit_out = take(look, w->embd_stride, sizeof(float));
+    take_held(look, w->experts.ff_stride, &look->visit_activated);
+    look->keys = take(look, pool, sizeof(float));
+    look->values = take(look, pool, sizeof(float));
+    look->logits = take(look, w->vocab_stride, sizeof(float));
+    look->weights = take(look, most, sizeof(float));
+    look->expected = take(look, most, sizeof(double));
+    look->more = take(look, most, sizeof(double));
+    look->frequencies = take(look, params->head_dim, sizeof(double));
+    look->block = take(look, look->pass->pools->kv[0].layer_bytes, 1);
+    return look->lacking ? -ENOMEM : 0;
+}
+
+void inspection_deinit(struct inspection *look)
+{
+    for (uint32_t i = 0; i < look->n_taken; i++)
+        free(look->taken[i]);
+}
+
+void inspection_turn_to(struct inspection *look, const struct pass *pass, const uint32_t *names)
+{
+    look->pass = pass;
+    look->model = pass->model;
+    look->names = names;
+}
+
+void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n)
+{
+    look->first = first;
+    look->ids = ids;
+    look->n_rows = n;
+    look->n_picked = n < INSPECTION_PICKED ? n : INSPECTION_PICKED;
+    for (uint32_t i = 0; i < look->n_picked; i++)
+        look->picked[i] = look->n_picked > 1 ? i * (n - 1) / (look->n_picked - 1) : 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_INSPECT_H
+#define CUDA_INSPECT_H
+
+/* A pass through the model, looked at part by part (pass.h): after each a few rows of what was made are
+ * brought to the host, compared with what plain C (reference.h) makes of the same inputs, and kept as inputs
+ * of the parts to come. So an error is found in the kernel that makes it, and does not grow on its way.
+ *
+ * Of ids, embeddings, norms, heads, keys and values, attention, activations and the residual stream all
+ * columns of the picked rows are compared; of a matrix a few outputs of each.
+ *
+ * Where the reference itself makes no number of what is sound the model is broken, and no device can be held
+ * to anything: that is for whoever asks the model something to find out. */
+
+#include "cuda/host/step.h"
+
+#define INSPECTION_ROWS      72 /* of a pass at most */
+#define INSPECTION_PICKED    4
+#define INSPECTION_POSITIONS 521 /* of the sequence at most */
+#define INSPECTION_BLOCKS    ((INSPECTION_POSITIONS + BACKEND_BLOCK_TOKENS - 1) / BACKEND_BLOCK_TOKENS)
+#define INSPECTION_TAKEN     40
+
+/* Rows of activations, [INSPECTION_PICKED][stride]. */
+struct held {
+    float *values;
+    int8_t *quants;
+    float *scales, *sums;
+    uint32_t stride;
+};
+
+struct inspection {
+    struct steps *steps; /* nothing is in flight but what is looked at */
+    const struct pass *pass;
+    const struct model *model;
+    struct error *err;
+    bool broken;           /* the model: nothing more is compared */
+    const uint32_t *names; /* what verdicts call the model's layers; NULL: by their numbers */
+
+    uint32_t n_rows, first; /* of the pass, and the first one's position */
+    const int32_t *ids;     /* [n_rows] */
+    uint32_t picked[INSPECTION_PICKED], n_picked;
+
+    struct held normed, attended, activated;
+    float *stream, *delta, *q, *turned, *k, *v, *gate, *up; /* [INSPECTION_PICKED][the workspace's stride] */
+    /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and of one visit */
+    float *scores, *visit_gate, *visit_up, *visit_out;
+    struct held visit_activated;
+    float *keys, *values; /* [INSPECTION_BLOCKS · 32][n_kv_heads · dim] of one layer, as stored */
+    float *logits;        /* of the last row */
+    float *weights;       /* the reference's scratch, as the next three */
+    double *expected, *more, *frequencies;
+    uint8_t *block; /* a layer's part of one */
+
+    void *taken[INSPECTION_TAKEN];
+    uint32_t n_taken;
+    bool lacking;
+};
+
+/* 0 or -ENOMEM; deinit in either case. */
+int inspection_init(struct inspection *look, struct steps *steps, const struct pass *pass, struct error *err);
+void inspection_deinit(struct inspection *look);
+
+/* The next pass has the ids of one sequence from position `first` on, 1 ≤ n ≤ INSPECTION_ROWS, in blocks 0, 1
+ * and so on; the last row of one that has logits is its last. */
+void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n);
+
+/* To be the pass's watch, of `look`. 0; -ENODEV: the device computes wrongly, with the kernel, tensor,
+ * format, shape and the two numbers in err; or a fault of the device. */
+int inspect_part(void *look, enum pass_part part, uint32_t layer);
+
+/* From here on another pass is looked at, over the same workspace and with layers of the same sizes. */
+void inspection_turn_to(struct inspection *look, const struct pass *pass, const uint32_t *names);
+
+/* Keys and values that nobody has computed, other ones in each position, into a layer's part of the first
+ * n_blocks blocks. 0 or a fault. */
+int inspection_invent_kv(struct inspection *look, uint32_t layer, uint32_t n_blocks);
+
+/* Memory of the device as it is when everything queued is done. 0 or a fault. */
+int inspection_bring(struct inspection *look, const void *from, size_t bytes, void *to);
+int inspection_send(struct inspection *look, const void *from, size_t bytes, void *to); /* to the device */
+
+/* How every verdict begins: "DEVICE computes wrongly: …". Returns -ENODEV. */
+int inspection_refuse(struct inspection *look, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

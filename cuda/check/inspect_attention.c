@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Attention: the products before it, heads in their place and in the pool, and what is made of them. */
+
+#include "cuda/check/inspect_parts.h"
+
+#include "cuda/check/inspect_compare.h"
+#include "cuda/check/reference.h"
+#include "model/frequencies.h"
+
+int inspect_qkv(struct inspection *look, uint32_t layer)
+{
+    const struct workspace *w = look->pass->workspace;
+    int r = inspect_bring_rows(look, w->q, w->q_stride * sizeof(float), look->q);
+    if (r == 0)
+        r = inspect_bring_rows(look, w->k, w->kv_stride * sizeof(float), look->k);
+    if (r == 0)
+        r = inspect_bring_rows(look, w->v, w->kv_stride * sizeof(float), look->v);
+    if (r == 0)
+        r = inspect_layer_product(look, "multiply", layer, TENSOR_Q, &look->normed, look->q, w->q_stride);
+    if (r == 0)
+        r = inspect_layer_product(look, "multiply", layer, TENSOR_K, &look->normed, look->k, w->kv_stride);
+    return r < 0 ? r
+                 : inspect_layer_product(look, "multiply", layer, TENSOR_V, &look->normed, look->v,
+                                         w->kv_stride);
+}
+
+/* A head as the products have made it, normed and turned, times `scale`, into look->expected. */
+static void turn(struct inspection *look, uint32_t layer, enum tensor_role norm, uint32_t position,
+                 const float *head, double scale)
+{
+    const struct model_layer *from = &look->model->layers[layer];
+    const uint32_t dim = look->model->params.head_dim;
+    for (uint32_t d = 0; d < dim; d++)
+        look->expected[d] = (double)head[d];
+    const struct norm plain = {from->traits.norm.kind, from->traits.norm.epsilon, from->traits.norm.offset};
+    reference_norm(&plain, &from->tensors[norm], look->expected, dim, look->weights, look->expected);
+    reference_turn(&from->traits.rotary, look->frequencies, position, look->expected);
+    for (uint32_t d = 0; d < dim; d++)
+        look->expected[d] *= scale;
+}
+
+/* Row i: its queries in their place, its keys and values in the pool. */
+static int check_turned(struct inspection *look, uint32_t layer, uint32_t i)
+{
+    const struct model_params *params = &look->model->params;
+    const struct workspace *w = look->pass->workspace;
+    const uint32_t dim = params->head_dim, position = look->first + look->picked[i];
+    const struct inspect_site site = {"heads", NULL, layer, look->picked[i], OFF_ROW};
+    int r = 0;
+    for (uint32_t head = 0; head < params->n_heads && r == 0; head++) {
+        const size_t at = (size_t)i * w->q_stride + head * dim;
+        turn(look, layer, TENSOR_Q_NORM, position, look->q + at,
+             (double)look->model->layers[layer].traits.attention_scale);
+        r = inspect_compare(look, &site, look->turned + at, look->expected, dim);
+    }
+    for (uint32_t head = 0; head < params->n_kv_heads && r == 0; head++) {
+        const size_t from = (size_t)i * w->kv_stride + head * dim;
+        const size_t to = (size_t)position * params->n_kv_heads * dim + head * dim;
+        turn(look, layer, TENSOR_K_NORM, position, look->k + from, 1);
+        r = inspect_stored(look, &site, look->keys + to);
+        for (uint32_t d = 0; d < dim; d++)
+            look->expected[d] = (double)look->v[from + d];
+        if (r == 0)
+            r = inspect_stored(look, &site, look->values + to);
+    }
+    return r;
+}
+
+int inspect_heads(struct inspection *look, uint32_t layer)
+{
+    const struct workspace *w = look->pass->workspace;
+    const float *factors = rotary_factors(look->model, w->attention.n_context);
+    rotary_frequencies(&look->model->layers[layer].traits.rotary, factors, look->frequencies);
+    int r = inspect_bring_rows(look, w->q, w->q_stride * sizeof(float), look->turned);
+    if (r == 0)
+        r = inspect_bring_kv(look, layer);
+    for (uint32_t i = 0; i < look->n_picked && r == 0; i++)
+        r = check_turned(look, layer, i);
+    return r;
+}
+
+int inspect_attention(struct inspection *look, uint32_t layer)
+{
+    const struct model_params *params = &look->model->params;
+    const struct layer_traits *traits = &look->model->layers[layer].traits;
+    const uint32_t dim = params->head_dim, n = params->n_heads * dim;
+    int r = inspect_bring_activations(look, &look->pass->workspace->attended, &look->attended);
+    for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
+        const struct inspect_site site = {"attention", NULL, layer, look->picked[i], OFF_ATTENTION};
+        const float *found = look->attended.values + (size_t)i * look->attended.stride;
+        for (uint32_t at = 0; at < n && r == 0; at += dim) {
+            const uint32_t from = at / dim / (params->n_heads / params->n_kv_heads) * dim;
+            const struct reference_attention attention = {.keys = look->keys + from,
+                                                          .values = look->values + from,
+                                                          .dim = dim,
+                                                          .stride = params->n_kv_heads * dim,
+                                                          .position = look->first + look->picked[i],
+                                                          .window = traits->window,
+                                                          .cap = traits->attention_cap};
+            const float *query = look->turned + (size_t)i * look->pass->workspace->q_stride + at;
+            const double size = reference_attend(&attention, query, look->expected);
+            for (uint32_t d = 0; d < dim && r == 0; d++)
+                if (!inspect_agree((double)found[at + d], look->expected[d], size, OFF_ATTENTION))
+                    r = inspect_differ(look, &site, at + d, (double)found[at + d], look->expected[d]);
+        }
+        /* As they are, for how they are rounded. */
+        for (uint32_t k = 0; k < n; k++)
+            look->expected[k] = (double)found[k];
+        if (r == 0)
+            r = inspect_activations(look, "attention", layer, i, &look->attended, look->expected, n);
+    }
+    return r;
+}

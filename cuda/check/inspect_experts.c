@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Mixtures of experts: the router, whom it chooses, and the products of each visit of a picked row. A visit
+ * is looked at as if it was the pass's one picked row, whose number is then the visit's. */
+
+#include "cuda/check/inspect_parts.h"
+
+#include <math.h>
+
+#include "cuda/check/inspect_compare.h"
+#include "cuda/check/reference.h"
+
+#define MOST_USED KERNELS_MOST_USED
+
+/* What the device chose for a picked row, and with which weights. */
+struct choice {
+    uint32_t experts[MOST_USED];
+    float weights[MOST_USED];
+};
+
+static int bring_choice(struct inspection *look, uint32_t layer, uint32_t i, struct choice *choice)
+{
+    const struct device_visits *visits = &look->pass->workspace->experts.visits;
+    const uint32_t n_used = look->model->layers[layer].traits.experts.n_used;
+    const size_t first = (size_t)look->picked[i] * n_used;
+    int r =
+        inspection_bring(look, visits->experts + first, n_used * sizeof *choice->experts, choice->experts);
+    return r < 0 ? r
+                 : inspection_bring(look, visits->weights + first, n_used * sizeof *choice->weights,
+                                    choice->weights);
+}
+
+static bool was_taken(const struct choice *choice, uint32_t n, uint32_t expert)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (choice->experts[k] == expert)
+            return true;
+    return false;
+}
+
+/* The best that was not taken before, of equal ones the first, n_used times; and the softmax of their scores.
+ */
+static int check_choice(struct inspection *look, uint32_t layer, uint32_t i, const struct choice *choice)
+{
+    const struct experts *experts = &look->model->layers[layer].traits.experts;
+    const struct inspect_site site = {"choose_experts", NULL, layer, look->picked[i], OFF_ROW};
+    const float *scores = look->scores + (size_t)i * look->pass->workspace->experts.scores_stride;
+    double sum = 0;
+    for (uint32_t k = 0; k < experts->n_used; k++) {
+        uint32_t best = experts->n;
+        for (uint32_t e = 0; e < experts->n; e++)
+            if (!was_taken(choice, k, e) && (best == experts->n || scores[e] > scores[best]))
+                best = e;
+        if (choice->experts[k] != best)
+            return inspect_differ(look, &site, k, choice->experts[k], best);
+        sum += exp((double)scores[best] - (double)scores[choice->experts[0]]);
+    }
+    for (uint32_t k = 0; k < experts->n_used; k++) {
+        const double off = (double)scores[choice->experts[k]] - (double)scores[choice->experts[0]];
+        if (!inspect_agree((double)choice->weights[k], exp(off) / sum, 1, OFF_ROW))
+            return inspect_differ(look, &site, k, (double)choice->weights[k], exp(off) / sum);
+    }
+    return 0;
+}
+
+static struct model_tensor expert_of(const struct model_tensor *tensor, uint32_t expert)
+{
+    struct model_tensor one = *tensor;
+    one.first_row += expert * tensor->rows;
+    one.count = 1;
+    return one;
+}
+
+/* Row i of what is held, as the first. */
+static struct held held_row(const struct held *held, uint32_t i)
+{
+    const size_t at = (size_t)i * held->stride;
+    return (struct held){held->values + at, held->quants + at, held->scales + at / 32, held->sums + at / 32,
+                         held->stride};
+}
+
+/* Makes visit k of picked row i the one picked row; and back. */
+struct picked_before {
+    uint32_t picked, n_picked;
+};
+
+static struct picked_before pick_visit(struct inspection *look, uint32_t n_used, uint32_t i, uint32_t k)
+{
+    const struct picked_before before = {look->picked[0], look->n_picked};
+    look->picked[0] = look->picked[i] * n_used + k;
+    look->n_picked = 1;
+    return before;
+}
+
+static void pick_rows(struct inspection *look, struct picked_before before)
+{
+    look->picked[0] = before.picked;
+    look->n_picked = before.n_picked;
+}
+
+/* Gate, up and activation of the visit that is picked. */
+static int check_visit(struct inspection *look, uint32_t layer, uint32_t expert, const struct held *x)
+{
+    const struct expert_workspace *w = &look->pass->workspace->experts;
+    const struct model_layer *from = &look->model->layers[layer];
+    const struct model_tensor up = expert_of(&from->tensors[TENSOR_EXPERT_UPS], expert);
+    const struct model_tensor gate = expert_of(&from->tensors[TENSOR_EXPERT_GATES], expert);
+    const size_t row_bytes = w->ff_stride * sizeof(float);
+    int r = inspect_bring_rows(look, w->up, row_bytes, look->visit_up);
+    if (r == 0)
+        r = inspect_product(look, "multiply_visits", &up, x, look->visit_up, w->ff_stride);
+    if (r == 0 && from->traits.gated)
+        r = inspect_bring_rows(look, w->gate, row_bytes, look->visit_gate);
+    if (r == 0 && from->traits.gated)
+        r = inspect_product(look, "multiply_visits", &gate, x, look->visit_gate, w->ff_stride);
+    if (r == 0)
+        r = inspect_bring_activations(look, &w->activated, &look->visit_activated);
+    return r < 0 || look->broken
+               ? r
+               : inspect_activated_row(look, "activate", layer, 0, look->visit_gate, look->visit_up,
+                                       &look->visit_activated, from->traits.experts.n_ff);
+}
+
+int inspect_experts(struct inspection *look, uint32_t layer)
+{
+    const struct expert_workspace *w = &look->pass->workspace->experts;
+    const struct model_layer *from = &look->model->layers[layer];
+    const uint32_t n_used = from->traits.experts.n_used;
+    int r = inspect_bring_rows(look, w->scores, w->scores_stride * sizeof(float), look->scores);
+    if (r == 0)
+        r = inspect_product(look, "multiply", &from->tensors[TENSOR_ROUTER], &look->normed, look->scores,
+                            w->scores_stride);
+    for (uint32_t i = 0; i < look->n_picked && r == 0 && !look->broken; i++) {
+        const struct held x = held_row(&look->normed, i);
+        struct choice choice;
+        r = bring_choice(look, layer, i, &choice);
+        if (r == 0)
+            r = check_choice(look, layer, i, &choice);
+        for (uint32_t k = 0; k < n_used && r == 0 && !look->broken; k++) {
+            const struct picked_before before = pick_visit(look, n_used, i, k);
+            r = check_visit(look, layer, choice.experts[k], &x);
+            pick_rows(look, before);
+        }
+    }
+    return r;
+}
+
+/* What the picked visit got; adds it to the row's sum, look->expected. */
+static int check_got(struct inspection *look, uint32_t layer, uint32_t expert, double weight)
+{
+    const struct workspace *w = look->pass->workspace;
+    const struct model_tensor down =
+        expert_of(&look->model->layers[layer].tensors[TENSOR_EXPERT_DOWNS], expert);
+    int r = inspect_bring_activations(look, &w->experts.activated, &look->visit_activated);
+    if (r == 0)
+        r = inspect_bring_rows(look, w->experts.out, w->embd_stride * sizeof(float), look->visit_out);
+    if (r == 0)
+        r = inspect_product(look, "multiply_visits", &down, &look->visit_activated, look->visit_out,
+                            w->embd_stride);
+    for (uint32_t c = 0; c < look->model->params.n_embd; c++)
+        look->expected[c] += weight * (double)look->visit_out[c];
+    return r;
+}
+
+int inspect_mixture(struct inspection *look, uint32_t layer)
+{
+    const uint32_t n_used = look->model->layers[layer].traits.experts.n_used;
+    const uint32_t n = look->model->params.n_embd, stride = look->pass->workspace->embd_stride;
+    int r = 0;
+    for (uint32_t i = 0; i < look->n_picked && r == 0 && !look->broken; i++) {
+        const struct inspect_site site = {"combine_visits", NULL, layer, look->picked[i], OFF_ROW};
+        struct choice choice;
+        r = bring_choice(look, layer, i, &choice);
+        for (uint32_t c = 0; c < n; c++)
+            look->expected[c] = 0;
+        for (uint32_t k = 0; k < n_used && r == 0 && !look->broken; k++) {
+            const struct picked_before before = pick_visit(look, n_used, i, k);
+            r = check_got(look, layer, choice.experts[k], (double)choice.weights[k]);
+            pick_rows(look, before);
+        }
+        if (r == 0 && !look->broken)
+            r = inspect_compare(look, &site, look->delta + (size_t)i * stride, look->expected, n);
+    }
+    return r;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_REFERENCE_H
+#define CUDA_REFERENCE_H
+
+/* What kernels compute, a number or a row at a time, in plain C from the file's own weights: what the gate
+ * holds a device to. Sums are double, so that what differs is the kernel's rounding or its fault. */
+
+#include "model/model.h"
+
+/* A row of activations as products read it (kernels.h): quants in the order of layout_quant_place. */
+struct reference_row {
+    const float *values;
+    const int8_t *quants;
+    const float *scales;
+    bool bfloat16; /* the product is one of values, and takes them and weights rounded so */
+};
+
+/* Output `output` of a matrix, with its bias. *ret_size: the sum of its terms' magnitudes, which is what
+ * rounding is measured by. `scratch`: a float for each column. */
+double reference_product(const struct model_tensor *matrix, uint32_t output, const struct reference_row *x,
+                         float *scratch, double *ret_size);
+
+/* n columns of a norm into ret_y; of a vector that the model has not, x as it is. y may be x. */
+void reference_norm(const struct norm *norm, const struct model_tensor *vector, const double *x, uint32_t n,
+                    float *scratch, double *ret_y);
+
+/* A row of a table of embeddings, as floats. */
+void reference_row_of(const struct model_tensor *table, uint32_t row, float *ret_row);
+
+double reference_activation(enum activation activation, double x);
+
+/* Turns a head, [dim], at a position; frequencies as rotary_frequencies makes them. */
+void reference_turn(const struct rotary *rotary, const double *frequencies, uint32_t position, double *head);
+
+/* Attention of one query over keys and values of positions 0 … position, each [dim], `stride` floats apart.
+ * The query is turned and scaled. Returns the largest magnitude of the values that it sees. */
+struct reference_attention {
+    const float *keys, *values;
+    uint32_t dim, stride, position, window;
+    float cap;
+};
+double reference_attend(const struct reference_attention *attention, const float *query, double *ret_out);
+
+#endif

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: MIT */
+/* device.h over the CUDA runtime, which is linked statically: so the plugin loads, and says what is missing,
+ * on machines with neither toolkit nor driver.
+ *
+ * FAULTS. A kernel's fault shows in whatever call comes next, and from then on every call fails. So all calls
+ * go through device_cuda_check, which keeps the first fault with the name of the last kernel that was queued:
+ * that one, or one before it, did it. With $QUERN_CUDA_SYNC set each launch outside of a recording waits for
+ * its kernel, and the name is exact; decodes are recorded unless $QUERN_EAGER is set.
+ *
+ * PROFILES. A launch is timed by events around it and waited for, so nothing runs beside it; what a launch of
+ * nothing takes so is part of each time, and is shown.
+ *
+ * The runtime remembers errors a second time, for cudaGetLastError, which a launch reads. What is no fault
+ * (not ready, no memory) is therefore taken from it at once. */
+
+#include "cuda/device/device_cuda_parts.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/device/simt.h"
+
+#define DEFAULT_SHARED (48 * 1024) /* a kernel may have as much without asking */
+#define QUERY_US       10000       /* between looks at the queue, while a mailbox is watched */
+#define STALL_MS       30000       /* no step takes a tenth of it */
+#define EMPTY_LAUNCHES 16          /* timed, for a profile */
+#define OVERLAP_FROM   90          /* compute capability that simt_start waits with */
+
+const char device_kind[] = "cuda";
+
+/* ---- errors ---- */
+
+static const char *text_of(cudaError_t e)
+{
+    return cudaGetErrorString(e);
+}
+
+/* Keeps the first fault; returns its code. */
+static int fault(struct device *device, const char *call, cudaError_t e)
+{
+    cudaGetLastError();
+    if (device->fault == 0) {
+        device->fault = e == cudaErrorNoDevice ? -ENODEV : -EIO;
+        const bool is_exact = device->synchronous && device->counts.graph_launches == 0;
+        error_set(&device->reason, 0, "%s: %s: %s (%s)%s%s%s", device->properties.name, call, text_of(e),
+                  cudaGetErrorName(e), device->last_kernel[0] ? "; the last kernel that was queued is " : "",
+                  device->last_kernel,
+                  device->last_kernel[0] && !is_exact
+                      ? " (QUERN_EAGER=1 QUERN_CUDA_SYNC=1 finds the one that failed)"
+                      : "");
+    }
+    return device->fault;
+}
+
+/* 0; the fault that this or an earlier call met; -EINVAL, of a recording: it cannot be recorded. */
+int device_cuda_check(struct device *device, const char *call, cudaError_t e)
+{
+    if (device->fault == 0 && e >= cudaErrorStreamCaptureUnsupported &&
+        e <= cudaErrorStreamCaptureWrongThread) {
+        cudaGetLastError();
+        return -EINVAL;
+    }
+    return e == cudaSuccess && device->fault == 0 ? 0 : fault(device, call, e);
+}
+
+/* For calls that may find no memory, which is no fault: -ENOMEM. */
+int device_cuda_check_memory(struct device *device, const char *call, cudaError_t e)
+{
+    if (e != cudaErrorMemoryAllocation)
+        return device_cuda_check(device, call, e);
+    cudaGetLastError();
+    return -ENOMEM;
+}
+
+/* ---- life ---- */
+
+int device_count(uint32_t *ret_n, struct error *err)
+{
+    int n = 0, driver = 0;
+    cudaError_t e = cudaGetDeviceCount(&n);
+    if (e == cudaSuccess && n > 0) {
+        *ret_n = (uint32_t)n;
+        return 0;
+    }
+    cudaGetLastError();
+    if (e == cudaErrorNoDevice || e == cudaSuccess)
+        return error_set(err, -ENODEV, "the driver shows no GPU of NVIDIA");
+    if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+        return error_set(err, -ENODEV, "there is no driver of NVIDIA");
+    if (e == cudaErrorInsufficientDriver)
+        return error_set(err, -ENODEV, "the driver of NVIDIA is for CUDA %d.%d; this build needs %d.%d",
+                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                         CUDART_VERSION % 1000 / 10);
+    return error_set(err, -ENODEV, "the driver of NVIDIA does not start: %s (%s)", text_of(e),
+                     cudaGetErrorName(e));
+}
+
+static __global__ void nothing(void)
+{
+}
+
+/* Fills in the properties. */
+static int describe(struct device *device, uint32_t number, struct error *err)
+{
+    cudaDeviceProp p;
+    cudaFuncAttributes code;
+    cudaError_t e = cudaGetDeviceProperties(&p, (int)number);
+    if (e != cudaSuccess)
+        return error_set(err, -EIO, "GPU %u: %s (%s)", number, text_of(e), cudaGetErrorName(e));
+    struct device_properties *properties = &device->properties;
+    snprintf(properties->name, sizeof properties->name, "%.63s", p.name);
+    properties->capability = (uint32_t)(10 * p.major + p.minor);
+    properties->n_multiprocessors = (uint32_t)p.multiProcessorCount;
+    properties->shared_bytes = (uint32_t)p.sharedMemPerBlockOptin;
+    properties->l2_bytes = (size_t)p.l2CacheSize;
+    properties->total_bytes = p.totalGlobalMem;
+    properties->query_us = QUERY_US;
+    properties->stall_ms = STALL_MS;
+    e = cudaFuncGetAttributes(&code, (const void *)nothing);
+    if (e == cudaErrorNoKernelImageForDevice || e == cudaErrorInvalidDeviceFunction ||
+        e == cudaErrorUnsupportedPtxVersion)
+        return error_set(err, -ENODEV,
+                         "GPU %u, %s of compute capability %d.%d, is none that this build has code for (%s)",
+                         number, p.name, p.major, p.minor, QUERN_CUDA_ARCHITECTURES);
+    if (e != cudaSuccess)
+        return error_set(err, -EIO, "GPU %u, %s: %s (%s)", number, p.name, text_of(e), cudaGetErrorName(e));
+    return 0;
+}
+
+static int open_stream(struct device *device, struct error *err)
+{
+    struct device_stream *stream = &device->stream;
+    stream->device = device;
+    cudaError_t e = cudaStreamCreateWithFlags(&stream->stream, cudaStreamNonBlocking);
+    for (uint32_t i = 0; i < DEVICE_MARKS && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&stream->marks[i], cudaEventDisableTiming);
+    if (e != cudaSuccess)
+        return error_set(err, -EIO, "%s: %s (%s)", device->properties.name, text_of(e), cudaGetErrorName(e));
+    return 0;
+}
+
+int device_open(uint32_t number, struct device **ret_device, struct error *err)
+{
+    uint32_t n;
+    int r = device_count(&n, err);
+    if (r < 0)
+        return r;
+    if (number >= n)
+        return error_set(err, -ENODEV, "there is no GPU %u: there %s %u", number, n == 1 ? "is" : "are", n);
+    struct device *device = (struct device *)calloc(1, sizeof *device);
+    if (!device)
+        return error_set(err, -ENOMEM, "no memory");
+    device->synchronous = getenv("QUERN_CUDA_SYNC") != NULL;
+    /* The host has better things to do than to spin while it waits. */
+    cudaError_t e = cudaInitDevice((int)number, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid);
+    if (e == cudaSuccess)
+        e = cudaSetDevice((int)number);
+    if (e != cudaSuccess)
+        r = error_set(err, -EIO, "GPU %u does not start: %s (%s)", number, text_of(e), cudaGetErrorName(e));
+    if (r == 0)
+        r = describe(device, number, err);
+    if (r == 0)
+        r = open_stream(device, err);
+    device->overlaps = device->properties.capability >= OVERLAP_FROM && !getenv("QUERN_SERIAL");
+    if (r < 0) {
+        cudaGetLastError();
+        device_close(device);
+        return r;
+    }
+    *ret_device = device;
+    return 0;
+}
+
+/* After a fault the driver refuses these calls too, and takes everything back when the process ends. While a
+ * kernel runs they wait for it. */
+struct device *device_close(struct device *device)
+{
+    if (!device)
+        return NULL;
+    if (device->stream.recording) {
+        struct device_graph *graph;
+        if (device_record_end(&device->stream, &graph) == 0)
+            device_graph_free(graph);
+    }
+    if (device->stream.stream)
+        cudaStreamSynchronize(device->stream.stream);
+    while (device->allocations)
+        device_free(device, device->allocations->memory);
+    while (device->pinned)
+        device_pinned_free(device, device->pinned->memory);
+    for (uint32_t i = 0; i < DEVICE_MARKS; i++)
+        if (device->stream.marks[i])
+            cudaEventDestroy(device->stream.marks[i]);
+    for (uint32_t i = 0; i < 2; i++)
+        if (device->timers[i])
+            cudaEventDestroy(device->timers[i]);
+    if (device->stream.stream)
+        cudaStreamDestroy(device->stream.stream);
+    cudaGetLastError();
+    free(device);
+    return NULL;
+}
+
+const struct device_properties *device_properties(const struct device *device)
+{
+    return &device->properties;
+}
+
+size_t device_free_bytes(struct device *device)
+{
+    size_t free_bytes = 0, total = 0;
+    if (device_cuda_check(device, "cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total)) < 0)
+        return 0;
+    return free_bytes;
+}
+
+int device_verdict(struct device *device, struct error *err)
+{
+    /* Asks without waiting. A recording would be spoiled by it. */
+    if (device->fault == 0 && !device->stream.recording) {
+        cudaError_t e = cudaStreamQuery(device->stream.stream);
+        if (e == cudaErrorNotReady)
+            cudaGetLastError();
+        else
+            device_cuda_check(device, "cudaStreamQuery", e);
+    }
+    return device->fault ? error_set(err, device->fault, "%s", device->reason.text) : 0;
+}
+
+struct device_counts device_counts(const struct device *device)
+{
+    return device->counts;
+}
+
+/* ---- memory ---- */
+
+static bool remember(struct allocation **list, void *memory, size_t bytes)
+{
+    struct allocation *entry = (struct allocation *)malloc(sizeof *entry);
+    if (!entry)
+        return false;
+    *entry = allocation{memory, bytes, *list};
+    *list = entry;
+    return true;
+}
+
+/* The bytes of what is forgotten. */
+static size_t forget(struct allocation **list, const void *memory)
+{
+    for (; *list; list = &(*list)->next)
+        if ((*list)->memory == memory) {
+            struct allocation *entry = *list;
+            size_t bytes = entry->bytes;
+            *list = entry->next;
+            free(entry);
+            return bytes;
+        }
+    abort(); /* it is not ours */
+}
+
+void *device_alloc(struct device *device, size_t bytes)
+{
+    void *memory = NULL;
+    if (device_cuda_check_memory(device, "cudaMalloc", cudaMalloc(&memory, bytes ? bytes : 1)) < 0)
+        return NULL;
+    if (!remember(&device->allocations, memory, bytes)) {
+        cudaFree(memory);
+        return NULL;
+    }
+    device->counts.allocations++;
+    device->counts.bytes += device_taken(bytes);
+    return memory;
+}
+
+void device_free(struct device *device, void *memory)
+{
+    if (!memory)
+        return;
+    device->counts.bytes -= device_taken(forget(&device->allocations, memory));
+    device_cuda_check(device, "cudaFree", cudaFree(memory));
+}
+
+void *device_pinned(struct device *device, size_t bytes)
+{
+    void *memory = NULL;
+    if (device_cuda_check_memory(device, "cudaHostAlloc",
+                                 cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocMapped)) < 0)
+        return NULL;
+    if (!remember(&device->pinned, memory, bytes)) {
+        cudaFreeHost(memory);
+        return NULL;
+    }
+    device->counts.allocations++;
+    return memory;
+}
+
+void device_pinned_free(struct device *device, void *memory)
+{
+    if (!memory)
+        return;
+    forget(&device->pinned, memory);
+    device_cuda_check(device, "cudaFreeHost", cudaFreeHost(memory));
+}
+
+/* ---- the queue ---- */
+
+struct device_stream *device_stream(struct device *device)
+{
+    return &device->stream;
+}
+
+int device_copy(struct device_stream *stream, void *to, const void *from, size_t bytes)
+{
+    if (bytes == 0)
+        return stream->device->fault;
+    stream->follows = false;
+    return device_cuda_check(stream->device, "cudaMemcpyAsync",
+                             cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream));
+}
+
+int device_fill(struct device_stream *stream, void *to, int byte, size_t bytes)
+{
+    if (bytes == 0)
+        return stream->device->fault;
+    stream->follows = false;
+    return device_cuda_check(stream->device, "cudaMemsetAsync",
+                             cudaMemsetAsync(to, byte, bytes, stream->stream));
+}
+
+int device_mark(struct device_stream *stream, uint32_t n)
+{
+    if (stream->recording || n >= DEVICE_MARKS)
+        return -EINVAL;
+    stream->follows = false;
+    return device_cuda_check(stream->device, "cudaEventRecord",
+                             cudaEventRecord(stream->marks[n], stream->stream));
+}
+
+int device_query(struct device_stream *stream, uint32_t n)
+{
+    if (n >= DEVICE_MARKS)
+        return -EINVAL;
+    cudaError_t e = cudaEventQuery(stream->marks[n]);
+    if (e != cudaErrorNotReady)
+        return device_cuda_check(stream->device, "cudaEventQuery", e);
+    cudaGetLastError();
+    return stream->device->fault ? stream->device->fault : -EAGAIN;
+}
+
+int device_synchronize(struct device_stream *stream)
+{
+    if (stream->recording)
+        return -EINVAL;
+    return device_cuda_check(stream->device, "cudaStreamSynchronize", cudaStreamSynchronize(stream->stream));
+}
+
+/* ---- launches ---- */
+
+cudaStream_t device_cuda_stream(struct device_stream *stream)
+{
+    return stream->stream;
+}
+
+/* The first launch of a kernel loads its code, which a recording of the strict kind does not permit. */
+static int load(struct device *device, const char *name, const void *kernel, size_t shared_bytes)
+{
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    cudaFuncAttributes code;
+    cudaError_t e = cudaFuncGetAttributes(&code, kernel);
+    if (e == cudaSuccess && shared_bytes > DEFAULT_SHARED)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    return device_cuda_check(device, name, e);
+}
+
+static bool is_timed(const struct device_stream *stream)
+{
+    return stream->device->timers[1] && !stream->recording;
+}
+
+static int start_timer(struct device_stream *stream)
+{
+    struct device *device = stream->device;
+    return is_timed(stream) ? device_cuda_check(device, "cudaEventRecord",
+                                                cudaEventRecord(device->timers[0], stream->stream))
+                            : 0;
+}
+
+bool device_cuda_overlaps(const struct device_stream *stream)
+{
+    const struct device *device = stream->device;
+    return device->overlaps && stream->follows && !is_timed(stream);
+}
+
+int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,
+                              size_t shared_bytes)
+{
+    struct device *device = stream->device;
+    if (device->fault)
+        return device->fault;
+    uint32_t i = 0;
+    while (i < device->n_kernels && device->kernels[i].kernel != kernel)
+        i++;
+    const bool is_loaded = i < device->n_kernels && device->kernels[i].shared_bytes >= shared_bytes;
+    int r = is_loaded ? 0 : load(device, name, kernel, shared_bytes);
+    if (r == 0 && !is_loaded && i < MOST_KERNELS) {
+        device->kernels[i] = loaded_kernel{kernel, shared_bytes};
+        if (i == device->n_kernels)
+            device->n_kernels++;
+    }
+    return r < 0 ? r : start_timer(stream);
+}
+
+/* Waits for the kernel that was launched, and adds it to the profile. */
+static int take_time(struct device_stream *stream, const char *name, uint64_t n_blocks)
+{
+    struct device *device = stream->device;
+    float ms = 0;
+    cudaError_t e = cudaEventRecord(device->timers[1], stream->stream);
+    if (e == cudaSuccess)
+        e = cudaEventSynchronize(device->timers[1]);
+    if (e == cudaSuccess)
+        e = cudaEventElapsedTime(&ms, device->timers[0], device->timers[1]);
+    struct backend_kernel *kernel = profile_kernel(&device->profile, name);
+    kernel->n++;
+    kernel->n_blocks += n_blocks;
+    kernel->ns += (uint64_t)((double)ms * 1e6);
+    kernel->bytes += device->expected;
+    device->expected = 0;
+    return device_cuda_check(device, name, e);
+}
+
+/* Once last_kernel says what was queued. */
+static int end_launch(struct device_stream *stream, const char *name, uint64_t n_blocks, bool is_ours)
+{
+    struct device *device = stream->device;
+    cudaError_t e = cudaGetLastError();
+    device->counts.overlaps += device_cuda_overlaps(stream);
+    stream->follows = is_ours;
+    if (stream->recording)
+        stream->n_recorded++;
+    else
+        device->counts.launches++;
+    if (e == cudaSuccess && device->synchronous && !stream->recording)
+        e = cudaStreamSynchronize(stream->stream);
+    int r = device_cuda_check(device, name, e);
+    return r < 0 || !is_timed(stream) ? r : take_time(stream, name, n_blocks);
+}
+
+int device_cuda_after_launch(struct device_stream *stream, const char *name, dim3 grid, dim3 block)
+{
+    struct device *device = stream->device;
+    snprintf(device->last_kernel, sizeof device->last_kernel, "%s, %u,%u,%u blocks of %u,%u,%u threads", name,
+             grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    return end_launch(stream, name, (uint64_t)grid.x * grid.y * grid.z, true);
+}
+
+/* ---- libraries of the device ---- */
+
+/* The library loads its kernels when they are first wanted, as `load` does ours. */
+int device_library_begin(struct device_stream *stream, const char *name, void **ret_native)
+{
+    struct device *device = stream->device;
+    if (device->fault)
+        return device->fault;
+    stream->follows = false;
+    stream->mode = cudaStreamCaptureModeRelaxed;
+    int r = device_cuda_check(device, name, cudaThreadExchangeStreamCaptureMode(&stream->mode));
+    *ret_native = stream->stream;
+    return r < 0 ? r : start_timer(stream);
+}
+
+int device_library_end(struct device_stream *stream, const char *name)
+{
+    struct device *device = stream->device;
+    cudaThreadExchangeStreamCaptureMode(&stream->mode);
+    snprintf(device->last_kernel, sizeof device->last_kernel, "%s", name);
+    return end_launch(stream, name, 0, false);
+}
+
+int device_blame(struct device_stream *stream, const char *format, ...)
+{
+    struct device *device = stream->device;
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    cudaGetLastError();
+    if (device->fault == 0)
+        device->fault = error_set(&device->reason, -EIO, "%s: %s%s%s", device->properties.name, text,
+                                  device->last_kernel[0] ? "; the last kernel that was queued is " : "",
+                                  device->last_kernel);
+    return device->fault;
+}
+
+/* ---- profile ---- */
+
+int device_profile(struct device *device)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < 2 && r == 0; i++)
+        if (!device->timers[i])
+            r = device_cuda_check(device, "cudaEventCreate", cudaEventCreate(&device->timers[i]));
+    return r;
+}
+
+void device_expect(struct device_stream *stream, size_t bytes)
+{
+    stream->device->expected = bytes;
+}
+
+/* What the timers themselves take stands in a row of its own. */
+uint32_t device_kernels(struct device *device, const struct backend_kernel **ret_kernels)
+{
+    for (uint32_t i = 0; i < EMPTY_LAUNCHES && is_timed(&device->stream); i++)
+        if (simt_launch(&device->stream, "(an empty kernel)", nothing, {1, 1, 1}, {SIMT_LANES, 1, 1}, 0) < 0)
+            break;
+    return profile_take(&device->profile, ret_kernels);
+}

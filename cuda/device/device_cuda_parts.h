@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_DEVICE_CUDA_PARTS_H
+#define CUDA_DEVICE_CUDA_PARTS_H
+
+/* What a device is inside, for the files of device.h over the CUDA runtime alone. */
+
+#include "cuda/device/device_cuda.h"
+#include "engine/backend/profile.h"
+
+#define MOST_KERNELS 256 /* different ones that are remembered */
+
+struct allocation {
+    void *memory;
+    size_t bytes;
+    struct allocation *next;
+};
+
+struct device_graph {
+    cudaGraphExec_t exec;
+    uint32_t n_kernels;
+    char last_kernel[96];
+};
+
+struct device_stream {
+    struct device *device;
+    cudaStream_t stream;
+    cudaEvent_t marks[DEVICE_MARKS];
+    bool recording;
+    bool follows;               /* the last that was queued, here or in the recording, is a launch of ours */
+    cudaStreamCaptureMode mode; /* of this thread, while a library queues */
+    uint32_t n_recorded;        /* launches */
+};
+
+struct loaded_kernel { /* its code is on the device */
+    const void *kernel;
+    size_t shared_bytes; /* that it may have */
+};
+
+struct device {
+    struct device_stream stream;
+    struct device_properties properties;
+    struct device_counts counts;
+    struct allocation *allocations, *pinned;
+    struct loaded_kernel kernels[MOST_KERNELS];
+    uint32_t n_kernels;
+    char last_kernel[96]; /* "attention, grid 4,8,1 of 128,1,1 threads" */
+    bool synchronous;
+    bool overlaps;         /* launches may */
+    cudaEvent_t timers[2]; /* around a launch; NULL: nothing is profiled */
+    size_t expected;       /* of the next launch */
+    struct profile profile;
+    int fault; /* -EIO, -ENODEV; 0: none */
+    struct error reason;
+};
+
+/* 0; the fault that this or an earlier call met; -EINVAL, of a recording: it cannot be recorded. */
+int device_cuda_check(struct device *device, const char *call, cudaError_t e);
+
+/* For calls that may find no memory, which is no fault: -ENOMEM. */
+int device_cuda_check_memory(struct device *device, const char *call, cudaError_t e);
+
+#endif

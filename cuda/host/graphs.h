@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_GRAPHS_H
+#define CUDA_GRAPHS_H
+
+/* Decode as recorded graphs: one for each bucket of rows, recorded once, launched for every step whose sets
+ * are single rows that are sampled. Positions, ids and tables are on the device, so one recording serves
+ * every position and every request; rows of the bucket that a step does not have are dead. */
+
+#include "cuda/host/pass.h"
+
+#define GRAPHS_BUCKETS 7
+#define GRAPHS_MOST    64 /* rows of the largest bucket */
+
+struct graphs {
+    struct device_graph *graphs[GRAPHS_BUCKETS]; /* NULL: not recorded */
+    bool eager;                                  /* none is: the same work is queued piece by piece */
+};
+
+/* Rows of the smallest bucket with so many, 1 ≤ n ≤ GRAPHS_MOST. */
+uint32_t graphs_bucket(uint32_t n);
+
+/* Records the buckets that steps of up to n_slots sets use; with `eager` none. Tries all other sizes of a
+ * step without running them. 0 or a fault. */
+int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n_slots,
+                bool eager);
+void graphs_deinit(struct graphs *graphs);
+
+/* The recording that n rows use, 1 ≤ n ≤ GRAPHS_MOST; NULL: there is none. */
+struct device_graph *graphs_of(const struct graphs *graphs, uint32_t n);
+
+/* Queues a decode of n sets of one row, all of them sampled, n ≤ GRAPHS_MOST. 0 or a fault. */
+int graphs_decode(const struct graphs *graphs, const struct pass *pass, struct device_stream *queue,
+                  uint32_t n);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Which layers are of a kind. */
+
+#include "cuda/host/kinds.h"
+
+static bool are_alike(const struct model_tensor *a, const struct model_tensor *b)
+{
+    if (!a->weight || !b->weight)
+        return a->weight == b->weight;
+    return a->weight->format == b->weight->format && a->rows == b->rows && a->columns == b->columns &&
+           a->count == b->count && (a->bias == NULL) == (b->bias == NULL);
+}
+
+static bool compute_alike(const struct layer_traits *a, const struct layer_traits *b)
+{
+    return a->norm.kind == b->norm.kind && a->parallel == b->parallel && a->rotary.kind == b->rotary.kind &&
+           a->rotary.dims == b->rotary.dims && a->window == b->window &&
+           (a->attention_cap > 0) == (b->attention_cap > 0) && a->activation == b->activation &&
+           a->gated == b->gated && a->experts.n == b->experts.n && a->experts.n_used == b->experts.n_used;
+}
+
+static bool is_of_kind(const struct model_layer *a, const struct model_layer *b)
+{
+    for (uint32_t role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
+        if (!are_alike(&a->tensors[role], &b->tensors[role]))
+            return false;
+    return compute_alike(&a->traits, &b->traits);
+}
+
+static bool is_there(const struct kinds *kinds, const struct model_layer *layer)
+{
+    for (uint32_t k = 0; k < kinds->n; k++)
+        if (is_of_kind(&kinds->model_layers[k], layer))
+            return true;
+    return false;
+}
+
+void kinds_init(struct kinds *kinds, const struct pass *pass)
+{
+    kinds->n = 0;
+    for (uint32_t l = 0; l < pass->model->params.n_layers && kinds->n < KINDS_MOST; l++) {
+        if (is_there(kinds, &pass->model->layers[l]))
+            continue;
+        kinds->layers[kinds->n] = l;
+        kinds->model_layers[kinds->n] = pass->model->layers[l];
+        kinds->device_layers[kinds->n] = pass->weights->layers[l];
+        kinds->pools_layers[kinds->n++] = pass->pools->layers[l];
+    }
+    kinds->model = *pass->model;
+    kinds->model.params.n_layers = kinds->n;
+    kinds->model.layers = kinds->model_layers;
+    kinds->weights = *pass->weights;
+    kinds->weights.layers = kinds->device_layers;
+    kinds->pools = *pass->pools;
+    kinds->pools.layers = kinds->pools_layers;
+    kinds->pass = *pass;
+    kinds->pass.model = &kinds->model;
+    kinds->pass.weights = &kinds->weights;
+    kinds->pass.pools = &kinds->pools;
+    kinds->pass.large_from = UINT32_MAX;
+}

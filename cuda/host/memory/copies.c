@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* A block is contiguous in the pool, so a copy of blocks is copies of memory and no kernel. What leaves the
+ * pool lies in the staging when the mark behind it is reached, and goes to the host's own memory when its
+ * ticket is polled. */
+
+#include "cuda/host/memory/copies.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cuda/device/wait.h"
+
+#define STAGING_BYTES ((size_t)8 << 20) /* or a block, if that is more */
+
+void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools)
+{
+    *copies = (struct copies){.staging_bytes = STAGING_BYTES};
+    for (uint32_t g = 0; g < pools->n_groups; g++)
+        if (pools->kv[g].block_bytes > copies->staging_bytes)
+            copies->staging_bytes = pools->kv[g].block_bytes;
+    for (uint32_t i = 0; i < COPIES_AT_ONCE; i++)
+        copies->flights[i].staging = device_memory_take_pinned(memory, copies->staging_bytes);
+}
+
+static uint32_t mark_of(const struct copies *copies, const struct copy_flight *flight)
+{
+    return MARK_COPIES + (uint32_t)(flight - copies->flights);
+}
+
+/* Queues up to a staging of blocks of a pool. */
+static int queue_blocks(struct copies *copies, struct copy_flight *flight, const struct device_kv *kv,
+                        const uint32_t *blocks, size_t n, bool out)
+{
+    struct device_stream *stream = device_stream(copies->device);
+    const size_t bytes = kv->block_bytes;
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        uint8_t *block = kv->pool + blocks[i] * bytes, *staged = flight->staging + i * bytes;
+        r = out ? device_copy(stream, staged, block, bytes) : device_copy(stream, block, staged, bytes);
+    }
+    return r < 0 ? r : device_mark(stream, mark_of(copies, flight));
+}
+
+static void deliver(struct copy_flight *flight)
+{
+    if (flight->bytes > 0)
+        memcpy(flight->host, flight->staging, flight->bytes);
+    flight->bytes = 0;
+}
+
+int copies_begin(struct copies *copies, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)
+{
+    struct copy_flight *flight = copies->flights;
+    if (copy->group >= copies->pools->n_groups)
+        return -EINVAL;
+    const struct device_kv *kv = &copies->pools->kv[copy->group];
+    const size_t most = copies->staging_bytes / kv->block_bytes;
+    for (uint32_t i = 0; i < copy->n; i++)
+        if (copy->blocks[i] >= kv->n_blocks)
+            return -EINVAL;
+    while (flight < copies->flights + COPIES_AT_ONCE && flight->ticket)
+        flight++;
+    if (flight == copies->flights + COPIES_AT_ONCE)
+        return -EAGAIN;
+
+    uint8_t *host = copy->host;
+    size_t done = 0;
+    do {
+        const size_t left = copy->n - done;
+        const size_t n = left < most ? left : most;
+        const size_t bytes = n * kv->block_bytes;
+        int r = done > 0 ? device_wait_due(copies->device, mark_of(copies, flight)) : 0;
+        if (r == 0)
+            deliver(flight);
+        if (r == 0 && !out && bytes > 0)
+            memcpy(flight->staging, host, bytes);
+        if (r == 0)
+            r = queue_blocks(copies, flight, kv, copy->blocks + done, n, out);
+        if (r < 0)
+            return r;
+        flight->host = host;
+        flight->bytes = out ? bytes : 0;
+        host += bytes;
+        done += n;
+    } while (done < copy->n);
+    *ret_ticket = flight->ticket = COPIES_TICKET + ++copies->begun;
+    return 0;
+}
+
+int copies_poll(struct copies *copies, uint64_t ticket, int timeout_ms, struct error *err)
+{
+    for (struct copy_flight *flight = copies->flights; flight < copies->flights + COPIES_AT_ONCE; flight++) {
+        if (flight->ticket != ticket)
+            continue;
+        int r = device_wait(copies->device, mark_of(copies, flight), NULL, 0,
+                            timeout_ms > 0 ? (uint32_t)timeout_ms : 0);
+        if (r == -EAGAIN)
+            return r;
+        if (r == 0)
+            deliver(flight);
+        flight->ticket = 0;
+        return r;
+    }
+    return error_set(err, -EINVAL, "no ticket %llu is open", (unsigned long long)ticket);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_COPIES_H
+#define CUDA_COPIES_H
+
+/* KV blocks to the host and back, in the order of the stream, through pinned staging. */
+
+#include "cuda/kernels/kernels.h"
+#include "cuda/host/memory/memory.h"
+#include "cuda/host/memory/pools.h"
+#include "engine/backend/backend.h"
+
+#define COPIES_AT_ONCE 2
+#define COPIES_TICKET  (1ull << 63) /* copies' tickets are above, steps' below */
+
+struct copy_flight {
+    uint64_t ticket; /* 0: free */
+    uint8_t *staging;
+    /* What is still to go from the staging to the host. */
+    uint8_t *host;
+    size_t bytes;
+};
+
+struct copies {
+    struct device *device;
+    const struct pools *pools;
+    struct copy_flight flights[COPIES_AT_ONCE];
+    size_t staging_bytes;
+    uint64_t begun;
+};
+
+/* Takes the staging; the device and the pools are filled in by the caller before the first copy. */
+void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools);
+
+/* As backend_ops.copy_out, copy_in and poll of their tickets. A copy of more blocks than a staging holds is
+ * waited for inside the call, but for its last part. */
+int copies_begin(struct copies *copies, const struct backend_copy *copy, bool out, uint64_t *ret_ticket);
+int copies_poll(struct copies *copies, uint64_t ticket, int timeout_ms, struct error *err);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_MEMORY_H
+#define CUDA_MEMORY_H
+
+/* Memory that the backend takes when it opens. Everything is described twice by the same code: once with
+ * device NULL, which only counts, so that what does not fit is known, with all its numbers, before anything
+ * is taken; then with the device. It is given back by device_close. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cuda/device/device.h"
+
+struct device_memory {
+    struct device *device; /* NULL: count only */
+    size_t bytes;          /* of device memory, taken or counted */
+    bool lacking;          /* something could not be had; looked at once, after all of it was asked for */
+};
+
+/* Device memory, its contents undefined. NULL when counting, and when there is none. */
+void *device_memory_take(struct device_memory *memory, size_t bytes);
+
+/* The same, zeroed in the order of the stream. */
+void *device_memory_take_zeroed(struct device_memory *memory, size_t bytes);
+
+/* Zeroed memory of the host that copies go from and to. It counts for nothing. */
+void *device_memory_take_pinned(struct device_memory *memory, size_t bytes);
+
+#endif

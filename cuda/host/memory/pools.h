@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_POOLS_H
+#define CUDA_POOLS_H
+
+/* The KV pools of a backend, one for each group of layers (engine/backend/kv_groups.h), and which is whose.
+ *
+ * A kernel works on one layer: it gets the pool of the layer's group, its place in the blocks of that, and
+ * the slots with the group's tables. */
+
+#include "cuda/kernels/kernels.h"
+#include "cuda/host/memory/memory.h"
+#include "engine/backend/backend.h"
+
+struct pools_shape {
+    uint32_t n_slots, n_context;
+    uint32_t ahead;            /* rows under way at once */
+    enum backend_kv_type type; /* F16 or Q8 */
+    uint32_t n_blocks;         /* of the first group */
+    bool alike; /* the others have as many; else their part of what they want, as the first has */
+};
+
+struct pools {
+    uint32_t n_groups;
+    struct backend_group groups[BACKEND_MOST_GROUPS];
+    struct device_kv kv[BACKEND_MOST_GROUPS];
+    struct pools_layer {
+        uint32_t group, place;
+    } * layers; /* [n_layers] */
+};
+
+/* Blocks of the first group that so many slots want. */
+uint64_t pools_wanted(const struct model *model, const struct pools_shape *shape);
+
+/* Takes or counts the pools' device memory. -ENOMEM: of the host. */
+int pools_init(struct pools *pools, struct device_memory *memory, const struct model *model,
+               const struct pools_shape *shape);
+void pools_deinit(struct pools *pools);
+
+/* The slots as the layers of a group see them. */
+struct slots pools_slots(const struct slots *slots, uint32_t group);
+
+/* Tells blocks of another geometry or grouping apart (backend_info.kv_layout). */
+uint64_t pools_layout(const struct pools *pools, uint32_t n_layers);
+
+#endif

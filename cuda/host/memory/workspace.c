@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* The workspace of a pass. Rows are zeroed: what is beyond their columns stays so. */
+
+#include "cuda/host/memory/workspace.h"
+
+static float *take_floats(struct device_memory *memory, size_t rows, size_t stride)
+{
+    return device_memory_take_zeroed(memory, rows * stride * sizeof(float));
+}
+
+static void take_activations(struct device_memory *memory, size_t rows, uint32_t stride,
+                             struct device_activations *x)
+{
+    uint32_t blocks = stride / 32;
+    x->stride = stride;
+    x->values = take_floats(memory, rows, stride);
+    x->quants = device_memory_take_zeroed(memory, rows * stride);
+    x->scales = take_floats(memory, rows, blocks);
+    x->sums = take_floats(memory, rows, blocks);
+}
+
+/* What the layers need at most. */
+struct widths {
+    uint32_t n_ff;                           /* of layers without experts; 0: there are none */
+    bool any_gate;                           /* among those */
+    uint32_t n_experts, n_used, n_expert_ff; /* 0: no layer has experts */
+};
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct widths widths_of(const struct model *model)
+{
+    struct widths widths = {0};
+    for (uint32_t l = 0; l < model->params.n_layers; l++) {
+        const struct experts *experts = &model->layers[l].traits.experts;
+        if (experts->n == 0) {
+            widths.n_ff = model->params.n_ff;
+            widths.any_gate |= model->layers[l].traits.gated;
+            continue;
+        }
+        widths.n_experts = larger(widths.n_experts, experts->n);
+        widths.n_used = larger(widths.n_used, experts->n_used);
+        widths.n_expert_ff = larger(widths.n_expert_ff, experts->n_ff);
+    }
+    return widths;
+}
+
+uint32_t workspace_experts_used(const struct model *model)
+{
+    return widths_of(model).n_used;
+}
+
+static void take_experts(struct expert_workspace *work, struct device_memory *memory,
+                         const struct widths *widths, size_t rows, uint32_t embd_stride)
+{
+    const size_t n = rows * widths->n_used;
+    *work = (struct expert_workspace){.scores_stride = workspace_padded(widths->n_experts),
+                                      .ff_stride = workspace_padded(widths->n_expert_ff)};
+    if (widths->n_experts == 0)
+        return;
+    const size_t n_tiles = kernels_most_tiles(widths->n_experts, (uint32_t)n, KERNELS_LEAST_TILE);
+    work->scores = take_floats(memory, rows, work->scores_stride);
+    work->visits.experts = device_memory_take_zeroed(memory, n * sizeof *work->visits.experts);
+    work->visits.weights = take_floats(memory, n, 1);
+    work->visits.visits = device_memory_take_zeroed(memory, n * sizeof *work->visits.visits);
+    work->visits.rows = device_memory_take_zeroed(memory, n * sizeof *work->visits.rows);
+    work->visits.tiles = device_memory_take_zeroed(memory, n_tiles * sizeof *work->visits.tiles);
+    work->visits.n_tiles = device_memory_take_zeroed(memory, sizeof *work->visits.n_tiles);
+    work->gate = take_floats(memory, n, work->ff_stride);
+    work->up = take_floats(memory, n, work->ff_stride);
+    take_activations(memory, n, work->ff_stride, &work->activated);
+    work->out = take_floats(memory, n, embd_stride);
+}
+
+static void take_multiply(struct multiply_scratch *scratch, struct device_memory *memory,
+                          const struct workspace_shape *shape)
+{
+    const uint32_t n = shape->shares == SHARES_NEVER ? 0 : shape->n_multiprocessors;
+    *scratch = (struct multiply_scratch){.n_multiprocessors = n, .rule = shape->shares};
+    if (n == 0)
+        return;
+    scratch->sums = device_memory_take(memory, kernels_multiply_scratch(n));
+    scratch->tickets = device_memory_take_zeroed(memory, shares_most_divided(n) * sizeof *scratch->tickets);
+}
+
+void workspace_take(struct workspace *workspace, struct device_memory *memory, const struct model *model,
+                    const struct device_kv *kv, const struct workspace_shape *shape)
+{
+    const struct model_params *params = &model->params;
+    const struct widths widths = widths_of(model);
+    size_t rows = shape->max_rows;
+    *workspace = (struct workspace){
+        .max_rows = shape->max_rows,
+        .max_outputs = shape->max_outputs,
+        .embd_stride = workspace_padded(params->n_embd),
+        .q_stride = workspace_padded(params->n_heads * params->head_dim),
+        .kv_stride = workspace_padded(params->n_kv_heads * params->head_dim),
+        .ff_stride = workspace_padded(widths.n_ff),
+        .vocab_stride = workspace_padded(params->n_vocab),
+    };
+    workspace->stream = take_floats(memory, rows, workspace->embd_stride);
+    workspace->delta = take_floats(memory, rows, workspace->embd_stride);
+    workspace->q = take_floats(memory, rows, workspace->q_stride);
+    workspace->k = take_floats(memory, rows, workspace->kv_stride);
+    workspace->v = take_floats(memory, rows, workspace->kv_stride);
+    workspace->gate = widths.any_gate ? take_floats(memory, rows, workspace->ff_stride) : NULL;
+    workspace->up = take_floats(memory, rows, workspace->ff_stride);
+    take_activations(memory, rows, workspace->embd_stride, &workspace->normed);
+    take_activations(memory, rows, workspace->q_stride, &workspace->attended);
+    take_activations(memory, rows, workspace->ff_stride, &workspace->activated);
+    workspace->logits = take_floats(memory, shape->max_outputs, workspace->vocab_stride);
+    workspace->tickets =
+        device_memory_take_zeroed(memory, (workspace->ff_stride / 32 + 1) * sizeof *workspace->tickets);
+    take_multiply(&workspace->multiply, memory, shape);
+    take_experts(&workspace->experts, memory, &widths, rows, workspace->embd_stride);
+    workspace->attention = (struct attention_scratch){
+        .max_rows = shape->max_rows, .n_context = shape->n_context, .n_heads = params->n_heads};
+    workspace->attention.memory =
+        device_memory_take_zeroed(memory, kernels_attention_scratch(kv, &workspace->attention));
+    workspace->sample_scratch =
+        device_memory_take_zeroed(memory, kernels_sample_scratch(params->n_vocab, shape->max_outputs));
+}

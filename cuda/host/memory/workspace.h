@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_WORKSPACE_H
+#define CUDA_WORKSPACE_H
+
+/* Every intermediate of a pass, taken once for the most rows of a step: recorded graphs hold its addresses,
+ * and nothing is allocated while serving. */
+
+#include "cuda/kernels/kernels.h"
+#include "cuda/host/memory/memory.h"
+#include "model/model.h"
+
+/* Of mixtures of experts, by visit (kernels.h); all NULL where no layer has any. */
+struct expert_workspace {
+    uint32_t scores_stride, ff_stride;
+    float *scores;               /* [max_rows][scores_stride]: what the router says of each expert */
+    struct device_visits visits; /* arrays; how many experts there are and are used is a layer's matter */
+    float *gate, *up;            /* [visits][ff_stride] */
+    struct device_activations activated;
+    float *out; /* [visits][embd_stride] */
+};
+
+struct workspace {
+    uint32_t max_rows;
+    uint32_t max_outputs; /* rows whose logits are there at once */
+    uint32_t embd_stride, q_stride, kv_stride, ff_stride, vocab_stride;
+    float *stream;    /* [max_rows][embd_stride]: the residual stream */
+    float *delta;     /* the same: what a layer's half adds to it */
+    float *q;         /* [max_rows][q_stride] */
+    float *k, *v;     /* [max_rows][kv_stride] */
+    float *gate, *up; /* [max_rows][ff_stride], of layers without experts; no gate where none has one */
+    struct device_activations normed, attended, activated;
+    float *logits;     /* [max_outputs][vocab_stride] */
+    uint32_t *tickets; /* [ff_stride / 32], one at least, zeros between kernels: who of a product's blocks
+                          comes last */
+    struct multiply_scratch multiply;
+    struct expert_workspace experts;
+    struct attention_scratch attention;
+    void *sample_scratch;
+};
+
+struct workspace_shape {
+    uint32_t max_rows, max_outputs, n_context;
+    uint32_t n_multiprocessors;
+    enum shares_rule shares;
+};
+
+/* The most experts that a row of the model goes to; 0: it has none. */
+uint32_t workspace_experts_used(const struct model *model);
+
+/* Columns padded with zeros, which nothing overwrites, to what kernels read at once. */
+static inline uint32_t workspace_padded(uint32_t columns)
+{
+    return (columns + 255) / 256 * 256;
+}
+
+/* Takes it, or counts; memory->lacking says whether it is complete. */
+void workspace_take(struct workspace *workspace, struct device_memory *memory, const struct model *model,
+                    const struct device_kv *kv, const struct workspace_shape *shape);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/* The pass: embedding, layers, head, as the model's description says (model/description.h).
+ *
+ * What a half of a layer adds to the stream is its last product, delta, and the norm of what comes next adds
+ * it there. So a layer is, with one row, six launches (with two to four eight, for norms have their own, with
+ * more nine, for the activation has too):
+ *
+ *   resolve, embed, plan of attention, norm
+ *   → q k v → heads (norm, turn, store) → attention → output = delta and norm (stream += delta)
+ *   → gate, up and activation → down = delta and norm of the next layer (stream += delta)
+ *   → norm of outputs → head → logits → sample
+ *
+ * Where there are experts, gate, up and down are products of visits (kernels.h), and what they gave is
+ * summed:
+ *
+ *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
+ *
+ * Of steps with many rows the layers' products may be a library's (large.h); norms and activations are
+ * launches of their own then.
+ *
+ * A parallel layer's gate and up read the rows of the first norm: they come before output, whose norm has no
+ * weight then, and leaves rows that nothing reads. */
+
+#include "cuda/host/pass.h"
+
+#include <errno.h>
+
+#include "cuda/kernels/layout.h"
+#include "model/traits.h"
+
+/* What this pass does not execute: of all traits that there are. */
+#define MISSING TRAIT_BIT(TRAIT_SHARED_EXPERTS)
+TRAITS_ARE_KNOWN(26);
+
+int pass_check(const struct model *model, uint32_t n_context, struct error *err)
+{
+    if (workspace_padded(model->params.n_embd) > KERNELS_NORM_COLUMNS)
+        return error_set(err, -EINVAL, "the CUDA backend norms rows of up to %u; this %s model's have %u",
+                         KERNELS_NORM_COLUMNS, model->params.architecture, model->params.n_embd);
+    if (workspace_experts_used(model) > KERNELS_MOST_USED)
+        return error_set(err, -EINVAL,
+                         "the CUDA backend sends a row to up to %u experts; this %s model has %u",
+                         KERNELS_MOST_USED, model->params.architecture, workspace_experts_used(model));
+    if (model->tensors[TENSOR_POSITIONS].weight && n_context > model->params.n_context)
+        return error_set(err, -EINVAL, "a context of %u is beyond the model's %u learned positions",
+                         n_context, model->params.n_context);
+    return model_check_traits(model, MISSING, "the CUDA backend", err);
+}
+
+/* After a part was queued with the result r. */
+static int seen(const struct pass *pass, int r, enum pass_part part, uint32_t layer)
+{
+    return r < 0 || !pass->watch ? r : pass->watch->see(pass->watch->arg, part, layer);
+}
+
+/* ---- what a launch has to read (device_expect) ---- */
+
+/* n matrices, of so many experts each; else 1. */
+static void expect_weights(struct device_stream *queue, const struct device_matrix *const *matrices,
+                           uint32_t n, uint32_t n_experts)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct layout *layout = layout_of(matrices[i]->format);
+        bytes += layout ? layout_bytes(layout, matrices[i]->n_rows, matrices[i]->n_columns) : 0;
+    }
+    device_expect(queue, bytes * n_experts);
+}
+
+/* As if visits went to as many experts as they can. */
+static uint32_t experts_read(const struct device_visits *visits, uint32_t n_rows)
+{
+    const uint32_t n_visits = n_rows * visits->n_used;
+    return n_visits < visits->n_experts ? n_visits : visits->n_experts;
+}
+
+/* A layer's keys and values of every sequence, once. */
+static void expect_kv(const struct pass *pass, struct device_stream *queue, uint32_t window)
+{
+    const struct backend_step *step = pass->step ? *pass->step : NULL;
+    uint64_t positions = 0;
+    for (uint32_t i = 0; step && i < step->n_sets; i++) {
+        const uint32_t first = step->sets[i].position, end = first + step->sets[i].n_ids;
+        positions += window > 0 && first + 1 > window ? end - (first + 1 - window) : end;
+    }
+    device_expect(queue, positions * (pass->pools->kv[0].layer_bytes / BACKEND_BLOCK_TOKENS));
+}
+
+/* ---- layers ---- */
+
+/* What happens to the stream between two halves. */
+struct between {
+    const struct norm *norm; /* of what comes next, and its vector */
+    const struct device_vector *vector;
+    int before; /* the layer whose half has made delta, −1: none has */
+    enum tensor_role post_norm;
+    const uint32_t *outputs; /* NULL: all rows */
+};
+
+static struct norm_step norm_between(const struct pass *pass, const struct between *between)
+{
+    const struct workspace *workspace = pass->workspace;
+    struct norm_step step = {.stream = workspace->stream,
+                             .stride = workspace->embd_stride,
+                             .n_columns = pass->model->params.n_embd,
+                             .norm = *between->norm,
+                             .vector = *between->vector,
+                             .residual_scale = 1,
+                             .outputs = between->outputs,
+                             .out = workspace->normed};
+    if (between->before >= 0) {
+        const struct layer_traits *traits = &pass->model->layers[between->before].traits;
+        step.delta = workspace->delta;
+        step.post_norm = traits->norm;
+        step.post_vector = pass->weights->layers[between->before].vectors[between->post_norm];
+        step.residual_scale = traits->residual_scale;
+    }
+    step.norm.offset = step.post_norm.offset = 0; /* the vectors have it */
+    return step;
+}
+
+static struct multiply_step products_of(const struct pass *pass, uint32_t n_rows)
+{
+    return (struct multiply_step){n_rows, pass->invariant, &pass->workspace->multiply};
+}
+
+/* Of a layer's matrices. */
+static int multiply(const struct pass *pass, struct device_stream *queue,
+                    const struct device_product *products, uint32_t n, const struct device_activations *x,
+                    uint32_t n_rows)
+{
+    const struct multiply_step step = products_of(pass, n_rows);
+    return pass_is_large(pass, n_rows) ? large_multiply(pass->large, queue, products, n, x, &step)
+                                       : kernels_multiply(queue, products, n, x, &step);
+}
+
+/* A half's last product, and the norm of what comes next. */
+static int end_half(const struct pass *pass, struct device_stream *queue, const struct device_matrix *matrix,
+                    const struct device_activations *x, const struct between *next, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_product product = {matrix, w->delta, w->embd_stride};
+    const struct norm_step norm = norm_between(pass, next);
+    const struct multiply_step step = products_of(pass, n_rows);
+    expect_weights(queue, &matrix, 1, 1);
+    if (pass_is_large(pass, n_rows)) {
+        int r = multiply(pass, queue, &product, 1, x, n_rows);
+        return r < 0 ? r : kernels_norm(queue, &norm, n_rows);
+    }
+    return kernels_multiply_norm(queue, &product, x, &step, &norm, w->tickets);
+}
+
+static int attend(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct model_params *params = &pass->model->params;
+    const struct layer_traits *traits = &pass->model->layers[l].traits;
+    const struct device_layer *layer = &pass->weights->layers[l];
+    const struct pools_layer *at = &pass->pools->layers[l];
+    const struct slots slots = pools_slots(pass->slots, at->group);
+    const struct device_product inputs[] = {{&layer->matrices[TENSOR_Q], w->q, w->q_stride},
+                                            {&layer->matrices[TENSOR_K], w->k, w->kv_stride},
+                                            {&layer->matrices[TENSOR_V], w->v, w->kv_stride}};
+    const struct heads_step heads = {.q = w->q,
+                                     .k = w->k,
+                                     .v = w->v,
+                                     .q_stride = w->q_stride,
+                                     .kv_stride = w->kv_stride,
+                                     .n_heads = params->n_heads,
+                                     .layer = at->place,
+                                     .norm = {.kind = traits->norm.kind, .epsilon = traits->norm.epsilon},
+                                     .q_norm = layer->vectors[TENSOR_Q_NORM],
+                                     .k_norm = layer->vectors[TENSOR_K_NORM],
+                                     .rotary = traits->rotary,
+                                     .frequencies = layer->frequencies,
+                                     .attention_scale = traits->attention_scale,
+                                     .kv = pass->pools->kv[at->group]};
+    const struct attention_step attention = {.q = w->q,
+                                             .q_stride = w->q_stride,
+                                             .layer = at->place,
+                                             .window = traits->window,
+                                             .cap = traits->attention_cap,
+                                             .kv = pass->pools->kv[at->group],
+                                             .out = w->attended,
+                                             .scratch = w->attention};
+    const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix, inputs[2].matrix};
+    expect_weights(queue, matrices, 3, 1);
+    int r = seen(pass, multiply(pass, queue, inputs, 3, &w->normed, n_rows), PASS_QKV, l);
+    if (r == 0)
+        r = seen(pass, kernels_heads(queue, &heads, &slots, pass->memory.rows, n_rows), PASS_HEADS, l);
+    expect_kv(pass, queue, traits->window);
+    if (r == 0)
+        r = seen(pass, kernels_attention(queue, &attention, &slots, pass->memory.rows, n_rows),
+                 PASS_ATTENTION, l);
+    return r;
+}
+
+static int end_attention(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    static const struct device_vector none = {NULL, NULL};
+    const struct layer_traits *traits = &pass->model->layers[l].traits;
+    const struct device_layer *layer = &pass->weights->layers[l];
+    const struct between next = {.norm = &traits->norm,
+                                 .vector = traits->parallel ? &none : &layer->vectors[TENSOR_FFN_NORM],
+                                 .before = (int)l,
+                                 .post_norm = TENSOR_ATTENTION_POST_NORM};
+    int r = end_half(pass, queue, &layer->matrices[TENSOR_ATTENTION_OUTPUT], &pass->workspace->attended,
+                     &next, n_rows);
+    return seen(pass, r, PASS_ATTENTION_OUTPUT, l);
+}
+
+/* A layer's visits, in the workspace's memory. */
+static struct device_visits visits_of(const struct pass *pass, uint32_t l)
+{
+    const struct experts *experts = &pass->model->layers[l].traits.experts;
+    struct device_visits visits = pass->workspace->experts.visits;
+    visits.n_experts = experts->n;
+    visits.n_used = experts->n_used;
+    return visits;
+}
+
+/* Up to what the experts' last product reads. */
+static int activate_experts(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct expert_workspace *experts = &w->experts;
+    const struct layer_traits *traits = &pass->model->layers[l].traits;
+    const struct device_layer *layer = &pass->weights->layers[l];
+    const struct device_visits visits = visits_of(pass, l);
+    const struct device_product router = {&layer->matrices[TENSOR_ROUTER], experts->scores,
+                                          experts->scores_stride};
+    const struct device_product inputs[] = {
+        {&layer->matrices[TENSOR_EXPERT_UPS], experts->up, experts->ff_stride},
+        {&layer->matrices[TENSOR_EXPERT_GATES], experts->gate, experts->ff_stride}};
+    const struct activate_step activate = {traits->activation,   traits->gated ? experts->gate : NULL,
+                                           experts->up,          experts->ff_stride,
+                                           traits->experts.n_ff, experts->activated};
+    const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix};
+    const struct multiply_step step = products_of(pass, n_rows);
+    expect_weights(queue, &router.matrix, 1, 1);
+    int r = kernels_multiply(queue, &router, 1, &w->normed, &step);
+    if (r == 0)
+        r = kernels_choose(queue, &visits, experts->scores, experts->scores_stride, pass->memory.rows, n_rows,
+                           pass->invariant);
+    expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&visits, n_rows));
+    if (r == 0)
+        r = kernels_multiply_visits(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &visits, &step);
+    if (r == 0)
+        r = kernels_activate(queue, &activate, n_rows * visits.n_used);
+    return seen(pass, r, PASS_ACTIVATE, l);
+}
+
+/* What a row got from its experts: delta. */
+static int sum_experts(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_visits visits = visits_of(pass, l);
+    const struct device_product down = {&pass->weights->layers[l].matrices[TENSOR_EXPERT_DOWNS],
+                                        w->experts.out, w->embd_stride};
+    const struct multiply_step step = products_of(pass, n_rows);
+    expect_weights(queue, &down.matrix, 1, experts_read(&visits, n_rows));
+    int r = kernels_multiply_visits(queue, &down, 1, &w->experts.activated, false, &visits, &step);
+    return r < 0 ? r
+                 : kernels_combine(queue, &visits, w->experts.out, w->embd_stride, pass->model->params.n_embd,
+                                   w->delta, n_rows);
+}
+
+static int multiply_activate(const struct pass *pass, struct device_stream *queue,
+                             const struct layer_traits *traits, const struct device_product *gate,
+                             const struct device_product *up, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_product both[] = {*gate, *up}, *products = traits->gated ? both : both + 1;
+    const struct activate_step activate = {
+        traits->activation, traits->gated ? gate->out : NULL, up->out, up->out_stride, up->matrix->n_rows,
+        w->activated};
+    const struct multiply_step step = products_of(pass, n_rows);
+    if (!pass_is_large(pass, n_rows))
+        return kernels_multiply_activate(queue, products, &w->normed, &step, &activate, w->tickets);
+    int r = multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
+    return r < 0 ? r : kernels_activate(queue, &activate, n_rows);
+}
+
+static int activate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct layer_traits *traits = &pass->model->layers[l].traits;
+    const struct device_layer *layer = &pass->weights->layers[l];
+    if (traits->experts.n > 0)
+        return activate_experts(pass, queue, l, n_rows);
+    const struct device_product gate = {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride};
+    const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
+    const struct device_matrix *const matrices[] = {up.matrix, gate.matrix};
+    expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
+    return seen(pass, multiply_activate(pass, queue, traits, &gate, &up, n_rows), PASS_ACTIVATE, l);
+}
+
+/* The last layer's delta is left to the norm of outputs. */
+static int end_feed_forward(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_layer *layer = &pass->weights->layers[l];
+    const struct device_product down = {&layer->matrices[TENSOR_DOWN], w->delta, w->embd_stride};
+    const bool has_experts = pass->model->layers[l].traits.experts.n > 0;
+    const bool is_last = l + 1 == pass->model->params.n_layers;
+    const struct between next = {
+        .norm = &pass->model->layers[is_last ? l : l + 1].traits.norm,
+        .vector = &pass->weights->layers[is_last ? l : l + 1].vectors[TENSOR_ATTENTION_NORM],
+        .before = (int)l,
+        .post_norm = TENSOR_FFN_POST_NORM};
+    const struct norm_step norm = norm_between(pass, &next);
+    int r;
+    if (has_experts) {
+        r = sum_experts(pass, queue, l, n_rows);
+        if (r == 0 && !is_last)
+            r = kernels_norm(queue, &norm, n_rows);
+    } else if (is_last) {
+        expect_weights(queue, &down.matrix, 1, 1);
+        r = multiply(pass, queue, &down, 1, &w->activated, n_rows);
+    } else {
+        r = end_half(pass, queue, down.matrix, &w->activated, &next, n_rows);
+    }
+    return seen(pass, r, PASS_DOWN, l);
+}
+
+static int layer(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const bool parallel = pass->model->layers[l].traits.parallel;
+    int r = attend(pass, queue, l, n_rows);
+    if (r == 0 && parallel)
+        r = activate(pass, queue, l, n_rows);
+    if (r == 0)
+        r = end_attention(pass, queue, l, n_rows);
+    if (r == 0 && !parallel)
+        r = activate(pass, queue, l, n_rows);
+    return r < 0 ? r : end_feed_forward(pass, queue, l, n_rows);
+}
+
+/* The rows of the first layer. */
+static int begin(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
+{
+    const struct between first = {.norm = &pass->model->layers[0].traits.norm,
+                                  .vector = &pass->weights->layers[0].vectors[TENSOR_ATTENTION_NORM],
+                                  .before = -1};
+    const struct norm_step step = norm_between(pass, &first);
+    return seen(pass, kernels_norm(queue, &step, n_rows), PASS_BEGIN, 0);
+}
+
+int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
+{
+    const struct model_params *params = &pass->model->params;
+    const struct workspace *w = pass->workspace;
+    const struct device_matrix *positions = &pass->weights->positions;
+    const struct embed_step embed = {&pass->weights->embedding, positions->n_rows ? positions : NULL,
+                                     params->embedding_scale, w->stream, w->embd_stride};
+    int r = seen(pass, kernels_resolve(queue, pass->slots, &pass->memory, n_rows), PASS_RESOLVE, 0);
+    if (r == 0)
+        r = kernels_embed(queue, &embed, pass->memory.rows, n_rows);
+    r = seen(pass, r, PASS_EMBED, 0);
+    if (r == 0)
+        r = kernels_attention_plan(queue, &pass->pools->kv[0], &w->attention, pass->memory.rows, n_rows);
+    if (r == 0)
+        r = begin(pass, queue, n_rows);
+    for (uint32_t l = 0; l < params->n_layers && r == 0; l++)
+        r = layer(pass, queue, l, n_rows);
+    return r;
+}
+
+int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t first, uint32_t n)
+{
+    const struct model_params *params = &pass->model->params;
+    const struct workspace *w = pass->workspace;
+    const struct device_product head = {&pass->weights->output, w->logits, w->vocab_stride};
+    const struct between before = {.norm = &pass->model->output_norm,
+                                   .vector = &pass->weights->output_norm,
+                                   .before = (int)params->n_layers - 1,
+                                   .post_norm = TENSOR_FFN_POST_NORM,
+                                   .outputs = pass->memory.outputs + first};
+    const struct norm_step norm = norm_between(pass, &before);
+    const struct multiply_step step = products_of(pass, n);
+    int r = seen(pass, kernels_norm(queue, &norm, n), PASS_OUTPUT_NORM, 0);
+    expect_weights(queue, &head.matrix, 1, 1);
+    if (r == 0)
+        r = kernels_multiply(queue, &head, 1, &w->normed, &step);
+    if (r == 0 && (params->logit_scale != 1 || params->logit_cap > 0))
+        r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_scale,
+                           params->logit_cap, n);
+    return seen(pass, r, PASS_LOGITS, 0);
+}
+
+int pass_sample(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs)
+{
+    return kernels_sample(queue, pass->slots, &pass->memory, &pass->sample, n_outputs);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_PASS_H
+#define CUDA_PASS_H
+
+/* One pass of a step's rows through the model, queued on the stream: resolve, layers, logits, sampling.
+ *
+ * What is queued depends on the counts alone, which may be more than the step has: so a recorded pass serves
+ * every step that is no larger. All functions give 0 or a fault. */
+
+#include "cuda/host/large.h"
+#include "cuda/host/memory/pools.h"
+#include "cuda/host/weights.h"
+#include "cuda/host/memory/workspace.h"
+
+/* Parts of a pass, each a launch or two, in their order. What a part has made is still there when it is seen,
+ * and so is what it read, but where it is said otherwise. */
+enum pass_part {
+    PASS_RESOLVE,          /* memory.rows and outputs */
+    PASS_EMBED,            /* stream */
+    PASS_BEGIN,            /* normed, of the first layer */
+    PASS_QKV,              /* q, k, v */
+    PASS_HEADS,            /* q in its place, keys and values in the pool */
+    PASS_ATTENTION,        /* attended */
+    PASS_ATTENTION_OUTPUT, /* delta; then the stream in its place, and normed */
+    PASS_ACTIVATE,         /* gate, up, activated; of experts scores, visits, and these by visit */
+    PASS_DOWN, /* what experts gave, by visit; delta; but for the last layer then the stream in its place, and
+                  normed */
+    PASS_OUTPUT_NORM, /* normed, of outputs */
+    PASS_LOGITS       /* logits */
+};
+
+/* Who looks on: told after a part of layer `layer` was queued, 0 outside of layers. What it returns ends the
+ * pass unless it is 0. */
+struct pass_watch {
+    int (*see)(void *arg, enum pass_part part, uint32_t layer);
+    void *arg;
+};
+
+struct pass {
+    const struct model *model;
+    const struct device_weights *weights;
+    const struct workspace *workspace;
+    const struct slots *slots;
+    const struct pools *pools;
+    struct step_memory memory;
+    struct sample_step sample;
+    const struct pass_watch *watch;         /* NULL: nobody */
+    const struct backend_step *const *step; /* that is being queued, NULL: unknown; for profiles alone */
+    bool invariant;                         /* a row's bits do not depend on how many there are */
+    const struct large *large; /* multiplies where a pass has large_from rows or more; UINT32_MAX: never,
+                                  as where all rows only decode (step.c) */
+    uint32_t large_from;
+};
+
+/* Do the products of its layers go to `large`? */
+static inline bool pass_is_large(const struct pass *pass, uint32_t n_rows)
+{
+    return n_rows >= pass->large_from;
+}
+
+/* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned
+ * positions. To be asked before anything is loaded. */
+int pass_check(const struct model *model, uint32_t n_context, struct error *err);
+
+/* Rows from the description, through all layers. */
+int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n_rows);
+
+/* The logits of outputs first … first + n − 1 into the first n rows of the workspace's logits; each output
+ * once in a pass. */
+int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t first, uint32_t n);
+
+/* Samples outputs 0 … n_outputs − 1, whose logits are in the workspace, advances the slots of all the step's
+ * sets, and gives the results. */
+int pass_sample(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs);
+
+#endif

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: MIT */
+/* A step is checked whole, described in pinned memory, copied to its place on the device, and queued: as a
+ * recorded graph when all its sets are sampled rows, else piece by piece. Its last kernel writes the results
+ * into a mailbox, which poll watches.
+ *
+ * Descriptions and mailboxes are rings of MAILBOXES, so with two flights the ring's next is always free: what
+ * the device has still to read belongs to flights that are not yet read. Outputs that are sampled have the
+ * first logits; those that the host wants come behind them, are made before, a few rows at a time through
+ * pinned memory, and are with the caller before submit returns: they serve diagnostics, not serving.
+ *
+ * The host follows a slot when it reads a result. A set is surplus if the slot had ended by the results
+ * before it; then it did not move. An abandoned flight runs to its end, and poll waits for that: its memory
+ * is in use until then. */
+
+#include "cuda/host/step.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "cuda/device/wait.h"
+
+#define PROGRESS_MS 10
+
+static bool samples(enum backend_output output)
+{
+    return output == BACKEND_SAMPLE_LAST || output == BACKEND_SAMPLE_ALL;
+}
+
+/* Rows with logits. */
+static uint32_t outputs_of(const struct backend_row_set *set)
+{
+    bool all = set->output == BACKEND_SAMPLE_ALL || set->output == BACKEND_LOGITS_ALL;
+    return all ? set->n_ids : set->output != BACKEND_OUTPUT_NONE;
+}
+
+/* Words of a mask over the ids. */
+static size_t mask_words(const struct steps *steps)
+{
+    return (steps->slots->on_device.n_vocab + 31) / 32;
+}
+
+/* ---- life ---- */
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+/* The description's parts in the order of what decoding uses: mostly the first two are copied. */
+static struct step_offsets offsets_of(const struct steps_shape *shape)
+{
+    struct step_offsets offsets;
+    offsets.sets = aligned(sizeof(struct step));
+    offsets.ids = offsets.sets + aligned(shape->n_sets * sizeof(struct step_set));
+    offsets.blocks = offsets.ids + aligned(shape->n_rows * sizeof(int32_t));
+    const size_t n_blocks = (size_t)shape->n_sets * shape->n_groups * shape->table_size;
+    offsets.end = offsets.blocks + aligned(n_blocks * sizeof(uint32_t));
+    return offsets;
+}
+
+static void place(uint8_t *image, const struct step_offsets *offsets, struct step_memory *ret_memory)
+{
+    ret_memory->step = (struct step *)image;
+    ret_memory->sets = (struct step_set *)(image + offsets->sets);
+    ret_memory->ids = (int32_t *)(image + offsets->ids);
+    ret_memory->blocks = (uint32_t *)(image + offsets->blocks);
+}
+
+static void take_mailbox(struct mailbox *mailbox, struct device_memory *memory,
+                         const struct steps_shape *shape)
+{
+    mailbox->number = device_memory_take_pinned(memory, sizeof *mailbox->number);
+    mailbox->sets = device_memory_take_pinned(memory, shape->n_sets * sizeof *mailbox->sets);
+    mailbox->ids = device_memory_take_pinned(memory, shape->max_outputs * sizeof *mailbox->ids);
+    mailbox->logprobs = device_memory_take_pinned(memory, (size_t)shape->max_outputs * SLOTS_MOST_LOGPROBS *
+                                                              sizeof *mailbox->logprobs);
+}
+
+static int take_flight(struct flight *flight, struct device_memory *memory, const struct steps *steps,
+                       uint32_t n_sets, size_t mask_bytes)
+{
+    flight->image = device_memory_take_pinned(memory, steps->offsets.end);
+    flight->masks = device_memory_take_pinned(memory, mask_bytes);
+    if (!memory->device)
+        return 0;
+    flight->sets = calloc(n_sets, sizeof *flight->sets);
+    flight->results = calloc(n_sets, sizeof *flight->results);
+    return flight->sets && flight->results ? 0 : -ENOMEM;
+}
+
+int steps_init(struct steps *steps, struct device_memory *memory, const struct steps_shape *shape)
+{
+    const size_t mask_bytes = (size_t)shape->max_outputs * ((shape->n_vocab + 31) / 32) * sizeof(uint32_t);
+    *steps = (struct steps){
+        .max_rows = shape->max_rows, .max_outputs = shape->max_outputs, .offsets = offsets_of(shape)};
+    uint8_t *image = device_memory_take_zeroed(memory, steps->offsets.end);
+    if (image)
+        place(image, &steps->offsets, &steps->memory);
+    steps->memory.max_rows = shape->n_rows;
+    steps->memory.max_blocks = shape->n_sets * shape->n_groups * shape->table_size;
+    steps->memory.rows = device_memory_take_zeroed(memory, shape->n_rows * sizeof *steps->memory.rows);
+    steps->memory.outputs = device_memory_take_zeroed(memory, shape->n_rows * sizeof *steps->memory.outputs);
+    steps->masks = device_memory_take(memory, mask_bytes);
+    steps->mailboxes = device_memory_take_pinned(memory, MAILBOXES * sizeof *steps->mailboxes);
+    steps->device_mailboxes = device_memory_take(memory, MAILBOXES * sizeof *steps->device_mailboxes);
+    steps->logits = device_memory_take_pinned(memory, (size_t)STEPS_LOGITS_ROWS * shape->vocab_stride *
+                                                          sizeof *steps->logits);
+    int r = 0;
+    for (uint32_t i = 0; i < MAILBOXES && r == 0; i++) {
+        r = take_flight(&steps->flights[i], memory, steps, shape->n_sets, mask_bytes);
+        if (steps->mailboxes)
+            take_mailbox(&steps->mailboxes[i], memory, shape);
+    }
+    return r;
+}
+
+int steps_start(struct steps *steps, bool eager)
+{
+    struct device_stream *stream = device_stream(steps->device);
+    int r =
+        device_copy(stream, steps->device_mailboxes, steps->mailboxes, MAILBOXES * sizeof *steps->mailboxes);
+    if (r == 0)
+        r = graphs_init(&steps->graphs, steps->pass, stream, steps->slots->on_device.n_slots, eager);
+    return r;
+}
+
+void steps_deinit(struct steps *steps)
+{
+    if (steps->submitted > steps->read && !steps->failed) /* a graph that runs is not freed */
+        device_wait_due(steps->device, MARK_STEPS + (uint32_t)(steps->submitted % MAILBOXES));
+    graphs_deinit(&steps->graphs);
+    for (uint32_t i = 0; i < MAILBOXES; i++) {
+        free(steps->flights[i].sets);
+        free(steps->flights[i].results);
+        steps->flights[i].sets = NULL;
+        steps->flights[i].results = NULL;
+    }
+}
+
+/* ---- failure ---- */
+
+int steps_fail(struct steps *steps, int code)
+{
+    if (steps->failed)
+        return steps->failed;
+    steps->failed = device_verdict(steps->device, &steps->failure);
+    if (steps->failed == 0) {
+        steps->failed = code;
+        if (code == -ETIMEDOUT)
+            error_set(&steps->failure, code, "%s has done nothing for %u ms",
+                      device_properties(steps->device)->name, device_properties(steps->device)->stall_ms);
+        else
+            error_set(&steps->failure, code, "%s refused work: %s", device_properties(steps->device)->name,
+                      strerror(-code));
+    }
+    return steps->failed;
+}
+
+int steps_verdict(struct steps *steps, struct error *err)
+{
+    struct error unused;
+    if (!steps->failed && device_verdict(steps->device, &unused) < 0)
+        steps_fail(steps, -EIO);
+    return steps->failed ? error_set(err, steps->failed, "%s", steps->failure.text) : 0;
+}
+
+/* ---- the check ---- */
+
+static int check_blocks(const struct steps *steps, const struct device_slot *slot,
+                        const struct backend_row_set *set)
+{
+    const struct pools *pools = steps->pass->pools;
+    const uint32_t n = set->blocks[0].n;
+    if (n > steps->slots->on_device.table_size - slot->n_blocks)
+        return -EINVAL;
+    for (uint32_t g = 0; g < pools->n_groups; g++) {
+        const struct backend_blocks *blocks = &set->blocks[g];
+        if (blocks->told != slot->n_blocks || blocks->n != n)
+            return -EINVAL;
+        for (uint32_t i = 0; i < n; i++)
+            if (blocks->ids[i] >= pools->groups[g].n_blocks)
+                return -EINVAL;
+    }
+    uint64_t capacity = (uint64_t)(slot->n_blocks + n) * BACKEND_BLOCK_TOKENS;
+    return (uint64_t)set->position + set->n_ids > capacity ? -EINVAL : 0;
+}
+
+/* Where a set begins, and with which id. */
+static int check_place(const struct steps *steps, const struct device_slot *slot,
+                       const struct backend_row_set *set)
+{
+    if (set->allowed && slot->in_flight > 0)
+        return -EINVAL; /* a masked sequence is not run ahead */
+    if (!set->ids)
+        return set->n_ids == 1 && set->position >= slot->position &&
+                       (slot->has_last || slot->end != BACKEND_RUNNING)
+                   ? 0
+                   : -EINVAL;
+    if (slot->sampling > 0 || set->position != slot->most)
+        return -EINVAL;
+    for (uint32_t i = 0; i < set->n_ids; i++)
+        if (set->ids[i] < 0 || (uint32_t)set->ids[i] >= steps->pass->model->params.n_vocab)
+            return -EINVAL;
+    return 0;
+}
+
+static int check_set(struct steps *steps, const struct backend_row_set *set)
+{
+    if (set->slot >= steps->slots->on_device.n_slots || set->n_ids == 0)
+        return -EINVAL;
+    struct device_slot *slot = &steps->slots->slots[set->slot];
+    if (!slot->open || slot->spoiled || slot->checked == steps->checks)
+        return -EINVAL;
+    slot->checked = steps->checks;
+    if (!samples(set->output) && set->output != BACKEND_OUTPUT_NONE && !set->logits)
+        return -EINVAL;
+    int r = check_blocks(steps, slot, set);
+    return r < 0 ? r : check_place(steps, slot, set);
+}
+
+static int check_step(struct steps *steps, const struct backend_step *step)
+{
+    uint64_t rows = 0, sampled = 0;
+    if (steps->submitted - steps->read >= STEPS_FLIGHTS)
+        return -EINVAL;
+    steps->checks++;
+    for (uint32_t i = 0; i < step->n_sets; i++) {
+        int r = check_set(steps, &step->sets[i]);
+        if (r < 0)
+            return r;
+        rows += step->sets[i].n_ids;
+        sampled += samples(step->sets[i].output) ? outputs_of(&step->sets[i]) : 0;
+    }
+    if (rows == 0 || rows > steps->max_rows)
+        return -EINVAL;
+    return sampled > steps->max_outputs ? -ENOMEM : 0;
+}
+
+/* ---- the description ---- */
+
+/* A description that is being written: its parts in pinned memory, and how far each has come. */
+struct writing {
+    struct steps *steps;
+    struct flight *flight;
+    struct step_memory to;
+    uint32_t n_rows, n_outputs, n_blocks, n_masks, n_logprobs;
+    bool any_ids;
+};
+
+static void write_blocks(struct writing *writing, const struct backend_blocks *blocks, struct step_set *to)
+{
+    to->told = blocks->told;
+    to->first_block = writing->n_blocks;
+    to->n_blocks = blocks->n;
+    for (uint32_t g = 0; g < writing->steps->pass->pools->n_groups && blocks->n > 0; g++) {
+        memcpy(writing->to.blocks + writing->n_blocks, blocks[g].ids, blocks->n * sizeof *blocks->ids);
+        writing->n_blocks += blocks->n;
+    }
+}
+
+static void write_mask(struct writing *writing, const struct backend_row_set *set, struct step_set *to)
+{
+    const size_t words = mask_words(writing->steps);
+    const uint32_t n = samples(set->output) ? outputs_of(set) : 0;
+    to->first_mask = UINT32_MAX;
+    if (!set->allowed || n == 0)
+        return;
+    if (set->await)
+        set->await(set->await_arg); /* they go to the device with the step */
+    to->first_mask = writing->n_masks;
+    memcpy(writing->flight->masks + writing->n_masks * words, set->allowed, n * words * sizeof *set->allowed);
+    writing->n_masks += n;
+}
+
+static void write_set(struct writing *writing, const struct backend_row_set *set, uint32_t i)
+{
+    struct step_set *to = &writing->to.sets[i];
+    const struct device_slot *slot = &writing->steps->slots->slots[set->slot];
+    const uint32_t n_logprobs = samples(set->output) ? slot->n_logprobs : 0;
+    *to = (struct step_set){.slot = set->slot,
+                            .first_row = writing->n_rows,
+                            .n_rows = set->n_ids,
+                            .from_slot = set->ids == NULL,
+                            .output = set->output,
+                            .first_logprob = writing->n_logprobs};
+    if (set->ids)
+        memcpy(writing->to.ids + writing->n_rows, set->ids, set->n_ids * sizeof *set->ids);
+    writing->any_ids |= set->ids != NULL;
+    write_blocks(writing, set->blocks, to);
+    write_mask(writing, set, to);
+    writing->flight->sets[i] =
+        (struct flight_set){set->slot, set->n_ids, set->output, n_logprobs, writing->n_logprobs};
+    writing->n_rows += set->n_ids;
+    writing->n_logprobs += n_logprobs * outputs_of(set);
+}
+
+/* The outputs of the sets that are sampled, or of the others, in their order. */
+static void number_outputs(struct writing *writing, const struct backend_step *step, bool sampled)
+{
+    for (uint32_t i = 0; i < step->n_sets; i++)
+        if (samples(step->sets[i].output) == sampled) {
+            writing->to.sets[i].first_output = writing->n_outputs;
+            writing->n_outputs += outputs_of(&step->sets[i]);
+        }
+}
+
+/* What a step is when it is described. */
+struct described {
+    uint32_t n_rows, n_sampled, n_outputs, n_masks;
+    size_t bytes; /* of the description, as far as the last part that has something */
+    bool decodes; /* every set is one row that is sampled */
+    bool reads;   /* some set is rows of a prompt, and more than one */
+};
+
+static size_t used_bytes(const struct writing *writing, uint32_t n_sets)
+{
+    const struct step_offsets *offsets = &writing->steps->offsets;
+    if (writing->n_blocks > 0)
+        return offsets->blocks + writing->n_blocks * sizeof *writing->to.blocks;
+    if (writing->any_ids)
+        return offsets->ids + writing->n_rows * sizeof *writing->to.ids;
+    return offsets->sets + n_sets * sizeof *writing->to.sets;
+}
+
+static struct described describe(struct steps *steps, const struct backend_step *step, struct flight *flight)
+{
+    struct writing writing = {.steps = steps, .flight = flight};
+    struct described described = {.decodes = step->n_sets <= GRAPHS_MOST};
+    place(flight->image, &steps->offsets, &writing.to);
+    for (uint32_t i = 0; i < step->n_sets; i++) {
+        write_set(&writing, &step->sets[i], i);
+        described.decodes &= step->sets[i].n_ids == 1 && step->sets[i].output == BACKEND_SAMPLE_LAST;
+        described.reads |= step->sets[i].n_ids > 1 && step->sets[i].output != BACKEND_SAMPLE_ALL;
+    }
+    number_outputs(&writing, step, true);
+    described.n_sampled = writing.n_outputs;
+    number_outputs(&writing, step, false);
+    described.n_outputs = writing.n_outputs;
+    described.n_rows = writing.n_rows;
+    described.n_masks = writing.n_masks;
+    described.bytes = used_bytes(&writing, step->n_sets);
+    *writing.to.step = (struct step){.number = flight->number,
+                                     .mailbox = (uint32_t)(flight->number % MAILBOXES),
+                                     .n_sets = step->n_sets,
+                                     .n_rows = writing.n_rows,
+                                     .n_outputs = writing.n_outputs};
+    return described;
+}
+
+/* ---- waiting ---- */
+
+/* What the progress hook says of the oldest flight. */
+static void ask_progress(struct steps *steps)
+{
+    const struct backend_config *config = steps->config;
+    if (!config->progress || !config->progress(config->progress_arg))
+        return;
+    struct flight *oldest = &steps->flights[(steps->read + 1) % MAILBOXES];
+    oldest->abandoned = true;
+    for (uint32_t i = 0; i < oldest->n_sets; i++)
+        steps->slots->slots[oldest->sets[i].slot].spoiled = true;
+}
+
+/* Waits for a mark or a flag in turns with the progress hook, at most until `until` on the clock. */
+static int wait_until(struct steps *steps, uint32_t mark, const uint64_t *flag, uint64_t value,
+                      uint64_t until)
+{
+    int r = device_wait(steps->device, mark, flag, value, 0);
+    while (r == -EAGAIN) {
+        const uint64_t now = clock_ns();
+        if (now >= until)
+            return r;
+        ask_progress(steps);
+        const uint64_t left_ms = (until - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS;
+        r = device_wait(steps->device, mark, flag, value,
+                        left_ms < PROGRESS_MS ? (uint32_t)left_ms : PROGRESS_MS);
+    }
+    return r;
+}
+
+static int wait_for_logits(struct steps *steps)
+{
+    const uint64_t begun = clock_ns();
+    for (;;) {
+        int r = wait_until(steps, MARK_LOGITS, NULL, 0, clock_ns() + PROGRESS_MS * CLOCK_NS_PER_MS);
+        if (r != -EAGAIN)
+            return r;
+        if (device_stands_still(steps->device, clock_ns() - begun))
+            return -ETIMEDOUT;
+    }
+}
+
+/* ---- submitting ---- */
+
+/* Gives rows first … first + n − 1 of the outputs, in the staging, to the sets that want them. */
+static void hand_out_logits(struct steps *steps, const struct backend_step *step, uint32_t first, uint32_t n)
+{
+    const struct flight *flight = &steps->flights[steps->submitted % MAILBOXES];
+    const uint32_t n_vocab = steps->pass->model->params.n_vocab;
+    const size_t stride = steps->pass->workspace->vocab_stride;
+    const struct step_set *sets =
+        (const struct step_set *)((const uint8_t *)flight->image + steps->offsets.sets);
+    for (uint32_t i = 0; i < step->n_sets; i++) {
+        const struct backend_row_set *set = &step->sets[i];
+        const uint32_t n_outputs = samples(set->output) ? 0 : outputs_of(set);
+        for (uint32_t j = 0; j < n_outputs; j++) {
+            const uint32_t output = sets[i].first_output + j;
+            if (output >= first && output < first + n)
+                memcpy(set->logits + (size_t)j * n_vocab, steps->logits + (output - first) * stride,
+                       n_vocab * sizeof *set->logits);
+        }
+    }
+}
+
+static int bring_logits(struct steps *steps, const struct backend_step *step, uint32_t first, uint32_t end)
+{
+    struct device_stream *stream = device_stream(steps->device);
+    const size_t row_bytes = steps->pass->workspace->vocab_stride * sizeof *steps->logits;
+    int r = 0;
+    while (first < end && r == 0) {
+        const uint32_t n = end - first < STEPS_LOGITS_ROWS ? end - first : STEPS_LOGITS_ROWS;
+        r = pass_logits(steps->pass, stream, first, n);
+        if (r == 0)
+            r = device_copy(stream, steps->logits, steps->pass->workspace->logits, n * row_bytes);
+        if (r == 0)
+            r = device_mark(stream, MARK_LOGITS);
+        if (r == 0)
+            r = wait_for_logits(steps);
+        if (r == 0)
+            hand_out_logits(steps, step, first, n);
+        first += n;
+    }
+    return r;
+}
+
+/* Layers of a step that is not recorded. However many rows only decode, a library does not unpack all weights
+ * for them (large.h). */
+static int queue_layers(const struct steps *steps, struct device_stream *stream,
+                        const struct described *described)
+{
+    struct pass pass = *steps->pass;
+    if (!described->reads)
+        pass.large_from = UINT32_MAX;
+    return pass_layers(&pass, stream, described->n_rows);
+}
+
+static int queue_step(struct steps *steps, const struct backend_step *step, struct flight *flight,
+                      const struct described *described)
+{
+    struct device_stream *stream = device_stream(steps->device);
+    int r = device_copy(stream, steps->memory.step, flight->image, described->bytes);
+    if (r == 0 && described->n_masks > 0)
+        r = device_copy(stream, steps->masks, flight->masks,
+                        (size_t)described->n_masks * mask_words(steps) * sizeof *flight->masks);
+    if (r < 0)
+        return r;
+    if (described->decodes) {
+        r = graphs_decode(&steps->graphs, steps->pass, stream, step->n_sets);
+    } else {
+        r = queue_layers(steps, stream, described);
+        if (r == 0)
+            r = bring_logits(steps, step, described->n_sampled, described->n_outputs);
+        if (r == 0 && described->n_sampled > 0)
+            r = pass_logits(steps->pass, stream, 0, described->n_sampled);
+        if (r == 0)
+            r = pass_sample(steps->pass, stream, described->n_sampled);
+    }
+    return r < 0 ? r : device_mark(stream, MARK_STEPS + (uint32_t)(flight->number % MAILBOXES));
+}
+
+/* What the host knows of the slots from now on. */
+static void follow(struct steps *steps, const struct backend_step *step)
+{
+    for (uint32_t i = 0; i < step->n_sets; i++) {
+        const struct backend_row_set *set = &step->sets[i];
+        struct device_slot *slot = &steps->slots->slots[set->slot];
+        slot->n_blocks += set->blocks[0].n;
+        slot->most += set->n_ids;
+        slot->in_flight++;
+        slot->sampling += samples(set->output);
+        slot->has_last = samples(set->output);
+    }
+}
+
+int steps_submit(struct steps *steps, const struct backend_step *step, uint64_t *ret_ticket)
+{
+    if (steps->failed)
+        return steps->failed;
+    int r = check_step(steps, step);
+    if (r < 0)
+        return r;
+    const uint64_t number = ++steps->submitted;
+    struct flight *flight = &steps->flights[number % MAILBOXES];
+    flight->number = number;
+    flight->waited_ns = 0;
+    flight->abandoned = false;
+    flight->n_sets = step->n_sets;
+    const struct described described = describe(steps, step, flight);
+    follow(steps, step);
+    steps->queued = step;
+    r = queue_step(steps, step, flight, &described);
+    steps->queued = NULL;
+    if (r < 0)
+        return steps_fail(steps, r);
+    *ret_ticket = number;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+static void take_result(struct steps *steps, const struct flight *flight, uint32_t i)
+{
+    const struct mailbox *mailbox = &steps->mailboxes[flight->number % MAILBOXES];
+    const struct set_result *from = &mailbox->sets[i];
+    const struct flight_set *set = &flight->sets[i];
+    struct device_slot *slot = &steps->slots->slots[set->slot];
+    const bool surplus = slot->end != BACKEND_RUNNING;
+    flight->results[i] = (struct backend_result){
+        .n_ids = from->n_ids,
+        .ids = mailbox->ids + from->first_id,
+        .n_accepted = from->n_accepted,
+        .logprobs = set->n_logprobs > 0 ? mailbox->logprobs + set->first_logprob : NULL,
+        .end = (enum backend_end)from->end};
+    slot->in_flight--;
+    slot->sampling -= samples(set->output);
+    if (slot->spoiled)
+        return;
+    const uint32_t moved = surplus                             ? 0
+                           : set->output == BACKEND_SAMPLE_ALL ? from->n_accepted + 1
+                                                               : set->n_ids;
+    slot->position += moved;
+    slot->most -= set->n_ids - moved;
+    slot->end = (enum backend_end)from->end;
+}
+
+int steps_poll(struct steps *steps, uint64_t ticket, int timeout_ms,
+               const struct backend_result **ret_results, struct error *err)
+{
+    if (steps->failed)
+        return steps_verdict(steps, err);
+    if (ticket != steps->read + 1 || ticket > steps->submitted)
+        return error_set(err, -EINVAL, "no ticket %llu is open", (unsigned long long)ticket);
+    struct flight *flight = &steps->flights[ticket % MAILBOXES];
+    const uint64_t begun = clock_ns();
+    int r = wait_until(steps, MARK_STEPS + (uint32_t)(ticket % MAILBOXES),
+                       steps->mailboxes[ticket % MAILBOXES].number, ticket,
+                       begun + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CLOCK_NS_PER_MS);
+    flight->waited_ns += clock_ns() - begun;
+    if (r == -EAGAIN && device_stands_still(steps->device, flight->waited_ns))
+        r = -ETIMEDOUT;
+    if (r == -EAGAIN)
+        return r;
+    if (r < 0) {
+        steps_fail(steps, r);
+        return steps_verdict(steps, err);
+    }
+    steps->read = ticket;
+    for (uint32_t i = 0; i < flight->n_sets; i++)
+        take_result(steps, flight, i);
+    if (flight->abandoned)
+        return -ECANCELED;
+    *ret_results = flight->results;
+    return 0;
+}

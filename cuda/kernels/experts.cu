@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Mixtures of experts, but for their products (visits.cu): which experts a row goes to, its visits in the
+ * order of experts, and the sum of what it got.
+ *
+ * A row's choice and its sum hang on the row alone. Visits are sorted by counting, in one block of threads,
+ * an expert to a thread: so their order is the same in every run. */
+
+#include "cuda/kernels/activations.h"
+#include "cuda/kernels/visits.h"
+
+#include <errno.h>
+
+/* ---- the choice ---- */
+
+#define CHOOSE_WARPS 4
+
+/* Higher for a better score; of equal ones for the lower expert. Never 0. */
+static __device__ inline uint64_t rank_of(float score, uint32_t expert)
+{
+    const uint32_t bits = simt_bits(score == 0 ? 0 : score); /* there is one zero */
+    const uint32_t rising = bits >> 31 ? ~bits : bits | 0x80000000;
+    return (uint64_t)rising << 32 | (UINT32_MAX - expert);
+}
+
+/* Below all that are finite. */
+static __device__ inline float score_of(float score)
+{
+    return fabsf(score) <= 3.4028235e38f ? score : -3.4028235e38f;
+}
+
+/* A warp to a row: the best of those that come after the one before, n_used times. */
+static __global__ void choose_experts(struct device_visits visits, const float *scores, uint32_t stride,
+                                      const struct step_row *rows, uint32_t n_rows)
+{
+    simt_start();
+    const uint32_t warp = blockIdx.x * CHOOSE_WARPS + threadIdx.x / SIMT_LANES,
+                   lane = threadIdx.x % SIMT_LANES;
+    const uint32_t row = warp < n_rows ? warp : n_rows - 1;
+    const bool is_there = warp < n_rows, is_dead = rows[row].position == ROW_DEAD;
+    const float *mine = scores + (size_t)row * stride;
+    const size_t first = (size_t)row * visits.n_used;
+    uint32_t faults = 0;
+    for (uint32_t e = lane; e < visits.n_experts; e += SIMT_LANES)
+        faults |= !(fabsf(mine[e]) <= 3.4028235e38f);
+    const bool finite = simt_ballot(faults) == 0;
+    uint64_t last = UINT64_MAX;
+    float best = 0, sum = 0;
+    for (uint32_t k = 0; k < visits.n_used; k++) {
+        uint64_t next = 0;
+        for (uint32_t e = lane; e < visits.n_experts; e += SIMT_LANES) {
+            const uint64_t rank = rank_of(score_of(mine[e]), e);
+            next = rank < last && rank > next ? rank : next;
+        }
+        last = simt_warp_max(next);
+        const uint32_t expert = UINT32_MAX - (uint32_t)last;
+        const float score = score_of(mine[expert]);
+        best = k == 0 ? score : best;
+        const float weight = expf(score - best);
+        sum += weight;
+        if (is_there && lane == k % SIMT_LANES) {
+            visits.experts[first + k] = is_dead ? VISIT_NOBODY : expert;
+            visits.weights[first + k] = weight;
+        }
+    }
+    for (uint32_t k = lane; k < visits.n_used && is_there; k += SIMT_LANES) /* what this lane has written */
+        visits.weights[first + k] = finite ? visits.weights[first + k] / sum : NAN;
+}
+
+/* ---- the order of experts ---- */
+
+#define GROUP_THREADS 256
+
+struct group_shared {
+    uint32_t visits[GROUP_THREADS];
+    uint64_t sums[GROUP_THREADS];
+};
+
+/* Calls each(visit) for every visit to the thread's expert, in their order. All threads take part. */
+template <class Each>
+static __device__ inline void for_visits_to(const struct device_visits &visits, uint32_t n_visits,
+                                            uint32_t expert, struct group_shared *shared, const Each &each)
+{
+    for (uint32_t from = 0; from < n_visits; from += GROUP_THREADS) {
+        const uint32_t left = n_visits - from, n = left < GROUP_THREADS ? left : GROUP_THREADS;
+        simt_barrier(); /* the visits before have been looked at */
+        if (threadIdx.x < n)
+            shared->visits[threadIdx.x] = visits.experts[from + threadIdx.x];
+        simt_barrier();
+        for (uint32_t i = 0; i < n; i++)
+            if (shared->visits[i] == expert)
+                each(from + i);
+    }
+}
+
+/* The sum of the values of this thread and those before it. All threads take part. */
+static __device__ inline uint64_t sum_up_to_here(struct group_shared *shared, uint64_t value)
+{
+    shared->sums[threadIdx.x] = value;
+    for (uint32_t step = 1; step < GROUP_THREADS; step *= 2) {
+        simt_barrier();
+        const uint64_t before = threadIdx.x >= step ? shared->sums[threadIdx.x - step] : 0;
+        simt_barrier();
+        shared->sums[threadIdx.x] += before;
+    }
+    simt_barrier();
+    return shared->sums[threadIdx.x];
+}
+
+/* By one block, GROUP_THREADS experts at a time. Counts of places and of tiles go together, in the halves of
+ * 64 bits. */
+static __global__ void group_visits(struct device_visits visits, uint32_t n_visits, uint32_t tile_rows)
+{
+    simt_start();
+    struct group_shared *shared = simt_shared<struct group_shared>();
+    uint64_t before = 0; /* of the experts before these */
+    for (uint32_t from = 0; from < visits.n_experts; from += GROUP_THREADS) {
+        const uint32_t expert = from + threadIdx.x;
+        uint32_t n = 0;
+        for_visits_to(visits, n_visits, expert, shared, [&](uint32_t) { n++; });
+        const uint32_t n_tiles = (n + tile_rows - 1) / tile_rows;
+        const uint64_t counts = n | (uint64_t)n_tiles << 32, sums = sum_up_to_here(shared, counts);
+        const uint64_t firsts = before + sums - counts;
+        uint32_t place = (uint32_t)firsts;
+        for (uint32_t i = 0; i < n_tiles; i++) {
+            const uint32_t left = n - i * tile_rows;
+            visits.tiles[(uint32_t)(firsts >> 32) + i] =
+                visits_tile{expert, place + i * tile_rows, left < tile_rows ? left : tile_rows};
+        }
+        for_visits_to(visits, n_visits, expert, shared, [&](uint32_t visit) {
+            visits.rows[place] = visit / visits.n_used;
+            visits.visits[place++] = visit;
+        });
+        before += shared->sums[GROUP_THREADS - 1];
+    }
+    if (threadIdx.x == 0)
+        *visits.n_tiles = (uint32_t)(before >> 32);
+}
+
+int kernels_choose(struct device_stream *queue, const struct device_visits *visits, const float *scores,
+                   uint32_t stride, const struct step_row *rows, uint32_t n_rows, bool reproducible)
+{
+    const uint32_t tile_rows = visits_tile_of(visits, n_rows, reproducible);
+    if (visits->n_used > visits->n_experts || visits->n_experts > stride)
+        return -EINVAL;
+    int r = simt_launch(queue, "choose_experts", choose_experts,
+                        {(n_rows + CHOOSE_WARPS - 1) / CHOOSE_WARPS, 1, 1}, {CHOOSE_WARPS * SIMT_LANES, 1, 1},
+                        0, *visits, scores, stride, rows, n_rows);
+    if (r < 0 || tile_rows == 0)
+        return r;
+    return simt_launch(queue, "group_visits", group_visits, {1, 1, 1}, {GROUP_THREADS, 1, 1},
+                       sizeof(struct group_shared), *visits, n_rows * visits->n_used, tile_rows);
+}
+
+/* ---- the sum ---- */
+
+#define COMBINE_THREADS 128
+
+/* Four columns to a thread; blockIdx.y is the row. */
+static __global__ void combine_visits(struct device_visits visits, const float *got, uint32_t stride,
+                                      uint32_t n_columns, float *out)
+{
+    simt_start();
+    const uint32_t column = (blockIdx.x * COMBINE_THREADS + threadIdx.x) * 4, row = blockIdx.y;
+    struct float_four sum = {};
+    if (column >= stride)
+        return;
+    for (uint32_t k = 0; k < visits.n_used; k++) {
+        const size_t visit = (size_t)row * visits.n_used + k;
+        const float weight = visits.weights[visit];
+        const struct float_four four = read_columns(got + visit * stride, column, n_columns);
+        SIMT_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            sum.v[i] = fmaf(weight, column + i < n_columns ? four.v[i] : 0, sum.v[i]);
+    }
+    SIMT_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        if (column + i < n_columns)
+            out[(size_t)row * stride + column + i] = sum.v[i];
+}
+
+int kernels_combine(struct device_stream *queue, const struct device_visits *visits, const float *got,
+                    uint32_t stride, uint32_t n_columns, float *out, uint32_t n_rows)
+{
+    if (stride % LAYOUT_COLUMNS != 0 || stride < n_columns)
+        return -EINVAL;
+    return simt_launch(queue, "combine_visits", combine_visits,
+                       {(stride / 4 + COMBINE_THREADS - 1) / COMBINE_THREADS, n_rows, 1},
+                       {COMBINE_THREADS, 1, 1}, 0, *visits, got, stride, n_columns, out);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_KERNELS_H
+#define CUDA_KERNELS_H
+
+/* The kernels, each as a function that queues it on a stream: 0 or a fault (device.h).
+ *
+ * Pointers are to device memory unless said otherwise. n_rows is a count of the grid and may be more than the
+ * step has: rows whose struct step_row is dead are computed on whatever there is, finite or not, and touch
+ * nothing that others read. What is launched depends on the arguments alone, so a recorded launch serves
+ * every step of that many rows.
+ *
+ * Rows of activations are padded to a multiple of 256 columns; what is beyond the columns is zero. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda/device/device.h"
+#include "cuda/kernels/shares.h"
+#include "cuda/kernels/state.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "engine/backend/backend.h"
+#include "gguf/format.h"
+#include "model/description.h"
+
+/* ---- weights ---- */
+
+/* A matrix as kernels read it: layout.h packs it. */
+struct device_matrix {
+    enum format format;
+    uint32_t n_rows, n_columns; /* outputs, inputs */
+    uint32_t n_experts;         /* so many such matrices, one after the other; of experts alone more than 1 */
+    uint32_t padded_columns;    /* to 256 */
+    const void *planes[4];      /* by format: layout.h; aligned to 16 bytes */
+    const float *bias;          /* [n_rows], or NULL */
+};
+
+struct device_vector {
+    const float *weight, *bias; /* aligned to 16 bytes; NULL: none */
+};
+
+/* ---- activations ---- */
+
+/* What products read. Blocks of 32 have a scale: value ≈ scale · quant; `sums` is scale · the sum of the
+ * quants, which formats with minimums need. Kernels that make them leave out what is NULL: values where no
+ * matrix reads them, or quants. */
+struct device_activations {
+    float *values;        /* [rows][stride] */
+    int8_t *quants;       /* [rows][stride], in the order of layout_quant_place */
+    float *scales, *sums; /* [rows][stride / 32]; there when quants are */
+    uint32_t stride;
+};
+
+/* stream = scale · row of `embedding` + row of `positions`, when there is one; both are as in the file:
+ * planes[0] is rows of the file's blocks. Dead rows become zeros. -EINVAL: a format that layout.h does not
+ * have. */
+struct embed_step {
+    const struct device_matrix *embedding, *positions;
+    float scale;
+    float *stream; /* [n_rows][stride] */
+    uint32_t stride;
+};
+int kernels_embed(struct device_stream *queue, const struct embed_step *embed, const struct step_row *rows,
+                  uint32_t n_rows);
+
+/* What a layer's half does to the stream, and what the next products read, in one kernel:
+ *
+ *   stream += residual_scale · post_norm(delta)      where delta is given
+ *   out = norm(stream), as floats and quantized
+ *
+ * With `outputs`, row i of out is made from row outputs[i] of stream and delta, and the stream stays as it
+ * is: several i may name one row. A vector without a weight is no norm: post_norm then hands delta on, norm
+ * the stream. Vectors hold norm.offset already. -EINVAL: more than KERNELS_NORM_COLUMNS. */
+#define KERNELS_NORM_COLUMNS 12288
+struct norm_step {
+    float *stream;      /* [rows][stride] */
+    const float *delta; /* [rows][stride], or NULL */
+    uint32_t stride, n_columns;
+    struct norm norm, post_norm;
+    struct device_vector vector, post_vector;
+    float residual_scale;
+    const uint32_t *outputs;       /* [n_rows], or NULL: row i */
+    struct device_activations out; /* of the same stride */
+};
+int kernels_norm(struct device_stream *queue, const struct norm_step *norm, uint32_t n_rows);
+
+/* quants, scales and sums from values. */
+int kernels_quantize(struct device_stream *queue, const struct device_activations *x, uint32_t n_columns,
+                     uint32_t n_rows);
+
+/* Memory of products whose tiles several blocks of threads share (shares.h). */
+struct multiply_scratch {
+    uint32_t n_multiprocessors; /* 0: no tile is shared */
+    enum shares_rule rule;
+    float *sums;       /* kernels_multiply_scratch bytes */
+    uint32_t *tickets; /* [shares_most_divided], zeros between kernels */
+};
+size_t kernels_multiply_scratch(uint32_t n_multiprocessors);
+
+/* Of a step's products. */
+struct multiply_step {
+    uint32_t n_rows;
+    bool reproducible;                      /* an output's bits depend on its row alone, not on n_rows */
+    const struct multiply_scratch *scratch; /* or NULL; no bit depends on it */
+};
+
+/* out[row][i] = bias[i] + weights[i] · x[row], for up to KERNELS_PRODUCTS matrices that read the same x in
+ * one launch. F32, F16 and BF16 matrices read x.values, others x.quants. -EINVAL: a format that layout.h does
+ * not have, or more columns than x. */
+#define KERNELS_PRODUCTS 3
+#define KERNELS_FEW      4 /* rows, up to which the weights' bytes are all that counts */
+struct device_product {
+    const struct device_matrix *matrix;
+    float *out; /* [n_rows][out_stride] */
+    uint32_t out_stride;
+};
+int kernels_multiply(struct device_stream *queue, const struct device_product *products, uint32_t n_products,
+                     const struct device_activations *x, const struct multiply_step *step);
+
+/* out = activation(gate) · up, or activation(up) where gate is NULL; as floats and quantized. -EINVAL: a
+ * stride that is no multiple of 4, or of `out` none of 256. */
+struct activate_step {
+    enum activation activation;
+    const float *gate, *up; /* [rows][stride] */
+    uint32_t stride, n_columns;
+    struct device_activations out;
+};
+int kernels_activate(struct device_stream *queue, const struct activate_step *activate, uint32_t n_rows);
+
+/* Products, and the activation that takes them: a few rows in one launch, more in two. `products` are the
+ * gate's, where there is activate->gate, and up's, whose outputs are activate's. `tickets`:
+ * [activate->out.stride / 32] zeros, which are zeros again afterwards. -EINVAL as the two, or for matrices of
+ * other sizes. */
+int kernels_multiply_activate(struct device_stream *queue, const struct device_product *products,
+                              const struct device_activations *x, const struct multiply_step *step,
+                              const struct activate_step *activate, uint32_t *tickets);
+
+/* A product, and the norm that takes it as its delta: one row in one launch, more in two. norm->delta is the
+ * product's `out`, of the norm's stride, and there are no norm->outputs. `ticket`: a zero, which is zero
+ * again afterwards. -EINVAL as the two. */
+int kernels_multiply_norm(struct device_stream *queue, const struct device_product *product,
+                          const struct device_activations *x, const struct multiply_step *step,
+                          const struct norm_step *norm, uint32_t *ticket);
+
+/* ---- what a library multiplies (large.h) ---- */
+
+/* A matrix as bfloat16, [n_rows][padded_columns]: scale and minimum applied in float, then rounded to the
+ * nearest, ties to even. `out` is aligned to 16 bytes. -EINVAL: a format that layout.h does not have. */
+int kernels_unpack(struct device_stream *queue, const struct device_matrix *matrix, uint16_t *out);
+
+/* x.values as bfloat16, [n_padded][stride]; rows from n_rows on are zeros. */
+int kernels_round(struct device_stream *queue, const struct device_activations *x, uint32_t n_rows,
+                  uint32_t n_padded, uint16_t *out);
+
+/* ---- mixtures of experts ---- */
+
+/* Where rows go. A *visit* is one row at one of its experts: a row makes n_used of them, visit row · n_used +
+ * k being that to its k-th best. Where rows are many, visits to one expert get neighbouring *places*, and
+ * tiles are runs of them. Dead rows visit nobody. */
+#define VISIT_NOBODY        UINT32_MAX
+#define KERNELS_MOST_USED   512   /* experts of a row */
+#define KERNELS_MOST_VISITS 32768 /* of a step; what a bucket has too many is not counted */
+struct visits_tile {
+    uint32_t expert, first, n; /* places */
+};
+struct device_visits {
+    uint32_t n_experts, n_used;
+    uint32_t *experts;         /* [visits], or VISIT_NOBODY */
+    float *weights;            /* [visits]: of a row they add up to 1 */
+    uint32_t *visits, *rows;   /* by place */
+    struct visits_tile *tiles; /* [kernels_most_tiles], of KERNELS_LEAST_TILE */
+    uint32_t *n_tiles;
+};
+
+/* Tiles that there may be, of so many places at most each. */
+#define KERNELS_LEAST_TILE 8
+static inline uint32_t kernels_most_tiles(uint32_t n_experts, uint32_t n_visits, uint32_t tile)
+{
+    const uint32_t most = n_visits / tile + n_experts;
+    return n_visits < most ? n_visits : most;
+}
+
+/* The best n_used experts of each row by its scores, [n_rows][stride], of equal ones the first, and the
+ * softmax of their scores; where a score is not finite all weights of the row are NaN. Then places and tiles,
+ * when the products of so many rows need them. -EINVAL: more experts than scores, or than there are. */
+int kernels_choose(struct device_stream *queue, const struct device_visits *visits, const float *scores,
+                   uint32_t stride, const struct step_row *rows, uint32_t n_rows, bool reproducible);
+
+/* out[visit][i] = weights[expert][i] · x, in one launch, `x` being that of the visit's row or, when
+ * not by_row, of the visit. Only what is visited is read. The step's rows and whether it is reproducible are
+ * those of the choice; no tile is shared. -EINVAL as kernels_multiply, or for matrices of another number of
+ * experts or with a bias. */
+int kernels_multiply_visits(struct device_stream *queue, const struct device_product *products,
+                            uint32_t n_products, const struct device_activations *x, bool by_row,
+                            const struct device_visits *visits, const struct multiply_step *step);
+
+/* out[row] = Σ weight · got[visit], best expert first. [visits][stride], [n_rows][stride] */
+int kernels_combine(struct device_stream *queue, const struct device_visits *visits, const float *got,
+                    uint32_t stride, uint32_t n_columns, float *out, uint32_t n_rows);
+
+/* logits = cap · tanh(scale · logits / cap), cap 0: scale · logits. [n_rows][stride], n_vocab of each */
+int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, uint32_t n_vocab, float scale,
+                   float cap, uint32_t n_rows);
+
+/* ---- attention ---- */
+
+/* The KV pool. What a block looks like inside is kv.h's matter: BACKEND_BLOCK_TOKENS positions of one layer's
+ * keys and values take layer_bytes, layers stand one after the other in a block. Dead rows write nothing. */
+struct device_kv {
+    uint8_t *pool;             /* [n_blocks][n_layers][layer_bytes] */
+    enum backend_kv_type type; /* BACKEND_KV_F16 or BACKEND_KV_Q8 */
+    uint32_t n_blocks, n_layers, n_heads, dim;
+    uint32_t padded;   /* dims that there is room for */
+    size_t part_bytes; /* keys of one head in one block, or its values: a multiple of 16 */
+    size_t layer_bytes, block_bytes;
+};
+
+/* Fills in what follows of type, n_layers, n_heads and dim: padded and the sizes. */
+void kernels_kv_lay_out(struct device_kv *kv);
+
+/* Between the q k v products and attention, in one kernel: heads of q and k normed where q_norm and k_norm
+ * have a weight; turned as `rotary` says; q scaled; k and v stored in the pool, as what its type rounds them
+ * to. */
+struct heads_step {
+    float *q, *k;   /* [rows][q_stride], [rows][kv_stride] */
+    const float *v; /* [rows][kv_stride] */
+    uint32_t q_stride, kv_stride;
+    uint32_t n_heads, layer;
+    struct norm norm;
+    struct device_vector q_norm, k_norm;
+    struct rotary rotary;
+    const double *frequencies; /* [rotary.dims / 2], radians a position, scaling and factors included */
+    float attention_scale;
+    struct device_kv kv;
+};
+int kernels_heads(struct device_stream *queue, const struct heads_step *heads, const struct slots *slots,
+                  const struct step_row *rows, uint32_t n_rows);
+
+/* Memory of attention: the work list of a step, and partial results of sequences that several blocks of
+ * threads share. The same for all launches of a backend. */
+struct attention_scratch {
+    uint8_t *memory; /* kernels_attention_scratch bytes */
+    uint32_t max_rows, n_context, n_heads;
+};
+size_t kernels_attention_scratch(const struct device_kv *kv, const struct attention_scratch *scratch);
+
+/* Once a step, before the layers: the work list of the step's attention. */
+int kernels_attention_plan(struct device_stream *queue, const struct device_kv *kv,
+                           const struct attention_scratch *scratch, const struct step_row *rows,
+                           uint32_t n_rows);
+
+/* Attention of every row over what its sequence's blocks hold up to its position, into out.values, and
+ * quantized. Sequences are cut into pieces of ATTENTION_PIECE positions that never depend on the batch;
+ * partial results are merged in their order: the bits of a row depend on its sequence alone. n_rows is that
+ * of the plan. */
+#define ATTENTION_PIECE 256
+struct attention_step {
+    const float *q; /* [rows][q_stride], turned and scaled */
+    uint32_t q_stride, layer;
+    uint32_t window;
+    float cap;
+    struct device_kv kv;
+    struct device_activations out;
+    struct attention_scratch scratch;
+};
+int kernels_attention(struct device_stream *queue, const struct attention_step *attention,
+                      const struct slots *slots, const struct step_row *rows, uint32_t n_rows);
+
+/* ---- the ends of a step ---- */
+
+/* First: appends blocks to tables, makes rows and outputs. Rows from the step's own number on, up to n_rows,
+ * become dead, and so many outputs name row 0. */
+int kernels_resolve(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
+                    uint32_t n_rows);
+
+/* Last: samples for every set that asks for it, in the order of its rows, as engine/sampling/sampling.h says,
+ * bit for bit where the arithmetic is the same; accepts drafts; advances slots and their uses; writes log
+ * probabilities, results and, last of all, the step's number into the mailbox. `logits` are those of the
+ * step's outputs; sampled ones are among the first n_outputs; `masks` as in struct step_set, or NULL. */
+struct sample_step {
+    const float *logits; /* [outputs][stride] */
+    uint32_t stride;
+    const uint32_t *masks;
+    const struct mailbox *mailboxes; /* [MAILBOXES], in device memory, of pinned memory */
+    void *scratch;                   /* kernels_sample_scratch bytes, zero before its first use */
+};
+size_t kernels_sample_scratch(uint32_t n_vocab, uint32_t max_outputs);
+int kernels_sample(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
+                   const struct sample_step *sample, uint32_t n_outputs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_CANDIDATES_H
+#define CUDA_CANDIDATES_H
+
+/* Ids as sampling sees them, for kernels only: a row's logits after masks, penalties and biases, a chunk of
+ * ids at a time, and each of them as the key of engine/sampling/sampling.c, whose order is the order of the
+ * contract: likely first, the lower id first among equals.
+ *
+ * Nothing is stored between passes: a chunk is made anew in shared memory by each that wants it, for reading
+ * a logit costs less than writing it somewhere. Only rows with penalties read uses, only those with biases
+ * look at the list. Arithmetic is that of sampling.c, operation by operation. */
+
+#include "cuda/kernels/kernels.h"
+#include "cuda/device/simt.h"
+#include "engine/backend/backend.h"
+
+#define CANDIDATES_THREADS 256
+#define CANDIDATES_CHUNK   4096 /* ids */
+#define FLOAT_MOST         3.402823466e+38f
+
+/* One output of a step, of a set that samples. */
+struct sampled_row {
+    const float *logits;            /* [n_vocab], as the model gave them */
+    const uint32_t *allowed;        /* of a grammar, or NULL */
+    const struct token_use *uses;   /* NULL: no penalty */
+    const struct slot_bias *biases; /* [n_biases] */
+    uint32_t n_biases;
+    const int32_t *drafts; /* [n_drafts] ids of the set that count as sampled before this row */
+    uint32_t n_drafts;
+    uint32_t n_vocab;
+    const uint32_t *mask; /* NULL: all */
+    const struct slot_state *slot;
+    const struct step_set *set;
+    uint32_t nth;         /* of the set's sampled rows */
+    uint32_t position;    /* the index that the new id will have */
+    const uint64_t *list; /* [n_list] keys: the only candidates; NULL: all of the vocabulary */
+    uint32_t n_list;
+};
+
+/* False when the output is not sampled: it is padding, of a slot that has ended, or for the host. */
+__device__ static inline bool find_sampled_row(struct sampled_row *row, const struct slots *slots,
+                                               const struct step_memory *memory,
+                                               const struct sample_step *sample, uint32_t output)
+{
+    if (output >= memory->step->n_outputs)
+        return false;
+    const uint32_t r = memory->outputs[output];
+    const struct step_row step_row = memory->rows[r];
+    if (step_row.position == ROW_DEAD)
+        return false;
+    const struct step_set *set = &memory->sets[step_row.set];
+    if (set->output != BACKEND_SAMPLE_LAST && set->output != BACKEND_SAMPLE_ALL)
+        return false;
+    row->list = NULL;
+    row->n_list = 0;
+    const size_t words = (slots->n_vocab + 31) / 32;
+    row->set = set;
+    row->slot = &slots->states[set->slot];
+    row->nth = output - set->first_output;
+    row->position = step_row.position + 1;
+    row->n_vocab = slots->n_vocab;
+    row->logits = sample->logits + (size_t)output * sample->stride;
+    row->mask = slots->mask;
+    row->allowed = sample->masks && set->first_mask != UINT32_MAX
+                       ? sample->masks + (set->first_mask + row->nth) * words
+                       : NULL;
+    row->uses = row->slot->keeps_uses ? slots->uses + (size_t)set->slot * slots->n_vocab : NULL;
+    row->biases = slots->biases + (size_t)set->slot * STATE_MOST_BIASES;
+    row->n_biases = row->slot->n_biases;
+    row->drafts = memory->ids + set->first_row + 1;
+    row->n_drafts = set->output == BACKEND_SAMPLE_ALL ? row->nth : 0;
+    return true;
+}
+
+/* ---- keys ---- */
+
+__device__ static inline uint64_t key_of(float logit, uint32_t id)
+{
+    uint32_t bits = simt_bits(logit + 0.0f); /* −0 and 0 are a tie */
+    bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+    return (uint64_t)bits << 32 | (uint32_t)~id;
+}
+
+__device__ static inline float key_logit(uint64_t key)
+{
+    uint32_t bits = (uint32_t)(key >> 32);
+    return simt_of_bits(bits & 0x80000000u ? bits & 0x7fffffffu : ~bits);
+}
+
+__device__ static inline uint32_t key_id(uint64_t key)
+{
+    return ~(uint32_t)key;
+}
+
+__device__ static inline bool is_finite(float x)
+{
+    return fabsf(x) <= FLOAT_MOST;
+}
+
+/* ---- a chunk ---- */
+
+__device__ static inline float penalized(const struct slot_state *slot, float logit, bool in_prompt,
+                                         uint32_t in_output)
+{
+    if (!is_finite(logit) || !(in_prompt || in_output > 0))
+        return logit;
+    logit = logit > 0 ? logit / slot->repetition_penalty : simt_multiply(logit, slot->repetition_penalty);
+    logit = logit > FLOAT_MOST ? FLOAT_MOST : logit < -FLOAT_MOST ? -FLOAT_MOST : logit;
+    return in_output > 0
+               ? logit - (slot->presence_penalty + simt_multiply(slot->frequency_penalty, (float)in_output))
+               : logit;
+}
+
+/* The logit of an id before biases; NaN when it must not be sampled. */
+__device__ static inline float logit_of(const struct sampled_row *row, uint32_t id, uint32_t times_drafted)
+{
+    const uint32_t bit = 1u << id % 32;
+    if ((row->mask && !(row->mask[id / 32] & bit)) || (row->allowed && !(row->allowed[id / 32] & bit)))
+        return NAN;
+    if (!row->uses)
+        return row->logits[id];
+    const struct token_use use = row->uses[id];
+    return penalized(row->slot, row->logits[id], use.in_prompt, use.in_output + times_drafted);
+}
+
+/* Drafts that fall into the chunk, one thread each: those after its first mention do nothing. */
+__device__ static inline void count_drafts(const struct sampled_row *row, uint32_t base, uint32_t n,
+                                           float *chunk)
+{
+    for (uint32_t i = threadIdx.x; row->uses && i < row->n_drafts; i += CANDIDATES_THREADS) {
+        const uint32_t id = (uint32_t)row->drafts[i];
+        uint32_t times = 0, first = i;
+        for (uint32_t j = 0; j < row->n_drafts; j++)
+            if ((uint32_t)row->drafts[j] == id) {
+                times++;
+                first = j < first ? j : first;
+            }
+        if (first == i && id >= base && id - base < n)
+            chunk[id - base] = logit_of(row, id, times);
+    }
+}
+
+/* Fills chunk[i] with the logit of id base + i; what is not finite is no candidate. All threads of the block;
+ * it is complete when the function returns. Returns its size. */
+__device__ static inline uint32_t take_chunk(const struct sampled_row *row, uint32_t base, float *chunk)
+{
+    const uint32_t n = row->n_vocab - base < CANDIDATES_CHUNK ? row->n_vocab - base : CANDIDATES_CHUNK;
+    simt_barrier(); /* whoever read the one before is done */
+    for (uint32_t i = threadIdx.x; i < n; i += CANDIDATES_THREADS)
+        chunk[i] = logit_of(row, base + i, 0);
+    simt_barrier();
+    if (row->uses && row->n_drafts > 0) {
+        count_drafts(row, base, n, chunk);
+        simt_barrier();
+    }
+    if (row->n_biases > 0) {
+        for (uint32_t i = threadIdx.x; i < row->n_biases; i += CANDIDATES_THREADS) {
+            const struct slot_bias bias = row->biases[i];
+            if ((uint32_t)bias.id >= base && (uint32_t)bias.id - base < n)
+                chunk[(uint32_t)bias.id - base] += bias.bias;
+        }
+        simt_barrier();
+    }
+    return n;
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_DESCENT_H
+#define CUDA_DESCENT_H
+
+/* A block of threads over all candidates of a row, for kernels only, and the question that top-k, top-p and
+ * the most likely ids are all forms of: how far down the order of keys until the amounts, 1 or probability
+ * each, reach a target. The answer is a radix descent, a digit of the key a round, in bounded time whatever
+ * the logits. Probabilities are fixed-point integers, so that their sums have no order. */
+
+#include "cuda/kernels/sampling/candidates.h"
+
+#define MASS_ONE    (1ull << 40) /* of the most likely id, as in sampling.c */
+#define DIGIT_BITS  8
+#define DIGITS      (1u << DIGIT_BITS)
+#define ALL_WARPS   (CANDIDATES_THREADS / SIMT_LANES)
+#define DIGITS_EACH (DIGITS / SIMT_LANES) /* of a lane of the warp that looks for the digit */
+
+struct descent_shared {
+    float chunk[CANDIDATES_CHUNK];
+    uint64_t amounts[DIGITS];
+    uint64_t target;
+    uint64_t keys[ALL_WARPS];
+    double sums[ALL_WARPS];
+    uint32_t digit, n;
+};
+
+/* f(logit, id) for every candidate, a thread each. f meets nobody. */
+template <class F>
+__device__ static inline void each_candidate(const struct sampled_row *row, struct descent_shared *shared,
+                                             F f)
+{
+    for (uint32_t i = threadIdx.x; i < row->n_list; i += CANDIDATES_THREADS)
+        f(key_logit(row->list[i]), key_id(row->list[i]));
+    for (uint32_t base = 0; !row->list && base < row->n_vocab; base += CANDIDATES_CHUNK) {
+        const uint32_t n = take_chunk(row, base, shared->chunk);
+        for (uint32_t i = threadIdx.x; i < n; i += CANDIDATES_THREADS)
+            if (is_finite(shared->chunk[i]))
+                f(shared->chunk[i], base + i);
+    }
+    simt_barrier();
+}
+
+/* The same value to all threads: the largest of theirs. */
+__device__ static inline uint64_t block_max(struct descent_shared *shared, uint64_t value)
+{
+    value = simt_warp_max(value);
+    simt_barrier();
+    if (threadIdx.x % SIMT_LANES == 0)
+        shared->keys[threadIdx.x / SIMT_LANES] = value;
+    simt_barrier();
+    for (uint32_t i = 0; i < ALL_WARPS; i++)
+        value = shared->keys[i] > value ? shared->keys[i] : value;
+    return value;
+}
+
+template <class T> __device__ static inline T block_sum(T *parts, T value)
+{
+    value = simt_warp_sum(value);
+    simt_barrier();
+    if (threadIdx.x % SIMT_LANES == 0)
+        parts[threadIdx.x / SIMT_LANES] = value;
+    simt_barrier();
+    value = 0;
+    for (uint32_t i = 0; i < ALL_WARPS; i++)
+        value += parts[i];
+    return value;
+}
+
+__device__ static inline uint64_t mass_of(float logit, float best, float temperature)
+{
+    return (uint64_t)(expf((logit - best) / temperature) * (float)MASS_ONE);
+}
+
+/* One warp: the digit, from the largest down, at which the amounts reach the target; what is left of the
+ * target there. DIGITS: none does. */
+__device__ static inline void find_digit(struct descent_shared *shared)
+{
+    const uint32_t lane = threadIdx.x % SIMT_LANES, first = DIGITS - 1 - lane * DIGITS_EACH;
+    uint64_t own = 0;
+    for (uint32_t i = 0; i < DIGITS_EACH; i++)
+        own += shared->amounts[first - i];
+    uint64_t sum = own; /* of this lane's digits and all larger ones */
+    for (uint32_t apart = 1; apart < SIMT_LANES; apart *= 2) {
+        uint64_t other = simt_shuffle(sum, (lane - apart) % SIMT_LANES);
+        sum += lane >= apart ? other : 0;
+    }
+    const uint64_t target = shared->target;
+    const uint32_t reached = simt_ballot(sum >= target);
+    simt_warp_barrier();
+    if (reached == 0) {
+        if (lane == 0)
+            shared->digit = DIGITS;
+    } else if (sum >= target && sum - own < target) {
+        uint64_t left = target - (sum - own);
+        uint32_t digit = first;
+        while (shared->amounts[digit] < left)
+            left -= shared->amounts[digit--];
+        shared->digit = digit;
+        shared->target = left;
+    }
+}
+
+/* The smallest key that is kept when candidates of at least `least` are taken in descending order until their
+ * amounts reach `target`, ≥ 1; 0 keeps all. amount(logit) is that of a candidate. */
+template <class F>
+__device__ static inline uint64_t key_threshold(const struct sampled_row *row, struct descent_shared *shared,
+                                                uint64_t least, uint64_t target, F amount)
+{
+    uint64_t prefix = 0;
+    if (threadIdx.x == 0)
+        shared->target = target;
+    for (int shift = 64 - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
+        simt_barrier();
+        for (uint32_t i = threadIdx.x; i < DIGITS; i += CANDIDATES_THREADS)
+            shared->amounts[i] = 0;
+        simt_barrier();
+        each_candidate(row, shared, [=](float logit, uint32_t id) {
+            const uint64_t key = key_of(logit, id);
+            const bool open = shift == 64 - DIGIT_BITS || key >> (shift + DIGIT_BITS) == prefix;
+            if (key >= least && open)
+                simt_atomic_add(&shared->amounts[key >> shift & (DIGITS - 1)], amount(logit));
+        });
+        if (threadIdx.x < SIMT_LANES)
+            find_digit(shared);
+        simt_barrier();
+        if (shared->digit == DIGITS)
+            return 0;
+        prefix = prefix << DIGIT_BITS | shared->digit;
+    }
+    return prefix;
+}
+
+#endif

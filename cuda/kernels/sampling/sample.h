@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_SAMPLE_H
+#define CUDA_SAMPLE_H
+
+/* The kernels that kernels_sample queues one after the other, and what they leave for each other. */
+
+#include "cuda/kernels/kernels.h"
+#include "cuda/device/simt.h"
+
+/* What is still to be done for an output. */
+enum sampled_path {
+    SAMPLED_DONE, /* `id` holds */
+    SAMPLED_DRAW, /* every id takes part, or is left out by its own probability */
+    SAMPLED_CUT   /* top-k or top-p */
+};
+
+/* How far one output has come: the head of its part of kernels_sample's scratch. */
+struct alignas(16) sampled {
+    uint64_t best;    /* the largest key; 0 before a step */
+    uint64_t total;   /* mass of all candidates, with SAMPLED_CUT and no top-k */
+    int32_t id;       /* −1: nothing may be sampled, or no logit is finite */
+    uint32_t path;    /* enum sampled_path */
+    uint32_t arrived; /* blocks of threads, of the kernel that runs; 0 between kernels */
+    uint32_t last_bin, n_list;
+};
+
+/* The outputs' parts, one after the other: the place of each is the same whatever a launch's number of them.
+ */
+struct sampled_outputs {
+    uint8_t *memory;
+    size_t stride;
+};
+
+static inline struct sampled_outputs sampled_outputs(void *scratch, uint32_t n_vocab)
+{
+    struct sampled_outputs outputs = {(uint8_t *)scratch, kernels_sample_scratch(n_vocab, 1)};
+    return outputs;
+}
+
+__device__ static inline struct sampled *sampled_at(struct sampled_outputs outputs, uint32_t output)
+{
+    return (struct sampled *)(outputs.memory + output * outputs.stride);
+}
+
+int sample_logprobs(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
+                    const struct sample_step *sample, uint32_t n_outputs);
+int sample_accept(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
+                  const struct sample_step *sample, uint32_t n_outputs);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_TRAIT_KINDS_H
+#define CUDA_TRAIT_KINDS_H
+
+/* What kernels make of the kinds in model/kinds.h. */
+
+#include "cuda/device/simt.h"
+#include "model/description.h"
+
+static __device__ inline float activation_silu(float x)
+{
+    return x / (1.0f + expf(-x));
+}
+
+/* By tanh: x / (1 + e^−2u), u = √(2/π) · (x + 0.044715 x³). */
+static __device__ inline float activation_gelu(float x)
+{
+    return x / (1.0f + expf(-2 * 0.79788456f * fmaf(x * x * x, 0.044715f, x)));
+}
+
+static __device__ inline float activation_relu_squared(float x)
+{
+    x = x < 0 ? 0 : x;
+    return x * x;
+}
+
+static __device__ inline float activated(enum activation activation, float x)
+{
+#define CASE(name, id, words)                                                                                \
+    case ACTIVATION_##name:                                                                                  \
+        return activation_##id(x);
+    switch (activation) {
+        ACTIVATIONS(CASE)
+    }
+#undef CASE
+    return NAN; /* there is no other */
+}
+
+/* Whether rows are centered, and have a bias. */
+static __device__ inline bool is_centered(enum norm_kind kind)
+{
+    switch (kind) {
+    case NORM_RMS:
+        return false;
+    case NORM_LAYER:
+        return true;
+    }
+    return false;
+}
+
+#endif

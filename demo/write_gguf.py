@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes a checkpoint as a GGUF file:  write_gguf.py CHECKPOINT OUT.gguf [--type Q8_0|F16|F32]
+
+Matrices get the type asked for, norms stay F32. The output head is the embedding (tied), so there is no
+output.weight. There is no default system message: the template renders just the messages that are given.
+"""
+import argparse
+import pathlib
+
+import torch
+
+import gguf
+from model import Shape
+from vocabulary import CONTROL, Vocabulary
+
+CHAT_TEMPLATE = ("{% for message in messages %}"
+                 "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
+                 "{% endfor %}"
+                 "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7}
+NORMAL_PIECE, CONTROL_PIECE = 1, 3
+
+
+def pairs(shape, vocabulary, type_name):
+    u32, text = gguf.UINT32, gguf.STRING
+    kinds = [CONTROL_PIECE if piece in CONTROL else NORMAL_PIECE for piece in vocabulary.pieces]
+    return [
+        ("general.architecture", text, "llama"),
+        ("general.type", text, "model"),
+        ("general.name", text, "Quern demo"),
+        ("general.license", text, "mit"),
+        ("general.description", text, "A tiny chat model about Quern, trained by demo on generated text"),
+        ("general.file_type", u32, FILE_TYPES[type_name]),
+        ("general.quantization_version", u32, 2),
+        ("general.alignment", u32, gguf.ALIGNMENT),
+        ("llama.vocab_size", u32, shape.vocabulary),
+        ("llama.context_length", u32, shape.context),
+        ("llama.embedding_length", u32, shape.width),
+        ("llama.block_count", u32, shape.layers),
+        ("llama.feed_forward_length", u32, shape.feed_forward),
+        ("llama.attention.head_count", u32, shape.heads),
+        ("llama.attention.head_count_kv", u32, shape.kv_heads),
+        ("llama.attention.layer_norm_rms_epsilon", gguf.FLOAT32, shape.norm_epsilon),
+        ("llama.rope.dimension_count", u32, shape.head_width),
+        ("llama.rope.freq_base", gguf.FLOAT32, shape.rope_base),
+        ("tokenizer.ggml.model", text, "gpt2"),
+        ("tokenizer.ggml.pre", text, "qwen2"),
+        ("tokenizer.ggml.tokens", (gguf.ARRAY, text), vocabulary.pieces),
+        ("tokenizer.ggml.token_type", (gguf.ARRAY, gguf.INT32), kinds),
+        ("tokenizer.ggml.merges", (gguf.ARRAY, text), [" ".join(pair) for pair in vocabulary.merges]),
+        ("tokenizer.ggml.eos_token_id", u32, vocabulary.end),
+        ("tokenizer.ggml.eot_token_id", u32, vocabulary.end),
+        ("tokenizer.ggml.padding_token_id", u32, vocabulary.end_of_text),
+        ("tokenizer.ggml.add_bos_token", gguf.BOOL, False),
+        ("tokenizer.chat_template", text, CHAT_TEMPLATE),
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=pathlib.Path)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--type", choices=sorted(FILE_TYPES), default="Q8_0")
+    args = parser.parse_args()
+    state = torch.load(args.checkpoint, map_location="cpu")
+    shape = Shape(**state["shape"])
+    matrix_kind = gguf.TYPE_NAMES[args.type]
+    tensors = [(name, value.float().numpy(), matrix_kind if value.dim() == 2 else gguf.F32)
+               for name, value in state["model"].items()]
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    gguf.write(args.out, pairs(shape, Vocabulary.load(), args.type), tensors)
+    print(f"{args.out}: {args.out.stat().st_size / 1e6:.2f} MB, {args.type}, step {state['step']}, "
+          f"{state['tokens'] / 1e6:.1f} M tokens in {state['seconds'] / 60:.1f} min")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Backends by name: those of this build at once, plugins when they are asked for. */
+
+#include "engine/backend/backends.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "engine/backend/plugin.h"
+
+/* A plugin whose device is there. -ENOENT: there is no such plugin; -ENOEXEC: not for this build; -ENODEV: no
+ * device. */
+static int load(const char *name, struct backend_choice *ret_choice, struct error *err)
+{
+    const struct backend_plugin *plugin;
+    uint32_t n_devices;
+    int r = plugin_load(name, &plugin, err);
+    if (r == 0)
+        r = plugin->count(&n_devices, err);
+    if (r == 0)
+        *ret_choice = (struct backend_choice){.ops = plugin->ops, .n_devices = n_devices};
+    return r;
+}
+
+#define PASSED_OVER "the CPU is used and not the GPU"
+
+/* That a machine has no GPU, or a build no plugin for one, is nothing to talk about. */
+static struct backend_choice choose_best(const struct model *model)
+{
+    struct backend_choice gpu, cpu = {.ops = &backend_cpu};
+    int r = load("cuda", &gpu, &cpu.note);
+    if (r == 0 && model && gpu.ops->check)
+        r = gpu.ops->check(model, &cpu.note);
+    if (r == 0) {
+        gpu.is_auto = true;
+        return gpu;
+    }
+    if (r == -ENODEV || r == -ENOENT)
+        cpu.note.text[0] = 0;
+    else
+        error_prefix(&cpu.note, r, PASSED_OVER);
+    return cpu;
+}
+
+bool backend_fall_back(struct backend_choice *choice, const struct error *why)
+{
+    if (!choice->is_auto)
+        return false;
+    *choice = (struct backend_choice){.ops = &backend_cpu, .note = *why};
+    error_prefix(&choice->note, 0, PASSED_OVER);
+    return true;
+}
+
+int backend_check_name(const char *name, struct error *err)
+{
+    static const char *const names[] = {"auto", "cpu", "cuda", "emu", "emu-counting", "null"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return 0;
+    return error_set(err, -EINVAL, "there is no device \"%s\"; there are " QUERN_DEVICES, name);
+}
+
+int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
+                   struct error *err)
+{
+    int r = backend_check_name(name, err);
+    if (r < 0)
+        return r;
+    if (strcmp(name, "cpu") == 0)
+        *ret_choice = (struct backend_choice){.ops = &backend_cpu};
+    else if (strcmp(name, "null") == 0)
+        *ret_choice = (struct backend_choice){.ops = &backend_null};
+    else if (strcmp(name, "auto") == 0)
+        *ret_choice = choose_best(model);
+    else
+        return load(name, ret_choice, err) < 0 ? error_prefix(err, -ENODEV, "no device \"%s\"", name) : 0;
+    return 0;
+}
+
+uint32_t backend_share(const struct backend_choice *choice, uint32_t i, uint32_t n, uint32_t *ret_n_sharers)
+{
+    const uint32_t n_devices = choice->n_devices ? choice->n_devices : 1, mine = i % n_devices;
+    *ret_n_sharers = mine < n ? (n - mine - 1) / n_devices + 1 : 1;
+    return mine;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_ENGINE_LIBRARY_ROWS_H
+#define WORKER_ENGINE_LIBRARY_ROWS_H
+
+/* From how many rows on a step's products are cuBLASLt's (backend_cuda_config), as options name it. */
+
+#include "common/error.h"
+#include "engine/backend/backend.h"
+
+/* What "auto" is. It comes from a calculation for an H200 (docs/ARCHITECTURE.md) and is not measured yet. */
+#define LIBRARY_ROWS_AUTO 512
+
+/* "off" (0), "auto" or a number of at least BACKEND_LEAST_LIBRARY_ROWS. -EINVAL says what there is. */
+int library_rows_by_name(const char *name, uint32_t *ret_rows, struct error *err);
+
+#endif

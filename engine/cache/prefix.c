@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+/* A node is described at the index of its block of group 0, so the tree needs no memory of its own. Places
+ * are found through chained hash buckets; the idle blocks of a group stand in a list, the one that was idle
+ * first in front. The ids lie apart, for they are four fifths of it and only a look-up that has found its
+ * place reads them.
+ *
+ * Why the front of group 0's list is a leaf as a rule: whoever holds a block holds its parent, so a block's
+ * last holder never leaves after its parent's; and prefix_release puts a sequence's blocks into the list from
+ * the last to the first. A node's children therefore stand before it, or are not idle, and then it is not
+ * either. There are two exceptions. Where the window of group 0 slides, a sequence gives back the first of
+ * its blocks and keeps what is behind them; and who computed again what is there already holds blocks of its
+ * own, and puts what it computes next behind the nodes that were there. Such a node may be evicted before its
+ * children. They are then out of reach, for a parent is named by its number and by how often that was
+ * evicted, and go when their own time has come. */
+
+#include "engine/cache/prefix.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
+#include <uthash.h>
+#include <utlist.h>
+
+#include "common/hash.h"
+
+#define NONE  UINT32_MAX
+#define SPACE (1ull << 63) /* a parent that is a space */
+#define NAMED (1ull << 62) /* one that is a node: no name is 0 */
+
+struct space {
+    uint64_t number; /* SPACE and a count that is never used twice */
+    uint32_t users;  /* sequences and first nodes */
+    UT_hash_handle by_salt, by_number;
+    uint32_t salt_len;
+    uint8_t salt[];
+};
+
+struct node {
+    uint64_t hash;
+    uint64_t parent; /* the name of a node, or a space */
+    uint32_t evictions;
+    uint32_t next_in_bucket;
+    uint32_t blocks[BACKEND_MOST_GROUPS]; /* NONE: it has lost that one */
+};
+
+struct idle {
+    uint32_t prev, next; /* NONE at the ends */
+};
+
+/* The blocks of a group. */
+struct pool {
+    struct backend_group group;
+    struct blocks *blocks;
+    uint32_t *node_of; /* [total]: whose each is; NONE: the cache does not keep it */
+    struct idle *idle; /* [total] */
+    uint32_t first_idle, last_idle, n_idle;
+};
+
+struct prefix {
+    struct pool pools[BACKEND_MOST_GROUPS];
+    uint32_t n_pools;
+    struct node *nodes;                   /* [total of group 0] */
+    int32_t (*ids)[BACKEND_BLOCK_TOKENS]; /* [the same], of those that are kept */
+    uint32_t *buckets;                    /* [mask + 1] */
+    uint32_t mask, most;
+    struct space *spaces, *numbers; /* uthash by salt and by number */
+    uint64_t n_spaces;              /* ever */
+    struct prefix_counts counts;
+};
+
+/* ---- life ---- */
+
+static int pool_init(struct pool *pool, const struct backend_group *group, struct blocks *blocks)
+{
+    const size_t n = (size_t)blocks_total(blocks) + 1;
+    *pool = (struct pool){.group = *group, .blocks = blocks, .first_idle = NONE, .last_idle = NONE};
+    pool->node_of = malloc(n * sizeof *pool->node_of);
+    pool->idle = malloc(n * sizeof *pool->idle);
+    if (!pool->node_of || !pool->idle)
+        return -ENOMEM;
+    memset(pool->node_of, 0xff, n * sizeof *pool->node_of);
+    return 0;
+}
+
+int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blocks *const *blocks,
+               uint32_t most, struct prefix **ret_prefix)
+{
+    struct prefix *prefix = calloc(1, sizeof *prefix);
+    const uint32_t n = blocks_total(blocks[0]);
+    int r = prefix ? 0 : -ENOMEM;
+    for (uint32_t g = 0; r == 0 && g < n_groups; g++)
+        r = pool_init(&prefix->pools[prefix->n_pools++], &groups[g], blocks[g]);
+    if (r < 0) {
+        prefix_free(prefix);
+        return r;
+    }
+    prefix->most = most;
+    prefix->mask = 1;
+    while (prefix->mask < n && prefix->mask < UINT32_MAX / 2)
+        prefix->mask = prefix->mask * 2 + 1;
+    prefix->nodes = calloc((size_t)n + 1, sizeof *prefix->nodes);
+    prefix->ids = calloc((size_t)n + 1, sizeof *prefix->ids);
+    prefix->buckets = malloc(((size_t)prefix->mask + 1) * sizeof *prefix->buckets);
+    if (!prefix->nodes || !prefix->ids || !prefix->buckets) {
+        prefix_free(prefix);
+        return -ENOMEM;
+    }
+    memset(prefix->buckets, 0xff, ((size_t)prefix->mask + 1) * sizeof *prefix->buckets);
+    *ret_prefix = prefix;
+    return 0;
+}
+
+struct prefix *prefix_free(struct prefix *prefix)
+{
+    struct space *space, *next;
+    if (!prefix)
+        return NULL;
+    HASH_CLEAR(by_number, prefix->numbers);
+    HASH_ITER(by_salt, prefix->spaces, space, next)
+    {
+        HASH_DELETE(by_salt, prefix->spaces, space);
+        free(space);
+    }
+    for (uint32_t g = 0; g < prefix->n_pools; g++) {
+        free(prefix->pools[g].node_of);
+        free(prefix->pools[g].idle);
+    }
+    free(prefix->nodes);
+    free(prefix->ids);
+    free(prefix->buckets);
+    free(prefix);
+    return NULL;
+}
+
+/* ---- spaces ---- */
+
+/* False when memory is short. */
+static bool add_space(struct prefix *prefix, struct space *space)
+{
+    HASH_ADD(by_salt, prefix->spaces, salt, space->salt_len, space);
+    if (!space->by_salt.tbl)
+        return false;
+    HASH_ADD(by_number, prefix->numbers, number, sizeof space->number, space);
+    if (space->by_number.tbl)
+        return true;
+    HASH_DELETE(by_salt, prefix->spaces, space);
+    return false;
+}
+
+uint64_t prefix_enter(struct prefix *prefix, struct bytes salt)
+{
+    struct space *space;
+    if (prefix->most == 0)
+        return 0;
+    const void *key = salt.len > 0 ? salt.data : ""; /* no pointer may be null, not even to no bytes */
+    HASH_FIND(by_salt, prefix->spaces, key, (unsigned)salt.len, space);
+    if (!space) {
+        space = calloc(1, sizeof *space + salt.len);
+        if (!space)
+            return 0;
+        space->number = SPACE | ++prefix->n_spaces;
+        space->salt_len = (uint32_t)salt.len;
+        memcpy(space->salt, key, salt.len);
+        if (!add_space(prefix, space)) {
+            free(space);
+            return 0;
+        }
+    }
+    space->users++;
+    return space->number;
+}
+
+static struct space *find_space(const struct prefix *prefix, uint64_t number)
+{
+    struct space *space;
+    HASH_FIND(by_number, prefix->numbers, &number, sizeof number, space);
+    return space;
+}
+
+void prefix_leave(struct prefix *prefix, uint64_t number)
+{
+    struct space *space = number ? find_space(prefix, number) : NULL;
+    if (!space || --space->users > 0)
+        return;
+    HASH_DELETE(by_salt, prefix->spaces, space);
+    HASH_DELETE(by_number, prefix->numbers, space);
+    free(space);
+}
+
+struct bytes prefix_salt(const struct prefix *prefix, uint64_t number)
+{
+    const struct space *space = number ? find_space(prefix, number) : NULL;
+    return space ? (struct bytes){space->salt, space->salt_len} : (struct bytes){"", 0};
+}
+
+/* ---- places ---- */
+
+static bool is_kept(const struct prefix *prefix, uint32_t node)
+{
+    return prefix->pools[0].node_of[node] == node;
+}
+
+/* What the children of a node call it: no space, and not what those of its last content did. */
+static uint64_t name_of(const struct prefix *prefix, uint32_t node)
+{
+    return NAMED | (uint64_t)(prefix->nodes[node].evictions & (INT32_MAX >> 1)) << 32 | node;
+}
+
+bool prefix_node_at(uint64_t place, uint32_t *ret_block)
+{
+    if (place & SPACE || place == 0)
+        return false;
+    *ret_block = (uint32_t)place;
+    return true;
+}
+
+uint32_t prefix_block_of(const struct prefix *prefix, uint32_t node, uint32_t group)
+{
+    return prefix->nodes[node].blocks[group];
+}
+
+/* A space is there as long as the sequence is in it. */
+static bool is_there(const struct prefix *prefix, uint64_t place)
+{
+    uint32_t node;
+    if (!prefix_node_at(place, &node))
+        return place != 0;
+    return is_kept(prefix, node) && name_of(prefix, node) == place;
+}
+
+static uint64_t hash_place(uint64_t parent, const int32_t *ids)
+{
+    return hash64(ids, BACKEND_BLOCK_TOKENS * sizeof *ids, parent);
+}
+
+/* The node at a place, or NONE. */
+static uint32_t find_place(const struct prefix *prefix, uint64_t parent, const int32_t *ids, uint64_t hash)
+{
+    uint32_t at = prefix->buckets[hash & prefix->mask];
+    for (; at != NONE; at = prefix->nodes[at].next_in_bucket) {
+        const struct node *node = &prefix->nodes[at];
+        if (node->hash == hash && node->parent == parent &&
+            memcmp(prefix->ids[at], ids, sizeof *prefix->ids) == 0)
+            return at;
+    }
+    return NONE;
+}
+
+/* The longest hit within the n nodes that were found: each group other than 0 has all blocks that the row
+ * behind it sees. A node without one ends any hit that would still see it, and one look from the end on is
+ * enough, for a shorter hit sees further back. */
+static uint32_t cut_back(const struct prefix *prefix, const uint32_t *nodes, uint32_t n)
+{
+    uint32_t hit = n;
+    for (uint32_t i = n; i-- > 0;) {
+        bool seen = false;
+        for (uint32_t g = 1; g < prefix->n_pools; g++) {
+            const struct backend_group *group = &prefix->pools[g].group;
+            if (i < backend_first_block(group, hit * BACKEND_BLOCK_TOKENS))
+                continue;
+            seen = true;
+            if (prefix->nodes[nodes[i]].blocks[g] == NONE)
+                hit = i;
+        }
+        if (!seen)
+            break;
+    }
+    return hit;
+}
+
+uint32_t prefix_find(const struct prefix *prefix, uint64_t space, const int32_t *ids, uint32_t most,
+                     uint32_t *const *tables, uint64_t *ret_place)
+{
+    uint64_t parent = space;
+    uint32_t n = 0;
+    for (; space != 0 && n < most; n++, ids += BACKEND_BLOCK_TOKENS) {
+        uint32_t node = find_place(prefix, parent, ids, hash_place(parent, ids));
+        if (node == NONE)
+            break;
+        tables[0][n] = node;
+        parent = name_of(prefix, node);
+    }
+    n = cut_back(prefix, tables[0], n);
+    for (uint32_t g = 1; g < prefix->n_pools; g++)
+        for (uint32_t i = backend_first_block(&prefix->pools[g].group, n * BACKEND_BLOCK_TOKENS); i < n; i++)
+            tables[g][i] = prefix->nodes[tables[0][i]].blocks[g];
+    *ret_place = n > 0 ? name_of(prefix, tables[0][n - 1]) : space;
+    return n;
+}
+
+/* ---- idle blocks ---- */
+
+static bool is_idle(const struct pool *pool, uint32_t block)
+{
+    return pool->node_of[block] != NONE && blocks_holders(pool->blocks, block) == 1;
+}
+
+static void become_idle(struct pool *pool, uint32_t block)
+{
+    pool->idle[block] = (struct idle){pool->last_idle, NONE};
+    if (pool->last_idle == NONE)
+        pool->first_idle = block;
+    else
+        pool->idle[pool->last_idle].next = block;
+    pool->last_idle = block;
+    pool->n_idle++;
+}
+
+static void leave_idle(struct pool *pool, uint32_t block)
+{
+    const struct idle *idle = &pool->idle[block];
+    if (idle->prev == NONE)
+        pool->first_idle = idle->next;
+    else
+        pool->idle[idle->prev].next = idle->next;
+    if (idle->next == NONE)
+        pool->last_idle = idle->prev;
+    else
+        pool->idle[idle->next].prev = idle->prev;
+    pool->n_idle--;
+}
+
+/* The cache keeps a block no longer. */
+static void drop(struct prefix *prefix, uint32_t group, uint32_t block)
+{
+    struct pool *pool = &prefix->pools[group];
+    if (is_idle(pool, block))
+        leave_idle(pool, block);
+    prefix->nodes[pool->node_of[block]].blocks[group] = NONE;
+    pool->node_of[block] = NONE;
+    blocks_unref(pool->blocks, &block, 1);
+}
+
+/* The node goes, with every block that it has. */
+static void forget(struct prefix *prefix, uint32_t at)
+{
+    struct node *node = &prefix->nodes[at];
+    uint32_t *link = &prefix->buckets[node->hash & prefix->mask];
+    while (*link != at)
+        link = &prefix->nodes[*link].next_in_bucket;
+    *link = node->next_in_bucket;
+    node->evictions++;
+    if (node->parent & SPACE)
+        prefix_leave(prefix, node->parent);
+    for (uint32_t g = prefix->n_pools; g-- > 0;)
+        if (node->blocks[g] != NONE)
+            drop(prefix, g, node->blocks[g]);
+    prefix->counts.cached--;
+    prefix->counts.evicted++;
+}
+
+static void evict(struct prefix *prefix, uint32_t group)
+{
+    const uint32_t block = prefix->pools[group].first_idle;
+    if (group == 0)
+        forget(prefix, block);
+    else
+        drop(prefix, group, block);
+}
+
+/* ---- keeping ---- */
+
+/* A node gets the block, which its content was computed into. */
+static void give(struct prefix *prefix, uint32_t node, uint32_t group, uint32_t block)
+{
+    struct pool *pool = &prefix->pools[group];
+    prefix->nodes[node].blocks[group] = block;
+    pool->node_of[block] = node;
+    blocks_ref(pool->blocks, &block, 1);
+}
+
+/* Gives the node what it lacks, and makes it the last to be evicted: it is in use. */
+static void complete(struct prefix *prefix, uint32_t node, const uint32_t *blocks)
+{
+    bool lacked = false;
+    for (uint32_t g = 1; g < prefix->n_pools; g++)
+        if (prefix->nodes[node].blocks[g] == NONE && prefix->pools[g].node_of[blocks[g]] == NONE) {
+            give(prefix, node, g, blocks[g]);
+            lacked = true;
+        }
+    if (is_idle(&prefix->pools[0], node)) {
+        leave_idle(&prefix->pools[0], node);
+        become_idle(&prefix->pools[0], node);
+    }
+    prefix->counts.completed += lacked;
+}
+
+bool prefix_insert(struct prefix *prefix, uint64_t *place, const int32_t *ids, const uint32_t *blocks)
+{
+    const uint64_t parent = *place;
+    const uint32_t at = blocks[0];
+    *place = 0;
+    if (!is_there(prefix, parent) || is_kept(prefix, at))
+        return false;
+    const uint64_t hash = hash_place(parent, ids);
+    const uint32_t other = find_place(prefix, parent, ids, hash);
+    if (other != NONE) {
+        complete(prefix, other, blocks);
+        *place = name_of(prefix, other);
+        return false;
+    }
+    if (prefix->counts.cached >= prefix->most && prefix->pools[0].n_idle > 0)
+        evict(prefix, 0);
+    if (prefix->counts.cached >= prefix->most || !is_there(prefix, parent))
+        return false;
+    struct node *node = &prefix->nodes[at];
+    node->parent = parent;
+    node->hash = hash;
+    memcpy(prefix->ids[at], ids, sizeof *prefix->ids);
+    node->next_in_bucket = prefix->buckets[hash & prefix->mask];
+    prefix->buckets[hash & prefix->mask] = at;
+    for (uint32_t g = 0; g < prefix->n_pools; g++)
+        give(prefix, at, g, blocks[g]);
+    if (parent & SPACE)
+        find_space(prefix, parent)->users++;
+    prefix->counts.cached++;
+    prefix->counts.inserted++;
+    *place = name_of(prefix, at);
+    return true;
+}
+
+/* ---- holders ---- */
+
+uint32_t prefix_available(const struct prefix *prefix, uint32_t group)
+{
+    const struct pool *pool = &prefix->pools[group];
+    return blocks_available(pool->blocks) + pool->n_idle;
+}
+
+bool prefix_alloc(struct prefix *prefix, uint32_t group, uint32_t n, uint32_t *ret_ids)
+{
+    const struct pool *pool = &prefix->pools[group];
+    if (n > prefix_available(prefix, group))
+        return false;
+    while (blocks_available(pool->blocks) < n)
+        evict(prefix, group);
+    return blocks_alloc(pool->blocks, n, ret_ids);
+}
+
+void prefix_hold(struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n)
+{
+    struct pool *pool = &prefix->pools[group];
+    for (uint32_t i = 0; i < n; i++)
+        if (is_idle(pool, ids[i]))
+            leave_idle(pool, ids[i]);
+    blocks_ref(pool->blocks, ids, n);
+}
+
+void prefix_release(struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n)
+{
+    struct pool *pool = &prefix->pools[group];
+    for (uint32_t i = n; i-- > 0;) {
+        blocks_unref(pool->blocks, &ids[i], 1);
+        if (is_idle(pool, ids[i]))
+            become_idle(pool, ids[i]);
+    }
+}
+
+uint32_t prefix_idle(const struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n)
+{
+    uint32_t idle = 0;
+    for (uint32_t i = 0; i < n; i++)
+        idle += is_idle(&prefix->pools[group], ids[i]);
+    return idle;
+}
+
+struct prefix_counts prefix_counts(const struct prefix *prefix)
+{
+    struct prefix_counts counts = prefix->counts;
+    counts.idle = prefix->pools[0].n_idle;
+    return counts;
+}

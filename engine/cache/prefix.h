@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_ENGINE_PREFIX_H
+#define WORKER_ENGINE_PREFIX_H
+
+/* The prefix cache: full KV blocks, found by the ids that are in them and all ids before those.
+ *
+ * It is a tree. A node stands for 32 ids; its place is its parent, the node before it, and those ids; a first
+ * node's parent is the *space* that its request's salt stands for. A look-up finds a place by hash and
+ * compares parent and ids, so that no collision makes a hit. A node has a block of group 0, by whose number
+ * it is known, and one of each other group (backend.h) as long as nobody needed that one more.
+ *
+ * The cache is a holder of each of these blocks (blocks.h) beside the sequences that use it: one whose only
+ * holder is the cache is *idle* and may be evicted when blocks of its group run out, the longest idle first.
+ * With a block of group 0 goes the node and all it has; what is behind it is found no longer, nor is it after
+ * another node has taken the number. Where no window slides a sequence that holds a block holds all before
+ * it, and gives them back from the last to the first, so what is behind goes first. A block of another group
+ * goes alone.
+ *
+ * A hit is as many nodes in a row as there are, cut back to where each group with a window has all blocks
+ * that the row behind the hit sees: those the sequence holds, and of the blocks before them none is needed.
+ * So a prefix that many requests share keeps the blocks of its last window in use, and a conversation those
+ * of its end. Who computes a node again for want of a block gives the node that block (prefix_insert).
+ *
+ * All memory is taken when it is made. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "engine/backend/backend.h"
+#include "engine/cache/blocks.h"
+
+struct prefix;
+
+struct prefix_counts {
+    uint32_t cached, idle;      /* nodes, and those of them nobody uses, now */
+    uint64_t inserted, evicted; /* nodes, so far */
+    uint64_t completed;         /* nodes that got a block which they had lost, so far */
+};
+
+/* For all blocks of the groups, blocks[n_groups], which outlive it; at most `most` nodes are kept. 0 or
+ * -ENOMEM. */
+int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blocks *const *blocks,
+               uint32_t most, struct prefix **ret_prefix);
+struct prefix *prefix_free(struct prefix *prefix);
+
+/* The space of a salt, from the first prefix_enter until as many prefix_leave and the last of its nodes: 0
+ * where there is no memory for it, or no block is ever kept: a space in which nothing is found. */
+uint64_t prefix_enter(struct prefix *prefix, struct bytes salt);
+void prefix_leave(struct prefix *prefix, uint64_t space);
+
+/* The salt of a space, borrowed as long as somebody is in it. */
+struct bytes prefix_salt(const struct prefix *prefix, uint64_t space);
+
+/* How many of the first ids' nodes, up to `most`, are a hit. Writes their blocks to tables[group][…]: all of
+ * group 0, and of others those from backend_first_block on. The caller holds them before anything else
+ * happens. *ret_place: that of the last node; the space when there is none. */
+uint32_t prefix_find(const struct prefix *prefix, uint64_t space, const int32_t *ids, uint32_t most,
+                     uint32_t *const *tables, uint64_t *ret_place);
+
+/* Keeps blocks[n_groups], which are filled for good with the 32 ids behind *place, as a node there. True: it
+ * is new. *place becomes that of the node. Another one may be there already: it gets those of the blocks that
+ * it has lost, and the next ones go behind it. 0: there is none, for the one before was evicted, or the cache
+ * is full of nodes in use; nothing is kept behind it. */
+bool prefix_insert(struct prefix *prefix, uint64_t *place, const int32_t *ids, const uint32_t *blocks);
+
+/* The block of group 0 by which the node at a place is known; false for a space, and for 0. */
+bool prefix_node_at(uint64_t place, uint32_t *ret_block);
+
+/* The block of a group that a node has, which is known by that of group 0; it has not lost it. */
+uint32_t prefix_block_of(const struct prefix *prefix, uint32_t node, uint32_t group);
+
+/* Blocks of a group that are free or idle: what can be had. */
+uint32_t prefix_available(const struct prefix *prefix, uint32_t group);
+
+/* As blocks_alloc, evicting idle blocks where too few are free. */
+bool prefix_alloc(struct prefix *prefix, uint32_t group, uint32_t n, uint32_t *ret_ids);
+
+/* A sequence begins to hold the blocks that were found, or gives blocks of its table back. */
+void prefix_hold(struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n);
+void prefix_release(struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n);
+
+/* How many idle blocks are among them. */
+uint32_t prefix_idle(const struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n);
+
+struct prefix_counts prefix_counts(const struct prefix *prefix);
+
+#endif

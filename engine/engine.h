@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_ENGINE_ENGINE_H
+#define WORKER_ENGINE_ENGINE_H
+
+/* The engine: a model and many requests in, tokens and text out.
+ *
+ * The owner calls engine_submit and engine_cancel at any time between steps, and engine_step in its loop;
+ * every output comes back through the sink inside engine_step. Knows no socket, no message and no wall clock.
+ * One thread. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "engine/backend/backend.h"
+#include "engine/sampling/sampling.h"
+
+struct engine;
+struct grammar;
+struct model;
+
+struct engine_config {
+    const struct model *model; /* outlives the engine; has a tokenizer */
+    const struct backend_ops *backend;
+    struct backend_config backend_config; /* model is filled in from above; 0 fields get defaults */
+    uint32_t max_waiting; /* requests queued inside the engine; beyond: ENGINE_E_FULL, but for resumed ones */
+    uint32_t most_cached; /* KV blocks that the prefix cache keeps; 0: none; UINT32_MAX: all there are */
+    uint32_t step_ms;     /* budget of a step while sequences decode; 0: as the backend says */
+    /* Drafts: proposes up to `most` ids that may follow the `n` of a sequence, and returns how many. They are
+     * verified in one step, and several ids may come of it; which ids come does not change. NULL: none. */
+    uint32_t (*draft)(void *arg, const int32_t *ids, uint32_t n, uint32_t most, int32_t *ret_draft);
+    void *draft_arg;
+    uint32_t most_draft; /* ids of one draft */
+};
+
+#define ENGINE_MOST_SPELLED 4
+
+/* A request. Everything is copied in engine_submit.
+ *
+ * One that was begun elsewhere is resumed: `output` has the ids that are published of it, text_offset the
+ * bytes of its text. It goes on with the id and the byte after them, as if nothing had happened; events bring
+ * what is new, and the text that the outputs make beyond the offset. */
+struct engine_request {
+    uint64_t tag;          /* the owner's name for it, unique among those alive */
+    const int32_t *prompt; /* [n_prompt] ids, n_prompt ≥ 1 */
+    uint32_t n_prompt;
+    const int32_t *output; /* [n_output] ids made before; n_output ≤ max_tokens */
+    uint32_t n_output;
+    uint64_t text_offset;
+    uint32_t max_tokens; /* ≥ 1, those made before included; 0 with embed */
+    struct sampling sampling;
+    const struct bytes *stop; /* [n_stop] stop strings, not empty */
+    uint32_t n_stop;
+    const int32_t *stop_ids; /* [n_stop_ids] beside the model's own end ids */
+    uint32_t n_stop_ids;
+    const int32_t *spelled; /* [n_spelled ≤ ENGINE_MOST_SPELLED] control tokens whose names are text */
+    uint32_t n_spelled;
+    uint32_t n_logprobs;  /* as backend_slot.n_logprobs */
+    int32_t priority;     /* higher first */
+    uint64_t deadline_ns; /* on clock_ns; 0 = none */
+    /* No token is asked for, but the embedding of the prompt, which its one event brings with its end, a
+     * STOP: the mean of the final states of its ids, of length one. max_tokens is 0, and there are no
+     * outputs, stops, log probabilities nor grammar. It is `uncached`: every id is computed. */
+    bool embed;
+    struct bytes cache_salt; /* prefixes are shared with requests of the same salt only */
+    bool uncached;           /* none is: nothing is looked up for it, and nothing of it kept */
+    /* What the output has to be, or NULL: anything. A reference is taken. A grammar is one engine's, whose
+     * thread for masks works in it. */
+    struct grammar *grammar;
+};
+
+enum engine_end {
+    ENGINE_RUNNING,
+    ENGINE_END_STOP,
+    ENGINE_END_LENGTH,
+    ENGINE_END_CANCELLED,
+    ENGINE_END_DEADLINE,
+    ENGINE_END_FAULT,
+    ENGINE_END_INVALID /* what was asked for cannot be done: its grammar is too complex */
+};
+
+/* Of a whole request. */
+struct engine_totals {
+    uint32_t n_prompt, n_output;    /* the outputs before included */
+    uint32_t n_cached;              /* of the prompt and the outputs before, not computed but found */
+    uint64_t prefill_ns, decode_ns; /* submit → first token; first → last token */
+    uint64_t wait_ns, lookup_ns; /* parts of prefill_ns: submit → its turn → a slot, its prefix found */
+};
+
+/* What a request made since its last event. Text is whole UTF-8 sequences, and holds back what may begin a
+ * stop string. Ids and text of one event need not cover each other: text may lag. The last event has `end`
+ * set, may carry the withheld tail, and is the last: the tag is free again. Each request gets exactly one. */
+struct engine_event {
+    uint64_t tag;
+    const int32_t *ids; /* [n_ids]; the stop id itself is among them */
+    uint32_t n_ids;
+    struct bytes text;
+    const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
+    uint32_t n_logprobs;
+    enum engine_end end;
+    const float *embedding; /* [n_embedding], at the end of a request that asked for it; else NULL */
+    uint32_t n_embedding;
+    const char *fault;                  /* ENGINE_END_FAULT and _INVALID: why */
+    const struct engine_totals *totals; /* at the end, else NULL */
+};
+
+/* Takes an event; its pointers live during the call. Called inside engine_step only. */
+typedef void engine_sink(void *arg, const struct engine_event *event);
+
+struct engine_stats {
+    uint32_t active, waiting, slots;
+    uint32_t blocks_free, blocks_total;        /* of the group whose rows see most */
+    uint32_t blocks_held[BACKEND_MOST_GROUPS]; /* of each group, by sequences */
+    uint32_t blocks_cached;                    /* by the prefix cache, those in use included */
+    uint64_t steps, tokens, prefill_tokens, preemptions, cache_hits;
+    uint64_t evictions;      /* of blocks, by the prefix cache */
+    uint64_t restores;       /* of blocks, from the prefix store */
+    uint64_t waiting_tokens; /* prompt tokens not yet prefilled */
+};
+
+/* 0 or -errno with a reason. */
+int engine_new(const struct engine_config *config, engine_sink *sink, void *sink_arg,
+               struct engine **ret_engine, struct error *err);
+struct engine *engine_free(struct engine *engine);
+
+/* Shares what the prefix cache keeps through the segment behind `fd` (prefix_store.h), which stays the
+ * caller's. Before the first request. 0 or -errno with a reason: then the engine is as it was. */
+int engine_share_prefixes(struct engine *engine, int fd, struct error *err);
+
+/* Positive codes of engine_submit. */
+enum {
+    ENGINE_E_INVALID = 1, /* a value out of range */
+    ENGINE_E_TOO_LONG,    /* n_prompt + max_tokens above the context or the KV cache; err has both numbers */
+    ENGINE_E_FULL         /* max_waiting reached */
+};
+
+/* Checks the limits, then queues the request. 0, a code above with the reason, or -ENOMEM. */
+int engine_submit(struct engine *engine, const struct engine_request *request, struct error *err);
+
+/* Ends a request within one step, in every phase; its event with ENGINE_END_CANCELLED comes from the next
+ * engine_step. False when the tag is not alive. May be called from the backend's progress hook. */
+bool engine_cancel(struct engine *engine, uint64_t tag);
+
+/* True when nobody waits for the running step, each of its sequences being cancelled or past its deadline:
+ * what a progress hook returns to abandon the step. */
+bool engine_step_is_moot(const struct engine *engine);
+
+/* One step: admit, build, submit, take results, call the sink. 1 when work is left, 0 when idle, -errno when
+ * the backend failed: then every request has got its event with ENGINE_END_FAULT. */
+int engine_step(struct engine *engine, struct error *err);
+
+void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
+
+uint32_t engine_context(const struct engine *engine);             /* most positions of a sequence */
+uint32_t engine_max_tokens_in_cache(const struct engine *engine); /* the same, by the KV blocks there are */
+const struct backend_info *engine_backend_info(const struct engine *engine);
+
+#endif

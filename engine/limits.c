@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Every check of a request, one after the other, each with the value that is wrong. */
+
+#include "engine/limits.h"
+
+#include "model/model.h"
+
+static int check_ids(const char *what, const int32_t *ids, uint32_t n, uint32_t n_vocab, struct error *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (uint32_t)ids[i] >= n_vocab)
+            return error_set(err, ENGINE_E_INVALID, "%s[%u] is %d; the model has ids 0 to %u", what, i,
+                             ids[i], n_vocab - 1);
+    return 0;
+}
+
+static int check_stops(const struct engine_request *request, const struct model *model,
+                       const struct backend_info *info, struct error *err)
+{
+    size_t n_end = tokenizer_end_ids(model->tokenizer).n;
+    if (request->n_stop_ids + n_end > info->most_stop_ids)
+        return error_set(err, ENGINE_E_INVALID, "stop_ids: %u and the model's own %zu; the device takes %u",
+                         request->n_stop_ids, n_end, info->most_stop_ids);
+    for (uint32_t i = 0; i < request->n_stop; i++)
+        if (request->stop[i].len == 0)
+            return error_set(err, ENGINE_E_INVALID, "stop[%u] is empty", i);
+    return check_ids("stop_ids", request->stop_ids, request->n_stop_ids, model->params.n_vocab, err);
+}
+
+/* Whether nothing is asked for besides the embedding. */
+static bool is_plain(const struct engine_request *request)
+{
+    return request->max_tokens == 0 && request->n_output == 0 && request->text_offset == 0 &&
+           request->n_stop == 0 && request->n_stop_ids == 0 && request->n_logprobs == 0 &&
+           !request->grammar && request->uncached;
+}
+
+int engine_check_request(const struct engine_request *request, const struct model *model,
+                         const struct backend_info *info, uint32_t n_context, uint32_t n_cache,
+                         struct error *err)
+{
+    if (request->n_prompt == 0)
+        return error_set(err, ENGINE_E_INVALID, "the prompt is empty");
+    if (request->embed && info->n_embedding == 0)
+        return error_set(err, ENGINE_E_INVALID, "embed: this device makes no embeddings");
+    if (request->embed && model->params.pooling == POOLING_RANK)
+        return error_set(err, ENGINE_E_INVALID,
+                         "embed: the model ranks pairs of texts (pooling_type rank) and makes no embeddings");
+    if (request->embed && !is_plain(request))
+        return error_set(err, ENGINE_E_INVALID,
+                         "embed goes without tokens, stops, log probabilities, grammar and cache");
+    if (request->max_tokens == 0 && !request->embed)
+        return error_set(err, ENGINE_E_INVALID, "max_tokens is 0");
+    uint64_t total = (uint64_t)request->n_prompt + request->max_tokens;
+    if (request->embed && (total > n_context || total > n_cache))
+        return error_set(err, ENGINE_E_TOO_LONG, "prompt has %u tokens; the %s holds %u", request->n_prompt,
+                         total > n_context ? "context" : "KV cache", total > n_context ? n_context : n_cache);
+    if (total > n_context)
+        return error_set(err, ENGINE_E_TOO_LONG,
+                         "prompt (%u) + max_tokens (%u) = %llu tokens; the context holds %u",
+                         request->n_prompt, request->max_tokens, (unsigned long long)total, n_context);
+    if (total > n_cache)
+        return error_set(err, ENGINE_E_TOO_LONG,
+                         "prompt (%u) + max_tokens (%u) = %llu tokens; the KV cache holds %u",
+                         request->n_prompt, request->max_tokens, (unsigned long long)total, n_cache);
+    if (sampling_check(&request->sampling, model->params.n_vocab, err) < 0)
+        return ENGINE_E_INVALID;
+    int r = check_ids("prompt", request->prompt, request->n_prompt, model->params.n_vocab, err);
+    if (r == 0)
+        r = check_ids("output", request->output, request->n_output, model->params.n_vocab, err);
+    if (r == 0)
+        r = check_stops(request, model, info, err);
+    if (r != 0)
+        return r;
+    if (request->n_spelled > ENGINE_MOST_SPELLED)
+        return error_set(err, ENGINE_E_INVALID, "%u control tokens are to be spelled; at most %d are",
+                         request->n_spelled, ENGINE_MOST_SPELLED);
+    if (request->n_output > request->max_tokens)
+        return error_set(err, ENGINE_E_INVALID, "%u ids of output are more than max_tokens (%u)",
+                         request->n_output, request->max_tokens);
+    if (request->priority > ENGINE_MOST_PRIORITY || request->priority < -ENGINE_MOST_PRIORITY)
+        return error_set(err, ENGINE_E_INVALID, "priority is %d; %d to %d are possible", request->priority,
+                         -ENGINE_MOST_PRIORITY, ENGINE_MOST_PRIORITY);
+    if (request->n_logprobs > ENGINE_MOST_LOGPROBS || request->n_logprobs > model->params.n_vocab)
+        return error_set(err, ENGINE_E_INVALID, "logprobs is %u; at most %u are told", request->n_logprobs,
+                         ENGINE_MOST_LOGPROBS);
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_ENGINE_PLAN_H
+#define WORKER_ENGINE_PLAN_H
+
+/* What a step is made of: the next token of every sequence that decodes, then chunks of prompts, as many as
+ * the time of a step allows by the speed that was measured. */
+
+#include <stdint.h>
+
+#include "engine/scheduler.h"
+
+struct plan {                     /* a step, and whose each of its row sets is */
+    struct backend_row_set *sets; /* [n_slots] */
+    struct sequence **sequences;  /* [n_slots] */
+    uint32_t n;
+    int32_t *drafts; /* [max_rows]: the ids of sets that verify drafts */
+    uint32_t decode_rows, prefill_rows;
+};
+
+struct planner {
+    struct scheduler *scheduler;
+    uint64_t step_ns, alone_ns; /* budget of a step while sequences decode; of one that only prefills */
+    double row_ns;              /* measured: a row of prefill, 0 before the first */
+    double decode_ns;           /* measured: a step that only decodes */
+    struct sequence **prompts;  /* [n_slots] scratch */
+    /* As in engine_config. */
+    uint32_t (*draft)(void *arg, const int32_t *ids, uint32_t n, uint32_t most, int32_t *ret_draft);
+    void *draft_arg;
+    uint32_t most_draft;
+};
+
+/* step_ms 0: the backend's; else the time of a step that only prefills changes with it. 0 or -ENOMEM. */
+int planner_init(struct planner *planner, struct scheduler *scheduler, uint32_t step_ms);
+void planner_deinit(struct planner *planner);
+
+int plan_init(struct plan *plan, const struct scheduler *scheduler); /* 0 or -ENOMEM */
+void plan_deinit(struct plan *plan);
+
+/* Builds a step. Its sequences count the step as in flight from here on. */
+void plan_build(struct planner *planner, struct plan *ret_plan);
+
+/* Keeps the first n sets of a built plan. What was planned of the others is the caller's to settle. */
+void plan_cut(struct plan *plan, uint32_t n);
+
+/* Learns how long a step took. */
+void plan_measure(struct planner *planner, const struct plan *plan, uint64_t ns);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_ENGINE_TIER_H
+#define WORKER_ENGINE_TIER_H
+
+/* The second tier of the prefix cache: what it keeps is copied to the prefix store in passing, and what it
+ * lacks is looked for there.
+ *
+ * Copies out are owed, and made a few a step, beside the steps where the device can; a block that is given up
+ * before its turn is not copied. So the store has what the cache has even when the process is killed, and
+ * giving a block up costs nothing. Copies in are made before a sequence starts, a few a step too, while
+ * others go on. A place of the store has the blocks of all groups, one behind the other: what lacks one is
+ * not kept there. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/backend/backend.h"
+#include "engine/cache/prefix.h"
+#include "engine/cache/prefix_store.h"
+#include "engine/sequence.h"
+
+struct tier;
+
+/* For the blocks of a backend, and their cache; all of it outlives the tier, and the store, whose blocks are
+ * one of each group together, is the tier's from now on. 0 or -ENOMEM. */
+int tier_new(const struct backend_ops *ops, struct backend *backend, struct prefix *prefix,
+             struct prefix_store *store, struct tier **ret_tier);
+struct tier *tier_free(struct tier *tier);
+
+/* These blocks of a group were just allotted: what was in them is not in them any more. */
+void tier_fresh(struct tier *tier, uint32_t group, const uint32_t *ids, uint32_t n);
+
+/* The cache keeps the n-th blocks of the sequence from now on, behind the place `before`. */
+void tier_offer(struct tier *tier, struct sequence *sequence, uint32_t n, uint64_t before);
+
+/* Brings blocks of a waiting sequence, from the n-th on and below `most`, into the cache: those before were
+ * just found there, and its tables and its place name them, as they do those brought. How many; *ret_more:
+ * there may be others, to be asked for in another step. */
+uint32_t tier_restore(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t most,
+                      bool *ret_more);
+
+/* Once a step: reads copies that are done and starts others. -errno: the device has failed. */
+int tier_work(struct tier *tier, struct error *err);
+
+/* Whether tier_work has something left to do. */
+bool tier_has_work(const struct tier *tier);
+
+/* Blocks that were brought so far. */
+uint64_t tier_restores(const struct tier *tier);
+
+#endif

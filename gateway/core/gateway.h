@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_GATEWAY_H
+#define GATEWAY_GATEWAY_H
+
+/* What handlers know of the gateway as a whole. */
+
+#include "gateway/core/counters.h"
+#include "gateway/http/exchange.h"
+#include "gateway/http/keys.h"
+#include "gateway/core/options.h"
+#include "gateway/core/pool.h"
+
+struct body_reader;
+
+struct gateway {
+    struct options options;
+    struct keys keys;
+    struct pool pool;
+    struct counters counters;
+    struct stream_limits streams;
+    struct budget bodies; /* of requests: as they come, and what was read of them and is still needed */
+    struct body_reader *body_reader;
+    struct question *questions; /* for a tokenizer, not answered yet (tokenize.h) */
+    struct request_log request_log;
+    int64_t started;  /* seconds since 1970 */
+    bool draining;    /* no new work is taken */
+    bool retired;     /* another gateway takes new connections; those here end one by one */
+    uint32_t working; /* exchanges between their request and the end of their answer */
+};
+
+/* Where the body of an exchange counts. */
+static inline struct budget *exchange_bodies(const struct exchange *exchange)
+{
+    return exchange->key ? &exchange->key->bodies : &exchange->gateway->bodies;
+}
+
+/* Whether work for this model (NULL: any) can be taken now: 0, or REFUSED with 503 or 404. */
+static inline int gateway_check(const struct gateway *gateway, const char *model, struct refusal *refusal)
+{
+    if (gateway->draining) {
+        refuse(refusal, 503, "draining", NULL, "the gateway is shutting down");
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    return pool_check(&gateway->pool, model, refusal);
+}
+
+/* The name that an answer gives its model, after gateway_check: the one asked for, or the one there is. Lives
+ * until the next dispatch. */
+static inline const char *gateway_model(const struct gateway *gateway, const char *model)
+{
+    const struct pool_model *found = pool_model(&gateway->pool, model);
+    return found ? found->name : model ? model : "";
+}
+
+/* Most tokens of each of n answers when the request does not say: the option's value, but no more than the
+ * model's context, and in all no more than the key may have at once. Only the worker knows how much room the
+ * prompt leaves, so such a request is sent with fit_context. */
+static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model,
+                                          const struct key *key, uint32_t n)
+{
+    const struct pool_model *found = pool_model(&gateway->pool, model);
+    uint32_t most = gateway->options.max_tokens;
+    if (found && found->context > 0 && found->context < most)
+        most = found->context;
+    if (key && key->most_tokens >= n && key->most_tokens / n < most)
+        most = (uint32_t)(key->most_tokens / n);
+    return most;
+}
+
+#endif

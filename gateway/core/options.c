@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* quern-gateway's options, by argp. */
+
+#include "gateway/core/options.h"
+
+#include <argp.h>
+#include <stddef.h>
+
+#include "common/program/arguments.h"
+#include "gateway/http/origin.h"
+
+enum {
+    KEY_LISTEN = 256,
+    KEY_CONNECT,
+    KEY_SERVER_KEY,
+    KEY_CLIENT_KEY,
+    KEY_KEYS,
+    KEY_CORS,
+    KEY_HOSTS,
+    KEY_OPEN,
+    KEY_REQUEST_LOG,
+    KEY_TLS_CERT,
+    KEY_TLS_KEY,
+    KEY_CONNECTIONS,
+    KEY_ADDRESS_CONNECTIONS,
+    KEY_REQUEST_SECONDS,
+    KEY_BODY_KB,
+    KEY_BODIES_MB,
+    KEY_STREAM_KB,
+    KEY_STREAMS_MB,
+    KEY_MAX_TOKENS,
+    KEY_PARENT,
+    KEY_LISTEN_FD,
+    KEY_REPORT_FD,
+    KEY_DRAIN_SECONDS
+};
+
+static const struct argp_option known[] = {
+    {"listen", KEY_LISTEN, "HOST:PORT", 0, "Where to serve HTTP (default 127.0.0.1:8080); port 0: any", 0},
+    {"connect", KEY_CONNECT, "EP", 0,
+     "The pool: ipc://PATH, tcp://HOST:PORT or a run directory (default: "
+     "$XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
+     0},
+    {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or the file that holds it (CURVE)", 0},
+    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate at the pool (its secret file)",
+     0},
+    {"keys", KEY_KEYS, "FILE", 0, "Serve only who has a key: lines of NAME KEY [requests=N] [tokens=N]", 0},
+    {"cors", KEY_CORS, "ORIGIN", 0, "Let pages of ORIGIN use it: https://HOST, or * for all", 0},
+    {"hosts", KEY_HOSTS, "NAME,...", 0,
+     "Without keys: further names under which browsers reach it, or * for any", 0},
+    {"open", KEY_OPEN, NULL, 0, "Serve other machines too, whoever asks", 0},
+    {"request-log", KEY_REQUEST_LOG, "FILE", 0,
+     "Write a line of JSON for each request there; SIGHUP opens it anew", 0},
+    {"tls-cert", KEY_TLS_CERT, "FILE", 0, "Serve HTTPS with this certificate and its chain (PEM)", 0},
+    {"tls-key", KEY_TLS_KEY, "FILE", 0, "Its secret key (PEM), which others may not read", 0},
+    {"connections", KEY_CONNECTIONS, "N", 0, "Most connections at once (default 2048)", 0},
+    {"address-connections", KEY_ADDRESS_CONNECTIONS, "N", 0,
+     "Most of one address but loopback (default: half of --connections; 0: no limit)", 0},
+    {"request-seconds", KEY_REQUEST_SECONDS, "N", 0,
+     "Close a connection on which no whole request has come for so many seconds (default 60)", 0},
+    {"body-kb", KEY_BODY_KB, "N", 0, "Most of the body of a request (default 8192)", 0},
+    {"bodies-mb", KEY_BODIES_MB, "N", 0,
+     "Most of the bodies of all requests, as they come and while they are needed (default 96)", 0},
+    {"stream-kb", KEY_STREAM_KB, "N", 0,
+     "Cut off a client that leaves so much of its stream unread (default 1024)", 0},
+    {"streams-mb", KEY_STREAMS_MB, "N", 0, "Most of all answers that waits to be read (default 96)", 0},
+    {"max-tokens", KEY_MAX_TOKENS, "N", 0, "Tokens of an answer where a request does not say (default 1024)",
+     0},
+    {"parent", KEY_PARENT, "PID", 0, "End when this process, our parent, does; it passes signals on", 0},
+    {"listen-fd", KEY_LISTEN_FD, "N", 0,
+     "Serve on the socket that listens and is inherited as descriptor N, in place of --listen", 0},
+    {"report-fd", KEY_REPORT_FD, "N", 0, "Tell the parent there when it serves, or why it does not", 0},
+    {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
+     "When told to end, end what is not finished after so many seconds (default 60)", 0},
+    {0}};
+
+static const struct argument arguments[] = {
+    {KEY_LISTEN, ARGUMENT_TEXT, offsetof(struct options, listen), 0, 0},
+    {KEY_CONNECT, ARGUMENT_TEXT, offsetof(struct options, connect), 0, 0},
+    {KEY_SERVER_KEY, ARGUMENT_TEXT, offsetof(struct options, server_key), 0, 0},
+    {KEY_CLIENT_KEY, ARGUMENT_TEXT, offsetof(struct options, client_key), 0, 0},
+    {KEY_KEYS, ARGUMENT_TEXT, offsetof(struct options, keys), 0, 0},
+    {KEY_CORS, ARGUMENT_TEXT, offsetof(struct options, cors), 0, 0},
+    {KEY_HOSTS, ARGUMENT_TEXT, offsetof(struct options, hosts), 0, 0},
+    {KEY_OPEN, ARGUMENT_FLAG, offsetof(struct options, open), 0, 0},
+    {KEY_REQUEST_LOG, ARGUMENT_TEXT, offsetof(struct options, request_log), 0, 0},
+    {KEY_TLS_CERT, ARGUMENT_TEXT, offsetof(struct options, tls_cert), 0, 0},
+    {KEY_TLS_KEY, ARGUMENT_TEXT, offsetof(struct options, tls_key), 0, 0},
+    {KEY_CONNECTIONS, ARGUMENT_NUMBER, offsetof(struct options, connections), 1, 65536},
+    {KEY_ADDRESS_CONNECTIONS, ARGUMENT_NUMBER, offsetof(struct options, address_connections), 0, 65536},
+    {KEY_REQUEST_SECONDS, ARGUMENT_NUMBER, offsetof(struct options, request_seconds), 1, 86400},
+    {KEY_BODY_KB, ARGUMENT_NUMBER, offsetof(struct options, body_kb), 1, 1 << 20},
+    {KEY_BODIES_MB, ARGUMENT_NUMBER, offsetof(struct options, bodies_mb), 1, 1 << 20},
+    {KEY_STREAM_KB, ARGUMENT_NUMBER, offsetof(struct options, stream_kb), 4, 1 << 20},
+    {KEY_STREAMS_MB, ARGUMENT_NUMBER, offsetof(struct options, streams_mb), 1, 1 << 20},
+    {KEY_MAX_TOKENS, ARGUMENT_NUMBER, offsetof(struct options, max_tokens), 1, INT32_MAX},
+    {KEY_PARENT, ARGUMENT_NUMBER, offsetof(struct options, parent), 1, INT32_MAX},
+    {KEY_LISTEN_FD, ARGUMENT_NUMBER, offsetof(struct options, listen_fd), 3, INT32_MAX},
+    {KEY_REPORT_FD, ARGUMENT_NUMBER, offsetof(struct options, report_fd), 3, INT32_MAX},
+    {KEY_DRAIN_SECONDS, ARGUMENT_NUMBER, offsetof(struct options, drain_seconds), 0, 86400},
+    {0}};
+
+static error_t take_option(int key, char *value, struct argp_state *state)
+{
+    const struct options *options = state->input;
+    switch (key) {
+    case ARGP_KEY_END:
+        if (!options->tls_cert != !options->tls_key)
+            argp_error(state, "--tls-cert and --tls-key go together");
+        if (options->hosts && !origin_hosts_are_valid(options->hosts))
+            argp_error(state, "--hosts: \"%s\" is not a list of names (NAME[:PORT],...) or *",
+                       options->hosts);
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "\"%s\" is one too many", value);
+        return 0;
+    default:
+        return arguments_take(arguments, known, key, value, state, state->input);
+    }
+}
+
+void options_parse(int argc, char **argv, struct options *ret_options)
+{
+    static const struct argp argp = {
+        known,
+        take_option,
+        NULL,
+        "Serves a pool by HTTP: the interfaces of OpenAI, Anthropic and Ollama, and a page.\v"
+        "SIGTERM or Ctrl-C refuses new requests and finishes those under way; after --drain-seconds, or at a "
+        "second one, what is not finished ends. SIGUSR1 leaves new connections to another gateway on the "
+        "same socket, and ends it with the last of its own.",
+        NULL,
+        NULL,
+        NULL};
+    struct options options = {.listen = "127.0.0.1:8080",
+                              .connections = 2048,
+                              .address_connections = OPTIONS_HALF,
+                              .request_seconds = 60,
+                              .body_kb = 8192,
+                              .bodies_mb = 96,
+                              .stream_kb = 1024,
+                              .streams_mb = 96,
+                              .max_tokens = 1024,
+                              .drain_seconds = 60};
+    arguments_parse(&argp, argc, argv, &options);
+    *ret_options = options;
+}

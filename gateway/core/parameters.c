@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* From JSON to a request of libquern.
+ *
+ * Numbers go through quern_request_set as text, so that bounds and their words are in one place for the
+ * command line, the library and HTTP. */
+
+#include "gateway/core/parameters.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/number.h"
+#include "proto/message.h"
+
+#define ARENA_BYTES (64u << 20)
+
+void parameters_init(struct parameters *parameters)
+{
+    *parameters = (struct parameters){.n = 1, .arena = {.limit = ARENA_BYTES}};
+    quern_request_init(&parameters->request);
+}
+
+bool parameters_count(struct parameters *parameters)
+{
+    if (!parameters->budget || !budget_take(parameters->budget, parameters->arena.used))
+        return !parameters->budget;
+    parameters->counted = parameters->arena.used;
+    return true;
+}
+
+void parameters_deinit(struct parameters *parameters)
+{
+    if (parameters->budget)
+        budget_give(parameters->budget, parameters->counted);
+    arena_deinit(&parameters->arena);
+    *parameters = (struct parameters){0};
+}
+
+int parameters_read(struct parameters *parameters, const struct json_row *rows, struct bytes body,
+                    struct refusal *refusal)
+{
+    json_t *json;
+    if (json_in_parse(body.data, body.len, &json, refusal) != 0)
+        return REFUSED;
+    int r = json_in_take(parameters, rows, "", json, refusal);
+    json_decref(json);
+    return r;
+}
+
+int parameters_out_of_memory(struct refusal *refusal)
+{
+    return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
+}
+
+void *parameters_memory(struct parameters *parameters, size_t n, size_t size)
+{
+    return arena_take(&parameters->arena, n > 0 ? n : 1, size);
+}
+
+const char *parameters_keep(struct parameters *parameters, const json_t *string)
+{
+    const size_t size = json_string_length(string) + 1;
+    char *kept = parameters_memory(parameters, size, 1);
+    return kept ? memcpy(kept, json_string_value(string), size) : NULL;
+}
+
+const char *parameters_keep_json(struct parameters *parameters, const json_t *json)
+{
+    const size_t len = json_dumpb(json, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *kept = len > 0 ? parameters_memory(parameters, len + 1, 1) : NULL;
+    bool written = kept && json_dumpb(json, kept, len, JSON_COMPACT | JSON_ENCODE_ANY) == len;
+    return written ? kept : NULL;
+}
+
+/* Sets a number of the request; the reason names what the client called it. */
+static int set(struct parameters *parameters, const char *name, const char *path, const char *text,
+               struct refusal *refusal)
+{
+    struct quern_error err;
+    if (quern_request_set(&parameters->request, name, text, &err) == 0)
+        return 0;
+    const char *reason = strstr(err.text, ": ");
+    return refuse_value(refusal, path, "%s: %s", path, reason ? reason + 2 : err.text);
+}
+
+int parameters_number(void *into, const struct json_row *row, const char *path, json_t *value,
+                      struct refusal *refusal)
+{
+    char text[48];
+    if (json_is_integer(value))
+        snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, sizeof text, "%.17g", json_real_value(value));
+    else
+        return refuse_value(refusal, path, "%s is %s, not a number", path, json_in_kind(value));
+    return set(into, row->name, path, text, refusal);
+}
+
+int parameters_max_tokens(void *into, const struct json_row *row, const char *path, json_t *value,
+                          struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (json_is_integer(value) && row->name &&
+        (json_integer_value(value) == -1 || json_integer_value(value) == -2))
+        return 0; /* "as many as there is room for": the default */
+    int64_t number;
+    if (json_in_integer(path, value, 1, INT32_MAX, &number, refusal) != 0)
+        return REFUSED;
+    parameters->request.max_tokens = (uint32_t)number;
+    parameters->has_max_tokens = true;
+    return 0;
+}
+
+int parameters_seed(void *into, const struct json_row *row, const char *path, json_t *value,
+                    struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    int64_t number;
+    if (json_in_integer(path, value, INT64_MIN, INT64_MAX, &number, refusal) != 0)
+        return REFUSED;
+    if (number < 0 && row->name)
+        return 0; /* a random one */
+    parameters->request.seed = (uint64_t)number;
+    parameters->request.has_seed = true;
+    return 0;
+}
+
+int parameters_model(void *into, const struct json_row *row, const char *path, json_t *value,
+                     struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    if (json_string_length(value) == 0)
+        return 0;
+    parameters->request.model = parameters_keep(parameters, value);
+    return parameters->request.model ? 0 : parameters_out_of_memory(refusal);
+}
+
+static int take_stop(struct parameters *parameters, const char *path, const json_t *value,
+                     const char **ret_stop, struct refusal *refusal)
+{
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    if (json_string_length(value) == 0)
+        return refuse_value(refusal, path, "%s is empty", path);
+    *ret_stop = parameters_keep(parameters, value);
+    return *ret_stop ? 0 : parameters_out_of_memory(refusal);
+}
+
+int parameters_stop(void *into, const struct json_row *row, const char *path, json_t *value,
+                    struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    bool is_array = json_is_array(value);
+    size_t n = is_array ? json_array_size(value) : 1;
+    if (n > PROTO_MAX_STOPS)
+        return refuse_value(refusal, path, "%s has %zu strings; at most %d are possible", path, n,
+                            PROTO_MAX_STOPS);
+    const char **stop = parameters_memory(parameters, n, sizeof *stop);
+    if (!stop)
+        return parameters_out_of_memory(refusal);
+    for (size_t i = 0; i < n; i++) {
+        char where[64];
+        snprintf(where, sizeof where, is_array ? "%s[%zu]" : "%s", path, i);
+        if (take_stop(parameters, where, is_array ? json_array_get(value, i) : value, &stop[i], refusal) != 0)
+            return REFUSED;
+    }
+    parameters->request.stop = stop;
+    parameters->request.n_stop = n;
+    return 0;
+}
+
+static int take_bias(const char *path, const char *key, const json_t *value,
+                     struct quern_logit_bias *ret_bias, struct refusal *refusal)
+{
+    uint32_t id;
+    if (number_read_u32(key, 0, INT32_MAX, &id, NULL) < 0)
+        return refuse_value(refusal, path, "%s: \"%.40s\" is no token id", path, key);
+    double bias = json_number_value(value);
+    if (!json_is_number(value) || !(fabs(bias) <= SAMPLING_MAX_BIAS))
+        return refuse_value(refusal, path, "%s: the value of \"%.40s\" is no number from %d to %d", path, key,
+                            -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS);
+    *ret_bias = (struct quern_logit_bias){(int32_t)id, (float)bias};
+    return 0;
+}
+
+int parameters_logit_bias(void *into, const struct json_row *row, const char *path, json_t *value,
+                          struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    const char *key;
+    json_t *bias;
+    size_t n = 0;
+    if (!json_is_object(value))
+        return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
+    if (json_object_size(value) > SAMPLING_MAX_BIASES)
+        return refuse_value(refusal, path, "%s has %zu entries; at most %d are possible", path,
+                            json_object_size(value), SAMPLING_MAX_BIASES);
+    struct quern_logit_bias *biases = parameters_memory(parameters, json_object_size(value), sizeof *biases);
+    if (!biases)
+        return parameters_out_of_memory(refusal);
+    json_object_foreach(value, key, bias)
+    {
+        if (take_bias(path, key, bias, &biases[n++], refusal) != 0)
+            return REFUSED;
+    }
+    parameters->request.logit_bias = biases;
+    parameters->request.n_logit_bias = n;
+    return 0;
+}
+
+int parameters_n(void *into, const struct json_row *row, const char *path, json_t *value,
+                 struct refusal *refusal)
+{
+    int64_t number;
+    if (json_in_integer(path, value, 1, PARAMETERS_MAX_CHOICES, &number, refusal) != 0)
+        return REFUSED;
+    ((struct parameters *)into)->n = (uint32_t)number;
+    return 0;
+}
+
+int parameters_top_logprobs(void *into, const struct json_row *row, const char *path, json_t *value,
+                            struct refusal *refusal)
+{
+    int64_t number;
+    if (json_in_integer(path, value, 0, PROTO_MAX_LOGPROBS, &number, refusal) != 0)
+        return REFUSED;
+    ((struct parameters *)into)->top_logprobs = (uint32_t)number;
+    return 0;
+}
+
+static const struct json_row stream_options_rows[] = {
+    {"include_usage", json_in_bool, NULL, offsetof(struct parameters, include_usage)},
+    {"include_obfuscation", json_in_ignore, NULL, 0},
+    {0},
+};
+
+int parameters_stream_options(void *into, const struct json_row *row, const char *path, json_t *value,
+                              struct refusal *refusal)
+{
+    if (!json_is_object(value))
+        return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
+    return json_in_take(into, stream_options_rows, path, value, refusal);
+}
+
+int parameters_ids(struct parameters *parameters, const char *path, const json_t *value,
+                   const int32_t **ret_ids, size_t *ret_n, struct refusal *refusal)
+{
+    const size_t n = json_array_size(value);
+    if (n > PROTO_MAX_PROMPT_IDS)
+        return refuse_value(refusal, path, "%s has %zu token ids; at most %u are possible", path, n,
+                            PROTO_MAX_PROMPT_IDS);
+    int32_t *ids = parameters_memory(parameters, n, sizeof *ids);
+    if (!ids)
+        return parameters_out_of_memory(refusal);
+    for (size_t i = 0; i < n; i++) {
+        json_t *each = json_array_get(value, i);
+        int64_t id = json_is_integer(each) ? json_integer_value(each) : -1;
+        if (id < 0 || id > INT32_MAX) {
+            char where[sizeof refusal->param];
+            snprintf(where, sizeof where, "%s[%zu]", path, i);
+            return json_in_integer(where, each, 0, INT32_MAX, &id, refusal);
+        }
+        ids[i] = (int32_t)id;
+    }
+    *ret_ids = ids;
+    *ret_n = n;
+    return 0;
+}
+
+int parameters_prompt(void *into, const struct json_row *row, const char *path, json_t *value,
+                      struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (json_is_array(value) && json_array_size(value) == 1 && json_is_string(json_array_get(value, 0)))
+        value = json_array_get(value, 0);
+    if (json_is_array(value) && json_array_size(value) > 0 && json_is_string(json_array_get(value, 0)))
+        return refuse_value(refusal, path, "%s has %zu texts; one at a time is taken", path,
+                            json_array_size(value));
+    if (json_is_array(value) && json_array_size(value) > 0)
+        return parameters_ids(parameters, path, value, &parameters->request.ids, &parameters->request.n_ids,
+                              refusal);
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string or an array of token ids", path,
+                            json_is_array(value) ? "empty" : json_in_kind(value));
+    if (json_string_length(value) == 0)
+        return refuse_value(refusal, path, "%s is empty", path);
+    parameters->request.text = parameters_keep(parameters, value);
+    parameters->request.text_len = json_string_length(value);
+    return parameters->request.text ? 0 : parameters_out_of_memory(refusal);
+}
+
+/* Tools that are not to be called are none, and they go with a conversation. */
+static int finish_tools(struct parameters *parameters, struct refusal *refusal)
+{
+    if (parameters->tool_use == TOOLS_NONE)
+        parameters->request.tools = NULL;
+    if (parameters->request.tools && !parameters->request.messages)
+        return refuse_value(refusal, "tools", "tools go with messages");
+    return 0;
+}
+
+static int finish_logprobs(struct parameters *parameters, struct refusal *refusal)
+{
+    if (parameters->top_logprobs > 0 && !parameters->wants_logprobs)
+        return refuse_value(refusal, "top_logprobs", "top_logprobs needs logprobs to be true");
+    parameters->request.logprobs = parameters->wants_logprobs ? 1 + parameters->top_logprobs : 0;
+    parameters->request.pieces = parameters->wants_logprobs;
+    return 0;
+}
+
+static int finish_penalties(const struct parameters *parameters, struct refusal *refusal)
+{
+    const struct quern_request *request = &parameters->request;
+    const double none[] = {request->repetition_penalty - 1, request->presence_penalty,
+                           request->frequency_penalty};
+    for (size_t i = 0; i < sizeof none / sizeof *none && parameters->other_penalties; i++)
+        if (none[i] < 0 || none[i] > 0)
+            return refuse(refusal, 400, "unsupported_parameter", parameters->other_penalties,
+                          "%s is not supported beside penalties, which count the whole text",
+                          parameters->other_penalties);
+    return 0;
+}
+
+int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal)
+{
+    struct quern_request *request = &parameters->request;
+    if (finish_logprobs(parameters, refusal) != 0 || finish_tools(parameters, refusal) != 0 ||
+        finish_penalties(parameters, refusal) != 0)
+        return REFUSED;
+    bool as_user = parameters->chat && !parameters->raw && request->text;
+    if (!request->text && !request->ids && !request->messages)
+        return refuse_value(refusal, missing, "%s is missing", missing);
+    bool has_system = parameters->system && parameters->system[0];
+    if (has_system && !as_user && !request->messages)
+        return refuse_value(refusal, "system", "system has no place beside a raw prompt");
+    if (!has_system && !as_user)
+        return 0;
+    struct quern_message *messages = parameters_memory(parameters, request->n_messages + 2, sizeof *messages);
+    size_t n = 0;
+    if (!messages)
+        return parameters_out_of_memory(refusal);
+    if (has_system)
+        messages[n++] = (struct quern_message){.role = "system", .content = parameters->system};
+    for (size_t i = 0; i < request->n_messages; i++)
+        messages[n++] = request->messages[i];
+    if (as_user)
+        messages[n++] = (struct quern_message){.role = "user", .content = request->text};
+    request->text = NULL;
+    request->messages = messages;
+    request->n_messages = n;
+    return 0;
+}

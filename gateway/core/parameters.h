@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_PARAMETERS_H
+#define GATEWAY_PARAMETERS_H
+
+/* What a client asks to be generated, whatever family it is of: a request of libquern, and what the answer is
+ * to look like.
+ *
+ * Bounds and defaults of numbers are libquern's own. Texts and lists are copied into the arena, so that the
+ * JSON, whose tree can be many times as large, goes as soon as it was read. */
+
+#include <quern.h>
+
+#include "common/arena.h"
+#include "gateway/http/budget.h"
+#include "gateway/json/json_in.h"
+
+#define PARAMETERS_MAX_CHOICES 128
+
+enum tool_use { TOOLS_AUTO, TOOLS_NONE, TOOLS_REQUIRED };
+
+struct offered_tool {
+    const char *name;
+    const char *schema; /* of its arguments, which are an object: JSON. NULL: it is not of an object */
+    bool strict;        /* arguments are held to it wherever the tool is called */
+    bool barred;        /* not to be called this time */
+};
+
+struct parameters {
+    struct quern_request request;
+    struct arena arena;    /* all texts and lists */
+    struct budget *budget; /* in which they count; NULL: in none */
+    size_t counted;        /* bytes of it */
+    uint32_t n;            /* choices, 1 … PARAMETERS_MAX_CHOICES */
+    const char *system;    /* goes before the messages, or the prompt; NULL: none */
+    bool chat;             /* a prompt is what a user says, unless it is raw */
+    bool raw;
+    bool stream;
+    bool include_usage; /* in a chunk of its own, at the end of the stream */
+    bool has_max_tokens;
+    struct offered_tool *tools; /* [n_tools] of request.tools */
+    size_t n_tools;
+    enum tool_use tool_use;     /* whether they are to be called */
+    bool one_call;              /* at most */
+    const char *named_tool;     /* the one to be called; NULL: any */
+    const char **allowed_tools; /* [n_allowed] those that may be called; NULL: all */
+    size_t n_allowed;
+    bool schema_is_object; /* of a grammar that is a schema: it is an object of JSON */
+    bool wants_logprobs;   /* of each id */
+    /* Names of parameters that are refused later if they would change something; NULL: not given. They ask
+     * for penalties over another part of the text, for thinking, and for no thinking. */
+    const char *other_penalties, *with_thinking, *without_thinking;
+    uint32_t top_logprobs;
+};
+
+/* Sets the defaults. */
+void parameters_init(struct parameters *parameters);
+void parameters_deinit(struct parameters *parameters);
+
+/* From here on what was read counts in the budget. False: there is no room for it. */
+bool parameters_count(struct parameters *parameters);
+
+/* Parses the body and reads it by the family's rows. 0 or REFUSED. parameters_deinit frees what there is
+ * either way. Touches nothing but *parameters and *refusal, so that any thread may do it. */
+int parameters_read(struct parameters *parameters, const struct json_row *rows, struct bytes body,
+                    struct refusal *refusal);
+
+/* Puts the system's words and the prompt into the messages, where they belong there, and sets what depends on
+ * several parameters. 0 or REFUSED. */
+int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal);
+
+/* ---- takers, whose `into` is a struct parameters ---- */
+
+/* A number of the request, called row->name there. */
+json_row_take parameters_number;
+/* -1, 0 and other ways to say "off", of clients that know no other. */
+json_row_take parameters_max_tokens, parameters_seed;
+json_row_take parameters_model;
+json_row_take parameters_stop;       /* a text or an array of texts */
+json_row_take parameters_logit_bias; /* {"15043": -100} */
+json_row_take parameters_n;
+json_row_take parameters_top_logprobs; /* how many of the most likely ids are told beside each id, 0 … 20 */
+json_row_take parameters_stream_options;
+json_row_take parameters_prompt; /* a text, or an array of token ids */
+
+/* ---- for takers elsewhere ---- */
+
+/* Memory that lives as long as the parameters, [n] of `size`, zeroed; NULL when there is no more. */
+void *parameters_memory(struct parameters *parameters, size_t n, size_t size);
+
+/* A string of JSON, or any JSON as compact text, in such memory. NULL when there is no more. */
+const char *parameters_keep(struct parameters *parameters, const json_t *string);
+const char *parameters_keep_json(struct parameters *parameters, const json_t *json);
+
+/* Token ids of an array, in such memory: [*ret_n]. `path` names the array. 0 or REFUSED. */
+int parameters_ids(struct parameters *parameters, const char *path, const json_t *value,
+                   const int32_t **ret_ids, size_t *ret_n, struct refusal *refusal);
+
+/* 500; REFUSED. */
+int parameters_out_of_memory(struct refusal *refusal);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* See pool.h.
+ *
+ *   no client ──quern_connect_begin──▶ opening ──▶ open ──silence beyond patience──▶ no client
+ *        ▲──────────── at once, and after a quarter of a second ───────────────────────┘
+ *
+ * The status is asked every second, more often in the beginning. It says which models are served now, which
+ * the opening of the session told only of that moment. Until a worker has said what it serves nothing is
+ * asked of the pool: an answer could not name its model, nor would anybody know how long it may become or how
+ * its model calls tools. */
+
+#include "gateway/core/pool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#define RETRY_NS  (250 * CLOCK_NS_PER_MS)
+#define AWAY_NS   (5 * CLOCK_NS_PER_S) /* of a session, or of all workers, before that is told */
+#define STATUS_NS (1 * CLOCK_NS_PER_S)
+#define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker has said what it serves */
+#define STATUS_MS 5000                   /* most that an answer is waited for */
+
+void pool_init(struct pool *pool, const struct options *options)
+{
+    *pool = (struct pool){.options = options, .watched = -1};
+    snprintf(pool->reason, sizeof pool->reason, "the pool is not connected yet");
+}
+
+void pool_watch(struct pool *pool, int watched)
+{
+    pool->watched = watched;
+    if (pool->client)
+        quern_watch(pool->client, watched);
+}
+
+static void forget_models(struct pool *pool)
+{
+    for (size_t i = 0; i < pool->n_models; i++)
+        free(pool->models[i].name);
+    free(pool->models);
+    pool->models = NULL;
+    pool->n_models = 0;
+}
+
+void pool_deinit(struct pool *pool)
+{
+    quern_free(pool->client);
+    forget_models(pool);
+}
+
+static void say_reason(struct pool *pool, const char *reason)
+{
+    if (strcmp(pool->reason, reason) != 0)
+        log_warn("%s", reason);
+    snprintf(pool->reason, sizeof pool->reason, "%s", reason);
+}
+
+static void try_open(struct pool *pool, uint64_t now)
+{
+    struct quern_error err;
+    if (pool->try_ns != 0 && now - pool->try_ns < RETRY_NS)
+        return;
+    pool->try_ns = now;
+    const struct options *options = pool->options;
+    int r =
+        quern_connect_begin(options->connect, options->server_key, options->client_key, &pool->client, &err);
+    if (r < 0)
+        say_reason(pool, err.text);
+    else
+        quern_watch(pool->client, pool->watched);
+}
+
+/* The entry of that name, a new one if there is none; NULL when memory is short. */
+static struct pool_model *model_entry(struct pool *pool, const char *name)
+{
+    for (size_t i = 0; i < pool->n_models; i++)
+        if (strcmp(pool->models[i].name, name) == 0)
+            return &pool->models[i];
+    struct pool_model *models = reallocarray(pool->models, pool->n_models + 1, sizeof *models);
+    if (!models)
+        return NULL;
+    pool->models = models;
+    char *copy = strdup(name);
+    if (!copy)
+        return NULL;
+    models[pool->n_models] = (struct pool_model){.name = copy};
+    return &models[pool->n_models++];
+}
+
+static bool serves(const struct quern_worker *worker)
+{
+    return worker->model[0] && strcmp(worker->state, "failed") != 0 && strcmp(worker->state, "absent") != 0;
+}
+
+static bool any_serves(const struct quern_status *status)
+{
+    for (size_t i = 0; i < status->n_workers; i++)
+        if (serves(&status->workers[i]))
+            return true;
+    return false;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* What a worker says of its model, under one of the names that it answers to. */
+static void take_model(struct pool *pool, const struct quern_worker *worker, const char *name)
+{
+    struct pool_model *model = model_entry(pool, name);
+    if (!model)
+        return;
+    model->workers++;
+    model->ready += strcmp(worker->state, "ready") == 0;
+    /* The smallest: what fits it fits on every worker. */
+    if (worker->context > 0 && (model->context == 0 || worker->context < model->context))
+        model->context = worker->context;
+    model->thinks |= worker->thinks;
+    if (worker->embedding > 0)
+        model->embedding = worker->embedding;
+    if (worker->tools[0])
+        snprintf(model->tools, sizeof model->tools, "%s", worker->tools);
+}
+
+static void on_status(void *arg, const struct quern_answer *answer)
+{
+    struct pool *pool = arg;
+    pool->asked = false;
+    if (answer->code != 0)
+        return; /* asked again in a second */
+    if (any_serves(answer->status))
+        forget_models(pool); /* else those of before are told, none of them ready, until one comes back */
+    for (size_t i = 0; i < pool->n_models; i++)
+        pool->models[i].workers = pool->models[i].ready = 0;
+    pool->status = answer->status; /* lives until the next */
+    pool->status_ms = now_ms();
+    pool->draining = answer->status->draining;
+    for (size_t i = 0; i < answer->status->n_workers; i++) {
+        const struct quern_worker *worker = &answer->status->workers[i];
+        if (!serves(worker))
+            continue;
+        if (strcmp(worker->state, "ready") == 0)
+            pool->ready_ns = clock_ns();
+        take_model(pool, worker, worker->model);
+        for (size_t j = 0; worker->aliases[j]; j++)
+            take_model(pool, worker, worker->aliases[j]);
+    }
+}
+
+static void ask_status(struct pool *pool, uint64_t now)
+{
+    uint64_t wait_ns = pool->n_models > 0 ? STATUS_NS : SOON_NS;
+    if (pool->asked || (pool->asked_ns != 0 && now - pool->asked_ns < wait_ns))
+        return;
+    pool->asked_ns = now;
+    pool->asked = quern_ask_status(pool->client, STATUS_MS, on_status, pool, NULL) == 0;
+}
+
+static void look(struct pool *pool, uint64_t now)
+{
+    bool open = quern_is_open(pool->client);
+    if (open && !pool->was_open) {
+        log_info("the pool is connected");
+        pool->reason[0] = 0;
+        pool->asked_ns = 0;
+    } else if (!open && pool->was_open) {
+        say_reason(pool, "the pool does not answer");
+    }
+    pool->was_open = open;
+    if (!open)
+        return;
+    pool->open_ns = now;
+    ask_status(pool, now);
+}
+
+static void lose(struct pool *pool, const char *reason)
+{
+    say_reason(pool, reason);
+    pool->client = quern_free(pool->client);
+    pool->status = NULL;
+    forget_models(pool);
+    pool->asked = pool->was_open = false;
+    pool->open_ns = pool->ready_ns = 0;
+    pool->try_ns = clock_ns();
+}
+
+void pool_wait(struct pool *pool, int timeout_ms)
+{
+    struct quern_error err;
+    uint64_t now = clock_ns();
+    if (!pool->client)
+        try_open(pool, now);
+    if (!pool->client) {
+        struct pollfd watched = {.fd = pool->watched, .events = POLLIN};
+        int left = (int)(RETRY_NS / CLOCK_NS_PER_MS);
+        poll(&watched, 1, timeout_ms >= 0 && timeout_ms < left ? timeout_ms : left);
+        return;
+    }
+    look(pool, now);
+    int timer_ms = pool->n_models > 0 ? 250 : (int)(SOON_NS / CLOCK_NS_PER_MS);
+    if (timeout_ms < 0 || timeout_ms > timer_ms)
+        timeout_ms = timer_ms; /* for the timers here */
+    if (quern_dispatch(pool->client, timeout_ms, &err) < 0)
+        lose(pool, err.text);
+}
+
+const struct pool_model *pool_model(const struct pool *pool, const char *name)
+{
+    for (size_t i = 0; i < pool->n_models; i++)
+        if (!name || strcmp(pool->models[i].name, name) == 0)
+            return &pool->models[i];
+    return NULL;
+}
+
+static int refuse_unavailable(const struct pool *pool, struct refusal *refusal)
+{
+    refuse(refusal, 503, "unavailable", NULL, "%s",
+           pool->reason[0] ? pool->reason : "the pool does not answer");
+    refusal->retry_after_s = 1;
+    return REFUSED;
+}
+
+static bool answers(const struct pool *pool)
+{
+    if (!pool->client)
+        return false;
+    return quern_is_open(pool->client) || (pool->open_ns != 0 && clock_ns() - pool->open_ns < AWAY_NS);
+}
+
+bool pool_is_ready(const struct pool *pool)
+{
+    return pool->ready_ns != 0 && clock_ns() - pool->ready_ns < AWAY_NS;
+}
+
+int pool_status(const struct pool *pool, const struct quern_status **ret_status, struct refusal *refusal)
+{
+    if (!answers(pool) || !pool->status)
+        return refuse_unavailable(pool, refusal);
+    *ret_status = pool->status;
+    return 0;
+}
+
+int pool_check(const struct pool *pool, const char *model, struct refusal *refusal)
+{
+    if (!answers(pool))
+        return refuse_unavailable(pool, refusal);
+    if (pool->draining) {
+        refuse(refusal, 503, "draining", NULL, "the pool is shutting down");
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    if (pool->n_models == 0) {
+        refuse(refusal, 503, "loading", NULL, "no worker has said yet which model it serves");
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    if (model && !pool_model(pool, model))
+        return refuse(refusal, 404, "model_not_found", "model", "the model \"%.128s\" does not exist", model);
+    return 0;
+}

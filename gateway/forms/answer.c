@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* See answer.h. */
+
+#include "gateway/forms/answer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* What is being told, for the parser's calls. */
+struct telling {
+    struct choice *choice;
+    struct json_out *out;
+};
+
+static bool streams(const struct telling *telling)
+{
+    return telling->choice->generation->stream;
+}
+
+static void tell_text(void *arg, struct bytes text)
+{
+    struct telling *telling = arg;
+    struct choice *choice = telling->choice;
+    if (streams(telling))
+        choice->generation->dialect->piece(choice, text, telling->out);
+    else if (buffer_append(&choice->text, text.data, text.len) < 0)
+        telling->out->failed = true;
+}
+
+/* False: no memory. */
+static bool make_id(char id[10])
+{
+    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    uint8_t random[9];
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return false;
+    for (size_t i = 0; i < sizeof random; i++)
+        id[i] = alphabet[random[i] % (sizeof alphabet - 1)];
+    id[sizeof random] = 0;
+    return true;
+}
+
+static void tell_call(void *arg, const char *name)
+{
+    struct telling *telling = arg;
+    struct choice *choice = telling->choice;
+    struct tool_call *calls = reallocarray(choice->calls, choice->n_calls + 1, sizeof *calls);
+    if (!calls) {
+        telling->out->failed = true;
+        return;
+    }
+    choice->calls = calls;
+    struct tool_call *call = &calls[choice->n_calls++];
+    *call = (struct tool_call){.name = strdup(name)};
+    if (!call->name || !make_id(call->id))
+        telling->out->failed = true;
+    else if (streams(telling) && choice->generation->dialect->call)
+        choice->generation->dialect->call(choice, telling->out);
+}
+
+static void tell_arguments(void *arg, struct bytes json)
+{
+    struct telling *telling = arg;
+    struct choice *choice = telling->choice;
+    if (telling->out->failed)
+        return;
+    if (buffer_append(&choice->calls[choice->n_calls - 1].arguments, json.data, json.len) < 0)
+        telling->out->failed = true;
+    else if (streams(telling) && choice->generation->dialect->arguments)
+        choice->generation->dialect->arguments(choice, json, telling->out);
+}
+
+static void tell_called(void *arg)
+{
+    struct telling *telling = arg;
+    struct choice *choice = telling->choice;
+    if (!telling->out->failed && streams(telling) && choice->generation->dialect->called)
+        choice->generation->dialect->called(choice, telling->out);
+}
+
+int answer_expect_calls(struct choice *choice, const struct tool_form *form)
+{
+    const struct generation *generation = choice->generation;
+    choice->parser = calloc(1, sizeof *choice->parser);
+    if (!choice->parser)
+        return -ENOMEM;
+    tool_parser_init(choice->parser, form, generation->tool_names, generation->n_tools);
+    return 0;
+}
+
+void answer_take(struct choice *choice, const struct quern_output *output, struct json_out *out)
+{
+    struct telling telling = {choice, out};
+    struct bytes text = {output->text, output->text_len};
+    if (!choice->parser) {
+        if (text.len > 0)
+            tell_text(&telling, text);
+        return;
+    }
+    const struct tool_sink sink = {tell_text, tell_call, tell_arguments, tell_called, &telling};
+    int r = tool_parser_push(choice->parser, text, &sink);
+    if (r == 0 && output->end)
+        r = tool_parser_finish(choice->parser, &sink);
+    if (r < 0)
+        out->failed = true;
+}
+
+void answer_write_object(const struct tool_call *call, struct json_out *out)
+{
+    json_t *object = json_loadb((const char *)call->arguments.data, call->arguments.len, 0, NULL);
+    if (json_is_object(object))
+        json_out_bytes(out, call->arguments.data, call->arguments.len);
+    else
+        json_out_text(out, "{}");
+    json_decref(object);
+}
+
+void answer_deinit(struct choice *choice)
+{
+    for (size_t i = 0; i < choice->n_calls; i++) {
+        free(choice->calls[i].name);
+        buffer_deinit(&choice->calls[i].arguments);
+    }
+    free(choice->calls);
+    if (choice->parser)
+        tool_parser_deinit(choice->parser);
+    free(choice->parser);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_MESSAGES_H
+#define GATEWAY_MESSAGES_H
+
+#include "gateway/http/exchange.h"
+#include "gateway/json/json_in.h"
+
+/* POST /v1/messages, as Anthropic has it. */
+exchange_handler messages_handle;
+
+/* What its body may have; read into a struct parameters. */
+extern const struct json_row messages_rows[];
+
+#endif

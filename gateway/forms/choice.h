@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_CHOICE_H
+#define GATEWAY_CHOICE_H
+
+/* An answer under way, its choices, and the hooks by which a family tells them. generation.h says how it
+ * lives. */
+
+#include "gateway/http/exchange.h"
+#include "gateway/forms/logprobs.h"
+#include "gateway/core/parameters.h"
+#include "gateway/tools/tool_parser.h"
+
+struct generation;
+
+/* A call of a tool in an answer. */
+struct tool_call {
+    char id[10]; /* nine letters and digits: some templates take no others */
+    char *name;
+    struct buffer arguments; /* JSON */
+};
+
+struct choice {
+    struct generation *generation;
+    uint32_t index;
+    struct quern_id id;
+    bool running;
+    enum quern_reason reason;
+    struct buffer text;         /* all of it, where the answer is one body */
+    struct tool_parser *parser; /* NULL: there are no tools */
+    struct tool_call *calls;    /* [n_calls] the last one may be under way */
+    size_t n_calls;
+    uint32_t n_blocks; /* for the dialect: begun in the stream, and whether the last one is open */
+    bool open;
+    struct logprobs logprobs; /* that are not told yet */
+};
+
+/* How a family tells. Each appends to `out`; those of calls may be NULL, where it has no tools. */
+struct dialect {
+    const char *name;
+    const char *stream_type; /* content type of a stream */
+    /* A stream: what comes first; a piece of a choice's text (perhaps its last, and none where there are only
+     * log probabilities to tell); the end of a choice; what comes last; an error that ends it. */
+    void (*begin)(struct generation *generation, struct json_out *out);
+    void (*piece)(struct choice *choice, struct bytes text, struct json_out *out);
+    void (*end)(struct choice *choice, struct json_out *out);
+    /* In a stream too: the last of the choice's calls begins; more of its arguments; it is whole. */
+    void (*call)(struct choice *choice, struct json_out *out);
+    void (*arguments)(struct choice *choice, struct bytes json, struct json_out *out);
+    void (*called)(struct choice *choice, struct json_out *out);
+    void (*finish)(struct generation *generation, struct json_out *out);
+    void (*fail)(struct generation *generation, const struct refusal *refusal, struct json_out *out);
+    /* One body. */
+    void (*whole)(struct generation *generation, struct json_out *out);
+    enum logprobs_form logprobs;
+};
+
+struct generation {
+    struct exchange *exchange; /* NULL: nobody is there any more */
+    struct gateway *gateway;
+    struct quern *client;
+    const struct dialect *dialect;
+    bool stream, begun, include_usage;
+    char id[33];                                          /* hexadecimal */
+    int64_t created;                                      /* seconds since 1970 */
+    char *model;                                          /* its name */
+    uint64_t begun_ns, first_ns;                          /* the first id; 0: not yet */
+    uint32_t prompt_tokens, cached_tokens, output_tokens; /* the prompt counts once, output of all choices */
+    double queue_ms, prefill_ms, decode_ms;               /* the longest of any choice */
+    double prepare_ms, wait_ms, lookup_ms;                /* parts of that prefill_ms */
+    struct json_out out;                                  /* of one callback; reused */
+    struct key *key;                                      /* that it counts for */
+    uint64_t asked_tokens;                                /* at most made by all choices */
+    struct arena arena;                                   /* what lives as long */
+    const char *const *tool_names;                        /* [n_tools] that may be called */
+    size_t n_tools;
+    size_t body_bytes;             /* of an answer that is one body, so far */
+    struct quern_encoded *encoded; /* the request, the same for each choice; NULL once the last was sent */
+    bool has_seed;                 /* `seed` is the first choice's; the others use the numbers after it */
+    uint64_t seed;
+    uint32_t sent, running, n; /* choices: sent; not ended, unsent ones included; in all */
+    struct choice choices[];
+};
+
+/* The last of the choice's calls. */
+static inline const struct tool_call *choice_call(const struct choice *choice)
+{
+    return &choice->calls[choice->n_calls - 1];
+}
+
+/* Whether the answer ended to have tools called. */
+static inline bool choice_calls(const struct choice *choice)
+{
+    return choice->n_calls > 0 && choice->reason == QUERN_STOP;
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_EMBEDDINGS_H
+#define GATEWAY_EMBEDDINGS_H
+
+/* What answers an exchange that asks for embeddings: one request of the pool for each input, a few of them at
+ * a time, and one answer when all have ended. The first that fails is the answer, and the others are
+ * cancelled; so they are when the client goes away.
+ *
+ * Inputs are kept as texts and arrays of ids, and count among the gateway's bodies until the last has ended.
+ * The answer is written while it is taken. Until it has been, its numbers count among the bytes that wait to
+ * be read, and its key's place is held. */
+
+#include "gateway/forms/body_reader.h"
+#include "gateway/forms/embeddings_in.h"
+#include "gateway/http/exchange.h"
+
+struct embeddings;
+
+/* How a family of clients has it: what stands around the vectors. */
+struct embeddings_form {
+    void (*begin)(const struct embeddings *embeddings, struct json_out *out);
+    void (*open)(const struct embeddings *embeddings, size_t i, struct json_out *out); /* before the i-th */
+    const char *close;                                                                 /* behind it */
+    void (*end)(const struct embeddings *embeddings, struct json_out *out);
+};
+
+/* What has been computed, for who writes the answer. */
+struct embeddings {
+    struct exchange *exchange; /* NULL: gone, or answered: then it owns this */
+    struct gateway *gateway;
+    struct quern *client;
+    struct key *key;
+    struct body_reading reading;
+    struct embeddings_in in;
+    const struct embeddings_form *form;
+    char *model;
+    uint64_t begun_ns, ended_ns;
+
+    struct embeddings_item *items; /* [in.n] */
+    size_t sent, running;
+    bool failed;          /* no more are sent */
+    float *numbers;       /* [in.n][n_embedding]; NULL until the first is here */
+    uint32_t n_embedding; /* numbers of one */
+    size_t row;           /* the next that is written: vectors before it are whole */
+    uint32_t column;      /* of it */
+    uint64_t prompt_tokens;
+    double queue_ms, prefill_ms; /* the longest */
+};
+
+/* A handler's whole work: has the body read by the rows, into a struct embeddings_in, and answers in the
+ * form, which outlives the exchange. */
+void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
+                       const struct embeddings_form *form);
+
+/* POST /v1/embeddings. */
+exchange_handler embeddings_handle;
+
+/* What its body may have; read into a struct embeddings_in. */
+extern const struct json_row embeddings_rows[];
+
+#endif

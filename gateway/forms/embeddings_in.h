@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_EMBEDDINGS_IN_H
+#define GATEWAY_EMBEDDINGS_IN_H
+
+/* What a request for embeddings asks for: one input or several, each a text or token ids. */
+
+#include "gateway/core/parameters.h"
+
+#define EMBEDDINGS_MOST_INPUTS 2048 /* of one request, as OpenAI has it */
+
+struct embeddings_input { /* one of the two, in the parameters' memory */
+    struct bytes text;    /* data NULL: it is ids */
+    const int32_t *ids;   /* [n_ids] */
+    size_t n_ids;
+};
+
+struct embeddings_in {
+    struct parameters parameters;    /* first: its own takers take it for theirs */
+    struct embeddings_input *inputs; /* [n] */
+    size_t n;                        /* 0: none were said */
+    bool base64;
+    uint32_t dimensions; /* that were asked for; 0: it was not said */
+};
+
+/* Makes an error of the pool name the client's parameter: "input[3]" where it says "prompt". */
+void embeddings_name_input(const struct embeddings_in *in, size_t index, struct refusal *refusal);
+
+/* ---- takers, whose `into` is a struct embeddings_in ---- */
+
+json_row_take embeddings_input;      /* a text, ids, or an array of either */
+json_row_take embeddings_format;     /* "float" or "base64" */
+json_row_take embeddings_dimensions; /* a number */
+
+#endif

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/* See generation.h.
+ *
+ * Every callback of the pool comes here. What it may find: an exchange that waits for its body or reads its
+ * stream; none, because the client went away or another choice failed. Requests are cancelled when they are
+ * wanted no more, and the generation is freed with the last of them. */
+
+#include "gateway/forms/generation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "common/amount.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "gateway/forms/answer.h"
+#include "gateway/forms/body_reader.h"
+#include "gateway/core/gateway.h"
+#include "gateway/forms/thinking.h"
+#include "gateway/tools/tool_choice.h"
+#include "gateway/tools/tool_grammar.h"
+
+#define MAX_BODY_BYTES (64u << 20) /* of one answer that is not streamed */
+
+/* The requests of one answer that are under way have at most so many bytes, or there is one of them; the next
+ * is sent when one ends. The pool's queue does not take all choices of a prompt of megabytes at once. */
+#define MOST_BYTES_AT_ONCE ((size_t)16 << 20)
+
+static void free_generation(struct generation *generation)
+{
+    for (uint32_t i = 0; i < generation->n; i++) {
+        buffer_deinit(&generation->choices[i].text);
+        logprobs_deinit(&generation->choices[i].logprobs);
+        answer_deinit(&generation->choices[i]);
+    }
+    arena_deinit(&generation->arena);
+    json_out_deinit(&generation->out);
+    key_release(generation->key, generation->asked_tokens);
+    quern_encoded_free(generation->encoded);
+    free(generation->model);
+    free(generation);
+}
+
+/* For the request log: what is known so far. */
+static void note(struct generation *generation, const char *finish)
+{
+    struct request_record *record = &generation->exchange->record;
+    snprintf(record->model_text, sizeof record->model_text, "%s", generation->model);
+    record->model = record->model_text;
+    record->finish = finish;
+    record->stream = generation->stream;
+    record->choices = generation->n;
+    record->prompt_tokens = generation->prompt_tokens;
+    record->cached_tokens = generation->cached_tokens;
+    record->output_tokens = generation->output_tokens;
+    record->queue_ms = generation->queue_ms;
+    record->prefill_ms = generation->prefill_ms;
+    record->prepare_ms = generation->prepare_ms;
+    record->wait_ms = generation->wait_ms;
+    record->lookup_ms = generation->lookup_ms;
+    record->decode_ms = generation->decode_ms;
+    if (generation->first_ns > 0)
+        record->first_token_ms = (double)(generation->first_ns - generation->begun_ns) / CLOCK_NS_PER_MS;
+}
+
+/* Nobody wants it any more: asks for the end of what runs, and sends no more. */
+static void abandon(struct generation *generation)
+{
+    generation->exchange = NULL;
+    generation->running -= generation->n - generation->sent;
+    generation->sent = generation->n;
+    for (uint32_t i = 0; i < generation->n; i++)
+        if (generation->choices[i].running)
+            quern_cancel(generation->client, generation->choices[i].id, NULL);
+}
+
+static void on_gone(void *arg)
+{
+    struct generation *generation = arg;
+    log_debug("%s: gone; %u choices are cancelled", generation->exchange->peer, generation->running);
+    generation->gateway->counters.abandoned++;
+    note(generation, NULL);
+    abandon(generation);
+}
+
+static void fail(struct generation *generation, const struct refusal *refusal)
+{
+    struct exchange *exchange = generation->exchange;
+    exchange_when_gone(exchange, NULL, NULL);
+    note(generation, "error");
+    abandon(generation);
+    if (!generation->begun) {
+        exchange_refuse(exchange, refusal);
+        return;
+    }
+    request_record_error(&exchange->record, refusal->code, refusal->param, refusal->text);
+    json_out_reset(&generation->out);
+    generation->dialect->fail(generation, refusal, &generation->out);
+    if (exchange_write(exchange, generation->out.buffer.data, generation->out.buffer.len))
+        exchange_end(exchange);
+}
+
+static void fail_for_memory(struct generation *generation)
+{
+    struct refusal refusal;
+    refusal_of_code(-ENOMEM, NULL, &refusal);
+    fail(generation, &refusal);
+}
+
+static void count(struct generation *generation, const struct quern_end *end)
+{
+    generation->prompt_tokens = end->prompt_tokens;
+    if (end->cached_tokens > generation->cached_tokens)
+        generation->cached_tokens = end->cached_tokens;
+    generation->output_tokens += end->output_tokens;
+    if (end->queue_ms > generation->queue_ms)
+        generation->queue_ms = end->queue_ms;
+    if (end->prefill_ms > generation->prefill_ms) {
+        generation->prefill_ms = end->prefill_ms;
+        generation->prepare_ms = end->prepare_ms;
+        generation->wait_ms = end->wait_ms;
+        generation->lookup_ms = end->lookup_ms;
+    }
+    if (end->decode_ms > generation->decode_ms)
+        generation->decode_ms = end->decode_ms;
+}
+
+static double seconds_since(uint64_t then)
+{
+    return (double)(clock_ns() - then) / CLOCK_NS_PER_S;
+}
+
+/* All of it has ended. */
+static void count_generation(const struct generation *generation)
+{
+    struct counters *counters = &generation->gateway->counters;
+    counters->prompt_tokens += generation->prompt_tokens;
+    counters->cached_tokens += generation->cached_tokens;
+    counters->output_tokens += generation->output_tokens;
+    histogram_add(&counters->queue, generation->queue_ms / 1000);
+    histogram_add(&counters->generation, seconds_since(generation->begun_ns));
+    if (generation->output_tokens > generation->n)
+        histogram_add(&counters->between_tokens, generation->decode_ms / 1000 * generation->n /
+                                                     (generation->output_tokens - generation->n));
+}
+
+static void tell_stream(struct choice *choice, const struct quern_output *output)
+{
+    struct generation *generation = choice->generation;
+    const struct dialect *dialect = generation->dialect;
+    struct json_out *out = &generation->out;
+    json_out_reset(out);
+    if (!generation->begun) {
+        generation->begun = true;
+        exchange_stream(generation->exchange, dialect->stream_type);
+        if (!generation->exchange)
+            return;
+        dialect->begin(generation, out);
+    }
+    answer_take(choice, output, out);
+    if (logprobs_any(&choice->logprobs))
+        dialect->piece(choice, BYTES_LITERAL(""), out);
+    if (output->end)
+        dialect->end(choice, out);
+    if (generation->running == 0)
+        dialect->finish(generation, out);
+    if (out->failed)
+        fail_for_memory(generation);
+    else if (exchange_write(generation->exchange, out->buffer.data, out->buffer.len) &&
+             generation->running == 0)
+        exchange_end(generation->exchange);
+}
+
+/* Counts what a whole answer has come to. False: it has been refused. */
+static bool hold_more(struct generation *generation, const struct quern_output *output)
+{
+    struct refusal refusal;
+    generation->body_bytes += output->text_len;
+    size_t held = generation->body_bytes;
+    for (uint32_t i = 0; i < generation->n; i++)
+        held += logprobs_bytes(&generation->choices[i].logprobs);
+    size_t more = held > generation->exchange->held ? held - generation->exchange->held : 0;
+    if (held > MAX_BODY_BYTES) {
+        refuse(&refusal, 500, "too_large", NULL, "the answer has more than %s; stream it",
+               amount_of_bytes(MAX_BODY_BYTES).text);
+    } else if (exchange_hold(generation->exchange, more)) {
+        return true;
+    } else {
+        exchange_no_room(&refusal);
+    }
+    if (generation->exchange) /* else it was refused when room was made */
+        fail(generation, &refusal);
+    return false;
+}
+
+static void tell_whole(struct choice *choice, const struct quern_output *output)
+{
+    struct generation *generation = choice->generation;
+    struct json_out body = {0};
+    if (!hold_more(generation, output))
+        return;
+    struct json_out none = {0};
+    answer_take(choice, output, &none);
+    if (none.failed) {
+        fail_for_memory(generation);
+        return;
+    }
+    if (generation->running > 0)
+        return;
+    generation->dialect->whole(generation, &body);
+    exchange_reply_json(generation->exchange, 200, &body);
+}
+
+static void on_output(void *arg, const struct quern_output *output);
+
+/* Sends as many requests as may be under way. 0, or the code of a failure, when some may be running. */
+static int send_some(struct generation *generation, struct quern_error *err)
+{
+    const uint32_t n = generation->n;
+    size_t most = generation->encoded ? MOST_BYTES_AT_ONCE / quern_encoded_bytes(generation->encoded) : 0;
+    while (generation->sent < n) {
+        struct choice *choice = &generation->choices[generation->sent];
+        const uint32_t under_way = generation->running - (n - generation->sent);
+        const uint64_t seed = generation->seed + generation->sent;
+        if (under_way > 0 && under_way >= most)
+            return 0;
+        int r =
+            quern_generate_encoded(generation->client, generation->encoded,
+                                   generation->has_seed ? &seed : NULL, on_output, choice, &choice->id, err);
+        if (r == -EAGAIN && under_way > 0)
+            return 0; /* send_more goes on */
+        if (r < 0)
+            return r;
+        choice->running = true;
+        generation->sent++;
+    }
+    generation->encoded = quern_encoded_free(generation->encoded);
+    return 0;
+}
+
+/* One has ended: sends the next. */
+static void send_more(struct generation *generation)
+{
+    struct refusal refusal;
+    struct quern_error err = {.text = ""};
+    int r = send_some(generation, &err);
+    if (r == 0)
+        return;
+    refusal_of_code(r, err.text, &refusal);
+    fail(generation, &refusal);
+}
+
+static void on_output(void *arg, const struct quern_output *output)
+{
+    struct choice *choice = arg;
+    struct generation *generation = choice->generation;
+    if (generation->first_ns == 0 && output->n_ids > 0) {
+        generation->first_ns = clock_ns();
+        histogram_add(&generation->gateway->counters.first_token, seconds_since(generation->begun_ns));
+    }
+    if (output->end) {
+        choice->running = false;
+        choice->reason = output->end->reason;
+        generation->running--;
+        count(generation, output->end);
+    }
+    if (generation->exchange) {
+        struct refusal refusal;
+        if (output->end && output->end->reason > QUERN_LENGTH) {
+            refusal_of_end(output->end, &refusal);
+            fail(generation, &refusal);
+        } else if (logprobs_add(&choice->logprobs, output) < 0) {
+            fail_for_memory(generation);
+        } else if (generation->stream) {
+            tell_stream(choice, output);
+        } else {
+            tell_whole(choice, output);
+        }
+    }
+    if (output->end)
+        send_more(generation);
+    if (generation->exchange && generation->running == 0) {
+        note(generation, choice_calls(choice)             ? "tool_calls"
+                         : choice->reason == QUERN_LENGTH ? "length"
+                                                          : "stop");
+        exchange_hold_key(generation->exchange, generation->key, generation->asked_tokens);
+        generation->key = NULL;
+    }
+    if (generation->running == 0) {
+        count_generation(generation);
+        free_generation(generation);
+    }
+}
+
+static struct generation *new_generation(struct exchange *exchange, const struct parameters *parameters,
+                                         const struct dialect *dialect)
+{
+    uint8_t random[16];
+    struct generation *generation =
+        calloc(1, sizeof *generation + parameters->n * sizeof generation->choices[0]);
+    if (!generation)
+        return NULL;
+    generation->exchange = exchange;
+    generation->gateway = exchange->gateway;
+    generation->client = exchange->gateway->pool.client;
+    generation->dialect = dialect;
+    generation->stream = parameters->stream;
+    generation->include_usage = parameters->include_usage;
+    generation->created = time(NULL);
+    generation->begun_ns = clock_ns();
+    generation->n = generation->running = parameters->n;
+    generation->model = strdup(gateway_model(exchange->gateway, parameters->request.model));
+    if (getrandom(random, sizeof random, 0) != sizeof random || !generation->model) {
+        free_generation(generation);
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(generation->id + 2 * i, 3, "%02x", random[i]);
+    return generation;
+}
+
+/* Encodes the request that all choices share, and sends it for the first of them. Returns as send_some. */
+static int begin(struct generation *generation, const struct parameters *parameters,
+                 const struct tool_form *form, struct quern_error *err)
+{
+    struct quern_request request = parameters->request;
+    request.tenant = key_tenant(generation->key);
+    generation->has_seed = request.has_seed;
+    generation->seed = request.seed;
+    for (uint32_t i = 0; i < generation->n; i++) {
+        struct choice *choice = &generation->choices[i];
+        choice->generation = generation;
+        choice->index = i;
+        choice->logprobs.form = generation->dialect->logprobs;
+        if (form && answer_expect_calls(choice, form) < 0)
+            return -ENOMEM;
+    }
+    int r = quern_encode(generation->client, &request, &generation->encoded, err);
+    return r < 0 ? r : send_some(generation, err);
+}
+
+/* The form in which the model of a request calls tools, after gateway_check. 0 or REFUSED. */
+static int form_of(const struct gateway *gateway, const struct parameters *parameters,
+                   const struct tool_form **ret_form, struct refusal *refusal)
+{
+    const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
+    *ret_form = tool_form_find(model ? model->tools : "");
+    return *ret_form
+               ? 0
+               : refuse(refusal, 400, "unsupported_parameter", "tools",
+                        "tools: the chat template of the model \"%.128s\" has no form for them that is known",
+                        model ? model->name : "");
+}
+
+/* Parsers look at the names of tools for as long as answers come. 0 or -ENOMEM. */
+static int keep_names(struct generation *generation, const struct parameters *parameters)
+{
+    size_t n = parameters->request.tools ? parameters->n_tools : 0;
+    const char **names = n > 0 ? arena_take(&generation->arena, n, sizeof *names) : NULL;
+    for (size_t i = 0; i < n && names; i++) {
+        char *name = arena_take(&generation->arena, strlen(parameters->tools[i].name) + 1, 1);
+        if (!name)
+            return -ENOMEM;
+        names[i] = strcpy(name, parameters->tools[i].name);
+    }
+    generation->tool_names = names;
+    generation->n_tools = names ? n : 0;
+    return n > 0 && !names ? -ENOMEM : 0;
+}
+
+static void start(struct exchange *exchange, struct parameters *parameters, const struct dialect *dialect)
+{
+    struct refusal refusal;
+    struct quern_error err = {.text = ""};
+    if (gateway_check(exchange->gateway, parameters->request.model, &refusal) != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    const struct pool_model *model = pool_model(&exchange->gateway->pool, parameters->request.model);
+    if (thinking_check(parameters, model && model->thinks, &refusal) != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    const struct tool_form *form = NULL;
+    if (parameters->request.tools && (form_of(exchange->gateway, parameters, &form, &refusal) != 0 ||
+                                      tool_grammar_set(parameters, form, &refusal) != 0)) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    struct generation *generation = new_generation(exchange, parameters, dialect);
+    if (!generation || keep_names(generation, parameters) < 0) {
+        if (generation)
+            free_generation(generation);
+        refusal_of_code(-ENOMEM, NULL, &refusal);
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    uint64_t tokens = (uint64_t)parameters->request.max_tokens * parameters->n;
+    if (key_take(exchange->key, tokens, &refusal) != 0) {
+        free_generation(generation);
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    generation->key = exchange->key;
+    generation->asked_tokens = tokens;
+    exchange_when_gone(exchange, on_gone, generation);
+    int r = begin(generation, parameters, form, &err);
+    if (r == 0)
+        return;
+    refusal_of_code(r, err.text, &refusal);
+    fail(generation, &refusal);
+    if (generation->running == 0)
+        free_generation(generation);
+}
+
+/* ---- from the body to the requests ---- */
+
+/* What a handler was asked, while the body is being read. */
+struct generation_reading {
+    struct body_reading reading;
+    struct parameters parameters;
+    const char *missing;
+    const struct dialect *dialect;
+};
+
+static int finish(struct body_reading *reading, struct refusal *refusal)
+{
+    const struct generation_reading *prompt = (const struct generation_reading *)reading;
+    int r = parameters_finish(reading->into, prompt->missing, refusal);
+    return r == 0 ? tool_choice_finish(reading->into, refusal) : r;
+}
+
+static void on_read(struct body_reading *reading)
+{
+    struct generation_reading *prompt = (struct generation_reading *)reading;
+    struct exchange *exchange = reading->exchange;
+    struct parameters *parameters = &prompt->parameters;
+    if (exchange && !parameters->has_max_tokens) {
+        parameters->request.max_tokens =
+            gateway_max_tokens(exchange->gateway, parameters->request.model, exchange->key, parameters->n);
+        parameters->request.fit_context = true;
+    }
+    if (exchange)
+        start(exchange, parameters, prompt->dialect);
+    parameters_deinit(parameters);
+    free(prompt);
+}
+
+void generation_handle(struct exchange *exchange, const struct json_row *rows, const char *missing, bool chat,
+                       const struct dialect *dialect)
+{
+    struct refusal refusal;
+    struct generation_reading *prompt = calloc(1, sizeof *prompt);
+    if (!prompt) {
+        parameters_out_of_memory(&refusal);
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    parameters_init(&prompt->parameters);
+    prompt->parameters.chat = prompt->parameters.stream = chat;
+    prompt->missing = missing;
+    prompt->dialect = dialect;
+    prompt->reading =
+        (struct body_reading){.rows = rows, .into = &prompt->parameters, .finish = finish, .then = on_read};
+    body_read(exchange, &prompt->reading);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_GRAMMAR_H
+#define GATEWAY_GRAMMAR_H
+
+/* What an answer has to be, in the words of each family of clients. Whether a grammar is one, and what of a
+ * schema is not supported, the pool says. */
+
+#include "gateway/core/parameters.h"
+
+/* Takers, whose `into` is a struct parameters. A second grammar in one request is refused. */
+json_row_take grammar_response_format; /* OpenAI: {"type": "json_schema", "json_schema": {"schema": …}} */
+json_row_take grammar_format;          /* Ollama: "json", or a schema */
+json_row_take grammar_structured_outputs;  /* vLLM: {"json": …} or regex or grammar */
+json_row_take grammar_schema;              /* a schema, as an object or as text */
+json_row_take grammar_regex, grammar_gbnf; /* a text */
+
+/* Rows of the OpenAI family: these, and the names that llama-server and vLLM have for them. */
+/* clang-format off */
+#define GRAMMAR_ROWS                                                                                         \
+    {"response_format", grammar_response_format, NULL, 0},                                                   \
+    {"grammar", grammar_gbnf, NULL, 0},                                                                      \
+    {"regex", grammar_regex, NULL, 0},                                                                       \
+    {"json_schema", grammar_schema, NULL, 0},                                                                \
+    {"guided_json", grammar_schema, NULL, 0},                                                                \
+    {"guided_regex", grammar_regex, NULL, 0},                                                                \
+    {"guided_grammar", grammar_gbnf, NULL, 0},                                                               \
+    {"structured_outputs", grammar_structured_outputs, NULL, 0}
+/* clang-format on */
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_LOGPROBS_H
+#define GATEWAY_LOGPROBS_H
+
+/* Log probabilities of the tokens of a choice, between the pool and an answer, as OpenAI's clients expect
+ * them. Natural logarithms, as theirs. They are written as JSON when they come: the work of a long answer is
+ * spread over the time in which it is made. */
+
+#include <quern.h>
+
+#include "gateway/json/json_out.h"
+
+enum logprobs_form {
+    LOGPROBS_CHAT,       /* of /v1/chat/completions: a list with an object for each token */
+    LOGPROBS_COMPLETION, /* of /v1/completions: lists beside one another */
+};
+
+#define LOGPROBS_LISTS 4
+
+struct logprobs { /* zeroed but for its form: empty */
+    enum logprobs_form form;
+    bool likely;                           /* tokens have the most likely ones beside them */
+    struct json_out lists[LOGPROBS_LISTS]; /* without brackets; chat uses the first */
+    uint64_t characters;                   /* of all pieces so far, in UTF-8 */
+};
+
+/* Adds what an output brings. 0 or -ENOMEM. */
+int logprobs_add(struct logprobs *logprobs, const struct quern_output *output);
+
+static inline bool logprobs_any(const struct logprobs *logprobs)
+{
+    return logprobs->lists[0].buffer.len > 0;
+}
+
+/* Bytes that are held. */
+static inline size_t logprobs_bytes(const struct logprobs *logprobs)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < LOGPROBS_LISTS; i++)
+        bytes += logprobs->lists[i].buffer.len;
+    return bytes;
+}
+
+/* The value of "logprobs" in a choice: what was added since the last call, or "null" where that is nothing.
+ * What was written is not held any more. */
+void logprobs_write(struct logprobs *logprobs, struct json_out *out);
+
+void logprobs_deinit(struct logprobs *logprobs);
+
+#endif

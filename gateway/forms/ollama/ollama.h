@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_OLLAMA_H
+#define GATEWAY_OLLAMA_H
+
+#include "gateway/http/exchange.h"
+#include "gateway/json/json_in.h"
+
+/* POST /api/chat, /api/generate and /api/embed, GET /api/tags and /api/version, as Ollama has them. */
+exchange_handler ollama_handle_chat, ollama_handle_generate, ollama_handle_embed, ollama_handle_tags,
+    ollama_handle_version;
+
+/* What the bodies may have; read into a struct parameters, of embed into a struct embeddings_in. */
+extern const struct json_row ollama_chat_rows[], ollama_generate_rows[], ollama_embed_rows[];
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_CHAT_H
+#define GATEWAY_CHAT_H
+
+#include "gateway/http/exchange.h"
+#include "gateway/json/json_in.h"
+
+/* POST /v1/chat/completions. */
+exchange_handler chat_handle;
+
+/* What its body may have; read into a struct parameters. */
+extern const struct json_row chat_rows[];
+
+#endif

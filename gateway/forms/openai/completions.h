@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_COMPLETIONS_H
+#define GATEWAY_COMPLETIONS_H
+
+#include "gateway/http/exchange.h"
+#include "gateway/json/json_in.h"
+
+/* POST /v1/completions. */
+exchange_handler completions_handle;
+
+/* What its body may have; read into a struct parameters. */
+extern const struct json_row completions_rows[];
+
+#endif

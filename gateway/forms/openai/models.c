@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/models: what the pool serves, as it said last. */
+
+#include "gateway/forms/openai/models.h"
+
+#include "gateway/core/gateway.h"
+
+static void write_model(const struct gateway *gateway, const struct pool_model *model, struct json_out *out)
+{
+    json_out_text(out, "{\"id\":");
+    json_out_name(out, model->name);
+    json_out_text(out, ",\"object\":\"model\",\"created\":");
+    json_out_number(out, gateway->started);
+    json_out_text(out, ",\"owned_by\":\"quern\",\"ready\":");
+    json_out_bool(out, model->ready > 0);
+    if (model->context > 0) {
+        json_out_text(out, ",\"context_length\":");
+        json_out_number(out, model->context);
+    }
+    json_out_text(out, "}");
+}
+
+void models_handle(struct exchange *exchange)
+{
+    const struct gateway *gateway = exchange->gateway;
+    struct refusal refusal;
+    struct json_out out = {0};
+    if (pool_check(&gateway->pool, NULL, &refusal) != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    json_out_text(&out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < gateway->pool.n_models; i++) {
+        json_out_text(&out, i ? "," : "");
+        write_model(gateway, &gateway->pool.models[i], &out);
+    }
+    json_out_text(&out, "]}");
+    exchange_reply_json(exchange, 200, &out);
+}
+
+void models_handle_one(struct exchange *exchange)
+{
+    const struct gateway *gateway = exchange->gateway;
+    const struct pool_model *model = pool_model(&gateway->pool, exchange->rest);
+    struct refusal refusal;
+    struct json_out out = {0};
+    int r = pool_check(&gateway->pool, NULL, &refusal);
+    if (r == 0 && !model)
+        r = refuse(&refusal, 404, "model_not_found", "model", "the model \"%.128s\" does not exist",
+                   exchange->rest);
+    if (r != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    write_model(gateway, model, &out);
+    exchange_reply_json(exchange, 200, &out);
+}

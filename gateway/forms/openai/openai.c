@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* See openai.h. */
+
+#include "gateway/forms/openai/openai.h"
+
+void openai_event_open(struct json_out *out)
+{
+    json_out_text(out, "data: ");
+}
+
+void openai_event_close(struct json_out *out)
+{
+    json_out_text(out, "\n\n");
+}
+
+void openai_head(const struct generation *generation, const char *prefix, const char *object,
+                 struct json_out *out)
+{
+    json_out_text(out, "{\"id\":\"");
+    json_out_text(out, prefix);
+    json_out_text(out, generation->id);
+    json_out_text(out, "\",\"object\":\"");
+    json_out_text(out, object);
+    json_out_text(out, "\",\"created\":");
+    json_out_number(out, generation->created);
+    json_out_text(out, ",\"model\":");
+    json_out_name(out, generation->model);
+}
+
+void openai_usage(const struct generation *generation, struct json_out *out)
+{
+    json_out_text(out, ",\"usage\":{\"prompt_tokens\":");
+    json_out_number(out, generation->prompt_tokens);
+    json_out_text(out, ",\"completion_tokens\":");
+    json_out_number(out, generation->output_tokens);
+    json_out_text(out, ",\"total_tokens\":");
+    json_out_number(out, (int64_t)generation->prompt_tokens + generation->output_tokens);
+    json_out_text(out, ",\"prompt_tokens_details\":{\"cached_tokens\":");
+    json_out_number(out, generation->cached_tokens);
+    json_out_text(out, "}},\"timings\":{\"queue_ms\":");
+    json_out_real(out, generation->queue_ms);
+    json_out_text(out, ",\"prefill_ms\":");
+    json_out_real(out, generation->prefill_ms);
+    json_out_text(out, ",\"prepare_ms\":");
+    json_out_real(out, generation->prepare_ms);
+    json_out_text(out, ",\"wait_ms\":");
+    json_out_real(out, generation->wait_ms);
+    json_out_text(out, ",\"lookup_ms\":");
+    json_out_real(out, generation->lookup_ms);
+    json_out_text(out, ",\"decode_ms\":");
+    json_out_real(out, generation->decode_ms);
+    json_out_text(out, "}");
+}
+
+const char *openai_finish_reason(const struct choice *choice)
+{
+    return choice->reason == QUERN_LENGTH ? "length" : choice_calls(choice) ? "tool_calls" : "stop";
+}
+
+void openai_stream_end(struct generation *generation, const char *prefix, const char *object,
+                       struct json_out *out)
+{
+    if (generation->include_usage) {
+        openai_event_open(out);
+        openai_head(generation, prefix, object, out);
+        json_out_text(out, ",\"choices\":[]");
+        openai_usage(generation, out);
+        json_out_text(out, "}");
+        openai_event_close(out);
+    }
+    json_out_text(out, "data: [DONE]\n\n");
+}
+
+void openai_fail(struct generation *generation, const struct refusal *refusal, struct json_out *out)
+{
+    openai_event_open(out);
+    refusal_write(refusal, FAMILY_OPENAI, out);
+    openai_event_close(out);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_OPENAI_H
+#define GATEWAY_OPENAI_H
+
+/* What the answers of /v1/chat/completions and /v1/completions have in common. */
+
+#include "common/sampling.h"
+#include "gateway/forms/generation.h"
+#include "gateway/forms/neutral.h"
+
+/* "data: {…}\n\n", in two halves. */
+void openai_event_open(struct json_out *out);
+void openai_event_close(struct json_out *out);
+
+/* `{"id":"PREFIX…","object":OBJECT,"created":…,"model":…`: how every object begins. */
+void openai_head(const struct generation *generation, const char *prefix, const char *object,
+                 struct json_out *out);
+
+/* `,"usage":{…},"timings":{…}`. */
+void openai_usage(const struct generation *generation, struct json_out *out);
+
+/* "stop", "length" or "tool_calls". */
+const char *openai_finish_reason(const struct choice *choice);
+
+/* The chunk with the usage where it was asked for, and [DONE]. */
+void openai_stream_end(struct generation *generation, const char *prefix, const char *object,
+                       struct json_out *out);
+
+/* An event with the error, after which nothing comes. */
+void openai_fail(struct generation *generation, const struct refusal *refusal, struct json_out *out);
+
+/* A parameter of sampling under its own name. */
+#define OPENAI_NUMBER(name, ...) {#name, parameters_number, #name, 0},
+
+/* Rows that both have. That of top_k stands before the list's own, which takes no -1. */
+/* clang-format off */
+#define OPENAI_ROWS                                                                                          \
+    {"model", parameters_model, NULL, 0},                                                                    \
+    {"max_tokens", parameters_max_tokens, "-1 is as many as there is room for", 0},                          \
+    {"top_k", neutral_top_k, NULL, 0},                                                                       \
+    SAMPLING_PARAMETERS(OPENAI_NUMBER, OPENAI_NUMBER)                                                        \
+    {"repeat_penalty", parameters_number, "repetition_penalty", 0},                                          \
+    {"seed", parameters_seed, NULL, 0},                                                                      \
+    {"stop", parameters_stop, NULL, 0},                                                                      \
+    {"logit_bias", parameters_logit_bias, NULL, 0},                                                          \
+    {"n", parameters_n, NULL, 0},                                                                            \
+    {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                     \
+    {"stream_options", parameters_stream_options, NULL, 0},                                                  \
+    {"user", json_in_ignore, NULL, 0},                                                                       \
+    {"metadata", json_in_ignore, NULL, 0},                                                                   \
+    {"cache_prompt", json_in_ignore, NULL, 0},                                                               \
+    NEUTRAL_OPENAI_ROWS
+/* clang-format on */
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_FRAMING_H
+#define GATEWAY_FRAMING_H
+
+/* Whether the head of a request says in exactly one way where the request ends.
+ *
+ *     framing_begin(&framing, …);
+ *     for each field in the order of the wire: framing_field(&framing, name, value, refusal);
+ *     framing_end(&framing, refusal);
+ *
+ * Each returns 0, or REFUSED with 400 and the field in `param`; after that the connection has to be closed,
+ * since nobody knows where the next request on it begins. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/bytes.h"
+#include "gateway/json/refusal.h"
+
+/* Fields that a request has once at most. */
+enum framing_single {
+    FRAMING_HOST,
+    FRAMING_LENGTH,
+    FRAMING_ENCODING,
+    FRAMING_ORIGIN,
+    FRAMING_FETCH_SITE,
+    FRAMING_AUTHORIZATION,
+    FRAMING_API_KEY,
+    FRAMING_SINGLES
+};
+
+struct framing {
+    const char *at;  /* where the next field begins, in the bytes of the head; NULL: not looked at */
+    const char *end; /* of these bytes */
+    bool old;        /* HTTP/1.0 */
+    bool seen[FRAMING_SINGLES]; /* of these fields */
+};
+
+/* The request line as libmicrohttpd has it. */
+struct framing_line {
+    const char *method, *target, *version; /* the target as it came, or decoded where it lay */
+    size_t target_len;                     /* before it was decoded */
+};
+
+/* Why a target, as it came, is refused, in a few words for "the request target …"; NULL: it is a path. */
+const char *framing_target_fault(const char *target);
+
+/* Begins with the request line. `head_size`: of the bytes that begin with line->method and are the head as
+ * libmicrohttpd 0.9 leaves it, in which they are looked at (see framing.c); 0: they are not. */
+int framing_begin(struct framing *framing, const struct framing_line *line, size_t head_size,
+                  struct refusal *refusal);
+int framing_field(struct framing *framing, struct bytes name, struct bytes value, struct refusal *refusal);
+int framing_end(const struct framing *framing, struct refusal *refusal);
+
+#endif

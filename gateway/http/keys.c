@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* See keys.h. */
+
+#include "gateway/http/keys.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/amount.h"
+#include "common/number.h"
+#include "common/files/secret_file.h"
+
+#define FILE_BYTES_MOST (4u << 20)
+
+static int take_bound(struct key *key, const char *word, struct error *err)
+{
+    const char *value = strchr(word, '=');
+    size_t len = value ? (size_t)(value - word) : 0;
+    if (value && len == 8 && memcmp(word, "requests", len) == 0)
+        return number_read(value + 1, 1, INT64_MAX, &key->most_requests, err);
+    if (value && len == 6 && memcmp(word, "tokens", len) == 0)
+        return number_read(value + 1, 1, INT64_MAX, &key->most_tokens, err);
+    return error_set(err, -EINVAL, "\"%.40s\" is neither requests=N nor tokens=N", word);
+}
+
+/* The line is zero-terminated and may be changed. What is refused leaves a part of the key behind. */
+static int take_line(char *line, struct key *ret_key, struct error *err)
+{
+    static const char blank[] = " \t\r";
+    char *rest, *name = strtok_r(line, blank, &rest), *secret = strtok_r(NULL, blank, &rest), *word;
+    int r = 0;
+    if (!secret)
+        return error_set(err, -EINVAL, "a line is NAME KEY [requests=N] [tokens=N]");
+    *ret_key = (struct key){.secret_len = strlen(secret)};
+    if (strlen(name) >= sizeof ret_key->name)
+        return error_set(err, -EINVAL, "the name has more than %zu bytes", sizeof ret_key->name - 1);
+    if (ret_key->secret_len < KEY_BYTES_LEAST || ret_key->secret_len > KEY_BYTES_MOST)
+        return error_set(err, -EINVAL, "the key of %s has %zu bytes; %d to %d are possible", name,
+                         ret_key->secret_len, KEY_BYTES_LEAST, KEY_BYTES_MOST);
+    strcpy(ret_key->name, name);
+    strcpy(ret_key->secret, secret);
+    const struct hash128 hash = hash128(name, strlen(name), 0);
+    snprintf(ret_key->tenant, sizeof ret_key->tenant, "%016" PRIx64 "%016" PRIx64, hash.high, hash.low);
+    while (r == 0 && (word = strtok_r(NULL, blank, &rest)))
+        r = take_bound(ret_key, word, err);
+    return r;
+}
+
+/* For as many keys as the text has lines. At once, since a list that grew would leave copies behind in memory
+ * that was freed. */
+static int make_list(struct bytes text, struct keys *keys, struct error *err)
+{
+    const char *at = text.data, *end = at + text.len;
+    size_t lines = 1;
+    while (lines < KEYS_MOST && at < end && (at = memchr(at, '\n', (size_t)(end - at)))) {
+        at++;
+        lines++;
+    }
+    keys->list = calloc(lines, sizeof *keys->list);
+    return keys->list ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
+static int add(struct keys *keys, const struct key *key, struct error *err)
+{
+    if (keys_find(keys, (struct bytes){key->secret, key->secret_len}))
+        return error_set(err, -EINVAL, "the key of %s stands there already", key->name);
+    if (keys->n >= KEYS_MOST)
+        return error_set(err, -EINVAL, "there are more than %d keys", KEYS_MOST);
+    keys->list[keys->n++] = *key;
+    return 0;
+}
+
+/* Of a text whose lines are fewer than the list has room for, or as many. */
+static int take_lines(struct bytes text, const char *name, struct keys *keys, struct error *err)
+{
+    const char *at = text.data, *end = at + text.len;
+    char line[1024];
+    struct key key;
+    int r = 0;
+    for (unsigned number = 1; r == 0 && at < end; number++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t len = (size_t)((newline ? newline : end) - at);
+        if (memchr(at, 0, len) || len >= sizeof line) {
+            r = error_set(err, -EINVAL, "the line is too long, or has a NUL");
+        } else {
+            memcpy(line, at, len);
+            line[len] = 0;
+            if (line[strspn(line, " \t\r")] && line[strspn(line, " \t")] != '#') {
+                r = take_line(line, &key, err);
+                if (r == 0)
+                    r = add(keys, &key, err);
+            }
+        }
+        if (r < 0)
+            error_prefix(err, r, "%s:%u", name, number);
+        at = newline ? newline + 1 : end;
+    }
+    explicit_bzero(line, sizeof line);
+    explicit_bzero(&key, sizeof key);
+    return r;
+}
+
+int keys_parse(struct bytes text, const char *name, struct keys *ret_keys, struct error *err)
+{
+    struct keys keys = {0};
+    int r = make_list(text, &keys, err);
+    if (r == 0)
+        r = take_lines(text, name, &keys, err);
+    if (r == 0 && keys.n == 0)
+        r = error_set(err, -EINVAL, "%s: there is no key in it", name);
+    if (r < 0)
+        keys_deinit(&keys);
+    else
+        *ret_keys = keys;
+    return r;
+}
+
+int keys_read(const char *path, struct keys *ret_keys, struct error *err)
+{
+    struct secret_file file;
+    int r = secret_file_read(path, FILE_BYTES_MOST, &file, err);
+    if (r < 0)
+        return r;
+    if (file.status.st_mode & S_IRWXO)
+        r = error_set(err, -EPERM, "%s can be read by everybody; its mode must be 0600 or 0640", path);
+    else
+        r = keys_parse((struct bytes){file.text, file.len}, path, ret_keys, err);
+    secret_file_deinit(&file);
+    return r;
+}
+
+void keys_deinit(struct keys *keys)
+{
+    if (keys->list)
+        explicit_bzero(keys->list, keys->n * sizeof *keys->list);
+    free(keys->list);
+    *keys = (struct keys){0};
+}
+
+void keys_share(struct keys *keys, struct budget *bodies, size_t one_body)
+{
+    const size_t half = bodies->most / 2, most = half > one_body ? half : one_body;
+    for (size_t i = 0; i < keys->n; i++)
+        keys->list[i].bodies = (struct budget){.most = most, .parent = bodies};
+}
+
+struct key *keys_find(const struct keys *keys, struct bytes secret)
+{
+    char padded[KEY_BYTES_MOST + 1] = "";
+    struct key *found = NULL;
+    if (secret.len > KEY_BYTES_MOST)
+        return NULL;
+    if (secret.len > 0)
+        memcpy(padded, secret.data, secret.len);
+    for (size_t i = 0; i < keys->n; i++) {
+        const volatile char *theirs = keys->list[i].secret;
+        unsigned differs = keys->list[i].secret_len != secret.len;
+        for (size_t j = 0; j < sizeof padded; j++)
+            differs |= (unsigned)(unsigned char)(theirs[j] ^ padded[j]);
+        if (!differs)
+            found = &keys->list[i];
+    }
+    explicit_bzero(padded, sizeof padded);
+    return found;
+}
+
+int key_take(struct key *key, uint64_t tokens, struct refusal *refusal)
+{
+    int r = 0;
+    if (!key)
+        return 0;
+    if (key->most_requests && key->requests >= key->most_requests)
+        r = refuse(refusal, 429, "rate_limit_exceeded", NULL, "%s of this key under way already",
+                   amount_of(key->requests, "request").text);
+    else if (key->most_tokens && tokens > key->most_tokens)
+        r = refuse(refusal, 400, "too_many_tokens", NULL,
+                   "the request asks for %llu tokens; this key may have %llu at once",
+                   (unsigned long long)tokens, (unsigned long long)key->most_tokens);
+    else if (key->most_tokens && tokens > key->most_tokens - key->tokens)
+        r = refuse(refusal, 429, "rate_limit_exceeded", NULL,
+                   "%llu tokens are asked for with this key already; it may have %llu at once",
+                   (unsigned long long)key->tokens, (unsigned long long)key->most_tokens);
+    if (r != 0) {
+        refusal->retry_after_s = refusal->status == 429;
+        return r;
+    }
+    key->requests++;
+    key->tokens += tokens;
+    return 0;
+}
+
+void key_release(struct key *key, uint64_t tokens)
+{
+    if (!key)
+        return;
+    key->requests--;
+    key->tokens -= tokens;
+}
+
+static bool is_share(size_t had, size_t more, size_t all, size_t most)
+{
+    return all + more <= most && had + more <= most - all - more;
+}
+
+int keys_ask(struct keys *keys, struct key *key, size_t bytes, struct refusal *refusal)
+{
+    struct asked *all = &keys->asked;
+    if (!key)
+        return 0;
+    if (!is_share(key->asked.n, 1, all->n, KEYS_MOST_ASKED) ||
+        (key->asked.n > 0 && !is_share(key->asked.bytes, bytes, all->bytes, KEYS_MOST_ASKED_BYTES))) {
+        refuse(refusal, 429, "rate_limit_exceeded", NULL,
+               "%zu questions of this key, of %zu bytes, wait for a tokenizer already", key->asked.n,
+               key->asked.bytes);
+        refusal->retry_after_s = 1;
+        return REFUSED;
+    }
+    key->asked.n++;
+    key->asked.bytes += bytes;
+    all->n++;
+    all->bytes += bytes;
+    return 0;
+}
+
+void keys_answered(struct keys *keys, struct key *key, size_t bytes)
+{
+    if (!key)
+        return;
+    key->asked.n--;
+    key->asked.bytes -= bytes;
+    keys->asked.n--;
+    keys->asked.bytes -= bytes;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_REQUEST_LOG_H
+#define GATEWAY_REQUEST_LOG_H
+
+/* A JSON line for each request, in a file: who asked what kind of thing when, how it ended, and how long each
+ * phase took. Nothing of what was asked or answered is in it, except what an error quotes: the name of a
+ * parameter or model, or a short piece of a bad value.
+ *
+ * A line is one write to the end of the file. One that cannot be written is counted, and said in the log when
+ * that begins and when it ends; requests go on. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "gateway/json/json_out.h"
+
+struct request_log {
+    const char *path; /* NULL: there is none */
+    int fd;
+    uint64_t written, lost; /* lines */
+    bool failing;           /* the last one could not be written */
+    struct json_out line;   /* reused */
+};
+
+/* What is known of the work of one request; zeroed: none was done. */
+struct request_record {
+    const char *model; /* lives as long as its text in `model_text` */
+    char model_text[132];
+    const char
+        *finish; /* how it ended: "stop", "length", "tool_calls", "error"; NULL: not, or there was none */
+    bool stream;
+    uint32_t choices, prompt_tokens, cached_tokens, output_tokens;
+    double queue_ms, prefill_ms, prepare_ms, wait_ms, lookup_ms, decode_ms;
+    double first_token_ms; /* from the request's beginning here; 0: none */
+    /* Why it failed; message "": it did not. */
+    const char *code; /* a constant; NULL: none */
+    char param[64], message[200];
+};
+
+/* Notes why a request failed. `code` is a constant or NULL; the other texts are cut to fit. */
+void request_record_error(struct request_record *record, const char *code, const char *param,
+                          const char *message);
+
+/* What is known of the request itself. */
+struct request_line {
+    const char *method, *path, *peer;
+    const char *key;         /* the name of whose key it had; NULL: none */
+    const char *traceparent; /* "": none */
+    unsigned status;         /* 0: the client was gone before there was one */
+    bool gone;               /* it went before the end */
+    double seconds;
+    const struct request_record *record;
+};
+
+/* Opens the file, which is made for its owner and group if it is not there. -errno with a reason. */
+int request_log_open(struct request_log *log, const char *path, struct error *err);
+
+/* Opens it anew, after whoever rotates logs has moved it. Where that fails the old one is written on, and the
+ * log says so. */
+void request_log_reopen(struct request_log *log);
+
+void request_log_write(struct request_log *log, const struct request_line *line);
+
+void request_log_close(struct request_log *log);
+
+#endif

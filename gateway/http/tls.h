@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_TLS_H
+#define GATEWAY_TLS_H
+
+/* The certificate and the key of a server, as their files have them. */
+
+#include "common/error.h"
+#include "common/files/secret_file.h"
+
+#define TLS_MOST_BYTES (256u << 10) /* of a file */
+
+struct tls {                             /* zeroed: none */
+    struct secret_file certificate, key; /* PEM */
+};
+
+/* Reads both files. A key that others can read is refused (-EPERM). -errno with a reason that names the file;
+ * whether the two fit is found out by whoever uses them. */
+int tls_read(const char *certificate, const char *key, struct tls *ret_tls, struct error *err);
+
+/* Overwrites the key. */
+void tls_deinit(struct tls *tls);
+
+#endif

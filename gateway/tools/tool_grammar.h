@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_TOOL_GRAMMAR_H
+#define GATEWAY_TOOL_GRAMMAR_H
+
+/* What an answer has to be where calls are forced, or held to something: a grammar for the pool (GBNF, with
+ * the schemas of arguments in it), in the form that the model calls tools in. */
+
+#include "gateway/core/parameters.h"
+#include "gateway/tools/tool_form.h"
+
+/* Sets the grammar of the request, where one is needed:
+ *
+ *     required, or one tool by its name     calls of tools that may be called, arguments by their schemas
+ *     strict tools, some that are barred,   any text, and calls behind it if the model wants: at most one
+ * where or one call at most                   so many are, arguments of strict tools by their schemas JSON is
+ * asked for (response_format)   that, or calls; calls alone where they are required
+ *
+ * 0 or REFUSED: a schema is not one of an object, or there is a grammar of another kind already. Whether the
+ * pool supports a schema, it says itself. */
+int tool_grammar_set(struct parameters *parameters, const struct tool_form *form, struct refusal *refusal);
+
+#endif

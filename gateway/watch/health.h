@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_HEALTH_H
+#define GATEWAY_HEALTH_H
+
+#include "gateway/http/exchange.h"
+
+/* GET /health and /health/ready: 200 when a request would find a worker, else 503 with the reason. GET
+ * /health/live: 200 as long as the gateway answers at all. */
+exchange_handler health_handle, health_handle_live;
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* /metrics. Names follow Prometheus: base units, _total for what only grows. */
+
+#include "gateway/watch/metrics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/core/gateway.h"
+
+static void declare(struct json_out *out, const char *name, const char *type, const char *help)
+{
+    json_out_text(out, "# HELP ");
+    json_out_text(out, name);
+    json_out_text(out, " ");
+    json_out_text(out, help);
+    json_out_text(out, "\n# TYPE ");
+    json_out_text(out, name);
+    json_out_text(out, " ");
+    json_out_text(out, type);
+    json_out_text(out, "\n");
+}
+
+static void sample(struct json_out *out, const char *name, double value)
+{
+    json_out_text(out, name);
+    char digits[40];
+    snprintf(digits, sizeof digits, " %.17g\n", value);
+    json_out_text(out, digits);
+}
+
+static void single(struct json_out *out, const char *name, const char *type, const char *help, double value)
+{
+    declare(out, name, type, help);
+    sample(out, name, value);
+}
+
+static void write_histogram(struct json_out *out, const char *name, const char *help,
+                            const struct histogram *histogram)
+{
+    uint64_t sum = 0;
+    declare(out, name, "histogram", help);
+    for (size_t i = 0; i <= HISTOGRAM_BOUNDS; i++) {
+        sum += histogram->counts[i];
+        json_out_text(out, name);
+        json_out_text(out, "_bucket{le=\"");
+        if (i < HISTOGRAM_BOUNDS)
+            json_out_real(out, histogram_bounds[i]);
+        else
+            json_out_text(out, "+Inf");
+        json_out_text(out, "\"} ");
+        json_out_number(out, (int64_t)sum);
+        json_out_text(out, "\n");
+    }
+    json_out_text(out, name);
+    sample(out, "_sum", histogram->sum);
+    json_out_text(out, name);
+    sample(out, "_count", (double)histogram->n);
+}
+
+/* A label's value: backslash, quote and newline are escaped; JSON's other escapes cannot come, for names have
+ * no control characters. */
+static void label(struct json_out *out, const char *name, const char *value)
+{
+    json_out_text(out, name);
+    json_out_text(out, "=");
+    json_out_name(out, value);
+}
+
+static void write_answers(const struct counters *counters, struct json_out *out)
+{
+    declare(out, "quern_http_responses_total", "counter", "Answers by status of HTTP.");
+    for (unsigned code = 0; code < COUNTERS_CODES; code++) {
+        if (counters->answers[code] == 0)
+            continue;
+        json_out_text(out, "quern_http_responses_total{code=\"");
+        json_out_number(out, code);
+        json_out_text(out, "\"} ");
+        json_out_number(out, (int64_t)counters->answers[code]);
+        json_out_text(out, "\n");
+    }
+}
+
+static void write_gateway(const struct gateway *gateway, struct json_out *out)
+{
+    const struct counters *counters = &gateway->counters;
+    struct refusal refusal;
+    single(out, "quern_up", "gauge", "Whether the pool answers.",
+           gateway_check(gateway, NULL, &refusal) == 0);
+    single(out, "quern_http_requests_in_flight", "gauge", "Requests that are being answered.",
+           gateway->working);
+    write_answers(counters, out);
+    single(out, "quern_connections_ended_total", "counter",
+           "Connections without a request that were ended for new ones.",
+           (double)counters->connections_ended);
+    single(out, "quern_connections_refused_total", "counter",
+           "Connections of addresses that had enough of them.", (double)counters->connections_refused);
+    single(out, "quern_streams_cut_total", "counter", "Streams whose clients read too slowly.",
+           (double)gateway->streams.cut);
+    single(out, "quern_stream_unread_bytes", "gauge", "What waits to be read, of all answers.",
+           (double)gateway->streams.unread.budget.used);
+    single(out, "quern_body_bytes", "gauge", "Bodies of requests, and what is kept of them.",
+           (double)gateway->bodies.used);
+    single(out, "quern_abandoned_total", "counter", "Generations whose clients went away.",
+           (double)counters->abandoned);
+    single(out, "quern_prompt_tokens_total", "counter", "Tokens of prompts.",
+           (double)counters->prompt_tokens);
+    single(out, "quern_cached_tokens_total", "counter", "Of these, tokens that were in the prefix cache.",
+           (double)counters->cached_tokens);
+    single(out, "quern_generated_tokens_total", "counter", "Tokens of answers.",
+           (double)counters->output_tokens);
+    single(out, "quern_request_log_lines_total", "counter", "Requests written to the request log.",
+           (double)gateway->request_log.written);
+    single(out, "quern_request_log_lost_total", "counter",
+           "Requests that could not be written to the request log.", (double)gateway->request_log.lost);
+    write_histogram(out, "quern_time_to_first_token_seconds", "From a request to its first token.",
+                    &counters->first_token);
+    write_histogram(out, "quern_inter_token_seconds", "Mean time between the tokens of an answer.",
+                    &counters->between_tokens);
+    write_histogram(out, "quern_queue_seconds", "From a request to its assignment to a worker.",
+                    &counters->queue);
+    write_histogram(out, "quern_generation_seconds", "From a request to the end of its answer.",
+                    &counters->generation);
+}
+
+/* What is told of each worker: its name, what it is, where its value is from. */
+#define WORKER_METRICS(ROW)                                                                                  \
+    ROW("quern_worker_ready", "gauge", "Whether the worker takes work.",                                     \
+        strcmp(worker->state, "ready") == 0)                                                                 \
+    ROW("quern_worker_active", "gauge", "Sequences that are being decoded.", worker->active)                 \
+    ROW("quern_worker_waiting", "gauge", "Sequences that wait.", worker->waiting)                            \
+    ROW("quern_worker_slots", "gauge", "Sequences that fit at once.", worker->slots)                         \
+    ROW("quern_worker_kv_blocks_free", "gauge", "Free blocks of the KV cache.", worker->kv_free)             \
+    ROW("quern_worker_kv_blocks", "gauge", "Blocks of the KV cache.", worker->kv_total)                      \
+    ROW("quern_worker_kv_block_bytes", "gauge", "Bytes of one block of the KV cache.",                       \
+        worker->kv_block_bytes)                                                                              \
+    ROW("quern_worker_kv_blocks_cached", "gauge", "Blocks that the prefix cache keeps.", worker->kv_cached)  \
+    ROW("quern_worker_steps_total", "counter", "Steps.", (double)worker->steps)                              \
+    ROW("quern_worker_tokens_total", "counter", "Tokens made.", (double)worker->tokens)                      \
+    ROW("quern_worker_cache_hit_tokens_total", "counter", "Tokens of prompts found in the prefix cache.",    \
+        (double)worker->cache_hits)                                                                          \
+    ROW("quern_worker_prefill_tokens_total", "counter", "Tokens of prompts computed.",                       \
+        (double)worker->prefill_tokens)                                                                      \
+    ROW("quern_worker_cache_evictions_total", "counter", "Blocks that left the prefix cache.",               \
+        (double)worker->evictions)                                                                           \
+    ROW("quern_worker_cache_restores_total", "counter", "Blocks that came back from the prefix store.",      \
+        (double)worker->restores)                                                                            \
+    ROW("quern_worker_restarts_total", "counter", "Starts after the first.", worker->restarts)
+
+static void write_workers(const struct quern_status *status, struct json_out *out)
+{
+#define WRITE_METRIC(metric, type, help, value)                                                              \
+    declare(out, metric, type, help);                                                                        \
+    for (const struct quern_worker *worker = status->workers; worker < status->workers + status->n_workers;  \
+         worker++) {                                                                                         \
+        json_out_text(out, metric "{");                                                                      \
+        label(out, "worker", worker->name);                                                                  \
+        json_out_text(out, ",");                                                                             \
+        label(out, "model", worker->model);                                                                  \
+        sample(out, "}", value);                                                                             \
+    }
+    WORKER_METRICS(WRITE_METRIC)
+}
+
+static void write_pool(const struct quern_status *status, struct json_out *out)
+{
+    single(out, "quern_pool_sessions", "gauge", "Clients of the broker.", status->sessions);
+    single(out, "quern_pool_queued", "gauge", "Requests that wait for a worker.", status->queued);
+    single(out, "quern_pool_running", "gauge", "Requests that workers have.", status->running);
+    single(out, "quern_pool_admitted_total", "counter", "Requests taken.", (double)status->admitted);
+    single(out, "quern_pool_rejected_total", "counter", "Requests refused.", (double)status->rejected);
+    single(out, "quern_pool_ended_total", "counter", "Requests ended.", (double)status->ended);
+    single(out, "quern_pool_moved_total", "counter", "Requests moved to another worker.",
+           (double)status->moved);
+    single(out, "quern_pool_journal_bytes", "gauge", "Output kept for replays.",
+           (double)status->journal_bytes);
+    write_workers(status, out);
+}
+
+void metrics_handle(struct exchange *exchange)
+{
+    const struct gateway *gateway = exchange->gateway;
+    struct json_out out = {0};
+    write_gateway(gateway, &out);
+    if (gateway->pool.status)
+        write_pool(gateway->pool.status, &out);
+    if (out.failed)
+        exchange_reply_json(exchange, 500, &out);
+    else
+        exchange_reply(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", &out.buffer);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* /status: how the pool is, as it said within the last second or so, under the protocol's names: what
+ * `quern status --json` prints, and when it was said. */
+
+#include "gateway/watch/status.h"
+
+#include "gateway/core/gateway.h"
+#include "proto/message.h"
+
+static void of_text(struct json_out *out, const char *text)
+{
+    json_out_name(out, text);
+}
+
+static void of_flag(struct json_out *out, bool flag)
+{
+    json_out_bool(out, flag);
+}
+
+static void of_number(struct json_out *out, uint64_t number)
+{
+    json_out_number(out, (int64_t)number);
+}
+
+static void of_real(struct json_out *out, double real)
+{
+    json_out_real(out, real);
+}
+
+static void of_texts(struct json_out *out, const char *const *texts)
+{
+    json_out_text(out, "[");
+    for (size_t i = 0; texts[i]; i++) {
+        json_out_text(out, i ? "," : "");
+        json_out_name(out, texts[i]);
+    }
+    json_out_text(out, "]");
+}
+
+#define WRITE_VALUE(out, value)                                                                              \
+    _Generic((value), const char *: of_text, const char *const *: of_texts, bool: of_flag,                   \
+             uint32_t: of_number, uint64_t: of_number, double: of_real)(out, value)
+
+/* A member, behind what stands before it: an opening brace, then commas. */
+#define WRITE_MEMBER(from, name)                                                                             \
+    json_out_text(out, before);                                                                              \
+    json_out_text(out, "\"" #name "\":");                                                                    \
+    WRITE_VALUE(out, (from)->name);                                                                          \
+    before = ",";
+
+static void write_worker(const struct quern_worker *worker, struct json_out *out)
+{
+    const char *before = "{";
+#define WORKER_MEMBER(type, name) WRITE_MEMBER(worker, name)
+    WORKER_STATUS_FIELDS(WORKER_MEMBER)
+    json_out_text(out, "}");
+}
+
+static void write_status(const struct quern_status *status, int64_t time_ms, struct json_out *out)
+{
+    const char *before = ",";
+    json_out_text(out, "{\"time_ms\":");
+    json_out_number(out, time_ms);
+#define POOL_MEMBER(type, name) WRITE_MEMBER(status, name)
+    POOL_STATUS_FIELDS(POOL_MEMBER)
+    json_out_text(out, ",\"workers\":[");
+    for (size_t i = 0; i < status->n_workers; i++) {
+        json_out_text(out, i ? "," : "");
+        write_worker(&status->workers[i], out);
+    }
+    json_out_text(out, "]}");
+}
+
+void status_handle(struct exchange *exchange)
+{
+    const struct quern_status *status;
+    struct refusal refusal;
+    struct json_out out = {0};
+    if (pool_status(&exchange->gateway->pool, &status, &refusal) != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    write_status(status, exchange->gateway->pool.status_ms, &out);
+    exchange_reply_json(exchange, 200, &out);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GGUF_GGUF_INTERNAL_H
+#define WORKER_GGUF_GGUF_INTERNAL_H
+
+/* Shared by the gguf_*.c files only. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "gguf/gguf.h"
+
+#define GGUF_MAGIC             "GGUF"
+#define GGUF_DEFAULT_ALIGNMENT 32
+
+/* What a model is made of: files; a head that was written in memory, where it is put together from other
+ * files; and what was computed from all those. */
+enum gguf_map_kind { GGUF_MAP_FILE, GGUF_MAP_HEAD, GGUF_MAP_DERIVED };
+
+struct gguf_map {
+    enum gguf_map_kind kind; /* only of a file there is more than memory and size */
+    void *memory;
+    size_t size;
+    dev_t device; /* with the inode: the file, whatever it is called */
+    ino_t inode;
+    struct timespec modified, changed; /* when it was opened: its content, anything of it */
+    char *path;
+};
+
+struct gguf {
+    uint32_t version;
+    struct gguf_pair *pairs; /* in the order of the file */
+    size_t n_pairs;
+    struct gguf_tensor *tensors; /* in the order of the file, then of the next part's */
+    size_t n_tensors;
+    const struct gguf_pair **by_key; /* [n_pairs] sorted */
+    const struct gguf_tensor **by_name;
+    struct bytes metadata; /* all pairs of the first part as they stand there */
+    struct gguf_map *maps; /* [n_maps], one a part; none when the bytes are borrowed */
+    size_t n_maps;
+    struct bytes borrowed; /* instead of maps */
+    uint64_t variant;      /* what was made of the files when they were read; 0: nothing */
+};
+
+/* Maps a file, which the model then owns. `kind` is what an empty one is said not to be. */
+int gguf_map_file(struct gguf *gguf, const char *path, const char *kind, struct bytes *ret_bytes,
+                  struct error *err);
+
+/* Bytes of one element of an array; 0 for strings, arrays and unknown types. */
+size_t gguf_type_size(enum gguf_type type);
+
+/* Parses one file into a zeroed `part`: pairs and tensors, without indexes. On failure too, the caller frees.
+ */
+int gguf_parse_file(struct bytes file, struct gguf *part, struct error *err);
+
+/* The same of a head alone: its tensors' data are NULL. */
+int gguf_parse_head(struct bytes head, struct gguf *part, struct error *err);
+
+/* Everything before the data, padded. */
+int gguf_writer_head(const struct gguf_writer *writer, struct buffer *ret_head);
+
+/* Sorts the indexes; refuses a key or a tensor name that comes twice. */
+int gguf_index(struct gguf *gguf, struct error *err);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* The registry, and what a row and a file's numbers make together. */
+
+#include "model/architecture.h"
+
+#include <math.h>
+
+/* architecture.h says how to add one. The first is what synth makes when it is not told. */
+const struct architecture *const architectures[] = {
+    &architecture_llama,  &architecture_qwen2,
+    &architecture_qwen3,  &architecture_qwen3moe,
+    &architecture_gemma2, &architecture_gemma3,
+    &architecture_phi2,   &architecture_phi3,
+    &architecture_gpt2,   NULL,
+};
+
+const struct architecture *architecture_by_name(struct bytes name)
+{
+    for (size_t i = 0; architectures[i]; i++)
+        if (bytes_equal(name, bytes_of_string(architectures[i]->name)))
+            return architectures[i];
+    return NULL;
+}
+
+/* What YaRN's authors found: attention grows flatter with the length, and larger scores make up for it. */
+static float magnitude(const struct model_params *params)
+{
+    bool stretched = params->rope_scaling == ROTARY_YARN && params->rope_factor > 1;
+    return params->rope_attention_factor * (stretched ? 1 + 0.1f * logf(params->rope_factor) : 1);
+}
+
+struct layer_traits architecture_layer(const struct architecture *architecture,
+                                       const struct model_params *params, uint32_t i)
+{
+    struct layer_traits layer = architecture->layer;
+    layer.norm.epsilon = params->norm_epsilon;
+    layer.residual_scale = params->residual_scale;
+    if (layer.rotary.kind != ROTARY_NONE) {
+        if (params->rope_halves)
+            layer.rotary.kind = ROTARY_HALVES;
+        layer.rotary.dims = params->rope_dims;
+        layer.rotary.base = params->rope_base;
+        layer.rotary.scaling = params->rope_scaling;
+        layer.rotary.factor = params->rope_factor;
+        layer.rotary.trained_context = model_params_trained_context(params);
+        layer.rotary.fast_turns = params->rope_fast_turns;
+        layer.rotary.slow_turns = params->rope_slow_turns;
+        layer.rotary.magnitude = magnitude(params);
+    }
+    layer.attention_scale =
+        params->attention_scale > 0 ? params->attention_scale : 1.0f / sqrtf((float)params->head_dim);
+    layer.attention_cap = params->attention_cap;
+    layer.window = params->window;
+    layer.experts.n = params->n_experts;
+    layer.experts.n_used = params->n_experts_used;
+    layer.experts.n_shared = params->n_shared_experts;
+    layer.experts.n_ff = params->n_expert_ff;
+    if (architecture->describe)
+        architecture->describe(params, i, &layer);
+    return layer;
+}
+
+tensor_set architecture_layer_roles(const struct layer_traits *layer)
+{
+    tensor_set roles = TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) | TENSOR_BIT(TENSOR_V) |
+                       TENSOR_BIT(TENSOR_ATTENTION_OUTPUT);
+    if (layer->norm_place & NORM_BEFORE)
+        roles |= TENSOR_BIT(TENSOR_ATTENTION_NORM) | (layer->parallel ? 0 : TENSOR_BIT(TENSOR_FFN_NORM));
+    if (layer->norm_place & NORM_AFTER)
+        roles |= TENSOR_BIT(TENSOR_ATTENTION_POST_NORM) | TENSOR_BIT(TENSOR_FFN_POST_NORM);
+    if (layer->qk_norm)
+        roles |= TENSOR_BIT(TENSOR_Q_NORM) | TENSOR_BIT(TENSOR_K_NORM);
+    if (layer->experts.n == 0) {
+        roles |= TENSOR_BIT(TENSOR_UP) | TENSOR_BIT(TENSOR_DOWN);
+        roles |= layer->gated ? TENSOR_BIT(TENSOR_GATE) : 0;
+        return roles;
+    }
+    roles |= TENSOR_BIT(TENSOR_ROUTER) | TENSOR_BIT(TENSOR_EXPERT_UPS) | TENSOR_BIT(TENSOR_EXPERT_DOWNS);
+    roles |= layer->gated ? TENSOR_BIT(TENSOR_EXPERT_GATES) : 0;
+    if (layer->experts.n_shared > 0)
+        roles |= TENSOR_BIT(TENSOR_SHARED_UP) | TENSOR_BIT(TENSOR_SHARED_DOWN) |
+                 (layer->gated ? TENSOR_BIT(TENSOR_SHARED_GATE) : 0);
+    return roles;
+}
+
+static tensor_set fuse(tensor_set roles, enum tensor_role whole)
+{
+    tensor_set parts = tensor_parts(whole);
+    return (roles & parts) == parts ? (roles & ~parts) | TENSOR_BIT(whole) : roles;
+}
+
+tensor_set architecture_layer_tensors(const struct architecture *architecture,
+                                      const struct layer_traits *layer)
+{
+    tensor_set roles = architecture_layer_roles(layer);
+    if (architecture->fused_qkv)
+        roles = fuse(roles, TENSOR_QKV);
+    return architecture->fused_gate_up ? fuse(roles, TENSOR_GATE_UP) : roles;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CONVERT_MIXTURE_H
+#define WORKER_CONVERT_MIXTURE_H
+
+/* Which format each tensor of a quantized model gets: "Q4_K" is the same for every matrix, "Q4_K_M" spends
+ * more bits where errors cost most. Rows that are no multiple of 256 get a format of 32 instead, IQ4_NL for
+ * Q2_K, Q3_K and IQ4_XS, Q5_0 for Q4_K and Q8_0 for the others, and F16 if that does not fit either. Norms,
+ * biases, learned positions and what chooses among experts stay F32: they are small, and errors in them cost
+ * most. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gguf/format.h"
+#include "model/tensors.h"
+
+struct mixture {
+    const char *name;
+    enum format base;
+    uint32_t file_type; /* general.file_type, as other programs number them */
+    enum format more;   /* for values and down projections of the layers that matter most; else base */
+    bool many;          /* `more` for half of the layers; else for the first few */
+    enum format head;   /* for the output matrix, and the embedding where it is the output too */
+};
+
+/* The table, ended by a NULL name. */
+extern const struct mixture mixtures[];
+
+/* By name, upper or lower case; NULL when there is none. */
+const struct mixture *mixture_by_name(const char *name);
+
+/* What decides about a tensor. */
+struct mixture_tensor {
+    enum tensor_role role; /* TENSOR_ROLES: none that is known */
+    uint32_t layer, n_layers;
+    uint32_t n_dims;
+    uint64_t columns; /* dims[0] */
+    bool tied;        /* the file has no output matrix: the embedding is it */
+};
+
+enum format mixture_format(const struct mixture *mixture, const struct mixture_tensor *tensor);
+
+#endif

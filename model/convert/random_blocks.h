@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CONVERT_RANDOM_BLOCKS_H
+#define WORKER_CONVERT_RANDOM_BLOCKS_H
+
+/* Random weights made directly in a tensor format. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gguf/format.h"
+
+/* Fills `size` bytes with blocks whose values have mean 0 and standard deviation `deviation` (within a few
+ * per cent), a function of (format, deviation, seed) alone. 0; -ENOTSUP for a format that cannot be written.
+ */
+int random_blocks(enum format format, float deviation, uint64_t seed, void *out, size_t size);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* Models of real shapes with random weights.
+ *
+ * Everything is announced to a gguf_writer first, which then asks for each tensor's bytes: norms are ones,
+ * rope factors computed, the rest random blocks. A tensor's random numbers depend on the seed and the
+ * tensor's place in the file, so a file can be made again. */
+
+#include "model/convert/synth.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "gguf/gguf.h"
+#include "model/convert/random_blocks.h"
+#include "model/convert/synth_vocabulary.h"
+#include "model/hyperparameters.h"
+
+const struct synth_shape synth_shapes[] = {
+    /* name, architecture, vocab, context, embd, layers, heads, kv, head, ff, epsilon, base, factor, tied */
+    {"tiny", NULL, 512, 4096, 256, 2, 4, 2, 64, 512, 1e-5f, 10000, 0, .tied = true},
+    /* Each row goes to all experts: no choice between them hangs on a rounding. */
+    {"tiny-experts", "qwen3moe", 512, 4096, 256, 2, 4, 2, 64, 512, 1e-5f, 10000, 0, .tied = true,
+     .n_experts = 4, .n_experts_used = 4, .n_expert_ff = 256},
+    {"null", NULL, 32000, 1 << 20, 32, 1, 1, 1, 32, 32, 1e-5f, 10000, 0, .tied = true},
+    {"qwen2.5-0.5b", "qwen2", 151936, 32768, 896, 24, 14, 2, 64, 4864, 1e-6f, 1000000, 0, .tied = true},
+    {"qwen2.5-1.5b", "qwen2", 151936, 32768, 1536, 28, 12, 2, 128, 8960, 1e-6f, 1000000, 0, .tied = true},
+    {"tinyllama-1.1b", NULL, 32000, 2048, 2048, 22, 32, 4, 64, 5632, 1e-5f, 10000, 0, .tied = false},
+    {"llama-3.2-1b", NULL, 128256, 131072, 2048, 16, 32, 8, 64, 8192, 1e-5f, 500000, 32, .tied = true},
+    {"llama-3.2-3b", NULL, 128256, 131072, 3072, 28, 24, 8, 128, 8192, 1e-5f, 500000, 32, .tied = true},
+    {"llama-3.1-8b", NULL, 128256, 131072, 4096, 32, 32, 8, 128, 14336, 1e-5f, 500000, 8, .tied = false},
+    {"mixtral-8x7b", NULL, 32000, 32768, 4096, 32, 32, 8, 128, 14336, 1e-5f, 1000000, 0, .n_experts = 8},
+    {"qwen3-0.6b", "qwen3", 151936, 40960, 1024, 28, 16, 8, 128, 3072, 1e-6f, 1000000, 0, .tied = true},
+    {"qwen3-30b-a3b", "qwen3moe", 151936, 40960, 2048, 48, 32, 4, 128, 6144, 1e-6f, 1000000, 0,
+     .n_experts = 128, .n_experts_used = 8, .n_expert_ff = 768},
+    {"gemma-2-2b", "gemma2", 256000, 8192, 2304, 26, 8, 4, 256, 9216, 1e-6f, 10000, 0, .tied = true,
+     .window = 4096, .cap = 50, .logit_cap = 30},
+    {"gemma-3-1b", "gemma3", 262144, 32768, 1152, 26, 4, 1, 256, 6912, 1e-6f, 1000000, 0, .tied = true,
+     .window = 512},
+    {"phi-2", "phi2", 51200, 2048, 2560, 32, 32, 32, 80, 10240, 1e-5f, 10000, 0, .rope_dims = 32},
+    {"phi-3-mini", "phi3", 32064, 4096, 3072, 32, 32, 32, 96, 8192, 1e-5f, 10000, 0, .window = 2047},
+    {"gpt2", "gpt2", 50257, 1024, 768, 12, 12, 12, 64, 3072, 1e-5f, 0, 0, .tied = true},
+    {.name = NULL},
+};
+
+enum content { RANDOM, ONES, ROPE_FACTORS };
+
+struct plan { /* of one tensor: what `fill` gets */
+    const struct synth_shape *shape;
+    enum content content;
+    enum format format;
+    float deviation;
+    uint64_t seed;
+};
+
+struct synth {
+    const struct synth_shape *shape;
+    const struct architecture *architecture;
+    struct model_params params;
+    const struct mixture *mixture;
+    uint64_t seed;
+    struct gguf_writer *writer;
+    struct plan *plans;
+    size_t n_plans, max_plans;
+};
+
+const struct synth_shape *synth_shape_by_name(const char *name)
+{
+    for (const struct synth_shape *shape = synth_shapes; shape->name; shape++)
+        if (strcasecmp(shape->name, name) == 0)
+            return shape;
+    return NULL;
+}
+
+/* Llama 3's rule: waves that turn often within the 8,192 positions of the first training keep their
+ * frequency, slow ones are stretched by the factor, and the change is gradual between one and four turns. */
+static float rope_factor(const struct synth_shape *shape, uint32_t i)
+{
+    double exponent = 2.0 * i / shape->head_dim;
+    double turns = 8192 / (2 * M_PI * pow((double)shape->rope_base, exponent));
+    double fast = fmin(fmax((turns - 1) / 3, 0), 1);
+    return (float)(1 / ((1 - fast) / (double)shape->rope_factor + fast));
+}
+
+static int fill(void *arg, void *out, size_t size)
+{
+    const struct plan *plan = arg;
+    float *reals = out;
+    switch (plan->content) {
+    case ONES:
+        for (size_t i = 0; i < size / sizeof *reals; i++)
+            reals[i] = 1;
+        return 0;
+    case ROPE_FACTORS:
+        for (size_t i = 0; i < size / sizeof *reals; i++)
+            reals[i] = rope_factor(plan->shape, (uint32_t)i);
+        return 0;
+    default:
+        return random_blocks(plan->format, plan->deviation, plan->seed, out, size);
+    }
+}
+
+/* Plans a role's weight or bias. */
+static int announce(struct synth *synth, enum tensor_role role, uint32_t layer, const struct experts *experts,
+                    bool bias)
+{
+    struct tensor_shape shape = tensor_shape(&synth->params, experts, role);
+    bool vector = bias || shape.rows == 0;
+    uint64_t columns = bias && shape.rows > 0 ? shape.rows : shape.columns;
+    struct mixture_tensor tensor = {.role = role,
+                                    .layer = layer,
+                                    .n_layers = synth->params.n_layers,
+                                    .n_dims = vector            ? 1
+                                              : shape.count > 1 ? 3
+                                                                : 2,
+                                    .columns = columns,
+                                    .tied = synth->shape->tied};
+    struct plan *plan = &synth->plans[synth->n_plans];
+    if (synth->n_plans == synth->max_plans)
+        return -ENOSPC;
+    plan->shape = synth->shape;
+    plan->content = role == TENSOR_ROTARY_FACTORS ? ROPE_FACTORS : shape.rows == 0 && !bias ? ONES : RANDOM;
+    plan->format = mixture_format(synth->mixture, &tensor);
+    plan->deviation = 1 / sqrtf((float)columns);
+    /* An odd multiplier spreads the starting points over the generator's whole cycle. */
+    plan->seed = (synth->seed * 65537 + ++synth->n_plans) * 0xd1342543de82ef95;
+    char name[TENSOR_NAME_SIZE];
+    return gguf_writer_tensor(synth->writer, tensor_name(role, layer, bias, name), tensor.n_dims,
+                              (uint64_t[]){columns, shape.rows, shape.count}, plan->format, fill, plan);
+}
+
+/* A role's weight, and its bias if it has one. `parts` are the roles that share it, or itself. */
+static int announce_both(struct synth *synth, enum tensor_role role, uint32_t layer,
+                         const struct experts *experts, tensor_set parts)
+{
+    const tensor_set optional = TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) | TENSOR_BIT(TENSOR_V);
+    tensor_set biases = synth->architecture->biases;
+    if (synth->shape->biases)
+        biases |= synth->architecture->optional_biases & optional;
+    int r = announce(synth, role, layer, experts, false);
+    return r < 0 || !(biases & parts) ? r : announce(synth, role, layer, experts, true);
+}
+
+static int announce_layer(struct synth *synth, uint32_t i)
+{
+    struct layer_traits layer = architecture_layer(synth->architecture, &synth->params, i);
+    tensor_set tensors = architecture_layer_tensors(synth->architecture, &layer);
+    int r = 0;
+    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++)
+        if (tensors & TENSOR_BIT(role))
+            r = announce_both(synth, role, i, &layer.experts, tensor_parts(role));
+    return r;
+}
+
+static int announce_outer(struct synth *synth, enum tensor_role role)
+{
+    return announce_both(synth, role, 0, NULL, TENSOR_BIT(role));
+}
+
+static int announce_tensors(struct synth *synth)
+{
+    int r = announce_outer(synth, TENSOR_EMBEDDING);
+    if (r == 0 && synth->architecture->positions)
+        r = announce_outer(synth, TENSOR_POSITIONS);
+    if (r == 0 && synth->shape->rope_factor > 0 && synth->params.rope_dims > 0)
+        r = announce_outer(synth, TENSOR_ROTARY_FACTORS);
+    for (uint32_t i = 0; i < synth->params.n_layers && r == 0; i++)
+        r = announce_layer(synth, i);
+    if (r == 0)
+        r = announce_outer(synth, TENSOR_OUTPUT_NORM);
+    return r == 0 && !synth->shape->tied ? announce_outer(synth, TENSOR_OUTPUT) : r;
+}
+
+static struct model_params params_of(const struct synth_shape *shape, const struct mixture *mixture)
+{
+    struct model_params params = {.n_vocab = shape->n_vocab,
+                                  .n_context = shape->n_context,
+                                  .n_embd = shape->n_embd,
+                                  .n_layers = shape->n_layers,
+                                  .n_heads = shape->n_heads,
+                                  .n_kv_heads = shape->n_kv_heads,
+                                  .head_dim = shape->head_dim,
+                                  .n_ff = shape->n_ff,
+                                  .norm_epsilon = shape->norm_epsilon,
+                                  .rope_base = shape->rope_base,
+                                  .rope_dims = shape->rope_dims ? shape->rope_dims : shape->head_dim,
+                                  .window = shape->window,
+                                  .attention_cap = shape->cap,
+                                  .logit_cap = shape->logit_cap > 0 ? shape->logit_cap : shape->cap,
+                                  .n_experts = shape->n_experts,
+                                  .n_experts_used = shape->n_experts_used ? shape->n_experts_used
+                                                    : shape->n_experts    ? 2
+                                                                          : 0,
+                                  .n_expert_ff = shape->n_expert_ff};
+    snprintf(params.name, sizeof params.name, "%s %s, random weights", shape->name, mixture->name);
+    return params;
+}
+
+static int add_metadata(struct synth *synth)
+{
+    struct gguf_writer *w = synth->writer;
+    int r = hyperparameters_write(&synth->params, synth->architecture, w);
+    if (r == 0)
+        r = gguf_writer_u32(w, "general.file_type", synth->mixture->file_type);
+    if (r == 0)
+        r = gguf_writer_u32(w, "general.quantization_version", 2);
+    return r < 0 ? r : synth_vocabulary(w, synth->params.n_vocab);
+}
+
+int synth_write(const struct synth_shape *shape, const struct mixture *mixture, uint64_t seed,
+                const char *path, struct error *err)
+{
+    if (shape->n_vocab < SYNTH_LEAST_VOCABULARY)
+        return error_set(err, -EINVAL, "a vocabulary of %" PRIu32 " is too small, %d is the least",
+                         shape->n_vocab, SYNTH_LEAST_VOCABULARY);
+    struct synth synth = {.shape = shape,
+                          .architecture = architectures[0],
+                          .params = params_of(shape, mixture),
+                          .mixture = mixture,
+                          .seed = seed,
+                          .max_plans = ((size_t)shape->n_layers + 1) * 2 * TENSOR_ROLES};
+    if (shape->architecture)
+        synth.architecture = architecture_by_name(bytes_of_string(shape->architecture));
+    if (!synth.architecture)
+        return error_set(err, -EINVAL, "there is no architecture \"%s\"", shape->architecture);
+    int r = gguf_writer_new(&synth.writer);
+    if (r == 0)
+        r = add_metadata(&synth); /* what a file may leave out is completed behind it */
+    if (r == 0)
+        r = hyperparameters_complete(synth.architecture, &synth.params, err);
+    if (r == 0 && !(synth.plans = calloc(synth.max_plans, sizeof *synth.plans)))
+        r = -ENOMEM;
+    if (r == 0)
+        r = announce_tensors(&synth);
+    if (r == 0)
+        r = gguf_writer_write(synth.writer, path, err);
+    else if (r == -ENOMEM)
+        error_set(err, r, "no memory for the plan of a model");
+    gguf_writer_free(synth.writer);
+    free(synth.plans);
+    return r;
+}

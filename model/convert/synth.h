@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CONVERT_SYNTH_H
+#define WORKER_CONVERT_SYNTH_H
+
+/* Models of real shapes and every architecture with random weights, for benchmarks and tests.
+ *
+ * Blocks are made directly in the wanted format, so a model of a billion weights takes as long as writing the
+ * file. Weights have a standard deviation of 1/√inputs, so activations and logits stay of order one. The
+ * vocabulary works: any text can be encoded, any id decodes to something readable. The same shape, type and
+ * seed give the same bytes on every machine. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "model/convert/mixture.h"
+
+struct synth_shape {
+    const char *name;
+    const char *architecture; /* as files name it; NULL: the first of the registry */
+    uint32_t n_vocab;         /* ≥ 360: byte tokens, control tokens and single characters */
+    uint32_t n_context;
+    uint32_t n_embd;
+    uint32_t n_layers;
+    uint32_t n_heads;
+    uint32_t n_kv_heads;
+    uint32_t head_dim; /* even */
+    uint32_t n_ff;
+    float norm_epsilon;
+    float rope_base;
+    float rope_factor;       /* > 0: rotary factors as Llama 3 has them, stretching by this; 0: none */
+    bool tied;               /* the embedding is the output matrix too */
+    bool biases;             /* of queries, keys and values, where the architecture leaves it open */
+    uint32_t window;         /* of layers that have one; 0: none has */
+    float cap;               /* soft cap of scores and logits; 0: none */
+    float logit_cap;         /* of logits, where it is another */
+    uint32_t rope_dims;      /* 0: all of a head */
+    uint32_t n_experts;      /* 0: plain feed-forward halves */
+    uint32_t n_experts_used; /* 0: two */
+    uint32_t n_expert_ff;    /* 0: n_ff */
+};
+
+/* The shapes that `quern synth` knows, ended by a NULL name. */
+extern const struct synth_shape synth_shapes[];
+
+const struct synth_shape *synth_shape_by_name(const char *name); /* NULL when there is none */
+
+/* Writes the model. -errno with a reason. */
+int synth_write(const struct synth_shape *shape, const struct mixture *mixture, uint64_t seed,
+                const char *path, struct error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_CONVERT_SYNTH_VOCABULARY_H
+#define WORKER_CONVERT_SYNTH_VOCABULARY_H
+
+/* A made-up vocabulary of the SentencePiece kind: part of synth_write. */
+
+#include "gguf/gguf.h"
+
+/* <unk> <s> </s>, 256 bytes, the space and 94 printable characters; the least a vocabulary can have, with a
+ * few to spare for pieces. */
+#define SYNTH_LEAST_VOCABULARY 360
+
+/* Adds tokenizer.ggml.* with `size` tokens. -ENOMEM. */
+int synth_vocabulary(struct gguf_writer *writer, uint32_t size);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_HUGGINGFACE_NAMES_H
+#define WORKER_HUGGINGFACE_NAMES_H
+
+/* What Hugging Face's transformers call the tensors of the kinds that config.h knows, and GGUF. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "model/huggingface/config.h"
+
+#define NAMES_SIZE 64
+
+struct place {
+    char name[NAMES_SIZE]; /* in GGUF; "" where the tensor is not needed */
+    uint32_t rows;         /* 0: a vector */
+    uint32_t columns;
+    const char *rows_key, *columns_key; /* of config.json, which say so: "num_attention_heads · head_dim" */
+};
+
+/* The place of a tensor in a model of this configuration. -EINVAL names one that has none. */
+int names_place(const struct config *config, const char *name, struct place *ret_place, struct error *err);
+
+/* The tensors that a model of this configuration must have, as they are called there: 0 … up to the last one,
+ * for which false is given. */
+bool names_needed(const struct config *config, uint64_t i, char ret_name[NAMES_SIZE]);
+
+#endif

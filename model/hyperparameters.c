@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+/* Hyperparameters, by a table of keys.
+ *
+ * Keys are ARCHITECTURE.NAME. Each has a range outside of which nothing could work, and what has no default
+ * must be there: a guess would give a model that talks nonsense instead of an error. The numbers are checked
+ * against each other once, here and in 64 bits; whoever computes with them later need not. What changes the
+ * computation in a way that no description can say is refused by name. */
+
+#include "model/hyperparameters.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/utf8.h"
+
+/* No width is beyond, nor a product of two that is one: far above any model, and a row of it times a step's
+ * rows is still an index of 64 bits. */
+#define LIMIT (1u << 24)
+
+/* Backends share out heads times rows of a step, counted in 32 bits. */
+#define MOST_HEADS (1u << 16)
+
+enum kind {
+    COUNT,        /* 1 … LIMIT */
+    COUNT_OR_OFF, /* 0 counts as left out */
+    REAL,         /* finite, above 0 */
+    REAL_OR_OFF,
+    EPSILON_RMS, /* a REAL of models with that kind of norm */
+    EPSILON_LAYER,
+    FOR_OTHERS /* a count, written for other programs and not read */
+};
+
+static const struct key {
+    const char *name;
+    size_t offset;
+    enum kind kind;
+    bool required;
+} keys[] = {
+#define KEY(name, field, kind, required)                                                                     \
+    {                                                                                                        \
+        name, offsetof(struct model_params, field), kind, required                                           \
+    }
+    KEY("vocab_size", n_vocab, FOR_OTHERS, false),
+    KEY("context_length", n_context, COUNT, true),
+    KEY("embedding_length", n_embd, COUNT, true),
+    KEY("block_count", n_layers, COUNT, true),
+    KEY("feed_forward_length", n_ff, COUNT, true),
+    KEY("attention.head_count", n_heads, COUNT, true),
+    KEY("attention.head_count_kv", n_kv_heads, COUNT, false),
+    KEY("attention.key_length", head_dim, COUNT, false),
+    KEY("attention.value_length", head_dim, FOR_OTHERS, false), /* read apart: it must be the same */
+    KEY("attention.sliding_window", window, COUNT_OR_OFF, false),
+    KEY("attention.scale", attention_scale, REAL, false),
+    KEY("attn_logit_softcapping", attention_cap, REAL_OR_OFF, false),
+    KEY("final_logit_softcapping", logit_cap, REAL_OR_OFF, false),
+    KEY("attention.layer_norm_rms_epsilon", norm_epsilon, EPSILON_RMS, true),
+    KEY("attention.layer_norm_epsilon", norm_epsilon, EPSILON_LAYER, true),
+    KEY("rope.dimension_count", rope_dims, COUNT, false),
+    KEY("rope.freq_base", rope_base, REAL, false),
+    KEY("rope.scaling.original_context_length", rope_trained_context, COUNT_OR_OFF, false),
+    KEY("rope.scaling.attn_factor", rope_attention_factor, REAL, false),
+    KEY("rope.scaling.yarn_beta_fast", rope_fast_turns, REAL, false),
+    KEY("rope.scaling.yarn_beta_slow", rope_slow_turns, REAL, false),
+    KEY("embedding_scale", embedding_scale, REAL, false),
+    KEY("residual_scale", residual_scale, REAL, false),
+    KEY("logit_scale", logit_scale, REAL, false),
+    KEY("pooling_type", pooling, COUNT_OR_OFF, false), /* an enum of as many bytes */
+    KEY("expert_count", n_experts, COUNT_OR_OFF, false),
+    KEY("expert_used_count", n_experts_used, COUNT_OR_OFF, false),
+    KEY("expert_shared_count", n_shared_experts, COUNT_OR_OFF, false),
+    KEY("expert_feed_forward_length", n_expert_ff, COUNT, false),
+#undef KEY
+};
+#define N_KEYS (sizeof keys / sizeof keys[0])
+
+/* Keys of computations that no description can say, unless they are 0 or false. */
+static const char *const unknown[] = {"attention.max_alibi_bias", "attention.clamp_kqv",
+                                      "attention.q_lora_rank",    "attention.kv_lora_rank",
+                                      "expert_group_count",       "rope.scaling.yarn_log_multiplier"};
+
+struct source {
+    const struct gguf *gguf;
+    const char *architecture;
+    struct error *err;
+};
+
+static const char *full_key(const char *architecture, const char *name, char ret_key[96])
+{
+    snprintf(ret_key, 96, "%s.%s", architecture, name);
+    return ret_key;
+}
+
+static void *field_of(struct model_params *params, const struct key *key)
+{
+    return (char *)params + key->offset;
+}
+
+static bool is_real(enum kind kind)
+{
+    return kind == REAL || kind == REAL_OR_OFF || kind == EPSILON_RMS || kind == EPSILON_LAYER;
+}
+
+/* Does this architecture have the key at all? */
+static bool applies(const struct key *key, const struct architecture *architecture)
+{
+    switch (architecture->layer.norm.kind) {
+    case NORM_RMS:
+        return key->kind != EPSILON_LAYER;
+    case NORM_LAYER:
+        return key->kind != EPSILON_RMS;
+    }
+    return true;
+}
+
+/* GGUF_E_MISSING leaves the value as it is. */
+static int read_count(const struct source *source, const char *name, bool may_be_off, uint32_t *value)
+{
+    char key[96];
+    uint32_t found;
+    int r = gguf_u32(source->gguf, full_key(source->architecture, name, key), &found, source->err);
+    if (r != 0)
+        return r;
+    if ((found == 0 && !may_be_off) || found > LIMIT)
+        return error_set(source->err, -EINVAL, "hyperparameter %s is %" PRIu32 ", 1 to %u are possible", key,
+                         found, LIMIT);
+    *value = found;
+    return 0;
+}
+
+static int read_real(const struct source *source, const char *name, bool may_be_off, float *value)
+{
+    char key[96];
+    float found;
+    int r = gguf_f32(source->gguf, full_key(source->architecture, name, key), &found, source->err);
+    if (r != 0)
+        return r;
+    if (!(found > 0 || (may_be_off && found == 0)) || !isfinite(found))
+        return error_set(source->err, -EINVAL, "hyperparameter %s is %g, a number above 0 is needed", key,
+                         (double)found);
+    *value = found;
+    return 0;
+}
+
+static int read_keys(const struct source *source, const struct architecture *architecture,
+                     struct model_params *params)
+{
+    for (size_t i = 0; i < N_KEYS; i++) {
+        const struct key *key = &keys[i];
+        if (key->kind == FOR_OTHERS || !applies(key, architecture))
+            continue;
+        bool may_be_off = key->kind == COUNT_OR_OFF || key->kind == REAL_OR_OFF;
+        int r = is_real(key->kind) ? read_real(source, key->name, may_be_off, field_of(params, key))
+                                   : read_count(source, key->name, may_be_off, field_of(params, key));
+        if (r == GGUF_E_MISSING && key->required)
+            return error_set(source->err, -EINVAL, "hyperparameter %s.%s is missing", source->architecture,
+                             key->name);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int refuse_unknown(const struct source *source)
+{
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        char key[96];
+        float value = 0;
+        int r = gguf_f32(source->gguf, full_key(source->architecture, unknown[i], key), &value, source->err);
+        if (r < 0)
+            return r;
+        if (value != 0)
+            return error_set(source->err, -EINVAL, "hyperparameter %s is not supported", key);
+    }
+    return 0;
+}
+
+/* Experts are weighted by the softmax of the scores of those chosen, and by nothing else. */
+static int refuse_other_gates(const struct source *source)
+{
+    char key[96];
+    uint32_t gating = 1; /* softmax */
+    float scale = 1;
+    bool normed = true;
+    int r = gguf_u32(source->gguf, full_key(source->architecture, "expert_gating_func", key), &gating,
+                     source->err);
+    if (r >= 0 && gating > 1) /* 0: as the architecture does */
+        return error_set(source->err, -EINVAL,
+                         "hyperparameter %s is %" PRIu32 ", only 1 (softmax) is supported", key, gating);
+    if (r >= 0)
+        r = gguf_f32(source->gguf, full_key(source->architecture, "expert_weights_scale", key), &scale,
+                     source->err);
+    if (r >= 0 && scale != 1 && scale != 0)
+        return error_set(source->err, -EINVAL, "hyperparameter %s is %g, only 1 is supported", key,
+                         (double)scale);
+    if (r >= 0)
+        r = gguf_bool(source->gguf, full_key(source->architecture, "expert_weights_norm", key), &normed,
+                      source->err);
+    if (r >= 0 && !normed)
+        return error_set(source->err, -EINVAL, "hyperparameter %s is false, which is not supported", key);
+    return r < 0 ? r : 0;
+}
+
+/* The scaling's factor has a present and an older key. A factor without a type means linear. */
+static int read_rope_scaling(const struct source *source, struct model_params *params)
+{
+#define NAME(name, id, words) [ROTARY_##name] = #id,
+    static const char *const names[] = {ROTARY_SCALINGS(NAME)};
+#undef NAME
+    char key[96], text[32];
+    struct bytes type = BYTES_LITERAL("linear");
+    int r = gguf_string(source->gguf, full_key(source->architecture, "rope.scaling.type", key), &type,
+                        source->err);
+    if (r < 0)
+        return r;
+    utf8_printable(type, sizeof text, text);
+    int scaling = 0;
+    while (scaling < KINDS_OF(ROTARY_SCALINGS) && strcmp(text, names[scaling]) != 0)
+        scaling++;
+    if (scaling == KINDS_OF(ROTARY_SCALINGS))
+        return error_set(source->err, -EINVAL,
+                         "rope scaling \"%s\" is not supported (none, linear, yarn and longrope are)", text);
+    if (scaling == ROTARY_UNSCALED)
+        return 0;
+    r = read_real(source, "rope.scaling.factor", false, &params->rope_factor);
+    if (r == GGUF_E_MISSING)
+        r = read_real(source, "rope.scale_linear", false, &params->rope_factor);
+    if (r < 0)
+        return r;
+    if (scaling == ROTARY_LONG && r == 0 && params->rope_factor != 1)
+        return error_set(
+            source->err, -EINVAL, "hyperparameter %s is %g beside long-rope factors, which say all",
+            full_key(source->architecture, "rope.scaling.factor", key), (double)params->rope_factor);
+    if (scaling == ROTARY_LONG || r == 0)
+        params->rope_scaling = (enum rotary_scaling)scaling;
+    return 0;
+}
+
+_Static_assert(sizeof(enum pooling_kind) == sizeof(uint32_t), "the table writes it as a count");
+
+const char *pooling_name(enum pooling_kind pooling)
+{
+    static const char *const names[] = {"mean", "mean", "cls", "last", "rank"};
+    return names[pooling];
+}
+
+static int check_pooling(const struct source *source, const struct model_params *params)
+{
+    if (params->pooling <= POOLING_RANK)
+        return 0;
+    return error_set(
+        source->err, -EINVAL,
+        "hyperparameter %s.pooling_type is %u, which is not known (0 none, 1 mean, 2 cls, 3 last "
+        "and 4 rank are)",
+        source->architecture, (unsigned)params->pooling);
+}
+
+/* Only models that were not read from GGUF files say so: rows of queries and keys stand as in training. */
+static int read_rope_halves(const struct source *source, struct model_params *params)
+{
+    char key[96];
+    int r = gguf_bool(source->gguf, full_key(source->architecture, HYPERPARAMETERS_ROPE_HALVES, key),
+                      &params->rope_halves, source->err);
+    return r < 0 ? r : 0;
+}
+
+/* Values as long as keys, or none. */
+static int check_value_length(const struct source *source, const struct model_params *params)
+{
+    uint32_t length = params->head_dim;
+    int r = read_count(source, "attention.value_length", false, &length);
+    if (r < 0)
+        return r;
+    if (length != params->head_dim)
+        return error_set(source->err, -EINVAL,
+                         "keys of length %" PRIu32 " with values of length %" PRIu32 " are not supported",
+                         params->head_dim, length);
+    return 0;
+}
+
+/* ---- checks that need several numbers ---- */
+
+static int check_width(const char *what, uint64_t n, uint64_t of, struct error *err)
+{
+    if (n * of > LIMIT) /* neither is beyond LIMIT */
+        return error_set(err, -EINVAL,
+                         "%" PRIu64 " %s of %" PRIu64 ": more than %u in a row are not possible", n, what, of,
+                         LIMIT);
+    return 0;
+}
+
+static int complete_heads(struct model_params *params, struct error *err)
+{
+    if (params->n_kv_heads == 0)
+        params->n_kv_heads = params->n_heads;
+    if (params->n_heads % params->n_kv_heads != 0)
+        return error_set(err, -EINVAL, "%" PRIu32 " heads cannot share %" PRIu32 " key/value heads evenly",
+                         params->n_heads, params->n_kv_heads);
+    if (params->head_dim == 0) {
+        if (params->n_embd % params->n_heads != 0)
+            return error_set(err, -EINVAL, "embedding length %" PRIu32 " is no multiple of %" PRIu32 " heads",
+                             params->n_embd, params->n_heads);
+        params->head_dim = params->n_embd / params->n_heads;
+    }
+    int r = check_width("heads", params->n_heads, params->head_dim, err);
+    if (r < 0)
+        return r;
+    if (params->n_heads > MOST_HEADS)
+        return error_set(err, -EINVAL, "%" PRIu32 " heads: at most %u are possible", params->n_heads,
+                         MOST_HEADS);
+    return check_width("rows of queries, keys and values", 3, params->n_heads * params->head_dim, err);
+}
+
+static int complete_rope(const struct architecture *architecture, struct model_params *params,
+                         struct error *err)
+{
+    if (architecture->layer.rotary.kind == ROTARY_NONE)
+        params->rope_dims = 0;
+    else if (params->rope_dims == 0)
+        params->rope_dims = params->head_dim;
+    if (params->rope_dims % 2 != 0 || params->rope_dims > params->head_dim)
+        return error_set(err, -EINVAL,
+                         "%" PRIu32 " rotary dimensions in heads of %" PRIu32
+                         ": an even number up to that is needed",
+                         params->rope_dims, params->head_dim);
+    if (params->rope_base == 0)
+        params->rope_base = 10000;
+    if (params->rope_factor == 0)
+        params->rope_factor = 1;
+    if (params->rope_attention_factor == 0)
+        params->rope_attention_factor = 1;
+    if (params->rope_fast_turns == 0)
+        params->rope_fast_turns = 32;
+    if (params->rope_slow_turns == 0)
+        params->rope_slow_turns = 1;
+    if (params->rope_scaling == ROTARY_YARN && !(params->rope_base > 1))
+        return error_set(err, -EINVAL, "YaRN scaling of a rotary base of %g: a base above 1 is needed",
+                         (double)params->rope_base);
+    return 0;
+}
+
+static int complete_experts(const struct architecture *architecture, struct model_params *params,
+                            struct error *err)
+{
+    if (params->n_expert_ff == 0)
+        params->n_expert_ff = params->n_ff;
+    if (architecture->always_experts && params->n_experts == 0)
+        return error_set(err, -EINVAL, "hyperparameter %s.expert_count is missing or 0", architecture->name);
+    if (params->n_experts_used > params->n_experts || (params->n_experts > 0 && params->n_experts_used == 0))
+        return error_set(err, -EINVAL,
+                         "hyperparameter %s.expert_used_count: %" PRIu32 " of %" PRIu32
+                         " experts cannot be used",
+                         architecture->name, params->n_experts_used, params->n_experts);
+    int r = check_width("experts", params->n_experts, params->n_expert_ff, err);
+    return r < 0 ? r : check_width("shared experts", params->n_shared_experts, params->n_expert_ff, err);
+}
+
+int hyperparameters_complete(const struct architecture *architecture, struct model_params *params,
+                             struct error *err)
+{
+    if (params->embedding_scale == 0)
+        params->embedding_scale = 1;
+    if (params->residual_scale == 0)
+        params->residual_scale = 1;
+    if (params->logit_scale == 0)
+        params->logit_scale = 1;
+    int r = complete_heads(params, err);
+    if (r == 0)
+        r = complete_rope(architecture, params, err);
+    if (r == 0)
+        r = complete_experts(architecture, params, err);
+    if (r == 0)
+        r = check_width("feed-forward rows", 2, params->n_ff, err);
+    if (r == 0 && architecture->complete)
+        architecture->complete(params);
+    return r;
+}
+
+/* ---- the whole ---- */
+
+static int read_architecture(const struct gguf *gguf, const struct architecture **ret_architecture,
+                             struct error *err)
+{
+    struct bytes name;
+    char text[32], known[256] = "";
+    int r = gguf_string(gguf, "general.architecture", &name, err);
+    if (r == GGUF_E_MISSING)
+        return error_set(err, -EINVAL, "general.architecture is missing");
+    if (r < 0)
+        return r;
+    *ret_architecture = architecture_by_name(name);
+    if (*ret_architecture)
+        return 0;
+    for (size_t i = 0, n = 0; architectures[i] && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n ? " " : "", architectures[i]->name);
+    return error_set(err, -EINVAL, "architecture \"%s\" is not supported (these are: %s)",
+                     utf8_printable(name, sizeof text, text), known);
+}
+
+static void read_name(const struct gguf *gguf, const char *path, char ret_name[128])
+{
+    struct bytes name;
+    if (gguf_string(gguf, "general.name", &name, NULL) == 0 && name.len > 0) {
+        utf8_printable(name, 128, ret_name);
+        return;
+    }
+    const char *slash = strrchr(path, '/');
+    utf8_printable(bytes_of_string(slash ? slash + 1 : path), 128, ret_name);
+}
+
+int hyperparameters_read(const struct gguf *gguf, const char *path,
+                         const struct architecture **ret_architecture, struct model_params *ret_params,
+                         struct error *err)
+{
+    struct model_params params = {0};
+    const struct architecture *architecture;
+    int r = read_architecture(gguf, &architecture, err);
+    if (r < 0)
+        return r;
+    struct source source = {gguf, architecture->name, err};
+    snprintf(params.architecture, sizeof params.architecture, "%s", architecture->name);
+    read_name(gguf, path, params.name);
+    r = refuse_unknown(&source);
+    if (r == 0)
+        r = read_keys(&source, architecture, &params);
+    if (r == 0)
+        r = check_pooling(&source, &params);
+    if (r == 0)
+        r = read_rope_scaling(&source, &params);
+    if (r == 0)
+        r = read_rope_halves(&source, &params);
+    if (r == 0)
+        r = refuse_other_gates(&source);
+    if (r == 0)
+        r = hyperparameters_complete(architecture, &params, err);
+    if (r == 0)
+        r = check_value_length(&source, &params);
+    if (r < 0)
+        return r;
+    *ret_architecture = architecture;
+    *ret_params = params;
+    return 0;
+}
+
+int hyperparameters_write(const struct model_params *params, const struct architecture *architecture,
+                          struct gguf_writer *writer)
+{
+    struct model_params copy = *params;
+    int r = gguf_writer_string(writer, "general.architecture", architecture->name);
+    if (r == 0)
+        r = gguf_writer_string(writer, "general.name", params->name);
+    for (size_t i = 0; i < N_KEYS && r == 0; i++) {
+        char key[96];
+        uint32_t *count = field_of(&copy, &keys[i]);
+        float *real = field_of(&copy, &keys[i]);
+        full_key(architecture->name, keys[i].name, key);
+        if (!applies(&keys[i], architecture))
+            continue;
+        if (is_real(keys[i].kind))
+            r = *real != 0 ? gguf_writer_f32(writer, key, *real) : 0;
+        else
+            r = *count != 0 ? gguf_writer_u32(writer, key, *count) : 0;
+    }
+    return r;
+}
+
+static const char *own_key(const struct gguf *gguf, const char *name, char ret_key[96])
+{
+    struct bytes architecture = {0};
+    char text[64];
+    if (gguf_string(gguf, "general.architecture", &architecture, NULL) != 0)
+        return "";
+    return full_key(utf8_printable(architecture, sizeof text, text), name, ret_key);
+}
+
+uint32_t hyperparameters_layers(const struct gguf *gguf)
+{
+    char key[96];
+    uint32_t n = 0;
+    gguf_u32(gguf, own_key(gguf, "block_count", key), &n, NULL);
+    return n;
+}
+
+uint32_t hyperparameters_halves(const struct gguf *gguf)
+{
+    char key[96];
+    bool halves = false;
+    uint32_t dim = 0;
+    gguf_bool(gguf, own_key(gguf, HYPERPARAMETERS_ROPE_HALVES, key), &halves, NULL);
+    gguf_u32(gguf, own_key(gguf, "attention.key_length", key), &dim, NULL);
+    return halves ? dim : 0;
+}

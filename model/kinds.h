@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_MODEL_KINDS_H
+#define WORKER_MODEL_KINDS_H
+
+/* The kinds of each trait in which models differ: one list for each. ROW is given NAME, id and the words for
+ * errors. Enums, traits (traits.h), tables of kernels and the tests are made from these lists, and switches
+ * over them have no default (-Wswitch-enum), so a kind that is added here does not build before everybody
+ * computes it:
+ *
+ *     ACTIVATIONS       the CPU's kernels of that id (cpu/kernels/rows.c), activation_ID on a GPU
+ *                       (cuda/kernels/trait_kinds.h), in its reference (cuda/check/reference.c) and in the
+ * tests NORM_KINDS        switches in both backends ROTARY_KINDS      the same ROTARY_SCALINGS
+ * model/frequencies.c; the id is the name that files have for it */
+
+#define ACTIVATIONS(ROW)                                                                                     \
+    ROW(SILU, silu, "SiLU")                                                                                  \
+    ROW(GELU, gelu, "GELU") /* its approximation by tanh */                                                  \
+    ROW(RELU_SQUARED, relu_squared, "squared ReLU")
+
+#define NORM_KINDS(ROW)                                                                                      \
+    ROW(RMS, rms, "RMS norms")     /* x / √(mean x² + epsilon) · weight */                               \
+    ROW(LAYER, layer, "LayerNorm") /* the same of x − mean x, plus a bias */
+
+#define ROTARY_KINDS(ROW)                                                                                    \
+    ROW(NONE, none, "no rotary positions")                                                                   \
+    ROW(PAIRS, pairs, "rotary positions by pairs")    /* dims 2i and 2i + 1 of a head turn together */       \
+    ROW(HALVES, halves, "rotary positions by halves") /* dims i and i + dims / 2 */
+
+/* LONG: each frequency is divided by its own factor: one list for sequences up to the length of training, one
+ * for longer ones. */
+#define ROTARY_SCALINGS(ROW)                                                                                 \
+    ROW(UNSCALED, none, "unscaled rotary positions")                                                         \
+    ROW(LINEAR, linear, "linear rotary scaling")                                                             \
+    ROW(YARN, yarn, "YaRN rotary scaling")                                                                   \
+    ROW(LONG, longrope, "long-rope factors")
+
+/* How many a list has. */
+#define KINDS_ONE(name, id, words) +1
+#define KINDS_OF(LIST)             (0 LIST(KINDS_ONE))
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* Models: every role that the description asks for gets its tensor, found by name and checked by shape.
+ *
+ * A model owns its gguf, whose mapping every tensor points into, and its tokenizer. One pass asks for each
+ * tensor by name and ticks it off; what is left over afterwards is refused, because a tensor that no one
+ * asked for means a computation that no one does. Tensors that several roles share are found whole and then
+ * dealt out as slices. Nothing is read from the weights but the few rotary factors.
+ *
+ * Matrices may have any format of gguf/formats.h; which of them a backend can compute with is its own
+ * to say. Norms, biases and rotary factors are F32. */
+
+#include "model/model.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/utf8.h"
+#include "model/huggingface/folder.h"
+#include "model/hyperparameters.h"
+
+struct finder {
+    const struct gguf *gguf;
+    const struct architecture *architecture;
+    const struct model_params *params;
+    bool *used; /* [tensors of the file] */
+    struct error *err;
+};
+
+/* Looks a tensor up and ticks it off; NULL when there is none. */
+static const struct gguf_tensor *take(struct finder *finder, const char *name)
+{
+    const struct gguf_tensor *tensor = gguf_find_tensor(finder->gguf, name);
+    if (tensor)
+        finder->used[tensor - gguf_tensor_at(finder->gguf, 0)] = true;
+    return tensor;
+}
+
+static int check_vector(const struct finder *finder, const char *name, const struct gguf_tensor *tensor,
+                        uint64_t n)
+{
+    if (tensor->n_dims != 1 || tensor->dims[0] != n)
+        return error_set(finder->err, -EINVAL,
+                         "tensor %s has %" PRIu32 " dimensions, the first of %" PRIu64 ", one of %" PRIu64
+                         " is needed",
+                         name, tensor->n_dims, tensor->dims[0], n);
+    if (tensor->format != FORMAT_F32)
+        return error_set(finder->err, -EINVAL, "tensor %s has format %s, F32 is needed", name,
+                         format_traits(tensor->format)->name);
+    return 0;
+}
+
+static int check_matrix(const struct finder *finder, const char *name, const struct gguf_tensor *tensor,
+                        const struct tensor_shape *shape)
+{
+    if (tensor->dims[0] != shape->columns || tensor->dims[1] != shape->rows || tensor->dims[3] != 1)
+        return error_set(finder->err, -EINVAL,
+                         "tensor %s has %" PRIu64 " rows of %" PRIu64 ", %" PRIu32 " of %" PRIu32
+                         " are needed",
+                         name, tensor->dims[1], tensor->dims[0], shape->rows, shape->columns);
+    if (tensor->dims[2] != shape->count)
+        return error_set(finder->err, -EINVAL, "tensor %s has %" PRIu64 " matrices, %" PRIu32 " are needed",
+                         name, tensor->dims[2], shape->count);
+    if (!format_traits(tensor->format)->to_float)
+        return error_set(finder->err, -EINVAL, "tensor %s has format %s, which is not supported", name,
+                         format_traits(tensor->format)->name);
+    return 0;
+}
+
+/* The tensor of a role and its bias; `parts` are the roles it is shared by, or itself. */
+static int find(struct finder *finder, enum tensor_role role, uint32_t layer, const struct experts *experts,
+                tensor_set parts, struct model_tensor *ret_tensor)
+{
+    struct tensor_shape shape = tensor_shape(finder->params, experts, role);
+    bool vector = tensor_is_vector(role);
+    char name[TENSOR_NAME_SIZE];
+    struct model_tensor found = {
+        .rows = vector ? 1 : shape.rows, .columns = shape.columns, .count = shape.count};
+    found.weight = take(finder, tensor_name(role, layer, false, name));
+    if (!found.weight)
+        return error_set(finder->err, -EINVAL, "tensor %s is missing", name);
+    int r = vector ? check_vector(finder, name, found.weight, shape.columns)
+                   : check_matrix(finder, name, found.weight, &shape);
+    const struct architecture *architecture = finder->architecture;
+    if (r == 0 && (architecture->biases | architecture->optional_biases) & parts) {
+        found.bias = take(finder, tensor_name(role, layer, true, name));
+        if (found.bias)
+            r = check_vector(finder, name, found.bias, vector ? shape.columns : shape.rows);
+        else if (architecture->biases & parts)
+            r = error_set(finder->err, -EINVAL, "tensor %s is missing", name);
+    }
+    if (r == 0)
+        *ret_tensor = found;
+    return r;
+}
+
+/* Finds a tensor; where several roles share it, deals its rows out to them in their order. */
+static int find_role(struct finder *finder, enum tensor_role role, uint32_t i, struct model_layer *layer)
+{
+    struct model_tensor tensor;
+    tensor_set parts = tensor_parts(role);
+    int r = find(finder, role, i, &layer->traits.experts, parts, &tensor);
+    if (r < 0)
+        return r;
+    if (parts == TENSOR_BIT(role)) {
+        layer->tensors[role] = tensor;
+        return 0;
+    }
+    for (enum tensor_role part = 0; part < TENSOR_ROLES; part++) {
+        if (!(parts & TENSOR_BIT(part)))
+            continue;
+        layer->tensors[part] = tensor;
+        layer->tensors[part].rows = tensor_shape(finder->params, NULL, part).rows;
+        tensor.first_row += layer->tensors[part].rows;
+    }
+    return 0;
+}
+
+static int find_layer(struct finder *finder, uint32_t i, struct model_layer *layer)
+{
+    layer->traits = architecture_layer(finder->architecture, finder->params, i);
+    tensor_set tensors = architecture_layer_tensors(finder->architecture, &layer->traits);
+    char name[TENSOR_NAME_SIZE];
+    if ((tensors & TENSOR_BIT(TENSOR_QKV)) &&
+        !gguf_find_tensor(finder->gguf, tensor_name(TENSOR_QKV, i, false, name)))
+        tensors = (tensors & ~TENSOR_BIT(TENSOR_QKV)) | tensor_parts(TENSOR_QKV);
+    int r = 0;
+    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++)
+        if (tensors & TENSOR_BIT(role))
+            r = find_role(finder, role, i, layer);
+    return r;
+}
+
+/* A factor of 0 or NaN would make every angle infinite. */
+static int check_factors(const struct model *model, enum tensor_role role, struct error *err)
+{
+    const struct gguf_tensor *tensor = model->tensors[role].weight;
+    const float *factors = tensor ? tensor->data : NULL;
+    char name[TENSOR_NAME_SIZE];
+    for (uint32_t i = 0; tensor && i < tensor->dims[0]; i++)
+        if (!(factors[i] > 0) || !isfinite(factors[i]))
+            return error_set(err, -EINVAL, "%s holds %g at %" PRIu32, tensor_name(role, 0, false, name),
+                             (double)factors[i], i);
+    return 0;
+}
+
+/* One list of factors, or two by the length of sequences. Files seldom name the latter's scaling: the lists
+ * say it. */
+static int settle_rotary_factors(struct model *model, struct error *err)
+{
+    const struct model_tensor *tensors = model->tensors;
+    const bool has_short = tensors[TENSOR_ROTARY_SHORT].weight, has_long = tensors[TENSOR_ROTARY_LONG].weight;
+    char name[TENSOR_NAME_SIZE], other[TENSOR_NAME_SIZE];
+    if (has_short != has_long || (model->params.rope_scaling == ROTARY_LONG && !has_long))
+        return error_set(err, -EINVAL, "tensor %s is missing, which long-rope needs",
+                         tensor_name(has_long ? TENSOR_ROTARY_SHORT : TENSOR_ROTARY_LONG, 0, false, name));
+    if (has_long && tensors[TENSOR_ROTARY_FACTORS].weight)
+        return error_set(err, -EINVAL, "tensor %s has no place beside %s",
+                         tensor_name(TENSOR_ROTARY_FACTORS, 0, false, name),
+                         tensor_name(TENSOR_ROTARY_LONG, 0, false, other));
+    if (has_long && model->params.rope_scaling == ROTARY_UNSCALED)
+        model->params.rope_scaling = ROTARY_LONG;
+    int r = 0;
+    for (enum tensor_role role = TENSOR_ROTARY_FACTORS; role <= TENSOR_ROTARY_LONG && r == 0; role++)
+        r = check_factors(model, role, err);
+    return r;
+}
+
+/* The embedding's rows are the vocabulary. */
+static int count_vocabulary(const struct finder *finder, struct model_params *params)
+{
+    char name[TENSOR_NAME_SIZE];
+    const struct gguf_tensor *tensor =
+        gguf_find_tensor(finder->gguf, tensor_name(TENSOR_EMBEDDING, 0, false, name));
+    if (!tensor)
+        return error_set(finder->err, -EINVAL, "tensor %s is missing", name);
+    if (tensor->dims[1] > INT32_MAX / 2)
+        return error_set(finder->err, -EINVAL, "tensor %s has too many rows", name);
+    params->n_vocab = (uint32_t)tensor->dims[1];
+    return 0;
+}
+
+static int find_outer_tensors(struct finder *finder, struct model *model)
+{
+    const struct architecture *architecture = finder->architecture;
+    bool turns = architecture->layer.rotary.kind != ROTARY_NONE;
+    const struct {
+        enum tensor_role role;
+        bool wanted, optional;
+    } all[] = {{TENSOR_EMBEDDING, true, false},      {TENSOR_POSITIONS, architecture->positions, false},
+               {TENSOR_ROTARY_FACTORS, turns, true}, {TENSOR_ROTARY_SHORT, turns, true},
+               {TENSOR_ROTARY_LONG, turns, true},    {TENSOR_OUTPUT_NORM, true, false},
+               {TENSOR_OUTPUT, true, true}};
+    char name[TENSOR_NAME_SIZE];
+    int r = count_vocabulary(finder, &model->params);
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && r == 0; i++) {
+        enum tensor_role role = all[i].role;
+        bool there = gguf_find_tensor(finder->gguf, tensor_name(role, 0, false, name)) != NULL;
+        if (all[i].wanted && (there || !all[i].optional))
+            r = find(finder, role, 0, NULL, TENSOR_BIT(role), &model->tensors[role]);
+    }
+    if (r == 0 && !model->tensors[TENSOR_OUTPUT].weight)
+        model->tensors[TENSOR_OUTPUT] = model->tensors[TENSOR_EMBEDDING];
+    return r < 0 ? r : settle_rotary_factors(model, finder->err);
+}
+
+static int refuse_leftovers(const struct finder *finder)
+{
+    for (size_t i = 0; i < gguf_n_tensors(finder->gguf); i++) {
+        char name[64];
+        if (!finder->used[i])
+            return error_set(finder->err, -EINVAL, "tensor %s has no place in a %s model",
+                             utf8_printable(gguf_tensor_at(finder->gguf, i)->name, sizeof name, name),
+                             finder->architecture->name);
+    }
+    return 0;
+}
+
+/* Before memory is taken for as many layers as the file says. */
+static int check_layer_count(const struct finder *finder, size_t n_tensors)
+{
+    struct layer_traits first = architecture_layer(finder->architecture, finder->params, 0);
+    int least = __builtin_popcount(architecture_layer_tensors(finder->architecture, &first));
+    if (finder->params->n_layers > n_tensors / (size_t)least)
+        return error_set(finder->err, -EINVAL,
+                         "%s.block_count is %" PRIu32 ", but there are only %zu tensors",
+                         finder->architecture->name, finder->params->n_layers, n_tensors);
+    return 0;
+}
+
+static int find_tensors(struct model *model, const struct architecture *architecture, struct error *err)
+{
+    size_t n_tensors = gguf_n_tensors(model->gguf);
+    uint32_t n_layers = model->params.n_layers;
+    struct finder finder = {
+        .gguf = model->gguf, .architecture = architecture, .params = &model->params, .err = err};
+    int r = check_layer_count(&finder, n_tensors);
+    if (r < 0)
+        return r;
+    finder.used = calloc(n_tensors, sizeof(bool));
+    model->layers = calloc(n_layers, sizeof *model->layers);
+    r = finder.used && model->layers ? find_outer_tensors(&finder, model) : -ENOMEM;
+    for (uint32_t i = 0; i < n_layers && r == 0; i++)
+        r = find_layer(&finder, i, &model->layers[i]);
+    if (r == 0)
+        r = refuse_leftovers(&finder);
+    free(finder.used);
+    return r;
+}
+
+/* Padding rows of the head and unused tokens never come out. Without a tokenizer every row may. */
+static int fill_sample_mask(struct model *model, struct error *err)
+{
+    char name[TENSOR_NAME_SIZE];
+    uint32_t n = model->params.n_vocab;
+    uint32_t size = model->tokenizer ? tokenizer_size(model->tokenizer) : n;
+    if (size > n)
+        return error_set(err, -EINVAL, "the vocabulary has %" PRIu32 " tokens, %s only %" PRIu32 " rows",
+                         size, tensor_name(TENSOR_EMBEDDING, 0, false, name), n);
+    model->sample_mask = calloc((n + 31) / 32, sizeof *model->sample_mask);
+    if (!model->sample_mask)
+        return -ENOMEM;
+    for (uint32_t id = 0; id < size; id++)
+        if (!model->tokenizer || tokenizer_type(model->tokenizer, (int32_t)id) != TOKEN_UNUSED)
+            model->sample_mask[id / 32] |= 1u << (id % 32);
+    return 0;
+}
+
+static int load(const char *path, bool with_tokenizer, struct model *model, struct error *err)
+{
+    const struct architecture *architecture;
+    int r = hyperparameters_read(model->gguf, path, &architecture, &model->params, err);
+    if (r == 0)
+        r = find_tensors(model, architecture, err);
+    if (r == 0)
+        model->output_norm = model->layers[0].traits.norm;
+    if (r == 0 && with_tokenizer)
+        r = tokenizer_new(model->gguf, &model->tokenizer, err);
+    if (r == 0)
+        r = fill_sample_mask(model, err);
+    if (r == 0)
+        r = gguf_string(model->gguf, "tokenizer.chat_template", &model->chat_template, err);
+    return r < 0 ? r : 0;
+}
+
+int model_take_gguf(struct gguf *gguf, const char *path, bool with_tokenizer, struct model **ret_model,
+                    struct error *err)
+{
+    struct model *model = calloc(1, sizeof *model);
+    if (!model) {
+        gguf_free(gguf);
+        return -ENOMEM;
+    }
+    model->gguf = gguf;
+    int r = load(path, with_tokenizer, model, err);
+    if (r < 0) {
+        model_free(model);
+        return error_prefix(err, r, "%s", path);
+    }
+    *ret_model = model;
+    return 0;
+}
+
+int model_open_files(const char *path, struct gguf **ret_gguf, struct error *err)
+{
+    return huggingface_is_folder(path) ? huggingface_open(path, ret_gguf, err)
+                                       : gguf_open(path, ret_gguf, err);
+}
+
+int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err)
+{
+    struct gguf *gguf;
+    int r = model_open_files(path, &gguf, err);
+    return r < 0 ? r : model_take_gguf(gguf, path, with_tokenizer, ret_model, err);
+}
+
+int model_read_digest(struct model *model, uint32_t n_threads, bool (*progress)(void *arg), void *arg,
+                      struct error *err)
+{
+    int r = gguf_digest(model->gguf, n_threads, progress, arg, model->digest);
+    return r < 0 ? error_set(err, r, "no memory for the digest of the model") : 0;
+}
+
+bool model_is_stretched(const struct model *model, uint32_t n_context)
+{
+    return model->tensors[TENSOR_ROTARY_LONG].weight &&
+           n_context > model_params_trained_context(&model->params);
+}
+
+void model_mark_stretched(struct model *model, uint32_t n_context)
+{
+    model->digest[0] ^= model_is_stretched(model, n_context);
+}
+
+void model_let_go(struct model *model)
+{
+    gguf_let_go(model->gguf);
+    model->chat_template = (struct bytes){0};
+}
+
+struct model *model_free(struct model *model)
+{
+    if (!model)
+        return NULL;
+    tokenizer_free(model->tokenizer);
+    free(model->sample_mask);
+    free(model->layers);
+    gguf_free(model->gguf);
+    free(model);
+    return NULL;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Descriptions as sets. Names and enumeration come from the same lists. */
+
+#include "model/traits.h"
+
+#include <errno.h>
+
+#define PLAIN(name, words)           [TRAIT_##name] = words,
+#define NORM_KIND(name, id, words)   [TRAIT_NORM_##name] = words,
+#define ROTARY_KIND(name, id, words) [TRAIT_ROTARY_##name] = words,
+#define ACTIVATION(name, id, words)  [TRAIT_##name] = words,
+static const char *const names[] = {NORM_KINDS(NORM_KIND) ROTARY_KINDS(ROTARY_KIND) ROTARY_SCALINGS(
+    ROTARY_KIND) ACTIVATIONS(ACTIVATION) PLAIN_TRAITS(PLAIN)};
+
+/* The trait of each kind. */
+#define NORM_TRAIT(name, id, words)   [NORM_##name] = TRAIT_NORM_##name,
+#define ROTARY_TRAIT(name, id, words) [ROTARY_##name] = TRAIT_ROTARY_##name,
+#define ACTIVATES(name, id, words)    [ACTIVATION_##name] = TRAIT_##name,
+static const enum model_trait norms[] = {NORM_KINDS(NORM_TRAIT)}, rotaries[] = {ROTARY_KINDS(ROTARY_TRAIT)},
+                              scalings[] = {ROTARY_SCALINGS(ROTARY_TRAIT)},
+                              activations[] = {ACTIVATIONS(ACTIVATES)};
+
+_Static_assert(MODEL_TRAITS <= 8 * sizeof(trait_set), "every trait has a bit");
+
+const char *model_trait_name(enum model_trait trait)
+{
+    return names[trait];
+}
+
+static trait_set when(bool condition, enum model_trait trait)
+{
+    return condition ? TRAIT_BIT(trait) : 0;
+}
+
+static trait_set traits_of_norm(const struct norm *norm)
+{
+    return TRAIT_BIT(norms[norm->kind]) | when(norm->offset != 0, TRAIT_NORM_OFFSET);
+}
+
+static trait_set traits_of_tensors(const struct model_tensor *tensors, int n)
+{
+    trait_set traits = 0;
+    for (int role = 0; role < n; role++)
+        if (tensors[role].weight)
+            traits |= when(tensors[role].bias != NULL, TRAIT_BIASES) |
+                      when(tensors[role].first_row > 0, TRAIT_SLICES);
+    return traits;
+}
+
+static trait_set traits_of_layer(const struct model_layer *layer)
+{
+    const struct layer_traits *t = &layer->traits;
+    return traits_of_norm(&t->norm) | traits_of_tensors(layer->tensors, TENSOR_ROLES) |
+           when(t->norm_place & NORM_AFTER, TRAIT_NORM_AFTER) | when(t->parallel, TRAIT_PARALLEL) |
+           when(t->residual_scale != 1, TRAIT_SCALES) |
+           when(t->rotary.kind != ROTARY_NONE, rotaries[t->rotary.kind]) |
+           when(t->rotary.scaling != ROTARY_UNSCALED, scalings[t->rotary.scaling]) |
+           when(t->qk_norm, TRAIT_QK_NORM) | when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) |
+           when(t->window > 0, TRAIT_WINDOW) | TRAIT_BIT(activations[t->activation]) |
+           when(!t->gated, TRAIT_UNGATED) | when(t->experts.n > 0, TRAIT_EXPERTS) |
+           when(t->experts.n_shared > 0, TRAIT_SHARED_EXPERTS);
+}
+
+trait_set model_traits(const struct model *model)
+{
+    const struct model_params *params = &model->params;
+    trait_set traits = traits_of_norm(&model->output_norm) |
+                       traits_of_tensors(model->tensors, TENSOR_LAYER_ROLES) |
+                       when(model->tensors[TENSOR_POSITIONS].weight, TRAIT_POSITIONS) |
+                       when(params->logit_cap > 0, TRAIT_LOGIT_CAP) |
+                       when(params->embedding_scale != 1 || params->logit_scale != 1, TRAIT_SCALES);
+    for (uint32_t i = 0; i < params->n_layers; i++)
+        traits |= traits_of_layer(&model->layers[i]);
+    return traits;
+}
+
+int model_check_traits(const struct model *model, trait_set missing, const char *device, struct error *err)
+{
+    missing &= model_traits(model);
+    if (!missing)
+        return 0;
+    return error_set(err, -EINVAL, "%s cannot compute %s, which this %s model needs", device,
+                     names[__builtin_ctzll(missing)], model->params.architecture);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_MODEL_TRAITS_H
+#define WORKER_MODEL_TRAITS_H
+
+/* What a model asks of a backend, as a set: a backend says which traits it does not execute, and a model that
+ * has one of them is refused by that trait's name instead of being computed without it. */
+
+#include "model/model.h"
+
+/* Those that are no kind of something: ROW is given NAME and the words for errors. */
+#define PLAIN_TRAITS(ROW)                                                                                    \
+    ROW(NORM_AFTER, "norms of what a layer's halves give")                                                   \
+    ROW(NORM_OFFSET, "offsets of norms' weights")                                                            \
+    ROW(PARALLEL, "attention and feed-forward side by side")                                                 \
+    ROW(POSITIONS, "learned positions")                                                                      \
+    ROW(BIASES, "biases")                                                                                    \
+    ROW(QK_NORM, "norms of queries and keys")                                                                \
+    ROW(WINDOW, "attention within a window")                                                                 \
+    ROW(ATTENTION_CAP, "soft caps of attention scores")                                                      \
+    ROW(LOGIT_CAP, "soft caps of logits")                                                                    \
+    ROW(SCALES, "scales of embeddings, residuals or logits")                                                 \
+    ROW(UNGATED, "feed-forward without a gate")                                                              \
+    ROW(SLICES, "tensors that several roles share")                                                          \
+    ROW(EXPERTS, "mixtures of experts")                                                                      \
+    ROW(SHARED_EXPERTS, "experts that every token goes to")
+
+#define PLAIN(name, words)           TRAIT_##name,
+#define NORM_KIND(name, id, words)   TRAIT_NORM_##name,
+#define ROTARY_KIND(name, id, words) TRAIT_ROTARY_##name,
+#define ACTIVATION(name, id, words)  TRAIT_##name,
+enum model_trait {
+    NORM_KINDS(NORM_KIND) ROTARY_KINDS(ROTARY_KIND) ROTARY_SCALINGS(ROTARY_KIND) ACTIVATIONS(ACTIVATION)
+        PLAIN_TRAITS(PLAIN) MODEL_TRAITS
+};
+#undef PLAIN
+#undef NORM_KIND
+#undef ROTARY_KIND
+#undef ACTIVATION
+
+typedef uint64_t trait_set;
+#define TRAIT_BIT(trait) ((trait_set)1 << (trait))
+
+/* What this model has. */
+trait_set model_traits(const struct model *model);
+
+/* "mixtures of experts" */
+const char *model_trait_name(enum model_trait trait);
+
+/* 0, or -EINVAL: `device` cannot compute the first trait that the model has and that is among `missing`. */
+int model_check_traits(const struct model *model, trait_set missing, const char *device, struct error *err);
+
+/* Written once in each backend, beside what it lacks: whoever adds a trait comes by there, and executes it or
+ * names it. */
+#define TRAITS_ARE_KNOWN(n)                                                                                  \
+    _Static_assert(MODEL_TRAITS == (n), "a new trait: execute it, or name it as missing")
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SUPERVISOR_GATEWAY_H
+#define SUPERVISOR_GATEWAY_H
+
+/* The gateway of a pool that was asked to serve HTTP: a process that is kept running, and replaced. It is a
+ * client of the pool like any other, so whatever becomes of it, or of the broker, does not concern the other.
+ *
+ * The socket on which it listens is made here once and handed to one gateway after the other. So it is there
+ * while no gateway is, and who connects meanwhile waits. */
+
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "broker/settings/options.h"
+#include "common/system/listen.h"
+#include "proto/gateway_report.h"
+#include "supervisor/children/restart.h"
+
+#define GATEWAY_RETIRED 8 /* gateways at once that were replaced and still answer */
+#define GATEWAY_POLL    2 /* most descriptors to be waited for */
+
+struct gateway_process { /* zeroed: none */
+    pid_t pid;
+    int report_fd; /* where it says whether it serves; 0: it has, or it is gone */
+    bool serves;   /* it has said so */
+};
+
+enum gateway_trial {
+    GATEWAY_TRIAL_NONE,
+    GATEWAY_TRIAL_WAITS, /* for one of those that were replaced before to end */
+    GATEWAY_TRIAL_RUNS,  /* the next one is not ready yet */
+    GATEWAY_TRIAL_PASSED,
+    GATEWAY_TRIAL_FAILED
+};
+
+struct gateway_child {
+    const struct options *options;
+    char program[PATH_MAX];
+    int listen_fd;                /* -1: HTTP is not wanted */
+    char address[LISTEN_ADDRESS]; /* where that listens in truth */
+    struct gateway_process current, next;
+    struct gateway_retired {
+        pid_t pid;           /* 0: none */
+        uint64_t give_up_at; /* clock_ns: when it is killed; it ends before by itself */
+        bool served;         /* so it may have something to answer */
+    } retired[GATEWAY_RETIRED];
+    uint64_t start_at; /* clock_ns, while there is no current one; UINT64_MAX: not at all */
+    struct restart restart;
+    bool served; /* some gateway did: what it is told can be done, or could */
+    enum gateway_trial trial;
+    uint64_t trial_by;                    /* clock_ns: when the next one is given up */
+    char reason[GATEWAY_REPORT_TEXT_MAX]; /* why the trial failed */
+};
+
+/* Looks for the program, if HTTP is wanted. 0; -ENOENT when it is not there. The options outlive it. */
+int gateway_child_init(struct gateway_child *child, const struct options *options, struct error *err);
+
+/* Makes the socket, or takes the one that the service manager has passed; a port that the gateway of a pool
+ * that was killed still holds is waited for, for a moment. 0 or -errno with a reason that names it. */
+int gateway_child_listen(struct gateway_child *child, struct error *err);
+
+/* When something is to be started or killed; UINT64_MAX: nothing. */
+uint64_t gateway_child_due(const struct gateway_child *child);
+
+/* Starts and kills what is due. */
+void gateway_child_turn(struct gateway_child *child, uint64_t now);
+
+/* Adds what is to be waited for; at most GATEWAY_POLL. Returns how many. */
+nfds_t gateway_child_poll(const struct gateway_child *child, struct pollfd *ret_items);
+
+/* Takes reports and ends. One that served, or was killed, is started again. False: the first one ended by
+ * itself, which it does when what it was told cannot be done, and has said why. */
+bool gateway_child_reap(struct gateway_child *child, uint64_t now);
+
+/* Has another one take over: `trial` says how that goes. The one before is told to go when the next is ready,
+ * and stays if that fails. */
+void gateway_child_replace(struct gateway_child *child, uint64_t now);
+
+/* The next one, if one was to come, does not take over, for this reason. */
+void gateway_child_give_up_next(struct gateway_child *child, const char *reason);
+
+/* Sends all of them the signal, and closes the socket; none is started any more. */
+void gateway_child_stop(struct gateway_child *child, int signal);
+
+/* The same with SIGTERM, and waits a moment for their last answers before they are killed. */
+void gateway_child_end(struct gateway_child *child);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* What a folder with SafeTensors holds, whatever its bytes, is parsed or refused with a reason. The first
+ * byte picks the file: a SafeTensors file, whose tensors must lie inside it; config.json, whose numbers must
+ * be such that names and shapes can be made of them, and the same bytes as 1_Pooling/config.json;
+ * tokenizer.json, whose translation must be metadata that parses. For libFuzzer the sources are
+ * model/huggingface, gguf, text/tokenizer and common. */
+
+#include "tests/fuzz/driver.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/huggingface/config.h"
+#include "model/huggingface/names.h"
+#include "model/huggingface/pooling.h"
+#include "model/huggingface/safetensors.h"
+#include "model/huggingface/tokens.h"
+#include "text/tokenizer/tokenizer.h"
+
+static uint64_t sum; /* keeps reads from being optimized away */
+
+static void check_refusal(int r, const struct error *err)
+{
+    if (r != -ENOMEM && (r >= 0 || !err->text[0] || strchr(err->text, '\n')))
+        abort();
+}
+
+static void try_tensors(struct bytes bytes)
+{
+    struct safetensors file;
+    struct error err = {0};
+    int r = safetensors_parse(bytes, &file, &err);
+    if (r != 0) {
+        check_refusal(r, &err);
+        return;
+    }
+    for (size_t i = 0; i < file.n; i++)
+        for (size_t b = 0; b < file.tensors[i].size; b++)
+            sum += file.tensors[i].data[b];
+    safetensors_deinit(&file);
+}
+
+/* Metadata as a model that has nothing else. */
+static void assemble(struct gguf_writer *writer)
+{
+    struct gguf *gguf;
+    struct tokenizer *tokenizer;
+    struct error err = {0};
+    struct ids ids = {0};
+    if (gguf_new(&gguf) < 0)
+        return;
+    int r = gguf_assemble(gguf, writer, NULL, &err);
+    if (r < 0)
+        check_refusal(r, &err);
+    r = r < 0 ? r : tokenizer_new(gguf, &tokenizer, &err);
+    if (r == 0) {
+        tokenizer_encode(tokenizer, BYTES_LITERAL("Grind, mill \xe2\x96\x81"), TOKENIZER_ADD_SPECIAL, &ids);
+        tokenizer_free(tokenizer);
+    }
+    ids_deinit(&ids);
+    gguf_free(gguf);
+}
+
+static void try_config(struct bytes bytes, struct gguf_writer *writer)
+{
+    struct config config;
+    struct place place;
+    struct error err = {0};
+    char name[NAMES_SIZE];
+    int r = config_parse(bytes, &config, &err);
+    if (r != 0) {
+        check_refusal(r, &err);
+        return;
+    }
+    for (uint64_t i = 0; i < 40 && names_needed(&config, i, name); i++)
+        if (names_place(&config, name, &place, &err) != 0 || place.name[0] == '\0' || place.columns == 0)
+            abort(); /* what is needed has a place */
+    float *factors = calloc(config_n_factors(&config) + 1, sizeof *factors);
+    if (factors)
+        config_factors(&config, factors);
+    for (uint32_t i = 0; factors && i < config_n_factors(&config); i++)
+        if (!(factors[i] >= 0))
+            abort();
+    free(factors);
+    if (config_write(&config, "fuzz", writer) == 0)
+        assemble(writer);
+}
+
+static void try_pooling(struct bytes bytes)
+{
+    struct error err = {0};
+    uint32_t type = 0;
+    int r = pooling_parse(bytes, &type, &err);
+    if (r != 0)
+        check_refusal(r, &err);
+    else if (type < 1 || type > 3)
+        abort();
+}
+
+static void try_tokens(struct bytes bytes, struct gguf_writer *writer)
+{
+    const struct tokens_files files = {.tokenizer = bytes,
+                                       .generation = BYTES_LITERAL("{\"eos_token_id\":0}")};
+    struct error err = {0};
+    int r = tokens_write(&files, writer, &err);
+    if (r != 0)
+        check_refusal(r, &err);
+    else
+        assemble(writer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct gguf_writer *writer;
+    if (len == 0 || gguf_writer_new(&writer) < 0)
+        return 0;
+    const struct bytes rest = {data + 1, len - 1};
+    switch (data[0] % 3) {
+    case 0:
+        try_tensors(rest);
+        break;
+    case 1:
+        try_config(rest, writer);
+        try_pooling(rest);
+        break;
+    default:
+        try_tokens(rest, writer);
+    }
+    gguf_writer_free(writer);
+    return 0;
+}

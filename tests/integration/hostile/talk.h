@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_INTEGRATION_HOSTILE_TALK_H
+#define TESTS_INTEGRATION_HOSTILE_TALK_H
+
+/* The HTTP clients among the good ones. */
+
+#include "tests/integration/hostile/good.h"
+
+/* Asks for one stream after the other (the streamer), or one answer (the asker), until all is over or it has
+ * failed. */
+void talk_be_client(struct good *good, const struct good_target *target, bool stream);
+
+#endif

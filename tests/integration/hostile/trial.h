@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_INTEGRATION_HOSTILE_TRIAL_H
+#define TESTS_INTEGRATION_HOSTILE_TRIAL_H
+
+/* One attack by HTTP: what was seen of gateway, good clients and attackers, and what should have been. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tests/integration/hostile/gateway.h"
+#include "tests/integration/hostile/good.h"
+#include "tests/integration/hostile/http.h"
+
+#ifdef __SANITIZE_ADDRESS__
+enum { JUDGES_MEMORY = 0 };
+#else
+enum { JUDGES_MEMORY = 1 };
+#endif
+
+enum {
+    LEFT_MIB = 64,   /* more than before the attack that may be held after it */
+    GIVE_BACK_S = 10 /* until then */
+};
+
+struct hostile_case {
+    const char *name, *what;
+    http_attack *attack;
+    bool single; /* a part of another case: not among all */
+};
+
+struct trial_options {
+    double seconds;
+    long gap_ms, wait_ms, memory_mib; /* bounds */
+    bool judges_time;
+    const char *chosen[64]; /* [n_chosen] names of cases; none: all but the single ones */
+    size_t n_chosen;
+};
+
+struct trial {
+    const struct hostile_case *c;
+    struct gateway_process gateway;
+    struct good *good;
+    struct tally *tally;
+    pid_t good_pids[GOOD_CLIENTS];
+    long before_kib, peak_kib, after_kib; /* resident memory of the gateway */
+    double back_s;   /* until memory and pool were as before; GIVE_BACK_S: they were not */
+    bool served;     /* the good clients, in calm */
+    bool pool_rests; /* it has nothing of the attackers any more */
+    bool lost_pool;  /* the gateway its session, at any time before it was told to end */
+    bool died;       /* the gateway, before it was told to end */
+    bool pool_died;  /* its broker or its worker was another one afterwards */
+    int status;      /* of the gateway, as gateway_end has it */
+};
+
+/* A line of what was seen, and the line above all of them. */
+void trial_print(const struct trial *t);
+void trial_print_columns(void);
+
+/* True when every promise was kept; else says on stderr which were not. */
+bool trial_judge(const struct trial *t, const struct trial_options *options);
+
+#endif

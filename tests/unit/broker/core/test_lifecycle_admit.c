@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* The beginning of a request's life: who may enter, what is fixed then, and what is asked twice. */
+
+#include "broker/core/lifecycle.h"
+#include "tests/unit/broker/inside.h"
+#include "tests/unit/run.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+
+static uint32_t max_tokens;
+static struct bytes model;
+
+static void ask_for(struct generation *generation)
+{
+    generation->max_tokens = max_tokens;
+    generation->model = model;
+}
+
+static void ask_for_embedding(struct generation *generation)
+{
+    generation->embed = true;
+    generation->max_tokens = 0;
+    generation->model = model;
+}
+
+static void set_up(void)
+{
+    inside_set_up();
+    max_tokens = 100;
+    model = (struct bytes){"", 0};
+}
+
+/* The refusal of the request 'x' with this reason; nothing of it stays. */
+static struct message expect_refusal(void (*change)(struct generation *), enum proto_error error,
+                                     const char *text)
+{
+    uint64_t rejected = broker->counters.rejected, used = broker->journal.used;
+    struct message no = client_generates(0, 'x', change);
+    ck_assert_int_eq(no.kind, MESSAGE_ERROR);
+    ck_assert_str_eq(proto_error_name(no.error.error), proto_error_name(error));
+    ck_assert_msg(bytes_equal(no.error.text, bytes_of_string(text)), "%.*s", (int)no.error.text.len,
+                  (const char *)no.error.text.data);
+    ck_assert_int_eq(no.error.of, MESSAGE_GENERATE);
+    ck_assert(no.error.has_id);
+    ck_assert_uint_eq(no.error.id.bytes[0], 'x');
+    ck_assert_uint_eq(broker->counters.rejected, rejected + 1);
+    ck_assert_uint_eq(broker->journal.used, used);
+    ck_assert_ptr_null(inside_find(0, 'x'));
+    return no;
+}
+
+START_TEST(what_is_admitted_is_complete)
+{
+    max_tokens = 33;
+    model = BYTES_LITERAL("m");
+    sessions[0]->client = (struct id128){{1}};
+    broker->now += 5;
+    struct message accepted = client_generates(0, 'r', ask_for);
+    const struct request *request = inside_find(0, 'r');
+    ck_assert_int_eq(accepted.kind, MESSAGE_ACCEPTED);
+    ck_assert(!accepted.accepted.again);
+    ck_assert_uint_eq(accepted.accepted.id.bytes[0], 'r');
+    ck_assert_uint_eq(accepted.accepted.seed, request->seed);
+    ck_assert_uint_eq(accepted.accepted.epoch.boot, INSIDE_BOOT);
+    ck_assert_uint_eq(accepted.accepted.epoch.move, 0);
+    ck_assert_int_eq(request->state, REQUEST_QUEUED);
+    ck_assert_ptr_eq(request->session, sessions[0]);
+    ck_assert_uint_eq(request->arrived_ns, broker->now);
+    ck_assert_uint_eq(request->key, 0);
+    ck_assert(bytes_equal(request->model, BYTES_LITERAL("m")));
+    ck_assert(request->model.data > request->body.data); /* it outlives the message */
+    ck_assert(!request->embed);
+    ck_assert_ptr_nonnull(request->record);
+    ck_assert_uint_eq(request->log.reserved, journal_worst_case(33, 0, false, request_overhead()));
+    ck_assert_uint_eq(broker->journal.used, request->log.reserved);
+    ck_assert_uint_eq(broker->counters.admitted, 1);
+    ck_assert_uint_eq(broker->queue.n, 1);
+    ck_assert_uint_eq(broker->admission.queued, 1);
+    ck_assert_uint_eq(broker->admission.queued_bytes, request->body.len);
+}
+END_TEST
+
+START_TEST(the_same_message_twice_is_one_request_and_another_under_its_id_is_none)
+{
+    struct message first = client_generates(0, 'r', ask_for);
+    uint64_t seed = first.accepted.seed;
+    struct message again = client_generates(0, 'r', ask_for);
+    ck_assert_int_eq(again.kind, MESSAGE_ACCEPTED);
+    ck_assert(again.accepted.again);
+    ck_assert_uint_eq(again.accepted.seed, seed);
+    ck_assert_uint_eq(broker->counters.admitted, 1);
+    ck_assert_uint_eq(broker->queue.n, 1);
+    max_tokens++;
+    struct message no = client_generates(0, 'r', ask_for);
+    ck_assert_int_eq(no.error.error, PROTO_CONFLICT);
+    ck_assert(bytes_equal(no.error.text, BYTES_LITERAL("this id was used for another request")));
+    broker->draining = true; /* what was known is answered */
+    max_tokens--;
+    ck_assert_int_eq(client_generates(0, 'r', ask_for).kind, MESSAGE_ACCEPTED);
+    broker->draining = false;
+    ck_assert(!client_generates(1, 'r', ask_for).accepted.again); /* another's is another */
+}
+END_TEST
+
+static void ask_for_ann(struct generation *generation)
+{
+    generation->tenant = BYTES_LITERAL("ann");
+}
+
+START_TEST(a_tenant_stands_alone_if_its_client_is_near_and_has_no_key)
+{
+    sessions[0]->near = sessions[1]->near = true;
+    const struct request *one = inside_admit(0, 'a', ask_for_ann), *other = inside_admit(1, 'b', ask_for_ann);
+    ck_assert(one->tenancy.alone);
+    ck_assert_ptr_eq(one->tenant_share, other->tenant_share); /* whichever session names it */
+    ck_assert_ptr_ne(one->share, other->share);
+    ck_assert_uint_eq(one->tenant_share->queued, 2);
+    sessions[0]->near = false;
+    const struct request *far = inside_admit(0, 'c', ask_for_ann);
+    ck_assert(far->tenancy.named && !far->tenancy.alone);
+    ck_assert_ptr_ne(far->tenant_share, one->tenant_share);
+    ck_assert_uint_eq(far->share->queued, 2);
+    ck_assert_ptr_null(inside_admit(1, 'd', NULL)->tenant_share);
+}
+END_TEST
+
+START_TEST(a_request_that_ended_is_answered_with_its_end)
+{
+    struct request *request = inside_admit(0, 'r', NULL);
+    lifecycle_cancel(broker, request);
+    ck_assert_int_eq(client_hears(0).kind, MESSAGE_END);
+    ck_assert(client_generates(0, 'r', NULL).accepted.again);
+    struct message end = client_hears(0);
+    ck_assert_int_eq(end.kind, MESSAGE_END);
+    ck_assert_int_eq(end.end.end.reason, END_CANCELLED);
+}
+END_TEST
+
+START_TEST(what_no_worker_could_ever_do_is_refused_at_the_door)
+{
+    model = BYTES_LITERAL("other");
+    expect_refusal(ask_for, PROTO_NO_WORKER, "no worker serves the model \"other\"");
+    expect_refusal(ask_for_embedding, PROTO_NO_WORKER, "no worker serves the model \"other\"");
+    model = (struct bytes){"", 0};
+    expect_refusal(ask_for_embedding, PROTO_UNSUPPORTED, LIFECYCLE_NO_EMBEDDINGS);
+    max_tokens = 4097;
+    expect_refusal(ask_for, PROTO_TOO_LONG, "max_tokens 4097 is above the context length 4096");
+    broker->workers[1].context = 5000; /* the largest counts */
+    inside_admit(0, 'r', ask_for);
+    broker->workers[0].context = broker->workers[1].context = 0; /* none has registered: who knows */
+    inside_admit(0, 's', ask_for);
+    broker->draining = true;
+    expect_refusal(ask_for, PROTO_DRAINING, "the pool is shutting down");
+    broker->draining = false;
+    broker->workers[0].state = broker->workers[1].state = WORKER_FAILED;
+    expect_refusal(ask_for, PROTO_NO_WORKER, "no worker is left");
+}
+END_TEST
+
+START_TEST(as_many_tokens_as_the_context_has_may_be_asked_for)
+{
+    max_tokens = 4096;
+    inside_admit(0, 'r', ask_for);
+}
+END_TEST
+
+START_TEST(an_embedding_has_room_for_the_largest_that_there_may_be)
+{
+    const uint64_t bare = journal_worst_case(0, 0, false, request_overhead());
+    broker->workers[0].embedding = 16;
+    broker->workers[1].embedding = 64;
+    struct request *request = inside_admit(0, 'r', ask_for_embedding);
+    ck_assert(request->embed);
+    ck_assert_uint_eq(request->log.reserved, bare + 64 * sizeof(float));
+    broker->workers[0].embedding = broker->workers[1].embedding = 0;
+    broker->workers[0].state = WORKER_STARTING; /* it may make any */
+    broker->workers[0].model[0] = 0;
+    request = inside_admit(0, 's', ask_for_embedding);
+    ck_assert_uint_eq(request->log.reserved, bare + PROTO_MAX_EMBEDDING * sizeof(float));
+}
+END_TEST
+
+static void ask_for_logprobs(struct generation *generation)
+{
+    generation->max_tokens = 10;
+    generation->logprobs = 5;
+    generation->pieces = true;
+}
+
+START_TEST(what_frames_tell_beside_tokens_is_reserved_too)
+{
+    struct request *request = inside_admit(0, 'r', ask_for_logprobs);
+    ck_assert_uint_eq(request->log.reserved, journal_worst_case(10, 5, true, request_overhead()));
+    max_tokens = 0; /* not said */
+    request = inside_admit(0, 's', ask_for);
+    ck_assert_uint_eq(request->log.reserved,
+                      journal_worst_case(PROTO_MAX_TOKENS_UNSAID, 0, false, request_overhead()));
+}
+END_TEST
+
+static void ask_for_what_fits(struct generation *generation)
+{
+    generation->max_tokens = INT32_MAX;
+    generation->fit_context = true;
+}
+
+START_TEST(more_than_the_context_may_be_asked_for_where_the_worker_lowers_it)
+{
+    broker->workers[0].context = broker->workers[1].context = 4096;
+    struct request *request = inside_admit(0, 'r', ask_for_what_fits);
+    ck_assert_uint_eq(request->log.reserved, journal_worst_case(4096, 0, false, request_overhead()));
+}
+END_TEST
+
+START_TEST(who_is_refused_for_want_of_room_is_told_when_to_come_back)
+{
+    broker->admission.max_client_requests = 1;
+    inside_admit(0, 'r', NULL);
+    struct message no = expect_refusal(
+        NULL, PROTO_OVERLOADED, "this client has 1 request not ended, and may have 1 (client-requests)");
+    ck_assert_uint_eq(no.error.retry_after_ms, 1000);
+    broker->admission.max_client_requests = 0;
+    broker->journal.limit = 1000;
+    no = client_generates(0, 'x', NULL);
+    ck_assert_int_eq(no.error.error, PROTO_TOO_LONG);
+    ck_assert_uint_eq(no.error.retry_after_ms, 0); /* never */
+}
+END_TEST
+
+START_TEST(who_has_had_his_tokens_is_told_when_there_are_more)
+{
+    static struct client_key key;
+    key = (struct client_key){.number = 5};
+    HASH_ADD(by_number, broker->client_keys.by_number, number, sizeof key.number, &key);
+    sessions[0]->key = 5;
+    sessions[0]->client = (struct id128){{77}};
+    broker->allowance.tokens = 60;
+    struct request *request = inside_admit(0, 'r', NULL);
+    ck_assert_uint_eq(request->key, 5);
+    ck_assert_mem_eq(&request->client, &sessions[0]->client, sizeof request->client);
+    allowance_charge(&broker->allowance, &key, 60, broker->now);
+    struct message no =
+        expect_refusal(NULL, PROTO_OVERLOADED,
+                       "this client's key has had its 60 tokens a minute (client-tokens): more in 2 s");
+    ck_assert_uint_eq(no.error.retry_after_ms, 1001);
+    ck_assert_int_eq(client_generates(1, 'r', NULL).kind, MESSAGE_ACCEPTED);
+    HASH_CLEAR(by_number, broker->client_keys.by_number);
+}
+END_TEST
+
+/* What ended and was read makes room for what comes, as far as it takes. */
+START_TEST(room_is_made_of_what_was_read)
+{
+    enum { READ = 12 };
+    max_tokens = 1;
+    const uint64_t needed = journal_worst_case(1, 0, false, request_overhead());
+    for (uint8_t i = 0; i < READ; i++) {
+        lifecycle_cancel(broker, inside_admit(0, i, NULL));
+        ck_assert_int_eq(client_hears(0).kind, MESSAGE_END);
+        lifecycle_taken(broker, sessions[0], inside_id(i));
+    }
+    broker->journal.limit = broker->journal.used + needed;
+    inside_admit(1, 's', ask_for);
+    ck_assert_uint_eq(broker->ledger.n, READ + 1);
+    broker->journal.limit = broker->journal.used + needed - 1;
+    inside_admit(1, 't', ask_for);
+    ck_assert_ptr_null(inside_find(0, 0)); /* the oldest */
+    ck_assert_uint_eq(broker->ledger.n, READ + 1);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, set_up, inside_tear_down);
+    tcase_add_test(tests, what_is_admitted_is_complete);
+    tcase_add_test(tests, the_same_message_twice_is_one_request_and_another_under_its_id_is_none);
+    tcase_add_test(tests, a_request_that_ended_is_answered_with_its_end);
+    tcase_add_test(tests, a_tenant_stands_alone_if_its_client_is_near_and_has_no_key);
+    tcase_add_test(tests, what_no_worker_could_ever_do_is_refused_at_the_door);
+    tcase_add_test(tests, more_than_the_context_may_be_asked_for_where_the_worker_lowers_it);
+    tcase_add_test(tests, as_many_tokens_as_the_context_has_may_be_asked_for);
+    tcase_add_test(tests, an_embedding_has_room_for_the_largest_that_there_may_be);
+    tcase_add_test(tests, what_frames_tell_beside_tokens_is_reserved_too);
+    tcase_add_test(tests, who_is_refused_for_want_of_room_is_told_when_to_come_back);
+    tcase_add_test(tests, who_has_had_his_tokens_is_told_when_there_are_more);
+    tcase_add_test(tests, room_is_made_of_what_was_read);
+}
+
+int main(void)
+{
+    return run_tests("broker/lifecycle_admit", add);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_UNIT_WORKER_CPU_ACTIVATIONS_H
+#define TESTS_UNIT_WORKER_CPU_ACTIVATIONS_H
+
+/* Activations by the textbook. */
+
+#include <math.h>
+
+#include "model/description.h"
+
+static inline double activated(enum activation activation, double x)
+{
+    switch (activation) {
+    case ACTIVATION_SILU:
+        return x / (1 + exp(-x));
+    case ACTIVATION_GELU:
+        return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case ACTIVATION_RELU_SQUARED:
+        return x > 0 ? x * x : 0;
+    }
+    return NAN;
+}
+
+static const enum activation every_activation[] = {
+#define EACH(name, id, words) ACTIVATION_##name,
+    ACTIVATIONS(EACH)
+#undef EACH
+};
+
+#endif

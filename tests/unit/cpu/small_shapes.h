@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_UNIT_WORKER_CPU_SMALL_SHAPES_H
+#define TESTS_UNIT_WORKER_CPU_SMALL_SHAPES_H
+
+/* Shapes of small models. */
+
+#include "model/convert/synth.h"
+
+/* Wide enough for superblocks of 256; four query heads share two key heads. */
+static const struct synth_shape small_shape = {.name = "small",
+                                               .n_vocab = 405,
+                                               .n_context = 1024,
+                                               .n_embd = 256,
+                                               .n_layers = 2,
+                                               .n_heads = 4,
+                                               .n_kv_heads = 2,
+                                               .head_dim = 64,
+                                               .n_ff = 512,
+                                               .norm_epsilon = 1e-5f,
+                                               .rope_base = 10000,
+                                               .rope_factor = 4,
+                                               .biases = true};
+
+/* Nothing is a multiple of eight: for F32, F16 and BF16. */
+static const struct synth_shape odd_shape = {.name = "odd",
+                                             .n_vocab = 363,
+                                             .n_context = 1024,
+                                             .n_embd = 33,
+                                             .n_layers = 2,
+                                             .n_heads = 3,
+                                             .n_kv_heads = 1,
+                                             .head_dim = 10,
+                                             .n_ff = 51,
+                                             .norm_epsilon = 1e-5f,
+                                             .rope_base = 10000,
+                                             .tied = true};
+
+/* As little as there can be to compute, for tests that compute it often. */
+static const struct synth_shape thin_shape = {.name = "thin",
+                                              .n_vocab = 360,
+                                              .n_context = 256,
+                                              .n_embd = 32,
+                                              .n_layers = 2,
+                                              .n_heads = 2,
+                                              .n_kv_heads = 1,
+                                              .head_dim = 16,
+                                              .n_ff = 32,
+                                              .norm_epsilon = 1e-5f,
+                                              .rope_base = 10000,
+                                              .biases = true};
+
+#endif

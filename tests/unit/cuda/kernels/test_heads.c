@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* Heads are normed, turned, scaled and stored as the model's description says, in each type of keys and
+ * values. */
+
+#include "cuda/kernels/kernels.h"
+#include "tests/unit/cuda/device.h"
+#include "tests/unit/cuda/pool.h"
+#include "engine/backend/backend.h"
+#include "gguf/format.h"
+
+#include <math.h>
+
+#define N_ROWS   5
+#define N_BLOCKS 12
+#define N_LAYERS 2
+#define MOST     640
+
+static struct heads_step step;
+static struct slots slots;
+static struct step_row *rows;
+static float *q_before, *k_before;
+static double *frequencies;
+
+/* Slot i's table names blocks 4i, 4i + 1 …; row i is of slot i % 3. */
+static void set_up(int nth_type, uint32_t n_heads, uint32_t n_kv_heads, uint32_t dim, uint32_t seed)
+{
+    static const uint32_t positions[N_ROWS] = {0, 31, 32, 100, 63};
+    open_device();
+    step = (struct heads_step){.q_stride = MOST, .kv_stride = MOST, .n_heads = n_heads, .layer = 1};
+    step.attention_scale = 1;
+    step.kv = (struct device_kv){.type = pool_types[nth_type],
+                                 .n_blocks = N_BLOCKS,
+                                 .n_layers = N_LAYERS,
+                                 .n_heads = n_kv_heads,
+                                 .dim = dim};
+    kernels_kv_lay_out(&step.kv);
+    step.kv.pool = take(N_BLOCKS, step.kv.block_bytes);
+    memset(step.kv.pool, 0x5a, N_BLOCKS * step.kv.block_bytes);
+    step.q = take(N_ROWS * MOST, sizeof(float));
+    step.k = take(N_ROWS * MOST, sizeof(float));
+    float *v = take(N_ROWS * MOST, sizeof(float));
+    q_before = take(N_ROWS * MOST, sizeof(float));
+    k_before = take(N_ROWS * MOST, sizeof(float));
+    for (uint32_t i = 0; i < N_ROWS * MOST; i++) {
+        q_before[i] = step.q[i] = 3 * next_real(&seed);
+        k_before[i] = step.k[i] = 3 * next_real(&seed);
+        v[i] = next_real(&seed);
+    }
+    step.v = v;
+    frequencies = take(dim, sizeof *frequencies);
+    step.frequencies = frequencies;
+    slots = (struct slots){.n_slots = 3, .table_size = 4};
+    slots.tables = take(N_BLOCKS, sizeof *slots.tables);
+    for (uint32_t i = 0; i < N_BLOCKS; i++)
+        slots.tables[i] = i;
+    rows = take(N_ROWS, sizeof *rows);
+    for (uint32_t i = 0; i < N_ROWS; i++)
+        rows[i] = (struct step_row){.slot = i % 3, .position = positions[i], .set = i};
+}
+
+static void run_heads(void)
+{
+    ck_assert_int_eq(kernels_heads(stream, &step, &slots, rows, N_ROWS), 0);
+    run_queue();
+}
+
+/* ---- the plain ones ---- */
+
+static void norm_plainly(const struct device_vector *vector, float *x, uint32_t dim)
+{
+    double mean = 0, squares = 0;
+    if (!vector->weight)
+        return;
+    for (uint32_t i = 0; i < dim && step.norm.kind == NORM_LAYER; i++)
+        mean += (double)x[i] / dim;
+    for (uint32_t i = 0; i < dim; i++)
+        squares += ((double)x[i] - mean) * ((double)x[i] - mean) / dim;
+    for (uint32_t i = 0; i < dim; i++)
+        x[i] = (float)(((double)x[i] - mean) / sqrt(squares + (double)step.norm.epsilon) *
+                           (double)vector->weight[i] +
+                       (vector->bias ? (double)vector->bias[i] : 0));
+}
+
+static void turn_plainly(float *x, uint32_t position)
+{
+    const uint32_t n_pairs = step.rotary.dims / 2;
+    for (uint32_t i = 0; i < n_pairs && step.rotary.kind != ROTARY_NONE; i++) {
+        uint32_t a = step.rotary.kind == ROTARY_PAIRS ? 2 * i : i;
+        uint32_t b = step.rotary.kind == ROTARY_PAIRS ? a + 1 : a + n_pairs;
+        double c = cos(position * frequencies[i]) * (double)step.rotary.magnitude;
+        double s = sin(position * frequencies[i]) * (double)step.rotary.magnitude;
+        double first = (double)x[a], second = (double)x[b];
+        x[a] = (float)(first * c - second * s);
+        x[b] = (float)(first * s + second * c);
+    }
+}
+
+static void assert_close(const float *found, const float *expected, uint32_t n, const char *what)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ck_assert_msg(fabsf(found[i] - expected[i]) <= 4e-6f * (1 + fabsf(expected[i])), "%s %u: %g, not %g",
+                      what, i, (double)found[i], (double)expected[i]);
+}
+
+static uint32_t block_of(uint32_t row)
+{
+    return slots.tables[rows[row].slot * slots.table_size + rows[row].position / 32];
+}
+
+static struct pool_place place(uint32_t row, uint32_t head, bool value)
+{
+    return (struct pool_place){&step.kv, block_of(row), step.layer, head, rows[row].position % 32, value};
+}
+
+/* Of a key: what differs by the float's own error may be rounded otherwise, by one unit in the last place of
+ * a half or one step of the scale. */
+static void assert_key(const struct pool_place *at, const float *expected)
+{
+    const bool scaled = step.kv.type == BACKEND_KV_Q8;
+    int8_t quants[32];
+    float step_of_scale = 0;
+    for (uint32_t d = 0; d < step.kv.dim; d++) {
+        const uint32_t left = step.kv.dim - d, n = left < 32 ? left : 32;
+        if (scaled && d % 32 == 0) {
+            step_of_scale = format_f16_to_f32(pool_round(expected + d, n, quants));
+            ck_assert_float_eq_tol(format_f16_to_f32(*pool_scale(at, d)), step_of_scale,
+                                   1e-3f * step_of_scale);
+        }
+        const float wanted = scaled ? step_of_scale * quants[d % 32] : expected[d];
+        const float off = scaled ? 1.1f * step_of_scale : 1e-3f * fabsf(wanted) + 1e-5f;
+        ck_assert_msg(fabsf(pool_number(at, d) - wanted) <= off, "key %u: %g, not %g", d,
+                      (double)pool_number(at, d), (double)wanted);
+    }
+    for (uint32_t d = step.kv.dim; d < pool_padded(&step.kv); d++)
+        ck_assert_int_eq(scaled ? *pool_quant(at, d) : *pool_half(at, d), 0);
+}
+
+/* Values are as they were: to the bit. */
+static void assert_value(const struct pool_place *at, const float *expected)
+{
+    int8_t quants[32];
+    for (uint32_t d = 0; d < step.kv.dim; d++) {
+        const uint32_t left = step.kv.dim - d, n = left < 32 ? left : 32;
+        if (step.kv.type == BACKEND_KV_F16) {
+            ck_assert_uint_eq(*pool_half(at, d), format_f32_to_f16(expected[d]));
+            continue;
+        }
+        if (d % 32 == 0)
+            ck_assert_uint_eq(*pool_scale(at, d), pool_round(expected + d, n, quants));
+        ck_assert_int_eq(*pool_quant(at, d), quants[d % 32]);
+    }
+}
+
+static void assert_heads(void)
+{
+    const uint32_t dim = step.kv.dim;
+    for (uint32_t row = 0; row < N_ROWS; row++) {
+        float head[MOST];
+        for (uint32_t h = 0; h < step.n_heads; h++) {
+            memcpy(head, q_before + row * MOST + h * dim, dim * sizeof *head);
+            norm_plainly(&step.q_norm, head, dim);
+            turn_plainly(head, rows[row].position);
+            for (uint32_t d = 0; d < dim; d++)
+                head[d] *= step.attention_scale;
+            assert_close(step.q + row * MOST + h * dim, head, dim, "q");
+        }
+        for (uint32_t h = 0; h < step.kv.n_heads; h++) {
+            const struct pool_place key = place(row, h, false), value = place(row, h, true);
+            memcpy(head, k_before + row * MOST + h * dim, dim * sizeof *head);
+            norm_plainly(&step.k_norm, head, dim);
+            turn_plainly(head, rows[row].position);
+            assert_key(&key, head);
+            assert_value(&value, step.v + row * MOST + h * dim);
+        }
+    }
+}
+
+static void set_rotary(enum rotary_kind kind, uint32_t dims)
+{
+    step.rotary = (struct rotary){.kind = kind, .dims = dims, .magnitude = 1.25f};
+    for (uint32_t i = 0; i < dims / 2; i++)
+        frequencies[i] = pow(10000, -2.0 * i / dims);
+}
+
+static const float *make_weights(uint32_t n, uint32_t seed)
+{
+    float *weights = take(n, sizeof *weights);
+    for (uint32_t i = 0; i < n; i++)
+        weights[i] = 1 + next_real(&seed) / 2;
+    return weights;
+}
+
+START_TEST(pairs_turn_and_all_is_stored)
+{
+    set_up(_i, 4, 2, 64, 1);
+    set_rotary(ROTARY_PAIRS, 64);
+    step.attention_scale = 0.125f;
+    run_heads();
+    assert_heads();
+    close_device();
+}
+END_TEST
+
+START_TEST(halves_turn_and_dims_beyond_stay)
+{
+    set_up(_i, 3, 3, 80, 2);
+    set_rotary(ROTARY_HALVES, 32);
+    run_heads();
+    assert_heads();
+    close_device();
+}
+END_TEST
+
+START_TEST(heads_of_odd_sizes_are_padded_with_zeros)
+{
+    set_up(_i, 5, 1, 20, 3);
+    set_rotary(ROTARY_PAIRS, 10);
+    run_heads();
+    assert_heads();
+    close_device();
+}
+END_TEST
+
+START_TEST(heads_are_normed_before_they_turn)
+{
+    set_up(_i, 2, 1, 128, 4);
+    set_rotary(ROTARY_HALVES, 128);
+    step.norm = (struct norm){.kind = NORM_RMS, .epsilon = 1e-5f};
+    step.q_norm.weight = make_weights(128, 5);
+    step.k_norm.weight = make_weights(128, 6);
+    run_heads();
+    assert_heads();
+    close_device();
+}
+END_TEST
+
+START_TEST(a_layer_norm_takes_the_mean_off)
+{
+    set_up(_i, 2, 2, 48, 7);
+    step.norm = (struct norm){.kind = NORM_LAYER, .epsilon = 1e-5f};
+    step.q_norm = (struct device_vector){make_weights(48, 8), make_weights(48, 9)};
+    step.k_norm.weight = make_weights(48, 10);
+    run_heads();
+    assert_heads();
+    close_device();
+}
+END_TEST
+
+START_TEST(angles_stay_exact_far_out)
+{
+    set_up(_i, 1, 1, 64, 11);
+    set_rotary(ROTARY_HALVES, 64);
+    slots.table_size = 4000;
+    slots.tables = take(3 * 4000, sizeof *slots.tables);
+    for (uint32_t i = 0; i < N_ROWS; i++) {
+        rows[i].position = 120000 + 32 * i;
+        slots.tables[rows[i].slot * 4000 + rows[i].position / 32] = i;
+    }
+    run_heads();
+    assert_heads();
+    close_device();
+}
+END_TEST
+
+/* In 8 bits the largest scale is the largest of which 127 are a half. */
+START_TEST(numbers_beyond_halves_are_cut)
+{
+    set_up(_i, 1, 1, 64, 12);
+    float *v = (float *)step.v;
+    v[0] = 1e6f, v[1] = -INFINITY, v[2] = 5, v[34] = NAN;
+    step.k[0] = -70000;
+    run_heads();
+    const struct pool_place key = place(0, 0, false), value = place(0, 0, true);
+    if (step.kv.type == BACKEND_KV_Q8) {
+        ck_assert_float_eq(format_f16_to_f32(*pool_scale(&value, 0)), 515.5f);
+        ck_assert_int_eq(*pool_quant(&value, 0), 127);
+        ck_assert_int_eq(*pool_quant(&value, 1), -127);
+        ck_assert_int_eq(*pool_quant(&value, 2), 0);
+        ck_assert(isnan(format_f16_to_f32(*pool_scale(&value, 34))));
+        ck_assert_int_eq(*pool_quant(&key, 0), -127);
+        ck_assert(!isnan(format_f16_to_f32(*pool_scale(&key, 34))));
+    } else {
+        ck_assert_uint_eq(*pool_half(&value, 0), 0x7bff);
+        ck_assert_uint_eq(*pool_half(&value, 1), 0xfbff);
+        ck_assert(isnan(format_f16_to_f32(*pool_half(&value, 34))));
+        ck_assert_uint_eq(*pool_half(&key, 0), 0xfbff);
+    }
+    close_device();
+}
+END_TEST
+
+/* Not even of nothing, and not of numbers whose scale is too small for a half. */
+START_TEST(what_is_as_good_as_nothing_becomes_zeros)
+{
+    set_up(_i, 1, 1, 64, 16);
+    float *v = (float *)step.v;
+    for (uint32_t d = 0; d < 64; d++)
+        v[d] = d < 32 ? 0 : 1e-9f;
+    run_heads();
+    const struct pool_place value = place(0, 0, true);
+    for (uint32_t d = 0; d < 64; d++)
+        ck_assert_float_eq(pool_number(&value, d), 0);
+    close_device();
+}
+END_TEST
+
+START_TEST(dead_rows_change_nothing)
+{
+    set_up(_i, 2, 2, 64, 13);
+    set_rotary(ROTARY_PAIRS, 64);
+    size_t bytes = N_BLOCKS * step.kv.block_bytes;
+    uint8_t *pool = take(1, bytes);
+    memcpy(pool, step.kv.pool, bytes);
+    for (uint32_t i = 0; i < N_ROWS; i++)
+        rows[i].position = ROW_DEAD;
+    run_heads();
+    ck_assert_mem_eq(step.kv.pool, pool, bytes);
+    ck_assert_mem_eq(step.q, q_before, N_ROWS * MOST * sizeof(float));
+    close_device();
+}
+END_TEST
+
+/* Of the pool, only the stored positions of the layer. */
+START_TEST(nothing_else_in_the_pool_is_written)
+{
+    set_up(_i, 2, 2, 64, 14);
+    size_t bytes = N_BLOCKS * step.kv.block_bytes, changed = 0;
+    run_heads();
+    for (size_t i = 0; i < bytes; i++)
+        changed += step.kv.pool[i] != 0x5a;
+    /* Keys and values of two heads: halves, or bytes and two scales. */
+    ck_assert_uint_le(changed, N_ROWS * 2 * 2 * (step.kv.type == BACKEND_KV_Q8 ? 64 + 2 * 2 : 64 * 2));
+    for (uint32_t b = 0; b < N_BLOCKS; b++)
+        for (size_t i = 0; i < step.kv.layer_bytes; i++)
+            ck_assert_uint_eq(step.kv.pool[b * step.kv.block_bytes + i], 0x5a); /* layer 0 */
+    close_device();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_loop_test(tests, pairs_turn_and_all_is_stored, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, halves_turn_and_dims_beyond_stay, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, heads_of_odd_sizes_are_padded_with_zeros, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, heads_are_normed_before_they_turn, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, a_layer_norm_takes_the_mean_off, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, angles_stay_exact_far_out, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, numbers_beyond_halves_are_cut, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, what_is_as_good_as_nothing_becomes_zeros, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, dead_rows_change_nothing, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, nothing_else_in_the_pool_is_written, 0, POOL_TYPES);
+}
+
+int main(void)
+{
+    return run_tests("heads", add);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens to rows between products on the device, against the definitions in plain C and, where bits
+ * count, against the CPU backend. */
+
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/layout.h"
+#include "tests/unit/cuda/kernels/on_device.h"
+#include "tests/unit/run.h"
+#include "tests/unit/cpu/activations.h"
+#include "tests/unit/cpu/random_weights.h"
+#include "cpu/kernels/kernels.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define ROWS 5
+
+static float *random_floats(size_t n)
+{
+    float *floats = malloc(n * sizeof *floats);
+    for (size_t i = 0; i < n; i++)
+        floats[i] = random_float() * 3;
+    return floats;
+}
+
+static struct device_activations make_out(uint32_t stride)
+{
+    return (struct device_activations){.values = on_device(NULL, ROWS * stride * sizeof(float)),
+                                       .quants = on_device(NULL, (size_t)ROWS * stride),
+                                       .scales = on_device(NULL, ROWS * stride / 32 * sizeof(float)),
+                                       .sums = on_device(NULL, ROWS * stride / 32 * sizeof(float)),
+                                       .stride = stride};
+}
+
+/* Quants, scales and sums are the CPU backend's, bit for bit, of the values that are there. */
+static void check_rounding(const struct device_activations *x)
+{
+    size_t n = (size_t)ROWS * x->stride;
+    struct activations cpu = {.stride = x->stride,
+                              .values = from_device(x->values, n * sizeof(float)),
+                              .quants = malloc(n),
+                              .scales = malloc(n / 32 * sizeof(float)),
+                              .sums = malloc(n / 32 * sizeof(float)),
+                              .half_sums = malloc(n / 16 * sizeof(int16_t))};
+    const int8_t *quants = from_device(x->quants, n);
+    const float *scales = from_device(x->scales, n / 32 * sizeof(float));
+    const float *sums = from_device(x->sums, n / 32 * sizeof(float));
+    for (uint32_t row = 0; row < ROWS; row++) {
+        kernels_by_name("portable")->quantize(&cpu, row);
+        for (uint32_t k = 0; k < x->stride; k++)
+            ck_assert_int_eq(quants[row * x->stride + layout_quant_place(k)],
+                             cpu.quants[row * x->stride + k]);
+    }
+    for (size_t b = 0; b < n / 32; b++) {
+        ck_assert(scales[b] == cpu.scales[b] || (isnan(scales[b]) && isnan(cpu.scales[b])));
+        ck_assert(sums[b] == cpu.sums[b] || (isnan(sums[b]) && isnan(cpu.sums[b])));
+    }
+    free(cpu.quants);
+    free(cpu.scales);
+    free(cpu.sums);
+    free(cpu.half_sums);
+}
+
+START_TEST(rows_are_rounded_as_the_cpu_rounds_them)
+{
+    static const uint32_t columns[] = {1, 33, 256, 700, 1024};
+    open_device();
+    for (int c = 0; c < 5; c++) {
+        struct device_activations x = make_out(layout_padded(columns[c]));
+        float *values = random_floats((size_t)ROWS * x.stride);
+        for (uint32_t i = 0; i < ROWS * x.stride; i++)
+            if (i % x.stride >= columns[c])
+                values[i] = 0;
+        values[0] = 1e-31f;                               /* too small for a reciprocal */
+        values[x.stride] = 3e38f;                         /* as large as they come */
+        values[2 * x.stride + columns[c] - 1] = NAN;      /* a block that is no number */
+        values[3 * x.stride + columns[c] / 2] = INFINITY; /* and one */
+        for (uint32_t k = 0; k < columns[c]; k++)
+            values[4 * x.stride + k] = (float)(k % 255) - 127.0f + 0.5f * (float)(k % 2); /* ties */
+        x.values = on_device(values, (size_t)ROWS * x.stride * sizeof(float));
+        ck_assert_int_eq(kernels_quantize(queue, &x, columns[c], ROWS), 0);
+        check_rounding(&x);
+        free(values);
+    }
+    close_device();
+}
+END_TEST
+
+/* ---- norms ---- */
+
+static void expect_norm(const struct norm *norm, const float *weight, const float *bias, double *x,
+                        uint32_t n)
+{
+    double mean = 0, squares = 0;
+    if (!weight)
+        return;
+    for (uint32_t k = 0; k < n && norm->kind == NORM_LAYER; k++)
+        mean += x[k] / n;
+    for (uint32_t k = 0; k < n; k++)
+        squares += (x[k] - mean) * (x[k] - mean);
+    for (uint32_t k = 0; k < n; k++)
+        x[k] = (x[k] - mean) / sqrt(squares / n + (double)norm->epsilon) * (double)weight[k] +
+               (bias && norm->kind == NORM_LAYER ? (double)bias[k] : 0);
+}
+
+/* What a case has, in bits. */
+enum { WITH_NORM = 1, WITH_DELTA = 2, WITH_POST = 4, WITH_OUTPUTS = 8, WITH_LAYER = 16, CASES = 32 };
+
+static void check_norm(int has, uint32_t n)
+{
+    const uint32_t stride = layout_padded(n), outputs[ROWS] = {3, 0, 0, 4, 1};
+    float *stream = random_floats((size_t)ROWS * stride), *delta = random_floats((size_t)ROWS * stride);
+    float *vectors[4]; /* weight and bias, and those of the delta */
+    const float *held[4];
+    for (int i = 0; i < 4; i++) {
+        vectors[i] = random_floats(n);
+        held[i] = on_device(vectors[i], n * sizeof(float));
+    }
+    struct norm_step step = {.stream = on_device(stream, ROWS * stride * sizeof(float)),
+                             .delta =
+                                 has & WITH_DELTA ? on_device(delta, ROWS * stride * sizeof(float)) : NULL,
+                             .stride = stride,
+                             .n_columns = n,
+                             .norm = {has & WITH_LAYER ? NORM_LAYER : NORM_RMS, 1e-5f, 0},
+                             .residual_scale = 0.7f,
+                             .outputs = has & WITH_OUTPUTS ? on_device(outputs, sizeof outputs) : NULL,
+                             .out = make_out(stride)};
+    step.post_norm = step.norm;
+    if (has & WITH_NORM)
+        step.vector = (struct device_vector){held[0], held[1]};
+    if (has & WITH_POST)
+        step.post_vector = (struct device_vector){held[2], held[3]};
+    ck_assert_int_eq(kernels_norm(queue, &step, ROWS), 0);
+
+    const float *values = from_device(step.out.values, ROWS * stride * sizeof(float));
+    const float *after = from_device(step.stream, ROWS * stride * sizeof(float));
+    double *expected = malloc(n * sizeof *expected), *added = malloc(n * sizeof *added);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        uint32_t from = step.outputs ? outputs[i] : i;
+        for (uint32_t k = 0; k < n; k++) {
+            expected[k] = (double)stream[from * stride + k];
+            added[k] = (double)delta[from * stride + k];
+        }
+        expect_norm(&step.post_norm, has & WITH_POST ? vectors[2] : NULL, vectors[3], added, n);
+        for (uint32_t k = 0; k < n && step.delta; k++)
+            expected[k] += 0.7 * added[k];
+        for (uint32_t k = 0; k < n; k++)
+            ck_assert_double_eq_tol((double)after[from * stride + k],
+                                    step.outputs ? (double)stream[from * stride + k] : expected[k], 2e-5);
+        expect_norm(&step.norm, has & WITH_NORM ? vectors[0] : NULL, vectors[1], expected, n);
+        for (uint32_t k = 0; k < stride; k++)
+            ck_assert_double_eq_tol((double)values[i * stride + k], k < n ? expected[k] : 0, 5e-5);
+    }
+    check_rounding(&step.out);
+    free(expected);
+    free(added);
+    free(stream);
+    free(delta);
+    for (int i = 0; i < 4; i++)
+        free(vectors[i]);
+}
+
+START_TEST(norms_are_those_of_the_description)
+{
+    static const uint32_t columns[] = {37, 576, 5000};
+    for (int has = 0; has < CASES; has++) {
+        open_device();
+        check_norm(has, columns[has % 3]);
+        close_device();
+    }
+    open_device();
+    check_norm(WITH_NORM | WITH_DELTA | WITH_POST, 12288);
+    close_device();
+}
+END_TEST
+
+START_TEST(a_norm_writes_only_what_is_asked_for)
+{
+    open_device();
+    float *stream = random_floats(ROWS * 256), *weight = random_floats(256);
+    struct device_activations out = make_out(256);
+    struct norm_step step = {.stream = on_device(stream, ROWS * 256 * sizeof(float)),
+                             .stride = 256,
+                             .n_columns = 256,
+                             .vector = {on_device(weight, 256 * sizeof(float)), NULL},
+                             .out = {.values = out.values, .stride = 256}};
+    ck_assert_int_eq(kernels_norm(queue, &step, ROWS), 0);
+    step.out = out;
+    step.out.values = NULL;
+    ck_assert_int_eq(kernels_norm(queue, &step, ROWS), 0);
+    check_rounding(&out);
+    free(stream);
+    free(weight);
+    close_device();
+}
+END_TEST
+
+START_TEST(a_row_of_faults_leaves_the_others_alone)
+{
+    open_device();
+    float *stream = random_floats(ROWS * 512), *weight = random_floats(512);
+    struct norm_step step = {.stride = 512,
+                             .n_columns = 512,
+                             .vector = {on_device(weight, 512 * sizeof(float)), NULL},
+                             .out = make_out(512)};
+    step.stream = on_device(stream, ROWS * 512 * sizeof(float));
+    ck_assert_int_eq(kernels_norm(queue, &step, ROWS), 0);
+    const float *clean = from_device(step.out.values, ROWS * 512 * sizeof(float));
+    stream[2 * 512 + 7] = NAN;
+    stream[4 * 512 + 9] = INFINITY;
+    step.stream = on_device(stream, ROWS * 512 * sizeof(float));
+    ck_assert_int_eq(kernels_norm(queue, &step, ROWS), 0);
+    const float *faulty = from_device(step.out.values, ROWS * 512 * sizeof(float));
+    for (uint32_t row = 0; row < ROWS; row++)
+        if (row != 2 && row != 4)
+            ck_assert_mem_eq(faulty + row * 512, clean + row * 512, 512 * sizeof(float));
+    ck_assert(isnan(faulty[2 * 512]));
+    ck_assert(isnan(faulty[4 * 512 + 9]));
+    free(stream);
+    free(weight);
+    close_device();
+}
+END_TEST
+
+/* ---- activations and logits ---- */
+
+START_TEST(activations_are_those_of_the_description)
+{
+    open_device();
+    for (size_t c = 0; c < 2 * KINDS_OF(ACTIVATIONS); c++) {
+        const enum activation activation = every_activation[c / 2];
+        const uint32_t n = c % 2 ? 333 : 768, in_stride = n + 3 - (n + 3) % 4, stride = layout_padded(n);
+        float *gate = random_floats((size_t)ROWS * in_stride), *up = random_floats((size_t)ROWS * in_stride);
+        const float *held = on_device(gate, ROWS * in_stride * sizeof(float));
+        const float *held_up = on_device(up, ROWS * in_stride * sizeof(float));
+        struct device_activations out = make_out(stride);
+        for (int gated = 0; gated < 2; gated++) {
+            const struct activate_step step = {activation, gated ? held : NULL, held_up, in_stride, n, out};
+            ck_assert_int_eq(kernels_activate(queue, &step, ROWS), 0);
+            const float *values = from_device(out.values, ROWS * stride * sizeof(float));
+            for (uint32_t row = 0; row < ROWS; row++)
+                for (uint32_t k = 0; k < stride; k++) {
+                    double u = k < n ? (double)up[row * in_stride + k] : 0;
+                    double g = k < n ? (double)gate[row * in_stride + k] : 0;
+                    double expected = gated ? activated(activation, g) * u : activated(activation, u);
+                    ck_assert_double_eq_tol((double)values[row * stride + k], expected,
+                                            1e-6 * (1 + fabs(expected)));
+                }
+            check_rounding(&out);
+        }
+        free(gate);
+        free(up);
+    }
+    close_device();
+}
+END_TEST
+
+START_TEST(activations_of_huge_values_are_their_limits)
+{
+    open_device();
+    float *x = calloc(ROWS * 256, sizeof *x);
+    x[0] = -1e30f;
+    x[1] = 1e9f;
+    x[2] = -200;
+    const float *held = on_device(x, ROWS * 256 * sizeof *x);
+    struct device_activations out = make_out(256);
+    for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++) {
+        const enum activation activation = every_activation[a];
+        const struct activate_step step = {activation, NULL, held, 256, 256, out};
+        ck_assert_int_eq(kernels_activate(queue, &step, ROWS), 0);
+        const float *values = from_device(out.values, ROWS * 256 * sizeof *x);
+        ck_assert_float_eq(values[0], 0);
+        ck_assert_double_eq((double)values[1], (double)(float)activated(activation, 1e9));
+        ck_assert_float_eq(values[2], 0);
+    }
+    free(x);
+    close_device();
+}
+END_TEST
+
+START_TEST(logits_are_scaled_and_capped)
+{
+    const uint32_t n_vocab = 1003, stride = 1024;
+    float *logits = random_floats(ROWS * stride);
+    open_device();
+    for (int c = 0; c < 3; c++) {
+        const float scale = c == 0 ? 1 : 0.25f, cap = c == 2 ? 1.5f : 0;
+        float *held = on_device(logits, ROWS * stride * sizeof(float));
+        ck_assert_int_eq(kernels_logits(queue, held, stride, n_vocab, scale, cap, ROWS), 0);
+        const float *result = from_device(held, ROWS * stride * sizeof(float));
+        for (uint32_t i = 0; i < ROWS * stride; i++) {
+            double expected = (double)logits[i] * (double)scale;
+            if (cap > 0)
+                expected = (double)cap * tanh(expected / (double)cap);
+            if (i % stride >= n_vocab)
+                expected = (double)logits[i];
+            ck_assert_double_eq_tol((double)result[i], expected, 1e-6);
+        }
+    }
+    free(logits);
+    close_device();
+}
+END_TEST
+
+/* ---- embedding ---- */
+
+#define TABLE 9
+
+START_TEST(embeddings_are_the_rows_of_the_file)
+{
+    static const struct step_row rows[ROWS] = {
+        {0, 0, 8, 0}, {0, 3, 0, 0}, {1, ROW_DEAD, 4, 0}, {2, 8, 3, 1}, {2, 2, TABLE, 1}};
+    enum format format = tested_formats[_i];
+    uint32_t block = format_traits(format)->block_elements, n = block == 1 ? 301 : 3 * block;
+    uint32_t stride = layout_padded(n);
+    uint8_t *file = random_row(format, (size_t)TABLE * n);
+    float *table = malloc((size_t)TABLE * n * sizeof *table), *positions = random_floats((size_t)TABLE * n);
+    for (uint32_t i = 0; i < TABLE; i++)
+        format_traits(format)->to_float(file + i * format_bytes(format, n), table + (size_t)i * n, n);
+    open_device();
+    const struct step_row *held = on_device(rows, sizeof rows);
+    struct device_matrix ids = {.format = format, .n_rows = TABLE, .n_columns = n, .padded_columns = stride};
+    struct device_matrix places = {.n_rows = TABLE, .n_columns = n, .padded_columns = stride};
+    ids.planes[0] = on_device(file, TABLE * format_bytes(format, n));
+    places.planes[0] = on_device(positions, TABLE * n * sizeof(float));
+    float *stream = on_device(NULL, ROWS * stride * sizeof(float));
+    struct embed_step step = {&ids, NULL, 1.5f, stream, stride};
+    for (int learned = 0; learned < 2; learned++) {
+        step.positions = learned ? &places : NULL;
+        ck_assert_int_eq(kernels_embed(queue, &step, held, ROWS), 0);
+        const float *result = from_device(stream, ROWS * stride * sizeof(float));
+        for (uint32_t i = 0; i < ROWS; i++)
+            for (uint32_t k = 0; k < stride; k++) {
+                bool there = k < n && rows[i].position != ROW_DEAD && rows[i].id < TABLE;
+                float expected = there ? table[(uint32_t)rows[i].id * n + k] * 1.5f : 0;
+                if (there && learned)
+                    expected += positions[rows[i].position * n + k];
+                ck_assert_msg(result[i * stride + k] == expected || (expected != expected),
+                              "row %u column %u: %g for %g", i, k, result[i * stride + k], expected);
+            }
+    }
+    ids.format = FORMAT_LIMIT;
+    ck_assert_int_eq(kernels_embed(queue, &step, held, ROWS), -EINVAL);
+    free(file);
+    free(table);
+    free(positions);
+    close_device();
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, rows_are_rounded_as_the_cpu_rounds_them);
+    tcase_add_test(tests, norms_are_those_of_the_description);
+    tcase_add_test(tests, a_norm_writes_only_what_is_asked_for);
+    tcase_add_test(tests, a_row_of_faults_leaves_the_others_alone);
+    tcase_add_test(tests, activations_are_those_of_the_description);
+    tcase_add_test(tests, activations_of_huge_values_are_their_limits);
+    tcase_add_test(tests, logits_are_scaled_and_capped);
+    tcase_add_loop_test(tests, embeddings_are_the_rows_of_the_file, 0, (int)N_TESTED_FORMATS);
+}
+
+int main(void)
+{
+    return run_tests("rows", add);
+}

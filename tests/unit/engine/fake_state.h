@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_UNIT_WORKER_ENGINE_FAKE_STATE_H
+#define TESTS_UNIT_WORKER_ENGINE_FAKE_STATE_H
+
+/* What the backend of fake.h holds, for its two halves: fake.c is what the host calls and asserts the
+ * contract, fake_device.c what the device does when a step's time has come. */
+
+#include "tests/unit/engine/fake.h"
+
+#define QUEUE         4 /* steps remembered */
+#define COPIES        4
+#define COPY_TICKET   (1ull << 32)
+#define MOST_STOP_IDS 16
+#define MASK_WORDS    ((FAKE_VOCAB + 31) / 32)
+#define UNTOUCHED     (-1234.5f) /* in logits that are not written yet */
+
+enum { JUNK = -7, NOBODY = -1 };
+
+struct fake_slot {
+    bool open;
+    struct backend_slot params;
+    int32_t *history, *stop_ids;
+    /* as the host has told it */
+    uint32_t *tables[2]; /* by group */
+    uint32_t n_table;
+    uint32_t n_out[2]; /* of them, from the first on: out of the window, and anybody's */
+    uint32_t most;     /* positions when every flight is done, at most */
+    uint32_t in_flight, sampling_in_flight;
+    /* on the device */
+    uint32_t position;
+    int32_t last; /* sampled; −1: none */
+    double sums[FAKE_EMBD];
+    enum backend_end end;
+    bool spoiled;
+};
+
+struct fake_step {
+    uint32_t n;
+    struct backend_row_set *sets; /* [n_slots] */
+    struct backend_result *results;
+    uint64_t *mask_hashes; /* [n_slots] */
+    int32_t *ids;          /* [max_rows]: of the sets */
+    int32_t *sampled;      /* [max_rows] */
+    uint32_t polls;
+    bool abandoned;
+};
+
+struct fake_copy {
+    uint64_t ticket; /* 0: free */
+    uint64_t after;  /* steps submitted before it */
+    bool out, done;
+    uint32_t group;
+    uint32_t *blocks;
+    uint32_t n;
+    void *host;
+};
+
+struct fake_group {
+    struct backend_group group;
+    int32_t (*kv)[BACKEND_BLOCK_TOKENS]; /* ids in place of keys and values */
+    int32_t *writer;                     /* the slot that may write each block, or NOBODY */
+    uint32_t *readers;                   /* slots that each block was attached to */
+};
+
+struct backend {
+    struct backend_config config;
+    struct fake_group groups[2];
+    uint32_t n_groups;
+    struct fake_slot *slots;
+    struct fake_step steps[QUEUE];
+    struct fake_copy copies[COPIES];
+    uint64_t submitted, executed, n_copies;
+};
+
+static inline uint32_t fake_sampled_rows(const struct backend_row_set *set)
+{
+    return set->output == BACKEND_SAMPLE_ALL ? set->n_ids : set->output == BACKEND_SAMPLE_LAST;
+}
+
+static inline uint32_t fake_logit_rows(const struct backend_row_set *set)
+{
+    return set->output == BACKEND_LOGITS_ALL ? set->n_ids : set->output == BACKEND_LOGITS_LAST;
+}
+
+/* ---- fake.c ---- */
+
+/* The n-th block of the group is nothing to the slot any more. */
+void fake_leave_block(struct backend *b, const struct fake_slot *slot, uint32_t g, uint32_t n);
+
+/* Of the set's masks as they are now; 0: it has none. */
+uint64_t fake_mask_hash(const struct backend_row_set *set);
+
+/* ---- fake_device.c ---- */
+
+/* Does the step with this ticket, and the copies before it. */
+void fake_execute(struct backend *b, struct fake_step *step, uint64_t ticket);
+
+/* Does the copies that come behind so many steps at most: they are in order with the steps. */
+void fake_run_copies(struct backend *b, uint64_t steps_done);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* What a request may ask for: every bound just met, and just passed with the reason. */
+
+#include "engine/limits.h"
+#include "tests/unit/run.h"
+#include "tests/unit/engine/fake.h"
+#include "model/model.h"
+
+#include <string.h>
+
+static const struct backend_info device = {.most_stop_ids = 3, .n_embedding = 4};
+static const int32_t ids[] = {0, FAKE_VOCAB - 1, 5};
+static const int32_t low[] = {0, -1}, high[] = {0, FAKE_VOCAB};
+
+/* One that is all right: three ids and four more, in a context of ten. */
+static struct engine_request good(void)
+{
+    return (struct engine_request){
+        .prompt = ids, .n_prompt = 3, .max_tokens = 4, .sampling = SAMPLING_GREEDY};
+}
+
+/* The plainest request for an embedding. */
+static struct engine_request embedding(void)
+{
+    return (struct engine_request){
+        .prompt = ids, .n_prompt = 3, .embed = true, .uncached = true, .sampling = SAMPLING_GREEDY};
+}
+
+static void accepted_within(struct engine_request request, uint32_t n_context, uint32_t n_cache)
+{
+    struct error err = {0};
+    int r = engine_check_request(&request, &fake_model, &device, n_context, n_cache, &err);
+    ck_assert_msg(r == 0, "%d %s", r, err.text);
+}
+
+static void refused_within(struct engine_request request, uint32_t n_context, uint32_t n_cache, int code,
+                           const char *says)
+{
+    struct error err = {0};
+    ck_assert_int_eq(engine_check_request(&request, &fake_model, &device, n_context, n_cache, &err), code);
+    ck_assert_str_eq(err.text, says);
+}
+
+static void accepted(struct engine_request request)
+{
+    accepted_within(request, 10, 10);
+}
+
+static void refused(struct engine_request request, const char *says)
+{
+    refused_within(request, 10, 10, ENGINE_E_INVALID, says);
+}
+
+/* good() with one member changed. */
+#define WITH(...)                                                                                            \
+    ({                                                                                                       \
+        struct engine_request request = good();                                                              \
+        __VA_ARGS__;                                                                                         \
+        request;                                                                                             \
+    })
+
+START_TEST(prompt_and_answer_fit_context_and_cache)
+{
+    accepted_within(good(), 7, 7);
+    refused_within(good(), 6, 7, ENGINE_E_TOO_LONG,
+                   "prompt (3) + max_tokens (4) = 7 tokens; the context holds 6");
+    refused_within(good(), 7, 6, ENGINE_E_TOO_LONG,
+                   "prompt (3) + max_tokens (4) = 7 tokens; the KV cache holds 6");
+    refused_within(WITH(request.max_tokens = UINT32_MAX), 7, 7, ENGINE_E_TOO_LONG,
+                   "prompt (3) + max_tokens (4294967295) = 4294967298 tokens; the context holds 7");
+    refused(WITH(request.n_prompt = 0), "the prompt is empty");
+    refused(WITH(request.max_tokens = 0), "max_tokens is 0");
+    accepted(WITH(request.max_tokens = 1));
+}
+END_TEST
+
+START_TEST(ids_are_of_the_vocabulary)
+{
+    char says[128];
+    snprintf(says, sizeof says, "prompt[1] is -1; the model has ids 0 to %d", FAKE_VOCAB - 1);
+    refused(WITH(request.prompt = low, request.n_prompt = 2), says);
+    snprintf(says, sizeof says, "output[1] is %d; the model has ids 0 to %d", FAKE_VOCAB, FAKE_VOCAB - 1);
+    refused(WITH(request.output = high, request.n_output = 2), says);
+    snprintf(says, sizeof says, "stop_ids[1] is %d; the model has ids 0 to %d", FAKE_VOCAB, FAKE_VOCAB - 1);
+    refused(WITH(request.stop_ids = high, request.n_stop_ids = 2), says);
+    accepted(WITH(request.output = ids, request.n_output = 3));
+    accepted(WITH(request.stop_ids = ids, request.n_stop_ids = 2)); /* and the model's own one */
+    refused(WITH(request.stop_ids = ids, request.n_stop_ids = 3),
+            "stop_ids: 3 and the model's own 1; the device takes 3");
+}
+END_TEST
+
+START_TEST(counts_have_bounds)
+{
+    static const struct bytes stops[] = {BYTES_LITERAL("a"), BYTES_LITERAL("")};
+    static const int32_t made[5];
+    accepted(WITH(request.stop = stops, request.n_stop = 1));
+    refused(WITH(request.stop = stops, request.n_stop = 2), "stop[1] is empty");
+    accepted(WITH(request.spelled = made, request.n_spelled = 4));
+    refused(WITH(request.spelled = made, request.n_spelled = 5),
+            "5 control tokens are to be spelled; at most 4 are");
+    accepted(WITH(request.output = made, request.n_output = 4));
+    refused(WITH(request.output = made, request.n_output = 5),
+            "5 ids of output are more than max_tokens (4)");
+    accepted(WITH(request.priority = 1000));
+    accepted(WITH(request.priority = -1000));
+    refused(WITH(request.priority = 1001), "priority is 1001; -1000 to 1000 are possible");
+    refused(WITH(request.priority = -1001), "priority is -1001; -1000 to 1000 are possible");
+    accepted(WITH(request.n_logprobs = 256));
+    refused(WITH(request.n_logprobs = 257), "logprobs is 257; at most 256 are told");
+}
+END_TEST
+
+START_TEST(an_embedding_goes_with_nothing_else)
+{
+    static const char says[] = "embed goes without tokens, stops, log probabilities, grammar and cache";
+    static const struct bytes stop[] = {BYTES_LITERAL("a")};
+    accepted(embedding());
+#define EMBEDDING(change)                                                                                    \
+    ({                                                                                                       \
+        struct engine_request request = embedding();                                                         \
+        change;                                                                                              \
+        request;                                                                                             \
+    })
+    refused(EMBEDDING(request.max_tokens = 1), says);
+    refused(EMBEDDING((request.output = ids, request.n_output = 1)), says);
+    refused(EMBEDDING(request.text_offset = 1), says);
+    refused(EMBEDDING((request.stop = stop, request.n_stop = 1)), says);
+    refused(EMBEDDING((request.stop_ids = ids, request.n_stop_ids = 1)), says);
+    refused(EMBEDDING(request.n_logprobs = 1), says);
+    refused(EMBEDDING(request.grammar = (struct grammar *)&request), says);
+    refused(EMBEDDING(request.uncached = false), says);
+    struct error err = {0};
+    const struct engine_request request = embedding();
+    const struct backend_info none = {.most_stop_ids = 3};
+    ck_assert_int_eq(engine_check_request(&request, &fake_model, &none, 10, 10, &err), ENGINE_E_INVALID);
+    ck_assert_str_eq(err.text, "embed: this device makes no embeddings");
+    const struct backend_info some = {.most_stop_ids = 3, .n_embedding = 8};
+    struct model ranks = fake_model;
+    ranks.params.pooling = POOLING_RANK;
+    ck_assert_int_eq(engine_check_request(&request, &ranks, &some, 10, 10, &err), ENGINE_E_INVALID);
+    ck_assert_msg(strstr(err.text, "pooling_type rank"), "%s", err.text);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, prompt_and_answer_fit_context_and_cache);
+    tcase_add_test(tests, ids_are_of_the_vocabulary);
+    tcase_add_test(tests, counts_have_bounds);
+    tcase_add_test(tests, an_embedding_goes_with_nothing_else);
+}
+
+int main(void)
+{
+    return run_tests("limits", add);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* What clients send by default: accepted where it asks for what happens anyway, refused by name where it asks
+ * for something else. Tables of values for each family. */
+
+#include "gateway/forms/neutral.h"
+#include "gateway/forms/openai/chat.h"
+#include "gateway/forms/openai/completions.h"
+#include "gateway/forms/embeddings.h"
+#include "gateway/forms/anthropic/messages.h"
+#include "gateway/forms/ollama/ollama.h"
+#include "gateway/forms/thinking.h"
+#include "tests/unit/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct embeddings_in in; /* begins with the parameters of all others */
+static struct refusal refusal;
+
+#define parameters in.parameters
+
+/* The families, each with a body that has a place for one more member. */
+static const struct form {
+    const struct json_row *rows;
+    const char *body, *missing;
+} chat = {chat_rows, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], %s}", "messages"},
+  text = {completions_rows, "{\"prompt\": \"a\", %s}", "prompt"},
+  message = {messages_rows, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], %s}", "messages"},
+  ollama = {ollama_chat_rows, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], %s}", "messages"},
+  option = {ollama_chat_rows, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"options\": {%s}}",
+            "messages"},
+  vector = {embeddings_rows, "{\"input\": \"a\", %s}", NULL},
+  ollama_vector = {ollama_embed_rows, "{\"input\": \"a\", %s}", NULL};
+
+static int take_body(const struct form *form, const char *body)
+{
+    parameters_deinit(&parameters);
+    in = (struct embeddings_in){0};
+    parameters_init(&parameters);
+    refusal = (struct refusal){0};
+    int r = parameters_read(&parameters, form->rows, (struct bytes){body, strlen(body)}, &refusal);
+    return r == 0 && form->missing ? parameters_finish(&parameters, form->missing, &refusal) : r;
+}
+
+static int take(const struct form *form, const char *member)
+{
+    char body[512];
+    snprintf(body, sizeof body, form->body, member);
+    return take_body(form, body);
+}
+
+START_TEST(what_happens_anyway_may_be_asked_for)
+{
+    static const struct {
+        const struct form *form;
+        const char *const members[40];
+    } accepted[] = {
+        {&chat,
+         {"\"top_k\": -1",
+          "\"modalities\": [\"text\"]",
+          "\"modalities\": null",
+          "\"use_beam_search\": false",
+          "\"best_of\": 1",
+          "\"best_of\": null",
+          "\"n\": 1",
+          "\"length_penalty\": 1.0",
+          "\"length_penalty\": 1",
+          "\"early_stopping\": false",
+          "\"max_tokens\": -1",
+          "\"max_completion_tokens\": -1",
+          "\"service_tier\": \"auto\"",
+          "\"store\": false",
+          "\"metadata\": {}",
+          "\"parallel_tool_calls\": true",
+          "\"verbosity\": \"medium\"",
+          "\"function_call\": \"auto\"",
+          "\"function_call\": \"none\"",
+          "\"functions\": []",
+          "\"min_tokens\": 0",
+          "\"ignore_eos\": false",
+          "\"skip_special_tokens\": true",
+          "\"spaces_between_special_tokens\": false",
+          "\"stop_token_ids\": []",
+          "\"stop_token_ids\": null",
+          "\"bad_words\": []",
+          "\"add_generation_prompt\": true",
+          "\"continue_final_message\": false",
+          "\"chat_template_kwargs\": {}",
+          "\"documents\": []",
+          "\"chat_template\": null",
+          "\"priority\": 0",
+          "\"echo\": false",
+          "\"prompt_cache_retention\": \"24h\"",
+          "\"request_id\": \"x\"",
+          "\"repeat_last_n\": 64",
+          "\"web_search_options\": {}",
+          "\"tool_choice\": \"auto\""}},
+        {&text,
+         {"\"top_k\": -1",
+          "\"best_of\": 1",
+          "\"suffix\": null",
+          "\"suffix\": \"\"",
+          "\"echo\": false",
+          "\"use_beam_search\": false",
+          "\"max_tokens\": -1",
+          "\"typical_p\": 1",
+          "\"typical_p\": 1.0",
+          "\"tfs_z\": 1.0",
+          "\"top_a\": 0",
+          "\"top_n_sigma\": -1.0",
+          "\"mirostat\": 0",
+          "\"mirostat\": 0, \"mirostat_tau\": 5.0, \"mirostat_eta\": 0.1",
+          "\"dynatemp_range\": 0.0",
+          "\"xtc_probability\": 0, \"xtc_threshold\": 0.1",
+          "\"dry_multiplier\": 0.0, \"dry_base\": 1.75, \"dry_sequence_breakers\": [\"\\n\"]",
+          "\"repeat_last_n\": -1, \"repeat_penalty\": 1.1",
+          "\"repeat_last_n\": 256, \"repeat_penalty\": 1.0",
+          "\"repeat_last_n\": 0",
+          "\"penalize_nl\": false",
+          "\"penalize_nl\": true, \"presence_penalty\": 1",
+          "\"id_slot\": -1",
+          "\"prompt_logprobs\": null",
+          "\"include_stop_str_in_output\": false",
+          "\"add_special_tokens\": true",
+          "\"return_token_ids\": false",
+          "\"truncate_prompt_tokens\": null"}},
+        {&message,
+         {"\"service_tier\": \"auto\"", "\"metadata\": {}", "\"mcp_servers\": []", "\"container\": null",
+          "\"context_management\": {}", "\"cache_control\": {\"type\": \"ephemeral\"}",
+          "\"stop_sequences\": []", "\"tools\": []", "\"system\": []"}},
+        {&ollama,
+         {"\"keep_alive\": \"5m\"", "\"keep_alive\": -1", "\"truncate\": true", "\"truncate\": false",
+          "\"shift\": true", "\"logprobs\": false", "\"top_logprobs\": 0", "\"format\": null",
+          "\"tools\": []", "\"think\": null", "\"options\": null"}},
+        {&option,
+         {"\"top_k\": -1", "\"tfs_z\": 1", "\"tfs_z\": 1.0", "\"typical_p\": 1.0", "\"mirostat\": 0",
+          "\"mirostat_tau\": 5.0", "\"mirostat_eta\": 0.1", "\"repeat_last_n\": 64, \"repeat_penalty\": 1.1",
+          "\"repeat_last_n\": 33", "\"penalize_newline\": true", "\"penalize_newline\": false",
+          "\"num_ctx\": 4096", "\"num_gpu\": 99", "\"f16_kv\": true", "\"vocab_only\": false",
+          "\"num_predict\": -1", "\"num_predict\": -2", "\"seed\": -1", "\"low_vram\": false"}},
+        {&vector,
+         {"\"encoding_format\": \"float\"", "\"dimensions\": null", "\"user\": \"u\"",
+          "\"add_special_tokens\": true", "\"normalize\": true", "\"embd_normalize\": 2",
+          "\"truncate_prompt_tokens\": null", "\"priority\": 0"}},
+        {&ollama_vector,
+         {"\"truncate\": true", "\"truncate\": false", "\"keep_alive\": 0",
+          "\"options\": {\"tfs_z\": 1, \"num_ctx\": 8192, \"top_k\": -1}"}},
+    };
+    for (size_t f = 0; f < sizeof accepted / sizeof *accepted; f++)
+        for (size_t i = 0; accepted[f].members[i]; i++)
+            ck_assert_msg(take(accepted[f].form, accepted[f].members[i]) == 0, "%s: %s",
+                          accepted[f].members[i], refusal.text);
+}
+END_TEST
+
+START_TEST(what_would_change_something_is_refused_by_name)
+{
+    static const struct {
+        const struct form *form;
+        const char *member, *param, *says;
+    } refused[] = {
+        {&chat, "\"top_k\": -2", "top_k", "from 0"},
+        {&chat, "\"top_k\": -1.0", "top_k", "-1"},
+        {&chat, "\"modalities\": [\"text\", \"audio\"]", "modalities", "only text is supported"},
+        {&chat, "\"modalities\": {}", "modalities", "only text"},
+        {&chat, "\"use_beam_search\": true", "use_beam_search", "only false is supported"},
+        {&chat, "\"best_of\": 2", "best_of", "only 1 is supported"},
+        {&chat, "\"length_penalty\": 0.9", "length_penalty", "only 1"},
+        {&chat, "\"length_penalty\": \"1.5\"", "length_penalty", "only 1"},
+        {&chat, "\"max_tokens\": -3", "max_tokens", "from 1"},
+        {&chat, "\"verbosity\": \"low\"", "verbosity", "only medium"},
+        {&chat, "\"function_call\": {\"name\": \"f\"}", "function_call", "only none or auto"},
+        {&chat, "\"min_tokens\": 5", "min_tokens", "only 0"},
+        {&chat, "\"ignore_eos\": true", "ignore_eos", "only false"},
+        {&chat, "\"skip_special_tokens\": false", "skip_special_tokens", "only true"},
+        {&chat, "\"spaces_between_special_tokens\": 1", "spaces_between_special_tokens", "not a boolean"},
+        {&chat, "\"stop_token_ids\": [2]", "stop_token_ids", "is not supported"},
+        {&chat, "\"continue_final_message\": true", "continue_final_message", "only false"},
+        {&chat, "\"chat_template_kwargs\": {\"enable_thinking\": false}", "chat_template_kwargs",
+         "supported"},
+        {&chat, "\"chat_template\": \"{{ x }}\"", "chat_template", "is not supported"},
+        {&chat, "\"documents\": [{}]", "documents", "is not supported"},
+        {&text, "\"echo\": true", "echo", "only false"},
+        {&text, "\"best_of\": 3", "best_of", "only 1"},
+        {&text, "\"mirostat\": 2", "mirostat", "only 0"},
+        {&text, "\"typical_p\": 0.5", "typical_p", "only 1"},
+        {&text, "\"tfs_z\": 0.95", "tfs_z", "only 1"},
+        {&text, "\"top_n_sigma\": 1", "top_n_sigma", "only -1 or 0"},
+        {&text, "\"xtc_probability\": 0.5", "xtc_probability", "only 0"},
+        {&text, "\"dry_multiplier\": 0.8", "dry_multiplier", "only 0"},
+        {&text, "\"id_slot\": 0", "id_slot", "only -1"},
+        {&text, "\"truncate_prompt_tokens\": 5", "truncate_prompt_tokens", "is not supported"},
+        {&text, "\"repeat_last_n\": 256, \"repeat_penalty\": 1.1", "repeat_last_n", "beside penalties"},
+        {&text, "\"frequency_penalty\": 0.5, \"repeat_last_n\": 0", "repeat_last_n", "beside penalties"},
+        {&text, "\"presence_penalty\": -0.5, \"penalize_nl\": false", "penalize_nl", "beside penalties"},
+        {&text, "\"repeat_last_n\": \"all\"", "repeat_last_n", "only -1 or 64"},
+        {&message, "\"context_management\": {\"edits\": [1]}", "context_management", "not supported"},
+        {&ollama, "\"logprobs\": true", "logprobs", "only false"},
+        {&ollama, "\"truncate\": \"yes\"", "truncate", "not a boolean"},
+        {&option, "\"top_k\": -5", "options.top_k", "from 0"},
+        {&option, "\"tfs_z\": 0.5", "options.tfs_z", "only 1"},
+        {&option, "\"typical_p\": 0.7", "options.typical_p", "only 1"},
+        {&option, "\"mirostat\": 1", "options.mirostat", "only 0"},
+        {&option, "\"repeat_last_n\": 33, \"repeat_penalty\": 1.1", "options.repeat_last_n", "penalties"},
+        {&option, "\"vocab_only\": true", "options.vocab_only", "only false"},
+        {&option, "\"num_predict\": -7", "options.num_predict", "from 1"},
+        {&vector, "\"normalize\": false", "normalize", "only true"},
+        {&vector, "\"embd_normalize\": -1", "embd_normalize", "only 2"},
+        {&ollama_vector, "\"truncate\": 1", "truncate", "not a boolean"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        ck_assert_msg(take(refused[i].form, refused[i].member) == REFUSED, "%s was taken", refused[i].member);
+        ck_assert_uint_eq(refusal.status, 400);
+        ck_assert_msg(strcmp(refusal.param, refused[i].param) == 0, "%s: %s", refused[i].member,
+                      refusal.param);
+        ck_assert_msg(strstr(refusal.text, refused[i].says), "%s: %s", refused[i].member, refusal.text);
+    }
+}
+END_TEST
+
+START_TEST(minus_one_means_off_and_no_limit)
+{
+    ck_assert_int_eq(take(&chat, "\"top_k\": -1, \"max_tokens\": -1"), 0);
+    ck_assert_uint_eq(parameters.request.top_k, 0);
+    ck_assert(!parameters.has_max_tokens);
+    ck_assert_int_eq(take(&chat, "\"top_k\": 7, \"max_tokens\": 5"), 0);
+    ck_assert_uint_eq(parameters.request.top_k, 7);
+    ck_assert(parameters.has_max_tokens);
+    ck_assert_int_eq(take(&option, "\"top_k\": -1"), 0);
+    ck_assert_uint_eq(parameters.request.top_k, 0);
+}
+END_TEST
+
+/* What a request about thinking comes to, for a model that does and for one that does not. */
+START_TEST(thinking_is_as_the_model_has_it_or_refused)
+{
+    static const struct {
+        const struct form *form;
+        const char *member, *param;
+        bool by_thinker, by_other; /* accepted */
+    } cases[] = {
+        {&ollama, "\"think\": false", "think", false, true},
+        {&ollama, "\"think\": true", "think", false, false},
+        {&ollama, "\"think\": \"high\"", "think", false, false},
+        {&ollama, "\"think\": 0", "think", false, false},
+        {&ollama, "\"think\": null", NULL, true, true},
+        {&chat, "\"reasoning_effort\": \"none\"", "reasoning_effort", false, true},
+        {&chat, "\"reasoning_effort\": \"medium\"", "reasoning_effort", true, false},
+        {&chat, "\"reasoning_effort\": \"minimal\"", "reasoning_effort", false, false},
+        {&chat, "\"reasoning_effort\": \"high\"", "reasoning_effort", false, false},
+        {&chat, "\"reasoning_effort\": \"much\"", "reasoning_effort", false, false},
+        {&chat, "\"reasoning_effort\": false", "reasoning_effort", false, false},
+        {&chat, "\"reasoning_effort\": null", NULL, true, true},
+        {&message, "\"thinking\": {\"type\": \"disabled\"}", "thinking", false, true},
+        {&message, "\"thinking\": {\"type\": \"enabled\", \"budget_tokens\": 1024}", "thinking", false,
+         false},
+        {&message, "\"thinking\": {\"type\": \"adaptive\"}", "thinking", false, false},
+        {&message, "\"thinking\": {}", "thinking", false, false},
+        {&message, "\"thinking\": true", "thinking", false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int thinks = 0; thinks < 2; thinks++) {
+            int r = take(cases[i].form, cases[i].member);
+            if (r == 0)
+                r = thinking_check(&parameters, thinks, &refusal);
+            ck_assert_msg((r == 0) == (thinks ? cases[i].by_thinker : cases[i].by_other), "%s, %d: %s",
+                          cases[i].member, thinks, refusal.text);
+            ck_assert_msg(r == 0 || (refusal.status == 400 && strcmp(refusal.param, cases[i].param) == 0),
+                          "%s: %s", cases[i].member, refusal.param);
+        }
+}
+END_TEST
+
+START_TEST(a_message_needs_content_unless_it_calls_tools)
+{
+#define CALLS "\"tool_calls\": [{\"id\": \"x\", \"function\": {\"name\": \"f\", \"arguments\": \"{}\"}}]"
+    static const struct {
+        const char *message;
+        bool openai, anthropic; /* accepted; Ollama's form is OpenAI's */
+    } cases[] = {
+        {"\"role\": \"user\", \"content\": \"a\"", true, true},
+        {"\"role\": \"user\", \"content\": \"\"", true, true},
+        {"\"role\": \"user\"", false, false},
+        {"\"role\": \"user\", \"content\": null", false, false},
+        {"\"role\": \"user\", \"content\": []", false, false},
+        {"\"role\": \"assistant\"", false, false},
+        {"\"role\": \"assistant\", \"content\": null", false, false},
+        {"\"role\": \"system\", \"content\": null", false, false},
+        {"\"role\": \"tool\", \"tool_call_id\": \"x\"", false, false},
+        {"\"role\": \"assistant\", \"tool_calls\": []", false, false},
+        {"\"role\": \"assistant\", " CALLS, true, false},
+        {"\"role\": \"assistant\", \"content\": null, " CALLS, true, false},
+        {"\"role\": \"assistant\", \"content\": [], " CALLS, true, false},
+        {"\"role\": \"user\", " CALLS, false, false},
+    };
+    static const struct form *const forms[] = {&chat, &ollama, &message};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t f = 0; f < 3; f++) {
+            char body[512];
+            const bool expected = f < 2 ? cases[i].openai : cases[i].anthropic;
+            snprintf(body, sizeof body, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {%s}]}",
+                     cases[i].message);
+            int r = take_body(forms[f], body);
+            ck_assert_msg((r == 0) == expected, "%s, %zu: %s", cases[i].message, f, refusal.text);
+            ck_assert_msg(r == 0 || refusal.status == 400, "%s", cases[i].message);
+            if (r != 0 && !strstr(cases[i].message, "tool") && !strstr(cases[i].message, "system"))
+                ck_assert_str_eq(refusal.param, "messages[1].content");
+            if (r == 0)
+                ck_assert_ptr_nonnull(parameters.request.messages[1].content);
+        }
+    ck_assert_int_eq(take_body(&message, "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": "
+                                         "\"tool_result\", \"tool_use_id\": \"x\", \"content\": null}]}]}"),
+                     0);
+}
+END_TEST
+
+/* What a worker calls a prompt is an input of the client's. */
+START_TEST(errors_of_embeddings_name_the_input)
+{
+    static const struct {
+        size_t n, index;
+        const char *text, *expected, *param;
+    } cases[] = {
+        {1, 0, "prompt[3] is 9; the model has ids 0 to 7", "input[3] is 9; the model has ids 0 to 7",
+         "input[3]"},
+        {9, 4, "prompt[3] is 9", "input[4][3] is 9", "input[4][3]"},
+        {9, 4, "prompt has 70 tokens", "input[4] has 70 tokens", "input[4]"},
+        {1, 0, "the prompt is empty", "input is empty", "input"},
+        {9, 4, "the queue is full", "the queue is full", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct embeddings_in some = {.n = cases[i].n};
+        refuse(&refusal, 400, NULL, NULL, "%s", cases[i].text);
+        embeddings_name_input(&some, cases[i].index, &refusal);
+        ck_assert_str_eq(refusal.text, cases[i].expected);
+        ck_assert_str_eq(refusal.param, cases[i].param);
+    }
+    const struct embeddings_in some = {.n = 9};
+    char longest[600];
+    memset(longest, 'x', sizeof longest);
+    memcpy(longest, "prompt[", 7);
+    longest[sizeof longest - 1] = 0;
+    refuse(&refusal, 400, NULL, NULL, "%s", longest);
+    embeddings_name_input(&some, 2000, &refusal);
+    ck_assert_uint_lt(strlen(refusal.text), sizeof refusal.text);
+    ck_assert_str_eq(refusal.param, "input[2000]");
+    refuse(&refusal, 503, NULL, NULL, "prompt");
+    embeddings_name_input(&some, 0, &refusal);
+    ck_assert_str_eq(refusal.text, "prompt");
+}
+END_TEST
+
+static void tear_down(void)
+{
+    parameters_deinit(&parameters);
+}
+
+static void add(TCase *tests)
+{
+    tcase_add_checked_fixture(tests, NULL, tear_down);
+    tcase_add_test(tests, what_happens_anyway_may_be_asked_for);
+    tcase_add_test(tests, what_would_change_something_is_refused_by_name);
+    tcase_add_test(tests, minus_one_means_off_and_no_limit);
+    tcase_add_test(tests, thinking_is_as_the_model_has_it_or_refused);
+    tcase_add_test(tests, a_message_needs_content_unless_it_calls_tools);
+    tcase_add_test(tests, errors_of_embeddings_name_the_input);
+}
+
+int main(void)
+{
+    return run_tests("gateway neutral", add);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* The file of keys: what it may say, who is found, how much each may have. */
+
+#include "gateway/http/keys.h"
+#include "tests/unit/run.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ONE "0123456789abcdef"
+#define TWO "0123456789abcdeg"
+
+static struct keys keys;
+static struct error err;
+
+static int parse(const char *text)
+{
+    keys_deinit(&keys);
+    err.text[0] = 0;
+    return keys_parse(bytes_of_string(text), "file", &keys, &err);
+}
+
+START_TEST(a_key_is_found_and_nothing_else)
+{
+    ck_assert_int_eq(parse("# people\n\n  ada   " ONE "  requests=2 tokens=100\r\nbob\t" TWO), 0);
+    ck_assert_uint_eq(keys.n, 2);
+    struct key *ada = keys_find(&keys, bytes_of_string(ONE)), *bob = keys_find(&keys, bytes_of_string(TWO));
+    ck_assert_str_eq(ada->name, "ada");
+    ck_assert_uint_eq(ada->most_requests, 2);
+    ck_assert_uint_eq(ada->most_tokens, 100);
+    ck_assert_str_eq(bob->name, "bob");
+    ck_assert_uint_eq(bob->most_requests, 0);
+    static const char *const others[] = {"", "0", "0123456789abcde", ONE "0", ONE ONE, "ada"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_ptr_null(keys_find(&keys, bytes_of_string(others[i])));
+    /* What stands behind a key of ours in memory is zeros: a text with them is another. */
+    ck_assert_ptr_null(keys_find(&keys, (struct bytes){ONE "\0", 17}));
+    static char large[1000];
+    memset(large, 'a', sizeof large);
+    ck_assert_ptr_null(keys_find(&keys, (struct bytes){large, sizeof large}));
+}
+END_TEST
+
+START_TEST(a_line_that_makes_no_sense_is_named)
+{
+    static const char *const refused[][2] = {
+        {"", "file: there is no key"},
+        {"# nothing\n", "file: there is no key"},
+        {"ada\n", "file:1: a line is NAME KEY"},
+        {"ada " ONE "\nbob short\n", "file:2: the key of bob has 5 bytes"},
+        {"ada " ONE "\n\nbob " ONE "\n", "file:3: the key of bob stands there already"},
+        {"ada " ONE " requests=0\n", "file:1: "},
+        {"ada " ONE " requests=-1\n", "file:1: "},
+        {"ada " ONE " tokens=many\n", "file:1: "},
+        {"ada " ONE " money=1\n", "file:1: \"money=1\" is neither"},
+        {"a-name-that-has-more-bytes-than-sixty-three-which-is-what-a-log-can-bear " ONE, "file:1: the name"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        ck_assert_int_eq(parse(refused[i][0]), -EINVAL);
+        ck_assert_msg(strstr(err.text, refused[i][1]) == err.text, "%s", err.text);
+        ck_assert_uint_eq(keys.n, 0);
+    }
+    ck_assert_int_eq(keys_parse((struct bytes){"ada\0 " ONE, 21}, "file", &keys, &err), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_key_has_no_more_at_once_than_it_may)
+{
+    struct refusal refusal;
+    ck_assert_int_eq(parse("ada " ONE " requests=2 tokens=100"), 0);
+    struct key *ada = &keys.list[0];
+    ck_assert_int_eq(key_take(ada, 101, &refusal), REFUSED);
+    ck_assert_uint_eq(refusal.status, 400);
+    ck_assert_int_eq(key_take(ada, 60, &refusal), 0);
+    ck_assert_int_eq(key_take(ada, 41, &refusal), REFUSED);
+    ck_assert_uint_eq(refusal.status, 429);
+    ck_assert_uint_gt(refusal.retry_after_s, 0);
+    ck_assert_int_eq(key_take(ada, 40, &refusal), 0);
+    ck_assert_int_eq(key_take(ada, 0, &refusal), REFUSED);
+    ck_assert_uint_eq(refusal.status, 429);
+    key_release(ada, 60);
+    ck_assert_int_eq(key_take(ada, 60, &refusal), 0);
+    key_release(ada, 60);
+    key_release(ada, 40);
+    ck_assert_uint_eq(ada->requests + ada->tokens, 0);
+    ck_assert_int_eq(key_take(NULL, UINT64_MAX, &refusal), 0);
+    key_release(NULL, UINT64_MAX);
+    keys_deinit(&keys);
+}
+END_TEST
+
+START_TEST(keys_of_one_name_are_one_tenant_at_every_gateway)
+{
+    char tenant[sizeof keys.list[0].tenant];
+    ck_assert_int_eq(parse("ada " ONE "\nbob " TWO "\nada 0123456789abcdeh\n"), 0);
+    ck_assert_uint_eq(strspn(key_tenant(&keys.list[0]), "0123456789abcdef"), 32);
+    ck_assert_str_eq(key_tenant(&keys.list[0]), key_tenant(&keys.list[2]));
+    ck_assert_str_ne(key_tenant(&keys.list[0]), key_tenant(&keys.list[1]));
+    strcpy(tenant, key_tenant(&keys.list[1]));
+    ck_assert_int_eq(parse("bob " ONE), 0); /* in another file, with another key */
+    ck_assert_str_eq(key_tenant(&keys.list[0]), tenant);
+    ck_assert_ptr_null(key_tenant(NULL));
+}
+END_TEST
+
+START_TEST(a_key_with_many_questions_leaves_room_for_those_of_others)
+{
+    struct refusal refusal;
+    size_t n = 0;
+    ck_assert_int_eq(parse("ada " ONE "\nbob " TWO), 0);
+    struct key *ada = &keys.list[0], *bob = &keys.list[1];
+    while (keys_ask(&keys, ada, 10, &refusal) == 0)
+        n++;
+    ck_assert_uint_eq(n, KEYS_MOST_ASKED / 2);
+    ck_assert_int_eq(refusal.status, 429);
+    ck_assert_uint_eq(refusal.retry_after_s, 1);
+    ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), 0); /* one may be as large as it is */
+    ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), 0);
+    ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), REFUSED);
+    ck_assert_int_eq(keys_ask(&keys, NULL, SIZE_MAX, &refusal), 0);
+    keys_answered(&keys, NULL, SIZE_MAX);
+    for (size_t i = 0; i < n; i++)
+        keys_answered(&keys, ada, 10);
+    for (size_t i = 0; i < 2; i++)
+        keys_answered(&keys, bob, 3 << 20);
+    ck_assert_uint_eq(keys.asked.n + keys.asked.bytes + ada->asked.n + bob->asked.bytes, 0);
+    keys_deinit(&keys);
+}
+END_TEST
+
+START_TEST(a_file_that_everybody_can_read_is_refused)
+{
+    char path[] = "/tmp/quern-keys-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "ada " ONE "\n", 21), 21);
+    ck_assert_int_eq(keys_read(path, &keys, &err), 0);
+    ck_assert_uint_eq(keys.n, 1);
+    keys_deinit(&keys);
+    fchmod(fd, 0644);
+    ck_assert_int_eq(keys_read(path, &keys, &err), -EPERM);
+    ck_assert_ptr_nonnull(strstr(err.text, path));
+    close(fd);
+    unlink(path);
+    ck_assert_int_eq(keys_read(path, &keys, &err), -ENOENT);
+    ck_assert_int_eq(keys_read("/tmp", &keys, &err), -EINVAL);
+    ck_assert_int_eq(mkfifo(path, 0600), 0); /* nobody writes into it, and nobody waits for that */
+    ck_assert_int_eq(keys_read(path, &keys, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, path));
+    unlink(path);
+}
+END_TEST
+
+/* Memory that the code under test gives back (--wrap). */
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+void *__wrap_reallocarray(void *memory, size_t n, size_t size);
+
+static const char *sought; /* NULL: nothing is */
+static unsigned n_left;
+
+void __wrap_free(void *memory)
+{
+    n_left += memory && sought && memmem(memory, malloc_usable_size(memory), sought, strlen(sought)) != NULL;
+    __real_free(memory);
+}
+
+/* One that always moves. */
+void *__wrap_reallocarray(void *memory, size_t n, size_t size)
+{
+    void *copy = calloc(n, size);
+    if (copy && memory)
+        memcpy(copy, memory, malloc_usable_size(memory) < n * size ? malloc_usable_size(memory) : n * size);
+    __wrap_free(memory);
+    return copy;
+}
+
+START_TEST(no_memory_is_given_back_with_a_key_in_it)
+{
+    ck_assert_int_eq(parse(""), -EINVAL);
+    sought = "0123456789abcde";
+    char *witness = strdup(ONE);
+    __wrap_free(witness);
+    ck_assert_uint_eq(n_left, 1);
+    ck_assert_int_eq(parse("ada " ONE "\nbob " TWO "\neve 0123456789abcdeh\n"), 0);
+    ck_assert_int_eq(parse("ada " ONE "\nbob " TWO " money=1\n"), -EINVAL);
+    sought = NULL;
+    ck_assert_uint_eq(n_left, 1);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, a_key_is_found_and_nothing_else);
+    tcase_add_test(tests, a_line_that_makes_no_sense_is_named);
+    tcase_add_test(tests, a_key_has_no_more_at_once_than_it_may);
+    tcase_add_test(tests, keys_of_one_name_are_one_tenant_at_every_gateway);
+    tcase_add_test(tests, a_key_with_many_questions_leaves_room_for_those_of_others);
+    tcase_add_test(tests, a_file_that_everybody_can_read_is_refused);
+    tcase_add_test(tests, no_memory_is_given_back_with_a_key_in_it);
+}
+
+int main(void)
+{
+    return run_tests("gateway keys", add);
+}

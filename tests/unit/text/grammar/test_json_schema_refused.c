@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* JSON Schemas that are refused, and with which reason: beyond a limit, with what is not supported, made to
+ * keep their reader busy. */
+
+#include "tests/unit/run.h"
+#include "tests/unit/text/grammar/accepts.h"
+
+#define N(cases) (sizeof(cases) / sizeof *(cases))
+
+/* "PREFIX" n numbered pieces "SUFFIX". */
+static const char *of_many(const char *prefix, int n, const char *piece, const char *suffix)
+{
+    static char text[GRAMMAR_MOST_BYTES];
+    size_t len = (size_t)snprintf(text, sizeof text, "%s", prefix);
+    for (int i = 0; i < n; i++) {
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s", i ? "," : "");
+        for (const char *c = piece; *c; c++) /* # is the number */
+            len += (size_t)(*c == '#' ? snprintf(text + len, sizeof text - len, "%d", i)
+                                      : snprintf(text + len, sizeof text - len, "%c", *c));
+    }
+    snprintf(text + len, sizeof text - len, "%s", suffix);
+    return text;
+}
+
+START_TEST(limits_are_met_and_named_beyond)
+{
+    static const struct {
+        const char *prefix, *piece, *suffix, *reason;
+        int most;
+    } cases[] = {
+        {"{\"properties\":{", "\"p#\":{\"const\":1}", "}}", "more than 2048 properties are not supported",
+         2048},
+        {"{\"prefixItems\":[", "{\"const\":1}", "]}", "more than 2048 prefixItems are not supported", 2048},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        const char *text = of_many(cases[i].prefix, cases[i].most, cases[i].piece, cases[i].suffix);
+        ck_assert_str_eq(why_refused(GRAMMAR_SCHEMA, text), "");
+        text = of_many(cases[i].prefix, cases[i].most + 1, cases[i].piece, cases[i].suffix);
+        ck_assert_msg(strstr(why_refused(GRAMMAR_SCHEMA, text), cases[i].reason), "%s",
+                      why_refused(GRAMMAR_SCHEMA, text));
+    }
+    for (int n = 256; n <= 257; n++) { /* bytes of a name */
+        char schema[400];
+        snprintf(schema, sizeof schema, "{\"properties\":{\"%0*d\":{}}}", n, 7);
+        ck_assert_str_eq(why_refused(GRAMMAR_SCHEMA, schema),
+                         n == 256 ? "" : "schema: at #: a name of more than 256 bytes is not supported");
+    }
+}
+END_TEST
+
+/* Each is a rule, and so is what any value may be. */
+START_TEST(objects_and_arrays_have_a_limit)
+{
+    static const struct {
+        const char *few, *many, *reason;
+    } cases[] = {
+        {"\"p#\":{\"properties\":{\"a\":{\"type\":\"object\"}}}",
+         "\"p#\":{\"properties\":{\"a\":{\"properties\":{\"a\":{\"type\":\"object\"}}}}}",
+         ": more objects than are possible"},
+        {"\"p#\":{\"items\":{\"type\":\"array\"}}", "\"p#\":{\"items\":{\"items\":{\"type\":\"array\"}}}",
+         ": more arrays than are possible"},
+    };
+    for (size_t i = 0; i < N(cases); i++) {
+        ck_assert_str_eq(why_refused(GRAMMAR_SCHEMA, of_many("{\"properties\":{", 500, cases[i].few, "}}")),
+                         "");
+        const char *why =
+            why_refused(GRAMMAR_SCHEMA, of_many("{\"properties\":{", 2000, cases[i].many, "}}"));
+        ck_assert_msg(strstr(why, cases[i].reason), "%s", why);
+    }
+}
+END_TEST
+
+START_TEST(places_that_are_named_have_a_limit)
+{
+    static char text[GRAMMAR_MOST_BYTES];
+    for (int n = 1024; n <= 1025; n++) {
+        size_t len = (size_t)snprintf(text, sizeof text, "{\"prefixItems\":[");
+        for (int i = 0; i < n; i++)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s{\"$ref\":\"#/$defs/l/%d\"}",
+                                    i ? "," : "", i);
+        len += (size_t)snprintf(text + len, sizeof text - len, "],\"$defs\":{\"l\":[");
+        for (int i = 0; i < n; i++)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s{}", i ? "," : "");
+        snprintf(text + len, sizeof text - len, "]}}");
+        const char *why = why_refused(GRAMMAR_SCHEMA, text);
+        ck_assert_msg(n == 1024 ? !*why : !!strstr(why, "more than 1024 places are named by $ref"), "%s",
+                      why);
+    }
+}
+END_TEST
+
+START_TEST(what_is_not_supported_is_named_with_its_place)
+{
+    static const struct {
+        const char *schema, *reason;
+    } cases[] = {
+        {"{\"type\":\"array\",\"uniqueItems\":true}",
+         "schema: at #: the keyword \"uniqueItems\" is not supported"},
+        {"{\"properties\":{\"a\":{\"not\":{}}}}", "schema: at #/a: the keyword \"not\" is not supported"},
+        {"{\"if\":{}}", "schema: at #: the keyword \"if\" is not supported"},
+        {"{\"patternProperties\":{}}", "schema: at #: the keyword \"patternProperties\" is not supported"},
+        {"{\"multipleOf\":2}", "schema: at #: the keyword \"multipleOf\" is not supported"},
+        {"{\"anyOf\":[{\"type\":\"null\"},{\"contains\":1}]}",
+         "schema: at #/anyOf/1: the keyword \"contains\" is not supported"},
+        {"{\"type\":\"object\",\"minProperties\":1}",
+         "schema: at #: the keyword \"minProperties\" is not supported"},
+        {"{\"format\":\"ipv6\"}", "schema: at #: the format \"ipv6\" is not supported"},
+        {"{\"pattern\":\"(?=a)\"}",
+         "schema: at #: pattern: regex: at byte 2: assertions and flags, (?…), are not supported"},
+        {"{\"pattern\":\"a\",\"maxLength\":3}",
+         "schema: at #: only one of pattern, format and minLength/maxLength is supported"},
+        {"{\"type\":\"number\",\"minimum\":0.5}",
+         "schema: at #: minimum is 0.5; for numbers with fractions only whole bounds are supported"},
+        {"{\"type\":\"integer\",\"minimum\":5,\"maximum\":4}",
+         "schema: at #: no number lies within its bounds"},
+        {"{\"minLength\":5,\"maxLength\":4}", "schema: at #: no string is as long as minLength wants"},
+        {"{\"minItems\":5,\"maxItems\":4}", "schema: at #: no array has as many items as minItems wants"},
+        {"{\"minLength\":-1}", "schema: at #: minLength is no whole number from 0 to 65536"},
+        {"{\"type\":\"thing\"}", "schema: at #: the type \"thing\" is not known"},
+        {"{\"type\":3}", "schema: at #: type is neither a name nor a list of names"},
+        {"{\"$ref\":\"http://x/y\"}", "schema: at #: $ref \"http://x/y\" is no place in this schema (#/…)"},
+        {"{\"$ref\":\"#/$defs/x\"}", "schema: at #: $ref \"#/$defs/x\": there is no such place"},
+        {"{\"$ref\":\"#/$defs/l/ 1\",\"$defs\":{\"l\":[1,{\"const\":5}]}}",
+         "schema: at #: $ref \"#/$defs/l/ 1\": there is no such place"},
+        {"{\"$ref\":\"#/$defs/l/2\",\"$defs\":{\"l\":[1,{\"const\":5}]}}",
+         "schema: at #: $ref \"#/$defs/l/2\": there is no such place"},
+        {"{\"$ref\":\"#\"}",
+         "grammar: the rule \"#\" may begin with itself (left recursion), which is not possible"},
+        {"{\"allOf\":[{\"$ref\":\"#\"}]}", "schema: at #: a $ref leads back to itself"},
+        {"{\"enum\":[]}", "schema: at #: no value of enum or const is possible"},
+        {"{\"enum\":[\"a\"],\"minLength\":1}",
+         "schema: at #: minLength beside enum or const is not supported"},
+        {"{\"type\":\"object\",\"properties\":{},\"required\":[\"a\"],\"additionalProperties\":false}",
+         "schema: at #: \"a\" is required, and no property that is allowed"},
+        {"{\"allOf\":[{\"properties\":{\"a\":{}},\"additionalProperties\":false},{\"properties\":{\"b\":{}}}]"
+         "}",
+         "schema: at #: additionalProperties, where other schemas have properties too, is not supported"},
+        {"{\"allOf\":[{\"minimum\":1},{\"minimum\":2}]}",
+         "schema: at #: minimum is said twice of one value, which is not supported"},
+        {"{\"enum\":3}", "schema: at #: enum is no array"},
+        {"{\"type\":\"string\",\"const\":1}", "schema: at #: no value of enum or const is possible"},
+        {"{\"anyOf\":{}}", "schema: at #: anyOf is no list of schemas"},
+        {"{\"oneOf\":[]}", "schema: at #: oneOf is no list of schemas"},
+        {"{\"oneOf\":[false,false]}", "schema: at #: no alternative of oneOf is possible"},
+        {"{\"allOf\":{}}", "schema: at #: allOf is no list of schemas"},
+        {"{\"allOf\":[3]}", "schema: at #: a schema that is to hold with others is no object"},
+        {"{\"allOf\":[{\"type\":\"null\"},{\"type\":[\"string\",\"number\"]}]}",
+         "schema: at #: type is said twice of one value, which is not supported"},
+        {"{\"$ref\":3}", "schema: at #: $ref is no string"},
+        {"{\"properties\":[]}", "schema: at #: properties is no object"},
+        {"{\"properties\":{\"a\":3}}", "schema: at #/a: a schema is an object, true or false"},
+        {"{\"required\":\"a\"}", "schema: at #: required is no list of names"},
+        {"{\"required\":[\"a\",1]}", "schema: at #: required has something that is no name"},
+        {"{\"additionalProperties\":3}", "schema: at #: additionalProperties is no schema"},
+        {"{\"prefixItems\":{}}", "schema: at #: prefixItems is no list of schemas"},
+        {"{\"prefixItems\":[{}],\"items\":false,\"minItems\":2}",
+         "schema: at #: no array has as many items as minItems wants"},
+        {"{\"pattern\":3}", "schema: at #: pattern is no string"},
+        {"{\"format\":3}", "schema: at #: the format \"?\" is not supported"},
+        {"{\"minimum\":\"1\"}", "schema: at #: minimum is no number"},
+        {"{\"exclusiveMaximum\":true}", "schema: at #: exclusiveMaximum is no number"},
+        {"{\"minimum\":3,\"exclusiveMaximum\":3}", "schema: at #: no number lies within its bounds"},
+        {"{\"minLength\":1.5}", "schema: at #: minLength is no whole number from 0 to 65536"},
+        {"{\"maxItems\":65537}", "schema: at #: maxItems is no whole number from 0 to 65536"},
+        {"{\"type\":[]}", "schema: at #: type is neither a name nor a list of names"},
+        {"{\"type\":[\"null\",3]}", "schema: at #: type is neither a name nor a list of names"},
+        {"{\"type\":[\"null\",\"thing\"]}", "schema: at #: the type \"thing\" is not known"},
+        {"{\"properties\":{\"a\":false},\"required\":[\"a\"]}",
+         "schema: at #/a: the schema false allows nothing"},
+        {"false", "schema: at #: the schema false allows nothing"},
+        {"[]", "schema: at #: a schema is an object, true or false"},
+        {"{\"type\":", "schema: line 1: unexpected token near end of file"},
+        {"{\"items\":[{}]}", "schema: at #: items is a list; prefixItems is its name since 2020"},
+        {"{\"maxLength\":60000}",
+         "grammar: it is too large: more than 262144 nodes or 4096 sets of characters at the rule \"root\""},
+    };
+    for (size_t i = 0; i < N(cases); i++)
+        ck_assert_str_eq(why_refused(GRAMMAR_SCHEMA, cases[i].schema), cases[i].reason);
+}
+END_TEST
+
+/* Small texts that ask for much. */
+START_TEST(hostile_schemas_are_refused_or_read_in_time)
+{
+    static char text[GRAMMAR_MOST_BYTES];
+    size_t n = (size_t)snprintf(text, sizeof text, "{\"allOf\":[");
+    for (int i = 0; n < sizeof text - 200; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s{\"properties\":{\"a%d\":{},\"b%d\":{}}}",
+                              i ? "," : "", i, i);
+    strcpy(text + n, "]}");
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "too large"));
+    n = (size_t)snprintf(text, sizeof text, "{\"properties\":{");
+    for (int i = 0; n < sizeof text - 200; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s\"p%d\":{}", i ? "," : "", i);
+    strcpy(text + n, "}}");
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "more than 2048 properties"));
+    n = (size_t)snprintf(text, sizeof text, "{\"enum\":[");
+    for (int i = 0; n < sizeof text - 200; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%d", i ? "," : "", i);
+    strcpy(text + n, "]}");
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "too"));
+    memset(text, '[', 100000);
+    text[100000] = 0;
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "schema: line 1"));
+    n = (size_t)snprintf(text, sizeof text, "{\"items\":");
+    for (int i = 0; i < 300; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "{\"items\":");
+    n += (size_t)snprintf(text + n, sizeof text - n, "{}");
+    memset(text + n, '}', 301);
+    text[n + 301] = 0;
+    ck_assert(strstr(why_refused(GRAMMAR_SCHEMA, text), "nested more than"));
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, limits_are_met_and_named_beyond);
+    tcase_add_test(tests, objects_and_arrays_have_a_limit);
+    tcase_add_test(tests, places_that_are_named_have_a_limit);
+    tcase_add_test(tests, what_is_not_supported_is_named_with_its_place);
+    tcase_add_test(tests, hostile_schemas_are_refused_or_read_in_time);
+}
+
+int main(void)
+{
+    return run_tests("json_schema_refused", add);
+}

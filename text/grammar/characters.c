@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* See characters.h. Everything checks the length before it looks. */
+
+#include "text/grammar/characters.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/utf8.h"
+
+bool cursor_take(struct text_cursor *cursor, const char *what)
+{
+    size_t len = strlen(what);
+    if (cursor->len - cursor->pos < len || memcmp(cursor->data + cursor->pos, what, len) != 0)
+        return false;
+    cursor->pos += len;
+    return true;
+}
+
+uint32_t cursor_line(const struct text_cursor *cursor)
+{
+    uint32_t line = 1;
+    for (size_t i = 0; i < cursor->pos; i++)
+        line += cursor->data[i] == '\n';
+    return line;
+}
+
+static bool read_utf8(struct text_cursor *cursor, uint32_t *ret_point)
+{
+    const uint8_t *s = cursor->data + cursor->pos;
+    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    if (cursor->len - cursor->pos < n || utf8_valid((struct bytes){s, n}) != n)
+        return false;
+    uint32_t point = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++)
+        point = point << 6 | (s[i] & 0x3fu);
+    cursor->pos += n;
+    *ret_point = point;
+    return true;
+}
+
+static int hex_digit(int c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+static bool read_hex(struct text_cursor *cursor, int digits, uint32_t *ret_point)
+{
+    uint32_t point = 0;
+    for (int i = 0; i < digits; i++) {
+        int digit = hex_digit(cursor_peek(cursor));
+        if (digit < 0)
+            return false;
+        point = point << 4 | (uint32_t)digit;
+        cursor->pos++;
+    }
+    *ret_point = point;
+    return point <= GRAMMAR_MOST_POINT && (point < 0xd800 || point > 0xdfff);
+}
+
+static bool read_escape(struct text_cursor *cursor, enum cursor_dialect dialect, uint32_t *ret_point)
+{
+    static const char names[] = "nrtfv", values[] = "\n\r\t\f\v";
+    int c = cursor_peek(cursor);
+    const char *name = c > 0 ? strchr(names, c) : NULL;
+    cursor->pos += c >= 0;
+    if (c == 'x')
+        return read_hex(cursor, 2, ret_point);
+    if (c == 'u')
+        return read_hex(cursor, 4, ret_point);
+    if (c == 'U' && dialect == CURSOR_GBNF)
+        return read_hex(cursor, 8, ret_point);
+    if (name) {
+        *ret_point = (uint8_t)values[name - names];
+        return true;
+    }
+    /* Punctuation stands for itself; letters and digits would mean something that is not known here. */
+    bool punctuation =
+        c > ' ' && c < 0x7f && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !(c >= '0' && c <= '9');
+    *ret_point = (uint32_t)c;
+    return punctuation;
+}
+
+bool cursor_character(struct text_cursor *cursor, enum cursor_dialect dialect, uint32_t *ret_point)
+{
+    if (cursor->pos == cursor->len)
+        return false;
+    if (cursor->data[cursor->pos] != '\\')
+        return read_utf8(cursor, ret_point);
+    cursor->pos++;
+    return read_escape(cursor, dialect, ret_point);
+}
+
+static bool read_count(struct text_cursor *cursor, uint32_t *ret_count)
+{
+    uint32_t count = 0;
+    size_t start = cursor->pos;
+    for (int c = cursor_peek(cursor); c >= '0' && c <= '9' && count <= GRAMMAR_MOST_REPEATS;
+         c = cursor_peek(cursor)) {
+        count = count * 10 + (uint32_t)(c - '0');
+        cursor->pos++;
+    }
+    *ret_count = count;
+    return cursor->pos > start && count <= GRAMMAR_MOST_REPEATS;
+}
+
+int cursor_repeat(struct text_cursor *cursor, bool after_blanks, struct repeat *ret_repeat)
+{
+    size_t start = cursor->pos;
+    while (after_blanks && (cursor_peek(cursor) == ' ' || cursor_peek(cursor) == '\t'))
+        cursor->pos++;
+    int c = cursor_peek(cursor);
+    if (c != '*' && c != '+' && c != '?' && c != '{') {
+        cursor->pos = start;
+        return 0;
+    }
+    cursor->pos++;
+    if (c != '{') {
+        *ret_repeat = (struct repeat){c == '+', c == '?' ? 1 : GRAMMAR_UNBOUNDED};
+        return 1;
+    }
+    struct repeat repeat = {0};
+    bool least = read_count(cursor, &repeat.least);
+    repeat.most = repeat.least;
+    if (cursor_take(cursor, ",")) {
+        bool most = read_count(cursor, &repeat.most);
+        if (!most && cursor_peek(cursor) == '}' && least)
+            repeat.most = GRAMMAR_UNBOUNDED;
+        else if (!most)
+            return -1;
+    } else if (!least) {
+        return -1;
+    }
+    if (!cursor_take(cursor, "}") || repeat.least > repeat.most || repeat.least > GRAMMAR_MOST_REPEATS)
+        return -1;
+    *ret_repeat = repeat;
+    return 1;
+}
+
+int characters_append(struct buffer *out, uint32_t point)
+{
+    uint8_t bytes[4];
+    size_t n = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    if (n == 1) {
+        bytes[0] = (uint8_t)point;
+    } else {
+        for (size_t i = n - 1; i > 0; i--, point >>= 6)
+            bytes[i] = (uint8_t)(0x80 | (point & 0x3f));
+        bytes[0] = (uint8_t)((0xf00u >> n) | point);
+    }
+    return buffer_append(out, bytes, n);
+}
+
+int code_set_add(struct rules *rules, struct code_set *set, struct code_range range)
+{
+    if (set->n == set->cap) {
+        uint32_t cap = set->cap ? set->cap * 2 : 8;
+        struct code_range *ranges = arena_take(&rules->arena, cap, sizeof *ranges);
+        if (!ranges)
+            return -ENOMEM;
+        if (set->n > 0)
+            memcpy(ranges, set->ranges, set->n * sizeof *ranges);
+        set->ranges = ranges;
+        set->cap = cap;
+    }
+    set->ranges[set->n++] = range;
+    return 0;
+}

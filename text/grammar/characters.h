@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GRAMMAR_CHARACTERS_H
+#define WORKER_GRAMMAR_CHARACTERS_H
+
+/* What the readers of GBNF and of regular expressions share: a place in a text, its characters and escapes,
+ * repeats, and sets that grow. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "text/grammar/expression.h"
+
+struct text_cursor {
+    const uint8_t *data;
+    size_t len, pos;
+};
+
+/* The next byte, or the one after it; −1 at the end. */
+static inline int cursor_peek(const struct text_cursor *cursor)
+{
+    return cursor->pos < cursor->len ? cursor->data[cursor->pos] : -1;
+}
+
+static inline int cursor_peek_second(const struct text_cursor *cursor)
+{
+    return cursor->len - cursor->pos > 1 ? cursor->data[cursor->pos + 1] : -1;
+}
+
+/* Steps over `what` if it is next. */
+bool cursor_take(struct text_cursor *cursor, const char *what);
+
+uint32_t cursor_line(const struct text_cursor *cursor); /* from 1 */
+
+enum cursor_dialect { CURSOR_GBNF, CURSOR_REGEX };
+
+/* Reads one character, written as it is or as an escape that stands for one. False, with the place anywhere:
+ * it is no UTF-8, or no such escape. */
+bool cursor_character(struct text_cursor *cursor, enum cursor_dialect dialect, uint32_t *ret_point);
+
+struct repeat {
+    uint32_t least, most;
+};
+
+/* Reads * + ? {m} {m,} {m,n}, after blanks if those may come first. 1; 0: none is next; −1: it is none of
+ * these, or beyond GRAMMAR_MOST_REPEATS. */
+int cursor_repeat(struct text_cursor *cursor, bool after_blanks, struct repeat *ret_repeat);
+
+/* Appends a code point as UTF-8. 0 or -ENOMEM. */
+int characters_append(struct buffer *out, uint32_t point);
+
+/* A set that grows, in the memory of the rules. A zeroed one is empty. */
+struct code_set {
+    struct code_range *ranges;
+    uint32_t n, cap;
+};
+int code_set_add(struct rules *rules, struct code_set *set, struct code_range range); /* 0 or -ENOMEM */
+
+#endif

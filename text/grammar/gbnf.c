@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* A recursive descent over the text, which need not be UTF-8 until it was looked at: characters of literals
+ * and sets are decoded one by one, and one that is none is an error at its line. Nesting is bounded, so that
+ * no text exhausts the stack. */
+
+#include "text/grammar/gbnf.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "text/grammar/characters.h"
+#include "text/grammar/json_schema/json_schema.h"
+
+#define MOST_DEPTH   100
+#define MOST_REPEATS 2 /* of one item: a+? is a* */
+
+struct gbnf_reader {
+    struct text_cursor at;
+    struct rules *rules;
+    struct error *err;
+    uint32_t depth;
+    uint32_t rule; /* that is being read */
+    struct json_schemas schemas;
+};
+
+static int invalid(struct gbnf_reader *reader, const char *what)
+{
+    return error_set(reader->err, GRAMMAR_E_INVALID, "grammar: line %u: %s", cursor_line(&reader->at), what);
+}
+
+static bool is_name_char(int c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+static void skip_blanks(struct gbnf_reader *reader)
+{
+    for (int c = cursor_peek(&reader->at); c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '#';
+         c = cursor_peek(&reader->at)) {
+        if (c == '#')
+            while (cursor_peek(&reader->at) != '\n' && cursor_peek(&reader->at) >= 0)
+                reader->at.pos++;
+        else
+            reader->at.pos++;
+    }
+}
+
+static struct bytes read_name(struct gbnf_reader *reader)
+{
+    size_t start = reader->at.pos;
+    while (is_name_char(cursor_peek(&reader->at)))
+        reader->at.pos++;
+    return (struct bytes){reader->at.data + start, reader->at.pos - start};
+}
+
+/* Whether `name ::=` is next: then the rule before it has ended. */
+static bool at_definition(struct gbnf_reader *reader)
+{
+    struct text_cursor before = reader->at;
+    bool is = read_name(reader).len > 0;
+    skip_blanks(reader);
+    is = is && cursor_take(&reader->at, "::=");
+    reader->at = before;
+    return is;
+}
+
+static int read_literal(struct gbnf_reader *reader, const struct expression **ret_expression)
+{
+    struct buffer text = {0};
+    reader->at.pos++;
+    int r = 0;
+    while (r == 0 && cursor_peek(&reader->at) != '"') {
+        uint32_t point = 0;
+        if (cursor_peek(&reader->at) < 0 || cursor_peek(&reader->at) == '\n')
+            r = invalid(reader, "a literal has no closing \"");
+        else if (!cursor_character(&reader->at, CURSOR_GBNF, &point))
+            r = invalid(reader, "a literal has an escape or a byte that is no character");
+        else
+            r = characters_append(&text, point);
+    }
+    reader->at.pos += r == 0;
+    if (r == 0)
+        *ret_expression = expression_literal(reader->rules, (struct bytes){text.data, text.len});
+    buffer_deinit(&text);
+    return r;
+}
+
+static int read_set(struct gbnf_reader *reader, const struct expression **ret_expression)
+{
+    struct code_set set = {0};
+    reader->at.pos++;
+    bool negated = cursor_take(&reader->at, "^");
+    int r = 0;
+    while (r == 0 && cursor_peek(&reader->at) != ']') {
+        struct code_range range;
+        if (cursor_peek(&reader->at) < 0 || !cursor_character(&reader->at, CURSOR_GBNF, &range.first))
+            return invalid(reader, "a set has no closing ], or a byte that is no character");
+        range.last = range.first;
+        bool dash = cursor_peek(&reader->at) == '-' && cursor_peek_second(&reader->at) != ']';
+        reader->at.pos += dash;
+        if (dash && !cursor_character(&reader->at, CURSOR_GBNF, &range.last))
+            return invalid(reader, "a set has a byte that is no character");
+        if (range.last < range.first)
+            return invalid(reader, "a range of a set ends before it begins");
+        r = code_set_add(reader->rules, &set, range);
+    }
+    reader->at.pos += r == 0;
+    *ret_expression = expression_chars(reader->rules, set.ranges, set.n, negated);
+    return r;
+}
+
+static int read_choice(struct gbnf_reader *reader, const struct expression **ret_expression);
+
+static int read_group(struct gbnf_reader *reader, const struct expression **ret_expression)
+{
+    reader->at.pos++;
+    if (++reader->depth > MOST_DEPTH)
+        return invalid(reader, "groups are nested too deep");
+    int r = read_choice(reader, ret_expression);
+    reader->depth--;
+    if (r == 0 && !cursor_take(&reader->at, ")"))
+        r = invalid(reader, "a group has no closing )");
+    return r;
+}
+
+static int read_reference(struct gbnf_reader *reader, const struct expression **ret_expression)
+{
+    uint32_t rule = rules_named(reader->rules, read_name(reader));
+    if (rule == UINT32_MAX && reader->rules->n == GRAMMAR_MOST_RULES)
+        return invalid(reader, "more rules than are possible");
+    *ret_expression = expression_rule(reader->rules, rule);
+    return 0;
+}
+
+/* A schema, behind %json. Its errors name its rule: that is more than a line, where a program wrote the text.
+ */
+static int read_schema(struct gbnf_reader *reader, const struct expression **ret_expression)
+{
+    struct error reason = {0};
+    size_t taken = 0;
+    skip_blanks(reader);
+    if (cursor_peek(&reader->at) != '{')
+        return invalid(reader, "expected an object of JSON behind %json");
+    int r = json_schema_embed(
+        &reader->schemas, (struct bytes){reader->at.data + reader->at.pos, reader->at.len - reader->at.pos},
+        &taken, ret_expression, &reason);
+    reader->at.pos += taken;
+    return r == GRAMMAR_E_INVALID ? error_set(reader->err, r, "grammar: the rule \"%s\": %s",
+                                              reader->rules->items[reader->rule].name, reason.text)
+                                  : r;
+}
+
+/* An item without its repeats. */
+static int read_item(struct gbnf_reader *reader, const struct expression **ret_expression)
+{
+    static const struct code_range all = {0, GRAMMAR_MOST_POINT};
+    int c = cursor_peek(&reader->at);
+    if (c == '"')
+        return read_literal(reader, ret_expression);
+    if (c == '[')
+        return read_set(reader, ret_expression);
+    if (c == '(')
+        return read_group(reader, ret_expression);
+    if (is_name_char(c))
+        return read_reference(reader, ret_expression);
+    if (cursor_take(&reader->at, "%json"))
+        return read_schema(reader, ret_expression);
+    if (c != '.')
+        return invalid(reader, "expected a literal, a set, a group, a schema or the name of a rule");
+    reader->at.pos++;
+    *ret_expression = expression_chars(reader->rules, &all, 1, false);
+    return 0;
+}
+
+static int read_repeats(struct gbnf_reader *reader, const struct expression **expression)
+{
+    struct repeat repeat;
+    int r, n = 0;
+    while ((r = cursor_repeat(&reader->at, true, &repeat)) > 0 && n++ < MOST_REPEATS)
+        *expression = expression_repeat(reader->rules, *expression, repeat.least, repeat.most);
+    if (r > 0)
+        return invalid(reader, "repeats of repeats of repeats");
+    return r < 0 ? invalid(reader, "a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536") : 0;
+}
+
+static int read_sequence(struct gbnf_reader *reader, const struct expression **ret_expression)
+{
+    struct expression_list list = {0};
+    for (;;) {
+        const struct expression *item = NULL;
+        skip_blanks(reader);
+        int c = cursor_peek(&reader->at);
+        if (c < 0 || c == '|' || c == ')' || (is_name_char(c) && at_definition(reader)))
+            break;
+        int r = read_item(reader, &item);
+        if (r == 0)
+            r = read_repeats(reader, &item);
+        if (r != 0)
+            return r;
+        expression_push(reader->rules, &list, item);
+    }
+    *ret_expression = expression_sequence(reader->rules, &list);
+    return 0;
+}
+
+static int read_choice(struct gbnf_reader *reader, const struct expression **ret_expression)
+{
+    struct expression_list list = {0};
+    do {
+        const struct expression *sequence = NULL;
+        int r = read_sequence(reader, &sequence);
+        if (r != 0)
+            return r;
+        expression_push(reader->rules, &list, sequence);
+    } while (cursor_take(&reader->at, "|"));
+    *ret_expression = expression_choice(reader->rules, &list);
+    return 0;
+}
+
+static int read_rule(struct gbnf_reader *reader)
+{
+    struct bytes name = read_name(reader);
+    const struct expression *body = NULL;
+    if (name.len == 0 || name.len >= sizeof reader->rules->items->name)
+        return invalid(reader, "expected the name of a rule, at most 63 of a-z A-Z 0-9 - _");
+    skip_blanks(reader);
+    if (!cursor_take(&reader->at, "::="))
+        return invalid(reader, "expected ::= behind the name of a rule");
+    uint32_t rule = rules_named(reader->rules, name);
+    if (rule == UINT32_MAX)
+        return invalid(reader, "more rules than are possible");
+    if (reader->rules->items[rule].body)
+        return error_set(reader->err, GRAMMAR_E_INVALID, "grammar: the rule \"%s\" is there twice",
+                         reader->rules->items[rule].name);
+    reader->rule = rule;
+    int r = read_choice(reader, &body);
+    if (r == 0 && cursor_peek(&reader->at) == ')')
+        r = invalid(reader, "a ) that closes nothing");
+    if (r == 0 && !body)
+        r = error_set(reader->err, GRAMMAR_E_INVALID, "grammar: it is too large");
+    reader->rules->items[rule].body = body;
+    return r;
+}
+
+int gbnf_read(struct bytes text, struct rules *rules, struct error *err)
+{
+    struct gbnf_reader reader = {.at = {text.data, text.len, 0}, .rules = rules, .err = err};
+    json_schemas_init(&reader.schemas, rules);
+    skip_blanks(&reader);
+    while (cursor_peek(&reader.at) >= 0) {
+        int r = read_rule(&reader);
+        if (r != 0)
+            return r;
+        skip_blanks(&reader);
+    }
+    for (uint32_t i = 0; i < rules->n; i++)
+        if (!rules->items[i].body)
+            return error_set(err, GRAMMAR_E_INVALID, "grammar: the rule \"%s\" is not defined",
+                             rules->items[i].name);
+    uint32_t n = rules->n;
+    rules->root = rules_named(rules, BYTES_LITERAL("root"));
+    return rules->root < n ? 0
+                           : error_set(err, GRAMMAR_E_INVALID, "grammar: the rule \"root\" is not defined");
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GRAMMAR_GBNF_H
+#define WORKER_GRAMMAR_GBNF_H
+
+/* GBNF: rules `name ::= …`, of which `root` says what an answer is.
+ *
+ *     "text"  [a-z]  [^"\\]  .          literals, sets of characters, any character
+ *     a b   a | b   ( a )   a* a+ a?    sequence, choice, group, repeats
+ *     a{3}  a{3,}  a{3,5}               as often
+ *     %json {…}                         what a JSON Schema describes (json_schema.h)
+ *     # …                               a comment
+ *
+ * Escapes in literals and sets: \n \r \t \\ \" \] \[ \- \^, \xHH, \uHHHH, \UHHHHHHHH. A rule goes on over
+ * lines until the next `name ::=`. */
+
+#include "text/grammar/expression.h"
+
+/* Reads the text into the rules, which are empty. 0, GRAMMAR_E_INVALID with line and reason, -ENOMEM. */
+int gbnf_read(struct bytes text, struct rules *rules, struct error *err);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GRAMMAR_GRAMMAR_H
+#define WORKER_GRAMMAR_GRAMMAR_H
+
+/* What an answer has to be: a grammar, read once, and the place of each answer in it.
+ *
+ *     grammar_make ──▶ struct grammar ──grammar_answer_new──▶ struct grammar_answer: take ids, ask for masks
+ *
+ * A grammar is shared by requests: grammar_ref and grammar_free count them, from any thread. What belongs to
+ * answers (all calls of grammar_answer_*) is for one thread at a time, over all answers of a grammar. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "text/grammar/expression.h"
+#include "text/grammar/token_trie.h"
+
+enum grammar_kind {
+    GRAMMAR_GBNF,   /* gbnf.h */
+    GRAMMAR_JSON,   /* any JSON object; without text */
+    GRAMMAR_SCHEMA, /* json_schema.h */
+    GRAMMAR_REGEX   /* regex.h */
+};
+
+#define GRAMMAR_MOST_BYTES (1u << 18) /* of a text */
+
+struct grammar;
+
+/* Reads a grammar: up to a second for the largest and most hostile. 0; GRAMMAR_E_INVALID with the reason;
+ * -ENOMEM. */
+int grammar_make(enum grammar_kind kind, struct bytes text, struct grammar **ret_grammar, struct error *err);
+
+struct grammar *grammar_ref(struct grammar *grammar);
+/* One reference less; the last frees. NULL is fine. Returns NULL. */
+struct grammar *grammar_free(struct grammar *grammar);
+
+/* One answer that is being made. */
+struct grammar_answer;
+
+/* At the beginning of an answer; holds a reference. 0, GRAMMAR_E_INVALID (too complex), -ENOMEM. */
+int grammar_answer_new(struct grammar *grammar, struct grammar_answer **ret_answer, struct error *err);
+struct grammar_answer *grammar_answer_free(struct grammar_answer *answer);
+
+/* Takes text that the answer has more. 0; GRAMMAR_E_INVALID with the reason: it is not what the grammar
+ * allows, or too complex to say; then the answer stays where it was. */
+int grammar_answer_take(struct grammar_answer *answer, struct bytes text, struct error *err);
+
+/* The same, but for the taking: whether it could be taken. */
+int grammar_answer_try(struct grammar_answer *answer, struct bytes text, struct error *err);
+
+/* Whether the answer may end here; whether it must, nothing else being possible. */
+bool grammar_answer_may_end(const struct grammar_answer *answer);
+bool grammar_answer_must_end(const struct grammar_answer *answer);
+
+/* Writes ret_bits [(n_vocab + 31) / 32]: the ids of the trie that may come next (mask.h). All calls of a
+ * grammar are with the same trie. As grammar_answer_take. */
+int grammar_answer_mask(struct grammar_answer *answer, const struct token_trie *trie, uint32_t *ret_bits,
+                        struct error *err);
+
+#endif

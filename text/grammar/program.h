@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GRAMMAR_PROGRAM_H
+#define WORKER_GRAMMAR_PROGRAM_H
+
+/* A grammar made ready to be run over bytes: a small pushdown automaton.
+ *
+ * Each rule is a graph of nodes; a node takes a byte of a set, goes two ways at once, calls a rule, or
+ * returns. Code points are spelled as the bytes of their UTF-8. Small rules without loops and without calls
+ * stand in their callers' place, so that what remains of rules are frames that are worth having: how such a
+ * rule goes on depends on nothing outside it, which is what machine.c makes use of.
+ *
+ * Immutable once made. */
+
+#include <stdint.h>
+
+#include "text/grammar/expression.h"
+
+enum node_kind {
+    NODE_MATCH, /* takes a byte of `what`, a set; goes on at next */
+    NODE_SPLIT, /* goes on at next, and at `what` */
+    NODE_CALL,  /* begins at `what`, the first node of a rule; goes on at next when that has returned */
+    NODE_RETURN
+};
+
+struct node {
+    uint32_t kind;
+    uint32_t what;
+    uint32_t next;
+};
+
+struct byte_set {
+    uint64_t bits[4];
+};
+
+#define PROGRAM_MOST_NODES (1u << 18)
+#define PROGRAM_MOST_SETS  4096u
+
+struct program {
+    struct node *nodes; /* [n_nodes] */
+    uint32_t n_nodes;
+    struct byte_set *sets; /* [n_sets] */
+    uint32_t n_sets;
+    uint32_t start; /* the first node of the root */
+    /* Bytes that no set tells apart are of one class. */
+    uint8_t classes[256];
+    uint8_t members[256]; /* [n_classes]: a byte of each */
+    uint32_t n_classes;
+};
+
+/* 0; GRAMMAR_E_INVALID: too large, or a rule begins with itself; -ENOMEM. */
+int program_make(const struct rules *rules, struct program *ret_program, struct error *err);
+void program_deinit(struct program *program);
+
+static inline bool byte_set_has(const struct byte_set *set, uint8_t byte)
+{
+    return set->bits[byte >> 6] >> (byte & 63) & 1;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GRAMMAR_PROGRAM_INTERNAL_H
+#define WORKER_GRAMMAR_PROGRAM_INTERNAL_H
+
+/* What the makers of a program share: nodes are made from the end of a text to its beginning, so each knows
+ * where it goes on. PROGRAM_NONE is no node, for want of room or memory; it passes through. */
+
+#include "text/grammar/program.h"
+
+#define PROGRAM_NONE       UINT32_MAX
+#define PROGRAM_SET_PLACES (2 * PROGRAM_MOST_SETS)
+
+struct program_maker {
+    struct program program;
+    uint32_t nodes_cap, sets_cap;
+    uint16_t places[PROGRAM_SET_PLACES]; /* of the sets, by their hash: 1 + the index; 0: free */
+    bool out_of_memory, too_large;
+};
+
+uint32_t program_node(struct program_maker *maker, enum node_kind kind, uint32_t what, uint32_t next);
+uint32_t program_match(struct program_maker *maker, const struct byte_set *set, uint32_t next);
+static inline uint32_t program_split(struct program_maker *maker, uint32_t a, uint32_t b)
+{
+    return a == b ? a : program_node(maker, NODE_SPLIT, b, a);
+}
+
+/* One code point of the ranges, and then `next` (program_chars.c). */
+uint32_t program_chars(struct program_maker *maker, const struct code_range *ranges, uint32_t n,
+                       uint32_t next);
+
+#endif

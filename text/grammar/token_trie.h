@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_GRAMMAR_TOKEN_TRIE_H
+#define WORKER_GRAMMAR_TOKEN_TRIE_H
+
+/* The vocabulary as a trie over the bytes that tokens add to a text.
+ *
+ * Nodes lie in the order in which a walk meets them, so one that need not look below a node skips to what
+ * follows it. Tokens that add nothing (control tokens among them) are in no place of it. Immutable. */
+
+#include <stdint.h>
+
+#include "text/tokenizer/tokenizer.h"
+
+struct token_trie {
+    uint32_t n_nodes; /* without the root, which has no byte and no token */
+    uint8_t *bytes;   /* [n_nodes]: by which a node is reached */
+    uint8_t *depths;  /* [n_nodes]: bytes from the root, ≥ 1 */
+    uint32_t *skips;  /* [n_nodes]: the node after all that is below */
+    uint32_t *firsts; /* [n_nodes + 1]: a node's ids are ids[firsts[i] … firsts[i + 1] − 1] */
+    int32_t *ids;
+    uint32_t n_vocab;
+};
+
+#define TOKEN_TRIE_MOST_BYTES 255 /* of a token; longer ones are in no place of it either */
+
+/* Ids beyond n_vocab are left out. 0 or -ENOMEM. */
+int token_trie_make(const struct tokenizer *tokenizer, uint32_t n_vocab, struct token_trie *ret_trie);
+void token_trie_deinit(struct token_trie *trie);
+
+#endif

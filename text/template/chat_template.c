@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* Chat templates: the variables that a template expects, and the way from its text to ids.
+ *
+ * The template language itself is jinja/'s. What matters here is who wrote what: everything out of the
+ * messages is marked as the user's, the template's own words and the texts of BOS and EOS are not, and the
+ * tokenizer then parses control tokens only in the latter. A turn that spells <|im_end|> stays inside its
+ * turn. */
+
+#include "text/template/chat_template.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/amount.h"
+#include "text/template/jinja/jinja.h"
+
+struct chat_template {
+    struct jinja_template *jinja;
+    json_t *bos, *eos; /* strings */
+};
+
+int chat_template_new(struct bytes source, struct bytes bos, struct bytes eos,
+                      struct chat_template **ret_template, struct error *err)
+{
+    struct chat_template *t = calloc(1, sizeof *t);
+    if (!t)
+        return error_set(err, -ENOMEM, "no memory for the chat template");
+    int r = jinja_template_new(source, &t->jinja, err);
+    if (r < 0) {
+        chat_template_free(t);
+        return error_prefix(err, r, "chat template");
+    }
+    t->bos = json_stringn(bos.data ? bos.data : "", bos.len);
+    t->eos = json_stringn(eos.data ? eos.data : "", eos.len);
+    if (!t->bos || !t->eos) {
+        bool bos_wrong = !t->bos;
+        chat_template_free(t);
+        return error_set(err, -EINVAL, "the text of the %s token is not UTF-8", bos_wrong ? "BOS" : "EOS");
+    }
+    *ret_template = t;
+    return 0;
+}
+
+struct chat_template *chat_template_free(struct chat_template *chat_template)
+{
+    if (!chat_template)
+        return NULL;
+    jinja_template_free(chat_template->jinja);
+    json_decref(chat_template->bos);
+    json_decref(chat_template->eos);
+    free(chat_template);
+    return NULL;
+}
+
+void chat_text_deinit(struct chat_text *text)
+{
+    buffer_deinit(&text->text);
+    buffer_deinit(&text->from_user);
+}
+
+int chat_template_render(const struct chat_template *chat_template, const json_t *messages,
+                         const struct chat_context *context, struct chat_text *ret_text, struct error *err)
+{
+    enum { OURS = 5 };
+    size_t n_extra = context->extra ? json_object_size(context->extra) : 0, n = 0;
+    char today[64] = "";
+    strftime(today, sizeof today, "%d %b %Y", &context->date);
+    json_t *date = json_string(today);
+    struct jinja_variable *variables = calloc(n_extra + OURS, sizeof *variables);
+    int r = -ENOMEM;
+    if (!date || !variables) {
+        error_set(err, r, "no memory for the chat");
+        goto out;
+    }
+    const char *name;
+    json_t *value;
+    /* Ours come last: `extra` cannot replace them. */
+    json_object_foreach((json_t *)context->extra, name, value)
+    {
+        variables[n++] = (struct jinja_variable){name, value, true};
+    }
+    variables[n++] = (struct jinja_variable){"messages", messages, true};
+    variables[n++] = (struct jinja_variable){
+        "add_generation_prompt", context->add_generation_prompt ? json_true() : json_false(), false};
+    variables[n++] = (struct jinja_variable){"bos_token", chat_template->bos, false};
+    variables[n++] = (struct jinja_variable){"eos_token", chat_template->eos, false};
+    if (!context->no_date_string)
+        variables[n++] = (struct jinja_variable){"date_string", date, false};
+    r = jinja_render(chat_template->jinja, variables, n, &context->date, &ret_text->text,
+                     &ret_text->from_user, err);
+    if (r == JINJA_E_REFUSED)
+        r = CHAT_TEMPLATE_E_REFUSED;
+    if (r < 0)
+        error_prefix(err, r, "chat template");
+out:
+    free(variables);
+    json_decref(date);
+    return r;
+}
+
+/* Bytes of JSON that are to be an array of objects. `what` names it in the reason. */
+static int objects_of(struct bytes text, const char *what, json_t **ret_array, struct error *err)
+{
+    json_error_t error;
+    json_t *array = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &error), *object;
+    size_t at;
+    bool good = json_is_array(array);
+    json_array_foreach(array, at, object)
+    {
+        good = good && json_is_object(object);
+    }
+    if (good) {
+        *ret_array = array;
+        return 0;
+    }
+    bool parsed = array != NULL;
+    json_decref(array);
+    return parsed ? error_set(err, -EINVAL, "the %s: no array of objects", what)
+                  : error_set(err, -EINVAL, "the %s: no JSON: %s", what, error.text);
+}
+
+/* Arguments that are the text of an object become that object: templates write it out as JSON again. */
+static void read_arguments(json_t *call)
+{
+    json_t *function = json_object_get(call, "function");
+    json_t *arguments = json_object_get(function, "arguments");
+    json_t *object = json_is_string(arguments)
+                         ? json_loads(json_string_value(arguments), JSON_REJECT_DUPLICATES, NULL)
+                         : NULL;
+    if (json_is_object(object))
+        json_object_set(function, "arguments", object);
+    json_decref(object);
+}
+
+/* Sets a member that is there. False: it is not UTF-8, or memory is short. */
+static bool set_text(json_t *turn, const char *key, struct bytes text)
+{
+    return text.len == 0 || json_object_set_new(turn, key, json_stringn(text.data, text.len)) == 0;
+}
+
+static int set_calls(json_t *turn, struct bytes calls, size_t i, struct error *err)
+{
+    json_t *array = NULL, *call;
+    size_t at;
+    if (calls.len == 0)
+        return 0;
+    char what[48];
+    snprintf(what, sizeof what, "tool_calls of message %zu", i);
+    int r = objects_of(calls, what, &array, err);
+    if (r != 0)
+        return r;
+    json_array_foreach(array, at, call)
+    {
+        read_arguments(call);
+    }
+    const char *content = json_string_value(json_object_get(turn, "content"));
+    if (content && !content[0])
+        json_object_set_new(turn, "content", json_null());
+    return json_object_set_new(turn, "tool_calls", array) == 0
+               ? 0
+               : error_set(err, -ENOMEM, "no memory for the chat");
+}
+
+static int turn_of(const struct chat_turn *from, size_t i, json_t **ret_turn, struct error *err)
+{
+    json_t *turn = json_object();
+    static const struct bytes none = {"", 0};
+    json_t *role = json_stringn(from->role.len ? from->role.data : none.data, from->role.len);
+    json_t *content = json_stringn(from->content.len ? from->content.data : none.data, from->content.len);
+    int r = 0;
+    if (!role || !content)
+        r = error_set(err, -EILSEQ, "the %s of message %zu is not UTF-8", role ? "content" : "role", i);
+    else if (!turn || json_object_set(turn, "role", role) < 0 ||
+             json_object_set(turn, "content", content) < 0)
+        r = error_set(err, -ENOMEM, "no memory for the chat");
+    else if (!set_text(turn, "name", from->name) || !set_text(turn, "tool_call_id", from->tool_call_id))
+        r = error_set(err, -EILSEQ, "a name of message %zu is not UTF-8", i);
+    else
+        r = set_calls(turn, from->tool_calls, i, err);
+    json_decref(role);
+    json_decref(content);
+    if (r == 0)
+        *ret_turn = turn;
+    else
+        json_decref(turn);
+    return r;
+}
+
+static int messages_of(const struct chat_turn *turns, size_t n, json_t **ret_messages, struct error *err)
+{
+    json_t *messages = json_array();
+    int r = messages ? 0 : error_set(err, -ENOMEM, "no memory for the chat");
+    for (size_t i = 0; i < n && r == 0; i++) {
+        json_t *turn = NULL;
+        r = turn_of(&turns[i], i, &turn, err);
+        if (r == 0 && json_array_append_new(messages, turn) < 0)
+            r = error_set(err, -ENOMEM, "no memory for the chat");
+    }
+    if (r == 0)
+        *ret_messages = messages;
+    else
+        json_decref(messages);
+    return r;
+}
+
+/* The variables besides: an object, or NULL where there are none. */
+static int extra_of(struct bytes tools, json_t **ret_extra, struct error *err)
+{
+    json_t *array = NULL;
+    if (tools.len == 0)
+        return 0;
+    int r = objects_of(tools, "tools", &array, err);
+    if (r == 0 && json_array_size(array) > 0)
+        *ret_extra = json_pack("{s:O}", "tools", array);
+    if (r == 0 && json_array_size(array) > 0 && !*ret_extra)
+        r = error_set(err, -ENOMEM, "no memory for the chat");
+    json_decref(array);
+    return r;
+}
+
+/* The ids of a rendered chat, BOS before them where it belongs and is not yet. */
+static int encode_text(const struct tokenizer *tokenizer, const struct chat_text *text, struct ids *ret_ids,
+                       struct error *err)
+{
+    struct ids ids = {0};
+    int r = tokenizer_encode_mixed(tokenizer, (struct bytes){text->text.data, text->text.len},
+                                   text->from_user.data, TOKENIZER_PARSE_SPECIAL, &ids);
+    size_t n_before = ret_ids->len;
+    int32_t bos = tokenizer_bos(tokenizer);
+    if (r == 0 && tokenizer_adds_bos(tokenizer) && (ids.len == 0 || ids.data[0] != bos))
+        r = ids_push(ret_ids, bos);
+    if (r == 0)
+        r = ids_append(ret_ids, ids.data, ids.len);
+    if (r < 0) {
+        ret_ids->len = n_before;
+        error_set(err, r, "the text of the chat cannot be tokenized: %s", strerror(-r));
+    }
+    ids_deinit(&ids);
+    return r;
+}
+
+int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
+                         const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
+                         struct error *err)
+{
+    struct chat_context context = {.add_generation_prompt = true};
+    struct chat_text text = {0};
+    json_t *messages = NULL, *extra = NULL;
+    time_t now = time(NULL);
+    localtime_r(&now, &context.date);
+    int r = messages_of(conversation->turns, conversation->n, &messages, err);
+    if (r == 0)
+        r = extra_of(conversation->tools, &extra, err);
+    context.extra = extra;
+    if (r == 0)
+        r = chat_template_render(chat_template, messages, &context, &text, err);
+    if (r == 0 && text.text.len > most)
+        r = error_set(err, -E2BIG, "the conversation has %s, at most %s can fit",
+                      amount_of_bytes(text.text.len).text, amount_of_bytes(most).text);
+    if (r == 0)
+        r = encode_text(tokenizer, &text, ret_ids, err);
+    json_decref(messages);
+    json_decref(extra);
+    chat_text_deinit(&text);
+    return r;
+}

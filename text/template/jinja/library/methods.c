@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* Methods of dictionaries, lists and loops. The first argument is the object. Those of strings are in
+ * string_methods.c.
+ *
+ * Those that would change a list or dictionary are missing on purpose: templates run where values are
+ * immutable, and only a namespace has members to set. */
+
+#include <errno.h>
+
+#include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/value.h"
+
+static int items(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+{
+    return jinja_pairs(run, a->items[0].dict, ret_value);
+}
+
+static int keys(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+{
+    struct jinja_value list;
+    int r = jinja_new_list(run, a->items[0].dict->n, &list);
+    for (size_t i = 0; r == 0 && i < a->items[0].dict->n; i++)
+        r = jinja_list_add(run, list.list, a->items[0].dict->items[i].key);
+    if (r == 0)
+        *ret_value = list;
+    return r;
+}
+
+static int values(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+{
+    struct jinja_value list;
+    int r = jinja_new_list(run, a->items[0].dict->n, &list);
+    for (size_t i = 0; r == 0 && i < a->items[0].dict->n; i++)
+        r = jinja_list_add(run, list.list, a->items[0].dict->items[i].value);
+    if (r == 0)
+        *ret_value = list;
+    return r;
+}
+
+static int get(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+{
+    if (a->n < 2)
+        return jinja_fail(run, -EINVAL, "get takes a key");
+    int r = jinja_member_of(run, a->items[0], a->items[1], ret_value);
+    if (r == 0 && ret_value->type == JINJA_UNDEFINED && !jinja_argument(a, 2, "default", ret_value))
+        *ret_value = (struct jinja_value){.type = JINJA_NONE};
+    return r;
+}
+
+static int copy(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+{
+    *ret_value = a->items[0]; /* nothing can change either of the two */
+    return 0;
+}
+
+/* How often the argument is in the list, and where first (−1: nowhere). */
+static int look_for(struct jinja_run *run, const struct jinja_arguments *a, int64_t *ret_n,
+                    int64_t *ret_first)
+{
+    const struct jinja_list *list = a->items[0].list;
+    if (a->n < 2)
+        return jinja_fail(run, -EINVAL, "index and count take a value");
+    *ret_n = 0;
+    *ret_first = -1;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < list->n; i++) {
+        bool equal = false;
+        r = jinja_equal(run, list->items[i], a->items[1], 0, &equal);
+        if (equal && *ret_first < 0)
+            *ret_first = (int64_t)i;
+        *ret_n += equal;
+    }
+    return r;
+}
+
+static int index_of(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+{
+    int64_t n, first;
+    int r = look_for(run, a, &n, &first);
+    if (r == 0 && first < 0)
+        return jinja_fail(run, -EINVAL, "a value that index looks for is not in the list");
+    *ret_value = jinja_of_int(r == 0 ? first : 0);
+    return r;
+}
+
+static int count(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+{
+    int64_t n, first;
+    int r = look_for(run, a, &n, &first);
+    *ret_value = jinja_of_int(r == 0 ? n : 0);
+    return r;
+}
+
+/* loop.cycle(a, b, …): the one whose turn it is. */
+static int cycle(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
+{
+    if (a->n < 2)
+        return jinja_fail(run, -EINVAL, "cycle takes values");
+    *ret_value = a->items[1 + a->items[0].loop->index % (a->n - 1)];
+    return 0;
+}
+
+jinja_function *jinja_find_method(struct jinja_value object, struct bytes name)
+{
+    static const struct jinja_named of_dicts[] = {
+        {"items", items}, {"keys", keys}, {"values", values}, {"get", get}, {"copy", copy}, {NULL, NULL},
+    };
+    static const struct jinja_named of_lists[] = {
+        {"index", index_of},
+        {"count", count},
+        {"copy", copy},
+        {NULL, NULL},
+    };
+    static const struct jinja_named of_loops[] = {{"cycle", cycle}, {NULL, NULL}};
+    switch (object.type) {
+    case JINJA_STR:
+        return jinja_find_string_method(name);
+    case JINJA_DICT:
+        return jinja_find_named(of_dicts, name);
+    case JINJA_LIST:
+        return jinja_find_named(of_lists, name);
+    case JINJA_LOOP:
+        return jinja_find_named(of_loops, name);
+    default:
+        return NULL;
+    }
+}

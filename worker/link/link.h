@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_LINK_H
+#define WORKER_LINK_H
+
+/* The worker link: the DEALER on which a worker and its broker speak of work. Frames go on the stream. The
+ * broker connects, and so does the next one if that is killed; the worker connects to nobody.
+ *
+ *     unregistered ──register, register_ok──▶ registered ──its mark is subscribed: ready──▶ ready
+ *          ▲                                                                               │
+ *          └──── hello_required: the broker does not know us; or nobody hears the stream ──┘
+ *
+ * The link keeps this up by itself: it registers, says ready, sends heartbeats and answers pings. What
+ * concerns requests it hands to its owner, who asks for it. Knows no request and no engine. One thread. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <zmq.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "proto/message.h"
+#include "worker/link/stream.h"
+
+/* A message and all that it borrows: its bytes as they came, and the memory of the decoder. */
+struct received {
+    struct message message;
+    struct message_decoder *decoder;
+    zmq_msg_t bytes;
+};
+
+struct link {
+    void *socket;
+    const struct stream *stream; /* whose subscribers decide when the worker is ready */
+    struct message introduction; /* MESSAGE_REGISTER */
+    struct received *received;   /* the message that came last; NULL: it was kept */
+    struct buffer scratch;       /* of the message being sent */
+
+    bool alone; /* there was no broker to register with */
+    bool registered, ready;
+    struct error refusal; /* why the pool takes no worker of this model; text "": it has not said so */
+    bool listened;        /* somebody heard everything when it became ready */
+    struct id128 mark;    /* the subscription that the broker said it makes */
+    uint64_t boot;
+    uint64_t heartbeat_ns; /* between heartbeats */
+    uint64_t next_register_ns, next_heartbeat_ns;
+    uint64_t register_wait_ns; /* until the next registration, if this one is not answered */
+    uint64_t heard_ns;         /* when the broker last said something kind */
+    uint64_t heartbeats;
+};
+
+/* What a heartbeat says of the work in hand. */
+struct link_load {
+    uint32_t active, waiting, kv_free;
+    uint64_t waiting_tokens;
+    bool draining;
+};
+
+/* Waits there for the broker. `introduction` is the `register` that the worker says of itself; its texts and
+ * the stream outlive the link, and its `wseq` and `acked` are filled in whenever it is said. 0 or -errno with
+ * a reason; close a link of zeroes, or one that failed to open, too. */
+int link_open(struct link *link, void *zmq, const struct listener *listener, const struct stream *stream,
+              const struct message *introduction, struct error *err);
+void link_close(struct link *link);
+
+/* The next message that is not the link's own business: cancel, ack, assign, tokenize, detokenize, resend or
+ * drain; NULL when there is none, and after a bounded number of others. It lives until the next call. */
+const struct message *link_receive(struct link *link);
+
+/* Takes over the message received last, which then lives until it is freed. */
+struct received *link_keep(struct link *link);
+struct received *received_free(struct received *received); /* takes NULL; returns NULL */
+
+/* Sends a message; one that cannot be encoded or sent is logged, and false is returned. So it is without a
+ * word while no broker is connected: the one that comes says anew what it believes the worker to have. */
+bool link_send(struct link *link, const struct message *message);
+
+/* The same for what a request would wait for in vain. What cannot be encoded, or sent to a broker that is
+ * there, ends the process, and another takes its requests over. */
+void link_must_send(struct link *link, const struct message *message);
+
+/* What poll(2) is to wait for on the socket: a broker too, where there was none to register with. */
+static inline short link_events(const struct link *link)
+{
+    return (short)(ZMQ_POLLIN | (link->alone ? ZMQ_POLLOUT : 0));
+}
+
+/* Whether link_tend has something to do; and when it will, at the latest. */
+bool link_is_due(const struct link *link, uint64_t now);
+uint64_t link_due_ns(const struct link *link);
+
+/* The next heartbeat is due now: there is news in it. */
+void link_hurry(struct link *link);
+
+/* Registers, says ready and sends heartbeats when they are due. True when the worker became ready by it. */
+bool link_tend(struct link *link, const struct link_load *load, uint64_t now);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_DIGEST_H
+#define WORKER_DIGEST_H
+
+/* The digest of a model that is being loaded. Other workers or an earlier start may know it (weight_store.h,
+ * digest_file.h); where nobody does, a thread reads the files while the backend packs what they hold, so that
+ * a disk is read once for both.
+ *
+ *     digest_open     before the process is confined, and so before it has read the model
+ *     digest_begin    finds it, or starts to read
+ *     digest_finish   has it in the model
+ *     digest_keep     once the files were found unchanged
+ *     digest_close */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "engine/backend/weight_store.h"
+#include "model/model.h"
+
+/* Zeroes are one that knows nothing and keeps nothing. */
+struct digest {
+    struct model *model;
+    bool is_open;    /* fd is one */
+    int fd;          /* of the place for its digest, or -1 */
+    uint8_t key[16]; /* of the model's files */
+    bool is_reading; /* the thread is there */
+    pthread_t thread;
+    uint32_t n_threads;
+    atomic_uint n_pieces; /* that the thread has read */
+    atomic_bool done;     /* found or read, or given up */
+    int result;           /* then: 0 or -errno */
+    uint8_t value[16];    /* then: the digest */
+};
+
+/* Key and `settled` are of the model's files (model/files.h); of those that are not settled nothing is
+ * remembered. */
+void digest_open(struct digest *digest, const uint8_t key[16], bool settled);
+void digest_close(struct digest *digest);
+
+/* Borrows the model until it is closed. `weights` may be NULL. Where segments were found that other workers
+ * have made, perhaps of a copy of these files, the digest is read at once, for it says whether one can be
+ * used; `progress` is called meanwhile. n_threads: those that the load has. 0 or -errno with a reason. */
+int digest_begin(struct digest *digest, struct model *model, const struct weight_store *weights,
+                 uint32_t n_threads, bool (*progress)(void *arg), void *arg, struct error *err);
+
+/* The digest [16], if it was found, or has been read by now; else NULL. */
+const uint8_t *digest_known(const struct digest *digest);
+
+/* Waits for it, calls `progress` each time that reading has got on, and fills in the model's. The model's
+ * files are open still. 0 or -ENOMEM. */
+int digest_finish(struct digest *digest, bool (*progress)(void *arg), void *arg, struct error *err);
+
+/* For the next start, whose files are the same as far as their times tell. A failure is no more than a line
+ * in the log. */
+void digest_keep(const struct digest *digest);
+
+#endif

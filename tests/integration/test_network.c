@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool on the network, by the words of README.md: the commands of its section are run as they stand there,
- * but for the addresses, the model and where the programs are. */
+/* A pool on the network, as docs/SERVING.md describes it: the commands of its section are run as they stand
+ * there, but for the addresses, the model and where the programs are. */
 
 #include "common/bytes.h"
 #include "tests/integration/support/pool.h"
@@ -19,14 +19,14 @@
 
 #define MAX_COMMANDS 4
 
-enum { KEYS, CLIENT_KEYS, SERVE, ASK }; /* what README's commands do */
+enum { KEYS, CLIENT_KEYS, SERVE, ASK }; /* what the commands of docs/SERVING.md do */
 
 static char dir[RUNDIR_PATH_MAX + 1], started_in[4096], port[8];
 static char commands[MAX_COMMANDS][512];
 static char configuration[1024];
 static char out[65536];
 
-/* ---- what README says ---- */
+/* ---- what docs/SERVING.md says ---- */
 
 static char *read_whole(const char *path)
 {
@@ -56,17 +56,17 @@ static char *take_block(char *from, char **ret_after)
 static void replace(char *text, size_t size, const char *from, const char *to)
 {
     char *at = strstr(text, from);
-    ck_assert_msg(at != NULL, "README does not say \"%s\" in: %s", from, text);
+    ck_assert_msg(at != NULL, "docs/SERVING.md does not say \"%s\" in: %s", from, text);
     size_t tail = strlen(at + strlen(from)) + 1;
     ck_assert_uint_lt((size_t)(at - text) + strlen(to) + tail, size);
     memmove(at + strlen(to), at + strlen(from), tail);
     memcpy(at, to, strlen(to));
 }
 
-static void read_readme(void)
+static void read_guide(void)
 {
-    char *readme = read_whole(README), *after;
-    char *section = strstr(readme, "from other machines");
+    char *guide = read_whole(GUIDE), *after;
+    char *section = strstr(guide, "from other machines");
     ck_assert_ptr_nonnull(section);
     char *block = take_block(section, &after), *line;
     int n = 0;
@@ -76,7 +76,7 @@ static void read_readme(void)
         if (comment)
             *comment = 0;
         snprintf(commands[n], sizeof commands[n], "%s", line);
-        replace(commands[n++], sizeof *commands, "build/quern", "quern");
+        n++;
     }
     ck_assert_int_eq(n, MAX_COMMANDS);
     snprintf(configuration, sizeof configuration, "%s\n", take_block(after, &after));
@@ -96,7 +96,7 @@ static void set_up(void)
     ck_assert_int_eq(chdir(dir), 0);
     /* Far from the range of ports that the kernel gives out. */
     snprintf(port, sizeof port, "%d", pool_free_ports());
-    read_readme();
+    read_guide();
 }
 
 static void tear_down(void)
@@ -143,7 +143,7 @@ static void stop_pool(pid_t pid)
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", read_whole("serve.log"));
 }
 
-/* A command of README with the address that this test uses. */
+/* A command of docs/SERVING.md with the address that this test uses. */
 static const char *here(char *command, const char *address)
 {
     char to[64];
@@ -243,7 +243,7 @@ static void check_processes(pid_t supervisor)
     ck_assert_int_eq(n_open_to_others(supervisor), 0);
 }
 
-START_TEST(the_commands_of_the_readme_make_an_encrypted_pool)
+START_TEST(the_commands_of_the_guide_make_an_encrypted_pool)
 {
     struct stat st;
     ck_assert_msg(shell(commands[KEYS]) == 0, "%s", out);
@@ -304,7 +304,7 @@ START_TEST(the_commands_of_the_readme_make_an_encrypted_pool)
 }
 END_TEST
 
-START_TEST(the_configuration_file_of_the_readme_works)
+START_TEST(the_configuration_file_of_the_guide_works)
 {
     char line[256], path[RUNDIR_PATH_MAX + 32], address[32];
     snprintf(path, sizeof path, "%s/quern.cert_secret", dir);
@@ -353,8 +353,8 @@ static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, the_commands_of_the_readme_make_an_encrypted_pool);
-    tcase_add_test(tests, the_configuration_file_of_the_readme_works);
+    tcase_add_test(tests, the_commands_of_the_guide_make_an_encrypted_pool);
+    tcase_add_test(tests, the_configuration_file_of_the_guide_works);
     tcase_add_test(tests, a_secret_that_others_can_read_or_that_is_no_pair_is_refused);
 }
 

@@ -28,24 +28,17 @@
 #include "proto/message.h"
 
 #define BOARD_MAGIC   0x44524f42u /* "BORD" */
-#define BOARD_VERSION 4u
+#define BOARD_VERSION 5u
 
 struct board_snapshot {
     uint32_t state; /* enum worker_state */
     uint32_t pid;
     uint32_t incarnation;
-    uint32_t active, waiting, slots;
-    uint32_t kv_free, kv_total; /* blocks */
-    uint64_t tokens;            /* made since the start */
-    uint64_t cache_hits;        /* prompt tokens taken from the prefix cache */
-    double tokens_per_s;        /* over the last second or so */
-    uint64_t step_started_ns;   /* clock_ns of the running step; 0 when idle */
-    char device[32];            /* zero-terminated */
-    uint64_t prefill_tokens;    /* computed for prompts, and again for who had to make room */
-    uint64_t evictions;         /* blocks that the prefix cache gave up */
-    uint64_t restores;          /* blocks that it brought from the prefix store */
-    uint32_t kv_cached;         /* blocks that it keeps, those in use included */
-    uint32_t kv_block_bytes;    /* of one block; all KV memory ÷ kv_total */
+    uint32_t slots;
+    WORKER_GAUGES(STATUS_MEMBER) /* totals are since the start */
+    double tokens_per_s;         /* over the last second or so */
+    uint64_t step_started_ns;    /* clock_ns of the running step; 0 when idle */
+    char device[32];             /* zero-terminated */
 };
 
 struct board_slot {

@@ -135,7 +135,7 @@ static const struct field_table model_table = PART(model_fields, struct model_in
 
 #define STATE(k, o) {KEY(k, FIELD_ENUM, o), REQUIRED, .names = &names_of_states}
 #define REAL(k, o)  {KEY(k, FIELD_REAL, o), .real_high = 1e12}
-#define WORKER_ROW(type, name) type(#name, offsetof(struct worker_status, name)),
+#define WORKER_ROW(type, name, ...) type(#name, offsetof(struct worker_status, name)),
 static const struct field worker_fields[] = {
     WORKER_STATUS_FIELDS(WORKER_ROW)
 };
@@ -260,7 +260,7 @@ static const struct field attach_ok_fields[] = {
     EPOCH("epoch", IN(attach_ok.epoch)),
     COUNTER("next", IN(attach_ok.next)),
 };
-#define POOL_ROW(type, name) type(#name, IN(status_ok.name)),
+#define POOL_ROW(type, name, ...) type(#name, IN(status_ok.name)),
 static const struct field status_ok_fields[] = {
     U64_OR_0("ref", IN(status_ok.ref)),
     POOL_STATUS_FIELDS(POOL_ROW)

@@ -24,6 +24,8 @@ static double rate_of(double tokens_per_s)
     return tokens_per_s >= 0 && tokens_per_s <= MOST_TOKENS_PER_S ? tokens_per_s : 0;
 }
 
+#define FROM_BOARD(type, name, ...) .name = board.name,
+
 static void fill_worker(const struct broker *broker, uint32_t index, struct worker_status *status)
 {
     const struct worker *worker = &broker->workers[index];
@@ -43,21 +45,10 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .pid = record->pid,
         .incarnation = worker->incarnation,
         .restarts = worker->incarnation > 0 ? worker->incarnation - 1 : 0,
-        .active = board.active,
-        .waiting = board.waiting,
         .slots = worker->slots,
-        .kv_free = board.kv_free,
-        .kv_total = board.kv_total,
-        .kv_block_bytes = board.kv_block_bytes,
         .context = worker->context,
         .steps = steps,
-        .tokens = board.tokens,
-        .cache_hits = board.cache_hits,
-        .tokens_per_s = rate_of(board.tokens_per_s),
-        .prefill_tokens = board.prefill_tokens,
-        .evictions = board.evictions,
-        .restores = board.restores,
-        .kv_cached = board.kv_cached,
+        WORKER_GAUGES(FROM_BOARD).tokens_per_s = rate_of(board.tokens_per_s),
         .hit_rate = hit_rate(&board),
         .reason = bytes_of_string(worker->state == WORKER_READY ? "" : record->reason),
     };

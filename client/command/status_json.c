@@ -41,7 +41,7 @@ static json_t *of_texts(const char *const *texts)
 static json_t *json_of_worker(const struct quern_worker *worker)
 {
     json_t *json = json_object();
-#define SET_OF_WORKER(type, name) json_object_set_new(json, #name, JSON_OF(worker->name));
+#define SET_OF_WORKER(type, name, ...) json_object_set_new(json, #name, JSON_OF(worker->name));
     WORKER_STATUS_FIELDS(SET_OF_WORKER)
     return json;
 }
@@ -49,7 +49,7 @@ static json_t *json_of_worker(const struct quern_worker *worker)
 json_t *status_json(const struct quern_status *status)
 {
     json_t *json = json_object(), *workers = json_array();
-#define SET_OF_POOL(type, name) json_object_set_new(json, #name, JSON_OF(status->name));
+#define SET_OF_POOL(type, name, ...) json_object_set_new(json, #name, JSON_OF(status->name));
     POOL_STATUS_FIELDS(SET_OF_POOL)
     for (size_t i = 0; i < status->n_workers; i++)
         json_array_append_new(workers, json_of_worker(&status->workers[i]));

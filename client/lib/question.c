@@ -83,7 +83,7 @@ static size_t pointers_of_list(const void *list)
 
 static void add_room_of_worker(const struct worker_status *from, size_t *room, size_t *n_pointers)
 {
-#define ADD_ROOM(type, name)                                                                                 \
+#define ADD_ROOM(type, name, ...)                                                                            \
     *room += ROOM_OF(from->name);                                                                            \
     *n_pointers += POINTERS_OF(from->name);
     WORKER_STATUS_FIELDS(ADD_ROOM)
@@ -104,11 +104,11 @@ static bool keep_status(struct quern *client, const struct message *message)
     struct quern_worker *workers = (struct quern_worker *)(void *)memory;
     const char **pointers = (const char **)(void *)(workers + n);
     char *texts = (char *)(void *)(pointers + n_pointers);
-#define KEEP_OF_WORKER(type, name) workers[i].name = KEEP_##type(from[i].name);
+#define KEEP_OF_WORKER(type, name, ...) workers[i].name = KEEP_##type(from[i].name);
     for (size_t i = 0; i < n; i++) {
         WORKER_STATUS_FIELDS(KEEP_OF_WORKER)
     }
-#define KEEP_OF_POOL(type, name) client->status.name = KEEP_##type(message->status_ok.name);
+#define KEEP_OF_POOL(type, name, ...) client->status.name = KEEP_##type(message->status_ok.name);
     POOL_STATUS_FIELDS(KEEP_OF_POOL)
     client->status.workers = workers;
     client->status.n_workers = n;

@@ -7,7 +7,8 @@
 #include "common/error.h"
 #include "engine/backend/backend.h"
 
-/* What "auto" is. It comes from a calculation for an H200 (docs/architecture/cuda.md) and is not measured yet. */
+/* What "auto" is. It comes from a calculation for an H200 (docs/architecture/cuda.md) and is not measured
+ * yet. */
 #define LIBRARY_ROWS_AUTO 512
 
 /* "off" (0), "auto" or a number of at least BACKEND_LEAST_LIBRARY_ROWS. -EINVAL says what there is. */

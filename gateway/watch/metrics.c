@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gateway/core/gateway.h"
+#include "proto/message.h"
 
 static void declare(struct json_out *out, const char *name, const char *type, const char *help)
 {
@@ -123,43 +124,30 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
                     &counters->generation);
 }
 
-/* What is told of each worker: its name, what it is, where its value is from. */
+/* What is told of each worker beside WORKER_GAUGES (proto/message.h): its name, what it is, where its value
+ * is from. */
 #define WORKER_METRICS(ROW)                                                                                  \
-    ROW("quern_worker_ready", "gauge", "Whether the worker takes work.",                                     \
-        strcmp(worker->state, "ready") == 0)                                                                 \
-    ROW("quern_worker_active", "gauge", "Sequences that are being decoded.", worker->active)                 \
-    ROW("quern_worker_waiting", "gauge", "Sequences that wait.", worker->waiting)                            \
-    ROW("quern_worker_slots", "gauge", "Sequences that fit at once.", worker->slots)                         \
-    ROW("quern_worker_kv_blocks_free", "gauge", "Free blocks of the KV cache.", worker->kv_free)             \
-    ROW("quern_worker_kv_blocks", "gauge", "Blocks of the KV cache.", worker->kv_total)                      \
-    ROW("quern_worker_kv_block_bytes", "gauge", "Bytes of one block of the KV cache.",                       \
-        worker->kv_block_bytes)                                                                              \
-    ROW("quern_worker_kv_blocks_cached", "gauge", "Blocks that the prefix cache keeps.", worker->kv_cached)  \
-    ROW("quern_worker_steps_total", "counter", "Steps.", (double)worker->steps)                              \
-    ROW("quern_worker_tokens_total", "counter", "Tokens made.", (double)worker->tokens)                      \
-    ROW("quern_worker_cache_hit_tokens_total", "counter", "Tokens of prompts found in the prefix cache.",    \
-        (double)worker->cache_hits)                                                                          \
-    ROW("quern_worker_prefill_tokens_total", "counter", "Tokens of prompts computed.",                       \
-        (double)worker->prefill_tokens)                                                                      \
-    ROW("quern_worker_cache_evictions_total", "counter", "Blocks that left the prefix cache.",               \
-        (double)worker->evictions)                                                                           \
-    ROW("quern_worker_cache_restores_total", "counter", "Blocks that came back from the prefix store.",      \
-        (double)worker->restores)                                                                            \
-    ROW("quern_worker_restarts_total", "counter", "Starts after the first.", worker->restarts)
+    ROW("ready", "gauge", "Whether the worker takes work.", strcmp(worker->state, "ready") == 0)             \
+    ROW("slots", "gauge", "Sequences that fit at once.", worker->slots)                                      \
+    ROW("steps_total", "counter", "Steps.", (double)worker->steps)                                           \
+    ROW("restarts_total", "counter", "Starts after the first.", worker->restarts)
 
 static void write_workers(const struct quern_status *status, struct json_out *out)
 {
 #define WRITE_METRIC(metric, type, help, value)                                                              \
-    declare(out, metric, type, help);                                                                        \
+    declare(out, "quern_worker_" metric, type, help);                                                        \
     for (const struct quern_worker *worker = status->workers; worker < status->workers + status->n_workers;  \
          worker++) {                                                                                         \
-        json_out_text(out, metric "{");                                                                      \
+        json_out_text(out, "quern_worker_" metric "{");                                                      \
         label(out, "worker", worker->name);                                                                  \
         json_out_text(out, ",");                                                                             \
         label(out, "model", worker->model);                                                                  \
         sample(out, "}", value);                                                                             \
     }
+#define WRITE_GAUGE(wire_type, name, metric, type, help)                                                     \
+    WRITE_METRIC(metric, type, help, (double)worker->name)
     WORKER_METRICS(WRITE_METRIC)
+    WORKER_GAUGES(WRITE_GAUGE)
 }
 
 static void write_pool(const struct quern_status *status, struct json_out *out)

@@ -51,7 +51,7 @@ static void of_texts(struct json_out *out, const char *const *texts)
 static void write_worker(const struct quern_worker *worker, struct json_out *out)
 {
     const char *before = "{";
-#define WORKER_MEMBER(type, name) WRITE_MEMBER(worker, name)
+#define WORKER_MEMBER(type, name, ...) WRITE_MEMBER(worker, name)
     WORKER_STATUS_FIELDS(WORKER_MEMBER)
     json_out_text(out, "}");
 }
@@ -61,7 +61,7 @@ static void write_status(const struct quern_status *status, int64_t time_ms, str
     const char *before = ",";
     json_out_text(out, "{\"time_ms\":");
     json_out_number(out, time_ms);
-#define POOL_MEMBER(type, name) WRITE_MEMBER(status, name)
+#define POOL_MEMBER(type, name, ...) WRITE_MEMBER(status, name)
     POOL_STATUS_FIELDS(POOL_MEMBER)
     json_out_text(out, ",\"workers\":[");
     for (size_t i = 0; i < status->n_workers; i++) {

@@ -151,9 +151,10 @@ GOOD = [
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
                         "aliases": ["gpt-4o", "größe"], "tools": "hermes", "thinks": True, "state": "ready", "pid": 77,
-                        "incarnation": 1, "restarts": 2, "active": 3, "waiting": 4, "slots": 16, "kv_free": 10,
-                        "kv_total": 512, "kv_block_bytes": 32768, "context": 4096, "embedding": 576, "steps": 9, "tokens": 11, "cache_hits": 12, "tokens_per_s": 12.5,
-                        "prefill_tokens": 36, "evictions": 14, "kv_cached": 15, "restores": 16, "hit_rate": 0.25},
+                        "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "steps": 9,
+                        "active": 3, "waiting": 4, "kv_free": 10, "kv_total": 512, "kv_block_bytes": 32768, "kv_cached": 15,
+                        "tokens": 11, "cache_hits": 12, "prefill_tokens": 36, "evictions": 14, "restores": 16,
+                        "tokens_per_s": 12.5, "hit_rate": 0.25},
                        {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
     ("tokenize_ok", {"k": "tokenize_ok", "ref": 6, "ids": [1, 2]}),
     ("tokenize_ok, empty", {"k": "tokenize_ok", "ids": []}),

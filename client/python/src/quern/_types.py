@@ -127,24 +127,24 @@ class Worker:
     pid: int
     incarnation: int
     restarts: int
-    active: int
-    waiting: int
     slots: int
-    kv_free: int
-    kv_total: int
-    kv_block_bytes: int
-    """Of one block; 0: not known yet."""
     context: int
     embedding: int
     """Numbers of an embedding; 0: it makes none."""
     steps: int
+    active: int
+    waiting: int
+    kv_free: int
+    kv_total: int
+    kv_block_bytes: int
+    """Of one block; 0: not known yet."""
+    kv_cached: int
     tokens: int
     cache_hits: int
-    tokens_per_s: float
     prefill_tokens: int
     evictions: int
-    kv_cached: int
     restores: int
+    tokens_per_s: float
     hit_rate: float
     reason: str
     """Why it failed."""

@@ -35,7 +35,7 @@ export class AnswerView {
     this.facts = element("p", { class: "facts" });
     this.trouble = element("p", { class: "notice", role: "alert", hidden: true });
     this.copyButton = element("button", { type: "button", class: "quiet", text: "Copy", onclick: () => this.copy() });
-    this.againButton = element("button", { type: "button", class: "quiet again", text: "Again", onclick: again });
+    this.againButton = element("button", { type: "button", class: "quiet again", text: "Regenerate", onclick: again });
     this.foot = element("div", { class: "foot" }, this.facts, this.copyButton, this.againButton);
     this.node = element("article", { class: "answer", "aria-label": "Answer" }, this.text, this.trouble, this.foot);
     this.tokens = null;

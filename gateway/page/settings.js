@@ -14,7 +14,7 @@ const NUMBERS = [
   { name: "presence_penalty", label: "Presence penalty", least: -2, most: 2, initial: "0", help: "against what was said" },
   { name: "frequency_penalty", label: "Frequency penalty", least: -2, most: 2, initial: "0", help: "the same, for each time" },
   { name: "seed", label: "Seed", least: 0, most: Number.MAX_SAFE_INTEGER, whole: true, initial: "random", help: "the same seed, the same answer" },
-  { name: "max_tokens", label: "Most tokens", least: 1, most: 2147483647, whole: true, initial: "1024", help: "of one answer" },
+  { name: "max_tokens", label: "Max tokens", least: 1, most: 2147483647, whole: true, initial: "1024", help: "of one answer" },
   { name: "top_logprobs", label: "Alternatives", least: 0, most: 20, whole: true, initial: "5", help: "for each token in the token view" },
 ];
 const STOPS_MOST = 16;

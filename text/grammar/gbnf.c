@@ -235,7 +235,7 @@ static int read_rule(struct gbnf_reader *reader)
     reader->rule = rule;
     int r = read_choice(reader, &body);
     if (r == 0 && cursor_peek(&reader->at) == ')')
-        r = invalid(reader, "a ) that closes nothing");
+        r = invalid(reader, "unmatched )");
     if (r == 0 && !body)
         r = error_set(reader->err, GRAMMAR_E_INVALID, "grammar: it is too large");
     reader->rules->items[rule].body = body;

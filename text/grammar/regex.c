@@ -220,7 +220,7 @@ static int read_sequence(struct regex_reader *reader, const struct expression **
         }
         ended = c < 0 || c == '|' || (c == ')' && !outermost);
         if (c == ')' && outermost)
-            return invalid(reader, "a ) that closes nothing");
+            return invalid(reader, "unmatched )");
         if (ended && outermost && reader->style->search)
             expression_push(reader->rules, &list, anything);
         if (ended)

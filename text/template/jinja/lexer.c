@@ -120,7 +120,7 @@ static int lex_comment(struct lexer *lexer)
         skip(lexer, 1); /* that mark is the beginning's */
     const char *end = memmem(lexer->source + lexer->at, lexer->len - lexer->at, "#}", 2);
     if (!end)
-        return error_set(lexer->err, -EINVAL, "line %u: a comment without end", line);
+        return error_set(lexer->err, -EINVAL, "line %u: unterminated comment", line);
     char mark = end > lexer->source + lexer->at ? end[-1] : 0;
     skip(lexer, (size_t)(end + 2 - (lexer->source + lexer->at)));
     strip_after(lexer, mark, false);
@@ -169,7 +169,7 @@ static int lex_string(struct lexer *lexer)
     while (end < lexer->len && lexer->source[end] != quote)
         end += lexer->source[end] == '\\' ? 2 : 1;
     if (end >= lexer->len)
-        return error_set(lexer->err, -EINVAL, "line %u: a string without end", lexer->line);
+        return error_set(lexer->err, -EINVAL, "line %u: unterminated string", lexer->line);
     char *text = arena_take(lexer->arena, 1, end - lexer->at + 1);
     if (!text)
         return error_set(lexer->err, -ENOMEM, "no memory for the template");
@@ -248,10 +248,10 @@ static int count_bracket(struct lexer *lexer, struct brackets *brackets, char c)
         brackets->expected[brackets->n++] = closing[opens - opening];
     } else if (memchr(closing, c, 3)) {
         if (brackets->n == 0)
-            return error_set(lexer->err, -EINVAL, "line %u: '%c' closes nothing", lexer->line, c);
+            return error_set(lexer->err, -EINVAL, "line %u: unmatched '%c'", lexer->line, c);
         char expected = brackets->expected[--brackets->n];
         if (expected != c)
-            return error_set(lexer->err, -EINVAL, "line %u: '%c' where '%c' belongs", lexer->line, c,
+            return error_set(lexer->err, -EINVAL, "line %u: '%c' where '%c' was expected", lexer->line, c,
                              expected);
     }
     return 0;
@@ -270,7 +270,7 @@ static int lex_tag(struct lexer *lexer, bool is_output)
     while (r == 0) {
         skip_white(lexer);
         if (lexer->at >= lexer->len)
-            return error_set(lexer->err, -EINVAL, "line %u: a tag without end", begin_line);
+            return error_set(lexer->err, -EINVAL, "line %u: unterminated tag", begin_line);
         char c = lexer->source[lexer->at];
         char mark = c == '-' || c == '+' ? c : 0;
         size_t behind = lexer->at + (mark != 0);
@@ -339,7 +339,7 @@ static int lex_raw(struct lexer *lexer, size_t behind, char mark)
         strip_after(lexer, mark, false);
         return r;
     }
-    return error_set(lexer->err, -EINVAL, "line %u: raw without endraw", line);
+    return error_set(lexer->err, -EINVAL, "line %u: unterminated raw block", line);
 }
 
 /* Where the next tag begins, or the end. */

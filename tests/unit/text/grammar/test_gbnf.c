@@ -112,7 +112,7 @@ START_TEST(mistakes_are_named)
         {"::= \"b\"", "grammar: line 1: expected the name of a rule, at most 63 of a-z A-Z 0-9 - _"},
         {"root ::= [b-a]", "grammar: line 1: a range of a set ends before it begins"},
         {"root ::= (\"a\"", "grammar: line 1: a group has no closing )"},
-        {"root ::= \"a\")", "grammar: line 1: a ) that closes nothing"},
+        {"root ::= \"a\")", "grammar: line 1: unmatched )"},
         {"root ::= \"\\q\"", "grammar: line 1: a literal has an escape or a byte that is no character"},
         {"root ::= \"\xff\"", "grammar: line 1: a literal has an escape or a byte that is no character"},
         {"root ::= \"a\"{3,2}",

@@ -55,7 +55,7 @@ START_TEST(what_is_not_supported_is_named)
         {"a{2,1}", "regex: at byte 6: a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536"},
         {"a++", "regex: at byte 3: possessive repeats are not supported"},
         {"(a", "regex: at byte 2: a group has no closing )"},
-        {"a)", "regex: at byte 1: a ) that closes nothing"},
+        {"a)", "regex: at byte 1: unmatched )"},
         {"[a", "regex: at byte 2: a set has no closing ], or an escape that is not supported"},
         {"[a-\\d]", "regex: at byte 5: a range of a set has no end that is a character"},
         {"[z-a]", "regex: at byte 4: a range of a set ends before it begins"},

@@ -278,10 +278,10 @@ START_TEST(mistakes_are_told_with_their_line)
 {
     static const struct example at_compile[] = {
         {"a\n{% if x %}", "line 2: \"endif\" is missing"},
-        {"\n\n{{ x", "line 3: a tag without end"},
-        {"{{ 'x }}", "line 1: a string without end"},
-        {"{# x", "line 1: a comment without end"},
-        {"{% raw %}x", "line 1: raw without endraw"},
+        {"\n\n{{ x", "line 3: unterminated tag"},
+        {"{{ 'x }}", "line 1: unterminated string"},
+        {"{# x", "line 1: unterminated comment"},
+        {"{% raw %}x", "line 1: unterminated raw block"},
         {"{{ }}", "line 1: expected a value before \"}}\""},
         {"{% include 'x' %}", "the statement \"include\" is not supported"},
         {"{% call x %}{% endcall %}", "expected a call"},
@@ -295,8 +295,8 @@ START_TEST(mistakes_are_told_with_their_line)
         {"{{ 99999999999999999999 }}", "is too large"},
         {"{% endif %}", "\"endif\" is not supported"},
         {"{{ x | }}", "expected the name of a filter"},
-        {"{{ [1, 2 }}", "line 1: '}' where ']' belongs"},
-        {"{{ 1) }}", "line 1: ')' closes nothing"},
+        {"{{ [1, 2 }}", "line 1: '}' where ']' was expected"},
+        {"{{ 1) }}", "line 1: unmatched ')'"},
         {"{% set 1 = 2 %}", "expected a name"},
     };
     static const struct example at_run[] = {

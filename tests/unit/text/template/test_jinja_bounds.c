@@ -179,7 +179,7 @@ START_TEST(filters_of_filters_are_bounded_in_depth)
     ck_assert_int_eq(render_many(begin, "'map', ", 590, "'list') | list | length }}"), -EMSGSIZE);
     ck_assert_str_eq(err.text, "line 1: nested more than 500 deep");
     ck_assert_int_eq(render_many("{{ ", "[", 200, " }}"), -EINVAL);
-    ck_assert_str_eq(err.text, "line 1: '}' where ']' belongs");
+    ck_assert_str_eq(err.text, "line 1: '}' where ']' was expected");
     ck_assert_int_eq(render_many("{{ ", "[", 201, " }}"), -EINVAL);
     ck_assert_str_eq(err.text, "line 1: brackets more than 200 deep");
 }

@@ -3,6 +3,7 @@
 
 #include "common/error.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,13 @@ int error_set(struct error *err, int code, const char *format, ...)
     va_end(args);
     utf8_clean(err->text); /* it may quote a name from a file or a message */
     return code;
+}
+
+int error_out_of_range(struct error *err, int code, const char *what, int64_t value, int64_t least,
+                       int64_t most)
+{
+    return error_set(err, code, "%s %" PRId64 " is out of range %" PRId64 "..%" PRId64, what, value, least,
+                     most);
 }
 
 int error_prefix(struct error *err, int code, const char *format, ...)

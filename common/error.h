@@ -2,6 +2,8 @@
 #ifndef COMMON_ERROR_H
 #define COMMON_ERROR_H
 
+#include <stdint.h>
+
 /* The error contract of all of Quern.
  *
  * 0 is success. A negative code (-errno) is fatal to the operation and is passed on untouched. A positive
@@ -20,6 +22,11 @@ struct error {
 /* Writes the text (cut to fit) and returns `code`, so that a caller can say `return error_set(err, -EINVAL,
  * …)`. */
 int error_set(struct error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The one wording for a number outside its bounds: "priority 300 is out of range -100..100". Returns `code`.
+ */
+int error_out_of_range(struct error *err, int code, const char *what, int64_t value, int64_t least,
+                       int64_t most);
 
 /* Puts "prefix: " before the text that is there, for a caller that knows the place; returns `code`. */
 int error_prefix(struct error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -78,8 +78,10 @@ static int check_backend(const struct engine *engine, const struct backend_info 
     if (n_slots < config->n_slots || (n_slots > config->n_slots && n_slots > config->most_slots))
         return error_set(err, -EINVAL, "%s: it has %u slots and not %u", name, n_slots, config->n_slots);
     if (info->n_groups < 1 || info->n_groups > BACKEND_MOST_GROUPS)
-        return error_set(err, -EINVAL, "%s: the model has %u KV groups; 1 to %u are possible", name,
-                         info->n_groups, BACKEND_MOST_GROUPS);
+        return error_prefix(
+            err,
+            error_out_of_range(err, -EINVAL, "number of KV groups", info->n_groups, 1, BACKEND_MOST_GROUPS),
+            "%s", name);
     for (uint32_t g = 0; g < info->n_groups; g++)
         if (info->max_rows < n_slots || info->groups[g].n_blocks == 0)
             return error_set(err, -EINVAL, "%s: %u rows a step and %u KV blocks are too few for %u slots",

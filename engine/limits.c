@@ -79,8 +79,8 @@ int engine_check_request(const struct engine_request *request, const struct mode
         return error_set(err, ENGINE_E_INVALID, "%u ids of output are more than max_tokens (%u)",
                          request->n_output, request->max_tokens);
     if (request->priority > ENGINE_MOST_PRIORITY || request->priority < -ENGINE_MOST_PRIORITY)
-        return error_set(err, ENGINE_E_INVALID, "priority is %d; %d to %d are possible", request->priority,
-                         -ENGINE_MOST_PRIORITY, ENGINE_MOST_PRIORITY);
+        return error_out_of_range(err, ENGINE_E_INVALID, "priority", request->priority, -ENGINE_MOST_PRIORITY,
+                                  ENGINE_MOST_PRIORITY);
     if (request->n_logprobs > ENGINE_MOST_LOGPROBS || request->n_logprobs > model->params.n_vocab)
         return error_set(err, ENGINE_E_INVALID, "logprobs is %u; at most %u are told", request->n_logprobs,
                          ENGINE_MOST_LOGPROBS);

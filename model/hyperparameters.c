@@ -125,8 +125,7 @@ static int read_count(const struct source *source, const char *name, bool may_be
     if (r != 0)
         return r;
     if ((found == 0 && !may_be_off) || found > LIMIT)
-        return error_set(source->err, -EINVAL, "hyperparameter %s is %" PRIu32 ", 1 to %u are possible", key,
-                         found, LIMIT);
+        return error_out_of_range(source->err, -EINVAL, key, found, 1, LIMIT);
     *value = found;
     return 0;
 }
@@ -309,8 +308,7 @@ static int complete_heads(struct model_params *params, struct error *err)
     if (r < 0)
         return r;
     if (params->n_heads > MOST_HEADS)
-        return error_set(err, -EINVAL, "%" PRIu32 " heads: at most %u are possible", params->n_heads,
-                         MOST_HEADS);
+        return error_out_of_range(err, -EINVAL, "number of heads", params->n_heads, 1, MOST_HEADS);
     return check_width("rows of queries, keys and values", 3, params->n_heads * params->head_dim, err);
 }
 

@@ -3,9 +3,11 @@
 
 #include "gateway/json/json_in.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "gateway/json/json_memory.h"
 
 int json_in_parse(const void *data, size_t len, json_t **ret_object, struct refusal *refusal)
@@ -116,6 +118,14 @@ int json_in_unsupported(void *into, const struct json_row *row, const char *path
                   row->name ? ", but for \"" : "", row->name ? row->name : "", row->name ? "\"" : "");
 }
 
+static int refuse_range(struct refusal *refusal, const char *path, int64_t number, int64_t least,
+                        int64_t most)
+{
+    struct error err;
+    error_out_of_range(&err, -EINVAL, path, number, least, most);
+    return refuse_value(refusal, path, "%s", err.text);
+}
+
 int json_in_integer(const char *path, json_t *value, int64_t least, int64_t most, int64_t *ret_number,
                     struct refusal *refusal)
 {
@@ -124,8 +134,7 @@ int json_in_integer(const char *path, json_t *value, int64_t least, int64_t most
         return refuse_value(refusal, path, "%s is %s, not an integer from %lld to %lld", path,
                             json_in_kind(value), (long long)least, (long long)most);
     if (number < least || number > most)
-        return refuse_value(refusal, path, "%s is %lld, and must be from %lld to %lld", path,
-                            (long long)number, (long long)least, (long long)most);
+        return refuse_range(refusal, path, number, least, most);
     *ret_number = number;
     return 0;
 }

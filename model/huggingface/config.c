@@ -50,7 +50,7 @@ static int read_count(const json_t *json, const char *key, uint32_t otherwise, u
     if (r == JSON_E_MISSING && otherwise == 0)
         return error_set(err, -EINVAL, "%s is missing", key);
     if (count == 0 || count > MOST_COUNT)
-        return error_set(err, -EINVAL, "%s is %u, 1 to %u are possible", key, count, MOST_COUNT);
+        return error_out_of_range(err, -EINVAL, key, count, 1, MOST_COUNT);
     *ret_count = count;
     return 0;
 }

@@ -29,8 +29,8 @@ static int copy_texts(struct vocabulary *v, const struct gguf *gguf, struct erro
     if (tokens->type != GGUF_ARRAY || tokens->array.type != GGUF_STRING)
         return error_set(err, -EINVAL, "%s is not an array of strings", KEY_TOKENS);
     if (tokens->array.n == 0 || tokens->array.n > MAX_TOKENS)
-        return error_set(err, -EINVAL, "%s has %llu tokens, 1 to %d are possible", KEY_TOKENS,
-                         (unsigned long long)tokens->array.n, MAX_TOKENS);
+        return error_out_of_range(err, -EINVAL, "length of " KEY_TOKENS, (int64_t)tokens->array.n, 1,
+                                  MAX_TOKENS);
     v->size = (uint32_t)tokens->array.n;
     /* Each string stands behind a length of eight bytes, so `raw` is always enough. */
     if (tokens->array.raw.len > UINT32_MAX)

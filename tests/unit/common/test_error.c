@@ -48,8 +48,18 @@ START_TEST(a_quoted_name_cannot_break_the_line)
 }
 END_TEST
 
+START_TEST(a_number_outside_its_bounds_is_told_with_both)
+{
+    struct error err;
+    ck_assert_int_eq(error_out_of_range(&err, 7, "priority", 300, -100, 100), 7);
+    ck_assert_str_eq(err.text, "priority 300 is out of range -100..100");
+    ck_assert_int_eq(error_out_of_range(NULL, -22, "n", INT64_MIN, 0, INT64_MAX), -22);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_number_outside_its_bounds_is_told_with_both);
     tcase_add_test(tests, a_prefix_of_nothing_is_before_what_the_code_says);
     tcase_add_test(tests, the_code_is_returned_and_the_text_kept);
     tcase_add_test(tests, a_long_text_is_cut_not_overrun);

@@ -68,8 +68,8 @@ START_TEST(a_backend_that_has_too_little_is_refused)
     static const struct {
         struct backend_info (*says)(struct backend_info info);
         const char *text;
-    } cases[] = {{no_group, "fake: the model has 0 KV groups; 1 to 4 are possible"},
-                 {too_many_groups, "fake: the model has 5 KV groups; 1 to 4 are possible"},
+    } cases[] = {{no_group, "fake: number of KV groups 0 is out of range 1..4"},
+                 {too_many_groups, "fake: number of KV groups 5 is out of range 1..4"},
                  {few_rows, "fake: 3 rows a step and 9 KV blocks are too few for 4 slots"},
                  {no_blocks, "fake: 16 rows a step and 0 KV blocks are too few for 4 slots"},
                  {few_slots, "fake: it has 3 slots and not 4"},

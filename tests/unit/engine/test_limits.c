@@ -104,8 +104,8 @@ START_TEST(counts_have_bounds)
             "5 ids of output are more than max_tokens (4)");
     accepted(WITH(request.priority = 1000));
     accepted(WITH(request.priority = -1000));
-    refused(WITH(request.priority = 1001), "priority is 1001; -1000 to 1000 are possible");
-    refused(WITH(request.priority = -1001), "priority is -1001; -1000 to 1000 are possible");
+    refused(WITH(request.priority = 1001), "priority 1001 is out of range -1000..1000");
+    refused(WITH(request.priority = -1001), "priority -1001 is out of range -1000..1000");
     accepted(WITH(request.n_logprobs = 256));
     refused(WITH(request.n_logprobs = 257), "logprobs is 257; at most 256 are told");
 }

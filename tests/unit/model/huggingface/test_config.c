@@ -153,7 +153,7 @@ START_TEST(scaling_that_cannot_be_is_named)
         {",\"rms_norm_eps\":\"x\"", "rms_norm_eps is no number that can be computed with"},
         {",\"rms_norm_eps\":-1e-5", "rms_norm_eps is -1e-05"},
         {",\"head_dim\":4294967296", "head_dim is no integer from 0 to 4294967295"},
-        {",\"head_dim\":16777217", "head_dim is 16777217, 1 to 16777216 are possible"},
+        {",\"head_dim\":16777217", "head_dim 16777217 is out of range 1..16777216"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         expect_refusal("llama", cases[i].more, cases[i].says);

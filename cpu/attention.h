@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_ATTENTION_H
-#define WORKER_CPU_ATTENTION_H
+#ifndef CPU_ATTENTION_H
+#define CPU_ATTENTION_H
 
 /* Attention over the paged cache. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_EXPERTS_H
-#define WORKER_CPU_EXPERTS_H
+#ifndef CPU_EXPERTS_H
+#define CPU_EXPERTS_H
 
 /* Mixtures of experts: which experts a row goes to, and a pass's rows in the order of experts.
  *

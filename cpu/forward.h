@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_FORWARD_H
-#define WORKER_CPU_FORWARD_H
+#ifndef CPU_FORWARD_H
+#define CPU_FORWARD_H
 
 /* One pass of a ragged batch of rows through the layers.
  *

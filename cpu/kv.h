@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_KV_H
-#define WORKER_CPU_KV_H
+#ifndef CPU_KV_H
+#define CPU_KV_H
 
 /* The KV pools, one for each group of layers: blocks of 32 positions, in half precision or in 8 bits.
  *

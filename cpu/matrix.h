@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_MATRIX_H
-#define WORKER_CPU_MATRIX_H
+#ifndef CPU_MATRIX_H
+#define CPU_MATRIX_H
 
 /* Weight matrices as the kernels read them, and products shared out over the threads. */
 

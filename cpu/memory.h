@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_MEMORY_H
-#define WORKER_CPU_MEMORY_H
+#ifndef CPU_MEMORY_H
+#define CPU_MEMORY_H
 
 /* The backend's memory: zeroed mappings taken while it opens and given back together when it closes. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_PLACEMENT_H
-#define WORKER_CPU_PLACEMENT_H
+#ifndef CPU_PLACEMENT_H
+#define CPU_PLACEMENT_H
 
 /* Where the pieces of an arena lie. The same code runs twice: without memory, to learn how much is needed and
  * what is where, then with it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_ROTARY_H
-#define WORKER_CPU_ROTARY_H
+#ifndef CPU_ROTARY_H
+#define CPU_ROTARY_H
 
 /* Rotary positions (Su et al. 2021, arXiv:2104.09864): pairs of dims turn by an angle in proportion to the
  * position. */

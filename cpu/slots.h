@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_SLOTS_H
-#define WORKER_CPU_SLOTS_H
+#ifndef CPU_SLOTS_H
+#define CPU_SLOTS_H
 
 /* Sequences as the backend sees them: block tables, sampler state, and what ends them. */
 

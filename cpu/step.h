@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_STEP_H
-#define WORKER_CPU_STEP_H
+#ifndef CPU_STEP_H
+#define CPU_STEP_H
 
 /* One step of the backend: row sets in, results out. */
 

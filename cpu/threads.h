@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_THREADS_H
-#define WORKER_CPU_THREADS_H
+#ifndef CPU_THREADS_H
+#define CPU_THREADS_H
 
 /* A small team of threads that runs one function at a time together.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_WEIGHTS_H
-#define WORKER_CPU_WEIGHTS_H
+#ifndef CPU_WEIGHTS_H
+#define CPU_WEIGHTS_H
 
 /* A model's weights packed for the kernels, by the roles of model/tensors.h.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_DELIVERY_H
-#define WORKER_ENGINE_DELIVERY_H
+#ifndef ENGINE_DELIVERY_H
+#define ENGINE_DELIVERY_H
 
 /* Events on their way to the owner: ids become text, and each sequence is told of its end exactly once. */
 

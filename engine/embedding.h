@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_EMBEDDING_H
-#define WORKER_ENGINE_EMBEDDING_H
+#ifndef ENGINE_EMBEDDING_H
+#define ENGINE_EMBEDDING_H
 
 /* The last step of an embedding: from what a backend summed to the vector that is told. */
 

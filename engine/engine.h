@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_ENGINE_H
-#define WORKER_ENGINE_ENGINE_H
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
 
 /* The engine: a model and many requests in, tokens and text out.
  *

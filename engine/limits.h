@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_LIMITS_H
-#define WORKER_ENGINE_LIMITS_H
+#ifndef ENGINE_LIMITS_H
+#define ENGINE_LIMITS_H
 
 /* Limits first: what a request may ask, checked before any work. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_PLAN_H
-#define WORKER_ENGINE_PLAN_H
+#ifndef ENGINE_PLAN_H
+#define ENGINE_PLAN_H
 
 /* What a step is made of: the next token of every sequence that decodes, then chunks of prompts, as many as
  * the time of a step allows by the speed that was measured. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_SCHEDULER_H
-#define WORKER_ENGINE_SCHEDULER_H
+#ifndef ENGINE_SCHEDULER_H
+#define ENGINE_SCHEDULER_H
 
 /* Who runs, who waits, and who holds which KV blocks.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_SEQUENCE_H
-#define WORKER_ENGINE_SEQUENCE_H
+#ifndef ENGINE_SEQUENCE_H
+#define ENGINE_SEQUENCE_H
 
 /* One request inside the engine: its ids, its text, and how far the backend has been asked to go.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_TEXT_H
-#define WORKER_ENGINE_TEXT_H
+#ifndef ENGINE_TEXT_H
+#define ENGINE_TEXT_H
 
 /* The text of one sequence on its way out: the bytes of token pieces in, whole UTF-8 sequences out.
  *

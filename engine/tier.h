@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_TIER_H
-#define WORKER_ENGINE_TIER_H
+#ifndef ENGINE_TIER_H
+#define ENGINE_TIER_H
 
 /* The second tier of the prefix cache: what it keeps is copied to the prefix store in passing, and what it
  * lacks is looked for there.

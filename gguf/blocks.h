@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GGUF_BLOCKS_H
-#define WORKER_GGUF_BLOCKS_H
+#ifndef GGUF_BLOCKS_H
+#define GGUF_BLOCKS_H
 
 /* The blocks of the quantized formats as they stand in a file, and their plain conversions.
  *

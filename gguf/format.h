@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GGUF_FORMAT_H
-#define WORKER_GGUF_FORMAT_H
+#ifndef GGUF_FORMAT_H
+#define GGUF_FORMAT_H
 
 /* Number formats of GGUF tensors: their blocks, and plain C conversions from and to float.
  *

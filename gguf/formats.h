@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GGUF_FORMATS_H
-#define WORKER_GGUF_FORMATS_H
+#ifndef GGUF_FORMATS_H
+#define GGUF_FORMATS_H
 
 /* The number formats that models may have: the one list. Whatever a format needs is named after its id, and
  * tables are made from the list, so a row without all of it does not link:

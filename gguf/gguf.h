@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GGUF_GGUF_H
-#define WORKER_GGUF_GGUF_H
+#ifndef GGUF_GGUF_H
+#define GGUF_GGUF_H
 
 /* GGUF files, versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), mapped and not
  * read.

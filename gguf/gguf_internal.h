@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GGUF_GGUF_INTERNAL_H
-#define WORKER_GGUF_GGUF_INTERNAL_H
+#ifndef GGUF_GGUF_INTERNAL_H
+#define GGUF_GGUF_INTERNAL_H
 
 /* Shared by the gguf_*.c files only. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GGUF_TRUNCATION_H
-#define WORKER_GGUF_TRUNCATION_H
+#ifndef GGUF_TRUNCATION_H
+#define GGUF_TRUNCATION_H
 
 /* Model files that become shorter while they are mapped: the system answers a read of what is gone with
  * SIGBUS. A process that asks for it ends with one line that names the file, and not with a core dump. */

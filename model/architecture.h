@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_ARCHITECTURE_H
-#define WORKER_MODEL_ARCHITECTURE_H
+#ifndef MODEL_ARCHITECTURE_H
+#define MODEL_ARCHITECTURE_H
 
 /* Architectures: how the names in files become descriptions.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_DESCRIPTION_H
-#define WORKER_MODEL_DESCRIPTION_H
+#ifndef MODEL_DESCRIPTION_H
+#define MODEL_DESCRIPTION_H
 
 /* What a model computes, in words that every backend understands: hyperparameters of the whole, and of each
  * layer the traits in which transformers differ. Backends execute this and ask for no architecture's name.

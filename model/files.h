@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_FILES_H
-#define WORKER_MODEL_FILES_H
+#ifndef MODEL_FILES_H
+#define MODEL_FILES_H
 
 /* The files that a model may lie in, found by their names and known by their times, with none of them opened:
  * for who confines himself before he reads what a stranger wrote. */

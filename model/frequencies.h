@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_FREQUENCIES_H
-#define WORKER_MODEL_FREQUENCIES_H
+#ifndef MODEL_FREQUENCIES_H
+#define MODEL_FREQUENCIES_H
 
 /* How fast the pairs of a rotary description turn: what every backend's tables of angles begin with. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_HYPERPARAMETERS_H
-#define WORKER_MODEL_HYPERPARAMETERS_H
+#ifndef MODEL_HYPERPARAMETERS_H
+#define MODEL_HYPERPARAMETERS_H
 
 /* Hyperparameters in metadata: read, checked, written. */
 

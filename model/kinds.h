@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_KINDS_H
-#define WORKER_MODEL_KINDS_H
+#ifndef MODEL_KINDS_H
+#define MODEL_KINDS_H
 
 /* The kinds of each trait in which models differ: one list for each. ROW is given NAME, id and the words for
  * errors. Enums, traits (traits.h), tables of kernels and the tests are made from these lists, and switches

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_MODEL_H
-#define WORKER_MODEL_MODEL_H
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
 
 /* A model: its description, the tensors that play each role, found and their shapes checked, its tokenizer,
  * its digest.

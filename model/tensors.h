@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_TENSORS_H
-#define WORKER_MODEL_TENSORS_H
+#ifndef MODEL_TENSORS_H
+#define MODEL_TENSORS_H
 
 /* Tensors by the role they play. This is the one place that knows what files call them. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_MODEL_TRAITS_H
-#define WORKER_MODEL_TRAITS_H
+#ifndef MODEL_TRAITS_H
+#define MODEL_TRAITS_H
 
 /* What a model asks of a backend, as a set: a backend says which traits it does not execute, and a model that
  * has one of them is refused by that trait's name instead of being computed without it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_CLIENT_KEYS_H
-#define BROKER_CLIENT_KEYS_H
+#ifndef BROKER_BOOKS_CLIENT_KEYS_H
+#define BROKER_BOOKS_CLIENT_KEYS_H
 
 /* The public keys of clients that may connect over TCP: a folder of CURVE certificates, one a client, as
  * `quern keys`, czmq and pyzmq write them. The name of a file is its client's. Hidden files, subfolders and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_JOURNAL_H
-#define BROKER_JOURNAL_H
+#ifndef BROKER_BOOKS_JOURNAL_H
+#define BROKER_BOOKS_JOURNAL_H
 
 /* The journal: every frame of every request, as it was sent, so that a client can ask for what it missed.
  *

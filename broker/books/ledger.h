@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_LEDGER_H
-#define BROKER_LEDGER_H
+#ifndef BROKER_BOOKS_LEDGER_H
+#define BROKER_BOOKS_LEDGER_H
 
 /* The ledger: finds requests, and keeps those that have ended for a while. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_RECORD_H
-#define BROKER_RECORD_H
+#ifndef BROKER_BOOKS_RECORD_H
+#define BROKER_BOOKS_RECORD_H
 
 /* The record of a request in the vault: what the next broker has to know of it, besides its frames.
  *

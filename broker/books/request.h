@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_REQUEST_H
-#define BROKER_REQUEST_H
+#ifndef BROKER_BOOKS_REQUEST_H
+#define BROKER_BOOKS_REQUEST_H
 
 /* Requests.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_RESUME_H
-#define BROKER_RESUME_H
+#ifndef BROKER_BOOKS_RESUME_H
+#define BROKER_BOOKS_RESUME_H
 
 /* What another worker needs to go on with a request: the ids that its clients have or will have, read back
  * from its journal. */

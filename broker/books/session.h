@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_SESSION_H
-#define BROKER_SESSION_H
+#ifndef BROKER_BOOKS_SESSION_H
+#define BROKER_BOOKS_SESSION_H
 
 /* Open sessions: who a peer of the frontend is, until when we believe that it is there, and which of its
  * requests have not ended. */

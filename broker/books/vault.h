@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_VAULT_H
-#define BROKER_VAULT_H
+#ifndef BROKER_BOOKS_VAULT_H
+#define BROKER_BOOKS_VAULT_H
 
 /* Memory that outlives the broker: blocks in a segment that the supervisor holds. The next broker finds every
  * block that was kept, as it was when this one died, and nothing of those that were not.

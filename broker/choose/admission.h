@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_ADMISSION_H
-#define BROKER_ADMISSION_H
+#ifndef BROKER_CHOOSE_ADMISSION_H
+#define BROKER_CHOOSE_ADMISSION_H
 
 /* Whether a request may enter, and when to come back if not.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_BELIEF_H
-#define BROKER_BELIEF_H
+#ifndef BROKER_CHOOSE_BELIEF_H
+#define BROKER_CHOOSE_BELIEF_H
 
 /* How far it is believed that a cache has what it should have: as far as that came true. */
 

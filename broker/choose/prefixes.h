@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_PREFIXES_H
-#define BROKER_PREFIXES_H
+#ifndef BROKER_CHOOSE_PREFIXES_H
+#define BROKER_CHOOSE_PREFIXES_H
 
 /* Which worker has read which beginnings of prompts, and which of them their store has.
  *

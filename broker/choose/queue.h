@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_QUEUE_H
-#define BROKER_QUEUE_H
+#ifndef BROKER_CHOOSE_QUEUE_H
+#define BROKER_CHOOSE_QUEUE_H
 
 /* The queue of admitted requests: who is next. It borrows the requests.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_ROUTING_H
-#define BROKER_ROUTING_H
+#ifndef BROKER_CHOOSE_ROUTING_H
+#define BROKER_CHOOSE_ROUTING_H
 
 /* Where a request goes, for what it shares with those before: the worker with the least to do, what is left
  * to read of the prompt there included.

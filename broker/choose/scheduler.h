@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_SCHEDULER_H
-#define BROKER_SCHEDULER_H
+#ifndef BROKER_CHOOSE_SCHEDULER_H
+#define BROKER_CHOOSE_SCHEDULER_H
 
 /* Which worker gets a request. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_SHARE_H
-#define BROKER_SHARE_H
+#ifndef BROKER_CHOOSE_SHARE_H
+#define BROKER_CHOOSE_SHARE_H
 
 /* What each session has of that which all of them share: the queue and the journal. A client with a key has
  * one share for all of its sessions; each tenant has one, too.

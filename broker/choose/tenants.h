@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_TENANTS_H
-#define BROKER_TENANTS_H
+#ifndef BROKER_CHOOSE_TENANTS_H
+#define BROKER_CHOOSE_TENANTS_H
 
 /* The waiting requests of one client that want the same of a worker; its tenants take turns. In each turn
  * every waiting tenant gives one request, its most pressing one. Requests without a tenant count as one more

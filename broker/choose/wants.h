@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_WANTS_H
-#define BROKER_WANTS_H
+#ifndef BROKER_CHOOSE_WANTS_H
+#define BROKER_CHOOSE_WANTS_H
 
 /* What requests in the queue want of a worker, as numbers: their kind, the model's name, and, once they were
  * begun, the very model by its digest. Where one finds no worker with room, none of the same number does, but

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_WORKER_H
-#define BROKER_WORKER_H
+#ifndef BROKER_CHOOSE_WORKER_H
+#define BROKER_CHOOSE_WORKER_H
 
 /* A worker as the broker sees it: what it registered, which requests it has, which of its frames are safe.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_BROKER_H
-#define BROKER_BROKER_H
+#ifndef BROKER_CORE_BROKER_H
+#define BROKER_CORE_BROKER_H
 
 /* The broker: everything it holds. One thread runs all of it (loop.h).
  *

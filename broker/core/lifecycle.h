@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_LIFECYCLE_H
-#define BROKER_LIFECYCLE_H
+#ifndef BROKER_CORE_LIFECYCLE_H
+#define BROKER_CORE_LIFECYCLE_H
 
 /* The life of a request, from admission to the day it is forgotten. Every change of a request's state is made
  * here, whoever heard of it first. */

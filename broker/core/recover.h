@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_RECOVER_H
-#define BROKER_RECOVER_H
+#ifndef BROKER_CORE_RECOVER_H
+#define BROKER_CORE_RECOVER_H
 
 /* Taking over from a broker that was killed. */
 

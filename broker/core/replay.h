@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_REPLAY_H
-#define BROKER_REPLAY_H
+#ifndef BROKER_CORE_REPLAY_H
+#define BROKER_CORE_REPLAY_H
 
 /* Replays: a request's frames once more, page by page, as its client asks for them. Pages are the largest
  * messages that a client is sent, so one is made only when the client has taken what was sent before; until

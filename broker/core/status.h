@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_STATUS_H
-#define BROKER_STATUS_H
+#ifndef BROKER_CORE_STATUS_H
+#define BROKER_CORE_STATUS_H
 
 /* How the pool is: read from the books, changing nothing. */
 

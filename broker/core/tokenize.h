@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_TOKENIZE_H
-#define BROKER_TOKENIZE_H
+#ifndef BROKER_CORE_TOKENIZE_H
+#define BROKER_CORE_TOKENIZE_H
 
 /* The life of a question for a tokenizer (tokenize, detokenize): asked of a worker under a ref of ours,
  * answered to the client under its own. Who asked may have left meanwhile; the answer is then nobody's. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_TOKENIZE_TABLE_H
-#define BROKER_TOKENIZE_TABLE_H
+#ifndef BROKER_CORE_TOKENIZE_TABLE_H
+#define BROKER_CORE_TOKENIZE_TABLE_H
 
 /* Tokenize and detokenize requests that have no answer yet: which client asked, under which ref, and of which
  * worker; large ones with their message while they wait for one. Of all that waits a session may have as much

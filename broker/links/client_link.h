@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_CLIENT_LINK_H
-#define BROKER_CLIENT_LINK_H
+#ifndef BROKER_LINKS_CLIENT_LINK_H
+#define BROKER_LINKS_CLIENT_LINK_H
 
 /* The client link: what is sent to clients on the ROUTER that they are connected to (the frontend). Nothing
  * here waits: what a client does not read stays in its session's outbox, and a client that is gone, or whose

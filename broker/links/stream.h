@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_STREAM_H
-#define BROKER_STREAM_H
+#ifndef BROKER_LINKS_STREAM_H
+#define BROKER_LINKS_STREAM_H
 
 /* The token stream to clients, whose topics are session ‖ request id. It is spread over several XPUB sockets
  * behind one address, shards, because libzmq looks through all subscriptions of a socket for each connection

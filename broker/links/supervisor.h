@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_SUPERVISOR_H
-#define BROKER_SUPERVISOR_H
+#ifndef BROKER_LINKS_SUPERVISOR_H
+#define BROKER_LINKS_SUPERVISOR_H
 
 /* The supervisor as the broker sees it: the process above, which starts and buries the workers. It tells what
  * becomes of them, and is asked to end them. Nothing here waits. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_WORKER_LINK_H
-#define BROKER_WORKER_LINK_H
+#ifndef BROKER_LINKS_WORKER_LINK_H
+#define BROKER_LINKS_WORKER_LINK_H
 
 /* The worker link: a ROUTER, connected to the process of each worker where the supervisor says that it is
  * reached. Workers connect to nothing. So what comes on a connection is that worker's, whatever it says of

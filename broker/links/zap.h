@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_ZAP_H
-#define BROKER_ZAP_H
+#ifndef BROKER_LINKS_ZAP_H
+#define BROKER_LINKS_ZAP_H
 
 /* Who may connect over TCP: libzmq asks, for each connection that has shown to own its key (ZAP, RFC 27), and
  * the folder of keys says. What such a connection sends then carries the number of its key. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_ALLOWANCE_H
-#define BROKER_ALLOWANCE_H
+#ifndef BROKER_SETTINGS_ALLOWANCE_H
+#define BROKER_SETTINGS_ALLOWANCE_H
 
 /* What a client with a key may have at most, whatever is free: sessions, subscriptions of the stream, and
  * tokens a minute. Its requests are bounded with those of all others (admission.h), where they count for the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_CONFIG_FILE_H
-#define BROKER_CONFIG_FILE_H
+#ifndef BROKER_SETTINGS_CONFIG_FILE_H
+#define BROKER_SETTINGS_CONFIG_FILE_H
 
 /* The form of a configuration file (man/quern.conf.5), whatever settings there are: each line is NAME =
  * VALUE. Blanks around the two do not count. '#' begins a comment, but for one in quotes ("…" or '…'), which

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_OPTIONS_H
-#define BROKER_OPTIONS_H
+#ifndef BROKER_SETTINGS_OPTIONS_H
+#define BROKER_SETTINGS_OPTIONS_H
 
 /* What the broker was asked to serve: its command line, and a file that may say the same. */
 

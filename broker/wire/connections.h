@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_CONNECTIONS_H
-#define BROKER_CONNECTIONS_H
+#ifndef BROKER_WIRE_CONNECTIONS_H
+#define BROKER_WIRE_CONNECTIONS_H
 
 /* How many connections this process accepts: as many as its limit of open files allows, but for a reserve
  * that keeps the broker itself able to work. Further ones are closed as soon as they are made; their clients

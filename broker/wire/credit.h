@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_CREDIT_H
-#define BROKER_CREDIT_H
+#ifndef BROKER_WIRE_CREDIT_H
+#define BROKER_WIRE_CREDIT_H
 
 /* Credit: how much may be under way to a client, whether it reads or not.
  *

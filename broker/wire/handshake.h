@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_HANDSHAKE_H
-#define BROKER_HANDSHAKE_H
+#ifndef BROKER_WIRE_HANDSHAKE_H
+#define BROKER_WIRE_HANDSHAKE_H
 
 /* Whether a client that comes by CURVE was let in, by what libzmq sends to it: a greeting, WELCOME, and then
  * READY or ERROR (rfc.zeromq.org, 26). The client may say nothing but its part of that before. */

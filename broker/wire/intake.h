@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_INTAKE_H
-#define BROKER_INTAKE_H
+#ifndef BROKER_WIRE_INTAKE_H
+#define BROKER_WIRE_INTAKE_H
 
 /* What clients can make this process hold by sending to it.
  *

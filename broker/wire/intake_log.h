@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_INTAKE_LOG_H
-#define BROKER_INTAKE_LOG_H
+#ifndef BROKER_WIRE_INTAKE_LOG_H
+#define BROKER_WIRE_INTAKE_LOG_H
 
 /* Says in the log how many connections were closed for what they did, and beyond which bound each went: their
  * clients are not told, since nothing could be sent to them any more. */

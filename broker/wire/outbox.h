@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_OUTBOX_H
-#define BROKER_OUTBOX_H
+#ifndef BROKER_WIRE_OUTBOX_H
+#define BROKER_WIRE_OUTBOX_H
 
 /* Messages to one peer of a ROUTER, sent without ever waiting.
  *

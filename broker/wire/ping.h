@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_PING_H
-#define BROKER_PING_H
+#ifndef BROKER_WIRE_PING_H
+#define BROKER_WIRE_PING_H
 
 /* Heartbeats of ZMTP among what a listener sends in the clear.
  *

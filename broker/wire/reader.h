@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_READER_H
-#define BROKER_READER_H
+#ifndef BROKER_WIRE_READER_H
+#define BROKER_WIRE_READER_H
 
 /* The thread of libzmq that reads what clients send, and what it does between. Linking this module stands in
  * for epoll_wait(2). */

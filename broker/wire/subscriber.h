@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_SUBSCRIBER_H
-#define BROKER_SUBSCRIBER_H
+#ifndef BROKER_WIRE_SUBSCRIBER_H
+#define BROKER_WIRE_SUBSCRIBER_H
 
 /* What connections to the stream subscribe to, counted in bytes: each has a share of its own, for one
  * subscription, and what it sends beyond comes out of a stock of all connections, and where clients have keys

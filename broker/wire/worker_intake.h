@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_WORKER_INTAKE_H
-#define BROKER_WORKER_INTAKE_H
+#ifndef BROKER_WIRE_WORKER_INTAKE_H
+#define BROKER_WIRE_WORKER_INTAKE_H
 
 /* What one worker can make this process hold by sending to it.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_ZMTP_H
-#define BROKER_ZMTP_H
+#ifndef BROKER_WIRE_ZMTP_H
+#define BROKER_WIRE_ZMTP_H
 
 /* The frames of what a peer sends, ZMTP 3.0 and 3.1 (rfc.zeromq.org, 23 and 37), followed from outside of
  * libzmq and in pieces of any length: where they begin and end, never what they say. Over CURVE they are

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_CERTIFICATE_H
-#define COMMON_CERTIFICATE_H
+#ifndef COMMON_FILES_CERTIFICATE_H
+#define COMMON_FILES_CERTIFICATE_H
 
 /* CURVE certificates: the text files in which programs that speak ZeroMQ keep their keys.
  *

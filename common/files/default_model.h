@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_DEFAULT_MODEL_H
-#define COMMON_DEFAULT_MODEL_H
+#ifndef COMMON_FILES_DEFAULT_MODEL_H
+#define COMMON_FILES_DEFAULT_MODEL_H
 
 /* The model that is taken where nobody names one. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_OUTPUT_FILE_H
-#define COMMON_OUTPUT_FILE_H
+#ifndef COMMON_FILES_OUTPUT_FILE_H
+#define COMMON_FILES_OUTPUT_FILE_H
 
 /* A file that is written whole or not at all.
  *

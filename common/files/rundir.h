@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_RUNDIR_H
-#define COMMON_RUNDIR_H
+#ifndef COMMON_FILES_RUNDIR_H
+#define COMMON_FILES_RUNDIR_H
 
 /* The run directory of a pool: its ipc sockets, its lock, the broker's persisted boot number.
  *

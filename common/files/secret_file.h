@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_SECRET_FILE_H
-#define COMMON_SECRET_FILE_H
+#ifndef COMMON_FILES_SECRET_FILE_H
+#define COMMON_FILES_SECRET_FILE_H
 
 /* Small files with secrets in them, read whole: keys and certificates. Who may read such a file is for the
  * caller to judge, by the status of what was read. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_ARGUMENTS_H
-#define COMMON_ARGUMENTS_H
+#ifndef COMMON_PROGRAM_ARGUMENTS_H
+#define COMMON_PROGRAM_ARGUMENTS_H
 
 /* Command lines: argp(3), and beside it what options set, as a table with a row for each whose value goes as
  * it is into a member of a struct. Whatever needs more than that is the parser's own. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_COMMAND_LINE_H
-#define COMMON_COMMAND_LINE_H
+#ifndef COMMON_PROGRAM_COMMAND_LINE_H
+#define COMMON_PROGRAM_COMMAND_LINE_H
 
 /* The command line of a program that is to be started, built word by word.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_LAST_WORDS_H
-#define COMMON_LAST_WORDS_H
+#ifndef COMMON_PROGRAM_LAST_WORDS_H
+#define COMMON_PROGRAM_LAST_WORDS_H
 
 /* One line on stderr from a handler of a signal that ends the process. There neither the log nor stdio may be
  * used; these functions may. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_PROGRAM_H
-#define COMMON_PROGRAM_H
+#ifndef COMMON_PROGRAM_PROGRAM_H
+#define COMMON_PROGRAM_PROGRAM_H
 
 /* What concerns a program as a whole: its standard files, and where the other programs of this build are. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_AVAILABLE_H
-#define COMMON_AVAILABLE_H
+#ifndef COMMON_SYSTEM_AVAILABLE_H
+#define COMMON_SYSTEM_AVAILABLE_H
 
 /* How much memory this process may count on: what the machine has, within the limits of its control group
  * and of all those above it, of either version. */

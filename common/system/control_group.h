@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_CONTROL_GROUP_H
-#define COMMON_CONTROL_GROUP_H
+#ifndef COMMON_SYSTEM_CONTROL_GROUP_H
+#define COMMON_SYSTEM_CONTROL_GROUP_H
 
 /* The control groups that this process is in, of either version. A limit of a group holds for its members and
  * all groups below it together, so whoever wants to know what is left looks at each of them. */

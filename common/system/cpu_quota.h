@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_CPU_QUOTA_H
-#define COMMON_CPU_QUOTA_H
+#ifndef COMMON_SYSTEM_CPU_QUOTA_H
+#define COMMON_SYSTEM_CPU_QUOTA_H
 
 /* How much of the processors' time this process's control groups may take, of either version. Beyond it all
  * their processes stand still until the next period begins, broker and clients in them too. */

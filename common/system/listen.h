@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_LISTEN_H
-#define COMMON_LISTEN_H
+#ifndef COMMON_SYSTEM_LISTEN_H
+#define COMMON_SYSTEM_LISTEN_H
 
 /* Sockets on which HTTP is listened for: made here, or by somebody else who keeps them while processes that
  * serve come and go. With `open` false only this machine's own addresses are taken: -EPERM otherwise.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_PROMISES_H
-#define COMMON_PROMISES_H
+#ifndef COMMON_SYSTEM_PROMISES_H
+#define COMMON_SYSTEM_PROMISES_H
 
 /* Memory that other processes of this program were promised: mapped to be written, and not written yet. The
  * system counts it as available, and it is not. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_SHM_H
-#define COMMON_SHM_H
+#ifndef COMMON_SYSTEM_SHM_H
+#define COMMON_SYSTEM_SHM_H
 
 /* Shared memory as memfds: sealable, without a name to leak, handed on by inheritance or by descriptor. */
 

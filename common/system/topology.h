@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_TOPOLOGY_H
-#define COMMON_TOPOLOGY_H
+#ifndef COMMON_SYSTEM_TOPOLOGY_H
+#define COMMON_SYSTEM_TOPOLOGY_H
 
 /* What of this machine a process may use: cores, their hardware threads, caches, and nodes of memory (NUMA),
  * as hwloc finds them, within the process's affinity and its control groups.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_KERNELS_BUILD_H
-#define WORKER_CPU_KERNELS_BUILD_H
+#ifndef CPU_KERNELS_BUILD_H
+#define CPU_KERNELS_BUILD_H
 
 /* What the kernel sources of one instruction set share: their names end in the set's own, so that several
  * builds link into one program. kernels_build.c puts each together. */

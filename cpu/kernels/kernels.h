@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_KERNELS_H
-#define WORKER_CPU_KERNELS_H
+#ifndef CPU_KERNELS_KERNELS_H
+#define CPU_KERNELS_KERNELS_H
 
 /* The arithmetic of the CPU backend: a struct of functions per instruction set.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_PACKING_H
-#define WORKER_CPU_PACKING_H
+#ifndef CPU_KERNELS_PACKING_H
+#define CPU_KERNELS_PACKING_H
 
 /* How weights lie in memory for the kernels: groups of eight output rows, interleaved so that one vector
  * holds the same columns of all eight.

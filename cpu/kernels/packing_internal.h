@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_PACKING_INTERNAL_H
-#define WORKER_CPU_PACKING_INTERNAL_H
+#ifndef CPU_KERNELS_PACKING_INTERNAL_H
+#define CPU_KERNELS_PACKING_INTERNAL_H
 
 /* What the packings of formats share: chunks, and the names that the table is made from. */
 

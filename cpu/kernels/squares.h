@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_KERNELS_SQUARES_H
-#define WORKER_CPU_KERNELS_SQUARES_H
+#ifndef CPU_KERNELS_SQUARES_H
+#define CPU_KERNELS_SQUARES_H
 
 /* What the sums of a tile meet, where each covers two activation rows and two weight rows
  * (lanes_rows_neon.h): sum 2p + q has the activation rows 2p and 2p + 1 of the tile's eight, lanes [2

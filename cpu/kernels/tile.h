@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_KERNELS_TILE_H
-#define WORKER_CPU_KERNELS_TILE_H
+#ifndef CPU_KERNELS_TILE_H
+#define CPU_KERNELS_TILE_H
 
 /* The frame of every product with quantized weights: a tile of a few activation rows meets a group's blocks
  * one after the other, so that weights are unpacked once for all of them. A format brings a function that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_KERNELS_UNPACK_H
-#define WORKER_CPU_KERNELS_UNPACK_H
+#ifndef CPU_KERNELS_UNPACK_H
+#define CPU_KERNELS_UNPACK_H
 
 /* The weights of packed blocks (packing.h) as bytes: eight chunks of four columns for each 32 columns,
  * unsigned, before any offset is taken off. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_AVX2_H
-#define WORKER_CPU_LANES_AVX2_H
+#ifndef CPU_LANES_AVX2_H
+#define CPU_LANES_AVX2_H
 
 /* Eight lanes with AVX2, FMA and F16C. lanes_portable.h says what each operation means. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_AVX512_H
-#define WORKER_CPU_LANES_AVX512_H
+#ifndef CPU_LANES_AVX512_H
+#define CPU_LANES_AVX512_H
 
 /* Eight lanes with AVX-512 VNNI on 256-bit vectors: four products of bytes are added to a 32-bit lane in one
  * instruction, without the detour over 16 bits, and there are twice as many registers. All else is AVX2's. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_AVXVNNI_H
-#define WORKER_CPU_LANES_AVXVNNI_H
+#ifndef CPU_LANES_AVXVNNI_H
+#define CPU_LANES_AVXVNNI_H
 
 /* Eight lanes with AVX-VNNI, which processors without AVX-512 have: AVX2, and the instructions that add four
  * products of bytes to a 32-bit lane. */

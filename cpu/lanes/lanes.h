@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_H
-#define WORKER_CPU_LANES_H
+#ifndef CPU_LANES_LANES_H
+#define CPU_LANES_LANES_H
 
 /* The lanes that the kernels are being compiled for: the build defines which (meson.build), and whether loops
  * of constant length are unrolled. Plain C and sanitized builds do not: it takes them minutes to compile and

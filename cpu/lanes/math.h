@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_MATH_H
-#define WORKER_CPU_LANES_MATH_H
+#ifndef CPU_LANES_MATH_H
+#define CPU_LANES_MATH_H
 
 /* Functions over eight lanes, built from the operations of lanes.h.
  *

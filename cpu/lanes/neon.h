@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_NEON_H
-#define WORKER_CPU_LANES_NEON_H
+#ifndef CPU_LANES_NEON_H
+#define CPU_LANES_NEON_H
 
 /* Eight lanes on 64-bit ARM, two registers of four. lanes_portable.h says what each operation means.
  *

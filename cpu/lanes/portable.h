@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_PORTABLE_H
-#define WORKER_CPU_LANES_PORTABLE_H
+#ifndef CPU_LANES_PORTABLE_H
+#define CPU_LANES_PORTABLE_H
 
 /* Eight lanes in plain C: what every machine can run, and the meaning of each operation.
  *

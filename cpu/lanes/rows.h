@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_ROWS_H
-#define WORKER_CPU_LANES_ROWS_H
+#ifndef CPU_LANES_ROWS_H
+#define CPU_LANES_ROWS_H
 
 /* The widest vectors of a build: eight lanes, sixteen where it defines LANES_PAIR, four on ARM
  * (lanes_rows_neon.h). In products a lane is a weight row of the tile: of one group of eight, or of two that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_ROWS_NEON_H
-#define WORKER_CPU_LANES_ROWS_NEON_H
+#ifndef CPU_LANES_ROWS_NEON_H
+#define CPU_LANES_ROWS_NEON_H
 
 /* Vectors of products and attention on 64-bit ARM: one register, so that a group of eight weight rows takes
  * two. Loads from a group name the one that is meant, 0 or 1, in the place of the distance to a second group.

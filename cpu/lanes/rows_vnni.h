@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CPU_LANES_ROWS_VNNI_H
-#define WORKER_CPU_LANES_ROWS_VNNI_H
+#ifndef CPU_LANES_ROWS_VNNI_H
+#define CPU_LANES_ROWS_VNNI_H
 
 /* The dot products (lanes_portable.h says what each means) with instructions that add four products of bytes,
  * or two of words, to every 32-bit lane; for rows of either width. An offset of the weights is taken off

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_GATE_H
-#define CUDA_GATE_H
+#ifndef CUDA_CHECK_GATE_H
+#define CUDA_CHECK_GATE_H
 
 /* What a device has to show before it serves.
  *

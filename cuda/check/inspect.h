@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_INSPECT_H
-#define CUDA_INSPECT_H
+#ifndef CUDA_CHECK_INSPECT_H
+#define CUDA_CHECK_INSPECT_H
 
 /* A pass through the model, looked at part by part (pass.h): after each a few rows of what was made are
  * brought to the host, compared with what plain C (reference.h) makes of the same inputs, and kept as inputs

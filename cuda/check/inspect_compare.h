@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_INSPECT_COMPARE_H
-#define CUDA_INSPECT_COMPARE_H
+#ifndef CUDA_CHECK_INSPECT_COMPARE_H
+#define CUDA_CHECK_INSPECT_COMPARE_H
 
 /* What every part of an inspection is made of: bringing rows to the host, and comparing them. What is allowed
  * is a kernel's own rounding, in parts of the size of what it adds up. Results are those of inspect_part. */

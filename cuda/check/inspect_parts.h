@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_INSPECT_PARTS_H
-#define CUDA_INSPECT_PARTS_H
+#ifndef CUDA_CHECK_INSPECT_PARTS_H
+#define CUDA_CHECK_INSPECT_PARTS_H
 
 /* The parts of a layer, each after its kernels were queued (pass.h); they are looked at in the order of the
  * pass, for each takes what the ones before have brought. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_INVARIANCE_H
-#define CUDA_INVARIANCE_H
+#ifndef CUDA_CHECK_INVARIANCE_H
+#define CUDA_CHECK_INVARIANCE_H
 
 /* What it costs that a row's bits do not depend on how many rows there are. Only steps of a few rows differ
  * (kernels.h): of more than KERNELS_FEW the kernels are the same either way. So a step of one row, and one of

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_REFERENCE_H
-#define CUDA_REFERENCE_H
+#ifndef CUDA_CHECK_REFERENCE_H
+#define CUDA_CHECK_REFERENCE_H
 
 /* What kernels compute, a number or a row at a time, in plain C from the file's own weights: what the gate
  * holds a device to. Sums are double, so that what differs is the kernel's rounding or its fault. */

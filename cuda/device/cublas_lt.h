@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_CUBLAS_LT_H
-#define CUDA_CUBLAS_LT_H
+#ifndef CUDA_DEVICE_CUBLAS_LT_H
+#define CUDA_DEVICE_CUBLAS_LT_H
 
 /* The calls of NVIDIA's cuBLASLt that large products need (large.h), as a table.
  *

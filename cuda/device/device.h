@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_DEVICE_H
-#define CUDA_DEVICE_H
+#ifndef CUDA_DEVICE_DEVICE_H
+#define CUDA_DEVICE_DEVICE_H
 
 /* A GPU as the backend's host side sees it: memory, one ordered queue of work, recorded graphs.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_DEVICE_CUDA_H
-#define CUDA_DEVICE_CUDA_H
+#ifndef CUDA_DEVICE_DEVICE_CUDA_H
+#define CUDA_DEVICE_DEVICE_CUDA_H
 
 /* What launches need of the device besides device.h; for nvcc only. */
 

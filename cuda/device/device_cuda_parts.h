@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_DEVICE_CUDA_PARTS_H
-#define CUDA_DEVICE_CUDA_PARTS_H
+#ifndef CUDA_DEVICE_DEVICE_CUDA_PARTS_H
+#define CUDA_DEVICE_DEVICE_CUDA_PARTS_H
 
 /* What a device is inside, for the files of device.h over the CUDA runtime alone. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_SIMT_H
-#define CUDA_SIMT_H
+#ifndef CUDA_DEVICE_SIMT_H
+#define CUDA_DEVICE_SIMT_H
 
 /* What kernels are written with, and nothing else: under nvcc this is CUDA, under the host's C++ compiler an
  * emulator (emu/), so that every kernel runs in the ordinary tests.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_SIMT_CUDA_H
-#define CUDA_SIMT_CUDA_H
+#ifndef CUDA_DEVICE_SIMT_CUDA_H
+#define CUDA_DEVICE_SIMT_CUDA_H
 
 /* simt.h under nvcc. All PTX is here. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_WAIT_H
-#define CUDA_WAIT_H
+#ifndef CUDA_DEVICE_WAIT_H
+#define CUDA_DEVICE_WAIT_H
 
 /* Waiting for the device, always with a bound. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_GRAPHS_H
-#define CUDA_GRAPHS_H
+#ifndef CUDA_HOST_GRAPHS_H
+#define CUDA_HOST_GRAPHS_H
 
 /* Decode as recorded graphs: one for each bucket of rows, recorded once, launched for every step whose sets
  * are single rows that are sampled. Positions, ids and tables are on the device, so one recording serves

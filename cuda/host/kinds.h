@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_KINDS_H
-#define CUDA_KINDS_H
+#ifndef CUDA_HOST_KINDS_H
+#define CUDA_HOST_KINDS_H
 
 /* A model cut down to one layer of each kind, over the weights, the pools and the workspace of the whole:
  * what a kernel meets in any layer it meets there, and a pass costs as much however deep the model is.

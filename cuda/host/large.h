@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_LARGE_H
-#define CUDA_LARGE_H
+#ifndef CUDA_HOST_LARGE_H
+#define CUDA_HOST_LARGE_H
 
 /* Large products by NVIDIA's cuBLASLt: those of a layer's matrices with many rows, some of a prompt, where
  * they are asked for (backend_cuda_config.library_rows).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_PASS_H
-#define CUDA_PASS_H
+#ifndef CUDA_HOST_PASS_H
+#define CUDA_HOST_PASS_H
 
 /* One pass of a step's rows through the model, queued on the stream: resolve, layers, logits, sampling.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_SLOTS_H
-#define CUDA_SLOTS_H
+#ifndef CUDA_HOST_SLOTS_H
+#define CUDA_HOST_SLOTS_H
 
 /* Slots: their memory on the device, and what the host knows of them.
  *

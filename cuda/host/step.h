@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_STEP_H
-#define CUDA_STEP_H
+#ifndef CUDA_HOST_STEP_H
+#define CUDA_HOST_STEP_H
 
 /* Steps: row sets in, results out, up to STEPS_FLIGHTS of them under way. */
 

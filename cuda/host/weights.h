@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_WEIGHTS_H
-#define CUDA_WEIGHTS_H
+#ifndef CUDA_HOST_WEIGHTS_H
+#define CUDA_HOST_WEIGHTS_H
 
 /* A model's weights on the device, by the roles of model/tensors.h. */
 

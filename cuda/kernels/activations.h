@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_ACTIVATIONS_H
-#define CUDA_ACTIVATIONS_H
+#ifndef CUDA_KERNELS_ACTIVATIONS_H
+#define CUDA_KERNELS_ACTIVATIONS_H
 
 /* What kernels that make activations share: four columns of a row to a thread, so that rows are read and
  * written 16 bytes at a time and eight neighbouring lanes hold a block of 32. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_BLOCK_SUM_H
-#define CUDA_BLOCK_SUM_H
+#ifndef CUDA_KERNELS_BLOCK_SUM_H
+#define CUDA_KERNELS_BLOCK_SUM_H
 
 /* Sums over all threads of a block, in one order whatever else the launch has. */
 

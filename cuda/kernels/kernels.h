@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_KERNELS_H
-#define CUDA_KERNELS_H
+#ifndef CUDA_KERNELS_KERNELS_H
+#define CUDA_KERNELS_KERNELS_H
 
 /* The kernels, each as a function that queues it on a stream: 0 or a fault (device.h).
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_LAYOUT_H
-#define CUDA_LAYOUT_H
+#ifndef CUDA_KERNELS_LAYOUT_H
+#define CUDA_KERNELS_LAYOUT_H
 
 /* How weight matrices lie in device memory.
  *

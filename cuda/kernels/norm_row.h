@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_NORM_ROW_H
-#define CUDA_NORM_ROW_H
+#ifndef CUDA_KERNELS_NORM_ROW_H
+#define CUDA_KERNELS_NORM_ROW_H
 
 /* What kernels_norm does to a row, for a block of threads that has other work besides: the row stays in
  * memory, for its registers are taken. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_SHARES_H
-#define CUDA_SHARES_H
+#ifndef CUDA_KERNELS_SHARES_H
+#define CUDA_KERNELS_SHARES_H
 
 /* Who multiplies which columns of the wide tiles of a product (tile.h): stream-K with fixed pieces.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_STATE_H
-#define CUDA_STATE_H
+#ifndef CUDA_KERNELS_STATE_H
+#define CUDA_KERNELS_STATE_H
 
 /* What host and kernels both read and write: slots, the description of a step, and its results.
  *

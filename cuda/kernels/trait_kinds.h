@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_TRAIT_KINDS_H
-#define CUDA_TRAIT_KINDS_H
+#ifndef CUDA_KERNELS_TRAIT_KINDS_H
+#define CUDA_KERNELS_TRAIT_KINDS_H
 
 /* What kernels make of the kinds in model/kinds.h. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_VISITS_H
-#define CUDA_VISITS_H
+#ifndef CUDA_KERNELS_VISITS_H
+#define CUDA_KERNELS_VISITS_H
 
 /* How many places a tile of visits has, which those who make tiles and those who multiply them agree on. */
 

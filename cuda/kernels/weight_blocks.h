@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_WEIGHT_BLOCKS_H
-#define CUDA_WEIGHT_BLOCKS_H
+#ifndef CUDA_KERNELS_WEIGHT_BLOCKS_H
+#define CUDA_KERNELS_WEIGHT_BLOCKS_H
 
 /* A lane's share of a quantized row: one block of 32 columns, from the planes (layout.h) to a product.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_BACKEND_H
-#define WORKER_ENGINE_BACKEND_H
+#ifndef ENGINE_BACKEND_BACKEND_H
+#define ENGINE_BACKEND_BACKEND_H
 
 /* What the engine asks of hardware: one table of functions, asynchronous. This file is all that the author of
  * a backend needs; tests/unit/engine/fake.c asserts every rule of it that binds the caller.

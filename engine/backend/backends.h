@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_BACKENDS_H
-#define WORKER_ENGINE_BACKENDS_H
+#ifndef ENGINE_BACKEND_BACKENDS_H
+#define ENGINE_BACKEND_BACKENDS_H
 
 /* Which backend computes on the device that --device names.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_KV_GROUPS_H
-#define WORKER_ENGINE_KV_GROUPS_H
+#ifndef ENGINE_BACKEND_KV_GROUPS_H
+#define ENGINE_BACKEND_KV_GROUPS_H
 
 /* KV groups of a model: which layers share tables of KV blocks (backend.h), and how many blocks a group of
  * them wants. For backends, and for who tells what memory a model will take. */

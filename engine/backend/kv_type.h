@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_KV_TYPE_H
-#define WORKER_ENGINE_KV_TYPE_H
+#ifndef ENGINE_BACKEND_KV_TYPE_H
+#define ENGINE_BACKEND_KV_TYPE_H
 
 /* What keys and values are kept in, by name. */
 

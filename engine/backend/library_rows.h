@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_LIBRARY_ROWS_H
-#define WORKER_ENGINE_LIBRARY_ROWS_H
+#ifndef ENGINE_BACKEND_LIBRARY_ROWS_H
+#define ENGINE_BACKEND_LIBRARY_ROWS_H
 
 /* From how many rows on a step's products are cuBLASLt's (backend_cuda_config), as options name it. */
 

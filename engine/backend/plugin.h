@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_PLUGIN_H
-#define WORKER_ENGINE_PLUGIN_H
+#ifndef ENGINE_BACKEND_PLUGIN_H
+#define ENGINE_BACKEND_PLUGIN_H
 
 /* A backend that lies in a shared object of its own, quern-NAME.so, and is loaded when it is asked for: so
  * one build of the programs runs on machines with and without what the backend needs.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_PROFILE_H
-#define WORKER_ENGINE_PROFILE_H
+#ifndef ENGINE_BACKEND_PROFILE_H
+#define ENGINE_BACKEND_PROFILE_H
 
 /* What kernels have done, by name: what a backend that can be profiled gathers. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_WEIGHT_PAGES_H
-#define WORKER_ENGINE_WEIGHT_PAGES_H
+#ifndef ENGINE_BACKEND_WEIGHT_PAGES_H
+#define ENGINE_BACKEND_WEIGHT_PAGES_H
 
 /* Memory for a segment of weights: huge pages where the kernel makes some, on the nodes of its place. */
 

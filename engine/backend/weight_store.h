@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_WEIGHT_STORE_H
-#define WORKER_ENGINE_WEIGHT_STORE_H
+#ifndef ENGINE_BACKEND_WEIGHT_STORE_H
+#define ENGINE_BACKEND_WEIGHT_STORE_H
 
 /* Packed weights, once per machine: the first worker of a user that loads a model packs it into a segment of
  * shared memory, the others map that read-only and start at once.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_BLOCKS_H
-#define WORKER_ENGINE_BLOCKS_H
+#ifndef ENGINE_CACHE_BLOCKS_H
+#define ENGINE_CACHE_BLOCKS_H
 
 /* Who holds which KV block. Numbers only: what is in a block belongs to the backend.
  *

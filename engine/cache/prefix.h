@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_PREFIX_H
-#define WORKER_ENGINE_PREFIX_H
+#ifndef ENGINE_CACHE_PREFIX_H
+#define ENGINE_CACHE_PREFIX_H
 
 /* The prefix cache: full KV blocks, found by the ids that are in them and all ids before those.
  *

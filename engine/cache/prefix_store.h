@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_PREFIX_STORE_H
-#define WORKER_ENGINE_PREFIX_STORE_H
+#ifndef ENGINE_CACHE_PREFIX_STORE_H
+#define ENGINE_CACHE_PREFIX_STORE_H
 
 /* The prefix store: KV blocks in memory that the workers of a pool share, so that what one has computed
  * another need not, nor one that is started in its place.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_LOGITS_H
-#define WORKER_ENGINE_LOGITS_H
+#ifndef ENGINE_SAMPLING_LOGITS_H
+#define ENGINE_SAMPLING_LOGITS_H
 
 /* Passes over all logits of a row, which take the widest vector registers there are: a vocabulary has 100,000
  * ids and more, and what happens to each of them id by id takes a millisecond. Every build gives the same

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_MASKS_H
-#define WORKER_ENGINE_MASKS_H
+#ifndef ENGINE_SAMPLING_MASKS_H
+#define ENGINE_SAMPLING_MASKS_H
 
 /* The masks of sequences that follow a grammar, made on a thread of their own while a step runs.
  *

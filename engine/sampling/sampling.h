@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_SAMPLING_H
-#define WORKER_ENGINE_SAMPLING_H
+#ifndef ENGINE_SAMPLING_SAMPLING_H
+#define ENGINE_SAMPLING_SAMPLING_H
 
 /* Sampling: a pure function of (logits, parameters, counts of what was used, seed, position).
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_ENGINE_TOP_P_H
-#define WORKER_ENGINE_TOP_P_H
+#ifndef ENGINE_SAMPLING_TOP_P_H
+#define ENGINE_SAMPLING_TOP_P_H
 
 /* Where about top-p ends in a whole row, by a few passes over all logits and without sorting any. */
 

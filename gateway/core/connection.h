@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_CONNECTION_H
-#define GATEWAY_CONNECTION_H
+#ifndef GATEWAY_CORE_CONNECTION_H
+#define GATEWAY_CORE_CONNECTION_H
 
 /* The connections of clients, beside what libmicrohttpd keeps of them: whose exchange runs on each, since
  * when a request is awaited, and whether the client has gone while nothing was read from it or written to it.

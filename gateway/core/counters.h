@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_COUNTERS_H
-#define GATEWAY_COUNTERS_H
+#ifndef GATEWAY_CORE_COUNTERS_H
+#define GATEWAY_CORE_COUNTERS_H
 
 /* What the gateway counts, for /metrics. Only ever grows. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_GATEWAY_H
-#define GATEWAY_GATEWAY_H
+#ifndef GATEWAY_CORE_GATEWAY_H
+#define GATEWAY_CORE_GATEWAY_H
 
 /* What handlers know of the gateway as a whole. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_OPTIONS_H
-#define GATEWAY_OPTIONS_H
+#ifndef GATEWAY_CORE_OPTIONS_H
+#define GATEWAY_CORE_OPTIONS_H
 
 /* What the gateway was asked to do: its command line. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_PARAMETERS_H
-#define GATEWAY_PARAMETERS_H
+#ifndef GATEWAY_CORE_PARAMETERS_H
+#define GATEWAY_CORE_PARAMETERS_H
 
 /* What a client asks to be generated, whatever family it is of: a request of libquern, and what the answer is
  * to look like.

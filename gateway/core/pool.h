@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_POOL_H
-#define GATEWAY_POOL_H
+#ifndef GATEWAY_CORE_POOL_H
+#define GATEWAY_CORE_POOL_H
 
 /* The pool behind the gateway: one session, opened again and again while there is none, and what the pool
  * last said of itself.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_ANSWER_H
-#define GATEWAY_ANSWER_H
+#ifndef GATEWAY_FORMS_ANSWER_H
+#define GATEWAY_FORMS_ANSWER_H
 
 /* The text of a choice on its way into the answer: told in the stream as it comes, or kept for the body; with
  * calls of tools taken out where there are some. */

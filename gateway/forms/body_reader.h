@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_BODY_READER_H
-#define GATEWAY_BODY_READER_H
+#ifndef GATEWAY_FORMS_BODY_READER_H
+#define GATEWAY_FORMS_BODY_READER_H
 
 /* The bodies of requests, from JSON to parameters, without holding up the gateway's loop.
  *

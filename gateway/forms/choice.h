@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_CHOICE_H
-#define GATEWAY_CHOICE_H
+#ifndef GATEWAY_FORMS_CHOICE_H
+#define GATEWAY_FORMS_CHOICE_H
 
 /* An answer under way, its choices, and the hooks by which a family tells them. generation.h says how it
  * lives. */

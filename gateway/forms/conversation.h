@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_CONVERSATION_H
-#define GATEWAY_CONVERSATION_H
+#ifndef GATEWAY_FORMS_CONVERSATION_H
+#define GATEWAY_FORMS_CONVERSATION_H
 
 /* Messages of a conversation, as OpenAI's and Ollama's clients write them, into a request. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_EMBEDDINGS_H
-#define GATEWAY_EMBEDDINGS_H
+#ifndef GATEWAY_FORMS_EMBEDDINGS_H
+#define GATEWAY_FORMS_EMBEDDINGS_H
 
 /* What answers an exchange that asks for embeddings: one request of the pool for each input, a few of them at
  * a time, and one answer when all have ended. The first that fails is the answer, and the others are

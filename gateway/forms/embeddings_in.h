@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_EMBEDDINGS_IN_H
-#define GATEWAY_EMBEDDINGS_IN_H
+#ifndef GATEWAY_FORMS_EMBEDDINGS_IN_H
+#define GATEWAY_FORMS_EMBEDDINGS_IN_H
 
 /* What a request for embeddings asks for: one input or several, each a text or token ids. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_GENERATION_H
-#define GATEWAY_GENERATION_H
+#ifndef GATEWAY_FORMS_GENERATION_H
+#define GATEWAY_FORMS_GENERATION_H
 
 /* What answers an exchange that asks for text: one request of the pool for each choice, told in the form of
  * the client's family.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_GRAMMAR_H
-#define GATEWAY_GRAMMAR_H
+#ifndef GATEWAY_FORMS_GRAMMAR_H
+#define GATEWAY_FORMS_GRAMMAR_H
 
 /* What an answer has to be, in the words of each family of clients. Whether a grammar is one, and what of a
  * schema is not supported, the pool says. */

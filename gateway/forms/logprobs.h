@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_LOGPROBS_H
-#define GATEWAY_LOGPROBS_H
+#ifndef GATEWAY_FORMS_LOGPROBS_H
+#define GATEWAY_FORMS_LOGPROBS_H
 
 /* Log probabilities of the tokens of a choice, between the pool and an answer, as OpenAI's clients expect
  * them. Natural logarithms, as theirs. They are written as JSON when they come: the work of a long answer is

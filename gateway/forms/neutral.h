@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_NEUTRAL_H
-#define GATEWAY_NEUTRAL_H
+#ifndef GATEWAY_FORMS_NEUTRAL_H
+#define GATEWAY_FORMS_NEUTRAL_H
 
 /* Parameters that clients of other servers send with their defaults. A value that asks for what happens
  * anyway is accepted; any other is refused by name. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_THINKING_H
-#define GATEWAY_THINKING_H
+#ifndef GATEWAY_FORMS_THINKING_H
+#define GATEWAY_FORMS_THINKING_H
 
 /* Requests about thinking before the answer. Whether a model thinks is up to its chat template, and a request
  * cannot change it: one that asks for anything else is refused by name, once its model is known. */

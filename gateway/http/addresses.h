@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_ADDRESSES_H
-#define GATEWAY_ADDRESSES_H
+#ifndef GATEWAY_HTTP_ADDRESSES_H
+#define GATEWAY_HTTP_ADDRESSES_H
 
 /* How many connections each client's address has. An address is one of IPv4, or a /64 of IPv6, which is what
  * one customer gets; of link-local ones, which all share one, the whole. Loopback is not counted: who comes

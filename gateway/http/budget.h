@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_BUDGET_H
-#define GATEWAY_BUDGET_H
+#ifndef GATEWAY_HTTP_BUDGET_H
+#define GATEWAY_HTTP_BUDGET_H
 
 /* Bytes that are held for clients, against the most that may be. A budget can be a part of another one: what
  * is taken from it is taken from both. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_EXCHANGE_H
-#define GATEWAY_EXCHANGE_H
+#ifndef GATEWAY_HTTP_EXCHANGE_H
+#define GATEWAY_HTTP_EXCHANGE_H
 
 /* One request of HTTP and its answer.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_FRAMING_H
-#define GATEWAY_FRAMING_H
+#ifndef GATEWAY_HTTP_FRAMING_H
+#define GATEWAY_HTTP_FRAMING_H
 
 /* Whether the head of a request says in exactly one way where the request ends.
  *

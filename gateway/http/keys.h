@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_KEYS_H
-#define GATEWAY_KEYS_H
+#ifndef GATEWAY_HTTP_KEYS_H
+#define GATEWAY_HTTP_KEYS_H
 
 /* Who may use the gateway, and how much at once.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_ORIGIN_H
-#define GATEWAY_ORIGIN_H
+#ifndef GATEWAY_HTTP_ORIGIN_H
+#define GATEWAY_HTTP_ORIGIN_H
 
 /* Which pages, in whose browser, may use a gateway that has no keys.
  *

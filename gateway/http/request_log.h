@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_REQUEST_LOG_H
-#define GATEWAY_REQUEST_LOG_H
+#ifndef GATEWAY_HTTP_REQUEST_LOG_H
+#define GATEWAY_HTTP_REQUEST_LOG_H
 
 /* A JSON line for each request, in a file: who asked what kind of thing when, how it ended, and how long each
  * phase took. Nothing of what was asked or answered is in it, except what an error quotes: the name of a

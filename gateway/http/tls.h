@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_TLS_H
-#define GATEWAY_TLS_H
+#ifndef GATEWAY_HTTP_TLS_H
+#define GATEWAY_HTTP_TLS_H
 
 /* The certificate and the key of a server, as their files have them. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_TRACEPARENT_H
-#define GATEWAY_TRACEPARENT_H
+#ifndef GATEWAY_HTTP_TRACEPARENT_H
+#define GATEWAY_HTTP_TRACEPARENT_H
 
 /* The header `traceparent` of W3C Trace Context, by which a request is found again in the traces of whoever
  * sent it: 00-<32 digits>-<16 digits>-<2 digits>, hexadecimal in lower case. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_UNREAD_H
-#define GATEWAY_UNREAD_H
+#ifndef GATEWAY_HTTP_UNREAD_H
+#define GATEWAY_HTTP_UNREAD_H
 
 /* The bytes of answers that their clients have not read yet, and who has to go when there is no room for
  * more.

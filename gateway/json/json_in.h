@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_JSON_IN_H
-#define GATEWAY_JSON_IN_H
+#ifndef GATEWAY_JSON_JSON_IN_H
+#define GATEWAY_JSON_JSON_IN_H
 
 /* What clients send: JSON objects whose keys are known, each read by its row of a table.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_JSON_MEMORY_H
-#define GATEWAY_JSON_MEMORY_H
+#ifndef GATEWAY_JSON_JSON_MEMORY_H
+#define GATEWAY_JSON_JSON_MEMORY_H
 
 /* Where jansson makes the tree of one body: a region of a fixed size that is given back all at once.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_JSON_OUT_H
-#define GATEWAY_JSON_OUT_H
+#ifndef GATEWAY_JSON_JSON_OUT_H
+#define GATEWAY_JSON_JSON_OUT_H
 
 /* JSON written straight into bytes: answers are made for every token, and have a fixed shape.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_REFUSAL_H
-#define GATEWAY_REFUSAL_H
+#ifndef GATEWAY_JSON_REFUSAL_H
+#define GATEWAY_JSON_REFUSAL_H
 
 /* Why an exchange is not answered with what was asked for, and how each family of clients is told. */
 

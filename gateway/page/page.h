@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_PAGE_H
-#define GATEWAY_PAGE_H
+#ifndef GATEWAY_PAGE_PAGE_H
+#define GATEWAY_PAGE_PAGE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_PAGE_FILES_H
-#define GATEWAY_PAGE_FILES_H
+#ifndef GATEWAY_PAGE_PAGE_FILES_H
+#define GATEWAY_PAGE_PAGE_FILES_H
 
 /* The files of the page as the build found them: gateway/page/embed writes the array. */
 

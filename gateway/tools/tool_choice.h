@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_TOOL_CHOICE_H
-#define GATEWAY_TOOL_CHOICE_H
+#ifndef GATEWAY_TOOLS_TOOL_CHOICE_H
+#define GATEWAY_TOOLS_TOOL_CHOICE_H
 
 /* Whether tools are to be called, which of them, and how many at once. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_TOOL_FORM_H
-#define GATEWAY_TOOL_FORM_H
+#ifndef GATEWAY_TOOLS_TOOL_FORM_H
+#define GATEWAY_TOOLS_TOOL_FORM_H
 
 /* In which forms models call tools: how their calls are found in an answer (tool_parser.h), and what an
  * answer is made of that has to be a call (tool_grammar.h). The pool says by a name which form a model has.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_TOOL_GRAMMAR_H
-#define GATEWAY_TOOL_GRAMMAR_H
+#ifndef GATEWAY_TOOLS_TOOL_GRAMMAR_H
+#define GATEWAY_TOOLS_TOOL_GRAMMAR_H
 
 /* What an answer has to be where calls are forced, or held to something: a grammar for the pool (GBNF, with
  * the schemas of arguments in it), in the form that the model calls tools in. */

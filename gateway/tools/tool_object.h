@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_TOOL_OBJECT_H
-#define GATEWAY_TOOL_OBJECT_H
+#ifndef GATEWAY_TOOLS_TOOL_OBJECT_H
+#define GATEWAY_TOOLS_TOOL_OBJECT_H
 
 /* One call as a model writes it, a JSON object, read while it is written:
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_TOOL_PARSER_H
-#define GATEWAY_TOOL_PARSER_H
+#ifndef GATEWAY_TOOLS_TOOL_PARSER_H
+#define GATEWAY_TOOLS_TOOL_PARSER_H
 
 /* Calls of tools out of the text of an answer, while it comes, in the form that its model has.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_TOOLS_H
-#define GATEWAY_TOOLS_H
+#ifndef GATEWAY_TOOLS_TOOLS_H
+#define GATEWAY_TOOLS_TOOLS_H
 
 /* The tools that a client offers, and calls that were made before, as chat templates expect them: JSON in
  * OpenAI's form, whatever the client's is. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_HEALTH_H
-#define GATEWAY_HEALTH_H
+#ifndef GATEWAY_WATCH_HEALTH_H
+#define GATEWAY_WATCH_HEALTH_H
 
 #include "gateway/http/exchange.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_METRICS_H
-#define GATEWAY_METRICS_H
+#ifndef GATEWAY_WATCH_METRICS_H
+#define GATEWAY_WATCH_METRICS_H
 
 #include "gateway/http/exchange.h"
 

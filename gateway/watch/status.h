@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_STATUS_H
-#define GATEWAY_STATUS_H
+#ifndef GATEWAY_WATCH_STATUS_H
+#define GATEWAY_WATCH_STATUS_H
 
 #include "gateway/http/exchange.h"
 

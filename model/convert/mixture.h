@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CONVERT_MIXTURE_H
-#define WORKER_CONVERT_MIXTURE_H
+#ifndef MODEL_CONVERT_MIXTURE_H
+#define MODEL_CONVERT_MIXTURE_H
 
 /* Which format each tensor of a quantized model gets: "Q4_K" is the same for every matrix, "Q4_K_M" spends
  * more bits where errors cost most. Rows that are no multiple of 256 get a format of 32 instead, IQ4_NL for

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CONVERT_QUANTIZE_H
-#define WORKER_CONVERT_QUANTIZE_H
+#ifndef MODEL_CONVERT_QUANTIZE_H
+#define MODEL_CONVERT_QUANTIZE_H
 
 /* From a model in F32, F16 or BF16 to one in a smaller format. Metadata is copied; general.file_type is set.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CONVERT_RANDOM_BLOCKS_H
-#define WORKER_CONVERT_RANDOM_BLOCKS_H
+#ifndef MODEL_CONVERT_RANDOM_BLOCKS_H
+#define MODEL_CONVERT_RANDOM_BLOCKS_H
 
 /* Random weights made directly in a tensor format. */
 

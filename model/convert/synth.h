@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CONVERT_SYNTH_H
-#define WORKER_CONVERT_SYNTH_H
+#ifndef MODEL_CONVERT_SYNTH_H
+#define MODEL_CONVERT_SYNTH_H
 
 /* Models of real shapes and every architecture with random weights, for benchmarks and tests.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_CONVERT_SYNTH_VOCABULARY_H
-#define WORKER_CONVERT_SYNTH_VOCABULARY_H
+#ifndef MODEL_CONVERT_SYNTH_VOCABULARY_H
+#define MODEL_CONVERT_SYNTH_VOCABULARY_H
 
 /* A made-up vocabulary of the SentencePiece kind: part of synth_write. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_HUGGINGFACE_CONFIG_H
-#define WORKER_HUGGINGFACE_CONFIG_H
+#ifndef MODEL_HUGGINGFACE_CONFIG_H
+#define MODEL_HUGGINGFACE_CONFIG_H
 
 /* config.json of a model of the kinds llama, mistral, qwen2 and qwen3: read, and written as GGUF's metadata.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_HUGGINGFACE_FOLDER_H
-#define WORKER_HUGGINGFACE_FOLDER_H
+#ifndef MODEL_HUGGINGFACE_FOLDER_H
+#define MODEL_HUGGINGFACE_FOLDER_H
 
 /* Models as they are published: a folder with config.json, SafeTensors files (model.safetensors, or shards
  * that model.safetensors.index.json lists), tokenizer.json and what belongs to it. Where

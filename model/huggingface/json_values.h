@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_HUGGINGFACE_JSON_VALUES_H
-#define WORKER_HUGGINGFACE_JSON_VALUES_H
+#ifndef MODEL_HUGGINGFACE_JSON_VALUES_H
+#define MODEL_HUGGINGFACE_JSON_VALUES_H
 
 /* Typed reads of JSON files that somebody else wrote. Reasons name the key; who knows the file puts its name
  * before them. */

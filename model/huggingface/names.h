@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_HUGGINGFACE_NAMES_H
-#define WORKER_HUGGINGFACE_NAMES_H
+#ifndef MODEL_HUGGINGFACE_NAMES_H
+#define MODEL_HUGGINGFACE_NAMES_H
 
 /* What Hugging Face's transformers call the tensors of the kinds that config.h knows, and GGUF. */
 

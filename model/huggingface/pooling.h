@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_HUGGINGFACE_POOLING_H
-#define WORKER_HUGGINGFACE_POOLING_H
+#ifndef MODEL_HUGGINGFACE_POOLING_H
+#define MODEL_HUGGINGFACE_POOLING_H
 
 /* 1_Pooling/config.json of sentence-transformers: what an embedding is made of. */
 

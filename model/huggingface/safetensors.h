@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_HUGGINGFACE_SAFETENSORS_H
-#define WORKER_HUGGINGFACE_SAFETENSORS_H
+#ifndef MODEL_HUGGINGFACE_SAFETENSORS_H
+#define MODEL_HUGGINGFACE_SAFETENSORS_H
 
 /* SafeTensors files (https://github.com/huggingface/safetensors): a length, a header in JSON, the tensors'
  * bytes.

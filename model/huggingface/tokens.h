@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_HUGGINGFACE_TOKENS_H
-#define WORKER_HUGGINGFACE_TOKENS_H
+#ifndef MODEL_HUGGINGFACE_TOKENS_H
+#define MODEL_HUGGINGFACE_TOKENS_H
 
 /* tokenizer.json and what stands beside it, written as GGUF's metadata. */
 

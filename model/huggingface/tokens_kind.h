@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_HUGGINGFACE_TOKENS_KIND_H
-#define WORKER_HUGGINGFACE_TOKENS_KIND_H
+#ifndef MODEL_HUGGINGFACE_TOKENS_KIND_H
+#define MODEL_HUGGINGFACE_TOKENS_KIND_H
 
 /* Which of the tokenizers that Quern has a tokenizer.json describes. */
 

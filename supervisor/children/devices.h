@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SUPERVISOR_DEVICES_H
-#define SUPERVISOR_DEVICES_H
+#ifndef SUPERVISOR_CHILDREN_DEVICES_H
+#define SUPERVISOR_CHILDREN_DEVICES_H
 
 /* How many devices this machine has: as many workers a pool has that was not told a number. */
 

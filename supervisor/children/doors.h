@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SUPERVISOR_DOORS_H
-#define SUPERVISOR_DOORS_H
+#ifndef SUPERVISOR_CHILDREN_DOORS_H
+#define SUPERVISOR_CHILDREN_DOORS_H
 
 /* The two sockets on which a worker is reached: its link, on which its broker and it speak of work, and its
  * stream, on which it publishes. They are bound and listen before it starts, and it inherits them: so a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SUPERVISOR_GATEWAY_H
-#define SUPERVISOR_GATEWAY_H
+#ifndef SUPERVISOR_CHILDREN_GATEWAY_H
+#define SUPERVISOR_CHILDREN_GATEWAY_H
 
 /* The gateway of a pool that was asked to serve HTTP: a process that is kept running, and replaced. It is a
  * client of the pool like any other, so whatever becomes of it, or of the broker, does not concern the other.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SUPERVISOR_LAUNCH_H
-#define SUPERVISOR_LAUNCH_H
+#ifndef SUPERVISOR_CHILDREN_LAUNCH_H
+#define SUPERVISOR_CHILDREN_LAUNCH_H
 
 /* Starting one process of the pool: a worker, the broker, or a gateway. */
 

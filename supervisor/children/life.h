@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SUPERVISOR_LIFE_H
-#define SUPERVISOR_LIFE_H
+#ifndef SUPERVISOR_CHILDREN_LIFE_H
+#define SUPERVISOR_CHILDREN_LIFE_H
 
 /* Whether a process does anything, as the kernel tells: of one that loads a model and has not counted any
  * progress yet, there is nothing else to judge by. */

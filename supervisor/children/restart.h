@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SUPERVISOR_RESTART_H
-#define SUPERVISOR_RESTART_H
+#ifndef SUPERVISOR_CHILDREN_RESTART_H
+#define SUPERVISOR_CHILDREN_RESTART_H
 
 /* When a dead worker is started again, and when a silent one counts as dead. Policy only: no process is
  * touched, the time comes in as an argument. */

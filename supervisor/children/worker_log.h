@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SUPERVISOR_WORKER_LOG_H
-#define SUPERVISOR_WORKER_LOG_H
+#ifndef SUPERVISOR_CHILDREN_WORKER_LOG_H
+#define SUPERVISOR_CHILDREN_WORKER_LOG_H
 
 /* The stderr of a worker: passed on line by line, the last line remembered as the reason should it die. */
 

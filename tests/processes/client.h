@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_BROKER_CLIENT_H
-#define TESTS_UNIT_BROKER_CLIENT_H
+#ifndef TESTS_PROCESSES_CLIENT_H
+#define TESTS_PROCESSES_CLIENT_H
 
 /* A real quern-broker with fake workers, and plain sockets to talk to it. */
 

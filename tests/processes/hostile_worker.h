@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_BROKER_HOSTILE_WORKER_H
-#define TESTS_UNIT_BROKER_HOSTILE_WORKER_H
+#ifndef TESTS_PROCESSES_HOSTILE_WORKER_H
+#define TESTS_PROCESSES_HOSTILE_WORKER_H
 
 /* What a worker that was taken over may send, by hand and on a connection of its own: no ZeroMQ socket would.
  * Each takes the broker's next connection to a door, sends until nobody takes it any more, or for so long

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_CHARACTERS_H
-#define WORKER_GRAMMAR_CHARACTERS_H
+#ifndef TEXT_GRAMMAR_CHARACTERS_H
+#define TEXT_GRAMMAR_CHARACTERS_H
 
 /* What the readers of GBNF and of regular expressions share: a place in a text, its characters and escapes,
  * repeats, and sets that grow. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_EXPRESSION_H
-#define WORKER_GRAMMAR_EXPRESSION_H
+#ifndef TEXT_GRAMMAR_EXPRESSION_H
+#define TEXT_GRAMMAR_EXPRESSION_H
 
 /* A context-free grammar as the readers of GBNF, regular expressions and JSON Schema make it: rules, and in
  * each an expression over code points and other rules.

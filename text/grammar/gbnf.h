@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_GBNF_H
-#define WORKER_GRAMMAR_GBNF_H
+#ifndef TEXT_GRAMMAR_GBNF_H
+#define TEXT_GRAMMAR_GBNF_H
 
 /* GBNF: rules `name ::= …`, of which `root` says what an answer is.
  *

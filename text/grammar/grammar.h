@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_GRAMMAR_H
-#define WORKER_GRAMMAR_GRAMMAR_H
+#ifndef TEXT_GRAMMAR_GRAMMAR_H
+#define TEXT_GRAMMAR_GRAMMAR_H
 
 /* What an answer has to be: a grammar, read once, and the place of each answer in it.
  *

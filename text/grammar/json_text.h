@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_JSON_TEXT_H
-#define WORKER_GRAMMAR_JSON_TEXT_H
+#ifndef TEXT_GRAMMAR_JSON_TEXT_H
+#define TEXT_GRAMMAR_JSON_TEXT_H
 
 /* The parts of JSON as expressions: characters of strings, numbers within bounds, white space, any value.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_MACHINE_H
-#define WORKER_GRAMMAR_MACHINE_H
+#ifndef TEXT_GRAMMAR_MACHINE_H
+#define TEXT_GRAMMAR_MACHINE_H
 
 /* A program at work: where texts stand that are being made after one grammar.
  *

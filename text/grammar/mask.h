@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_MASK_H
-#define WORKER_GRAMMAR_MASK_H
+#ifndef TEXT_GRAMMAR_MASK_H
+#define TEXT_GRAMMAR_MASK_H
 
 /* Which tokens of the vocabulary may follow a state. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_PROGRAM_H
-#define WORKER_GRAMMAR_PROGRAM_H
+#ifndef TEXT_GRAMMAR_PROGRAM_H
+#define TEXT_GRAMMAR_PROGRAM_H
 
 /* A grammar made ready to be run over bytes: a small pushdown automaton.
  *

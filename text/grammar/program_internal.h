@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_PROGRAM_INTERNAL_H
-#define WORKER_GRAMMAR_PROGRAM_INTERNAL_H
+#ifndef TEXT_GRAMMAR_PROGRAM_INTERNAL_H
+#define TEXT_GRAMMAR_PROGRAM_INTERNAL_H
 
 /* What the makers of a program share: nodes are made from the end of a text to its beginning, so each knows
  * where it goes on. PROGRAM_NONE is no node, for want of room or memory; it passes through. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_REGEX_H
-#define WORKER_GRAMMAR_REGEX_H
+#ifndef TEXT_GRAMMAR_REGEX_H
+#define TEXT_GRAMMAR_REGEX_H
 
 /* Regular expressions, in the part that the usual dialects have in common:
  *

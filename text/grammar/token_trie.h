@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_TOKEN_TRIE_H
-#define WORKER_GRAMMAR_TOKEN_TRIE_H
+#ifndef TEXT_GRAMMAR_TOKEN_TRIE_H
+#define TEXT_GRAMMAR_TOKEN_TRIE_H
 
 /* The vocabulary as a trie over the bytes that tokens add to a text.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_CHAT_TEMPLATE_H
-#define WORKER_TEMPLATE_CHAT_TEMPLATE_H
+#ifndef TEXT_TEMPLATE_CHAT_TEMPLATE_H
+#define TEXT_TEMPLATE_CHAT_TEMPLATE_H
 
 /* Conversation → prompt, by the Jinja template that a model carries (tokenizer.chat_template).
  *

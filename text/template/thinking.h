@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_THINKING_H
-#define WORKER_TEMPLATE_THINKING_H
+#ifndef TEXT_TEMPLATE_THINKING_H
+#define TEXT_TEMPLATE_THINKING_H
 
 /* Whether a model thinks before it answers, as far as its chat template shows it. */
 

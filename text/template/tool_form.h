@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_TOOL_FORM_H
-#define WORKER_TEMPLATE_TOOL_FORM_H
+#ifndef TEXT_TEMPLATE_TOOL_FORM_H
+#define TEXT_TEMPLATE_TOOL_FORM_H
 
 /* In which form a model calls tools, as far as its chat template shows it. Whoever reads the answers knows
  * the forms by their names; PROTOCOL.md lists them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_MERGE_H
-#define WORKER_TOKENIZER_MERGE_H
+#ifndef TEXT_TOKENIZER_MERGE_H
+#define TEXT_TOKENIZER_MERGE_H
 
 /* Joins neighbours of a sequence of symbols, the best pair first, until no pair may be joined.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_NORMALIZE_H
-#define WORKER_TOKENIZER_NORMALIZE_H
+#ifndef TEXT_TOKENIZER_NORMALIZE_H
+#define TEXT_TOKENIZER_NORMALIZE_H
 
 /* Unicode's normalization form C (UAX #15): what can be written as one character, or as a letter and its
  * marks in several orders, is written one way. For tokenizers that were trained on such texts alone. */

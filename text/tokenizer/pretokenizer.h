@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_PRETOKENIZER_H
-#define WORKER_TOKENIZER_PRETOKENIZER_H
+#ifndef TEXT_TOKENIZER_PRETOKENIZER_H
+#define TEXT_TOKENIZER_PRETOKENIZER_H
 
 /* Cuts text into words before byte-level BPE, by the regular expressions that a model was trained with.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_PRETOKENIZER_TABLE_H
-#define WORKER_TOKENIZER_PRETOKENIZER_TABLE_H
+#ifndef TEXT_TOKENIZER_PRETOKENIZER_TABLE_H
+#define TEXT_TOKENIZER_PRETOKENIZER_TABLE_H
 
 /* The pre-tokenizers that are known, as data. Private to pretokenizer.c and its tests. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_SPECIAL_H
-#define WORKER_TOKENIZER_SPECIAL_H
+#ifndef TEXT_TOKENIZER_SPECIAL_H
+#define TEXT_TOKENIZER_SPECIAL_H
 
 /* Tokens that stand in the text as a whole: user-defined ones always, control and unknown ones on demand.
  *

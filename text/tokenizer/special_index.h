@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_SPECIAL_INDEX_H
-#define WORKER_TOKENIZER_SPECIAL_INDEX_H
+#ifndef TEXT_TOKENIZER_SPECIAL_INDEX_H
+#define TEXT_TOKENIZER_SPECIAL_INDEX_H
 
 /* Which special tokens begin at a place of a text, longest first: one automaton for all of them.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_TOKENIZER_H
-#define WORKER_TOKENIZER_TOKENIZER_H
+#ifndef TEXT_TOKENIZER_TOKENIZER_H
+#define TEXT_TOKENIZER_TOKENIZER_H
 
 /* Text ↔ token ids, from the vocabulary that a GGUF file carries (tokenizer.ggml.*).
  *

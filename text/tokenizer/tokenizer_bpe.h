@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_TOKENIZER_BPE_H
-#define WORKER_TOKENIZER_TOKENIZER_BPE_H
+#ifndef TEXT_TOKENIZER_TOKENIZER_BPE_H
+#define TEXT_TOKENIZER_TOKENIZER_BPE_H
 
 /* The kind "gpt2": byte-level BPE, ranked merges inside the words of a pre-tokenizer. Private to the
  * tokenizer's sources. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_TOKENIZER_SPM_H
-#define WORKER_TOKENIZER_TOKENIZER_SPM_H
+#ifndef TEXT_TOKENIZER_TOKENIZER_SPM_H
+#define TEXT_TOKENIZER_TOKENIZER_SPM_H
 
 /* The kind "llama": SentencePiece-style merges by score. Private to the tokenizer's sources. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TOKENIZER_VOCABULARY_H
-#define WORKER_TOKENIZER_VOCABULARY_H
+#ifndef TEXT_TOKENIZER_VOCABULARY_H
+#define TEXT_TOKENIZER_VOCABULARY_H
 
 /* The tokens of a GGUF file: their spellings, types and scores, copied and checked; and spelling → id.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_LINK_H
-#define WORKER_LINK_H
+#ifndef WORKER_LINK_LINK_H
+#define WORKER_LINK_LINK_H
 
 /* The worker link: the DEALER on which a worker and its broker speak of work. Frames go on the stream. The
  * broker connects, and so does the next one if that is killed; the worker connects to nobody.

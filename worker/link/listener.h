@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_LISTENER_H
-#define WORKER_LISTENER_H
+#ifndef WORKER_LINK_LISTENER_H
+#define WORKER_LINK_LISTENER_H
 
 /* Where a socket of the worker is reached: a unix socket that listens already, made by whoever started the
  * worker and inherited. The worker itself makes none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_STREAM_H
-#define WORKER_STREAM_H
+#ifndef WORKER_LINK_STREAM_H
+#define WORKER_LINK_STREAM_H
 
 /* The worker's stream: the XPUB on which frames leave, the window behind it, and who has subscribed. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_WINDOW_H
-#define WORKER_WINDOW_H
+#ifndef WORKER_LINK_WINDOW_H
+#define WORKER_LINK_WINDOW_H
 
 /* The frames that a worker has published and the broker has not acknowledged, kept for a resend.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_BINDING_H
-#define WORKER_BINDING_H
+#ifndef WORKER_START_BINDING_H
+#define WORKER_START_BINDING_H
 
 /* Which cores a worker computes on, and on which nodes of memory its weights lie. Decided from a topology and
  * from the worker's place among those of this machine alone, so all of them come to decisions that go

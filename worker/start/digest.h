@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_DIGEST_H
-#define WORKER_DIGEST_H
+#ifndef WORKER_START_DIGEST_H
+#define WORKER_START_DIGEST_H
 
 /* The digest of a model that is being loaded. Other workers or an earlier start may know it (weight_store.h,
  * digest_file.h); where nobody does, a thread reads the files while the backend packs what they hold, so that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_DIGEST_FILE_H
-#define WORKER_DIGEST_FILE_H
+#ifndef WORKER_START_DIGEST_FILE_H
+#define WORKER_START_DIGEST_FILE_H
 
 /* Digests of models that this user's workers have read before, so that the next start need not read all of
  * the files for them: in $XDG_CACHE_HOME/quern/digests, else ~/.cache/quern/digests.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_LOADING_H
-#define WORKER_LOADING_H
+#ifndef WORKER_START_LOADING_H
+#define WORKER_START_LOADING_H
 
 /* How far a load is, told in lines that are few enough for a log. */
 

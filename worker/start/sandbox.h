@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_SANDBOX_H
-#define WORKER_SANDBOX_H
+#ifndef WORKER_START_SANDBOX_H
+#define WORKER_START_SANDBOX_H
 
 /* What a worker gives up before it reads its model, so that who takes it over by way of a hostile model file,
  * template or text holds no more than this one process: no program is started, no file written, made or

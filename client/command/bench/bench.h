@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_BENCH_H
-#define CLIENT_COMMAND_BENCH_H
+#ifndef CLIENT_COMMAND_BENCH_BENCH_H
+#define CLIENT_COMMAND_BENCH_BENCH_H
 
 /* The benchmarks, and what they share: a spread of measurements, and what the machine's memory gives. */
 

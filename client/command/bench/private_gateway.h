@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_PRIVATE_GATEWAY_H
-#define CLIENT_COMMAND_PRIVATE_GATEWAY_H
+#ifndef CLIENT_COMMAND_BENCH_PRIVATE_GATEWAY_H
+#define CLIENT_COMMAND_BENCH_PRIVATE_GATEWAY_H
 
 /* A quern-gateway that lives as long as a verb: a child, before the pool of a run directory, on a free port
  * of the loopback interface. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_POOL_H
-#define CLIENT_COMMAND_POOL_H
+#ifndef CLIENT_COMMAND_POOL_POOL_H
+#define CLIENT_COMMAND_POOL_POOL_H
 
 /* Which pool a verb talks to: one that was named, the one that runs, or a private one that lives as long as
  * the verb. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_POOL_ARGUMENTS_H
-#define CLIENT_COMMAND_POOL_ARGUMENTS_H
+#ifndef CLIENT_COMMAND_POOL_POOL_ARGUMENTS_H
+#define CLIENT_COMMAND_POOL_POOL_ARGUMENTS_H
 
 /* The options that verbs share which talk to a pool, or start a private one. */
 

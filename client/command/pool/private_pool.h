@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_PRIVATE_POOL_H
-#define CLIENT_COMMAND_PRIVATE_POOL_H
+#ifndef CLIENT_COMMAND_POOL_PRIVATE_POOL_H
+#define CLIENT_COMMAND_POOL_PRIVATE_POOL_H
 
 /* A pool that lives as long as a verb: quern-broker, as a child, in a fresh temporary run directory. */
 

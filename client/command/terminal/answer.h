@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_ANSWER_H
-#define CLIENT_COMMAND_ANSWER_H
+#ifndef CLIENT_COMMAND_TERMINAL_ANSWER_H
+#define CLIENT_COMMAND_TERMINAL_ANSWER_H
 
 /* One request, followed to its end. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_INTERRUPT_H
-#define CLIENT_COMMAND_INTERRUPT_H
+#ifndef CLIENT_COMMAND_TERMINAL_INTERRUPT_H
+#define CLIENT_COMMAND_TERMINAL_INTERRUPT_H
 
 /* Signals that ask a verb to end: SIGINT, SIGTERM, SIGHUP. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_IO_H
-#define CLIENT_COMMAND_IO_H
+#ifndef CLIENT_COMMAND_TERMINAL_IO_H
+#define CLIENT_COMMAND_TERMINAL_IO_H
 
 /* The verbs' standard input and output. Writing goes past stdio, which takes a signal in the middle of a
  * write for a failure. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_LINE_EDITOR_H
-#define CLIENT_COMMAND_LINE_EDITOR_H
+#ifndef CLIENT_COMMAND_TERMINAL_LINE_EDITOR_H
+#define CLIENT_COMMAND_TERMINAL_LINE_EDITOR_H
 
 /* The lines that a user types: edited, with a history, where stdin is a terminal; else the lines of stdin.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_PROGRESS_H
-#define CLIENT_COMMAND_PROGRESS_H
+#ifndef CLIENT_COMMAND_TERMINAL_PROGRESS_H
+#define CLIENT_COMMAND_TERMINAL_PROGRESS_H
 
 /* One line on the terminal that says what is being waited for, and for how long. Nothing is shown where
  * stderr is no terminal, nor before a fifth of a second has passed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_PROMPT_H
-#define CLIENT_COMMAND_PROMPT_H
+#ifndef CLIENT_COMMAND_TERMINAL_PROMPT_H
+#define CLIENT_COMMAND_TERMINAL_PROMPT_H
 
 /* What `quern run` asks: its arguments, with the text on stdin added to them where stdin is the command's
  * own.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_RUN_OUTPUT_H
-#define CLIENT_COMMAND_RUN_OUTPUT_H
+#ifndef CLIENT_COMMAND_TERMINAL_RUN_OUTPUT_H
+#define CLIENT_COMMAND_TERMINAL_RUN_OUTPUT_H
 
 /* The three shapes of what quern run writes to stdout. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_COMMAND_TURN_H
-#define CLIENT_COMMAND_TURN_H
+#ifndef CLIENT_COMMAND_TERMINAL_TURN_H
+#define CLIENT_COMMAND_TERMINAL_TURN_H
 
 /* What the user says next in a conversation: a line, or several between lines of quotes as Python has them.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_COPIES_H
-#define CUDA_COPIES_H
+#ifndef CUDA_HOST_MEMORY_COPIES_H
+#define CUDA_HOST_MEMORY_COPIES_H
 
 /* KV blocks to the host and back, in the order of the stream, through pinned staging. */
 

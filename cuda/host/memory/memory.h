@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_MEMORY_H
-#define CUDA_MEMORY_H
+#ifndef CUDA_HOST_MEMORY_MEMORY_H
+#define CUDA_HOST_MEMORY_MEMORY_H
 
 /* Memory that the backend takes when it opens. Everything is described twice by the same code: once with
  * device NULL, which only counts, so that what does not fit is known, with all its numbers, before anything

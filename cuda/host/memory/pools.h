@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_POOLS_H
-#define CUDA_POOLS_H
+#ifndef CUDA_HOST_MEMORY_POOLS_H
+#define CUDA_HOST_MEMORY_POOLS_H
 
 /* The KV pools of a backend, one for each group of layers (engine/backend/kv_groups.h), and which is whose.
  *

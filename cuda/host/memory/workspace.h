@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_WORKSPACE_H
-#define CUDA_WORKSPACE_H
+#ifndef CUDA_HOST_MEMORY_WORKSPACE_H
+#define CUDA_HOST_MEMORY_WORKSPACE_H
 
 /* Every intermediate of a pass, taken once for the most rows of a step: recorded graphs hold its addresses,
  * and nothing is allocated while serving. */

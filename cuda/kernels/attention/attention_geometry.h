@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_ATTENTION_GEOMETRY_H
-#define CUDA_ATTENTION_GEOMETRY_H
+#ifndef CUDA_KERNELS_ATTENTION_ATTENTION_GEOMETRY_H
+#define CUDA_KERNELS_ATTENTION_ATTENTION_GEOMETRY_H
 
 /* How attention cuts its work, which the plan (attention_plan.cu) and the kernel (attention.cu) agree on.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_ATTENTION_PIECE_H
-#define CUDA_ATTENTION_PIECE_H
+#ifndef CUDA_KERNELS_ATTENTION_ATTENTION_PIECE_H
+#define CUDA_KERNELS_ATTENTION_ATTENTION_PIECE_H
 
 /* What a block of threads does with one piece of a sequence for one item (attention_geometry.h): two warp
  * matrix products with shared memory between them, and no running maximum:

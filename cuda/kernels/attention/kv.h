@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_KV_H
-#define CUDA_KV_H
+#ifndef CUDA_KERNELS_ATTENTION_KV_H
+#define CUDA_KERNELS_ATTENTION_KV_H
 
 /* The inside of a KV block, for kernels only: where heads.cu writes and attention_piece.h reads.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_KV_Q8_H
-#define CUDA_KV_Q8_H
+#ifndef CUDA_KERNELS_ATTENTION_KV_Q8_H
+#define CUDA_KERNELS_ATTENTION_KV_Q8_H
 
 /* Keys and values in 8 bits (kv.h): number = scale · quant, −127 ≤ quant ≤ 127, and behind the quants of a
  * part its scales, f16, one for KV_SCALED neighbouring dims of a position:

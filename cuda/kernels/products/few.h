@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_FEW_H
-#define CUDA_FEW_H
+#ifndef CUDA_KERNELS_PRODUCTS_FEW_H
+#define CUDA_KERNELS_PRODUCTS_FEW_H
 
 /* Products of one to four rows of activations, for a warp.
  *

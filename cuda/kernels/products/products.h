@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_PRODUCTS_H
-#define CUDA_PRODUCTS_H
+#ifndef CUDA_KERNELS_PRODUCTS_PRODUCTS_H
+#define CUDA_KERNELS_PRODUCTS_PRODUCTS_H
 
 /* Up to KERNELS_PRODUCTS products in one launch: each has a range of blockIdx.x, for its rows. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_TILE_H
-#define CUDA_TILE_H
+#ifndef CUDA_KERNELS_PRODUCTS_TILE_H
+#define CUDA_KERNELS_PRODUCTS_TILE_H
 
 /* A tile of a product, on tensor cores: int8 by int8, m16n8k32, one block of 32 columns at a time.
  *

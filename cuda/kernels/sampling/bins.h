@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_BINS_H
-#define CUDA_BINS_H
+#ifndef CUDA_KERNELS_SAMPLING_BINS_H
+#define CUDA_KERNELS_SAMPLING_BINS_H
 
 /* Candidates counted by their distance from the best, in bins of equal width in
  * logit / temperature, for kernels only: a single look at all of them says

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_CANDIDATES_H
-#define CUDA_CANDIDATES_H
+#ifndef CUDA_KERNELS_SAMPLING_CANDIDATES_H
+#define CUDA_KERNELS_SAMPLING_CANDIDATES_H
 
 /* Ids as sampling sees them, for kernels only: a row's logits after masks, penalties and biases, a chunk of
  * ids at a time, and each of them as the key of engine/sampling/sampling.c, whose order is the order of the

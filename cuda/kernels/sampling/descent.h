@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_DESCENT_H
-#define CUDA_DESCENT_H
+#ifndef CUDA_KERNELS_SAMPLING_DESCENT_H
+#define CUDA_KERNELS_SAMPLING_DESCENT_H
 
 /* A block of threads over all candidates of a row, for kernels only, and the question that top-k, top-p and
  * the most likely ids are all forms of: how far down the order of keys until the amounts, 1 or probability

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_SAMPLE_H
-#define CUDA_SAMPLE_H
+#ifndef CUDA_KERNELS_SAMPLING_SAMPLE_H
+#define CUDA_KERNELS_SAMPLING_SAMPLE_H
 
 /* The kernels that kernels_sample queues one after the other, and what they leave for each other. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_MESSAGES_H
-#define GATEWAY_MESSAGES_H
+#ifndef GATEWAY_FORMS_ANTHROPIC_MESSAGES_H
+#define GATEWAY_FORMS_ANTHROPIC_MESSAGES_H
 
 #include "gateway/http/exchange.h"
 #include "gateway/json/json_in.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_MESSAGES_IN_H
-#define GATEWAY_MESSAGES_IN_H
+#ifndef GATEWAY_FORMS_ANTHROPIC_MESSAGES_IN_H
+#define GATEWAY_FORMS_ANTHROPIC_MESSAGES_IN_H
 
 /* Anthropic's messages: what was called and what came of it stands in blocks of their content, and becomes
  * messages of its own. */

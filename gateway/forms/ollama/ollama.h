@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_OLLAMA_H
-#define GATEWAY_OLLAMA_H
+#ifndef GATEWAY_FORMS_OLLAMA_OLLAMA_H
+#define GATEWAY_FORMS_OLLAMA_OLLAMA_H
 
 #include "gateway/http/exchange.h"
 #include "gateway/json/json_in.h"

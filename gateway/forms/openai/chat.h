@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_CHAT_H
-#define GATEWAY_CHAT_H
+#ifndef GATEWAY_FORMS_OPENAI_CHAT_H
+#define GATEWAY_FORMS_OPENAI_CHAT_H
 
 #include "gateway/http/exchange.h"
 #include "gateway/json/json_in.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_COMPLETIONS_H
-#define GATEWAY_COMPLETIONS_H
+#ifndef GATEWAY_FORMS_OPENAI_COMPLETIONS_H
+#define GATEWAY_FORMS_OPENAI_COMPLETIONS_H
 
 #include "gateway/http/exchange.h"
 #include "gateway/json/json_in.h"

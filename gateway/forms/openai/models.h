@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_MODELS_H
-#define GATEWAY_MODELS_H
+#ifndef GATEWAY_FORMS_OPENAI_MODELS_H
+#define GATEWAY_FORMS_OPENAI_MODELS_H
 
 #include "gateway/http/exchange.h"
 

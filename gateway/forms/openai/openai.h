@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_OPENAI_H
-#define GATEWAY_OPENAI_H
+#ifndef GATEWAY_FORMS_OPENAI_OPENAI_H
+#define GATEWAY_FORMS_OPENAI_OPENAI_H
 
 /* What the answers of /v1/chat/completions and /v1/completions have in common. */
 

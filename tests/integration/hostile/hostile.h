@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_INTEGRATION_HOSTILE_H
-#define TESTS_INTEGRATION_HOSTILE_H
+#ifndef TESTS_INTEGRATION_HOSTILE_HOSTILE_H
+#define TESTS_INTEGRATION_HOSTILE_HOSTILE_H
 
 /* Ways to bother a pool, for hostile.c: each is a function that goes on until it is over. */
 

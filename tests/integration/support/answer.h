@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_INTEGRATION_ANSWER_H
-#define TESTS_INTEGRATION_ANSWER_H
+#ifndef TESTS_INTEGRATION_SUPPORT_ANSWER_H
+#define TESTS_INTEGRATION_SUPPORT_ANSWER_H
 
 /* Collects what a request produced and checks the promises of the stream while it comes: ids contiguous from
  * 0, one end, nothing after it, and the end's count equal to the ids seen. */

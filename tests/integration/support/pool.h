@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_INTEGRATION_POOL_H
-#define TESTS_INTEGRATION_POOL_H
+#ifndef TESTS_INTEGRATION_SUPPORT_POOL_H
+#define TESTS_INTEGRATION_SUPPORT_POOL_H
 
 /* A real pool for a test: quern-broker and its workers, in a fresh run directory, from the build folder that
  * the running test lies in. When something is off, a function says what, with the pool's own log, and aborts

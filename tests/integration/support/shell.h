@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_INTEGRATION_SHELL_H
-#define TESTS_INTEGRATION_SHELL_H
+#ifndef TESTS_INTEGRATION_SUPPORT_SHELL_H
+#define TESTS_INTEGRATION_SUPPORT_SHELL_H
 
 /* Quern's programs as somebody types them: lines of shell, and what they print. */
 

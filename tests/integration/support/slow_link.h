@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_INTEGRATION_SLOW_LINK_H
-#define TESTS_INTEGRATION_SLOW_LINK_H
+#ifndef TESTS_INTEGRATION_SUPPORT_SLOW_LINK_H
+#define TESTS_INTEGRATION_SUPPORT_SLOW_LINK_H
 
 /* A slow link between a pool on TCP and its clients: a process that takes their connections at another
  * address of this machine and passes on what comes, to the clients no more than so many bytes a second over

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_INTEGRATION_TERMINAL_H
-#define TESTS_INTEGRATION_TERMINAL_H
+#ifndef TESTS_INTEGRATION_SUPPORT_TERMINAL_H
+#define TESTS_INTEGRATION_SUPPORT_TERMINAL_H
 
 /* quern on a terminal of its own: what is typed and what is seen. One at a time. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_INTEGRATION_ZMTP_H
-#define TESTS_INTEGRATION_ZMTP_H
+#ifndef TESTS_INTEGRATION_SUPPORT_ZMTP_H
+#define TESTS_INTEGRATION_SUPPORT_ZMTP_H
 
 /* Connections that speak the wire protocol by hand, for what no ZeroMQ socket would send. */
 

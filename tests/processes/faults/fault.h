@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_FAULTS_FAULT_H
-#define TESTS_UNIT_FAULTS_FAULT_H
+#ifndef TESTS_PROCESSES_FAULTS_FAULT_H
+#define TESTS_PROCESSES_FAULTS_FAULT_H
 
 /* Calls into libc that fail when they are told to. A program that is linked with fault.c (ld --wrap) counts
  * the calls that Quern's own code makes, wherever they stand, and has the n-th of a kind fail, once: with n =

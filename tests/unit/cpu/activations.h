@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_CPU_ACTIVATIONS_H
-#define TESTS_UNIT_WORKER_CPU_ACTIVATIONS_H
+#ifndef TESTS_UNIT_CPU_ACTIVATIONS_H
+#define TESTS_UNIT_CPU_ACTIVATIONS_H
 
 /* Activations by the textbook. */
 

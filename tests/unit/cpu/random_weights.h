@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_CPU_RANDOM_WEIGHTS_H
-#define TESTS_UNIT_WORKER_CPU_RANDOM_WEIGHTS_H
+#ifndef TESTS_UNIT_CPU_RANDOM_WEIGHTS_H
+#define TESTS_UNIT_CPU_RANDOM_WEIGHTS_H
 
 /* Random numbers that are the same in every run, and random weight rows in the file's formats. */
 

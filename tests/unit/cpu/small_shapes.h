@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_CPU_SMALL_SHAPES_H
-#define TESTS_UNIT_WORKER_CPU_SMALL_SHAPES_H
+#ifndef TESTS_UNIT_CPU_SMALL_SHAPES_H
+#define TESTS_UNIT_CPU_SMALL_SHAPES_H
 
 /* Shapes of small models. */
 

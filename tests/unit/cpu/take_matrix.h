@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_CPU_TAKE_MATRIX_H
-#define TESTS_UNIT_WORKER_CPU_TAKE_MATRIX_H
+#ifndef TESTS_UNIT_CPU_TAKE_MATRIX_H
+#define TESTS_UNIT_CPU_TAKE_MATRIX_H
 
 /* A matrix by itself, with memory of its own and its bias, to be packed. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_ENGINE_FAKE_H
-#define TESTS_UNIT_WORKER_ENGINE_FAKE_H
+#ifndef TESTS_UNIT_ENGINE_FAKE_H
+#define TESTS_UNIT_ENGINE_FAKE_H
 
 /* A model without weights and a backend without arithmetic, for tests of the engine.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_ENGINE_FAKE_STATE_H
-#define TESTS_UNIT_WORKER_ENGINE_FAKE_STATE_H
+#ifndef TESTS_UNIT_ENGINE_FAKE_STATE_H
+#define TESTS_UNIT_ENGINE_FAKE_STATE_H
 
 /* What the backend of fake.h holds, for its two halves: fake.c is what the host calls and asserts the
  * contract, fake_device.c what the device does when a step's time has come. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_ENGINE_HARNESS_H
-#define TESTS_UNIT_WORKER_ENGINE_HARNESS_H
+#ifndef TESTS_UNIT_ENGINE_HARNESS_H
+#define TESTS_UNIT_ENGINE_HARNESS_H
 
 /* An engine on the fake backend, and what came out of it per tag, checked event by event. */
 

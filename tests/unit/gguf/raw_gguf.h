@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_GGUF_RAW_GGUF_H
-#define TESTS_UNIT_WORKER_GGUF_RAW_GGUF_H
+#ifndef TESTS_UNIT_GGUF_RAW_GGUF_H
+#define TESTS_UNIT_GGUF_RAW_GGUF_H
 
 /* Spells out a GGUF file number by number, right or wrong as the test wants it. */
 

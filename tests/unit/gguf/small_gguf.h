@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_GGUF_SMALL_GGUF_H
-#define TESTS_UNIT_WORKER_GGUF_SMALL_GGUF_H
+#ifndef TESTS_UNIT_GGUF_SMALL_GGUF_H
+#define TESTS_UNIT_GGUF_SMALL_GGUF_H
 
 /* A small file that is right. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_JSON_SCHEMA_INTERNAL_H
-#define WORKER_GRAMMAR_JSON_SCHEMA_INTERNAL_H
+#ifndef TEXT_GRAMMAR_JSON_SCHEMA_INTERNAL_H
+#define TEXT_GRAMMAR_JSON_SCHEMA_INTERNAL_H
 
 /* What the parts of json_schema.c share. A function of a part gives the expression, or NULL with reader->code
  * set: GRAMMAR_E_INVALID with the reason, or -ENOMEM. */

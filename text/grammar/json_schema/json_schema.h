@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMAR_JSON_SCHEMA_H
-#define WORKER_GRAMMAR_JSON_SCHEMA_H
+#ifndef TEXT_GRAMMAR_JSON_SCHEMA_JSON_SCHEMA_H
+#define TEXT_GRAMMAR_JSON_SCHEMA_JSON_SCHEMA_H
 
 /* JSON Schema (draft 2020-12, and what the drafts before it have in common with it) as rules for JSON text.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_JINJA_JINJA_H
-#define WORKER_TEMPLATE_JINJA_JINJA_H
+#ifndef TEXT_TEMPLATE_JINJA_JINJA_H
+#define TEXT_TEMPLATE_JINJA_JINJA_H
 
 /* Jinja templates, as far as chat templates use them (syntax.h says what that is), rendered over JSON values.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_JINJA_PARSER_H
-#define WORKER_TEMPLATE_JINJA_PARSER_H
+#ifndef TEXT_TEMPLATE_JINJA_PARSER_H
+#define TEXT_TEMPLATE_JINJA_PARSER_H
 
 /* What the parts of the parser share: statements (parser.c), expressions (parse_expression.c) and the values
  * in them (parse_value.c). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_JINJA_STRING_OPS_H
-#define WORKER_TEMPLATE_JINJA_STRING_OPS_H
+#ifndef TEXT_TEMPLATE_JINJA_STRING_OPS_H
+#define TEXT_TEMPLATE_JINJA_STRING_OPS_H
 
 /* What filters and methods of strings have in common. Marks stay with their bytes. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_JINJA_SYNTAX_H
-#define WORKER_TEMPLATE_JINJA_SYNTAX_H
+#ifndef TEXT_TEMPLATE_JINJA_SYNTAX_H
+#define TEXT_TEMPLATE_JINJA_SYNTAX_H
 
 /* A template's source: its tokens, and the tree that they make.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_JINJA_VALUE_H
-#define WORKER_TEMPLATE_JINJA_VALUE_H
+#ifndef TEXT_TEMPLATE_JINJA_VALUE_H
+#define TEXT_TEMPLATE_JINJA_VALUE_H
 
 /* Values of a running template, and the run that owns them.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_BROKER_QUEUED_H
-#define TESTS_UNIT_BROKER_QUEUED_H
+#ifndef TESTS_UNIT_BROKER_CHOOSE_QUEUED_H
+#define TESTS_UNIT_BROKER_CHOOSE_QUEUED_H
 
 /* A queue, and requests in it, for the tests of it. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_BROKER_ROUTED_H
-#define TESTS_UNIT_BROKER_ROUTED_H
+#ifndef TESTS_UNIT_BROKER_CHOOSE_ROUTED_H
+#define TESTS_UNIT_BROKER_CHOOSE_ROUTED_H
 
 /* A few workers and what is known of their caches, for the tests of routing. */
 

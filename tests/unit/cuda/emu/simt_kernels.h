@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_CUDA_SIMT_KERNELS_H
-#define TESTS_UNIT_CUDA_SIMT_KERNELS_H
+#ifndef TESTS_UNIT_CUDA_EMU_SIMT_KERNELS_H
+#define TESTS_UNIT_CUDA_EMU_SIMT_KERNELS_H
 
 #include "cuda/device/device.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_CUDA_INPUTS_H
-#define TESTS_UNIT_CUDA_INPUTS_H
+#ifndef TESTS_UNIT_CUDA_KERNELS_INPUTS_H
+#define TESTS_UNIT_CUDA_KERNELS_INPUTS_H
 
 /* Rows of activations for products' tests. */
 

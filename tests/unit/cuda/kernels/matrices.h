@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_CUDA_MATRICES_H
-#define TESTS_UNIT_CUDA_MATRICES_H
+#ifndef TESTS_UNIT_CUDA_KERNELS_MATRICES_H
+#define TESTS_UNIT_CUDA_KERNELS_MATRICES_H
 
 /* Matrices for products' tests. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_CUDA_ON_DEVICE_H
-#define TESTS_UNIT_CUDA_ON_DEVICE_H
+#ifndef TESTS_UNIT_CUDA_KERNELS_ON_DEVICE_H
+#define TESTS_UNIT_CUDA_KERNELS_ON_DEVICE_H
 
 /* The emulated device for kernels' tests: memory filled from and read back to the host. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_BACKEND_CONTRACT_H
-#define TESTS_UNIT_WORKER_BACKEND_CONTRACT_H
+#ifndef TESTS_UNIT_ENGINE_BACKEND_BACKEND_CONTRACT_H
+#define TESTS_UNIT_ENGINE_BACKEND_BACKEND_CONTRACT_H
 
 /* What every backend owes the engine, as tests over one table of functions. A program that links it runs them
  * beside its own. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_BACKEND_CONTRACT_FIXTURE_H
-#define TESTS_UNIT_WORKER_BACKEND_CONTRACT_FIXTURE_H
+#ifndef TESTS_UNIT_ENGINE_BACKEND_BACKEND_CONTRACT_FIXTURE_H
+#define TESTS_UNIT_ENGINE_BACKEND_BACKEND_CONTRACT_FIXTURE_H
 
 /* What the tests of backend_contract.h share: a backend that computes a small model, and a prompt for it. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_ENGINE_WEIGHT_STORE_OPENING_H
-#define TESTS_UNIT_WORKER_ENGINE_WEIGHT_STORE_OPENING_H
+#ifndef TESTS_UNIT_ENGINE_BACKEND_WEIGHT_STORE_OPENING_H
+#define TESTS_UNIT_ENGINE_BACKEND_WEIGHT_STORE_OPENING_H
 
 /* A store of weights, opened as a worker does, for a file that only this run of the tests has. */
 

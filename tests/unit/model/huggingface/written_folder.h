@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_HUGGINGFACE_WRITTEN_FOLDER_H
-#define TESTS_UNIT_WORKER_HUGGINGFACE_WRITTEN_FOLDER_H
+#ifndef TESTS_UNIT_MODEL_HUGGINGFACE_WRITTEN_FOLDER_H
+#define TESTS_UNIT_MODEL_HUGGINGFACE_WRITTEN_FOLDER_H
 
 /* A model's folder that a test writes, file by file, and opens. What cannot be written fails the test. */
 

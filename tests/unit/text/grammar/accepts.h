@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_ACCEPTS_H
-#define TESTS_ACCEPTS_H
+#ifndef TESTS_UNIT_TEXT_GRAMMAR_ACCEPTS_H
+#define TESTS_UNIT_TEXT_GRAMMAR_ACCEPTS_H
 
 /* Texts tried on a grammar, as an answer would be made of them. */
 

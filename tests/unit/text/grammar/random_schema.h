@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_RANDOM_SCHEMA_H
-#define TESTS_RANDOM_SCHEMA_H
+#ifndef TESTS_UNIT_TEXT_GRAMMAR_RANDOM_SCHEMA_H
+#define TESTS_UNIT_TEXT_GRAMMAR_RANDOM_SCHEMA_H
 
 /* Random JSON Schemas of the keywords that validate.h knows. Every object says additionalProperties: what a
  * schema leaves open is valid, and no grammar makes it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_VALIDATE_H
-#define TESTS_VALIDATE_H
+#ifndef TESTS_UNIT_TEXT_GRAMMAR_VALIDATE_H
+#define TESTS_UNIT_TEXT_GRAMMAR_VALIDATE_H
 
 /* JSON Schema the other way round: whether a value is valid, by looking at it, for tests of what grammars
  * make. Knows type, enum, const, anyOf, $ref into $defs, and the keywords of objects, arrays, lengths and

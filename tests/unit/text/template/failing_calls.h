@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_TEMPLATE_FAILING_CALLS_H
-#define TESTS_UNIT_WORKER_TEMPLATE_FAILING_CALLS_H
+#ifndef TESTS_UNIT_TEXT_TEMPLATE_FAILING_CALLS_H
+#define TESTS_UNIT_TEXT_TEMPLATE_FAILING_CALLS_H
 
 /* Calls that may fail while a template is compiled and rendered: memory, the charge for work, what values are
  * made with. Programs that are linked so (meson.build) count them, and have one fail. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_TEMPLATE_JINJA_EXAMPLES_H
-#define TESTS_UNIT_WORKER_TEMPLATE_JINJA_EXAMPLES_H
+#ifndef TESTS_UNIT_TEXT_TEMPLATE_JINJA_EXAMPLES_H
+#define TESTS_UNIT_TEXT_TEMPLATE_JINJA_EXAMPLES_H
 
 /* Small templates and what jinja2 (3.1, in its sandbox, with the settings of Hugging Face) makes of them. */
 

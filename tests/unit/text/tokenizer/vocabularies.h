@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_WORKER_TOKENIZER_VOCABULARIES_H
-#define TESTS_UNIT_WORKER_TOKENIZER_VOCABULARIES_H
+#ifndef TESTS_UNIT_TEXT_TOKENIZER_VOCABULARIES_H
+#define TESTS_UNIT_TEXT_TOKENIZER_VOCABULARIES_H
 
 /* Small vocabularies, written token by token, and tokenizers opened from them. */
 

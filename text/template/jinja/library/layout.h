@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_JINJA_LAYOUT_H
-#define WORKER_TEMPLATE_JINJA_LAYOUT_H
+#ifndef TEXT_TEMPLATE_JINJA_LIBRARY_LAYOUT_H
+#define TEXT_TEMPLATE_JINJA_LIBRARY_LAYOUT_H
 
 /* How one value is written in a format: what stands behind the colon of "{:>8.2f}", or between % and letter.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_TEMPLATE_JINJA_STRING_METHODS_H
-#define WORKER_TEMPLATE_JINJA_STRING_METHODS_H
+#ifndef TEXT_TEMPLATE_JINJA_LIBRARY_STRING_METHODS_H
+#define TEXT_TEMPLATE_JINJA_LIBRARY_STRING_METHODS_H
 
 /* What string_split.c has for string_methods.c: the methods that cut a string into parts. */
 

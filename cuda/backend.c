@@ -40,7 +40,7 @@ struct sizes {
     uint32_t n_slots, n_context, max_rows;
     uint32_t n_blocks;     /* of the first group */
     uint32_t library_rows; /* rows from which products are the library's; 0: it makes none */
-    enum shares_rule shares;
+    enum stream_k_rule shares;
 };
 
 struct backend {
@@ -53,7 +53,7 @@ struct backend {
     struct device_slots slots;
     struct steps steps;
     struct copies copies;
-    struct large large;
+    struct library_products large;
     struct pass pass;
     size_t memory_bytes;
 };
@@ -104,16 +104,16 @@ static struct pools_shape shape_of_pools(const struct backend *backend, const st
 }
 
 /* $QUERN_SHARES: never or always, to find out what sharing of tiles has to do with something. */
-static int read_shares_rule(enum shares_rule *ret_rule, struct error *err)
+static int read_shares_rule(enum stream_k_rule *ret_rule, struct error *err)
 {
     static const char *const names[] = {
-        [SHARES_PLANNED] = "planned", [SHARES_NEVER] = "never", [SHARES_ALWAYS] = "always"};
+        [STREAM_K_PLANNED] = "planned", [STREAM_K_NEVER] = "never", [STREAM_K_ALWAYS] = "always"};
     const char *value = getenv("QUERN_SHARES");
     if (!value || !*value)
-        value = names[SHARES_PLANNED];
-    for (int rule = SHARES_PLANNED; rule <= SHARES_ALWAYS; rule++)
+        value = names[STREAM_K_PLANNED];
+    for (int rule = STREAM_K_PLANNED; rule <= STREAM_K_ALWAYS; rule++)
         if (strcmp(value, names[rule]) == 0) {
-            *ret_rule = (enum shares_rule)rule;
+            *ret_rule = (enum stream_k_rule)rule;
             return 0;
         }
     return error_set(err, -EINVAL, "$QUERN_SHARES is \"%s\", and neither planned nor never nor always",
@@ -139,7 +139,7 @@ static int take_state(struct backend *backend, struct device_memory *memory)
                                               sizes->shares};
     workspace_take(&backend->workspace, memory, model, &backend->pools.kv[0], &workspace);
     if (sizes->library_rows > 0)
-        large_take(&backend->large, memory, model, sizes->library_rows, n_rows);
+        library_products_take(&backend->large, memory, model, sizes->library_rows, n_rows);
     copies_init(&backend->copies, memory, &backend->pools);
     const struct slots_shape slots = {sizes->n_slots, sizes->n_context, backend->pools.n_groups,
                                       params->n_vocab};
@@ -371,12 +371,12 @@ static void find_library(struct backend *backend)
     struct error reason;
     if (rows == 0)
         return;
-    if (!large_wants(backend->config.model))
+    if (!library_products_wants(backend->config.model))
         say(backend, "cuBLASLt multiplies nothing of this model: the matrices of its layers are F32");
     else if (rows > backend->sizes.max_rows)
         say(backend, "a step has up to %u rows: none will be multiplied by cuBLASLt, from %u on",
             backend->sizes.max_rows, rows);
-    else if (large_open(&backend->large, &reason) < 0)
+    else if (library_products_open(&backend->large, &reason) < 0)
         say(backend, "cuBLASLt cannot be used, our own kernels multiply: %s", reason.text);
     else
         backend->sizes.library_rows = rows;
@@ -385,11 +385,11 @@ static void find_library(struct backend *backend)
 static int plan_library(struct backend *backend, struct error *err)
 {
     const size_t version = backend->large.calls.version();
-    int r = large_plan(&backend->large, backend->device, &backend->weights, backend->config.model,
-                       &backend->workspace, &backend->config);
+    int r = library_products_plan(&backend->large, backend->device, &backend->weights, backend->config.model,
+                                  &backend->workspace, &backend->config);
     if (r < 0)
         return r == -ENOMEM ? error_set(err, r, "no memory for the plans of cuBLASLt") : r;
-    if (large_takes_any(&backend->large))
+    if (library_products_takes_any(&backend->large))
         say(backend, "steps of %u rows or more that read a prompt are multiplied by cuBLASLt %zu.%zu.%zu",
             backend->sizes.library_rows, version / 10000, version / 100 % 100, version % 100);
     else
@@ -441,14 +441,14 @@ static void cuda_close(struct backend *backend)
     device_slots_deinit(&backend->slots);
     device_weights_deinit(&backend->weights);
     pools_deinit(&backend->pools);
-    large_close(&backend->large);
+    library_products_close(&backend->large);
     device_close(backend->device);
     free(backend);
 }
 
 static int cuda_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
-    enum shares_rule shares = SHARES_PLANNED;
+    enum stream_k_rule shares = STREAM_K_PLANNED;
     int r = check_config(config, err);
     if (r == 0)
         r = read_shares_rule(&shares, err);

@@ -81,8 +81,8 @@ static void look(const struct routing *routing, const struct request *request, u
             least = routing->workers[i].recent;
     for (uint32_t i = 0; i < routing->n_workers; i++) {
         const struct worker *worker = &routing->workers[i];
-        uint64_t restored = belief_expects(&worker->restored, tokens_of(request, request->n_stored));
-        ret_expected[i].cached = belief_expects(&worker->cached, tokens_of(request, ret_pieces[i]));
+        uint64_t restored = hit_estimate_expects(&worker->restored, tokens_of(request, request->n_stored));
+        ret_expected[i].cached = hit_estimate_expects(&worker->cached, tokens_of(request, ret_pieces[i]));
         ret_expected[i].restored = restored - restored / RESTORE_COST;
         ret_saved[i] = saved_by(worker, &ret_expected[i], least);
     }
@@ -130,10 +130,10 @@ void routing_prefilled(struct routing *routing, struct request *request)
 }
 
 /* Of so many tokens that were believed to be there. */
-static void learn(struct belief *belief, uint64_t believed, uint64_t found)
+static void learn(struct hit_estimate *estimate, uint64_t believed, uint64_t found)
 {
     if (believed > 0)
-        belief_learn(belief, believed, found + SLACK_TOKENS >= believed ? believed : found);
+        hit_estimate_learn(estimate, believed, found + SLACK_TOKENS >= believed ? believed : found);
 }
 
 /* The worker counts tokens, the book bytes: it is the share of the prompt that is compared. What the store
@@ -164,5 +164,5 @@ void routing_left(struct routing *routing, struct request *request, const struct
 void routing_lost(struct routing *routing, struct worker *worker)
 {
     prefixes_forget(&routing->prefixes, worker->index);
-    worker->cached = (struct belief){0}; /* of the store it is still believed what it is */
+    worker->cached = (struct hit_estimate){0}; /* of the store it is still believed what it is */
 }

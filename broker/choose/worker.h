@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "broker/choose/belief.h"
+#include "broker/choose/hit_estimate.h"
 #include "broker/wire/outbox.h"
 #include "broker/books/request.h"
 #include "proto/message.h"
@@ -75,7 +75,7 @@ struct worker {
     uint64_t recent;     /* the same of those that it had lately */
 
     /* Of what its own cache should have, and of what it should get from the prefix store. */
-    struct belief cached, restored;
+    struct hit_estimate cached, restored;
 };
 
 /* True when requests may be assigned to it at all. */

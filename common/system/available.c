@@ -5,7 +5,7 @@
  * groups below it together, so every level counts (control_group.h). Pages of files that nobody used lately
  * are charged to a group but given back before its limit is felt, so they count as free. What other processes
  * of this program were promised counts as taken, of the machine and of the groups that they are in
- * (promises.h). What cannot be read limits nothing. */
+ * (memory_commitments.h). What cannot be read limits nothing. */
 
 #include "common/system/available.h"
 
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "common/system/control_group.h"
-#include "common/system/promises.h"
+#include "common/system/memory_commitments.h"
 
 /* The files of one version of control groups. Beyond its limit a group is killed; beyond its brake, which
  * only version 2 has, it is slowed down until it stands. */
@@ -68,7 +68,7 @@ static uint64_t read_limit(const struct version *version, const char *folder)
 
 struct reading {
     struct available available;
-    struct promises promises;
+    struct memory_commitments commitments;
 };
 
 static void apply_group(void *arg, const struct control_group *group)
@@ -85,7 +85,7 @@ static void apply_group(void *arg, const struct control_group *group)
     snprintf(path, sizeof path, "%s/memory.stat", group->folder);
     read_number(path, version->idle, &idle);
     usage -= idle < usage ? idle : usage;
-    usage += promises_open(&reading->promises, group->line);
+    usage += memory_commitments_open(&reading->commitments, group->line);
     uint64_t left = limit > usage ? limit - usage : 0;
     available->now = left < available->now ? left : available->now;
     if (limit < available->total) {
@@ -105,14 +105,14 @@ int available_read(const char *root, struct available *ret_available)
         return -ENOENT;
     available->total *= 1024;
     available->now *= 1024;
-    int r = promises_read(root, available->total, &reading.promises);
+    int r = memory_commitments_read(root, available->total, &reading.commitments);
     if (r < 0)
         return r;
-    available->promised = promises_open(&reading.promises, "");
-    available->siblings = promises_of_siblings(&reading.promises);
+    available->promised = memory_commitments_open(&reading.commitments, "");
+    available->siblings = memory_commitments_of_siblings(&reading.commitments);
     available->now -= available->promised < available->now ? available->promised : available->now;
     control_group_each(root, "memory", apply_group, &reading);
-    promises_deinit(&reading.promises);
+    memory_commitments_deinit(&reading.commitments);
     *ret_available = *available;
     return 0;
 }

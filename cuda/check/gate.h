@@ -8,7 +8,7 @@
  * (inspect.h). The ids that are sampled are those of the host's sampler. The decode is made again as it will
  * be served, from a recorded graph, and has the same bits. In each recorded bucket one row stands as many
  * times as it has rows, or there are slots, and each of these twins agrees with the row alone. Where a
- * library multiplies large steps (large.h) the prompt is inspected again with its products.
+ * library multiplies large steps (library_products.h) the prompt is inspected again with its products.
  *
  * That is 40 rows, and few positions. So there is a second prompt, of 72 rows, and a decode behind it, from
  * position 448 on, where attention goes over three pieces; keys and values before it are made up. It goes

@@ -248,7 +248,7 @@ int inspect_layer_product(struct inspection *look, const char *kernel, uint32_t 
     const struct model_tensor *matrix = &look->model->layers[layer].tensors[role];
     const struct device_product product = {&pass->weights->layers[layer].matrices[role], NULL, stride};
     const struct inspect_site site = {"cublasLtMatmul", matrix, 0, 0, OFF_LARGE};
-    return pass_is_large(pass, look->n_rows) && large_takes(pass->large, &product, x->stride)
+    return pass_is_large(pass, look->n_rows) && library_products_takes(pass->large, &product, x->stride)
                ? check_product(look, &site, true, x, found, stride)
                : inspect_product(look, kernel, matrix, x, found, stride);
 }

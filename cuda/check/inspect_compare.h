@@ -48,7 +48,7 @@ int inspect_activations(struct inspection *look, const char *kernel, uint32_t la
 int inspect_product(struct inspection *look, const char *kernel, const struct model_tensor *matrix,
                     const struct held *x, const float *found, uint32_t stride);
 
-/* The same of a layer's matrix, whose product may be the library's (large.h). */
+/* The same of a layer's matrix, whose product may be the library's (library_products.h). */
 int inspect_layer_product(struct inspection *look, const char *kernel, uint32_t layer, enum tensor_role role,
                           const struct held *x, const float *found, uint32_t stride);
 

@@ -9,8 +9,8 @@
 
 #include "common/clock.h"
 
-#define ROWS    KERNELS_FEW /* of the larger step */
-#define STEPS   5           /* of which the first counts for nothing, and the fastest of the others for all */
+#define ROWS    KERNELS_GEMV /* of the larger step */
+#define STEPS   5 /* of which the first counts for nothing, and the fastest of the others for all */
 #define POLL_MS 1000
 
 /* One step at `position` of slots 0 … n − 1; how long it took. */

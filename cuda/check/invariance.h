@@ -3,8 +3,8 @@
 #define CUDA_CHECK_INVARIANCE_H
 
 /* What it costs that a row's bits do not depend on how many rows there are. Only steps of a few rows differ
- * (kernels.h): of more than KERNELS_FEW the kernels are the same either way. So a step of one row, and one of
- * as many as that, are made both ways and timed, before anything is served. */
+ * (kernels.h): of more than KERNELS_GEMV the kernels are the same either way. So a step of one row, and one
+ * of as many as that, are made both ways and timed, before anything is served. */
 
 #include "cuda/host/step.h"
 

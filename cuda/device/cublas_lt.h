@@ -2,7 +2,7 @@
 #ifndef CUDA_DEVICE_CUBLAS_LT_H
 #define CUDA_DEVICE_CUBLAS_LT_H
 
-/* The calls of NVIDIA's cuBLASLt that large products need (large.h), as a table.
+/* The calls of NVIDIA's cuBLASLt that large products need (library_products.h), as a table.
  *
  * The library is looked for when a backend wants it, and is no dependency: a build has no need of it, and a
  * plugin runs without it. Two builds of cublas_lt_find: cublas_lt.c loads the library, emu/cublas_lt.cc is

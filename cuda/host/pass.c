@@ -15,8 +15,8 @@
  *
  *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
  *
- * Of steps with many rows the layers' products may be a library's (large.h); norms and activations are
- * launches of their own then.
+ * Of steps with many rows the layers' products may be a library's (library_products.h); norms and activations
+ * are launches of their own then.
  *
  * A parallel layer's gate and up read the rows of the first norm: they come before output, whose norm has no
  * weight then, and leaves rows that nothing reads. */
@@ -130,7 +130,7 @@ static int multiply(const struct pass *pass, struct device_stream *queue,
                     uint32_t n_rows)
 {
     const struct multiply_step step = products_of(pass, n_rows);
-    return pass_is_large(pass, n_rows) ? large_multiply(pass->large, queue, products, n, x, &step)
+    return pass_is_large(pass, n_rows) ? library_products_multiply(pass->large, queue, products, n, x, &step)
                                        : kernels_multiply(queue, products, n, x, &step);
 }
 

@@ -7,7 +7,7 @@
  * What is queued depends on the counts alone, which may be more than the step has: so a recorded pass serves
  * every step that is no larger. All functions give 0 or a fault. */
 
-#include "cuda/host/large.h"
+#include "cuda/host/library_products.h"
 #include "cuda/host/memory/pools.h"
 #include "cuda/host/weights.h"
 #include "cuda/host/memory/workspace.h"
@@ -47,8 +47,8 @@ struct pass {
     const struct pass_watch *watch;         /* NULL: nobody */
     const struct backend_step *const *step; /* that is being queued, NULL: unknown; for profiles alone */
     bool invariant;                         /* a row's bits do not depend on how many there are */
-    const struct large *large; /* multiplies where a pass has large_from rows or more; UINT32_MAX: never,
-                                  as where all rows only decode (step.c) */
+    const struct library_products *large; /* multiplies where a pass has large_from rows or more; UINT32_MAX:
+                                  never, as where all rows only decode (step.c) */
     uint32_t large_from;
 };
 

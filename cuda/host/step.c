@@ -436,7 +436,7 @@ static int bring_logits(struct steps *steps, const struct backend_step *step, ui
 }
 
 /* Layers of a step that is not recorded. However many rows only decode, a library does not unpack all weights
- * for them (large.h). */
+ * for them (library_products.h). */
 static int queue_layers(const struct steps *steps, struct device_stream *stream,
                         const struct described *described)
 {

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "cuda/device/device.h"
-#include "cuda/kernels/shares.h"
+#include "cuda/kernels/stream_k.h"
 #include "cuda/kernels/state.h"
 
 #ifdef __cplusplus
@@ -91,12 +91,12 @@ int kernels_norm(struct device_stream *queue, const struct norm_step *norm, uint
 int kernels_quantize(struct device_stream *queue, const struct device_activations *x, uint32_t n_columns,
                      uint32_t n_rows);
 
-/* Memory of products whose tiles several blocks of threads share (shares.h). */
+/* Memory of products whose tiles several blocks of threads share (stream_k.h). */
 struct multiply_scratch {
     uint32_t n_multiprocessors; /* 0: no tile is shared */
-    enum shares_rule rule;
+    enum stream_k_rule rule;
     float *sums;       /* kernels_multiply_scratch bytes */
-    uint32_t *tickets; /* [shares_most_divided], zeros between kernels */
+    uint32_t *tickets; /* [stream_k_most_divided], zeros between kernels */
 };
 size_t kernels_multiply_scratch(uint32_t n_multiprocessors);
 
@@ -111,7 +111,7 @@ struct multiply_step {
  * one launch. F32, F16 and BF16 matrices read x.values, others x.quants. -EINVAL: a format that layout.h does
  * not have, or more columns than x. */
 #define KERNELS_PRODUCTS 3
-#define KERNELS_FEW      4 /* rows, up to which the weights' bytes are all that counts */
+#define KERNELS_GEMV     4 /* rows, up to which the weights' bytes are all that counts */
 struct device_product {
     const struct device_matrix *matrix;
     float *out; /* [n_rows][out_stride] */
@@ -145,7 +145,7 @@ int kernels_multiply_norm(struct device_stream *queue, const struct device_produ
                           const struct device_activations *x, const struct multiply_step *step,
                           const struct norm_step *norm, uint32_t *ticket);
 
-/* ---- what a library multiplies (large.h) ---- */
+/* ---- what a library multiplies (library_products.h) ---- */
 
 /* A matrix as bfloat16, [n_rows][padded_columns]: scale and minimum applied in float, then rounded to the
  * nearest, ties to even. `out` is aligned to 16 bytes. -EINVAL: a format that layout.h does not have. */

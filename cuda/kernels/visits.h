@@ -12,7 +12,7 @@
 /* 0: there are no tiles, each visit is multiplied by itself. Both kinds of tiles give the same bits. */
 static inline uint32_t visits_tile_of(const struct device_visits *visits, uint32_t n_rows, bool reproducible)
 {
-    if (!reproducible && n_rows <= KERNELS_FEW)
+    if (!reproducible && n_rows <= KERNELS_GEMV)
         return 0;
     const uint32_t to_each = n_rows * visits->n_used / visits->n_experts;
     return to_each > 2 * VISITS_THIN ? VISITS_WIDE : VISITS_THIN;

@@ -3,7 +3,7 @@
  * in instructions. The real kernels (multiply.cu, tiles.cu) choose among all formats by a switch, in which
  * nobody finds one loop again. Nothing runs these, and no program has them. */
 
-#include "cuda/kernels/products/few.h"
+#include "cuda/kernels/products/gemv.h"
 
 #include "cuda/kernels/products/tile.h"
 
@@ -50,7 +50,7 @@ static __device__ __forceinline__ void sum_part(const struct tile_task &task, ui
 
 /* loop_wide_Q4_K: of 64. */
 #define WIDE(format)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(WIDE_THREADS, SHARES_AT_ONCE)                               \
+    extern "C" __global__ void __launch_bounds__(WIDE_THREADS, STREAM_K_AT_ONCE)                             \
         loop_wide_##format(const __grid_constant__ struct device_matrix matrix,                              \
                            const __grid_constant__ struct device_activations x, float *out)                  \
     {                                                                                                        \

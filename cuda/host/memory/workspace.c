@@ -78,12 +78,12 @@ static void take_experts(struct expert_workspace *work, struct device_memory *me
 static void take_multiply(struct multiply_scratch *scratch, struct device_memory *memory,
                           const struct workspace_shape *shape)
 {
-    const uint32_t n = shape->shares == SHARES_NEVER ? 0 : shape->n_multiprocessors;
+    const uint32_t n = shape->shares == STREAM_K_NEVER ? 0 : shape->n_multiprocessors;
     *scratch = (struct multiply_scratch){.n_multiprocessors = n, .rule = shape->shares};
     if (n == 0)
         return;
     scratch->sums = device_memory_take(memory, kernels_multiply_scratch(n));
-    scratch->tickets = device_memory_take_zeroed(memory, shares_most_divided(n) * sizeof *scratch->tickets);
+    scratch->tickets = device_memory_take_zeroed(memory, stream_k_most_divided(n) * sizeof *scratch->tickets);
 }
 
 void workspace_take(struct workspace *workspace, struct device_memory *memory, const struct model *model,

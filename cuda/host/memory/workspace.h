@@ -41,7 +41,7 @@ struct workspace {
 struct workspace_shape {
     uint32_t max_rows, max_outputs, n_context;
     uint32_t n_multiprocessors;
-    enum shares_rule shares;
+    enum stream_k_rule shares;
 };
 
 /* The most experts that a row of the model goes to; 0: it has none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of weight matrices with rows of activations. One to four rows take few.h; from five rows on, and
+/* Products of weight matrices with rows of activations. One to four rows take gemv.h; from five rows on, and
  * where a row's bits may not depend on how many there are: tiles.cu. */
 
-#include "cuda/kernels/products/few.h"
+#include "cuda/kernels/products/gemv.h"
 #include "cuda/kernels/norm_row.h"
 
 #include <errno.h>
@@ -93,9 +93,9 @@ static __device__ inline void prefetch_rows(const struct products &products, uin
 /* Grid: [groups of ROWS_PER_BLOCK rows of all matrices][groups of N rows of x]. */
 template <uint32_t N, bool FOLLOWS>
 static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(N))
-    multiply_few(const __grid_constant__ struct products products,
-                 const __grid_constant__ struct device_activations x,
-                 const __grid_constant__ struct following following, uint32_t n_x_rows)
+    multiply_gemv(const __grid_constant__ struct products products,
+                  const __grid_constant__ struct device_activations x,
+                  const __grid_constant__ struct following following, uint32_t n_x_rows)
 {
     const struct block_share share = share_of_block(products, ROWS_PER_BLOCK);
     const struct device_matrix &matrix = products.matrices[share.product];
@@ -117,33 +117,33 @@ static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(N))
 }
 
 template <uint32_t N>
-static int launch_few(struct device_stream *queue, const struct products *products,
-                      const struct device_activations *x, const struct following *following, uint32_t n_rows)
+static int launch_gemv(struct device_stream *queue, const struct products *products,
+                       const struct device_activations *x, const struct following *following, uint32_t n_rows)
 {
     const struct simt_dim grid = {blocks_of(products, ROWS_PER_BLOCK), 1, 1},
                           block = {WARPS * SIMT_LANES, 1, 1};
     const struct following nothing = {};
     if (!following)
-        return simt_launch(queue, "multiply_few", multiply_few<N, false>, grid, block, 0, *products, *x,
+        return simt_launch(queue, "multiply_gemv", multiply_gemv<N, false>, grid, block, 0, *products, *x,
                            nothing, n_rows);
     return simt_launch(queue, following->what == following::NORM ? "multiply_norm" : "multiply_activate",
-                       multiply_few<N, true>, grid, block, sizeof(struct following_shared), *products, *x,
+                       multiply_gemv<N, true>, grid, block, sizeof(struct following_shared), *products, *x,
                        *following, n_rows);
 }
 
-static int multiply_few_rows(struct device_stream *queue, const struct products *products,
-                             const struct device_activations *x, const struct following *following,
-                             uint32_t n_rows)
+static int multiply_gemv_rows(struct device_stream *queue, const struct products *products,
+                              const struct device_activations *x, const struct following *following,
+                              uint32_t n_rows)
 {
     switch (n_rows) {
     case 1:
-        return launch_few<1>(queue, products, x, following, n_rows);
+        return launch_gemv<1>(queue, products, x, following, n_rows);
     case 2:
-        return launch_few<2>(queue, products, x, following, n_rows);
+        return launch_gemv<2>(queue, products, x, following, n_rows);
     case 3:
-        return launch_few<3>(queue, products, x, following, n_rows);
+        return launch_gemv<3>(queue, products, x, following, n_rows);
     default:
-        return launch_few<4>(queue, products, x, following, n_rows);
+        return launch_gemv<4>(queue, products, x, following, n_rows);
     }
 }
 
@@ -153,9 +153,9 @@ int kernels_multiply(struct device_stream *queue, const struct device_product *g
     struct products products = {};
     if (!products_collect(&products, given, n_products, x))
         return -EINVAL;
-    if (step->reproducible || step->n_rows > KERNELS_FEW)
+    if (step->reproducible || step->n_rows > KERNELS_GEMV)
         return multiply_tiles(queue, &products, x, step->n_rows, step->scratch);
-    return multiply_few_rows(queue, &products, x, NULL, step->n_rows);
+    return multiply_gemv_rows(queue, &products, x, NULL, step->n_rows);
 }
 
 /* Are those the outputs that it takes? */
@@ -179,8 +179,8 @@ int kernels_multiply_activate(struct device_stream *queue, const struct device_p
     if (!products_collect(&products, given, activate->gate ? 2 : 1, x) || !makes(given, activate) ||
         activate->out.stride < activate->n_columns)
         return -EINVAL;
-    if (!step->reproducible && step->n_rows <= KERNELS_FEW)
-        return multiply_few_rows(queue, &products, x, &following, step->n_rows);
+    if (!step->reproducible && step->n_rows <= KERNELS_GEMV)
+        return multiply_gemv_rows(queue, &products, x, &following, step->n_rows);
     int r = multiply_tiles(queue, &products, x, step->n_rows, step->scratch);
     return r < 0 ? r : kernels_activate(queue, activate, step->n_rows);
 }
@@ -195,7 +195,7 @@ int kernels_multiply_norm(struct device_stream *queue, const struct device_produ
         norm->stride != product->out_stride || norm->outputs || norm->stride % LAYOUT_COLUMNS != 0)
         return -EINVAL;
     if (!step->reproducible && step->n_rows == 1)
-        return multiply_few_rows(queue, &products, x, &following, 1);
+        return multiply_gemv_rows(queue, &products, x, &following, 1);
     int r = kernels_multiply(queue, product, 1, x, step);
     return r < 0 ? r : kernels_norm(queue, norm, step->n_rows);
 }

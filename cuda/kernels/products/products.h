@@ -95,9 +95,9 @@ int multiply_tiles(struct device_stream *queue, const struct products *products,
                    const struct device_activations *x, uint32_t n_rows,
                    const struct multiply_scratch *scratch);
 
-/* The same by wide tiles of which `shares` are shared (shares.cu). */
-int multiply_shares(struct device_stream *queue, const struct products *products,
-                    const struct device_activations *x, uint32_t n_rows, const struct shares *shares,
-                    const struct multiply_scratch *scratch);
+/* The same by wide tiles of which `shares` are shared (stream_k.cu). */
+int multiply_stream_k(struct device_stream *queue, const struct products *products,
+                      const struct device_activations *x, uint32_t n_rows, const struct stream_k *shares,
+                      const struct multiply_scratch *scratch);
 
 #endif

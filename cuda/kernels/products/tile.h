@@ -19,7 +19,7 @@
 
 #include "cuda/kernels/products/products.h"
 
-#define PARTS SHARES_PARTS
+#define PARTS STREAM_K_PARTS
 #define STEP  256 /* columns */
 #define STEP_WORDS                                                                                           \
     (STEP / 4 + 4)        /* of a row in shared memory: lanes of different rows read different banks */

@@ -46,7 +46,7 @@ static int launch_thin(struct device_stream *queue, const struct products *produ
 }
 
 /* Grid: [groups of WIDE_ROWS rows of all matrices][groups of WIDE_X_ROWS rows of x]. */
-static __global__ void __launch_bounds__(WIDE_THREADS, SHARES_AT_ONCE)
+static __global__ void __launch_bounds__(WIDE_THREADS, STREAM_K_AT_ONCE)
     multiply_wide(const __grid_constant__ struct products products,
                   const __grid_constant__ struct device_activations x, uint32_t n_x_rows)
 {
@@ -63,16 +63,16 @@ static int launch_wide(struct device_stream *queue, const struct products *produ
 {
     const uint32_t n_groups = blocks_of(products, WIDE_ROWS),
                    n_x_groups = (n_rows + WIDE_X_ROWS - 1) / WIDE_X_ROWS;
-    struct shares shares = {};
+    struct stream_k shares = {};
     uint32_t n_columns = 0;
     for (uint32_t p = 0; p < products->n; p++)
         n_columns = products->matrices[p].padded_columns > n_columns ? products->matrices[p].padded_columns
                                                                      : n_columns;
     if (scratch)
         shares =
-            shares_plan(n_groups * n_x_groups, n_columns / STEP, scratch->n_multiprocessors, scratch->rule);
+            stream_k_plan(n_groups * n_x_groups, n_columns / STEP, scratch->n_multiprocessors, scratch->rule);
     if (shares.n_shares > 0)
-        return multiply_shares(queue, products, x, n_rows, &shares, scratch);
+        return multiply_stream_k(queue, products, x, n_rows, &shares, scratch);
     return simt_launch(queue, "multiply_wide", multiply_wide, {n_groups, n_x_groups, 1}, {WIDE_THREADS, 1, 1},
                        sizeof(wide_shared), *products, *x, n_rows);
 }

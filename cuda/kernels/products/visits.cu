@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Products of experts: as multiply.cu and tiles.cu, but each visit (kernels.h) meets its own expert's matrix.
  *
- * A few rows make few visits, mostly to different experts: each takes few.h alone. Of many, those of an
+ * A few rows make few visits, mostly to different experts: each takes gemv.h alone. Of many, those of an
  * expert meet its weights together, in tiles that gather their rows of x. How many tiles there are is known
  * on the device alone, so the grid has the most that there can be, and blocks beyond leave at once. */
 
-#include "cuda/kernels/products/few.h"
+#include "cuda/kernels/products/gemv.h"
 #include "cuda/kernels/products/tile.h"
 #include "cuda/kernels/visits.h"
 
@@ -50,7 +50,7 @@ static __device__ __forceinline__ void add_visit(const struct visits_step &step,
 
 /* Grid: [groups of ROWS_PER_BLOCK rows of all matrices][visits]. */
 static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(1))
-    multiply_visits_few(const __grid_constant__ struct visits_step step)
+    multiply_visits_gemv(const __grid_constant__ struct visits_step step)
 {
     simt_start();
     const uint32_t expert = step.visits.experts[blockIdx.y], lane = threadIdx.x % SIMT_LANES;
@@ -129,7 +129,7 @@ int kernels_multiply_visits(struct device_stream *queue, const struct device_pro
         if (given[p].matrix->n_experts != visits->n_experts || given[p].matrix->bias)
             return -EINVAL;
     if (tile_rows == 0)
-        return simt_launch(queue, "multiply_visits_few", multiply_visits_few,
+        return simt_launch(queue, "multiply_visits_gemv", multiply_visits_gemv,
                            {blocks_of(&step.products, ROWS_PER_BLOCK), n_visits, 1},
                            {WARPS * SIMT_LANES, 1, 1}, 0, step);
     const uint32_t most_tiles = kernels_most_tiles(visits->n_experts, n_visits, tile_rows);

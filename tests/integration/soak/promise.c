@@ -20,7 +20,7 @@ void *shared_memory(size_t size)
     return memory;
 }
 
-void promises_init(void)
+void memory_commitments_init(void)
 {
     count = shared_memory(sizeof *count);
 }

@@ -11,7 +11,7 @@
 void *shared_memory(size_t size);
 
 /* Before anything is forked. */
-void promises_init(void);
+void memory_commitments_init(void);
 
 /* Says so on stderr. */
 void promise_broken(const char *format, ...) __attribute__((format(printf, 1, 2)));

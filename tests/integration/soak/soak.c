@@ -430,7 +430,7 @@ int main(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     printf("%d s with the seed %u\n", options.seconds, options.seed);
     fflush(stdout);
-    promises_init();
+    memory_commitments_init();
     by_libquern = shared_memory(sizeof *by_libquern);
     by_http = shared_memory(sizeof *by_http);
     by_libquern->tokens = getenv("QUERN_TEST_SCALE") ? 60 : 240;

@@ -60,7 +60,7 @@ static const struct {
     {"plan_attention", "kernel attention (layer 0), with 40 rows"},
     {"attention", "kernel attention (layer 0), with "},
     {"activate", "kernel activate (layer 0), with 40 rows"},
-    {"multiply_few", "kernel multiply (output.weight, Q8_0, 405 × 256), with 1 rows"},
+    {"multiply_gemv", "kernel multiply (output.weight, Q8_0, 405 × 256), with 1 rows"},
     {"multiply_norm", "kernel multiply_norm (blk.0.attn_output.weight, Q8_0, 256 × 256), with 1 rows"},
     {"multiply_activate", "kernel multiply_activate (blk.0.ffn_up.weight, Q8_0, 512 × 256), with 1 rows"},
     {"multiply_thin", "of a decode of 8 equal rows"},
@@ -135,7 +135,7 @@ START_TEST(tiles_that_blocks_share_are_held_to_it_too)
 {
     model = make_model(&small_shape, "Q8_0");
     setenv("QUERN_SHARES", "always", 1);
-    check_refused("multiply_shares",
+    check_refused("multiply_stream_k",
                   "kernel multiply (blk.0.attn_output.weight, Q8_0, 256 × 256), with 40 rows");
     unsetenv("QUERN_SHARES");
     model_free(model);
@@ -164,7 +164,7 @@ static const struct {
 } expert_kernels[] = {
     {"choose_experts", "kernel choose_experts (layer 0), with 40 rows: column 0 of row 39"},
     {"group_visits", "kernel multiply_visits (blk.0.ffn_up_exps.weight, Q8_0, 96 × 256), with 40 rows"},
-    {"multiply_visits_few",
+    {"multiply_visits_gemv",
      "kernel multiply_visits (blk.0.ffn_gate_exps.weight, Q8_0, 96 × 256), with 1 rows"},
     {"combine_visits", "kernel combine_visits (layer 0), with 40 rows"},
 };

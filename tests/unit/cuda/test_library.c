@@ -2,7 +2,7 @@
 /* The library of large steps as it may be: not there, without an algorithm for a shape, failing in a call.
  * What it refuses or lacks is told, and our own products do. */
 
-#include "cuda/host/large.h"
+#include "cuda/host/library_products.h"
 #include "tests/unit/cuda/large_backend.h"
 
 START_TEST(without_a_library_our_own_products_do_and_one_line_says_why)
@@ -121,7 +121,7 @@ static uint64_t wide_launches(struct backend *backend, uint64_t *ret_shared)
     *ret_shared = 0;
     for (uint32_t i = 0; i < n; i++) {
         n_wide += strcmp(kernels[i].name, "multiply_wide") == 0 ? kernels[i].n : 0;
-        *ret_shared += strcmp(kernels[i].name, "multiply_shares") == 0 ? kernels[i].n : 0;
+        *ret_shared += strcmp(kernels[i].name, "multiply_stream_k") == 0 ? kernels[i].n : 0;
     }
     return n_wide + *ret_shared;
 }
@@ -203,7 +203,7 @@ START_TEST(want_of_memory_for_plans_is_told)
     struct error err;
     model = make_model(&small_shape, "Q8_0");
     const struct backend_config config = config_of(ROWS);
-    lacking = sizeof(struct large_bucket);
+    lacking = sizeof(struct library_bucket);
     ck_assert_int_eq(open_as(&quern_backend, &config, &backend, &err), -ENOMEM);
     lacking = 0;
     ck_assert_str_eq(err.text, "no memory for the plans of cuBLASLt");

@@ -148,13 +148,13 @@ START_TEST(a_worker_is_believed_as_far_as_it_keeps_its_word)
         finish(&request, 0);
     }
     for (int i = 0; i < N; i++)
-        ck_assert_uint_lt(belief_expects(&workers[i].cached, 1000), 250);
+        ck_assert_uint_lt(hit_estimate_expects(&workers[i].cached, 1000), 250);
     for (int i = 0; i < 1000; i++) {
         worker = send(&request, prompt, 2000);
         finish(&request, 1984);
     }
-    ck_assert_uint_gt(belief_expects(&worker->cached, 1000), 750);
-    ck_assert_uint_eq(belief_expects(&worker->cached, 0), 0);
+    ck_assert_uint_gt(hit_estimate_expects(&worker->cached, 1000), 750);
+    ck_assert_uint_eq(hit_estimate_expects(&worker->cached, 0), 0);
 }
 END_TEST
 
@@ -167,7 +167,7 @@ START_TEST(what_a_block_lacks_is_no_broken_word)
     for (uint32_t lacks = 64; lacks <= 65; lacks++) {
         ck_assert_ptr_eq(send(&request, prompt, 2000), worker);
         ck_assert_uint_gt(request.n_found, 0);
-        const struct belief before = worker->cached;
+        const struct hit_estimate before = worker->cached;
         finish(&request, request.n_found * PREFIXES_PIECE_TOKENS - lacks);
         ck_assert_uint_gt(worker->cached.believed, before.believed);
         ck_assert_uint_eq(worker->cached.believed - before.believed,
@@ -192,7 +192,7 @@ START_TEST(what_a_worker_says_cannot_break_the_books)
         ck_assert_uint_eq(workers[i].load, 0);
         ck_assert_uint_le(workers[i].cached.came_true, workers[i].cached.believed);
         ck_assert_uint_le(workers[i].restored.came_true, workers[i].restored.believed);
-        ck_assert_uint_le(belief_expects(&workers[i].cached, 2000), 2000);
+        ck_assert_uint_le(hit_estimate_expects(&workers[i].cached, 2000), 2000);
     }
 }
 END_TEST
@@ -314,7 +314,7 @@ START_TEST(the_store_is_believed_as_far_as_it_keeps_its_word)
     }
     for (int i = 0; i < N; i++) {
         ck_assert_uint_eq(workers[i].restored.came_true, 0);
-        ck_assert_uint_lt(belief_expects(&workers[i].restored, 1000), 250);
+        ck_assert_uint_lt(hit_estimate_expects(&workers[i].restored, 1000), 250);
     }
     send(&request, prompt, 2000);
     ck_assert_uint_gt(request.prefill, 1500);

@@ -130,7 +130,7 @@ START_TEST(rows_visit_whom_the_cpu_would_send_them_to)
         for (int reproducible = 0; reproducible < 2; reproducible++) {
             ck_assert_int_eq(kernels_choose(queue, &visits, held, stride, rows, counts[c], reproducible), 0);
             check_choice(&visits, scores, stride, counts[c], mixtures[_i].dead_each);
-            if (reproducible || counts[c] > KERNELS_FEW)
+            if (reproducible || counts[c] > KERNELS_GEMV)
                 check_order(&visits, counts[c]);
         }
     free(scores);

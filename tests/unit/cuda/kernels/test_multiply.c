@@ -146,10 +146,10 @@ END_TEST
 /* Memory of shared tiles, with anything in it, for as many multiprocessors. */
 static struct multiply_scratch make_scratch(uint32_t n_multiprocessors)
 {
-    const size_t n = shares_most_divided(n_multiprocessors);
+    const size_t n = stream_k_most_divided(n_multiprocessors);
     uint32_t *zeros = calloc(n, sizeof *zeros);
     const struct multiply_scratch scratch = {.n_multiprocessors = n_multiprocessors,
-                                             .rule = SHARES_ALWAYS,
+                                             .rule = STREAM_K_ALWAYS,
                                              .sums =
                                                  on_device(NULL, kernels_multiply_scratch(n_multiprocessors)),
                                              .tickets = on_device(zeros, n * sizeof *zeros)};
@@ -159,7 +159,7 @@ static struct multiply_scratch make_scratch(uint32_t n_multiprocessors)
 
 static void check_tickets(const struct multiply_scratch *scratch)
 {
-    const uint32_t n = shares_most_divided(scratch->n_multiprocessors);
+    const uint32_t n = stream_k_most_divided(scratch->n_multiprocessors);
     const uint32_t *tickets = from_device(scratch->tickets, n * sizeof *tickets);
     for (uint32_t i = 0; i < n; i++)
         ck_assert_uint_eq(tickets[i], 0);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* How tiles are divided, for all sizes that there may be. */
 
-#include "cuda/kernels/shares.h"
+#include "cuda/kernels/stream_k.h"
 #include "tests/unit/run.h"
 
 #define H200 132 /* multiprocessors */
 
-static bool equal(struct shares a, struct shares b)
+static bool equal(struct stream_k a, struct stream_k b)
 {
     return a.n_whole == b.n_whole && a.n_divided == b.n_divided && a.n_shares == b.n_shares;
 }
 
-static bool is_whole(struct shares shares, uint32_t n_tiles)
+static bool is_whole(struct stream_k shares, uint32_t n_tiles)
 {
-    return equal(shares, (struct shares){n_tiles, 0, 0});
+    return equal(shares, (struct stream_k){n_tiles, 0, 0});
 }
 
 START_TEST(every_tile_is_whole_or_divided_and_no_share_is_empty_or_longer_than_a_tile)
@@ -21,18 +21,18 @@ START_TEST(every_tile_is_whole_or_divided_and_no_share_is_empty_or_longer_than_a
     for (uint32_t n_multiprocessors = 1; n_multiprocessors < 20; n_multiprocessors++)
         for (uint32_t n_tiles = 1; n_tiles < 100; n_tiles++)
             for (uint32_t n_steps = 1; n_steps < 120; n_steps += 7)
-                for (int rule = SHARES_PLANNED; rule <= SHARES_ALWAYS; rule++) {
-                    const struct shares shares = shares_plan(n_tiles, n_steps, n_multiprocessors, rule);
-                    const uint32_t room = n_multiprocessors * SHARES_AT_ONCE;
+                for (int rule = STREAM_K_PLANNED; rule <= STREAM_K_ALWAYS; rule++) {
+                    const struct stream_k shares = stream_k_plan(n_tiles, n_steps, n_multiprocessors, rule);
+                    const uint32_t room = n_multiprocessors * STREAM_K_AT_ONCE;
                     ck_assert_uint_eq(shares.n_whole + shares.n_divided, n_tiles);
-                    ck_assert_uint_le(shares.n_divided, shares_most_divided(n_multiprocessors));
+                    ck_assert_uint_le(shares.n_divided, stream_k_most_divided(n_multiprocessors));
                     ck_assert_uint_le(shares.n_shares, room);
                     ck_assert_uint_eq(shares.n_shares == 0, shares.n_divided == 0);
                     if (shares.n_divided == 0)
                         continue;
                     ck_assert_uint_eq(shares.n_whole % room, 0);
                     ck_assert_uint_ge(shares.n_shares, shares.n_divided);
-                    ck_assert_uint_le(shares.n_shares, shares.n_divided * SHARES_PARTS);
+                    ck_assert_uint_le(shares.n_shares, shares.n_divided * STREAM_K_PARTS);
                 }
 }
 END_TEST
@@ -42,13 +42,13 @@ START_TEST(what_is_divided_is_planned_to_be_done_clearly_sooner)
     uint32_t n_divided = 0;
     for (uint32_t n_tiles = 1; n_tiles < 700; n_tiles++)
         for (uint32_t n_steps = 1; n_steps < 120; n_steps++) {
-            const struct shares shares = shares_plan(n_tiles, n_steps, H200, SHARES_PLANNED);
+            const struct stream_k shares = stream_k_plan(n_tiles, n_steps, H200, STREAM_K_PLANNED);
             if (shares.n_divided == 0)
                 continue;
-            const double parts = (double)shares.n_divided * SHARES_PARTS / shares.n_shares;
-            const double together = shares.n_shares > H200 ? SHARES_PAIR : SHARES_ALONE;
-            const double one_each = shares.n_divided > H200 ? SHARES_PAIR : SHARES_ALONE;
-            ck_assert_double_lt((parts * n_steps / SHARES_PARTS + SHARES_COST) * together * 9 / 8,
+            const double parts = (double)shares.n_divided * STREAM_K_PARTS / shares.n_shares;
+            const double together = shares.n_shares > H200 ? STREAM_K_PAIR : STREAM_K_ALONE;
+            const double one_each = shares.n_divided > H200 ? STREAM_K_PAIR : STREAM_K_ALONE;
+            ck_assert_double_lt((parts * n_steps / STREAM_K_PARTS + STREAM_K_COST) * together * 9 / 8,
                                 one_each * n_steps);
             n_divided++;
         }
@@ -62,7 +62,7 @@ START_TEST(layers_of_common_models_are_divided_where_it_helps)
     static const struct {
         const char *what;
         uint32_t n_outputs, n_columns;
-        struct shares shares;
+        struct stream_k shares;
     } cases[] = {
         {"1B, q k v", 3072, 2048, {48, 0, 0}},
         {"1B, output", 2048, 2048, {0, 32, 256}},
@@ -79,8 +79,8 @@ START_TEST(layers_of_common_models_are_divided_where_it_helps)
         {"70B, down", 8192, 28672, {0, 128, 264}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct shares shares =
-            shares_plan(cases[i].n_outputs / 64, cases[i].n_columns / 256, H200, SHARES_PLANNED);
+        const struct stream_k shares =
+            stream_k_plan(cases[i].n_outputs / 64, cases[i].n_columns / 256, H200, STREAM_K_PLANNED);
         ck_assert_msg(equal(shares, cases[i].shares), "%s: %u whole, %u divided into %u shares",
                       cases[i].what, shares.n_whole, shares.n_divided, shares.n_shares);
     }
@@ -90,14 +90,14 @@ END_TEST
 START_TEST(full_rounds_and_what_gains_nothing_stay_whole)
 {
     for (uint32_t rounds = 0; rounds < 5; rounds++)
-        for (int rule = SHARES_PLANNED; rule <= SHARES_ALWAYS; rule++)
-            ck_assert(is_whole(shares_plan(rounds * 2 * H200, 56, H200, rule), rounds * 2 * H200));
-    ck_assert(is_whole(shares_plan(64, 1, H200, SHARES_PLANNED), 64));     /* a step is not divided */
-    ck_assert(is_whole(shares_plan(263, 112, H200, SHARES_PLANNED), 263)); /* nearly full */
-    ck_assert(is_whole(shares_plan(64, 16, H200, SHARES_NEVER), 64));
-    ck_assert(is_whole(shares_plan(64, 16, 0, SHARES_ALWAYS), 64)); /* nobody said how many there are */
-    ck_assert_uint_eq(shares_most_divided(0), 0);
-    ck_assert(equal(shares_plan(64, 1, H200, SHARES_ALWAYS), (struct shares){0, 64, 264}));
+        for (int rule = STREAM_K_PLANNED; rule <= STREAM_K_ALWAYS; rule++)
+            ck_assert(is_whole(stream_k_plan(rounds * 2 * H200, 56, H200, rule), rounds * 2 * H200));
+    ck_assert(is_whole(stream_k_plan(64, 1, H200, STREAM_K_PLANNED), 64));     /* a step is not divided */
+    ck_assert(is_whole(stream_k_plan(263, 112, H200, STREAM_K_PLANNED), 263)); /* nearly full */
+    ck_assert(is_whole(stream_k_plan(64, 16, H200, STREAM_K_NEVER), 64));
+    ck_assert(is_whole(stream_k_plan(64, 16, 0, STREAM_K_ALWAYS), 64)); /* nobody said how many there are */
+    ck_assert_uint_eq(stream_k_most_divided(0), 0);
+    ck_assert(equal(stream_k_plan(64, 1, H200, STREAM_K_ALWAYS), (struct stream_k){0, 64, 264}));
 }
 END_TEST
 

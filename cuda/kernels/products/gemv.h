@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_KERNELS_PRODUCTS_FEW_H
-#define CUDA_KERNELS_PRODUCTS_FEW_H
+#ifndef CUDA_KERNELS_PRODUCTS_GEMV_H
+#define CUDA_KERNELS_PRODUCTS_GEMV_H
 
 /* Products of one to four rows of activations, for a warp.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_HOST_LARGE_H
-#define CUDA_HOST_LARGE_H
+#ifndef CUDA_HOST_LIBRARY_PRODUCTS_H
+#define CUDA_HOST_LIBRARY_PRODUCTS_H
 
 /* Large products by NVIDIA's cuBLASLt: those of a layer's matrices with many rows, some of a prompt, where
  * they are asked for (backend_cuda_config.library_rows).
@@ -20,32 +20,32 @@
 #include "cuda/host/weights.h"
 #include "cuda/host/memory/workspace.h"
 
-#define LARGE_SHAPES 16
+#define LIBRARY_PRODUCTS_SHAPES 16
 
 /* Products of so many rows at most. */
-struct large_bucket {
+struct library_bucket {
     cublas_lt_layout x, out;
     struct cublas_lt_choice choice;
 };
 
 /* A shape of products: a matrix's, and how far apart rows of what it reads and makes are. */
-struct large_shape {
+struct library_shape {
     uint32_t n_outputs, n_columns; /* columns padded to 256 */
     uint32_t x_stride, out_stride;
     bool has_bias;
     bool refused; /* the library has nothing for it: our own kernels */
     cublas_lt_desc desc;
     cublas_lt_layout weights;
-    struct large_bucket *buckets; /* [n_buckets] */
+    struct library_bucket *buckets; /* [n_buckets] */
 };
 
-struct large {
+struct library_products {
     struct cublas_lt calls;
     cublas_lt_handle handle; /* NULL: there is no library */
     uint32_t first_rows;     /* of the first bucket */
     uint32_t most_rows;      /* of the last */
     uint32_t n_buckets;
-    struct large_shape shapes[LARGE_SHAPES];
+    struct library_shape shapes[LIBRARY_PRODUCTS_SHAPES];
     uint32_t n_shapes;
     uint16_t *weights; /* of the largest matrix */
     uint16_t *x;       /* [most_rows][the widest stride] */
@@ -54,31 +54,32 @@ struct large {
 
 /* Opens the newest version of the library that starts on the current device. 0; -ENOENT, -ENODEV: there is
  * none, or none starts, with the reason of each: our own products do without. */
-int large_open(struct large *large, struct error *err);
-void large_close(struct large *large); /* nothing is queued any more */
+int library_products_open(struct library_products *large, struct error *err);
+void library_products_close(struct library_products *large); /* nothing is queued any more */
 
 /* Has the model a matrix that the library may multiply? All others do without. */
-bool large_wants(const struct model *model);
+bool library_products_wants(const struct model *model);
 
 /* Takes or counts its memory, for steps of up to most_rows rows that come here from least_rows on. */
-void large_take(struct large *large, struct device_memory *memory, const struct model *model,
-                uint32_t least_rows, uint32_t most_rows);
+void library_products_take(struct library_products *large, struct device_memory *memory,
+                           const struct model *model, uint32_t least_rows, uint32_t most_rows);
 
 /* Once the weights are there: chooses an algorithm for each shape and bucket and runs each, on the
  * workspace's memory. `say` hears of each shape. 0; or a fault, which names the call and the shape. */
-int large_plan(struct large *large, struct device *device, const struct device_weights *weights,
-               const struct model *model, const struct workspace *workspace,
-               const struct backend_config *config);
+int library_products_plan(struct library_products *large, struct device *device,
+                          const struct device_weights *weights, const struct model *model,
+                          const struct workspace *workspace, const struct backend_config *config);
 
 /* Does the library make this product of a layer, of rows x_stride apart? What it does not is left to
  * kernels_multiply: F32, shapes that it refused, and those that there was no room for. */
-bool large_takes(const struct large *large, const struct device_product *product, uint32_t x_stride);
+bool library_products_takes(const struct library_products *large, const struct device_product *product,
+                            uint32_t x_stride);
 
-bool large_takes_any(const struct large *large);
+bool library_products_takes_any(const struct library_products *large);
 
 /* As kernels_multiply, of up to most_rows rows; outs have room for the rows of the bucket. */
-int large_multiply(const struct large *large, struct device_stream *queue,
-                   const struct device_product *products, uint32_t n_products,
-                   const struct device_activations *x, const struct multiply_step *step);
+int library_products_multiply(const struct library_products *large, struct device_stream *queue,
+                              const struct device_product *products, uint32_t n_products,
+                              const struct device_activations *x, const struct multiply_step *step);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Wide tiles of a product that several blocks of threads share (shares.h).
+/* Wide tiles of a product that several blocks of threads share (stream_k.h).
  *
  * A block leaves the sums of each part that it has of a tile in memory, and adds the number of its parts to
  * the tile's ticket. Whoever makes that number whole adds up what all have left, in the order of the parts,
@@ -12,7 +12,7 @@
 /* What a launch of shared tiles has: the product's tiles one after the other, all groups of outputs of the
  * first rows of x first. */
 struct shared_tiles {
-    struct shares shares;
+    struct stream_k shares;
     uint32_t n_groups; /* of WIDE_ROWS outputs */
     float *sums;       /* [divided tiles][PARTS][4 · WIDE_NB / 4][threads] of four */
     uint32_t *tickets; /* [divided tiles]: parts that are there */
@@ -24,7 +24,7 @@ struct wide_and_ticket {
 };
 
 /* The share-th share begins at this part of the divided tiles, and ends where the next begins. */
-static __device__ inline uint32_t share_begins(const struct shares &shares, uint32_t share)
+static __device__ inline uint32_t share_begins(const struct stream_k &shares, uint32_t share)
 {
     return share * (shares.n_divided * PARTS) / shares.n_shares;
 }
@@ -127,14 +127,14 @@ static __device__ __forceinline__ void multiply_piece(const struct products &pro
 }
 
 /* Grid: [whole tiles, then shares]. */
-static __global__ void __launch_bounds__(WIDE_THREADS, SHARES_AT_ONCE)
-    multiply_shared(const __grid_constant__ struct products products,
-                    const __grid_constant__ struct device_activations x, uint32_t n_x_rows,
-                    const __grid_constant__ struct shared_tiles tiles)
+static __global__ void __launch_bounds__(WIDE_THREADS, STREAM_K_AT_ONCE)
+    multiply_stream_k_tiles(const __grid_constant__ struct products products,
+                            const __grid_constant__ struct device_activations x, uint32_t n_x_rows,
+                            const __grid_constant__ struct shared_tiles tiles)
 {
     simt_start();
     struct wide_and_ticket *shared = simt_shared<struct wide_and_ticket>();
-    const struct shares &shares = tiles.shares;
+    const struct stream_k &shares = tiles.shares;
     if (blockIdx.x < shares.n_whole) {
         float totals[WIDE_NB][4] = {};
         wide_parts<false>(task_of(products, x, n_x_rows, tiles, blockIdx.x), wide_place(), 0, PARTS,
@@ -156,15 +156,16 @@ static __global__ void __launch_bounds__(WIDE_THREADS, SHARES_AT_ONCE)
 
 size_t kernels_multiply_scratch(uint32_t n_multiprocessors)
 {
-    return (size_t)shares_most_divided(n_multiprocessors) * PARTS * SUMS_FLOATS * sizeof(float);
+    return (size_t)stream_k_most_divided(n_multiprocessors) * PARTS * SUMS_FLOATS * sizeof(float);
 }
 
-int multiply_shares(struct device_stream *queue, const struct products *products,
-                    const struct device_activations *x, uint32_t n_rows, const struct shares *shares,
-                    const struct multiply_scratch *scratch)
+int multiply_stream_k(struct device_stream *queue, const struct products *products,
+                      const struct device_activations *x, uint32_t n_rows, const struct stream_k *shares,
+                      const struct multiply_scratch *scratch)
 {
     const struct shared_tiles tiles = {*shares, blocks_of(products, WIDE_ROWS), scratch->sums,
                                        scratch->tickets};
-    return simt_launch(queue, "multiply_shares", multiply_shared, {shares->n_whole + shares->n_shares, 1, 1},
-                       {WIDE_THREADS, 1, 1}, sizeof(struct wide_and_ticket), *products, *x, n_rows, tiles);
+    return simt_launch(queue, "multiply_stream_k", multiply_stream_k_tiles,
+                       {shares->n_whole + shares->n_shares, 1, 1}, {WIDE_THREADS, 1, 1},
+                       sizeof(struct wide_and_ticket), *products, *x, n_rows, tiles);
 }

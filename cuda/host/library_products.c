@@ -7,7 +7,7 @@
  *
  * Columns are the padded ones, whose weights are zeros, so that every row of A and B is aligned. */
 
-#include "cuda/host/large.h"
+#include "cuda/host/library_products.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const enum tensor_role roles[] = {TENSOR_Q,    TENSOR_K,  TENSOR_V,   TEN
 
 /* What is planned at the moment. */
 struct planning {
-    struct large *large;
+    struct library_products *large;
     struct device_stream *queue;
     const struct backend_config *config;
 };
@@ -43,8 +43,8 @@ static bool went_well(struct outcome *outcome, const char *call, cublas_lt_statu
     return status == CUBLAS_LT_SUCCESS;
 }
 
-static int blame(const struct large *large, struct device_stream *queue, const struct outcome *outcome,
-                 const struct large_shape *shape, uint32_t n_rows)
+static int blame(const struct library_products *large, struct device_stream *queue,
+                 const struct outcome *outcome, const struct library_shape *shape, uint32_t n_rows)
 {
     return device_blame(queue, "%s of %u × %u by %u rows: %s", outcome->call, shape->n_outputs,
                         shape->n_columns, n_rows, large->calls.status_name(outcome->status));
@@ -52,7 +52,7 @@ static int blame(const struct large *large, struct device_stream *queue, const s
 
 /* ---- life ---- */
 
-static int open_version(struct large *large, uint32_t version, struct error *err)
+static int open_version(struct library_products *large, uint32_t version, struct error *err)
 {
     int r = cublas_lt_find(version, &large->calls, err);
     if (r < 0)
@@ -65,20 +65,20 @@ static int open_version(struct large *large, uint32_t version, struct error *err
                      large->calls.status_name(status));
 }
 
-int large_open(struct large *large, struct error *err)
+int library_products_open(struct library_products *large, struct error *err)
 {
     struct error reasons = {0};
     int r = -ENOENT;
     for (uint32_t version = CUBLAS_LT_NEWEST; version >= CUBLAS_LT_OLDEST && r < 0; version--) {
         struct error reason, before = reasons;
-        *large = (struct large){0};
+        *large = (struct library_products){0};
         r = open_version(large, version, &reason);
         error_set(&reasons, r, "%s%s%s", before.text, before.text[0] ? "; " : "", reason.text);
     }
     return r < 0 ? error_set(err, r, "%s", reasons.text) : 0;
 }
 
-static void close_shape(const struct large *large, struct large_shape *shape)
+static void close_shape(const struct library_products *large, struct library_shape *shape)
 {
     for (uint32_t i = 0; shape->buckets && i < large->n_buckets; i++) {
         if (shape->buckets[i].x)
@@ -91,10 +91,10 @@ static void close_shape(const struct large *large, struct large_shape *shape)
     if (shape->desc)
         large->calls.desc_destroy(shape->desc);
     free(shape->buckets);
-    *shape = (struct large_shape){0};
+    *shape = (struct library_shape){0};
 }
 
-void large_close(struct large *large)
+void library_products_close(struct library_products *large)
 {
     for (uint32_t i = 0; i < large->n_shapes; i++)
         close_shape(large, &large->shapes[i]);
@@ -111,12 +111,12 @@ static uint32_t rounded_up(uint32_t n, uint32_t to)
     return (n + to - 1) / to * to;
 }
 
-static uint32_t bucket_of(const struct large *large, uint32_t n_rows)
+static uint32_t bucket_of(const struct library_products *large, uint32_t n_rows)
 {
     return n_rows <= large->first_rows ? 0 : (n_rows - large->first_rows + BUCKET_ROWS - 1) / BUCKET_ROWS;
 }
 
-static uint32_t bucket_rows(const struct large *large, uint32_t bucket)
+static uint32_t bucket_rows(const struct library_products *large, uint32_t bucket)
 {
     const uint32_t rows = large->first_rows + bucket * BUCKET_ROWS;
     return rows < large->most_rows ? rows : large->most_rows;
@@ -137,7 +137,7 @@ static size_t panel_bytes(const struct model_tensor *tensor)
     return (size_t)tensor->rows * layout_padded(tensor->columns) * sizeof(uint16_t);
 }
 
-bool large_wants(const struct model *model)
+bool library_products_wants(const struct model *model)
 {
     for (uint32_t l = 0; l < model->params.n_layers; l++)
         for (size_t i = 0; i < N_ROLES; i++) {
@@ -148,8 +148,8 @@ bool large_wants(const struct model *model)
     return false;
 }
 
-void large_take(struct large *large, struct device_memory *memory, const struct model *model,
-                uint32_t least_rows, uint32_t most_rows)
+void library_products_take(struct library_products *large, struct device_memory *memory,
+                           const struct model *model, uint32_t least_rows, uint32_t most_rows)
 {
     size_t most = 0;
     uint32_t columns = 0;
@@ -172,11 +172,11 @@ void large_take(struct large *large, struct device_memory *memory, const struct 
 
 /* ---- plans ---- */
 
-static const struct large_shape *shape_of(const struct large *large, const struct device_product *product,
-                                          uint32_t x_stride)
+static const struct library_shape *shape_of(const struct library_products *large,
+                                            const struct device_product *product, uint32_t x_stride)
 {
     for (uint32_t i = 0; i < large->n_shapes; i++) {
-        const struct large_shape *shape = &large->shapes[i];
+        const struct library_shape *shape = &large->shapes[i];
         if (shape->n_outputs == product->matrix->n_rows &&
             shape->n_columns == product->matrix->padded_columns && shape->x_stride == x_stride &&
             shape->out_stride == product->out_stride && shape->has_bias == (product->matrix->bias != NULL))
@@ -186,15 +186,15 @@ static const struct large_shape *shape_of(const struct large *large, const struc
 }
 
 /* NULL: our own kernels. */
-static const struct large_shape *plan_of(const struct large *large, const struct device_product *product,
-                                         uint32_t x_stride)
+static const struct library_shape *plan_of(const struct library_products *large,
+                                           const struct device_product *product, uint32_t x_stride)
 {
-    const struct large_shape *shape =
+    const struct library_shape *shape =
         takes_format(product->matrix->format) ? shape_of(large, product, x_stride) : NULL;
     return shape && !shape->refused ? shape : NULL;
 }
 
-bool large_takes_any(const struct large *large)
+bool library_products_takes_any(const struct library_products *large)
 {
     for (uint32_t i = 0; i < large->n_shapes; i++)
         if (!large->shapes[i].refused)
@@ -202,12 +202,13 @@ bool large_takes_any(const struct large *large)
     return false;
 }
 
-bool large_takes(const struct large *large, const struct device_product *product, uint32_t x_stride)
+bool library_products_takes(const struct library_products *large, const struct device_product *product,
+                            uint32_t x_stride)
 {
     return plan_of(large, product, x_stride) != NULL;
 }
 
-static bool set_bias(const struct large *large, const struct large_shape *shape,
+static bool set_bias(const struct library_products *large, const struct library_shape *shape,
                      const struct device_matrix *matrix, struct outcome *outcome)
 {
     return went_well(
@@ -217,8 +218,8 @@ static bool set_bias(const struct large *large, const struct large_shape *shape,
 
 /* What all buckets of a shape have in common. The bias is that of one matrix: its alignment counts for the
  * choice. */
-static bool describe(const struct large *large, struct large_shape *shape, const struct device_matrix *matrix,
-                     struct outcome *outcome)
+static bool describe(const struct library_products *large, struct library_shape *shape,
+                     const struct device_matrix *matrix, struct outcome *outcome)
 {
     static const char set[] = "cublasLtMatmulDescSetAttribute";
     const struct cublas_lt *calls = &large->calls;
@@ -239,8 +240,8 @@ static bool describe(const struct large *large, struct large_shape *shape, const
                                           shape->n_outputs, shape->n_columns));
 }
 
-static bool lay_out(const struct large *large, const struct large_shape *shape, uint32_t n_rows,
-                    struct large_bucket *bucket, struct outcome *outcome)
+static bool lay_out(const struct library_products *large, const struct library_shape *shape, uint32_t n_rows,
+                    struct library_bucket *bucket, struct outcome *outcome)
 {
     const struct cublas_lt *calls = &large->calls;
     return went_well(outcome, "cublasLtMatrixLayoutCreate",
@@ -251,8 +252,8 @@ static bool lay_out(const struct large *large, const struct large_shape *shape, 
                                           shape->out_stride));
 }
 
-static bool ask_heuristics(const struct large *large, const struct large_shape *shape,
-                           struct large_bucket *bucket, struct outcome *outcome)
+static bool ask_heuristics(const struct library_products *large, const struct library_shape *shape,
+                           struct library_bucket *bucket, struct outcome *outcome)
 {
     const struct cublas_lt *calls = &large->calls;
     const uint64_t bytes = SCRATCH_BYTES;
@@ -272,9 +273,9 @@ static bool ask_heuristics(const struct large *large, const struct large_shape *
 }
 
 /* One bucket of a shape. 0, with shape->refused where the library has nothing. */
-static int choose(const struct planning *planning, struct large_shape *shape, uint32_t i)
+static int choose(const struct planning *planning, struct library_shape *shape, uint32_t i)
 {
-    const struct large *large = planning->large;
+    const struct library_products *large = planning->large;
     const uint32_t n_rows = bucket_rows(large, i);
     struct outcome outcome;
     if (!lay_out(large, shape, n_rows, &shape->buckets[i], &outcome))
@@ -290,7 +291,8 @@ struct algorithm_name {
     uint32_t id, tile, n_splits;
 };
 
-static struct algorithm_name name_of(const struct large *large, const struct large_bucket *bucket)
+static struct algorithm_name name_of(const struct library_products *large,
+                                     const struct library_bucket *bucket)
 {
     struct algorithm_name name = {0};
     size_t written;
@@ -304,9 +306,9 @@ static struct algorithm_name name_of(const struct large *large, const struct lar
 
 /* Of all buckets: "cuBLASLt, products of 512 × 256: algorithm 66, tile 20 to 128 rows; …", neighbours that
  * have the same as one. What does not fit into the line is left out. */
-static void tell(const struct planning *planning, const struct large_shape *shape)
+static void tell(const struct planning *planning, const struct library_shape *shape)
 {
-    const struct large *large = planning->large;
+    const struct library_products *large = planning->large;
     char line[400];
     int at = snprintf(line, sizeof line, "cuBLASLt, products of %u × %u%s: ", shape->n_outputs,
                       shape->n_columns, shape->has_bias ? " with a bias" : "");
@@ -343,7 +345,7 @@ static int run_all(const struct planning *planning, const struct device_product 
     int r = 0;
     for (uint32_t i = 0; i < planning->large->n_buckets && r == 0; i++) {
         const struct multiply_step step = {.n_rows = bucket_rows(planning->large, i)};
-        r = large_multiply(planning->large, planning->queue, product, 1, x, &step);
+        r = library_products_multiply(planning->large, planning->queue, product, 1, x, &step);
         if (r == 0)
             r = device_synchronize(planning->queue);
     }
@@ -355,18 +357,18 @@ static int run_all(const struct planning *planning, const struct device_product 
 static int plan(const struct planning *planning, const struct device_product *product,
                 const struct device_activations *x)
 {
-    struct large *large = planning->large;
+    struct library_products *large = planning->large;
     const struct device_matrix *matrix = product->matrix;
     if (matrix->n_rows == 0 || !takes_format(matrix->format) || shape_of(large, product, x->stride) ||
-        large->n_shapes == LARGE_SHAPES)
+        large->n_shapes == LIBRARY_PRODUCTS_SHAPES)
         return 0;
-    struct large_shape *shape = &large->shapes[large->n_shapes++];
-    *shape = (struct large_shape){.n_outputs = matrix->n_rows,
-                                  .n_columns = matrix->padded_columns,
-                                  .x_stride = x->stride,
-                                  .out_stride = product->out_stride,
-                                  .has_bias = matrix->bias != NULL,
-                                  .buckets = calloc(large->n_buckets, sizeof *shape->buckets)};
+    struct library_shape *shape = &large->shapes[large->n_shapes++];
+    *shape = (struct library_shape){.n_outputs = matrix->n_rows,
+                                    .n_columns = matrix->padded_columns,
+                                    .x_stride = x->stride,
+                                    .out_stride = product->out_stride,
+                                    .has_bias = matrix->bias != NULL,
+                                    .buckets = calloc(large->n_buckets, sizeof *shape->buckets)};
     if (!shape->buckets)
         return -ENOMEM;
     struct outcome outcome;
@@ -380,9 +382,9 @@ static int plan(const struct planning *planning, const struct device_product *pr
     return r < 0 || shape->refused ? r : run_all(planning, product, x);
 }
 
-int large_plan(struct large *large, struct device *device, const struct device_weights *weights,
-               const struct model *model, const struct workspace *workspace,
-               const struct backend_config *config)
+int library_products_plan(struct library_products *large, struct device *device,
+                          const struct device_weights *weights, const struct model *model,
+                          const struct workspace *workspace, const struct backend_config *config)
 {
     const struct workspace *w = workspace;
     const struct planning planning = {large, device_stream(device), config};
@@ -414,13 +416,13 @@ static size_t bytes_of(const struct device_matrix *matrix)
     return layout ? layout_bytes(layout, matrix->n_rows, matrix->n_columns) : 0;
 }
 
-static int multiply(const struct large *large, struct device_stream *queue, const struct large_shape *shape,
-                    const struct device_product *product, uint32_t bucket)
+static int multiply(const struct library_products *large, struct device_stream *queue,
+                    const struct library_shape *shape, const struct device_product *product, uint32_t bucket)
 {
     static const char call[] = "cublasLtMatmul";
     static const float one = 1, zero = 0;
     const struct cublas_lt *calls = &large->calls;
-    const struct large_bucket *of = &shape->buckets[bucket];
+    const struct library_bucket *of = &shape->buckets[bucket];
     const struct device_matrix *matrix = product->matrix;
     const bool in_place = matrix->format == FORMAT_BF16;
     const void *weights = in_place ? matrix->planes[0] : large->weights;
@@ -444,9 +446,9 @@ static int multiply(const struct large *large, struct device_stream *queue, cons
     return device_library_end(queue, call);
 }
 
-int large_multiply(const struct large *large, struct device_stream *queue,
-                   const struct device_product *products, uint32_t n_products,
-                   const struct device_activations *x, const struct multiply_step *step)
+int library_products_multiply(const struct library_products *large, struct device_stream *queue,
+                              const struct device_product *products, uint32_t n_products,
+                              const struct device_activations *x, const struct multiply_step *step)
 {
     const uint32_t bucket = bucket_of(large, step->n_rows);
     struct device_product own[KERNELS_PRODUCTS];
@@ -465,7 +467,7 @@ int large_multiply(const struct large *large, struct device_stream *queue,
         r = kernels_round(queue, x, step->n_rows, bucket_rows(large, bucket), large->x);
     }
     for (uint32_t i = 0; i < n_products && r == 0; i++) {
-        const struct large_shape *shape = plan_of(large, &products[i], x->stride);
+        const struct library_shape *shape = plan_of(large, &products[i], x->stride);
         if (shape)
             r = multiply(large, queue, shape, &products[i], bucket);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_SYSTEM_PROMISES_H
-#define COMMON_SYSTEM_PROMISES_H
+#ifndef COMMON_SYSTEM_MEMORY_COMMITMENTS_H
+#define COMMON_SYSTEM_MEMORY_COMMITMENTS_H
 
 /* Memory that other processes of this program were promised: mapped to be written, and not written yet. The
  * system counts it as available, and it is not. */
@@ -9,29 +9,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct promise {
+struct memory_commitment {
     uint64_t open;     /* bytes that were not written yet */
     uint64_t kept;     /* bytes of its own in memory */
     bool sibling;      /* it has the same parent as this process */
     char groups[1024]; /* its /proc/PID/cgroup, behind a newline */
 };
 
-struct promises {
-    struct promise *all; /* [n] */
+struct memory_commitments {
+    struct memory_commitment *all; /* [n] */
     size_t n;
 };
 
 /* Reads /proc below `root`, "" being this machine's. What cannot be read promises nothing, nor does who has
  * mapped more than the `most` bytes of memory that there are: that is address space, as sanitizers and
  * drivers take it. A process is of this program when it has the same name. 0 or -ENOMEM. */
-int promises_read(const char *root, uint64_t most, struct promises *ret_promises);
-void promises_deinit(struct promises *promises);
+int memory_commitments_read(const char *root, uint64_t most, struct memory_commitments *ret_commitments);
+void memory_commitments_deinit(struct memory_commitments *commitments);
 
 /* Bytes that are open, of those in a control group or below it: `line` is the beginning of its line in
  * /proc/PID/cgroup, "0::/pool". "": of all. */
-uint64_t promises_open(const struct promises *promises, const char *line);
+uint64_t memory_commitments_open(const struct memory_commitments *commitments, const char *line);
 
 /* Bytes that siblings have, written or not. */
-uint64_t promises_of_siblings(const struct promises *promises);
+uint64_t memory_commitments_of_siblings(const struct memory_commitments *commitments);
 
 #endif

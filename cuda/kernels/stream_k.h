@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_KERNELS_SHARES_H
-#define CUDA_KERNELS_SHARES_H
+#ifndef CUDA_KERNELS_STREAM_K_H
+#define CUDA_KERNELS_STREAM_K_H
 
 /* Who multiplies which columns of the wide tiles of a product (tile.h): stream-K with fixed pieces.
  *
@@ -11,69 +11,70 @@
  * tile by tile, leaves sums of what it has of a tile, and whoever adds the last of a tile's sums up finds all
  * others there. Nobody waits.
  *
- * What is added up are the sums of the tile's parts (SHARES_PARTS runs of columns, whose borders are a matter
- * of the matrix alone), in the order of the parts. A share is whole parts, so a divided tile has the bits of
- * one that is not: who divides what may hang on the rows and on the device, and a result on neither.
+ * What is added up are the sums of the tile's parts (STREAM_K_PARTS runs of columns, whose borders are a
+ * matter of the matrix alone), in the order of the parts. A share is whole parts, so a divided tile has the
+ * bits of one that is not: who divides what may hang on the rows and on the device, and a result on neither.
  *
  * The thin tiles of few rows are not divided: there a warp has a part each already. */
 
 #include <stdint.h>
 
-#define SHARES_PARTS   8 /* of a tile */
-#define SHARES_AT_ONCE 2 /* blocks on a multiprocessor */
+#define STREAM_K_PARTS   8 /* of a tile */
+#define STREAM_K_AT_ONCE 2 /* blocks on a multiprocessor */
 
 /* What dividing costs a block, in steps of 256 columns: a first load that nothing hides, and sums. Of a tile
  * those are 16 KB for each part, written and read once more, in the L2 cache; a step reads 9 KB of weights in
  * four bits and 20 KB of activations, and has 256 matrix products and the scaling of what they give. */
-#define SHARES_COST 3
+#define STREAM_K_COST 3
 
 /* A step of a block that is alone on its multiprocessor, and of one of two: together they are faster than one
  * after the other, but not twice as fast. These three are estimates, nobody has measured them; so an eighth
  * of the time has to be gained. */
-#define SHARES_ALONE 2
-#define SHARES_PAIR  3
+#define STREAM_K_ALONE 2
+#define STREAM_K_PAIR  3
 
-enum shares_rule { SHARES_PLANNED, SHARES_NEVER, SHARES_ALWAYS };
+enum stream_k_rule { STREAM_K_PLANNED, STREAM_K_NEVER, STREAM_K_ALWAYS };
 
 /* Tiles 0 … n_whole − 1 are a block's each; the n_divided after them are shared by n_shares blocks. */
-struct shares {
+struct stream_k {
     uint32_t n_whole, n_divided, n_shares;
 };
 
-static inline uint32_t shares_quotient(uint32_t a, uint32_t b) /* rounded up */
+static inline uint32_t stream_k_quotient(uint32_t a, uint32_t b) /* rounded up */
 {
     return (a + b - 1) / b;
 }
 
 /* The time of `n_blocks` blocks at most of so many steps, which all run at once. */
-static inline uint64_t shares_time(uint32_t n_blocks, uint32_t n_steps, uint32_t n_multiprocessors)
+static inline uint64_t stream_k_time(uint32_t n_blocks, uint32_t n_steps, uint32_t n_multiprocessors)
 {
-    return (uint64_t)n_steps * (n_blocks <= n_multiprocessors ? SHARES_ALONE : SHARES_PAIR);
+    return (uint64_t)n_steps * (n_blocks <= n_multiprocessors ? STREAM_K_ALONE : STREAM_K_PAIR);
 }
 
 /* For n_tiles tiles of n_steps steps each. What full rounds leave over is divided when it is done sooner so,
  * or as the rule says, never or always. */
-static inline struct shares shares_plan(uint32_t n_tiles, uint32_t n_steps, uint32_t n_multiprocessors,
-                                        enum shares_rule rule)
+static inline struct stream_k stream_k_plan(uint32_t n_tiles, uint32_t n_steps, uint32_t n_multiprocessors,
+                                            enum stream_k_rule rule)
 {
-    const struct shares whole = {n_tiles, 0, 0};
-    const uint32_t room = n_multiprocessors * SHARES_AT_ONCE;
-    const uint32_t n_divided = room ? n_tiles % room : 0, n_units = n_divided * SHARES_PARTS;
-    if (n_divided == 0 || rule == SHARES_NEVER)
+    const struct stream_k whole = {n_tiles, 0, 0};
+    const uint32_t room = n_multiprocessors * STREAM_K_AT_ONCE;
+    const uint32_t n_divided = room ? n_tiles % room : 0, n_units = n_divided * STREAM_K_PARTS;
+    if (n_divided == 0 || rule == STREAM_K_NEVER)
         return whole;
     const uint32_t n_shares = n_units < room ? n_units : room;
-    const uint32_t longest = shares_quotient(shares_quotient(n_units, n_shares) * n_steps, SHARES_PARTS);
-    if (rule == SHARES_PLANNED && 9 * shares_time(n_shares, longest + SHARES_COST, n_multiprocessors) >=
-                                      8 * shares_time(n_divided, n_steps, n_multiprocessors))
+    const uint32_t longest =
+        stream_k_quotient(stream_k_quotient(n_units, n_shares) * n_steps, STREAM_K_PARTS);
+    if (rule == STREAM_K_PLANNED && 9 * stream_k_time(n_shares, longest + STREAM_K_COST, n_multiprocessors) >=
+                                        8 * stream_k_time(n_divided, n_steps, n_multiprocessors))
         return whole;
-    const struct shares shares = {n_tiles - n_divided, n_divided, n_shares};
+    const struct stream_k shares = {n_tiles - n_divided, n_divided, n_shares};
     return shares;
 }
 
 /* Of any plan for such a device. */
-static inline uint32_t shares_most_divided(uint32_t n_multiprocessors)
+static inline uint32_t stream_k_most_divided(uint32_t n_multiprocessors)
 {
-    return n_multiprocessors > 0 ? n_multiprocessors * SHARES_AT_ONCE - 1 : 0;
+    return n_multiprocessors > 0 ? n_multiprocessors * STREAM_K_AT_ONCE - 1 : 0;
 }
 
 #endif

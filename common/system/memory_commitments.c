@@ -2,7 +2,7 @@
 /* Promises by the kernel's files: what a process has mapped privately to write to (VmData) less what it has
  * in memory (RssAnon) and less the stacks of its threads, of which nobody uses more than a little. */
 
-#include "common/system/promises.h"
+#include "common/system/memory_commitments.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,33 +38,34 @@ static uint64_t stack_bytes(void)
     return known ? limit.rlim_cur : 8u << 20;
 }
 
-static struct promise read_promise(const char *root, const char *pid, const char *status, uint64_t parent,
-                                   uint64_t most)
+static struct memory_commitment read_promise(const char *root, const char *pid, const char *status,
+                                             uint64_t parent, uint64_t most)
 {
     uint64_t threads = field(status, "\nThreads:"), stacks = threads > 1 ? (threads - 1) * stack_bytes() : 0;
     uint64_t mapped = field(status, "\nVmData:") * 1024, kept = field(status, "\nRssAnon:") * 1024;
-    struct promise promise = {.open = mapped > kept + stacks && mapped <= most ? mapped - kept - stacks : 0,
-                              .kept = kept,
-                              .sibling = parent != 0 && field(status, "\nPPid:") == parent,
-                              .groups = "\n"};
+    struct memory_commitment promise = {
+        .open = mapped > kept + stacks && mapped <= most ? mapped - kept - stacks : 0,
+        .kept = kept,
+        .sibling = parent != 0 && field(status, "\nPPid:") == parent,
+        .groups = "\n"};
     read_text(root, pid, "cgroup", promise.groups + 1, sizeof promise.groups - 1);
     return promise;
 }
 
-static int add(struct promises *promises, const struct promise *promise)
+static int add(struct memory_commitments *commitments, const struct memory_commitment *promise)
 {
-    struct promise *all = reallocarray(promises->all, promises->n + 1, sizeof *all);
+    struct memory_commitment *all = reallocarray(commitments->all, commitments->n + 1, sizeof *all);
     if (!all)
         return -ENOMEM;
-    promises->all = all;
-    all[promises->n++] = *promise;
+    commitments->all = all;
+    all[commitments->n++] = *promise;
     return 0;
 }
 
-int promises_read(const char *root, uint64_t most, struct promises *ret_promises)
+int memory_commitments_read(const char *root, uint64_t most, struct memory_commitments *ret_commitments)
 {
     char path[PATH_MAX], own_name[64], name[64], own_status[4096], status[4096];
-    struct promises promises = {0};
+    struct memory_commitments commitments = {0};
     snprintf(path, sizeof path, "%s/proc", root);
     read_text(root, "self", "comm", own_name, sizeof own_name);
     read_text(root, "self", "status", own_status, sizeof own_status);
@@ -79,23 +80,23 @@ int promises_read(const char *root, uint64_t most, struct promises *ret_promises
         if (strcmp(name, own_name) != 0)
             continue;
         read_text(root, entry->d_name, "status", status, sizeof status);
-        struct promise promise = read_promise(root, entry->d_name, status, parent, most);
-        r = add(&promises, &promise);
+        struct memory_commitment promise = read_promise(root, entry->d_name, status, parent, most);
+        r = add(&commitments, &promise);
     }
     if (proc)
         closedir(proc);
     if (r < 0) {
-        promises_deinit(&promises);
+        memory_commitments_deinit(&commitments);
         return r;
     }
-    *ret_promises = promises;
+    *ret_commitments = commitments;
     return 0;
 }
 
-void promises_deinit(struct promises *promises)
+void memory_commitments_deinit(struct memory_commitments *commitments)
 {
-    free(promises->all);
-    *promises = (struct promises){0};
+    free(commitments->all);
+    *commitments = (struct memory_commitments){0};
 }
 
 /* Whether a line begins so, and the path goes no further than to a group below. */
@@ -108,20 +109,20 @@ static bool is_below(const char *groups, const char *line)
     return false;
 }
 
-uint64_t promises_open(const struct promises *promises, const char *line)
+uint64_t memory_commitments_open(const struct memory_commitments *commitments, const char *line)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < promises->n; i++)
-        if (is_below(promises->all[i].groups, line))
-            bytes += promises->all[i].open;
+    for (size_t i = 0; i < commitments->n; i++)
+        if (is_below(commitments->all[i].groups, line))
+            bytes += commitments->all[i].open;
     return bytes;
 }
 
-uint64_t promises_of_siblings(const struct promises *promises)
+uint64_t memory_commitments_of_siblings(const struct memory_commitments *commitments)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < promises->n; i++)
-        if (promises->all[i].sibling)
-            bytes += promises->all[i].open + promises->all[i].kept;
+    for (size_t i = 0; i < commitments->n; i++)
+        if (commitments->all[i].sibling)
+            bytes += commitments->all[i].open + commitments->all[i].kept;
     return bytes;
 }

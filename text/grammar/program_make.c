@@ -13,7 +13,8 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "text/grammar/program_internal.h"
+#include "text/grammar/program_chars.h"
+#include "text/grammar/program_nodes.h"
 
 #define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
@@ -22,55 +23,6 @@
 #define SMALL_NODES 96         /* of a rule that stands in its callers' place */
 #define MOST_LEVELS 8          /* of such rules in one another */
 #define MOST_LOOKS  32         /* rules that are looked at below one another: the stack is not endless */
-
-/* ---- nodes and sets ---- */
-
-static bool make_room(struct program_maker *maker, void **items, uint32_t *cap, uint32_t n, uint32_t most,
-                      size_t size)
-{
-    if (n < *cap)
-        return true;
-    if (n >= most) {
-        maker->too_large = true;
-        return false;
-    }
-    uint32_t wanted = *cap ? *cap * 2 : 64;
-    void *grown = realloc(*items, (size_t)wanted * size);
-    if (!grown) {
-        maker->out_of_memory = true;
-        return false;
-    }
-    *items = grown;
-    *cap = wanted;
-    return true;
-}
-
-uint32_t program_node(struct program_maker *maker, enum node_kind kind, uint32_t what, uint32_t next)
-{
-    struct program *program = &maker->program;
-    if (what == PROGRAM_NONE || next == PROGRAM_NONE ||
-        !make_room(maker, (void **)&program->nodes, &maker->nodes_cap, program->n_nodes, PROGRAM_MOST_NODES,
-                   sizeof *program->nodes))
-        return PROGRAM_NONE;
-    program->nodes[program->n_nodes] = (struct node){kind, what, next};
-    return program->n_nodes++;
-}
-
-uint32_t program_match(struct program_maker *maker, const struct byte_set *set, uint32_t next)
-{
-    struct program *program = &maker->program;
-    uint32_t at = (uint32_t)hash64(set, sizeof *set, 0) % PROGRAM_SET_PLACES;
-    while (maker->places[at] && memcmp(&program->sets[maker->places[at] - 1], set, sizeof *set) != 0)
-        at = (at + 1) % PROGRAM_SET_PLACES;
-    if (maker->places[at] == 0) {
-        if (!make_room(maker, (void **)&program->sets, &maker->sets_cap, program->n_sets, PROGRAM_MOST_SETS,
-                       sizeof *set))
-            return PROGRAM_NONE;
-        program->sets[program->n_sets++] = *set;
-        maker->places[at] = (uint16_t)program->n_sets;
-    }
-    return program_node(maker, NODE_MATCH, maker->places[at] - 1u, next);
-}
 
 /* ---- rules that stand in their callers' place ---- */
 

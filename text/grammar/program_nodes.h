@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TEXT_GRAMMAR_PROGRAM_INTERNAL_H
-#define TEXT_GRAMMAR_PROGRAM_INTERNAL_H
+#ifndef TEXT_GRAMMAR_PROGRAM_NODES_H
+#define TEXT_GRAMMAR_PROGRAM_NODES_H
 
-/* What the makers of a program share: nodes are made from the end of a text to its beginning, so each knows
- * where it goes on. PROGRAM_NONE is no node, for want of room or memory; it passes through. */
+/* The nodes of a program that is being made. They are made from the end of a text to its beginning, so each
+ * knows where it goes on. PROGRAM_NONE is no node, for want of room or memory; it passes through. */
 
 #include "text/grammar/program.h"
 
@@ -23,9 +23,5 @@ static inline uint32_t program_split(struct program_maker *maker, uint32_t a, ui
 {
     return a == b ? a : program_node(maker, NODE_SPLIT, b, a);
 }
-
-/* One code point of the ranges, and then `next` (program_chars.c). */
-uint32_t program_chars(struct program_maker *maker, const struct code_range *ranges, uint32_t n,
-                       uint32_t next);
 
 #endif

@@ -13,6 +13,8 @@
 
 #include "broker/wire/intake.h"
 #include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_admit.h"
+#include "broker/core/lifecycle_sessions.h"
 #include "broker/core/replay.h"
 #include "broker/core/status.h"
 #include "broker/core/tokenize.h"

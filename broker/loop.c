@@ -32,6 +32,8 @@
 #include "broker/wire/intake.h"
 #include "broker/wire/intake_log.h"
 #include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_sessions.h"
+#include "broker/core/upkeep.h"
 #include "broker/processes.h"
 #include "broker/wire/reader.h"
 #include "broker/core/replay.h"
@@ -193,7 +195,7 @@ static void tick(struct broker *broker, struct turn *turn)
     stream_report(&broker->stream, broker->now);
     broker->client_link.retry = true;
     client_link_shed(&broker->client_link);
-    lifecycle_tick(broker);
+    broker_upkeep(broker);
     tokenize_expire(broker);
     stream_make_room(&broker->stream, &broker->sessions);
     give_memory_back(broker, turn);

@@ -13,6 +13,7 @@
 #include "broker/wire/connections.h"
 #include "broker/frames.h"
 #include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_sessions.h"
 #include "broker/core/recover.h"
 #include "broker/sockets.h"
 #include "common/clock.h"

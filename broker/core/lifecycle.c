@@ -476,12 +476,3 @@ void lifecycle_forget(struct broker *broker)
 {
     ledger_forget(&broker->ledger, &broker->journal, broker->now);
 }
-
-void lifecycle_tick(struct broker *broker)
-{
-    lifecycle_watch_deaf(broker);
-    lifecycle_close_sessions(broker);
-    lifecycle_end_overdue(broker);
-    lifecycle_relieve(broker);
-    lifecycle_forget(broker);
-}

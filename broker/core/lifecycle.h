@@ -8,30 +8,9 @@
 #include "broker/core/broker.h"
 #include "common/error.h"
 
-/* ---- admission (lifecycle_admit.c) ---- */
-
-struct arrival { /* a generate as it came */
-    struct session *session;
-    struct id128 id;
-    const struct generation *generation; /* borrows from the body */
-    struct bytes body;                   /* the whole message */
-};
-
-struct verdict {
-    enum proto_error error;
-    struct request *request; /* PROTO_OK: the new or the known one */
-    bool again;              /* PROTO_OK: it was known */
-    uint32_t retry_ms;       /* PROTO_OVERLOADED: when to come back */
-    struct error reason;     /* of an error */
-};
-
 /* Why a request with `embed` is refused where workers make tokens alone. */
 #define LIFECYCLE_NO_EMBEDDINGS                                                                              \
     "embed: no worker of this pool makes embeddings: its device cannot, or its model only ranks"
-
-void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
-
-/* ---- assignment and ends (lifecycle.c) ---- */
 
 /* Gives queued requests to workers as long as both last. */
 void lifecycle_dispatch(struct broker *broker);
@@ -95,38 +74,5 @@ bool lifecycle_is_awaited(const struct broker *broker);
 
 /* Forgets what ended long ago. Now and then. */
 void lifecycle_forget(struct broker *broker);
-
-/* ---- sessions come and go (lifecycle_sessions.c) ---- */
-
-/* A session opened: it gets back what it had left running. */
-void lifecycle_adopt(struct broker *broker, struct session *session);
-
-/* Binds a request to another session. -EEXIST when that has one of this id. */
-int lifecycle_attach(struct broker *broker, struct request *request, struct session *session);
-
-/* The client of this session, open or closed, listens no more. It has left, unless it still has the session
- * and listens again within a lease. */
-void lifecycle_left(struct broker *broker, const struct id128 *id);
-
-/* Looks after sessions that listen no more: whether they do again, are gone, or have had their time. Now and
- * then. */
-void lifecycle_watch_deaf(struct broker *broker);
-
-/* Closes the sessions that are doomed or were silent for too long, then cancels what was abandoned and has
- * had its time. */
-void lifecycle_close_sessions(struct broker *broker);
-
-/* Closes all sessions and forgets all requests, whatever state they are in: the broker is taken apart. */
-void lifecycle_clear(struct broker *broker);
-
-/* The session counts for a key, and no longer for another; 0: for none. */
-void lifecycle_enter_key(struct broker *broker, struct session *session, uint32_t number);
-
-/* Keys of clients were taken away: their sessions are doomed, their connections closed. */
-void lifecycle_keys_gone(struct broker *broker);
-
-/* ---- all that is done now and then (lifecycle.c) ---- */
-
-void lifecycle_tick(struct broker *broker);
 
 #endif

@@ -6,10 +6,11 @@
  * ended, and it is queued with everything fixed that a later worker must not choose anew. Until the last step
  * succeeded nothing is changed; that step is its record in the vault. */
 
-#include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_admit.h"
 
 #include "broker/books/record.h"
 #include "broker/choose/scheduler.h"
+#include "broker/core/lifecycle.h"
 #include "common/hash.h"
 
 /* The largest context of all workers; 0 while none has registered. */

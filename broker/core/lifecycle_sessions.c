@@ -13,7 +13,7 @@
  *
  * Until it ended a request can come back: its session opens again, or another session attaches to it. */
 
-#include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_sessions.h"
 
 #include <string.h>
 
@@ -21,6 +21,7 @@
 
 #include "broker/wire/intake.h"
 #include "broker/books/record.h"
+#include "broker/core/lifecycle.h"
 #include "common/clock.h"
 
 void lifecycle_adopt(struct broker *broker, struct session *session)

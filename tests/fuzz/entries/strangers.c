@@ -21,6 +21,8 @@
 #include "broker/from_clients.h"
 #include "broker/from_workers.h"
 #include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_sessions.h"
+#include "broker/core/upkeep.h"
 #include "broker/core/replay.h"
 #include "broker/core/tokenize.h"
 #include "common/clock.h"
@@ -176,7 +178,7 @@ static void turn(void)
     from_clients_drain(broker);
     lifecycle_expire(broker);
     client_link_shed(&broker->client_link);
-    lifecycle_tick(broker);
+    broker_upkeep(broker);
     tokenize_expire(broker);
     lifecycle_dispatch(broker);
     tokenize_dispatch(broker);

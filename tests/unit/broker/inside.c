@@ -14,6 +14,7 @@
 #include "broker/from_clients.h"
 #include "broker/from_workers.h"
 #include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_sessions.h"
 #include "common/clock.h"
 #include "proto/supervision.h"
 

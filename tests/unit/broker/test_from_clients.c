@@ -9,6 +9,7 @@
 #include <zmq.h>
 
 #include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_sessions.h"
 #include "broker/core/replay.h"
 #include "common/clock.h"
 

@@ -2,6 +2,7 @@
 /* Sessions that come and go, and what becomes of their requests. */
 
 #include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_sessions.h"
 #include "tests/unit/broker/inside.h"
 #include "tests/unit/run.h"
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_CORE_LIFECYCLE_ADMIT_H
+#define BROKER_CORE_LIFECYCLE_ADMIT_H
+
+/* The beginning of a request's life: it is admitted, known already, or refused. */
+
+#include "broker/core/broker.h"
+#include "common/error.h"
+
+struct arrival { /* a generate as it came */
+    struct session *session;
+    struct id128 id;
+    const struct generation *generation; /* borrows from the body */
+    struct bytes body;                   /* the whole message */
+};
+
+struct verdict {
+    enum proto_error error;
+    struct request *request; /* PROTO_OK: the new or the known one */
+    bool again;              /* PROTO_OK: it was known */
+    uint32_t retry_ms;       /* PROTO_OVERLOADED: when to come back */
+    struct error reason;     /* of an error */
+};
+
+void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
+
+#endif

@@ -157,7 +157,7 @@ int parameters_stop(void *into, const struct json_row *row, const char *path, js
     bool is_array = json_is_array(value);
     size_t n = is_array ? json_array_size(value) : 1;
     if (n > PROTO_MAX_STOPS)
-        return refuse_value(refusal, path, "%s has %zu strings; at most %d are possible", path, n,
+        return refuse_value(refusal, path, "%s has %zu strings; at most %d are allowed", path, n,
                             PROTO_MAX_STOPS);
     const char **stop = parameters_memory(parameters, n, sizeof *stop);
     if (!stop)
@@ -197,7 +197,7 @@ int parameters_logit_bias(void *into, const struct json_row *row, const char *pa
     if (!json_is_object(value))
         return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
     if (json_object_size(value) > SAMPLING_MAX_BIASES)
-        return refuse_value(refusal, path, "%s has %zu entries; at most %d are possible", path,
+        return refuse_value(refusal, path, "%s has %zu entries; at most %d are allowed", path,
                             json_object_size(value), SAMPLING_MAX_BIASES);
     struct quern_logit_bias *biases = parameters_memory(parameters, json_object_size(value), sizeof *biases);
     if (!biases)
@@ -251,7 +251,7 @@ int parameters_ids(struct parameters *parameters, const char *path, const json_t
 {
     const size_t n = json_array_size(value);
     if (n > PROTO_MAX_PROMPT_IDS)
-        return refuse_value(refusal, path, "%s has %zu token ids; at most %u are possible", path, n,
+        return refuse_value(refusal, path, "%s has %zu token ids; at most %u are allowed", path, n,
                             PROTO_MAX_PROMPT_IDS);
     int32_t *ids = parameters_memory(parameters, n, sizeof *ids);
     if (!ids)

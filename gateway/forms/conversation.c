@@ -110,7 +110,7 @@ static int take_text(void *into, const struct json_row *row, const char *path, j
     if (!json_is_string(value))
         return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
     if (json_string_length(value) > MAX_NAME_BYTES)
-        return refuse_value(refusal, path, "%s has %zu bytes; at most %d are possible", path,
+        return refuse_value(refusal, path, "%s has %zu bytes; at most %d are allowed", path,
                             json_string_length(value), MAX_NAME_BYTES);
     const char *kept = parameters_keep(message->parameters, value);
     *(const char **)((char *)message->message + row->offset) = kept;
@@ -164,7 +164,7 @@ int conversation_messages(void *into, const struct json_row *row, const char *pa
         return refuse_value(refusal, path, "%s is %s, not an array of messages", path,
                             json_is_array(value) ? "empty" : json_in_kind(value));
     if (n > MAX_MESSAGES)
-        return refuse_value(refusal, path, "%s has %zu messages; at most %d are possible", path, n,
+        return refuse_value(refusal, path, "%s has %zu messages; at most %d are allowed", path, n,
                             MAX_MESSAGES);
     struct quern_message *messages = parameters_memory(parameters, n, sizeof *messages);
     if (!messages)

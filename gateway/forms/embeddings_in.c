@@ -29,7 +29,7 @@ int embeddings_input(void *into, const struct json_row *row, const char *path, j
     if (n == 0)
         return refuse_value(refusal, path, "%s is empty", path);
     if (n > EMBEDDINGS_MOST_INPUTS)
-        return refuse_value(refusal, path, "%s has %zu inputs; at most %d are possible", path, n,
+        return refuse_value(refusal, path, "%s has %zu inputs; at most %d are allowed", path, n,
                             EMBEDDINGS_MOST_INPUTS);
     in->inputs = parameters_memory(&in->parameters, n, sizeof *in->inputs);
     if (!in->inputs)

@@ -39,7 +39,7 @@ static int take_line(char *line, struct key *ret_key, struct error *err)
     if (strlen(name) >= sizeof ret_key->name)
         return error_set(err, -EINVAL, "the name has more than %zu bytes", sizeof ret_key->name - 1);
     if (ret_key->secret_len < KEY_BYTES_LEAST || ret_key->secret_len > KEY_BYTES_MOST)
-        return error_set(err, -EINVAL, "the key of %s has %zu bytes; %d to %d are possible", name,
+        return error_set(err, -EINVAL, "the key of %s has %zu bytes; %d to %d are allowed", name,
                          ret_key->secret_len, KEY_BYTES_LEAST, KEY_BYTES_MOST);
     strcpy(ret_key->name, name);
     strcpy(ret_key->secret, secret);

@@ -140,7 +140,7 @@ static int take_tools(struct parameters *parameters, const char *path, json_t *v
     if (!json_is_array(value))
         return refuse_value(refusal, path, "%s is %s, not an array", path, json_in_kind(value));
     if (n > MAX_TOOLS)
-        return refuse_value(refusal, path, "%s has %zu tools; at most %d are possible", path, n, MAX_TOOLS);
+        return refuse_value(refusal, path, "%s has %zu tools; at most %d are allowed", path, n, MAX_TOOLS);
     if (n == 0)
         return 0;
     json_t *tools = json_array();

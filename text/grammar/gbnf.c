@@ -127,7 +127,7 @@ static int read_reference(struct gbnf_reader *reader, const struct expression **
 {
     uint32_t rule = rules_named(reader->rules, read_name(reader));
     if (rule == UINT32_MAX && reader->rules->n == GRAMMAR_MOST_RULES)
-        return invalid(reader, "more rules than are possible");
+        return invalid(reader, "too many rules");
     *ret_expression = expression_rule(reader->rules, rule);
     return 0;
 }
@@ -228,7 +228,7 @@ static int read_rule(struct gbnf_reader *reader)
         return invalid(reader, "expected ::= behind the name of a rule");
     uint32_t rule = rules_named(reader->rules, name);
     if (rule == UINT32_MAX)
-        return invalid(reader, "more rules than are possible");
+        return invalid(reader, "too many rules");
     if (reader->rules->items[rule].body)
         return error_set(reader->err, GRAMMAR_E_INVALID, "grammar: the rule \"%s\" is there twice",
                          reader->rules->items[rule].name);

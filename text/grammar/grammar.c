@@ -66,7 +66,7 @@ int grammar_make(enum grammar_kind kind, struct bytes text, struct grammar **ret
 {
     struct rules rules;
     if (text.len > GRAMMAR_MOST_BYTES)
-        return error_set(err, GRAMMAR_E_INVALID, "grammar: %zu bytes; at most %u are possible", text.len,
+        return error_set(err, GRAMMAR_E_INVALID, "grammar: %zu bytes; at most %u are allowed", text.len,
                          GRAMMAR_MOST_BYTES);
     struct grammar *grammar = calloc(1, sizeof *grammar);
     if (!grammar)

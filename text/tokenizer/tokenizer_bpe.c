@@ -133,7 +133,7 @@ static int read_merges(struct bpe *bpe, const struct vocabulary *vocabulary, con
     if (merges->type != GGUF_ARRAY || (merges->array.type != GGUF_STRING && merges->array.n > 0))
         return error_set(err, -EINVAL, "%s is not an array of strings", KEY_MERGES);
     if (merges->array.n > MAX_MERGES)
-        return error_set(err, -EINVAL, "%s has %llu entries, at most %d are possible", KEY_MERGES,
+        return error_set(err, -EINVAL, "%s has %llu entries, at most %d are allowed", KEY_MERGES,
                          (unsigned long long)merges->array.n, MAX_MERGES);
     uint32_t n_slots = 64;
     while (n_slots < 2 * merges->array.n)

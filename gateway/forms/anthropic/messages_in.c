@@ -123,7 +123,7 @@ static size_t room_for(const char *path, json_t *value, struct refusal *refusal)
         room += json_array_size(json_object_get(json_array_get(value, i), "content"));
     if (room <= MAX_MESSAGES)
         return room;
-    refuse_value(refusal, path, "%s has %zu messages and blocks; at most %d are possible", path, room,
+    refuse_value(refusal, path, "%s has %zu messages and blocks; at most %d are allowed", path, room,
                  MAX_MESSAGES);
     return 0;
 }

@@ -129,7 +129,7 @@ static const struct expression *object_of(struct schema_reader *reader, struct m
 {
     uint32_t rule = rules_add(reader->rules, "object");
     if (rule == UINT32_MAX)
-        return schema_refuse(reader, "more objects than are possible");
+        return schema_refuse(reader, "too many objects");
     const struct expression *body = json_text_bracketed(&reader->json, "{", members_of(reader, members), "}");
     reader->rules->items[rule].body = body;
     reader->rules->items[rule].apart = true;
@@ -250,7 +250,7 @@ const struct expression *schema_array(struct schema_reader *reader, const json_t
         return schema_refuse(reader, "no array has as many items as minItems wants");
     uint32_t rule = rules_add(reader->rules, "array");
     if (rule == UINT32_MAX)
-        return schema_refuse(reader, "more arrays than are possible");
+        return schema_refuse(reader, "too many arrays");
     const struct expression *body = json_text_bracketed(&reader->json, "[", items_from(reader, &array), "]");
     reader->rules->items[rule].body = body;
     reader->rules->items[rule].apart = true;

@@ -319,7 +319,7 @@ int jinja_run_body(struct jinja_run *run, const struct jinja_node *chain)
 int jinja_template_new(struct bytes source, struct jinja_template **ret_template, struct error *err)
 {
     if (source.len > JINJA_MAX_SOURCE)
-        return error_set(err, -EMSGSIZE, "the template has %zu bytes, at most %d are possible", source.len,
+        return error_set(err, -EMSGSIZE, "the template has %zu bytes, at most %d are allowed", source.len,
                          JINJA_MAX_SOURCE);
     struct jinja_template *jinja = calloc(1, sizeof *jinja);
     if (!jinja)

@@ -257,7 +257,7 @@ START_TEST(a_text_has_a_quarter_of_a_mebibyte_at_most)
     ck_assert_int_eq(grammar_make(GRAMMAR_GBNF, (struct bytes){text, GRAMMAR_MOST_BYTES}, &grammar, &err), 0);
     ck_assert(accepts(grammar, "a"));
     grammar_free(grammar);
-    ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text), "grammar: 262145 bytes; at most 262144 are possible");
+    ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text), "grammar: 262145 bytes; at most 262144 are allowed");
     ck_assert_str_eq(why_refused((enum grammar_kind)77, "a"), "grammar: there is no such kind");
 }
 END_TEST
@@ -283,7 +283,7 @@ START_TEST(names_rules_and_repeats_have_limits)
                 else
                     len += (size_t)snprintf(text + len, sizeof text - len, "| r%d\n", i);
             ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text),
-                             n == 4096 ? "" : "grammar: line 4097: more rules than are possible");
+                             n == 4096 ? "" : "grammar: line 4097: too many rules");
         }
     }
     ck_assert_str_eq(why_refused(GRAMMAR_GBNF, "root ::= \"a\"{65536}"), "");

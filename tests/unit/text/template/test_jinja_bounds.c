@@ -368,7 +368,7 @@ START_TEST(a_template_has_a_quarter_of_a_mebibyte_at_most)
     memset(source, 'x', JINJA_MAX_SOURCE + 1);
     source[JINJA_MAX_SOURCE + 1] = '\0';
     ck_assert_int_eq(render(source), -EMSGSIZE);
-    ck_assert_str_eq(err.text, "the template has 262145 bytes, at most 262144 are possible");
+    ck_assert_str_eq(err.text, "the template has 262145 bytes, at most 262144 are allowed");
     source[JINJA_MAX_SOURCE] = '\0';
     ck_assert_int_eq(render(source), 0);
     ck_assert_uint_eq(text.len, JINJA_MAX_SOURCE);

@@ -75,5 +75,7 @@ int main(int argc, char **argv)
     int status = supervise(&options, &err);
     if (options.owner != 0 && getppid() != (pid_t)options.owner) /* killed before it could */
         rundir_remove(options.rundir);
-    return status < 0 ? fail(EXIT_FAILURE, &err) : status;
+    if (err.text[0])
+        return fail(status < 0 ? EXIT_FAILURE : status, &err);
+    return status;
 }

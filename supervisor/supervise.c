@@ -527,6 +527,16 @@ static void say_what_is_served(const struct supervision *self)
                  self->gateway.address);
 }
 
+/* A missing file does not appear by itself, and rights do not change; an error of the disk may pass. */
+static int check_model(const char *path, struct error *err)
+{
+    if (access(path, R_OK) == 0)
+        return 0;
+    int r = -errno;
+    bool permanent = r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ELOOP || r == -ENAMETOOLONG;
+    return error_set(err, permanent ? PROGRAM_EXIT_PERMANENT : r, "%s: %s", path, strerror(-r));
+}
+
 static int prepare(struct supervision *self, struct error *err)
 {
     struct options *options = self->options;
@@ -534,8 +544,8 @@ static int prepare(struct supervision *self, struct error *err)
     int r = take_over_signals(&self->signal_fd, err);
     if (r == 0)
         r = notify_init(&self->notify, err);
-    if (r == 0 && access(options->model, R_OK) < 0)
-        r = error_set(err, -errno, "%s: %s", options->model, strerror(errno));
+    if (r == 0)
+        r = check_model(options->model, err);
     if (r == 0)
         r = program_sibling("quern-broker", self->program, err);
     if (r == 0)

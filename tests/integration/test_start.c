@@ -82,7 +82,7 @@ END_TEST
 START_TEST(a_missing_model_is_one_line_and_no_train_of_restarts)
 {
     int status = pool_fails(&pool, 60, "/nowhere/missing.gguf", "--workers", "2", NULL);
-    ck_assert_int_eq(status, 1);
+    ck_assert_int_eq(status, 78);
     ck_assert_msg(strstr(pool_log(&pool), "/nowhere/missing.gguf"), "%s", pool_log(&pool));
     ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
 }

@@ -331,8 +331,8 @@ def test_a_client_outlives_a_broker_that_stands_still(pool):
         finally:
             os.kill(broker, signal.SIGCONT)
         until(lambda: asked(client), "the client finds its pool again")
-        assert client.chat(HELLO, max_tokens=5).result().end.output_tokens == 5
         until(lambda: client.status(WAIT).running == 0, "nothing runs that nobody waits for")
+        assert client.chat(HELLO, max_tokens=5).result().end.output_tokens == 5
 
 
 def asked(client):

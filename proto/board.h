@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/gauges.h"
 #include "proto/message.h"
 
 #define BOARD_MAGIC   0x44524f42u /* "BORD" */

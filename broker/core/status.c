@@ -24,8 +24,6 @@ static double rate_of(double tokens_per_s)
     return tokens_per_s >= 0 && tokens_per_s <= MOST_TOKENS_PER_S ? tokens_per_s : 0;
 }
 
-#define FROM_BOARD(type, name, ...) .name = board.name,
-
 static void fill_worker(const struct broker *broker, uint32_t index, struct worker_status *status)
 {
     const struct worker *worker = &broker->workers[index];
@@ -48,10 +46,12 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .slots = worker->slots,
         .context = worker->context,
         .steps = steps,
-        WORKER_GAUGES(FROM_BOARD).tokens_per_s = rate_of(board.tokens_per_s),
+        .tokens_per_s = rate_of(board.tokens_per_s),
         .hit_rate = hit_rate(&board),
         .reason = bytes_of_string(worker->state == WORKER_READY ? "" : record->reason),
     };
+#define COPY_GAUGE(type, name, ...) status->name = board.name;
+    WORKER_GAUGES(COPY_GAUGE)
     /* The board knows that a process is loading before it registers. */
     if (worker->state == WORKER_STARTING && board.state == WORKER_LOADING)
         status->state = WORKER_LOADING;

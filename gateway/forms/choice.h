@@ -73,7 +73,6 @@ struct generation {
     struct arena arena;                                   /* what lives as long */
     const char *const *tool_names;                        /* [n_tools] that may be called */
     size_t n_tools;
-    size_t body_bytes;             /* of an answer that is one body, so far */
     struct quern_encoded *encoded; /* the request, the same for each choice; NULL once the last was sent */
     bool has_seed;                 /* `seed` is the first choice's; the others use the numbers after it */
     uint64_t seed;

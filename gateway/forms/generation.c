@@ -175,19 +175,14 @@ static void tell_stream(struct choice *choice, const struct quern_output *output
         exchange_end(generation->exchange);
 }
 
-/* Counts what a whole answer has come to. False: it has been refused. */
-static bool hold_more(struct generation *generation, const struct quern_output *output)
+/* Counts what a whole answer has come to, by so many bytes. False: it has been refused. */
+static bool hold_more(struct generation *generation, size_t bytes)
 {
     struct refusal refusal;
-    generation->body_bytes += output->text_len;
-    size_t held = generation->body_bytes;
-    for (uint32_t i = 0; i < generation->n; i++)
-        held += logprobs_bytes(&generation->choices[i].logprobs);
-    size_t more = held > generation->exchange->held ? held - generation->exchange->held : 0;
-    if (held > MAX_BODY_BYTES) {
+    if (generation->exchange->held + bytes > MAX_BODY_BYTES) {
         refuse(&refusal, 500, "too_large", NULL, "the answer has more than %s; stream it",
                amount_of_bytes(MAX_BODY_BYTES).text);
-    } else if (exchange_hold(generation->exchange, more)) {
+    } else if (exchange_hold(generation->exchange, bytes)) {
         return true;
     } else {
         exchange_no_room(&refusal);
@@ -197,11 +192,11 @@ static bool hold_more(struct generation *generation, const struct quern_output *
     return false;
 }
 
-static void tell_whole(struct choice *choice, const struct quern_output *output)
+static void tell_whole(struct choice *choice, const struct quern_output *output, size_t logprob_bytes)
 {
     struct generation *generation = choice->generation;
     struct json_out body = {0};
-    if (!hold_more(generation, output))
+    if (!hold_more(generation, output->text_len + logprob_bytes))
         return;
     struct json_out none = {0};
     answer_take(choice, output, &none);
@@ -258,6 +253,7 @@ static void on_output(void *arg, const struct quern_output *output)
 {
     struct choice *choice = arg;
     struct generation *generation = choice->generation;
+    const size_t before = logprobs_bytes(&choice->logprobs);
     if (generation->first_ns == 0 && output->n_ids > 0) {
         generation->first_ns = clock_ns();
         histogram_add(&generation->gateway->counters.first_token, seconds_since(generation->begun_ns));
@@ -278,7 +274,7 @@ static void on_output(void *arg, const struct quern_output *output)
         } else if (generation->stream) {
             tell_stream(choice, output);
         } else {
-            tell_whole(choice, output);
+            tell_whole(choice, output, logprobs_bytes(&choice->logprobs) - before);
         }
     }
     if (output->end)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gateway/core/gateway.h"
-#include "proto/message.h"
+#include "proto/gauges.h"
 
 static void declare(struct json_out *out, const char *name, const char *type, const char *help)
 {
@@ -124,7 +124,7 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
                     &counters->generation);
 }
 
-/* What is told of each worker beside WORKER_GAUGES (proto/message.h): its name, what it is, where its value
+/* What is told of each worker beside WORKER_GAUGES (proto/gauges.h): its name, what it is, where its value
  * is from. */
 #define WORKER_METRICS(ROW)                                                                                  \
     ROW("ready", "gauge", "Whether the worker takes work.", strcmp(worker->state, "ready") == 0)             \

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "common/clock.h"
 #include "broker/core/lifecycle.h"
+#include "common/clock.h"
 
 #define S  CLOCK_NS_PER_S
 #define MS CLOCK_NS_PER_MS

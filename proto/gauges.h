@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROTO_GAUGES_H
+#define PROTO_GAUGES_H
+
+/* The numbers that a worker writes to its slot of the board (board.h) and that everybody is told. A row: its
+ * type in fields.c; its name on the board, in the status, in libquern and in Python; its name among the
+ * metrics, behind "quern_worker_"; the metric's kind and help. worker/report.c says where each is from, and
+ * quern.h and Python's _types.py what it means to users; the rest follows from the row. */
+/* clang-format off */
+#define WORKER_GAUGES(ROW)                                                                                    \
+    ROW(U32_OR_0, active, "active", "gauge", "Sequences that are being decoded.")                             \
+    ROW(U32_OR_0, waiting, "waiting", "gauge", "Sequences that wait.")                                        \
+    ROW(U32_OR_0, kv_free, "kv_blocks_free", "gauge", "Free blocks of the KV cache.")                         \
+    ROW(U32_OR_0, kv_total, "kv_blocks", "gauge", "Blocks of the KV cache.")                                  \
+    ROW(U32_OR_0, kv_block_bytes, "kv_block_bytes", "gauge", "Bytes of one block of the KV cache.")           \
+    ROW(U32_OR_0, kv_cached, "kv_blocks_cached", "gauge", "Blocks that the prefix cache keeps.")              \
+    ROW(U64_OR_0, tokens, "tokens_total", "counter", "Tokens made.")                                          \
+    ROW(U64_OR_0, cache_hits, "cache_hit_tokens_total", "counter", "Tokens of prompts found in the prefix cache.") \
+    ROW(U64_OR_0, prefill_tokens, "prefill_tokens_total", "counter", "Tokens of prompts computed.")           \
+    ROW(U64_OR_0, evictions, "cache_evictions_total", "counter", "Blocks that left the prefix cache.")        \
+    ROW(U64_OR_0, restores, "cache_restores_total", "counter", "Blocks that came back from the prefix store.")
+/* clang-format on */
+
+#endif

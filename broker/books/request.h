@@ -86,7 +86,7 @@ struct request {
     uint64_t queue_order;                       /* order of arrival there */
     int32_t queued_class;                       /* there */
     uint32_t queued_kind;                       /* its kind when it came there (enum request_kind) */
-    uint32_t queued_want;                       /* and the number of what it wants there (wants.h) */
+    uint32_t queued_target;                     /* and the number of its target (targets.h) */
     struct tenant_line *queued_line;            /* and where it stands there (tenants.h) */
     struct worker *worker;                      /* while assigned */
     struct prompt_pieces *pieces; /* of the prompt, to find who has it; NULL: none; until it ends */

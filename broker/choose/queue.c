@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* Heaps of heaps.
  *
- *     class, want ──▶ groups, by (turn, first request) ──▶ requests of one session, its tenants in turn
+ *     class, target ──▶ groups, by (turn, first request) ──▶ requests of one session, its tenants in turn
  *
- * A lane is all that a session has in one class, its groups are what of that wants the same.
+ * A lane holds what one session has waiting in one class; a group holds those of a lane with the same target.
  *
- * A lane that gave a request stands in the next turn with its groups, and so does one that is new: who comes
- * back with request after request, or as a new session each time, finds those who wait before him. A deadline
- * moves a request forward among those of its session, and its session within the turn; more requests get
- * nobody more turns.
+ * A lane that gave a request moves to the next turn with its groups, and a new lane starts there: a client
+ * that sends request after request, or opens a session for each, lines up behind those who already wait. A
+ * deadline moves a request forward within its session, and its session within the turn. More requests do not
+ * buy more turns.
  *
- * A group for which there was no room when its lane gave of another is left behind in the turn of that.
- * Everyone else's turns grow with what they give, its own does not, so it is the first at last, however often
- * its lane gives meanwhile. What it then gives costs the lane a turn as all else does: the lane moves on,
- * with those groups that were not left behind, by one from where it is. So many wants get nobody more turns
- * either: a lane has given as much as it has moved, and may be ahead of others by one for each group.
+ * When a lane gives a request of one group and another of its groups had no room, that other group stays in
+ * the turn it was in. All other turns grow with every request given, so the group is eventually first,
+ * however often its lane gives meanwhile. What it gives then costs the lane one turn like any other: the
+ * lane, with those of its groups that were not left behind, moves on by one. More targets therefore do not
+ * buy more turns either: a lane has given as many requests as it has moved turns, and is ahead by at most one
+ * for each group.
  *
- * Between classes only those requests are compared whose turn it is. One of a lower class so waits for none
- * that came later than its class is worth, though others that came earlier may wait behind that one.
+ * Classes are compared by the first request of each only. A request of a lower class thus never waits for one
+ * that arrived later than the advantage of that one's class, though it may wait behind an earlier request of
+ * its own class.
  *
- * Deadlines have a heap of their own, because the first to expire may stand anywhere. A request knows its
- * place in both heaps, so that a cancelled one leaves in logarithmic time. */
+ * Deadlines have a heap of their own, because the first to expire may be anywhere. A request knows its place
+ * in both heaps, so cancelling one takes logarithmic time. */
 
 #include "broker/choose/queue.h"
 
@@ -102,13 +104,13 @@ static struct queue_lane *new_lane(struct queue *queue, const struct queue_lane_
 
 static struct heap *heap_of(struct queue *queue, const struct queue_group *group)
 {
-    return &queue->classes[group->lane->key.class].groups[group->want];
+    return &queue->classes[group->lane->key.class].groups[group->target];
 }
 
-static struct queue_group *find_group(const struct queue_lane *lane, uint32_t want)
+static struct queue_group *find_group(const struct queue_lane *lane, uint32_t target)
 {
     struct queue_group *group = lane->groups;
-    while (group && group->want != want)
+    while (group && group->target != target)
         group = group->next;
     return group;
 }
@@ -138,8 +140,10 @@ static int add_group(struct queue *queue, struct queue_lane *lane, struct reques
     struct queue_group *group = calloc(1, sizeof *group);
     if (!group)
         return -ENOMEM;
-    *group = (struct queue_group){
-        .lane = lane, .next = lane->groups, .want = request->queued_want, .turn = turn_to_enter(queue, lane)};
+    *group = (struct queue_group){.lane = lane,
+                                  .next = lane->groups,
+                                  .target = request->queued_target,
+                                  .turn = turn_to_enter(queue, lane)};
     lane->groups = group;
     tenants_init(&group->requests);
     int r = tenants_push(&group->requests, &queue->lines, request);
@@ -157,7 +161,7 @@ static int add_group(struct queue *queue, struct queue_lane *lane, struct reques
 /* Adds a request to its lane. 0, or -ENOMEM with nothing changed. */
 static int add_to_lane(struct queue *queue, struct queue_lane *lane, struct request *request)
 {
-    struct queue_group *group = find_group(lane, request->queued_want);
+    struct queue_group *group = find_group(lane, request->queued_target);
     int r = group ? tenants_push(&group->requests, &queue->lines, request) : add_group(queue, lane, request);
     if (r == 0 && group)
         heap_settle(heap_of(queue, group), &group->node);
@@ -191,8 +195,8 @@ void queue_init(struct queue *queue, uint64_t seed)
 {
     *queue = (struct queue){.seed = seed, .lines.seed = seed, .deadlines.before = deadline_before};
     for (int i = 0; i < QUEUE_CLASSES; i++)
-        for (int want = 0; want < WANTS_MAX; want++)
-            queue->classes[i].groups[want].before = group_before;
+        for (int target = 0; target < TARGETS_MAX; target++)
+            queue->classes[i].groups[target].before = group_before;
 }
 
 int queue_push(struct queue *queue, struct request *request)
@@ -206,7 +210,7 @@ int queue_push(struct queue *queue, struct request *request)
         return -ENOMEM;
     request->queue_order = queue->order++;
     request->queued_kind = request_kind(request);
-    request->queued_want = wants_enter(&queue->wants, request);
+    request->queued_target = targets_enter(&queue->targets, request);
     request->queued_class = request->log.count > 0 ? QUEUE_BEGUN : request->priority - QUEUE_PRIORITY_MIN;
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
@@ -220,17 +224,17 @@ int queue_push(struct queue *queue, struct request *request)
     }
     if (lane && !lane->groups)
         free_lane(queue, lane);
-    wants_leave(&queue->wants, request->queued_want);
+    targets_leave(&queue->targets, request->queued_target);
     if (expires)
         heap_remove(&queue->deadlines, &request->deadline_node);
     return r;
 }
 
-static struct request *first_of_class(const struct queue *queue, int class, uint64_t wants)
+static struct request *first_of_class(const struct queue *queue, int class, uint64_t targets)
 {
     const struct queue_group *best = NULL;
-    for (unsigned i = 0; i < WANTS_MAX; i++) {
-        if (queue->wants.n[i] == 0 || !(wants & QUEUE_WANT(i)))
+    for (unsigned i = 0; i < TARGETS_MAX; i++) {
+        if (queue->targets.n[i] == 0 || !(targets & QUEUE_TARGET(i)))
             continue;
         const struct heap_node *node = heap_first(&queue->classes[class].groups[i]);
         if (node && (!best || is_before(group_of(node), best)))
@@ -241,15 +245,15 @@ static struct request *first_of_class(const struct queue *queue, int class, uint
 
 /* What was begun; else of the classes' first requests the one that is due first; on a tie that of the higher
  * class. */
-struct request *queue_first(const struct queue *queue, uint64_t wants)
+struct request *queue_first(const struct queue *queue, uint64_t targets)
 {
-    struct request *best = first_of_class(queue, QUEUE_BEGUN, wants);
+    struct request *best = first_of_class(queue, QUEUE_BEGUN, targets);
     if (best)
         return best;
     for (int i = QUEUE_BEGUN - 1; queue->n > 0 && i >= 0; i--) {
         if (queue->classes[i].n == 0)
             continue;
-        struct request *request = first_of_class(queue, i, wants);
+        struct request *request = first_of_class(queue, i, targets);
         if (request && (!best || request_due(request) < request_due(best)))
             best = request;
     }
@@ -278,10 +282,10 @@ void queue_remove(struct queue *queue, struct request *request)
 {
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
-    struct queue_group *group = find_group(lane, request->queued_want);
+    struct queue_group *group = find_group(lane, request->queued_target);
     if (request->deadline_ns != UINT64_MAX)
         heap_remove(&queue->deadlines, &request->deadline_node);
-    wants_leave(&queue->wants, request->queued_want);
+    targets_leave(&queue->targets, request->queued_target);
     queue->n--;
     queue->classes[key.class].n--;
     leave_group(queue, group, request);
@@ -298,20 +302,20 @@ static int know_one(struct queue *queue, struct queue_group *unknown, struct req
 {
     struct tenant_line *line = request->queued_line;
     request->model_known = true;
-    request->queued_want = wants_enter(&queue->wants, request);
-    bool is_new = !find_group(unknown->lane, request->queued_want);
+    request->queued_target = targets_enter(&queue->targets, request);
+    bool is_new = !find_group(unknown->lane, request->queued_target);
     leave_group(queue, unknown, request);
     int r = add_to_lane(queue, unknown->lane, request);
     if (r < 0) {
         request->queued_line = line;
         enter_group_again(queue, unknown, request);
-        wants_leave(&queue->wants, request->queued_want);
+        targets_leave(&queue->targets, request->queued_target);
         request->model_known = false;
-        request->queued_want = unknown->want;
+        request->queued_target = unknown->target;
         return r;
     }
-    wants_leave(&queue->wants, unknown->want);
-    struct queue_group *group = find_group(unknown->lane, request->queued_want);
+    targets_leave(&queue->targets, unknown->target);
+    struct queue_group *group = find_group(unknown->lane, request->queued_target);
     if (is_new && unknown->turn < group->turn) {
         group->turn = unknown->turn;
         heap_settle(heap_of(queue, group), &group->node);
@@ -353,11 +357,11 @@ static bool know_some(struct queue *queue, struct queue_group *unknown, struct b
 void queue_know(struct queue *queue, struct bytes model)
 {
     struct queue_lane *lane, *next;
-    wants_know(&queue->wants, model);
+    targets_know(&queue->targets, model);
     HASH_ITER(hh, queue->by_key, lane, next)
     {
         for (uint32_t kind = 0; kind < REQUEST_KINDS; kind++) {
-            struct queue_group *unknown = find_group(lane, WANTS_SHARED_UNKNOWN + kind);
+            struct queue_group *unknown = find_group(lane, TARGETS_SHARED_UNKNOWN + kind);
             while (unknown && know_some(queue, unknown, model))
                 ;
             if (unknown && unknown->requests.n == 0)
@@ -370,7 +374,7 @@ void queue_know(struct queue *queue, struct bytes model)
  * stood in its turn; but of these it leaves behind those that were passed over in it. What was left behind
  * stays there, and none is while another that was goes: rules without the one or the other let groups of a
  * lane put one another off for hundreds of chances (measured with the patterns of the test). */
-static void move_on(struct queue *queue, const struct queue_group *giving, uint64_t wants)
+static void move_on(struct queue *queue, const struct queue_group *giving, uint64_t targets)
 {
     struct queue_lane *lane = giving->lane;
     struct queue_class *class = &queue->classes[lane->key.class];
@@ -380,7 +384,7 @@ static void move_on(struct queue *queue, const struct queue_group *giving, uint6
         class->turn = giving->turn;
     lane->turn = (was > class->turn ? was : class->turn) + 1;
     for (struct queue_group *group = lane->groups; group; group = group->next) {
-        bool passed_over = in_turn && !(wants & QUEUE_WANT(group->want));
+        bool passed_over = in_turn && !(targets & QUEUE_TARGET(group->target));
         if (group == giving || (group->turn == was && !passed_over)) {
             group->turn = lane->turn;
             heap_settle(heap_of(queue, group), &group->node);
@@ -388,13 +392,13 @@ static void move_on(struct queue *queue, const struct queue_group *giving, uint6
     }
 }
 
-void queue_take(struct queue *queue, struct request *request, uint64_t wants)
+void queue_take(struct queue *queue, struct request *request, uint64_t targets)
 {
     struct queue_lane_key key = key_of(request);
-    struct queue_group *group = find_group(find_lane(queue, &key), request->queued_want);
+    struct queue_group *group = find_group(find_lane(queue, &key), request->queued_target);
     tenants_give(&group->requests, request);
     heap_settle(heap_of(queue, group), &group->node);
-    move_on(queue, group, wants);
+    move_on(queue, group, targets);
     queue_remove(queue, request);
 }
 
@@ -408,8 +412,8 @@ void queue_deinit(struct queue *queue)
         free_lane(queue, lane);
     }
     for (int i = 0; i < QUEUE_CLASSES; i++)
-        for (int want = 0; want < WANTS_MAX; want++)
-            heap_deinit(&queue->classes[i].groups[want]);
+        for (int target = 0; target < TARGETS_MAX; target++)
+            heap_deinit(&queue->classes[i].groups[target]);
     heap_deinit(&queue->deadlines);
     tenant_lines_deinit(&queue->lines);
 }

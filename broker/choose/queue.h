@@ -12,14 +12,15 @@
  * being worth 30 s. So every moment is passed by what comes later, and nobody waits for ever, whatever others
  * ask for.
  *
- * What was begun and has lost its worker goes before all that was not: its client is reading. Of these there
- * are never more than workers had, and sessions share in turn there too.
+ * Requests that had begun and lost their worker go first: their clients are reading. There are never more of
+ * them than workers had running, and sessions take turns there too.
  *
- * Requests are told apart by what they want of a worker (wants.h). Some wants can be asked for alone, while
- * no worker has room for the others: these keep their turn, and are first when there is some, and their
- * sessions give meanwhile what wants something else. So one that waits for one worker holds up none that
- * another worker could take. What a session gives in a turn that it had kept counts as all else: nothing
- * waits for ever, whatever its session gives beside, and wanting many things gets no session more. */
+ * Each request has a target, what it needs of a worker (targets.h). The first request of some targets can be
+ * asked for while no worker has room for the others. Those keep their turn and come first once there is room;
+ * meanwhile their sessions give requests of other targets. So a request that waits for one worker does not
+ * hold up requests for another. A request given in a turn that its session had kept counts like any other:
+ * every request is eventually served, whatever else its session sends, and more targets buy a session no more
+ * turns. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +29,7 @@
 
 #include "broker/books/request.h"
 #include "broker/choose/tenants.h"
-#include "broker/choose/wants.h"
+#include "broker/choose/targets.h"
 #include "common/heap.h"
 
 #define QUEUE_PRIORITY_MIN (-8)
@@ -41,10 +42,10 @@ struct queue_lane_key {
     int32_t class;
 };
 
-struct queue_group { /* of what one session has waiting in one class: that of one want */
+struct queue_group { /* of what one session has waiting in one class: the requests of one target */
     struct queue_lane *lane;
     struct queue_group *next; /* of the lane */
-    uint32_t want;
+    uint32_t target;
     struct tenants requests;
     struct heap_node node;
     uint64_t turn; /* of its first one: its lane's, or an earlier one, in which it was passed over */
@@ -58,15 +59,15 @@ struct queue_lane { /* what one session has waiting in one class; there while th
 };
 
 struct queue_class {
-    struct heap groups[WANTS_MAX]; /* by want, the one whose turn it is first */
-    size_t n;                      /* requests */
-    uint64_t turn;                 /* the last of which a request was taken */
+    struct heap groups[TARGETS_MAX]; /* by target, the group whose turn it is first */
+    size_t n;                        /* requests */
+    uint64_t turn;                   /* the last of which a request was taken */
 };
 
 struct queue {
     uint64_t seed; /* of the hash: sessions are chosen by clients */
     struct queue_class classes[QUEUE_CLASSES];
-    struct wants wants;
+    struct targets targets;
     struct queue_lane *by_key;
     struct tenant_lines lines; /* of all groups */
     struct heap deadlines;     /* requests that have one */
@@ -78,20 +79,20 @@ struct queue {
 void queue_init(struct queue *queue, uint64_t seed);
 void queue_deinit(struct queue *queue);
 
-/* Adds; reads home, arrived_ns, priority (clamped into range), deadline_ns and what it wants,
- * which must not change while it waits. 0 or -ENOMEM. */
+/* Adds a request. Reads home, arrived_ns, priority (clamped into range), deadline_ns and its target, which
+ * must not change while it waits. 0 or -ENOMEM. */
 int queue_push(struct queue *queue, struct request *request);
 
-/* A worker told that it has this model. What waits for it among names that nobody knew has a want of its own
- * from now on, if there is one, and keeps its turn. Where memory is short some stay where they are. */
+/* A worker announced this model. Requests that wait for it under the shared number of unknown models get a
+ * target of their own, if one is free, and keep their turn. When memory is short some stay where they are. */
 void queue_know(struct queue *queue, struct bytes model);
 
-/* A set of wants. */
-#define QUEUE_WANT(want) (UINT64_C(1) << (want))
-#define QUEUE_ALL        UINT64_MAX
+/* A set of targets, by their numbers. */
+#define QUEUE_TARGET(target) (UINT64_C(1) << (target))
+#define QUEUE_ALL            UINT64_MAX
 
-/* The request that is next among those that want these, not removed; NULL when there is none. */
-struct request *queue_first(const struct queue *queue, uint64_t wants);
+/* The next request among those of these targets, not removed; NULL when there is none. */
+struct request *queue_first(const struct queue *queue, uint64_t targets);
 
 /* A request whose deadline is at or before `now`; NULL when none is. */
 struct request *queue_expired(const struct queue *queue, uint64_t now);
@@ -99,9 +100,9 @@ struct request *queue_expired(const struct queue *queue, uint64_t now);
 /* The earliest deadline of all, UINT64_MAX when there is none. */
 uint64_t queue_next_deadline(const struct queue *queue);
 
-/* Removes a request that is in the queue: because it is the first of these wants, and there is room for it,
- * and none for the others. Or without a turn. */
-void queue_take(struct queue *queue, struct request *request, uint64_t wants);
+/* Removes a queued request. take: it is the first of these targets, for which there was room, and its lane
+ * has used its turn. remove: no turn is used. */
+void queue_take(struct queue *queue, struct request *request, uint64_t targets);
 void queue_remove(struct queue *queue, struct request *request);
 
 #endif

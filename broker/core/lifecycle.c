@@ -82,9 +82,9 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     return r;
 }
 
-/* Gives the request, the first of these wants in the queue, to a worker, or ends it. False when it has to
+/* Gives the request, the first of these targets in the queue, to a worker, or ends it. False when it has to
  * wait. */
-static bool dispatch_first(struct broker *broker, struct request *request, uint64_t wants)
+static bool dispatch_first(struct broker *broker, struct request *request, uint64_t targets)
 {
     struct worker *worker;
     struct error err = {{0}};
@@ -123,7 +123,7 @@ static bool dispatch_first(struct broker *broker, struct request *request, uint6
     if (r < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "cannot be handed to a worker: %s", err.text);
     } else if (r == 0) {
-        queue_take(&broker->queue, request, wants);
+        queue_take(&broker->queue, request, targets);
         admission_dequeued(&broker->admission, request);
         tell(request, REQUEST_RUNNING, worker->name);
         request->state = REQUEST_RUNNING;
@@ -135,11 +135,11 @@ static bool dispatch_first(struct broker *broker, struct request *request, uint6
 void lifecycle_dispatch(struct broker *broker)
 {
     struct request *request;
-    uint64_t wants = QUEUE_ALL; /* for which some worker may have room */
+    uint64_t targets = QUEUE_ALL; /* for which some worker may have room */
     scheduler_release(broker->workers, broker->n_workers);
-    while ((request = queue_first(&broker->queue, wants)))
-        if (!dispatch_first(broker, request, wants))
-            wants &= ~QUEUE_WANT(request->queued_want);
+    while ((request = queue_first(&broker->queue, targets)))
+        if (!dispatch_first(broker, request, targets))
+            targets &= ~QUEUE_TARGET(request->queued_target);
 }
 
 static void send_cancel(struct broker *broker, struct worker *worker, const struct request_key *key)

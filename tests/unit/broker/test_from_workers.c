@@ -119,18 +119,18 @@ static struct request *admit_for(uint8_t name, const char *model)
 /* While no worker has told its model, any name may turn out to be served. */
 START_TEST(what_was_asked_before_a_worker_told_its_model_waits_for_no_made_up_names)
 {
-    struct request *made_up[WANTS_UNKNOWN_EACH + 1];
+    struct request *made_up[TARGETS_UNKNOWN_EACH + 1];
     for (int i = 0; i < INSIDE_WORKERS; i++) {
         broker->workers[i].model[0] = 0;
         broker->workers[i].state = WORKER_STARTING;
     }
-    for (uint8_t i = 0; i <= WANTS_UNKNOWN_EACH; i++) {
+    for (uint8_t i = 0; i <= TARGETS_UNKNOWN_EACH; i++) {
         char model[] = "made-up-0";
         model[8] = (char)('0' + i);
         made_up[i] = admit_for((uint8_t)('0' + i), model);
     }
     struct request *real = admit_for('r', "m");
-    ck_assert_uint_eq(real->queued_want, made_up[WANTS_UNKNOWN_EACH]->queued_want);
+    ck_assert_uint_eq(real->queued_target, made_up[TARGETS_UNKNOWN_EACH]->queued_target);
     lifecycle_dispatch(broker);
     ck_assert_int_eq(real->state, REQUEST_QUEUED);
     broker->workers[1].peer.bytes[0] ^= 1; /* it has started anew */
@@ -138,7 +138,7 @@ START_TEST(what_was_asked_before_a_worker_told_its_model_waits_for_no_made_up_na
     lifecycle_dispatch(broker);
     ck_assert_int_eq(real->state, REQUEST_RUNNING);
     ck_assert_int_eq(worker_hears(1).kind, MESSAGE_ASSIGN);
-    for (int i = 0; i <= WANTS_UNKNOWN_EACH; i++) /* worker 0 may have them */
+    for (int i = 0; i <= TARGETS_UNKNOWN_EACH; i++) /* worker 0 may have them */
         ck_assert_int_eq(made_up[i]->state, REQUEST_QUEUED);
 }
 END_TEST
@@ -156,7 +156,7 @@ START_TEST(what_was_asked_by_an_alias_goes_to_its_worker)
         broker->workers[i].model[0] = 0;
         broker->workers[i].state = WORKER_STARTING;
     }
-    for (uint8_t i = 0; i <= WANTS_UNKNOWN_EACH; i++) {
+    for (uint8_t i = 0; i <= TARGETS_UNKNOWN_EACH; i++) {
         char model[] = "made-up-0";
         model[8] = (char)('0' + i);
         admit_for((uint8_t)('0' + i), model);

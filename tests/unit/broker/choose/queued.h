@@ -45,11 +45,11 @@ static void push(struct request *request)
     ck_assert_int_eq(queue_push(&queue, request), 0);
 }
 
-static struct request *take_of(uint64_t wants)
+static struct request *take_of(uint64_t targets)
 {
-    struct request *request = queue_first(&queue, wants);
+    struct request *request = queue_first(&queue, targets);
     if (request)
-        queue_take(&queue, request, wants);
+        queue_take(&queue, request, targets);
     return request;
 }
 

@@ -128,7 +128,7 @@ START_TEST(what_was_begun_goes_before_all_that_was_not)
     begun.has_digest = true; /* and what it needs is not there */
     push(&begun);
     push(&other);
-    ck_assert_ptr_eq(take_of(~QUEUE_WANT(begun.queued_want)), &other);
+    ck_assert_ptr_eq(take_of(~QUEUE_TARGET(begun.queued_target)), &other);
     empty();
 }
 END_TEST
@@ -311,7 +311,7 @@ START_TEST(a_model_that_becomes_known_is_known_for_every_tenant)
         bool real = i >= 12 && i % 3 == 0;
         ck_assert_int_eq(requests[i].model_known, real);
         if (real)
-            ck_assert_uint_lt(requests[i].queued_want, WANTS_SHARED_UNKNOWN);
+            ck_assert_uint_lt(requests[i].queued_target, TARGETS_SHARED_UNKNOWN);
     }
     for (int i = 0; i < N; i++)
         ck_assert_ptr_nonnull(take());

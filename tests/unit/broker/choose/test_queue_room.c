@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue, where some of what waits finds no room: what wants something else passes it, at nobody's cost
+/* The queue, where some of what waits finds no room: a request of another target passes it, at nobody's cost
  * but its session's, and nothing is passed for ever. */
 
 #include "tests/unit/broker/choose/queued.h"
@@ -16,7 +16,7 @@ static struct request make_bulky(uint8_t session, int32_t priority, uint64_t arr
     return request;
 }
 
-#define BRIEF (~QUEUE_WANT(REQUEST_BULKY)) /* of those that name no model */
+#define BRIEF (~QUEUE_TARGET(REQUEST_BULKY)) /* of those that name no model */
 
 static struct request *take_brief(void)
 {
@@ -118,7 +118,7 @@ END_TEST
 
 START_TEST(requests_pass_those_that_only_a_full_worker_could_take)
 {
-    const uint64_t plain = QUEUE_WANT(0), other_workers = ~QUEUE_WANT(REQUEST_EMBEDS);
+    const uint64_t plain = QUEUE_TARGET(0), other_workers = ~QUEUE_TARGET(REQUEST_EMBEDS);
     struct request embed = make(1, 8, 0), bound = make(1, 0, 1 * S), both = make(2, 0, 2 * S),
                    after = make(1, 0, 3 * S), others[4];
     embed.embed = both.embed = true;
@@ -137,23 +137,23 @@ START_TEST(requests_pass_those_that_only_a_full_worker_could_take)
     ck_assert_ptr_eq(take_of(plain), &others[0]); /* the first session has had its turn */
     ck_assert_ptr_eq(take_of(plain), &after);
     ck_assert_ptr_eq(take_of(plain), &others[1]);
-    ck_assert_ptr_null(queue_first(&queue, QUEUE_WANT(bound.queued_want)));
+    ck_assert_ptr_null(queue_first(&queue, QUEUE_TARGET(bound.queued_target)));
     ck_assert_ptr_eq(take(), &embed); /* and whoever had to wait is the first once there is room */
     ck_assert_ptr_eq(take(), &others[2]);
     empty();
 }
 END_TEST
 
-/* What the dispatch does when a worker has room for one request of some wants: asks for the first, and passes
- * over its want if it is none of those. */
+/* What the dispatch does when a worker has room for one request of some targets: asks for the first, and
+ * passes over its target if it is none of those. */
 static struct request *dispatch(uint64_t room)
 {
     struct request *request;
-    uint64_t wants = QUEUE_ALL;
-    while ((request = queue_first(&queue, wants)) && !(room & QUEUE_WANT(request->queued_want)))
-        wants &= ~QUEUE_WANT(request->queued_want);
+    uint64_t targets = QUEUE_ALL;
+    while ((request = queue_first(&queue, targets)) && !(room & QUEUE_TARGET(request->queued_target)))
+        targets &= ~QUEUE_TARGET(request->queued_target);
     if (request)
-        queue_take(&queue, request, wants);
+        queue_take(&queue, request, targets);
     return request;
 }
 
@@ -176,7 +176,8 @@ static unsigned openings_until_served(unsigned n_brief, unsigned n_embed)
             push(request);
         }
         for (unsigned i = 0; i < n_brief + n_embed; i++)
-            ck_assert_ptr_eq(dispatch(QUEUE_WANT(i < n_brief ? 0 : REQUEST_EMBEDS)), &meanwhile[opening][i]);
+            ck_assert_ptr_eq(dispatch(QUEUE_TARGET(i < n_brief ? 0 : REQUEST_EMBEDS)),
+                             &meanwhile[opening][i]);
         taken = dispatch(QUEUE_ALL);
     }
     empty();
@@ -197,8 +198,8 @@ static uint32_t draw(uint32_t *random, uint32_t n)
     return (*random >> 8) % n;
 }
 
-/* A few sessions that want this and that, three times each, always; and a pattern of what there is room for.
- * How often there was room for one request, the oldest of all, until it was taken, at most. */
+/* A few sessions with requests of several targets, three times each, always; and a pattern of what there is
+ * room for. How often there was room for one request, the oldest of all, until it was taken, at most. */
 static unsigned most_chances_missed(uint32_t random, unsigned n_rounds)
 {
     enum { SESSIONS = 4, KINDS = 4, DEPTH = 3, PATTERN = 7 };
@@ -224,7 +225,7 @@ static unsigned most_chances_missed(uint32_t random, unsigned n_rounds)
             push(&oldest);
         }
         unsigned room = rooms[round % n_rooms];
-        if (waits && room & QUEUE_WANT(oldest.queued_want) && ++chances > most)
+        if (waits && room & QUEUE_TARGET(oldest.queued_target) && ++chances > most)
             most = chances;
         taken = dispatch(room);
         waits = waits && taken != &oldest;
@@ -268,7 +269,7 @@ START_TEST(no_kind_waits_for_ever_and_many_kinds_get_a_session_no_more)
         taken[s]++;
         chances[s][request->queued_kind] = 0;
         for (unsigned i = 0; i < SESSIONS * KINDS; i++)
-            if (room & QUEUE_WANT(i % KINDS) && &requests[i / KINDS][i % KINDS] != request)
+            if (room & QUEUE_TARGET(i % KINDS) && &requests[i / KINDS][i % KINDS] != request)
                 ck_assert_uint_le(++chances[i / KINDS][i % KINDS], i / KINDS == PLAIN ? ROUNDS : PATIENCE);
         request->arrived_ns = round * S;
         request->deadline_ns = round % 3 ? UINT64_MAX : (round + 1) * S; /* it presses more than most */
@@ -294,15 +295,15 @@ START_TEST(what_waits_for_one_model_holds_up_no_other)
     for (int i = 0; i < 4; i++)
         push(&named[i]);
     ck_assert_ptr_eq(queue_first(&queue, QUEUE_ALL), &named[0]);
-    const uint64_t wants = ~QUEUE_WANT(named[0].queued_want);
-    ck_assert_ptr_eq(take_of(wants), &named[1]);
-    ck_assert_ptr_eq(take_of(wants), &named[3]);
-    ck_assert_ptr_eq(take_of(wants), &named[2]);
-    ck_assert_ptr_null(queue_first(&queue, wants));
+    const uint64_t targets = ~QUEUE_TARGET(named[0].queued_target);
+    ck_assert_ptr_eq(take_of(targets), &named[1]);
+    ck_assert_ptr_eq(take_of(targets), &named[3]);
+    ck_assert_ptr_eq(take_of(targets), &named[2]);
+    ck_assert_ptr_null(queue_first(&queue, targets));
     for (int i = 0; i < 2; i++)
         push(&begun[i]);
-    ck_assert_ptr_eq(queue_first(&queue, wants), &begun[0]);
-    ck_assert_ptr_eq(take_of(wants & ~QUEUE_WANT(begun[0].queued_want)), &begun[1]);
+    ck_assert_ptr_eq(queue_first(&queue, targets), &begun[0]);
+    ck_assert_ptr_eq(take_of(targets & ~QUEUE_TARGET(begun[0].queued_target)), &begun[1]);
     empty();
 }
 END_TEST
@@ -349,7 +350,7 @@ static struct request make_for(uint8_t session, unsigned model, uint64_t arrived
     return request;
 }
 
-#define NOT_SHARED (QUEUE_WANT(WANTS_SHARED_UNKNOWN) - 1)
+#define NOT_SHARED (QUEUE_TARGET(TARGETS_SHARED_UNKNOWN) - 1)
 
 START_TEST(what_was_asked_before_a_worker_told_its_model_leaves_those_that_are_made_up)
 {
@@ -358,28 +359,28 @@ START_TEST(what_was_asked_before_a_worker_told_its_model_leaves_those_that_are_m
     unsigned n_real = 0;
     srand((unsigned)_i);
     for (unsigned i = 0; i < N; i++) { /* mixed, as they arrived and as they press */
-        bool is_real = i >= WANTS_UNKNOWN_EACH && rand() % 2;
+        bool is_real = i >= TARGETS_UNKNOWN_EACH && rand() % 2;
         each[i] = make_for(1, is_real ? 99 : i, (uint64_t)(rand() % 1000) * S);
         push(&each[i]);
         n_real += is_real;
     }
     queue_know(&queue, bytes_of_string("m98"));
-    ck_assert_uint_eq(queue.wants.n[WANTS_SHARED_UNKNOWN], N - WANTS_UNKNOWN_EACH);
+    ck_assert_uint_eq(queue.targets.n[TARGETS_SHARED_UNKNOWN], N - TARGETS_UNKNOWN_EACH);
     queue_know(&queue, bytes_of_string("m99"));
-    uint64_t want = 0, arrived_ns = 0;
+    uint64_t target = 0, arrived_ns = 0;
     for (unsigned i = 0; i < N; i++) {
         bool is_real = bytes_equal(each[i].model, bytes_of_string("m99"));
         ck_assert_int_eq(each[i].model_known, is_real);
-        want |= is_real ? QUEUE_WANT(each[i].queued_want) : 0;
+        target |= is_real ? QUEUE_TARGET(each[i].queued_target) : 0;
     }
-    ck_assert_uint_eq(want & (want - 1), 0); /* one */
-    for (unsigned i = 0; i < n_real; i++) {  /* in the order that they had */
-        const struct request *request = take_of(want);
+    ck_assert_uint_eq(target & (target - 1), 0); /* one */
+    for (unsigned i = 0; i < n_real; i++) {      /* in the order that they had */
+        const struct request *request = take_of(target);
         ck_assert(request && request->model_known);
         ck_assert_uint_le(arrived_ns, request->arrived_ns);
         arrived_ns = request->arrived_ns;
     }
-    ck_assert_ptr_null(take_of(want));
+    ck_assert_ptr_null(take_of(target));
     ck_assert_uint_eq(queue.n, N - n_real);
     empty();
 }
@@ -387,8 +388,8 @@ END_TEST
 
 START_TEST(what_becomes_known_keeps_its_turn_and_leaves_nothing_behind)
 {
-    struct request made_up[WANTS_UNKNOWN_EACH], real = make_for(1, 99, 50 * S), nameless[2], other[4];
-    for (unsigned i = 0; i < WANTS_UNKNOWN_EACH; i++) {
+    struct request made_up[TARGETS_UNKNOWN_EACH], real = make_for(1, 99, 50 * S), nameless[2], other[4];
+    for (unsigned i = 0; i < TARGETS_UNKNOWN_EACH; i++) {
         made_up[i] = make_for(1, 1 + i, 0);
         push(&made_up[i]);
     }
@@ -402,15 +403,15 @@ START_TEST(what_becomes_known_keeps_its_turn_and_leaves_nothing_behind)
         push(&other[i]);
     }
     for (int i = 0; i < 2; i++) { /* there is room for those that name no model */
-        ck_assert_ptr_eq(take_of(QUEUE_WANT(0)), &nameless[i]);
-        ck_assert_ptr_eq(take_of(QUEUE_WANT(0)), &other[i]);
+        ck_assert_ptr_eq(take_of(QUEUE_TARGET(0)), &nameless[i]);
+        ck_assert_ptr_eq(take_of(QUEUE_TARGET(0)), &other[i]);
     }
-    ck_assert_uint_eq(queue.wants.n[WANTS_SHARED_UNKNOWN], 1);
+    ck_assert_uint_eq(queue.targets.n[TARGETS_SHARED_UNKNOWN], 1);
     queue_know(&queue, bytes_of_string("m99"));
-    ck_assert_uint_eq(queue.wants.n[WANTS_SHARED_UNKNOWN], 0);
+    ck_assert_uint_eq(queue.targets.n[TARGETS_SHARED_UNKNOWN], 0);
     /* Its turn was an earlier one. */
-    ck_assert_ptr_eq(take_of(QUEUE_WANT(0) | QUEUE_WANT(real.queued_want)), &real);
-    ck_assert_ptr_eq(take_of(QUEUE_WANT(0)), &other[2]);
+    ck_assert_ptr_eq(take_of(QUEUE_TARGET(0) | QUEUE_TARGET(real.queued_target)), &real);
+    ck_assert_ptr_eq(take_of(QUEUE_TARGET(0)), &other[2]);
     empty();
 }
 END_TEST
@@ -423,20 +424,20 @@ START_TEST(what_is_bulky_or_embeds_becomes_known_too)
         each[i].embed = i & 2;
         each[i].body.len = i & 4 ? REQUEST_BRIEF_BYTES + 1 : 1;
     }
-    struct request made_up[2 * WANTS_UNKNOWN_EACH];
-    for (unsigned i = 0; i < 2 * WANTS_UNKNOWN_EACH; i++) {
+    struct request made_up[2 * TARGETS_UNKNOWN_EACH];
+    for (unsigned i = 0; i < 2 * TARGETS_UNKNOWN_EACH; i++) {
         made_up[i] = make_for((uint8_t)(1 + i % 2), 1 + i, 0);
         push(&made_up[i]);
     }
     for (unsigned i = 0; i < 8; i++) {
         push(&each[i]);
-        ck_assert_uint_eq(each[i].queued_want, WANTS_SHARED_UNKNOWN + each[i].queued_kind);
+        ck_assert_uint_eq(each[i].queued_target, TARGETS_SHARED_UNKNOWN + each[i].queued_kind);
     }
     queue_know(&queue, bytes_of_string("m99"));
     for (unsigned i = 0; i < 8; i++) {
-        ck_assert_uint_lt(each[i].queued_want, WANTS_SHARED_UNKNOWN);
-        ck_assert_uint_eq(each[i].queued_want, each[i & ~1u].queued_want); /* one for each kind */
-        ck_assert_ptr_nonnull(queue_first(&queue, QUEUE_WANT(each[i].queued_want)));
+        ck_assert_uint_lt(each[i].queued_target, TARGETS_SHARED_UNKNOWN);
+        ck_assert_uint_eq(each[i].queued_target, each[i & ~1u].queued_target); /* one for each kind */
+        ck_assert_ptr_nonnull(queue_first(&queue, QUEUE_TARGET(each[i].queued_target)));
     }
     ck_assert_ptr_null(queue_first(&queue, ~NOT_SHARED));
     empty();

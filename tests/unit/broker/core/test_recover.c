@@ -335,16 +335,16 @@ END_TEST
 /* The next broker knows no model before its workers have told it theirs. */
 START_TEST(what_waits_for_a_real_model_is_told_from_made_up_names_once_a_worker_has_come)
 {
-    enum { MADE_UP = 2 * WANTS_UNKNOWN_MAX, REAL = MADE_UP + 1 };
+    enum { MADE_UP = 2 * TARGETS_UNKNOWN_MAX, REAL = MADE_UP + 1 };
     for (uint8_t name = 1; name <= REAL; name++) {
         snprintf(model, sizeof model, name == REAL ? "real" : "no-%03u", name);
         admit(name, 100);
     }
     take_over();
-    ck_assert_uint_ge(found(REAL)->queued_want, WANTS_SHARED_UNKNOWN);
+    ck_assert_uint_ge(found(REAL)->queued_target, TARGETS_SHARED_UNKNOWN);
     queue_know(&broker->queue, bytes_of_string("real"));
-    ck_assert_uint_lt(found(REAL)->queued_want, WANTS_SHARED_UNKNOWN);
-    ck_assert_ptr_eq(queue_first(&broker->queue, QUEUE_WANT(found(REAL)->queued_want)), found(REAL));
+    ck_assert_uint_lt(found(REAL)->queued_target, TARGETS_SHARED_UNKNOWN);
+    ck_assert_ptr_eq(queue_first(&broker->queue, QUEUE_TARGET(found(REAL)->queued_target)), found(REAL));
     ck_assert_uint_eq(broker->queue.n, REAL);
 }
 END_TEST

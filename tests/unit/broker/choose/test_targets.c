@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What requests want of a worker, as numbers: the same number for the same want, whoever wants whatever. */
+/* What requests need of a worker, as numbers: the same number for the same target, whichever client asks. */
 
-#include "broker/choose/wants.h"
+#include "broker/choose/targets.h"
 #include "tests/unit/run.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static struct request begun(const char *model, uint8_t digest)
 
 START_TEST(a_number_is_kind_name_and_digest)
 {
-    struct wants wants = {0};
+    struct targets targets = {0};
     const struct request different[] = {
         named("", 0),
         named("", REQUEST_BULKY),
@@ -40,30 +40,30 @@ START_TEST(a_number_is_kind_name_and_digest)
     enum { N = sizeof different / sizeof *different };
     unsigned numbers[N];
     for (unsigned i = 0; i < N; i++) {
-        numbers[i] = wants_enter(&wants, &different[i]);
-        ck_assert_uint_lt(numbers[i], WANTS_MAX);
+        numbers[i] = targets_enter(&targets, &different[i]);
+        ck_assert_uint_lt(numbers[i], TARGETS_MAX);
         for (unsigned j = 0; j < i; j++)
             ck_assert_uint_ne(numbers[j], numbers[i]);
     }
     for (unsigned i = N; i-- > 0;) {
-        ck_assert_uint_eq(wants_enter(&wants, &different[i]), numbers[i]);
-        ck_assert_uint_eq(wants.n[numbers[i]], 2);
+        ck_assert_uint_eq(targets_enter(&targets, &different[i]), numbers[i]);
+        ck_assert_uint_eq(targets.n[numbers[i]], 2);
     }
 }
 END_TEST
 
 START_TEST(a_number_that_nobody_wants_is_given_again)
 {
-    struct wants wants = {0};
+    struct targets targets = {0};
     struct request first = named("first", 0), second = named("second", 0), third = named("third", 0);
-    unsigned one = wants_enter(&wants, &first), two = wants_enter(&wants, &second);
-    ck_assert_uint_eq(wants_enter(&wants, &first), one);
-    wants_leave(&wants, one);
-    ck_assert_uint_ne(wants_enter(&wants, &third), one); /* one is left that wants it */
-    wants_leave(&wants, one);
-    ck_assert_uint_eq(wants_enter(&wants, &second), two); /* which stands behind a number that is free */
+    unsigned one = targets_enter(&targets, &first), two = targets_enter(&targets, &second);
+    ck_assert_uint_eq(targets_enter(&targets, &first), one);
+    targets_leave(&targets, one);
+    ck_assert_uint_ne(targets_enter(&targets, &third), one); /* one request of it is left */
+    targets_leave(&targets, one);
+    ck_assert_uint_eq(targets_enter(&targets, &second), two); /* which stands behind a number that is free */
     third = named("fourth", 0);
-    ck_assert_uint_eq(wants_enter(&wants, &third), one);
+    ck_assert_uint_eq(targets_enter(&targets, &third), one);
 }
 END_TEST
 
@@ -75,138 +75,138 @@ static struct request of_client(const char *model, uint8_t client)
 }
 
 /* As many different names as there are, of one client or of one each; how many numbers they have. */
-static unsigned make_up(struct wants *wants, unsigned n, bool one_client)
+static unsigned make_up(struct targets *targets, unsigned n, bool one_client)
 {
     uint64_t numbers = 0;
     for (unsigned i = 0; i < n; i++) {
         char text[24];
         snprintf(text, sizeof text, "made-up-%u", i);
         struct request request = of_client(text, one_client ? 1 : (uint8_t)(i + 1));
-        numbers |= UINT64_C(1) << wants_enter(wants, &request);
+        numbers |= UINT64_C(1) << targets_enter(targets, &request);
     }
     return (unsigned)__builtin_popcountll(numbers);
 }
 
 START_TEST(who_makes_up_names_shares_a_number_with_himself_alone)
 {
-    struct wants wants = {0};
-    ck_assert_uint_eq(make_up(&wants, 200, true), WANTS_UNKNOWN_EACH + 1);
+    struct targets targets = {0};
+    ck_assert_uint_eq(make_up(&targets, 200, true), TARGETS_UNKNOWN_EACH + 1);
     struct request other = of_client("a real one", 2);
-    ck_assert_uint_eq(wants.n[wants_enter(&wants, &other)], 1);
+    ck_assert_uint_eq(targets.n[targets_enter(&targets, &other)], 1);
 }
 END_TEST
 
 START_TEST(names_that_nobody_knows_leave_numbers_to_those_that_are_known)
 {
-    struct wants wants = {0};
-    ck_assert_uint_eq(make_up(&wants, 200, false), WANTS_UNKNOWN_MAX + 1);
+    struct targets targets = {0};
+    ck_assert_uint_eq(make_up(&targets, 200, false), TARGETS_UNKNOWN_MAX + 1);
     struct request late = of_client("not known yet", 7), known = of_client("known", 7);
-    unsigned shared = wants_enter(&wants, &late);
-    ck_assert_uint_gt(wants.n[shared], 1);
+    unsigned shared = targets_enter(&targets, &late);
+    ck_assert_uint_gt(targets.n[shared], 1);
     late.model_known = known.model_known = true;
-    unsigned first = wants_enter(&wants, &known), second = wants_enter(&wants, &late);
-    ck_assert_uint_eq(wants.n[first], 1); /* its worker has come */
-    ck_assert_uint_eq(wants.n[second], 1);
+    unsigned first = targets_enter(&targets, &known), second = targets_enter(&targets, &late);
+    ck_assert_uint_eq(targets.n[first], 1); /* its worker has come */
+    ck_assert_uint_eq(targets.n[second], 1);
     struct request running = begun("moved", 3);
-    ck_assert_uint_eq(wants.n[wants_enter(&wants, &running)], 1);
+    ck_assert_uint_eq(targets.n[targets_enter(&targets, &running)], 1);
 }
 END_TEST
 
 START_TEST(known_models_beyond_the_numbers_share_none_with_made_up_ones)
 {
-    struct wants wants = {0};
+    struct targets targets = {0};
     uint64_t known = 0;
-    for (unsigned i = 0; i < WANTS_MAX; i++) {
+    for (unsigned i = 0; i < TARGETS_MAX; i++) {
         char text[16];
         snprintf(text, sizeof text, "known-%u", i);
         struct request request = named(text, 0);
         request.model_known = true;
-        known |= UINT64_C(1) << wants_enter(&wants, &request);
+        known |= UINT64_C(1) << targets_enter(&targets, &request);
     }
     struct request made_up = of_client("made up", 1);
-    ck_assert_uint_eq(known & UINT64_C(1) << wants_enter(&wants, &made_up), 0);
+    ck_assert_uint_eq(known & UINT64_C(1) << targets_enter(&targets, &made_up), 0);
 }
 END_TEST
 
 START_TEST(a_number_of_a_model_that_became_known_counts_no_longer_for_who_asked_first)
 {
-    struct wants wants = {0};
+    struct targets targets = {0};
     struct request first = of_client("real", 1), again = first;
-    unsigned number = wants_enter(&wants, &first);
+    unsigned number = targets_enter(&targets, &first);
     again.model_known = true;
-    ck_assert_uint_eq(wants_enter(&wants, &again), number);
-    ck_assert_uint_eq(make_up(&wants, 200, true), WANTS_UNKNOWN_EACH + 1);
-    ck_assert_uint_eq(wants_enter(&wants, &first), number); /* who did not know it does not change that */
+    ck_assert_uint_eq(targets_enter(&targets, &again), number);
+    ck_assert_uint_eq(make_up(&targets, 200, true), TARGETS_UNKNOWN_EACH + 1);
+    ck_assert_uint_eq(targets_enter(&targets, &first), number); /* who did not know it does not change that */
     struct request another = of_client("another", 2);
-    ck_assert_uint_eq(wants.n[wants_enter(&wants, &another)], 1);
+    ck_assert_uint_eq(targets.n[targets_enter(&targets, &another)], 1);
 }
 END_TEST
 
 START_TEST(a_model_that_a_worker_tells_leaves_its_number_to_what_is_not_known)
 {
-    struct wants wants = {0};
-    make_up(&wants, 200, true);
+    struct targets targets = {0};
+    make_up(&targets, 200, true);
     struct request another = of_client("another", 1), real = of_client("made-up-2", 1);
-    unsigned number = wants_enter(&wants, &real);
-    ck_assert_uint_lt(number, WANTS_SHARED_UNKNOWN);
-    ck_assert_uint_ge(wants_enter(&wants, &another), WANTS_SHARED_UNKNOWN);
-    wants_know(&wants, bytes_of_string("made-up-200")); /* which only begins as others do */
+    unsigned number = targets_enter(&targets, &real);
+    ck_assert_uint_lt(number, TARGETS_SHARED_UNKNOWN);
+    ck_assert_uint_ge(targets_enter(&targets, &another), TARGETS_SHARED_UNKNOWN);
+    targets_know(&targets, bytes_of_string("made-up-200")); /* which only begins as others do */
     another = of_client("yet another", 1);
-    ck_assert_uint_ge(wants_enter(&wants, &another), WANTS_SHARED_UNKNOWN);
-    wants_know(&wants, bytes_of_string("made-up-2"));
-    ck_assert_uint_eq(wants_enter(&wants, &real), number);
+    ck_assert_uint_ge(targets_enter(&targets, &another), TARGETS_SHARED_UNKNOWN);
+    targets_know(&targets, bytes_of_string("made-up-2"));
+    ck_assert_uint_eq(targets_enter(&targets, &real), number);
     another = of_client("the last", 1);
-    ck_assert_uint_eq(wants.n[wants_enter(&wants, &another)], 1);
+    ck_assert_uint_eq(targets.n[targets_enter(&targets, &another)], 1);
 }
 END_TEST
 
 START_TEST(names_beyond_the_numbers_share_one_and_leave_the_nameless_theirs)
 {
     enum { NAMES = 1000 };
-    struct wants wants = {0};
+    struct targets targets = {0};
     char texts[NAMES][8];
-    unsigned numbers[NAMES], n_shared[WANTS_MAX] = {0}, most = 0;
+    unsigned numbers[NAMES], n_shared[TARGETS_MAX] = {0}, most = 0;
     for (unsigned i = 0; i < NAMES; i++) {
         snprintf(texts[i], sizeof texts[i], "m%u", i);
         struct request request = named(texts[i], 0);
         request.model_known = true;
-        numbers[i] = wants_enter(&wants, &request);
+        numbers[i] = targets_enter(&targets, &request);
         n_shared[numbers[i]]++;
     }
-    for (unsigned i = 0; i < WANTS_MAX; i++) {
+    for (unsigned i = 0; i < TARGETS_MAX; i++) {
         if (n_shared[i] > 1) {
             ck_assert_uint_eq(most, 0);
             most = n_shared[i];
         }
     }
-    ck_assert_uint_ge(most, NAMES - WANTS_MAX);
+    ck_assert_uint_ge(most, NAMES - TARGETS_MAX);
     for (uint32_t kind = 0; kind < REQUEST_KINDS; kind++) {
         struct request nameless = named("", kind), other = named("yet another", kind);
         other.model_known = true;
-        unsigned number = wants_enter(&wants, &nameless);
-        ck_assert_uint_eq(wants.n[number], 1);
-        number = wants_enter(&wants, &other); /* kinds are told apart there too */
-        ck_assert_uint_eq(wants.n[number], kind == 0 ? most + 1 : 1);
+        unsigned number = targets_enter(&targets, &nameless);
+        ck_assert_uint_eq(targets.n[number], 1);
+        number = targets_enter(&targets, &other); /* kinds are told apart there too */
+        ck_assert_uint_eq(targets.n[number], kind == 0 ? most + 1 : 1);
     }
     for (unsigned i = 0; i < NAMES; i++)
-        wants_leave(&wants, numbers[i]);
+        targets_leave(&targets, numbers[i]);
     struct request request = named("known at last", 0);
-    ck_assert_uint_eq(wants.n[wants_enter(&wants, &request)], 1);
+    ck_assert_uint_eq(targets.n[targets_enter(&targets, &request)], 1);
 }
 END_TEST
 
 START_TEST(a_name_as_long_as_can_be_is_told_from_its_beginning)
 {
-    struct wants wants = {0};
+    struct targets targets = {0};
     char text[PROTO_MAX_NAME_BYTES + 2];
     memset(text, 'x', sizeof text);
     struct request request = {.model = {text, PROTO_MAX_NAME_BYTES}};
-    unsigned whole = wants_enter(&wants, &request);
+    unsigned whole = targets_enter(&targets, &request);
     request.model.len--;
-    unsigned shorter = wants_enter(&wants, &request);
+    unsigned shorter = targets_enter(&targets, &request);
     ck_assert_uint_ne(whole, shorter);
     request.model.len += 2; /* which no message has */
-    unsigned longer = wants_enter(&wants, &request);
+    unsigned longer = targets_enter(&targets, &request);
     ck_assert_uint_ne(longer, whole);
     ck_assert_uint_ne(longer, shorter);
 }
@@ -227,5 +227,5 @@ static void add(TCase *tests)
 
 int main(void)
 {
-    return run_tests("broker/wants", add);
+    return run_tests("broker/targets", add);
 }
